@@ -1,0 +1,24 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/ordered_map.h"
+
+namespace stepop {
+
+/// One output for a batch of B examples: a tensor [B, ...], B tensors of any lengths that agree
+/// in all dimensions but the first (ragged), or B texts.
+using EvalValue = std::variant<at::Tensor, std::vector<at::Tensor>, std::vector<std::string>>;
+
+/// What `eval_op` returns for one batch. A slash in a key makes a group in the HDF5 file.
+struct EvalOutputs {
+  OrderedMap<EvalValue> outputs;
+  /// Small values per example, shape [B] each; the mean over the split is logged.
+  OrderedMap<at::Tensor> labels;
+};
+
+}  // namespace stepop

@@ -1,0 +1,247 @@
+#include "runtime/config/config.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "runtime/config/nearest.h"
+
+namespace stepop {
+namespace {
+
+/// Whether `path` is `ancestor` or lies below it.
+bool is_below(std::string_view path, std::string_view ancestor) {
+  return ancestor.empty() || (path.starts_with(ancestor) && (path.size() == ancestor.size() ||
+                                                             path[ancestor.size()] == '/'));
+}
+
+bool is_whole(double number) {
+  return std::floor(number) == number && std::abs(number) < 9.0e15;
+}
+
+}  // namespace
+
+Config::Config(Value root) : shared_(std::make_shared<Shared>()) { shared_->root = std::move(root); }
+
+Config Config::at(std::string_view path) const { return {shared_, join_path(prefix_, path)}; }
+Config Config::root() const { return {shared_, ""}; }
+
+const Value* Config::peek(std::string_view path) const {
+  return shared_->root.find(join_path(prefix_, path));
+}
+
+bool Config::has(std::string_view path) const {
+  shared_->known.insert(join_path(prefix_, path));
+  const Value* value = peek(path);
+  return value != nullptr && !value->is_null();
+}
+
+std::vector<std::string> Config::keys() const {
+  std::vector<std::string> names;
+  const Value* value = peek();
+  if (value == nullptr || !value->is_map()) return names;
+  for (const auto& [key, item] : value->as_map()) names.push_back(key);
+  return names;
+}
+
+void Config::claim(std::string_view path) const {
+  shared_->claimed.insert(join_path(prefix_, path));
+}
+
+std::string Config::where(std::string_view path) const {
+  const std::string full = join_path(prefix_, path);
+  // A missing key is placed at the nearest map around it.
+  std::string place = full;
+  const Value* value = shared_->root.find(place);
+  while ((value == nullptr || value->origin().file.empty()) && !place.empty()) {
+    const size_t slash = place.rfind('/');
+    place = slash == std::string::npos ? "" : place.substr(0, slash);
+    value = shared_->root.find(place);
+  }
+  const std::string origin = value == nullptr || value->origin().file.empty()
+                                 ? ""
+                                 : value->origin().text();
+  if (origin.empty()) return full.empty() ? "config" : full;
+  return full.empty() ? origin : origin + ": " + full;
+}
+
+UsageError Config::error(std::string_view path, const std::string& message) const {
+  return UsageError(where(path) + ": " + message);
+}
+
+const Value& Config::read(std::string_view path) const {
+  shared_->known.insert(join_path(prefix_, path));
+  if (const Value* value = peek(path)) return *value;
+  const std::string full = join_path(prefix_, path);
+  const size_t slash = full.rfind('/');
+  const std::string parent = slash == std::string::npos ? "" : full.substr(0, slash);
+  std::vector<std::string> siblings;
+  for (const auto& key : Config(shared_, parent).keys()) {
+    const std::string sibling = join_path(parent, key);
+    if (!shared_->known.contains(sibling)) siblings.push_back(sibling);
+  }
+  const auto nearest = nearest_names(full, siblings, 1);
+  const Value* place = nearest.empty() ? nullptr : shared_->root.find(nearest.front());
+  throw error(path, place == nullptr
+                        ? "missing; give it in a config, or on the command line as --" + full +
+                              " VALUE"
+                        : fmt::format("missing; did you mean it at {}, where \"{}\" stands?",
+                                      place->origin().text(), nearest.front()));
+}
+
+UsageError Config::wrong_type(std::string_view path, const std::string& expected) const {
+  return error(path, fmt::format("expected {}, found {}", expected, peek(path)->describe()));
+}
+
+template <>
+bool Config::get<bool>(std::string_view path) const {
+  const Value& value = read(path);
+  if (!value.is_bool()) throw wrong_type(path, "true or false");
+  return value.as_bool();
+}
+
+template <>
+int64_t Config::get<int64_t>(std::string_view path) const {
+  const Value& value = read(path);
+  if (value.is_int()) return value.as_int();
+  if (!value.is_float() || !is_whole(value.as_float())) throw wrong_type(path, "a whole number");
+  return static_cast<int64_t>(value.as_float());
+}
+
+template <>
+int Config::get<int>(std::string_view path) const {
+  const auto number = get<int64_t>(path);
+  if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max()) {
+    throw wrong_type(path, "a whole number of at most 32 bits");
+  }
+  return static_cast<int>(number);
+}
+
+template <>
+double Config::get<double>(std::string_view path) const {
+  const Value& value = read(path);
+  if (value.is_int()) return static_cast<double>(value.as_int());
+  if (!value.is_float()) throw wrong_type(path, "a number");
+  return value.as_float();
+}
+
+template <>
+std::string Config::get<std::string>(std::string_view path) const {
+  const Value& value = read(path);
+  if (!value.is_text()) throw wrong_type(path, "text");
+  return value.as_text();
+}
+
+template <>
+Value Config::get<Value>(std::string_view path) const {
+  claim(path);
+  return read(path);
+}
+
+namespace {
+
+template <class T>
+std::vector<T> read_list(const Config& config, std::string_view path, const std::string& expected) {
+  const Value* value = config.peek(path);
+  if (value != nullptr && !value->is_list()) {
+    throw config.error(path, fmt::format("expected {}, found {}", expected, value->describe()));
+  }
+  config.claim(path);
+  std::vector<T> items;
+  const size_t size = value == nullptr ? 0 : value->as_list().size();
+  for (size_t i = 0; i < size; ++i) {
+    items.push_back(config.get<T>(join_path(path, std::to_string(i))));
+  }
+  return items;
+}
+
+}  // namespace
+
+template <>
+std::vector<int64_t> Config::get<std::vector<int64_t>>(std::string_view path) const {
+  read(path);
+  return read_list<int64_t>(*this, path, "a list of whole numbers");
+}
+
+template <>
+std::vector<double> Config::get<std::vector<double>>(std::string_view path) const {
+  read(path);
+  return read_list<double>(*this, path, "a list of numbers");
+}
+
+template <>
+std::vector<std::string> Config::get<std::vector<std::string>>(std::string_view path) const {
+  read(path);
+  return read_list<std::string>(*this, path, "a list of texts");
+}
+
+int64_t Config::get_at_least(std::string_view path, int64_t minimum) const {
+  const auto number = get<int64_t>(path);
+  if (number < minimum) throw wrong_type(path, fmt::format("{} or more", minimum));
+  return number;
+}
+
+int64_t Config::get_at_least(std::string_view path, int64_t minimum, int64_t fallback) const {
+  return has(path) ? get_at_least(path, minimum) : fallback;
+}
+
+std::string Config::get_path(std::string_view path) const {
+  namespace fs = std::filesystem;
+  auto name = get<std::string>(path);
+  if (name.empty()) throw error(path, "expected the name of a file or folder, found an empty text");
+  if (fs::path(name).is_absolute()) return name;
+  Value* value = shared_->root.find(join_path(prefix_, path));
+  const std::string& file = value->origin().file;
+  const bool from_file = !file.empty() && file != Origin::kCommandLine;
+  const fs::path folder = from_file ? fs::path(file).parent_path() : fs::path();
+  const Origin origin = value->origin();
+  name = fs::absolute(folder / name).lexically_normal().string();
+  *value = Value(name).set_origin(origin);
+  return name;
+}
+
+std::vector<std::string> Config::known_paths() const {
+  return {shared_->known.begin(), shared_->known.end()};
+}
+
+std::string Config::unknown_keys() const {
+  std::string message;
+  const std::vector<std::string> known = known_paths();
+
+  const auto claimed = [&](const std::string& path) {
+    for (const auto& claim : shared_->claimed) {
+      if (is_below(path, claim)) return true;
+    }
+    return is_below(path, "extra");
+  };
+  const auto is_read_below = [&](const std::string& path) {
+    const auto next = shared_->known.lower_bound(path + "/");
+    return next != shared_->known.end() && is_below(*next, path);
+  };
+
+  // Descends to the highest key of each part that nobody read.
+  const auto visit = [&](auto& self, const Value& value, const std::string& path) -> void {
+    if (claimed(path)) return;
+    const bool has_children = (value.is_map() && !value.as_map().empty()) || value.is_list();
+    if (has_children && (path.empty() || shared_->known.contains(path) || is_read_below(path))) {
+      if (value.is_map()) {
+        for (const auto& [key, item] : value.as_map()) self(self, item, join_path(path, key));
+      }
+      return;
+    }
+    if (path.empty() || shared_->known.contains(path)) return;
+    const auto nearest = nearest_names(path, known, 1);
+    message += fmt::format("{}{}: unknown key \"{}\"{}", message.empty() ? "" : "\n",
+                           value.origin().text(), path,
+                           nearest.empty()
+                               ? ": no component of this run reads it; a note of your own goes "
+                                 "below extra/"
+                               : fmt::format(": did you mean \"{}\"?", nearest.front()));
+  };
+  visit(visit, shared_->root, "");
+  return message;
+}
+
+}  // namespace stepop

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/config/value.h"
+#include "runtime/error.h"
+
+namespace stepop {
+
+/// A place in a resolved config, read by slash paths relative to it. Copies are cheap and share one
+/// tree and one record of what was read; that record finds misspelt keys before a run starts.
+///
+/// Types of `get`: bool, int64_t, int, double, std::string, Value, and vectors of int64_t, double
+/// and std::string. An int reads as a double; a float without a fraction (1e5) reads as an int.
+class Config {
+ public:
+  Config() : Config(Value(Value::Map{})) {}
+  explicit Config(Value root);
+
+  /// The value at `path`. Throws UsageError with the place for a missing key or a wrong type.
+  template <class T>
+  T get(std::string_view path) const;
+
+  /// The value at `path`, or `fallback` when the key is missing.
+  template <class T>
+  T get(std::string_view path, T fallback) const {
+    return has(path) ? get<T>(path) : fallback;
+  }
+  std::string get(std::string_view path, const char* fallback) const {
+    return get<std::string>(path, fallback);
+  }
+
+  /// As `get`, and throws when the number is below `minimum`.
+  int64_t get_at_least(std::string_view path, int64_t minimum) const;
+  int64_t get_at_least(std::string_view path, int64_t minimum, int64_t fallback) const;
+
+  /// The name of a file or folder: relative to the config file that holds it, or to the current
+  /// folder when it comes from the command line. Absolute from here on, also in the saved config.
+  std::string get_path(std::string_view path) const;
+
+  /// Whether the key is there and is not null. Makes the key known, without reading it.
+  bool has(std::string_view path) const;
+
+  /// The part of the config below `path`, which need not exist.
+  Config at(std::string_view path) const;
+  Config root() const;
+
+  /// The keys of the map here, in order; none when there is no map.
+  std::vector<std::string> keys() const;
+
+  /// Everything below `path` counts as read: for code that reads lazily and for free-form maps.
+  void claim(std::string_view path = "") const;
+
+  /// The value at `path` as it stands, or null; not recorded as a read.
+  const Value* peek(std::string_view path = "") const;
+  const std::string& path() const { return prefix_; }
+
+  /// `configs/digits.yaml:12: optimizer/lr`, to begin a message with.
+  std::string where(std::string_view path = "") const;
+
+  /// A UsageError that begins with `where(path)`.
+  UsageError error(std::string_view path, const std::string& message) const;
+
+  /// One message for all keys that nobody read, with the nearest known key each; empty when all
+  /// were read. Keys below `extra` are the user's own.
+  std::string unknown_keys() const;
+
+  /// Every path that `get`, `has` and `claim` were asked for so far.
+  std::vector<std::string> known_paths() const;
+
+ private:
+  struct Shared {
+    Value root;
+    std::set<std::string, std::less<>> known;
+    std::set<std::string, std::less<>> claimed;
+  };
+
+  Config(std::shared_ptr<Shared> shared, std::string prefix)
+      : shared_(std::move(shared)), prefix_(std::move(prefix)) {}
+
+  const Value& read(std::string_view path) const;
+  UsageError wrong_type(std::string_view path, const std::string& expected) const;
+
+  std::shared_ptr<Shared> shared_;
+  std::string prefix_;
+};
+
+template <>
+bool Config::get<bool>(std::string_view path) const;
+template <>
+int64_t Config::get<int64_t>(std::string_view path) const;
+template <>
+int Config::get<int>(std::string_view path) const;
+template <>
+double Config::get<double>(std::string_view path) const;
+template <>
+std::string Config::get<std::string>(std::string_view path) const;
+template <>
+Value Config::get<Value>(std::string_view path) const;
+template <>
+std::vector<int64_t> Config::get<std::vector<int64_t>>(std::string_view path) const;
+template <>
+std::vector<double> Config::get<std::vector<double>>(std::string_view path) const;
+template <>
+std::vector<std::string> Config::get<std::vector<std::string>>(std::string_view path) const;
+
+}  // namespace stepop

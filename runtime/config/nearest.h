@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepop {
+
+/// The edit distance of two texts: insertions, deletions, substitutions and swaps of neighbours
+/// cost 1 each (Damerau-Levenshtein, optimal string alignment); letters' case is ignored.
+int edit_distance(std::string_view a, std::string_view b);
+
+/// At most `count` of `names` that look like `name`, nearest first; none when nothing is close.
+std::vector<std::string> nearest_names(std::string_view name, const std::vector<std::string>& names,
+                                       size_t count);
+
+/// All of `names` sorted by their distance to `name`, nearest first.
+std::vector<std::string> sorted_by_distance(std::string_view name, std::vector<std::string> names);
+
+}  // namespace stepop

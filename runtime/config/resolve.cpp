@@ -1,0 +1,223 @@
+#include "runtime/config/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/config/nearest.h"
+#include "runtime/config/yaml_reader.h"
+
+namespace stepop {
+namespace {
+
+/// Drops the tags that only a merge understands, and what they remove.
+void clear_merge_tags(Value& value) {
+  value.set_merge(Value::Merge::kDefault);
+  if (value.is_list()) {
+    for (auto& item : value.as_list()) clear_merge_tags(item);
+  } else if (value.is_map()) {
+    std::vector<std::string> removed;
+    for (auto& [key, item] : value.as_map()) {
+      if (item.merge() == Value::Merge::kRemove) removed.push_back(key);
+      clear_merge_tags(item);
+    }
+    for (const auto& key : removed) value.as_map().erase(key);
+  }
+}
+
+[[noreturn]] void fail(const Override& override, const std::string& message) {
+  throw UsageError(
+      fmt::format("{}: --{}: {}", override.value.origin().text(), override.path, message));
+}
+
+/// The child of `parent` that `part` names, made when it is missing.
+Value& child(Value& parent, const std::string& part, const Override& override) {
+  if (parent.is_list()) {
+    auto& list = parent.as_list();
+    if (part == "+") return list.emplace_back();
+    const int64_t index = list_index(part);
+    if (index < 0) {
+      fail(override, fmt::format("\"{}\" is no index of a list: give 0 to {}, or + to append", part,
+                                 static_cast<int64_t>(list.size()) - 1));
+    }
+    if (index >= static_cast<int64_t>(list.size())) {
+      fail(override, fmt::format("no element {}: the list has {}; + appends", index, list.size()));
+    }
+    return list[index];
+  }
+  if (parent.is_text()) {
+    const Origin origin = parent.origin();
+    parent = Value(Value::Map{{"class", Value(parent).set_origin(origin)}}).set_origin(origin);
+  }
+  if (parent.is_null()) {
+    parent = (part == "+" ? Value(Value::List{}) : Value(Value::Map{}))
+                 .set_origin(override.value.origin());
+    if (part == "+") return parent.as_list().emplace_back();
+  }
+  if (!parent.is_map()) {
+    fail(override, fmt::format("cannot set a key in {}, given at {}", parent.describe(),
+                               parent.origin().text()));
+  }
+  if (part == "+") {
+    fail(override, fmt::format("+ appends to a list, found {}", parent.describe()));
+  }
+  if (Value* found = parent.as_map().find(part)) return *found;
+  return parent.as_map().set(part, Value());
+}
+
+/// The path inside of `{path}`, or empty when `text` is no reference.
+std::string reference_path(const std::string& text) {
+  const bool is_reference = text.size() > 2 && text.front() == '{' && text.back() == '}' &&
+                            text.find_first_of("{} ,:", 1) == text.size() - 1;
+  return is_reference ? text.substr(1, text.size() - 2) : "";
+}
+
+std::string unescaped(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool is_pair = i + 1 < text.size() && text[i] == text[i + 1];
+    if (is_pair && (text[i] == '{' || text[i] == '}')) ++i;
+    out += text[i];
+  }
+  return out;
+}
+
+void collect_paths(const Value& value, const std::string& path, std::vector<std::string>& paths) {
+  if (!path.empty()) paths.push_back(path);
+  if (!value.is_map()) return;
+  for (const auto& [key, item] : value.as_map()) collect_paths(item, join_path(path, key), paths);
+}
+
+class References {
+ public:
+  explicit References(Value& root) : root_(root) {}
+
+  void resolve(Value& value, const std::string& path) {
+    if (value.is_list()) {
+      auto& list = value.as_list();
+      for (size_t i = 0; i < list.size(); ++i) resolve(list[i], join_path(path, std::to_string(i)));
+    } else if (value.is_map()) {
+      for (auto& [key, item] : value.as_map()) resolve(item, join_path(path, key));
+    } else if (value.is_text()) {
+      const std::string target = reference_path(value.as_text());
+      if (!target.empty()) value = follow(target, value, path);
+    }
+  }
+
+ private:
+  static constexpr int64_t kMaxNodes = 1'000'000;
+
+  Value follow(const std::string& target, const Value& from, const std::string& path) {
+    const std::string here = fmt::format("{}: {}", from.origin().text(), path);
+    chain_.push_back(path);
+    for (const auto& seen : chain_) {
+      // A value that contains the reference to it has no end.
+      if (seen == target || seen.starts_with(target + "/")) {
+        std::string circle;
+        for (const auto& step : chain_) circle += step + " -> ";
+        throw UsageError(fmt::format("{}: the reference {{{}}} goes in a circle: {}{}", here, target,
+                                     circle, target));
+      }
+    }
+    const Value* found = root_.find(target);
+    if (found == nullptr) {
+      std::vector<std::string> paths;
+      collect_paths(root_, "", paths);
+      const auto nearest = nearest_names(target, paths, 1);
+      throw UsageError(fmt::format("{}: the reference {{{}}} leads nowhere{}", here, target,
+                                   nearest.empty() ? "" : ": did you mean {" + nearest[0] + "}?"));
+    }
+    Value copy = *found;
+    resolve(copy, target);
+    if (++followed_ > kMaxNodes) throw UsageError(here + ": too many references");
+    chain_.pop_back();
+    return copy;
+  }
+
+  Value& root_;
+  std::vector<std::string> chain_;
+  int64_t followed_ = 0;
+};
+
+void unescape_braces(Value& value) {
+  if (value.is_list()) {
+    for (auto& item : value.as_list()) unescape_braces(item);
+  } else if (value.is_map()) {
+    for (auto& [key, item] : value.as_map()) unescape_braces(item);
+  } else if (value.is_text() && value.as_text().find("{{") != std::string::npos) {
+    const Origin origin = value.origin();
+    value = Value(unescaped(value.as_text())).set_origin(origin);
+  }
+}
+
+}  // namespace
+
+Value escape_references(const Value& root) {
+  Value copy = root;
+  if (copy.is_list()) {
+    for (auto& item : copy.as_list()) item = escape_references(item);
+  } else if (copy.is_map()) {
+    for (auto& [key, item] : copy.as_map()) item = escape_references(item);
+  } else if (copy.is_text()) {
+    const std::string& text = copy.as_text();
+    if (!reference_path(text).empty() || text.find("{{") != std::string::npos) {
+      std::string doubled;
+      for (const char c : text) doubled += c == '{' || c == '}' ? std::string(2, c) : std::string(1, c);
+      copy = Value(doubled).set_origin(root.origin());
+    }
+  }
+  return copy;
+}
+
+void merge(Value& base, const Value& later) {
+  if (later.merge() == Value::Merge::kReplace || !base.is_map() || !later.is_map()) {
+    base = later;
+    clear_merge_tags(base);
+    return;
+  }
+  base.set_origin(later.origin());
+  for (const auto& [key, value] : later.as_map()) {
+    if (value.merge() == Value::Merge::kRemove) {
+      base.as_map().erase(key);
+    } else if (Value* old = base.as_map().find(key)) {
+      merge(*old, value);
+    } else {
+      clear_merge_tags(base.as_map().set(key, value));
+    }
+  }
+}
+
+void apply_overrides(Value& root, std::vector<Override> overrides) {
+  for (size_t i = 0; i < overrides.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (overrides[i].path == overrides[j].path && !overrides[i].path.ends_with("/+")) {
+        fail(overrides[i], "given twice; keep one");
+      }
+    }
+  }
+  std::stable_sort(overrides.begin(), overrides.end(), [](const auto& a, const auto& b) {
+    return split_path(a.path).size() < split_path(b.path).size();
+  });
+  for (const auto& override : overrides) {
+    const auto parts = split_path(override.path);
+    if (parts.empty()) fail(override, "no key given");
+    Value* place = &root;
+    for (const auto& part : parts) place = &child(*place, part, override);
+    *place = override.value;
+  }
+}
+
+void resolve_references(Value& root) {
+  References(root).resolve(root, "");
+  unescape_braces(root);
+}
+
+Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides) {
+  Value root = Value(Value::Map{});
+  for (const auto& file : files) merge(root, read_yaml_file(file));
+  apply_overrides(root, std::move(overrides));
+  resolve_references(root);
+  return root;
+}
+
+}  // namespace stepop

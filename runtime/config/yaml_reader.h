@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/config/value.h"
+
+namespace stepop {
+
+/// The document in a YAML file, a map at its top; an empty file is an empty map. Scalars follow
+/// the core schema of YAML 1.2, `<<` is expanded, an unquoted `{path}` is the text `{path}`.
+/// Throws UsageError for a missing file, bad syntax, a duplicate key, several documents.
+Value read_yaml_file(const std::string& path);
+
+/// The same for a text whose values get `origin.file` as their file. `origin.line` is the line
+/// before the text's first; when `keep_line` is set, every value gets `origin` as it is.
+Value parse_yaml(std::string_view text, const Origin& origin, bool keep_line = false);
+
+/// The plain scalar `text` by YAML 1.2's core schema: `true`, `null`, `0x10`, `1e-3`, `text`.
+Value plain_scalar(const std::string& text);
+
+}  // namespace stepop

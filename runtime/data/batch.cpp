@@ -1,0 +1,129 @@
+#include "runtime/data/batch.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+
+namespace stepop {
+namespace {
+
+template <class T>
+OrderedMap<T> below(const OrderedMap<T>& map, const std::string& prefix) {
+  OrderedMap<T> part;
+  for (const auto& [key, value] : map) {
+    if (key.starts_with(prefix)) part.set(key.substr(prefix.size()), value);
+  }
+  return part;
+}
+
+[[noreturn]] void differs(const std::string& key, int64_t first, int64_t other,
+                          const std::string& what) {
+  throw Error(fmt::format(
+      "cannot put examples {} and {} into one batch: \"{}\" {}; examples of one batch need the same "
+      "keys, shapes and types, or a dataset with its own collate()",
+      first, other, key, what));
+}
+
+std::string shape(const at::Tensor& tensor) {
+  return fmt::format("{} {}", tensor.dtype().name(), fmt::join(tensor.sizes(), " x "));
+}
+
+/// Stacks CPU tensors with one copy each into one allocation; contiguous ones by memcpy, which for
+/// small tensors costs a tenth of at::stack.
+at::Tensor stack(const std::vector<const at::Tensor*>& parts) {
+  const at::Tensor& first = *parts.front();
+  bool is_plain = first.device().is_cpu();
+  for (const auto* part : parts) is_plain = is_plain && part->is_contiguous();
+  if (!is_plain) {
+    std::vector<at::Tensor> tensors;
+    for (const auto* part : parts) tensors.push_back(*part);
+    return at::stack(tensors);
+  }
+  std::vector<int64_t> sizes = {static_cast<int64_t>(parts.size())};
+  sizes.insert(sizes.end(), first.sizes().begin(), first.sizes().end());
+  at::Tensor out = at::empty(sizes, first.options().requires_grad(false));
+  auto* target = static_cast<char*>(out.mutable_data_ptr());
+  const size_t bytes = first.nbytes();
+  for (size_t i = 0; i < parts.size() && bytes > 0; ++i) {
+    std::memcpy(target + i * bytes, parts[i]->const_data_ptr(), bytes);
+  }
+  return out;
+}
+
+}  // namespace
+
+const at::Tensor& Batch::operator[](std::string_view key) const {
+  if (const auto* tensor = tensors_.find(key)) return *tensor;
+  throw Error(fmt::format("the batch has no tensor \"{}\"; there are: {}{}", key,
+                          tensors_.key_list(),
+                          texts_.contains(key) ? " (as text it is there: batch.text(key))" : ""));
+}
+
+const std::vector<std::string>& Batch::text(std::string_view key) const {
+  if (const auto* found = texts_.find(key)) return *found;
+  throw Error(
+      fmt::format("the batch has no text \"{}\"; there are: {}", key, texts_.key_list()));
+}
+
+Batch Batch::at(std::string_view key) const {
+  const std::string prefix = std::string(key) + "/";
+  Batch part(below(tensors_, prefix), below(texts_, prefix), indices_);
+  if (part.tensors_.empty() && part.texts_.empty()) {
+    throw Error(fmt::format("the batch has nothing below \"{}\"; there are: {}", key,
+                            tensors_.key_list()));
+  }
+  return part;
+}
+
+Batch Batch::to(const at::Device& device) const {
+  Batch moved = *this;
+  for (auto& [key, tensor] : moved.tensors_) {
+    if (tensor.device() != device) {
+      tensor = tensor.to(tensor.options().device(device), /*non_blocking=*/true);
+    }
+  }
+  return moved;
+}
+
+Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) {
+  if (examples.empty()) throw Error("cannot make a batch of no examples");
+  OrderedMap<at::Tensor> tensors;
+  OrderedMap<std::vector<std::string>> texts;
+  const Example& first = examples.front();
+  for (size_t i = 1; i < examples.size(); ++i) {
+    for (const auto& [key, value] : examples[i].tensors) {
+      if (!first.tensors.contains(key)) differs(key, indices[0], indices[i], "is only in the second");
+    }
+    for (const auto& [key, value] : examples[i].texts) {
+      if (!first.texts.contains(key)) differs(key, indices[0], indices[i], "is only in the second");
+    }
+  }
+  for (const auto& [key, value] : first.tensors) {
+    std::vector<const at::Tensor*> parts;
+    for (size_t i = 0; i < examples.size(); ++i) {
+      const at::Tensor* part = examples[i].tensors.find(key);
+      if (part == nullptr) differs(key, indices[0], indices[i], "is only in the first");
+      if (part->sizes() != value.sizes() || part->scalar_type() != value.scalar_type()) {
+        differs(key, indices[0], indices[i],
+                fmt::format("is {} in the first and {} in the second", shape(value), shape(*part)));
+      }
+      parts.push_back(part);
+    }
+    tensors.set(key, stack(parts));
+  }
+  for (const auto& [key, value] : first.texts) {
+    std::vector<std::string> parts;
+    for (size_t i = 0; i < examples.size(); ++i) {
+      const std::string* part = examples[i].texts.find(key);
+      if (part == nullptr) differs(key, indices[0], indices[i], "is only in the first");
+      parts.push_back(*part);
+    }
+    texts.set(key, std::move(parts));
+  }
+  return {std::move(tensors), std::move(texts), std::move(indices)};
+}
+
+}  // namespace stepop

@@ -1,0 +1,42 @@
+#include "runtime/data/dataset.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stepop {
+
+DatasetRegistry& datasets() {
+  static DatasetRegistry registry("dataset");
+  return registry;
+}
+
+Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
+                 std::span<Random> randoms) {
+  std::vector<int64_t> index_list(indices.begin(), indices.end());
+  Batch batch;
+  if (auto gathered = dataset.get_batch(indices, randoms)) {
+    batch = std::move(*gathered);
+  } else {
+    std::vector<Example> examples;
+    examples.reserve(indices.size());
+    for (size_t i = 0; i < indices.size(); ++i) {
+      try {
+        examples.push_back(dataset.get(indices[i], randoms[i]));
+      } catch (const std::exception& error) {
+        throw Error(fmt::format("example {}: {}", indices[i], error.what()));
+      }
+    }
+    batch = dataset.collate(examples, index_list);
+  }
+  OrderedMap<at::Tensor> tensors = batch.tensors();
+  if (!tensors.contains("index")) {
+    at::Tensor index = at::empty({static_cast<int64_t>(indices.size())}, at::kLong);
+    std::copy(indices.begin(), indices.end(), index.mutable_data_ptr<int64_t>());
+    tensors.set("index", std::move(index));
+  }
+  return {std::move(tensors), batch.texts(), std::move(index_list)};
+}
+
+}  // namespace stepop

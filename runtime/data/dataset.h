@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "runtime/data/batch.h"
+#include "runtime/random.h"
+#include "runtime/registry.h"
+
+namespace stepop {
+
+/// Examples by index. `get`, `get_batch` and `labels` are called from several threads at once, so
+/// they must not change the dataset (or must guard what they change).
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  /// The number of examples.
+  virtual int64_t size() const = 0;
+
+  /// The example at `index`, 0 <= index < size(). All randomness comes from `random`, which depends
+  /// on the seed, the epoch and the position only: so a resumed run sees the same examples.
+  virtual Example get(int64_t index, Random& random) const = 0;
+
+  /// The examples at `indices` as one batch, for datasets that gather faster than example by
+  /// example; `randoms` has one generator an example. Empty by default: `get` is used.
+  virtual std::optional<Batch> get_batch(std::span<const int64_t> indices,
+                                         std::span<Random> randoms) const {
+    (void)indices, (void)randoms;
+    return std::nullopt;
+  }
+
+  /// The value of `key` for all examples at once, shape [size(), ...] on the CPU, without loading
+  /// the examples; undefined when the dataset does not hold it that way.
+  virtual at::Tensor labels(std::string_view key) const {
+    (void)key;
+    return {};
+  }
+
+  /// Puts examples side by side; stacks tensors of equal shapes by default.
+  virtual Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const {
+    return stepop::collate(examples, std::move(indices));
+  }
+};
+
+using DatasetRegistry = Registry<std::unique_ptr<Dataset>(const Config&)>;
+DatasetRegistry& datasets();
+
+/// The batch of the examples at `indices`; an exception gets the example's index, unless
+/// `get_batch` throws, which names it itself.
+Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
+                 std::span<Random> randoms);
+
+}  // namespace stepop
+
+/// Registers a class that has a constructor from `const Config&`, its own part of the config:
+/// STEPOP_REGISTER_DATASET(Idx, {"MNIST's format.", {{"images", "", "the file", true}}});
+#define STEPOP_REGISTER_DATASET(Class, ...)                                  \
+  STEPOP_REGISTER(::stepop::datasets(), #Class,                              \
+                  [](const ::stepop::Config& params) {                       \
+                    return std::make_unique<Class>(params);                  \
+                  }, __VA_ARGS__)

@@ -1,0 +1,91 @@
+#include "runtime/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/config/nearest.h"
+
+namespace stepop {
+namespace {
+
+std::vector<Catalogue*>& catalogues() {
+  static std::vector<Catalogue*> all;
+  return all;
+}
+
+}  // namespace
+
+Catalogue::Catalogue(std::string kind) : kind_(std::move(kind)) { catalogues().push_back(this); }
+
+std::vector<const Catalogue*> Catalogue::all() {
+  std::vector<const Catalogue*> sorted(catalogues().begin(), catalogues().end());
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto* a, const auto* b) { return a->kind() < b->kind(); });
+  return sorted;
+}
+
+size_t Catalogue::insert(Registration registration) {
+  const auto place = std::lower_bound(
+      registrations_.begin(), registrations_.end(), registration,
+      [](const Registration& a, const Registration& b) { return a.name < b.name; });
+  if (place != registrations_.end() && place->name == registration.name) {
+    duplicates_.push_back(fmt::format("the {} \"{}\" is registered twice: at {}:{} and at {}:{}",
+                                      kind_, registration.name, place->file, place->line,
+                                      registration.file, registration.line));
+  }
+  return static_cast<size_t>(registrations_.insert(place, std::move(registration)) -
+                             registrations_.begin());
+}
+
+void Catalogue::check() {
+  std::string message;
+  for (const Catalogue* catalogue : all()) {
+    for (const auto& duplicate : catalogue->duplicates_) {
+      message += (message.empty() ? "" : "\n") + duplicate;
+    }
+  }
+  if (!message.empty()) throw Error(message + "; rename one of them");
+}
+
+size_t Catalogue::find(const std::string& name, const Config& config, std::string_view path) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < registrations_.size(); ++i) {
+    if (registrations_[i].name == name) return i;
+    names.push_back(registrations_[i].name);
+  }
+  std::string known;
+  for (const auto& candidate : sorted_by_distance(name, names)) {
+    known += (known.empty() ? "" : ", ") + candidate;
+  }
+  throw config.error(path, fmt::format("unknown {} \"{}\"; known are: {}", kind_, name,
+                                       known.empty() ? "none" : known));
+}
+
+Component read_component(const Config& config, std::string_view path) {
+  config.has(path);
+  const Value* value = config.peek(path);
+  const Config params = config.at(path);
+  if (value != nullptr && value->is_text()) return {value->as_text(), params};
+  if (value != nullptr && value->is_map()) return {params.get<std::string>("class"), params};
+  if (value == nullptr) return {config.get<std::string>(path), params};  // throws: it is missing
+  throw config.error(path, fmt::format("expected a class by its name, or a map with \"class\" and "
+                                       "its parameters, found {}",
+                                       value->describe()));
+}
+
+void declare_component(const Catalogue& catalogue, const Config& config, std::string_view path) {
+  if (!config.has(path)) return;
+  const Component component = read_component(config, path);
+  for (const auto& registration : catalogue.registrations()) {
+    if (registration.name != component.name) continue;
+    for (const auto& parameter : registration.about.parameters) {
+      const bool is_given = component.params.has(parameter.name);
+      if (is_given && parameter.is_path) component.params.get_path(parameter.name);
+    }
+    return;
+  }
+  component.params.claim();
+}
+
+}  // namespace stepop
