@@ -51,6 +51,12 @@ class OrderedMap {
     return entries_.emplace_back(std::string(key), std::move(value)).second;
   }
 
+  /// The value at `key`, made by default when it is not there.
+  T& operator[](std::string_view key) {
+    T* value = find(key);
+    return value != nullptr ? *value : set(key, T());
+  }
+
   void erase(std::string_view key) {
     std::erase_if(entries_, [&](const Entry& entry) { return entry.first == key; });
   }

@@ -46,6 +46,9 @@ class Config {
   /// Whether the key is there and is not null. Makes the key known, without reading it.
   bool has(std::string_view path) const;
 
+  /// Gives the key at `path` this value when it is missing; the saved config shows it.
+  void set_default(std::string_view path, Value value) const;
+
   /// The part of the config below `path`, which need not exist.
   Config at(std::string_view path) const;
   Config root() const;

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
+#include <type_traits>
 #include <variant>
 
 #include "runtime/ordered_map.h"
@@ -9,13 +11,32 @@
 namespace stepop {
 
 /// A number, or a tensor with one element that stays on its device until it is logged.
-using Scalar = std::variant<double, at::Tensor>;
+class Scalar {
+ public:
+  Scalar() = default;
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Scalar(T number) : value_(static_cast<double>(number)) {}
+  Scalar(at::Tensor tensor) : value_(std::move(tensor)) {}
+
+  /// The tensor, or null when it is a number.
+  const at::Tensor* tensor() const { return std::get_if<at::Tensor>(&value_); }
+
+  /// The number; waits for the device when it is a tensor there. Throws Error with `name` for a
+  /// tensor that is undefined or has not exactly one element.
+  double read(const std::string& name) const;
+
+ private:
+  std::variant<double, at::Tensor> value_ = 0.0;
+};
+
+using Scalars = OrderedMap<Scalar>;
 
 /// What `log_op` returns. A slash in a name makes a folder.
 struct Logs {
-  OrderedMap<Scalar> scalars;
+  Scalars scalars = {};
   /// Batches of images [B, C, H, W] in [-1, 1], C = 1 or 3, shown as one grid each.
-  OrderedMap<at::Tensor> images;
+  OrderedMap<at::Tensor> images = {};
 };
 
 }  // namespace stepop

@@ -1,0 +1,48 @@
+#include <ATen/ops/cross_entropy_loss.h>
+
+#include "runtime/loop/iterator.h"
+#include "runtime/network.h"
+
+namespace stepop {
+
+/// Trains any network that maps an image to logits with cross entropy.
+///
+/// Batches: `image` [B, C, H, W] and `class` int64 [B]. Evaluates the logits, the classes and the
+/// loss of every example.
+class Classifier : public Iterator {
+ public:
+  explicit Classifier(const Context& context)
+      : Iterator(context), model_(context.network<Network>()), update_(context.update()) {}
+
+  StepOps step_op(const Batch& batch) override {
+    const auto image = batch["image"];
+    const auto target = batch["class"];
+    const auto logits = model_->forward(image);
+    const auto loss = at::cross_entropy_loss(logits, target, {}, at::Reduction::None);  // [B]
+    return {
+        .train_op = [=, this] { update_.step(loss.mean()); },
+        .log_op =
+            [=] {
+              const auto correct = logits.argmax(1) == target;
+              return Logs{.scalars = {{"loss", loss.mean()},
+                                      {"accuracy", correct.to(at::kFloat).mean()}},
+                          .images = {{"input", image}}};
+            },
+        .eval_op =
+            [=] {
+              return EvalOutputs{.outputs = {{"logits", logits}, {"class", target}},
+                                 .labels = {{"loss", loss}}};
+            },
+    };
+  }
+
+  OrderedMap<std::string> eval_callbacks() const override { return {{"accuracy", "accuracy"}}; }
+
+ private:
+  std::shared_ptr<Network> model_;
+  Update& update_;
+};
+
+STEPOP_REGISTER_ITERATOR(Classifier, {"Cross entropy for any network from image to logits.", {}});
+
+}  // namespace stepop

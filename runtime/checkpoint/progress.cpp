@@ -1,0 +1,43 @@
+#include "runtime/checkpoint/progress.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/error.h"
+
+namespace stepop {
+
+std::string Progress::to_json() const {
+  nlohmann::ordered_json json;
+  json["global_step"] = global_step;
+  json["epoch"] = epoch;
+  json["batch"] = batch;
+  json["samples_seen"] = samples_seen;
+  json["seconds"] = seconds;
+  json["batches_taken"] = batches_taken;
+  json["evaluation_folder"] = evaluation_folder;
+  return json.dump();
+}
+
+Progress Progress::from_json(const std::string& text) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    Progress progress;
+    json.at("global_step").get_to(progress.global_step);
+    json.at("epoch").get_to(progress.epoch);
+    json.at("batch").get_to(progress.batch);
+    json.at("samples_seen").get_to(progress.samples_seen);
+    json.at("seconds").get_to(progress.seconds);
+    json.at("batches_taken").get_to(progress.batches_taken);
+    json.at("evaluation_folder").get_to(progress.evaluation_folder);
+    if (progress.global_step < 0 || progress.epoch < 0 || progress.batch < 0) {
+      throw Error("a count is below 0");
+    }
+    return progress;
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("the position of the run cannot be read: {}", error.what()));
+  }
+}
+
+}  // namespace stepop

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/checkpoint/state.h"
+
+namespace stepop {
+
+/// What must survive a restart, by name. Saving and restoring is the runtime's work.
+class Tracker {
+ public:
+  using Save = std::function<State()>;
+  using Load = std::function<void(const State&)>;
+
+  /// Tracks a thing with tensors of its own, which become `<name>.<tensor>` in a checkpoint.
+  /// Throws Error when the name is taken, empty, or has a dot.
+  void add(const std::string& name, Save save, Load load);
+
+  /// Everything tracked, or the one thing `name`.
+  State save() const;
+  State save(const std::string& name) const;
+
+  /// Restores everything tracked. Throws Error for a name that `state` lacks and for one that
+  /// nobody tracks.
+  void load(const State& state) const;
+  /// Restores `name` alone from a state that may hold more.
+  void load(const std::string& name, const State& state) const;
+
+  std::vector<std::string> names() const;
+
+ private:
+  struct Entry {
+    std::string name;
+    Save save;
+    Load load;
+  };
+
+  const Entry& entry(const std::string& name) const;
+
+  std::vector<Entry> entries_;
+};
+
+}  // namespace stepop

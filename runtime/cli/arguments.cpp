@@ -1,0 +1,226 @@
+#include "runtime/cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cxxopts.hpp>
+
+#include "runtime/config/yaml_reader.h"
+
+namespace stepop {
+namespace {
+
+struct Flag {
+  char letter;  // 0: none
+  std::string name;
+  enum class Takes { kNothing, kValue, kValues, kOptionalBool } takes;
+  std::string about;
+};
+
+const std::vector<Flag>& flags() {
+  using enum Flag::Takes;
+  static const std::vector<Flag> all = {
+      {'n', "name", kValue, "name of the run, the end of its folder's name"},
+      {'b', "base", kValues, "YAML files, each laid over those before it"},
+      {'t', "train", kOptionalBool, "train; without it the run is evaluated"},
+      {'p', "project", kValue, "go on with, or evaluate, the run in this folder"},
+      {'c', "checkpoint", kValue, "this checkpoint (path or step) instead of the latest"},
+      {'r', "retrain", kOptionalBool, "take the weights only and count from step 0"},
+      {'l', "log_level", kValue, "debug, info (default), warn or critical"},
+      {'d', "debug", kOptionalBool, "a short run into logs/debug_runs/"},
+      {0, "allow-unknown", kOptionalBool, "unknown keys of the config are a warning"},
+      {'h', "help", kNothing, "this text"},
+      {0, "version", kNothing, "the versions of stepop and of its libraries"},
+  };
+  return all;
+}
+
+const Flag* find_flag(const std::string& word) {
+  for (const auto& flag : flags()) {
+    const bool is_short = flag.letter != 0 && word == std::string("-") + flag.letter;
+    if (is_short || word == "--" + flag.name) return &flag;
+  }
+  return nullptr;
+}
+
+bool is_bool(const std::string& word) {
+  const Value value = plain_scalar(word);
+  return value.is_bool();
+}
+
+/// A word that begins an option: `-x` or `--x`, but not a number such as `-3` and not `-`.
+bool begins_option(const std::string& word) {
+  if (word.size() < 2 || word[0] != '-') return false;
+  const Value value = plain_scalar(word);
+  return !value.is_int() && !value.is_float();
+}
+
+/// Our own flags in the form that cxxopts reads (`--base=a --base=b`), and the overrides.
+struct SplitWords {
+  std::vector<std::string> own;
+  std::vector<Override> overrides;
+};
+
+Value override_value(const std::string& path, const std::string& text) {
+  const Origin origin{Origin::kCommandLine, 0};
+  if (text.empty()) return Value(text).set_origin(origin);
+  try {
+    const bool is_flow = text[0] == '[' || text[0] == '{' || text[0] == '"' || text[0] == '\'' ||
+                         text[0] == '!';
+    // Anything else is one plain scalar, so that `a: b` and `#1` stay the texts they look like.
+    return is_flow ? parse_yaml(text, origin, /*keep_line=*/true)
+                   : plain_scalar(text).set_origin(origin);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{} (in the value of --{})", error.what(), path));
+  }
+}
+
+SplitWords split_words(const std::vector<std::string>& words) {
+  SplitWords split;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals);
+    const Flag* flag = find_flag(key);
+    if (flag == nullptr && begins_option(word) && !word.starts_with("--")) {
+      throw UsageError(fmt::format("unknown flag \"{}\"; there are -n, -b, -t, -p, -c, -r, -l, -d "
+                                   "and -h; `stepop --help` explains them",
+                                   word));
+    }
+    if (flag == nullptr && !begins_option(word)) {
+      throw UsageError(fmt::format("stray word \"{}\"; a key of the config is set by --path/key "
+                                   "VALUE, a list of values by --path/key '[1, 2]'",
+                                   word));
+    }
+    const bool has_next = i + 1 < words.size() && !begins_option(words[i + 1]);
+    if (flag == nullptr) {
+      const std::string path = key.substr(2);
+      if (path.empty()) throw UsageError("\"--\" is followed by no key: --path/key VALUE");
+      if (equals == std::string::npos && !has_next) {
+        throw UsageError(fmt::format("--{}: no value given; write --{} VALUE, for a switch --{} "
+                                     "true",
+                                     path, path, path));
+      }
+      const std::string text =
+          equals != std::string::npos ? word.substr(equals + 1) : words[++i];
+      split.overrides.push_back({path, override_value(path, text)});
+      continue;
+    }
+    const std::string name = "--" + flag->name;
+    if (equals != std::string::npos) {
+      split.own.push_back(name + word.substr(equals));
+      continue;
+    }
+    using enum Flag::Takes;
+    if (flag->takes == kNothing) {
+      split.own.push_back(name);
+    } else if (flag->takes == kOptionalBool) {
+      split.own.push_back(name + (has_next && is_bool(words[i + 1]) ? "=" + words[++i] : "=true"));
+    } else if (!has_next) {
+      throw UsageError(fmt::format("{}: no value given: {}", word, flag->about));
+    } else {
+      split.own.push_back(name + "=" + words[++i]);
+      while (flag->takes == kValues && i + 1 < words.size() && !begins_option(words[i + 1])) {
+        split.own.push_back(name + "=" + words[++i]);
+      }
+    }
+  }
+  return split;
+}
+
+cxxopts::Options own_options() {
+  cxxopts::Options options("stepop");
+  for (const auto& flag : flags()) {
+    using enum Flag::Takes;
+    std::shared_ptr<cxxopts::Value> value = cxxopts::value<std::string>();
+    if (flag.takes == kNothing || flag.takes == kOptionalBool) value = cxxopts::value<bool>();
+    if (flag.takes == kValues) value = cxxopts::value<std::vector<std::string>>();
+    const std::string letter = flag.letter == 0 ? "" : std::string(1, flag.letter) + ",";
+    options.add_options()(letter + flag.name, flag.about, value);
+  }
+  return options;
+}
+
+}  // namespace
+
+Arguments parse_arguments(const std::vector<std::string>& words) {
+  Arguments arguments;
+  arguments.command_line = "stepop";
+  for (const auto& word : words) arguments.command_line += " " + word;
+  std::vector<std::string> rest = words;
+  if (!rest.empty() && (rest[0] == "config" || rest[0] == "list" || rest[0] == "help")) {
+    using enum Arguments::Command;
+    arguments.command = rest[0] == "config" ? kConfig : rest[0] == "list" ? kList : kHelp;
+    rest.erase(rest.begin());
+  }
+  if (words.empty()) arguments.command = Arguments::Command::kHelp;
+
+  SplitWords split = split_words(rest);
+  arguments.overrides = std::move(split.overrides);
+  std::vector<const char*> pointers = {"stepop"};
+  for (const auto& word : split.own) pointers.push_back(word.c_str());
+  try {
+    const auto parsed =
+        own_options().parse(static_cast<int>(pointers.size()), pointers.data());
+    const auto text = [&](const char* name, std::optional<std::string>& target) {
+      if (parsed.count(name) > 1) throw UsageError(fmt::format("--{} is given twice", name));
+      if (parsed.count(name) == 1) target = parsed[name].as<std::string>();
+    };
+    const auto flag = [&](const char* name) {
+      return parsed.count(name) > 0 && parsed[name].as<bool>();
+    };
+    text("name", arguments.name);
+    text("project", arguments.project);
+    text("checkpoint", arguments.checkpoint);
+    if (parsed.count("base") > 0) arguments.base = parsed["base"].as<std::vector<std::string>>();
+    arguments.train = flag("train");
+    arguments.retrain = flag("retrain");
+    arguments.debug = flag("debug");
+    arguments.allow_unknown = flag("allow-unknown");
+    std::optional<std::string> level;
+    text("log_level", level);
+    if (level) arguments.log_level = parse_log_level(*level);
+    if (flag("help")) arguments.command = Arguments::Command::kHelp;
+    if (flag("version")) arguments.command = Arguments::Command::kVersion;
+  } catch (const cxxopts::exceptions::exception& error) {
+    throw UsageError(error.what());
+  }
+  return arguments;
+}
+
+std::string help_text() {
+  std::string text = R"(stepop trains, logs and evaluates models on LibTorch.
+
+  stepop -n NAME -b base1.yaml base2.yaml -t [--path/key value ...]
+  stepop -p logs/<time>_<name> [-t] [--path/key value ...]
+  stepop config -b base.yaml [--path/key value ...]    prints the resolved config
+  stepop list                                          every component and its parameters
+
+Flags
+)";
+  for (const auto& flag : flags()) {
+    using enum Flag::Takes;
+    const std::string names = flag.letter == 0 ? fmt::format("    --{}", flag.name)
+                                               : fmt::format("-{}, --{}", flag.letter, flag.name);
+    const char* value = flag.takes == kValue ? " X" : flag.takes == kValues ? " X..." : "";
+    text += fmt::format("  {:<24}{}\n", names + value, flag.about);
+  }
+  return text + R"(
+Every key of the config can be set: --optimizer/lr 3e-3, --model/hidden '[64, 32]',
+--log_ops/+ validation/sample_op (appends), --datasets/train/path=data. Values are YAML: true,
+null, 1e-3, -3, [1, 2], {a: 1}; anything else is text. Relative paths are relative to the current
+folder here, and to its own folder in a config file.
+
+Examples
+  stepop -n digits -b configs/digits.yaml -t                     train
+  stepop -n small -b configs/digits.yaml configs/small.yaml -t   the second file on top
+  stepop -n fast -b configs/digits.yaml -t --optimizer/lr 3e-3 --num_epochs 2
+  stepop -p logs/2026-11-21T10-00-00_digits                      evaluate its latest checkpoint
+  stepop -p logs/2026-11-21T10-00-00_digits -c 230               evaluate the one of step 230
+  stepop -p logs/2026-11-21T10-00-00_digits -t --num_epochs 20   go on training, for longer
+  stepop -n tuned -p logs/2026-11-21T10-00-00_digits -r -t       its weights, a new count and run
+  stepop -n try -b configs/digits.yaml -t -d                     10 steps, to see that it runs
+)";
+}
+
+}  // namespace stepop

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "runtime/cli/arguments.h"
+
+namespace stepop {
+
+/// Trains or evaluates, as the arguments say. Returns the exit code: 0; 3 when a callback of an
+/// evaluation failed; 128 + the signal's number after a signal. Throws Error for anything else.
+int run_command(const Arguments& arguments);
+
+/// Prints the resolved config as YAML.
+void config_command(const Arguments& arguments);
+
+/// Prints every registered component with its parameters.
+void list_command();
+
+}  // namespace stepop

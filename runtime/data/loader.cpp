@@ -1,0 +1,137 @@
+#include "runtime/data/loader.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+// From the OpenMP runtime that LibTorch brings, if it brings one.
+extern "C" void omp_set_num_threads(int) __attribute__((weak));
+
+namespace stepop {
+namespace {
+
+Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, bool pin) {
+  const std::vector<int64_t> indices = order.indices(number);
+  std::vector<Random> randoms = order.randoms(number);
+  try {
+    Batch batch = load_batch(dataset, indices, randoms);
+    if (!pin) return batch;
+    OrderedMap<at::Tensor> pinned = batch.tensors();
+    for (auto& [key, tensor] : pinned) tensor = tensor.pin_memory();
+    return {std::move(pinned), batch.texts(), batch.indices()};
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("{}: {}", order.name(), error.what()));
+  }
+}
+
+}  // namespace
+
+/// Threads that each take the next number, prepare that batch, and put it into its slot of a ring.
+class Loader::Workers {
+ public:
+  Workers(const Dataset& dataset, const BatchOrder& order, const LoaderOptions& options)
+      : dataset_(dataset),
+        order_(order),
+        end_(options.end_batch),
+        pin_(!options.device.is_cpu()),
+        taken_(options.first_batch),
+        given_(options.first_batch),
+        slots_(static_cast<size_t>(options.workers * std::max<int64_t>(options.prefetch, 1))) {
+    for (int64_t i = 0; i < options.workers; ++i) threads_.emplace_back([this] { work(); });
+  }
+
+  ~Workers() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    for (auto& thread : threads_) thread.join();
+  }
+
+  Batch next() {
+    std::unique_lock lock(mutex_);
+    auto& slot = slots_[static_cast<size_t>(given_) % slots_.size()];
+    changed_.wait(lock, [&] { return slot.ready; });
+    if (slot.error) std::rethrow_exception(slot.error);
+    Batch batch = std::move(slot.batch);
+    slot = {};
+    ++given_;
+    lock.unlock();
+    changed_.notify_all();
+    return batch;
+  }
+
+ private:
+  struct Slot {
+    bool ready = false;
+    Batch batch;
+    std::exception_ptr error;
+  };
+
+  bool may_take() const {
+    return taken_ < given_ + static_cast<int64_t>(slots_.size()) && (end_ < 0 || taken_ < end_);
+  }
+
+  void work() {
+    const at::NoGradGuard no_grad;
+    // The cores belong to the training; a worker that starts threads of its own would take them.
+    // LibTorch sets a thread's number on first use; asking for it first makes ours the last word.
+    at::get_num_threads();
+    if (omp_set_num_threads != nullptr) omp_set_num_threads(1);
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return stopping_ || may_take(); });
+      if (stopping_) return;
+      const int64_t number = taken_++;
+      lock.unlock();
+      Slot done{.ready = true, .batch = {}, .error = nullptr};
+      try {
+        done.batch = prepare(dataset_, order_, number, pin_);
+      } catch (...) {
+        done.error = std::current_exception();
+      }
+      lock.lock();
+      slots_[static_cast<size_t>(number) % slots_.size()] = std::move(done);
+      changed_.notify_all();
+    }
+  }
+
+  const Dataset& dataset_;
+  const BatchOrder& order_;
+  const int64_t end_;
+  const bool pin_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  int64_t taken_;
+  int64_t given_;
+  std::vector<Slot> slots_;
+  std::vector<std::thread> threads_;
+};
+
+Loader::Loader(const Dataset& dataset, const BatchOrder& order, LoaderOptions options)
+    : dataset_(dataset), order_(order), options_(options), next_batch_(options.first_batch) {
+  if (options_.workers > 0) workers_ = std::make_unique<Workers>(dataset, order, options_);
+}
+
+Loader::~Loader() = default;
+
+Batch Loader::next() {
+  const at::NoGradGuard no_grad;
+  Batch batch = workers_ ? workers_->next()
+                         : prepare(dataset_, order_, next_batch_, !options_.device.is_cpu());
+  ++next_batch_;
+  return options_.device.is_cpu() ? batch : batch.to(options_.device);
+}
+
+}  // namespace stepop

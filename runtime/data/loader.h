@@ -1,0 +1,56 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "runtime/data/batch.h"
+#include "runtime/data/batch_order.h"
+#include "runtime/data/dataset.h"
+
+namespace stepop {
+
+struct LoaderOptions {
+  /// Threads that prepare batches; 0 prepares each in `next()`.
+  int64_t workers = 0;
+  /// Batches that each worker may be ahead.
+  int64_t prefetch = 2;
+  /// Number of the first batch, counted over all epochs: resuming is a jump.
+  int64_t first_batch = 0;
+  /// Number of the batch before which to stop; -1 goes on over the epochs' ends.
+  int64_t end_batch = -1;
+  /// Where `next()` puts the tensors.
+  c10::Device device = c10::kCPU;
+};
+
+/// The batches of a dataset in order. The number of workers changes the speed and nothing else.
+class Loader {
+ public:
+  /// `dataset` and `order` must outlive the loader.
+  Loader(const Dataset& dataset, const BatchOrder& order, LoaderOptions options);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// The next batch, on the device. Throws Error with the split and the example's index when the
+  /// dataset failed; must not be called after the last batch.
+  Batch next();
+
+  /// Whether `next()` has another batch.
+  bool has_next() const { return options_.end_batch < 0 || next_batch_ < options_.end_batch; }
+
+  /// The number of the batch that `next()` will give, counted over all epochs.
+  int64_t position() const { return next_batch_; }
+
+ private:
+  class Workers;
+
+  const Dataset& dataset_;
+  const BatchOrder& order_;
+  LoaderOptions options_;
+  int64_t next_batch_;
+  std::unique_ptr<Workers> workers_;
+};
+
+}  // namespace stepop

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepop {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kCritical };
+
+/// `debug`, `info`, `warn` or `critical`; throws UsageError for another word.
+LogLevel parse_log_level(const std::string& text);
+
+/// Lines for people: on the console and, once a run has its folder, in its log file. A progress bar
+/// stands below them on a terminal; a pipe or a file never gets a control character.
+class Console {
+ public:
+  explicit Console(LogLevel level = LogLevel::kInfo, std::FILE* out = stdout);
+  ~Console();
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  void debug(std::string_view text) { line(LogLevel::kDebug, text); }
+  void info(std::string_view text) { line(LogLevel::kInfo, text); }
+  void warn(std::string_view text) { line(LogLevel::kWarning, text); }
+
+  /// For the log file, and for a console that shows no progress bar.
+  void detail(std::string_view text);
+
+  /// Shows one line in place of the last one: on a terminal only.
+  void progress(std::string_view text);
+  /// Takes the progress line away.
+  void end_progress();
+
+  bool is_terminal() const { return is_terminal_; }
+  /// The terminal's width in columns; 80 when it does not tell.
+  int width() const;
+
+  /// Appends to the file from here on, first what was said before. Throws Error when it cannot.
+  void open_log_file(const std::string& path);
+
+ private:
+  void line(LogLevel level, std::string_view text);
+  void write_file(const std::string& text);
+
+  LogLevel level_;
+  std::FILE* out_;
+  bool is_terminal_;
+  bool has_progress_ = false;
+  std::vector<std::string> before_file_;
+  std::string file_path_;
+  int file_ = -1;
+};
+
+}  // namespace stepop

@@ -1,0 +1,39 @@
+#include "runtime/log/number_text.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <ctime>
+
+namespace stepop {
+
+std::string with_thousands(int64_t number) {
+  std::string digits = fmt::format("{}", number < 0 ? -number : number);
+  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) {
+    digits.insert(static_cast<size_t>(i), ",");
+  }
+  return (number < 0 ? "-" : "") + digits;
+}
+
+std::string short_number(double number) {
+  if (number == std::floor(number) && std::abs(number) < 1e6) return fmt::format("{:.0f}", number);
+  return fmt::format("{:.4g}", number);
+}
+
+std::string clock_text(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e9) return "-:--";
+  const auto total = static_cast<int64_t>(seconds + 0.5);
+  if (total < 3600) return fmt::format("{}:{:02}", total / 60, total % 60);
+  return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
+}
+
+std::string local_time(const char* format) {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  std::array<char, 64> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
+}
+
+}  // namespace stepop

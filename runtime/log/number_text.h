@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace stepop {
+
+/// `12,345`.
+std::string with_thousands(int64_t number);
+
+/// A number with about four digits that matter: `0.3124`, `12.35`, `1.2e-05`, `8940`.
+std::string short_number(double number);
+
+/// A span of time in seconds: `0:21`, `1:02:03`.
+std::string clock_text(double seconds);
+
+/// The local time by a format of strftime.
+std::string local_time(const char* format);
+
+}  // namespace stepop

@@ -1,0 +1,100 @@
+#include "runtime/loop/context.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <cxxabi.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+
+namespace stepop {
+namespace {
+
+std::string demangled(const char* name) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  std::string result = status == 0 ? text : name;
+  std::free(text);
+  return result;
+}
+
+const at::Tensor& only_tensor(const State& state) {
+  const auto found = state.find("value");
+  if (found == state.end()) throw Error("missing from the checkpoint");
+  return found->second;
+}
+
+template <class T>
+void track_number(const Context& context, const std::string& name, T& value, at::ScalarType type) {
+  context.tracker.add(
+      name,
+      [&value, type] {
+        return State{{"value", at::scalar_tensor(value, at::TensorOptions().dtype(type))}};
+      },
+      [&value, name](const State& state) {
+        const at::Tensor& saved = only_tensor(state);
+        if (saved.numel() != 1) {
+          throw Error(fmt::format("{}: expected one number, found a tensor [{}]", name,
+                                  fmt::join(saved.sizes(), ", ")));
+        }
+        value = saved.item<T>();
+      });
+}
+
+}  // namespace
+
+Update& Context::update(const std::string& path,
+                        const std::vector<std::string>& network_names) const {
+  return update(path, networks.parameters(network_names));
+}
+
+Update& Context::update(const std::string& path, NamedParameters parameters) const {
+  auto made = std::make_unique<Update>(config.at(path), std::move(parameters), clock);
+  Update* update = made.get();
+  std::string name = path;
+  for (char& c : name) c = c == '/' ? '_' : c;
+  tracker.add(
+      name, [update] { return update->state(); },
+      [update](const State& state) { update->load_state(state); });
+  updates.push_back(std::move(made));
+  return *update;
+}
+
+void Context::track(const std::string& name, at::Tensor& value) const {
+  tracker.add(
+      name, [&value] { return State{{"value", value.detach()}}; },
+      [&value, name](const State& state) {
+        const at::Tensor& saved = only_tensor(state);
+        if (value.defined() && value.sizes() != saved.sizes()) {
+          throw Error(fmt::format("{}: [{}] in the checkpoint, [{}] here", name,
+                                  fmt::join(saved.sizes(), ", "), fmt::join(value.sizes(), ", ")));
+        }
+        const at::NoGradGuard no_grad;
+        if (value.defined()) {
+          value.detach().copy_(saved);
+        } else {
+          value = saved.clone();
+        }
+      });
+}
+
+void Context::track(const std::string& name, int64_t& value) const {
+  track_number(*this, name, value, at::kLong);
+}
+
+void Context::track(const std::string& name, double& value) const {
+  track_number(*this, name, value, at::kDouble);
+}
+
+void Context::track(const std::string& name, Tracker::Save save, Tracker::Load load) const {
+  tracker.add(name, std::move(save), std::move(load));
+}
+
+void Context::wrong_network_type(std::string_view name, const char* type) const {
+  throw Error(fmt::format("the iterator takes the network \"{}\" as a {}, which the model of the "
+                          "config is not; choose a model of that type",
+                          name, demangled(type)));
+}
+
+}  // namespace stepop

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <memory>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include "runtime/checkpoint/progress.h"
+#include "runtime/checkpoint/tracker.h"
+#include "runtime/config/config.h"
+#include "runtime/data/dataset.h"
+#include "runtime/loop/networks.h"
+#include "runtime/loop/splits.h"
+#include "runtime/optim/schedule.h"
+#include "runtime/optim/step_clock.h"
+#include "runtime/optim/update.h"
+
+namespace stepop {
+
+/// Where the run is. The loop writes it, an iterator reads it.
+struct Position : Progress {
+  std::string split = "train";  ///< The split whose step_op or op is running.
+};
+
+/// What a run hands to its iterator. Lives as long as the run.
+struct Context {
+  Config config;  ///< The whole config.
+  c10::Device device = c10::kCPU;
+  uint64_t seed = 0;
+  int rank = 0;
+  int world_size = 1;
+  const Position& position;
+  const StepClock& clock;
+  Networks& networks;
+  Splits& splits;
+  Tracker& tracker;
+  std::vector<std::unique_ptr<Update>>& updates;
+
+  /// The network of that name: `model`, or one of `networks`. Throws Error when there is none, or
+  /// when it is of another type.
+  template <class T>
+  std::shared_ptr<T> network(std::string_view name = "model") const {
+    auto typed = std::dynamic_pointer_cast<T>(networks.get(name));
+    if (!typed) wrong_network_type(name, typeid(T).name());
+    return typed;
+  }
+
+  /// An optimizer with all that belongs to an update, from the config at `path`, over the
+  /// parameters of the named networks. Tracked under `path`.
+  Update& update(const std::string& path = "optimizer",
+                 const std::vector<std::string>& network_names = {"model"}) const;
+  /// The same over any parameters.
+  Update& update(const std::string& path, NamedParameters parameters) const;
+
+  /// A number of the config that may be a schedule, such as a loss weight: `weight.at(step)`.
+  Scheduled scheduled(std::string_view path) const { return {config, path}; }
+  Scheduled scheduled(std::string_view path, double fallback) const {
+    return {config, path, fallback};
+  }
+
+  /// Throws Error when the config has no dataset for that split.
+  const Dataset& dataset(const std::string& split) const { return splits.dataset(split); }
+
+  /// Values of the iterator that must survive a restart. They must live as long as the run.
+  void track(const std::string& name, at::Tensor& value) const;
+  void track(const std::string& name, int64_t& value) const;
+  void track(const std::string& name, double& value) const;
+  /// Anything else, by how it is saved and restored.
+  void track(const std::string& name, Tracker::Save save, Tracker::Load load) const;
+
+ private:
+  [[noreturn]] void wrong_network_type(std::string_view name, const char* type) const;
+};
+
+}  // namespace stepop

@@ -1,0 +1,131 @@
+#include "runtime/loop/evaluation.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "eval_out/callback.h"
+#include "eval_out/eval_reader.h"
+#include "eval_out/eval_writer.h"
+#include "runtime/config/resolve.h"
+#include "runtime/config/yaml_writer.h"
+#include "runtime/loop/random_fork.h"
+#include "runtime/loop/split_step.h"
+#include "runtime/run/signals.h"
+
+namespace stepop {
+namespace {
+
+/// The mean of every label over all examples: each counts once, whatever its batch's size. Sums in
+/// float64 on the device; nothing is read back before the end.
+class LabelMeans {
+ public:
+  void add(const OrderedMap<at::Tensor>& labels) {
+    for (const auto& [key, values] : labels) {
+      if (values.dim() != 1 || values.is_complex()) continue;
+      const at::Tensor sum = values.sum(at::kDouble);
+      at::Tensor* old = sums_.find(key);
+      if (old == nullptr) {
+        sums_.set(key, sum);
+      } else {
+        old->add_(sum);
+      }
+    }
+  }
+
+  void read(const std::string& prefix, int64_t count, OrderedMap<double>& scalars) const {
+    for (const auto& [key, sum] : sums_) {
+      scalars.set(prefix + "/" + key, sum.item<double>() / static_cast<double>(count));
+    }
+  }
+
+ private:
+  OrderedMap<at::Tensor> sums_;
+};
+
+OrderedMap<Attribute> attributes(const Context& context, const Position& position,
+                                 const std::string& split, const std::string& git) {
+  OrderedMap<Attribute> attributes;
+  attributes.set("global_step", position.global_step);
+  attributes.set("split", split);
+  attributes.set("iterator", read_component(context.config, "iterator").name);
+  std::string models;
+  for (const auto& text : context.networks.class_names()) {
+    models += (models.empty() ? "" : ", ") + text;
+  }
+  attributes.set("model", models);
+  attributes.set("config", to_yaml(escape_references(*context.config.root().peek())));
+  attributes.set("git", git);
+  return attributes;
+}
+
+}  // namespace
+
+Interrupted::Interrupted(int signal_number)
+    : Error("interrupted by a signal", 128 + signal_number) {}
+
+EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Context& context,
+                          Position& position, const std::string& folder, const std::string& git,
+                          const EvaluationProgress& progress) {
+  const std::string& split = settings.eval_op.split;
+  const std::string name = settings.eval_op.text();
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    throw Error(fmt::format("{}: cannot make the evaluation's folder: {}", folder, failed.message()));
+  }
+
+  const auto order = context.splits.evaluation_order(split, settings.max_eval_batches);
+  const int64_t total = order->examples_in(order->batches_per_epoch());
+  LoaderOptions options = context.splits.loader_options();
+  options.end_batch = order->batches_per_epoch();
+  Loader loader(context.splits.dataset(split), *order, options);
+
+  EvaluationResult result;
+  result.outputs = folder + "/outputs.h5";
+  EvalWriter writer(result.outputs, total, attributes(context, position, split, git));
+  LabelMeans means;
+  const SplitGuard guard(position, split);
+  const at::NoGradGuard no_grad;
+  {
+    const RandomFork fork(context.seed, context.device);
+    int64_t done = 0;
+    while (loader.has_next()) {
+      if (const int signal = SignalGuard::received()) throw Interrupted(signal);
+      seed_generators(mix_seed({context.seed, seed_of(split),
+                                static_cast<uint64_t>(position.global_step),
+                                static_cast<uint64_t>(loader.position())}),
+                      context.device);
+      const Batch batch = loader.next();
+      const StepOps ops = call_step_op(iterator, context, position, split, batch);
+      const EvalOp* op = ops.find_eval_op(settings.eval_op.op);
+      if (op == nullptr) throw missing_op(context, split, settings.eval_op.op, ops);
+      const EvalOutputs outputs = (*op)();
+      writer.write(outputs, batch.indices());
+      means.add(outputs.labels);
+      progress(done += batch.size(), total);
+    }
+  }
+  writer.finish();
+  means.read(name, total, result.scalars);
+
+  const EvalFile file(result.outputs);
+  const CallbackResults callbacks =
+      run_callbacks(context.config, "eval_hook/eval_callbacks", folder,
+                    context.splits.dataset(split), file);
+  for (const auto& [callback, logs] : callbacks.logs) {
+    for (const auto& [key, value] : logs.scalars) {
+      const std::string full = fmt::format("{}/{}/{}", name, callback, key);
+      result.scalars.set(full, value.read(full));
+    }
+    for (const auto& [key, image] : logs.images) {
+      result.images.set(fmt::format("{}/{}", callback, key), image);
+    }
+  }
+  result.failures = callbacks.failures;
+  return result;
+}
+
+}  // namespace stepop

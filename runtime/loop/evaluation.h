@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/loop/iterator.h"
+#include "runtime/loop/settings.h"
+
+namespace stepop {
+
+/// What an evaluation found.
+struct EvaluationResult {
+  std::string outputs;  ///< The path of the HDF5 file; gone when the config cleans up.
+  /// By full name: `validation/eval_op/loss`, `validation/eval_op/accuracy/accuracy`.
+  OrderedMap<double> scalars;
+  /// The name and the message of each callback that threw.
+  OrderedMap<std::string> failures;
+  /// What callbacks return to look at, by full name: images [B, C, H, W].
+  OrderedMap<at::Tensor> images;
+};
+
+/// Called now and then with the examples that are done and all of them.
+using EvaluationProgress = std::function<void(int64_t done, int64_t total)>;
+
+/// A signal asked to end; thrown out of an evaluation, which is not finished.
+class Interrupted : public Error {
+ public:
+  explicit Interrupted(int signal_number);
+};
+
+/// Runs the config's eval op over its whole split in dataset order, writes the outputs batch by
+/// batch to `folder`/outputs.h5, then runs the callbacks over that file. The memory needed does not
+/// grow with the dataset. Throws Error when something but a callback failed.
+EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Context& context,
+                          Position& position, const std::string& folder, const std::string& git,
+                          const EvaluationProgress& progress);
+
+}  // namespace stepop

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <string>
+
+namespace stepop {
+
+/// Observes a training. The order of all calls is pinned in tests/runtime/loop/order_test.cpp.
+/// An exception that a hook throws ends the training as any other.
+class Hook {
+ public:
+  virtual ~Hook() = default;
+  /// `epoch` counts from 0.
+  virtual void before_epoch(int64_t epoch) { (void)epoch; }
+  /// `step` is the number of complete steps: N - 1 before the N-th step, N after it.
+  virtual void before_step(int64_t step) { (void)step; }
+  virtual void after_step(int64_t step) { (void)step; }
+  virtual void after_epoch(int64_t epoch) { (void)epoch; }
+  virtual void after_checkpoint(const std::string& path) { (void)path; }
+  virtual void before_evaluation(int64_t step) { (void)step; }
+  virtual void after_evaluation(int64_t step) { (void)step; }
+  /// The training ends by `error`, which goes on after this returns.
+  virtual void at_exception(const std::exception& error) { (void)error; }
+};
+
+}  // namespace stepop

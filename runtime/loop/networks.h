@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/checkpoint/state.h"
+#include "runtime/checkpoint/tracker.h"
+#include "runtime/config/config.h"
+#include "runtime/ordered_map.h"
+#include "runtime/optim/optimizer.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace stepop {
+
+/// The networks of a run: `model`, or several below `networks`, on the device and tracked.
+class Networks {
+ public:
+  Networks(const Config& config, const c10::Device& device, Tracker& tracker);
+
+  /// Throws Error with the names that there are.
+  const std::shared_ptr<torch::nn::Module>& get(std::string_view name) const;
+  bool empty() const { return networks_.empty(); }
+  std::vector<std::string> names() const;
+
+  /// Puts all networks into training or evaluation mode.
+  void set_training(bool on);
+
+  /// The trainable parameters of the named networks; prefixed `<network>.` when they are several.
+  NamedParameters parameters(const std::vector<std::string>& names) const;
+
+  /// Every network's buffers (running means and the like), copied; and back.
+  State copy_buffers() const;
+  void restore_buffers(const State& buffers) const;
+
+  /// The class of each network.
+  std::vector<std::string> class_names() const;
+
+  /// `LeNet, 61,706 parameters`, one text a network.
+  std::vector<std::string> descriptions() const;
+
+ private:
+  void add(const std::string& name, const Config& config, std::string_view path,
+           const c10::Device& device, Tracker& tracker);
+
+  OrderedMap<std::shared_ptr<torch::nn::Module>> networks_;
+  OrderedMap<std::string> class_names_;
+};
+
+}  // namespace stepop

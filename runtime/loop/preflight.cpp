@@ -1,0 +1,107 @@
+#include "runtime/loop/preflight.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eval_out/eval_schema.h"
+#include "runtime/loop/random_fork.h"
+#include "runtime/loop/split_step.h"
+
+namespace stepop {
+namespace {
+
+/// What ops could change besides the parameters, which only train ops change.
+class Snapshot {
+ public:
+  explicit Snapshot(const Context& context) : context_(context) {
+    buffers_ = context.networks.copy_buffers();
+    const auto networks = context.networks.names();
+    for (const auto& name : context.tracker.names()) {
+      if (std::find(networks.begin(), networks.end(), name) != networks.end()) continue;
+      State state = context.tracker.save(name);
+      for (auto& [key, tensor] : state) tensors_.emplace(name + "." + key, tensor.clone());
+      names_.push_back(name);
+    }
+  }
+
+  void restore() const {
+    context_.networks.restore_buffers(buffers_);
+    for (const auto& name : names_) context_.tracker.load(name, tensors_);
+  }
+
+ private:
+  const Context& context_;
+  State buffers_;
+  State tensors_;
+  std::vector<std::string> names_;
+};
+
+struct DueOps {
+  std::string split;
+  std::vector<std::string> train, log, eval;
+};
+
+/// Every op that the config will ever call, by split.
+std::vector<DueOps> due_ops(const Settings& settings, bool train) {
+  std::vector<DueOps> splits;
+  const auto of = [&](const std::string& split) -> DueOps& {
+    for (auto& known : splits) {
+      if (known.split == split) return known;
+    }
+    splits.push_back({split, {}, {}, {}});
+    return splits.back();
+  };
+  if (train) {
+    for (const auto& op : settings.train_ops) of(op.split).train.push_back(op.op);
+    for (const auto& op : settings.log_ops) of(op.name.split).log.push_back(op.name.op);
+  }
+  if (settings.evaluates) of(settings.eval_op.split).eval.push_back(settings.eval_op.op);
+  return splits;
+}
+
+void check_split(const DueOps& due, Iterator& iterator, const Context& context,
+                 Position& position) {
+  const BatchOrder& order = context.splits.order(due.split);
+  std::vector<Random> randoms = order.randoms(0);
+  Batch batch;
+  try {
+    batch = load_batch(context.splits.dataset(due.split), order.indices(0), randoms);
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("datasets/{}: {}", due.split, error.what()));
+  }
+  batch = batch.to(context.device);
+  const StepOps ops = call_step_op(iterator, context, position, due.split, batch);
+  const SplitGuard guard(position, due.split);
+  const at::NoGradGuard no_grad;
+  for (const auto& name : due.train) {
+    if (ops.find_train_op(name) == nullptr) throw missing_op(context, due.split, name, ops);
+  }
+  for (const auto& name : due.log) {
+    const LogOp* op = ops.find_log_op(name);
+    if (op == nullptr) throw missing_op(context, due.split, name, ops);
+    checked((*op)(), due.split + "/" + name);
+  }
+  for (const auto& name : due.eval) {
+    const EvalOp* op = ops.find_eval_op(name);
+    if (op == nullptr) throw missing_op(context, due.split, name, ops);
+    try {
+      check_eval_outputs((*op)(), batch.size());
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}/{}: {}", due.split, name, error.what()));
+    }
+  }
+}
+
+}  // namespace
+
+void preflight(const Settings& settings, bool train, Iterator& iterator, const Context& context,
+               Position& position) {
+  const RandomFork fork(context.seed, context.device);
+  const Snapshot snapshot(context);
+  for (const auto& due : due_ops(settings, train)) check_split(due, iterator, context, position);
+  snapshot.restore();
+}
+
+}  // namespace stepop

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+
+namespace stepop {
+
+/// Seeds LibTorch's default generators of the CPU and of the device.
+void seed_generators(uint64_t seed, const c10::Device& device);
+
+/// While it lives, LibTorch's default generators start from `seed`; then they go on as if nothing
+/// had been drawn. So how often one logs never changes the training.
+class RandomFork {
+ public:
+  RandomFork(uint64_t seed, const c10::Device& device);
+  ~RandomFork();
+  RandomFork(const RandomFork&) = delete;
+  RandomFork& operator=(const RandomFork&) = delete;
+
+ private:
+  c10::Device device_;
+  at::Tensor cpu_state_;
+  at::Tensor device_state_;
+};
+
+/// The state of the default generators as byte tensors, and back.
+at::Tensor generator_state(const c10::Device& device);
+void set_generator_state(const c10::Device& device, const at::Tensor& state);
+
+}  // namespace stepop

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "runtime/log/console.h"
+#include "runtime/log/logs.h"
+#include "runtime/log/metrics.h"
+#include "runtime/loop/context.h"
+#include "runtime/loop/evaluation.h"
+#include "runtime/loop/settings.h"
+#include "runtime/run/run_directory.h"
+
+namespace stepop {
+
+/// Tells people and files what a run does: console, log file, metrics file, image grids.
+class Reporter {
+ public:
+  Reporter(Console& console, const RunDirectory& directory, const Settings& settings,
+           int64_t batches_per_epoch);
+
+  /// The ops that were due at one step: their scalars become one line of the metrics file, their
+  /// images one grid each.
+  void logged(const Position& position, const OrderedMap<Logs>& logs);
+
+  /// The result of an evaluation, and how to load its outputs.
+  void evaluated(const Position& position, const EvaluationResult& result);
+
+  /// Moves the progress bar, at most ten times a second.
+  void step_done(const Position& position);
+  void evaluating(const std::string& op, int64_t done, int64_t total);
+
+  Console& console() { return console_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool is_time_to_draw();
+  Metrics::Event event(const Position& position) const;
+  std::string where(const Position& position) const;
+  std::string speed(const Position& position) const;
+  void measure(const Position& position);
+  void write_image(const std::string& folder, const std::string& name, int64_t step,
+                   const at::Tensor& images);
+
+  Console& console_;
+  const RunDirectory& directory_;
+  const Settings& settings_;
+  int64_t batches_per_epoch_;
+  Metrics metrics_;
+
+  std::string loss_;  ///< The first scalar of the last train log, `loss 0.312`.
+  Clock::time_point last_draw_ = Clock::now();
+  // What the speed is measured from; moved along so that it follows changes.
+  Clock::time_point mark_time_ = Clock::now();
+  int64_t mark_samples_ = -1;
+  int64_t mark_step_ = 0;
+  double samples_per_second_ = 0;
+  double steps_per_second_ = 0;
+};
+
+/// `━━━━━╸────` of `width` columns.
+std::string progress_bar(double fraction, int width);
+
+}  // namespace stepop

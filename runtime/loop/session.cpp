@@ -1,0 +1,128 @@
+#include "runtime/loop/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eval_out/callback.h"
+#include "runtime/config/resolve.h"
+#include "runtime/config/yaml_writer.h"
+#include "runtime/loop/preflight.h"
+#include "runtime/loop/random_fork.h"
+#include "runtime/run/device.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kDefaultSeed = 1;
+/// Reserved for the state of LibTorch's random generators.
+constexpr const char* kRandom = "random";
+
+void track_generators(Tracker& tracker, const c10::Device& device) {
+  tracker.add(
+      kRandom,
+      [device] {
+        State state{{"cpu", generator_state(c10::kCPU)}};
+        if (!device.is_cpu()) state.emplace("cuda", generator_state(device));
+        return state;
+      },
+      [device](const State& state) {
+        const auto cpu = state.find("cpu");
+        if (cpu == state.end()) throw Error("random.cpu: missing from the checkpoint");
+        set_generator_state(c10::kCPU, cpu->second);
+        const auto cuda = state.find("cuda");
+        if (!device.is_cpu() && cuda != state.end()) set_generator_state(device, cuda->second);
+      });
+}
+
+}  // namespace
+
+Session::Session(const Config& config, bool train, bool debug, bool allow_unknown)
+    : config_(config), train_(train) {
+  const c10::Device device = read_device(config_);
+  apply_backend_settings(config_);
+  const auto seed = static_cast<uint64_t>(config_.get_at_least("seed", 0, kDefaultSeed));
+  config_.set_default("seed", static_cast<int64_t>(seed));
+  seed_generators(seed, device);
+
+  splits_ = std::make_unique<Splits>(config_, seed, device);
+  networks_ = std::make_unique<Networks>(config_, device, tracker_);
+  context_ = std::unique_ptr<Context>(new Context{.config = config_,
+                                                  .device = device,
+                                                  .seed = seed,
+                                                  .position = position_,
+                                                  .clock = clock_,
+                                                  .networks = *networks_,
+                                                  .splits = *splits_,
+                                                  .tracker = tracker_,
+                                                  .updates = updates_});
+  iterator_ = iterators().build(config_, "iterator", *context_);
+  track_generators(tracker_, device);
+
+  const int64_t batches = train ? splits_->order("train").batches_per_epoch() : 1;
+  settings_ = std::make_unique<Settings>(config_, batches, train, debug);
+  for (const auto& [name, callback] : iterator_->eval_callbacks()) {
+    config_.set_default("eval_hook/eval_callbacks/" + name, callback);
+  }
+  declare_callbacks(config_, "eval_hook/eval_callbacks");
+  if (settings_->evaluates) splits_->dataset(settings_->eval_op.split);
+  check_unknown_keys(train, allow_unknown);
+}
+
+void Session::check_unknown_keys(bool train, bool allow_unknown) {
+  // What only the other mode reads is known as well.
+  for (const char* key : {"name", "experiment_name", "drop_last", "max_batches_per_epoch",
+                          "n_data_processes", "n_prefetch", "test_batch_size"}) {
+    config_.has(key);
+  }
+  config_.claim("fixed_example_indices");
+  for (const auto& split : config_.at("datasets").keys()) splits_->declare(split);
+  if (!train) config_.has("num_epochs");
+  const std::string unknown = config_.unknown_keys();
+  if (unknown.empty()) return;
+  if (!allow_unknown) {
+    throw UsageError(unknown + "\n(--allow-unknown makes this a warning)");
+  }
+  warnings_ = unknown;
+}
+
+std::string Session::config_yaml() const {
+  return to_yaml(escape_references(*config_.root().peek()));
+}
+
+void Session::check() {
+  preflight(*settings_, train_, *iterator_, *context_, position_);
+}
+
+void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
+  try {
+    tracker_.load(checkpoint.tensors);
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+  static_cast<Progress&>(position_) = checkpoint.progress;
+  clock_.global_step = position_.global_step;
+}
+
+void Session::restore_for_evaluation(const Checkpoint& checkpoint, const std::string& path) {
+  try {
+    // Optimizers and generators do not take part in an evaluation.
+    std::vector<std::string> networks = networks_->names();
+    for (const auto& name : tracker_.names()) {
+      const bool is_network =
+          std::find(networks.begin(), networks.end(), name) != networks.end();
+      if (is_network) tracker_.load(name, checkpoint.tensors);
+    }
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+  static_cast<Progress&>(position_) = checkpoint.progress;
+  position_.evaluation_folder.clear();
+}
+
+void Session::restore_weights(const Checkpoint& checkpoint, const std::string& path) {
+  restore_for_evaluation(checkpoint, path);
+  static_cast<Progress&>(position_) = Progress{};
+}
+
+}  // namespace stepop

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/loop/context.h"
+#include "runtime/loop/iterator.h"
+#include "runtime/loop/settings.h"
+
+namespace stepop {
+
+/// Everything that a config builds: device, networks, datasets, iterator, and what is tracked of
+/// them. It touches no file but those of the datasets.
+class Session {
+ public:
+  /// Throws Error for whatever cannot be built, and for keys of the config that nobody read; these
+  /// are a warning, in `warnings`, when `allow_unknown`.
+  Session(const Config& config, bool train, bool debug, bool allow_unknown);
+
+  /// Goes on where the checkpoint was taken. Throws Error that begins with `path` and tells which
+  /// tensors do not fit.
+  void resume(const Checkpoint& checkpoint, const std::string& path);
+  /// Takes the networks and what the iterator tracks, for an evaluation.
+  void restore_for_evaluation(const Checkpoint& checkpoint, const std::string& path);
+  /// Takes the networks alone; the count begins at 0.
+  void restore_weights(const Checkpoint& checkpoint, const std::string& path);
+
+  /// Runs one batch of every split through everything; see preflight.h.
+  void check();
+
+  const Config& config() const { return config_; }
+  /// The resolved config with its paths made absolute, as it is printed and saved.
+  std::string config_yaml() const;
+  const Settings& settings() const { return *settings_; }
+  const Context& context() const { return *context_; }
+  Iterator& iterator() { return *iterator_; }
+  Position& position() { return position_; }
+  StepClock& clock() { return clock_; }
+  const std::string& warnings() const { return warnings_; }
+
+ private:
+  void check_unknown_keys(bool train, bool allow_unknown);
+
+  Config config_;
+  bool train_;
+  Position position_;
+  StepClock clock_;
+  Tracker tracker_;
+  std::vector<std::unique_ptr<Update>> updates_;
+  std::unique_ptr<Networks> networks_;
+  std::unique_ptr<Splits> splits_;
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<Iterator> iterator_;
+  std::unique_ptr<Settings> settings_;
+  std::string warnings_;
+};
+
+}  // namespace stepop

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/loop/trigger.h"
+
+namespace stepop {
+
+/// An op of a split, `validation/log_op`, as configs name it.
+struct OpName {
+  std::string split;
+  std::string op;
+
+  std::string text() const { return split + "/" + op; }
+};
+
+/// What a config says of when things happen: the runtime's own keys, read in one place and in every
+/// mode, so that none of them is ever unknown.
+struct Settings {
+  /// `steps_per_epoch` gives epochs their meaning; 1 when nothing is trained. With `debug`, the
+  /// limits of `debug/` hold.
+  Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug);
+
+  struct LogOpSetting {
+    OpName name;
+    Trigger when;
+  };
+
+  int64_t accumulate = 1;
+  int64_t steps_per_epoch = 1;
+  int64_t num_steps = 0;   ///< Where the training ends.
+  int64_t num_epochs = 0;  ///< The same in epochs, rounded up.
+
+  std::vector<OpName> train_ops;
+  std::vector<LogOpSetting> log_ops;
+
+  Trigger checkpoint;
+  bool checkpoint_zero = false;
+
+  bool evaluates = false;
+  OpName eval_op;
+  Trigger evaluation;
+  int64_t max_eval_batches = 0;  ///< 0 for no limit.
+  bool clean_after_callbacks = false;
+};
+
+}  // namespace stepop

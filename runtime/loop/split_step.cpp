@@ -1,0 +1,121 @@
+#include "runtime/loop/split_step.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/loop/random_fork.h"
+
+namespace stepop {
+
+IteratorRegistry& iterators() {
+  static IteratorRegistry registry("iterator");
+  return registry;
+}
+
+SplitGuard::SplitGuard(Position& position, const std::string& split)
+    : position_(position), before_(position.split) {
+  if (position_.split != split) position_.split = split;
+}
+
+SplitGuard::~SplitGuard() {
+  if (position_.split != before_) position_.split = before_;
+}
+
+StepOps call_step_op(Iterator& iterator, const Context& context, Position& position,
+                     const std::string& split, const Batch& batch) {
+  const bool is_train = split == "train";
+  const SplitGuard guard(position, split);
+  context.networks.set_training(is_train);
+  const at::AutoGradMode gradients(is_train);
+  return iterator.step_op(batch);
+}
+
+Error missing_op(const Context& context, const std::string& split, const std::string& op,
+                 const StepOps& ops) {
+  return Error(fmt::format("{}/{} is due, but step_op of the iterator {} did not return it for the "
+                           "split {}; it returned: {}",
+                           split, op, read_component(context.config, "iterator").name, split,
+                           ops.names()));
+}
+
+const Logs& checked(const Logs& logs, const std::string& name) {
+  for (const auto& [key, value] : logs.scalars) {
+    const at::Tensor* tensor = value.tensor();
+    if (tensor != nullptr && (!tensor->defined() || tensor->numel() != 1)) {
+      value.read(name + "/" + key);  // throws, and says what it is
+    }
+  }
+  for (const auto& [key, image] : logs.images) {
+    if (!image.defined() || image.dim() != 4 || (image.size(1) != 1 && image.size(1) != 3)) {
+      throw Error(fmt::format("{}/{}: expected a batch of images [B, C, H, W] with C = 1 or 3, "
+                              "found {}",
+                              name, key,
+                              image.defined() ? fmt::format("[{}]", fmt::join(image.sizes(), ", "))
+                                              : "an undefined tensor"));
+    }
+  }
+  return logs;
+}
+
+SplitStep::SplitStep(std::string split, Iterator& iterator, const Context& context,
+                     Position& position, LoaderOptions loader_options)
+    : split_(std::move(split)),
+      iterator_(iterator),
+      context_(context),
+      position_(position),
+      options_(loader_options) {}
+
+void SplitStep::begin() {
+  logs_.clear();
+  ops_.reset();
+  batch_.reset();
+}
+
+uint64_t SplitStep::fork_seed() const {
+  return mix_seed({context_.seed, seed_of(split_), static_cast<uint64_t>(position_.global_step)});
+}
+
+int64_t SplitStep::batch_size() {
+  if (!batch_) {
+    if (!loader_) {
+      loader_ = std::make_unique<Loader>(context_.splits.dataset(split_),
+                                         context_.splits.order(split_), options_);
+    }
+    batch_ = loader_->next();
+  }
+  return batch_->size();
+}
+
+const StepOps& SplitStep::ops() {
+  if (!ops_) {
+    batch_size();
+    if (split_ == "train") {
+      ops_ = call_step_op(iterator_, context_, position_, split_, *batch_);
+    } else {
+      const RandomFork fork(fork_seed(), context_.device);
+      ops_ = call_step_op(iterator_, context_, position_, split_, *batch_);
+    }
+  }
+  return *ops_;
+}
+
+Scalars SplitStep::train(const std::string& name) {
+  const TrainOp* op = ops().find_train_op(name);
+  if (op == nullptr) throw missing_op(context_, split_, name, ops());
+  const SplitGuard guard(position_, split_);
+  return (*op)();
+}
+
+const Logs& SplitStep::log(const std::string& name) {
+  if (const Logs* done = logs_.find(name)) return *done;
+  const LogOp* op = ops().find_log_op(name);
+  if (op == nullptr) throw missing_op(context_, split_, name, ops());
+  const SplitGuard guard(position_, split_);
+  const at::NoGradGuard no_grad;
+  const RandomFork fork(mix_seed({fork_seed(), seed_of(name)}), context_.device);
+  const Logs logs = (*op)();
+  return logs_.set(name, checked(logs, split_ + "/" + name));
+}
+
+}  // namespace stepop

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/data/batch_order.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/loader.h"
+
+namespace stepop {
+
+/// The datasets of a run by split: `datasets/train`, `datasets/validation`, .... Each is built when
+/// it is first asked for.
+class Splits {
+ public:
+  Splits(const Config& config, uint64_t seed, c10::Device device);
+
+  /// Throws UsageError when the config has no dataset for that split.
+  const Dataset& dataset(const std::string& split);
+
+  /// The batches that training steps and logs see: in the order of `samplers/<split>`, by default
+  /// shuffled for train and the dataset's own for the others.
+  const BatchOrder& order(const std::string& split);
+
+  /// All examples once, in the dataset's own order, for evaluations.
+  std::unique_ptr<BatchOrder> evaluation_order(const std::string& split, int64_t max_batches);
+
+  /// The options of a loader with the config's workers.
+  LoaderOptions loader_options() const;
+
+  /// The batch that is the same in every log: `fixed_example_indices/<split>`, by default
+  /// batch_size examples at random. On the device.
+  const Batch& fixed_examples(const std::string& split);
+
+  /// Makes the keys of datasets known that this run does not build.
+  void declare(const std::string& split) const;
+
+ private:
+  Config config_;
+  uint64_t seed_;
+  c10::Device device_;
+  std::map<std::string, std::unique_ptr<Dataset>> datasets_;
+  std::map<std::string, std::unique_ptr<BatchOrder>> orders_;
+  std::map<std::string, Batch> fixed_examples_;
+};
+
+}  // namespace stepop

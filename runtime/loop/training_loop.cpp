@@ -1,0 +1,219 @@
+#include "runtime/loop/training_loop.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/log/number_text.h"
+#include "runtime/run/signals.h"
+
+namespace stepop {
+
+TrainingLoop::TrainingLoop(Parts parts)
+    : parts_(std::move(parts)),
+      clock_(parts_.clock),
+      position_(parts_.position),
+      batches_per_epoch_(parts_.context.splits.order("train").batches_per_epoch()),
+      hooks_{&parts_.iterator} {}
+
+TrainingLoop::~TrainingLoop() = default;
+
+StopReason TrainingLoop::stop_reason() const {
+  if (const int signal = SignalGuard::received()) {
+    return {StopReason::Kind::kSignal, fmt::format("signal {} arrived", signal), signal};
+  }
+  if (position_.global_step >= parts_.settings.num_steps) {
+    return {StopReason::Kind::kDone,
+            fmt::format("all {} steps are done", with_thousands(parts_.settings.num_steps)), 0};
+  }
+  return {};
+}
+
+StopReason TrainingLoop::run() {
+  seconds_before_ = position_.seconds;
+  start_ = std::chrono::steady_clock::now();
+  clock_.global_step = position_.global_step;
+  try {
+    loop();
+  } catch (const Interrupted&) {
+    reason_ = stop_reason();
+  } catch (const std::exception& error) {
+    parts_.reporter.console().end_progress();
+    for_each_hook([&](Hook& hook) { hook.at_exception(error); });
+    throw;
+  }
+  return reason_;
+}
+
+void TrainingLoop::loop() {
+  finish_interrupted_evaluation();
+  const Elapsed beginning = elapsed();
+  if (position_.global_step == 0) {
+    run_due_logs(beginning, beginning);
+    const bool is_due = parts_.settings.checkpoint_zero || parts_.settings.checkpoint.at_start();
+    if (is_due) save_checkpoint_once("");
+    if (parts_.settings.evaluates && parts_.settings.evaluation.at_start()) run_evaluation("");
+  }
+  while ((reason_ = stop_reason()).kind == StopReason::Kind::kNone) {
+    if (position_.batch == 0) {
+      for_each_hook([&](Hook& hook) { hook.before_epoch(position_.epoch); });
+    }
+    const Elapsed before = elapsed();
+    for_each_hook([&](Hook& hook) { hook.before_step(position_.global_step); });
+    train_step();
+    run_due_logs(before, elapsed());
+    for_each_hook([&](Hook& hook) { hook.after_step(position_.global_step); });
+    parts_.reporter.step_done(position_);
+    finish_step(before);
+  }
+  save_checkpoint_once("");
+}
+
+void TrainingLoop::train_step() {
+  SplitStep& train = split_step("train");
+  for (auto& [name, split] : split_steps_) split->begin();
+  clock_.global_step = position_.global_step;
+  clock_.micro_batches =
+      std::min(parts_.settings.accumulate, batches_per_epoch_ - position_.batch);
+  for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
+    train.begin();
+    for (const auto& name : parts_.settings.train_ops) {
+      for (const auto& [key, value] : train.train(name.op)) {
+        const at::Tensor* tensor = value.tensor();
+        const std::string full = name.text() + "/" + key;
+        const at::Tensor number =
+            tensor != nullptr ? tensor->detach() : at::scalar_tensor(value.read(full));
+        auto& [sum, count] = train_scalars_[full];
+        sum = sum.defined() ? sum + number : number;
+        ++count;
+      }
+    }
+    ++position_.batch;
+    position_.samples_seen += train.batch_size();
+  }
+  ++position_.global_step;
+}
+
+bool TrainingLoop::is_log_due(const Trigger& when, const Elapsed& before,
+                              const Elapsed& now) const {
+  if (now.step == 0) return when.at_start();
+  const bool is_last = now.step >= parts_.settings.num_steps;
+  return when.is_due(before, now) || (is_last && when.at_end());
+}
+
+void TrainingLoop::run_due_logs(const Elapsed& before, const Elapsed& now) {
+  OrderedMap<Logs> logs;
+  for (const auto& op : parts_.settings.log_ops) {
+    if (!is_log_due(op.when, before, now)) continue;
+    const Logs& result = split_step(op.name.split).log(op.name.op);
+    if (logs.empty()) {
+      for (const auto& [key, sum] : train_scalars_) {
+        const size_t slash = key.rfind('/');
+        logs[key.substr(0, slash)].scalars.set(key.substr(slash + 1), sum.first / sum.second);
+      }
+      train_scalars_.clear();
+    }
+    logs.set(op.name.text(), result);
+  }
+  if (logs.empty()) return;
+  elapsed();  // the time of the event
+  parts_.reporter.logged(position_, logs);
+}
+
+void TrainingLoop::finish_step(const Elapsed& before) {
+  const Settings& settings = parts_.settings;
+  const Elapsed now = elapsed();
+  // The weights that a training ends with are evaluated, wherever in an epoch it ends.
+  const bool is_last = now.step >= settings.num_steps;
+  const bool evaluation_is_due =
+      settings.evaluates && (is_last || settings.evaluation.is_due(before, now));
+  const bool is_epoch_end = position_.batch >= batches_per_epoch_;
+  if (is_epoch_end) {
+    position_.batch = 0;
+    ++position_.epoch;
+    for_each_hook([&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
+  }
+  if (is_epoch_end || evaluation_is_due || settings.checkpoint.is_due(before, now)) {
+    save_checkpoint_once(
+        evaluation_is_due
+            ? parts_.directory.evaluation(parts_.start_time, position_.global_step)
+            : "");
+  }
+  if (evaluation_is_due) run_evaluation(position_.evaluation_folder);
+}
+
+void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
+  if (saved_step_ == position_.global_step) return;
+  elapsed();
+  position_.evaluation_folder = evaluation_folder;
+  for (const auto& [name, split] : split_steps_) {
+    if (name != "train") position_.batches_taken[name] = split->batches_taken();
+  }
+  const std::string path =
+      save_checkpoint(parts_.directory.checkpoints(),
+                      {parts_.context.tracker.save(), position_, parts_.config_yaml});
+  saved_step_ = position_.global_step;
+  parts_.reporter.console().detail("checkpoint: " + path);
+  for_each_hook([&](Hook& hook) { hook.after_checkpoint(path); });
+}
+
+void TrainingLoop::run_evaluation(const std::string& folder) {
+  for (auto& [name, split] : split_steps_) split->begin();  // its graph makes room
+  const std::string relative =
+      folder.empty() ? parts_.directory.evaluation(parts_.start_time, position_.global_step)
+                     : folder;
+  for_each_hook([&](Hook& hook) { hook.before_evaluation(position_.global_step); });
+  const EvaluationResult result =
+      evaluate(parts_.settings, parts_.iterator, parts_.context, position_,
+               parts_.directory.root() + "/" + relative, parts_.git,
+               [&](int64_t done, int64_t total) {
+                 parts_.reporter.evaluating(parts_.settings.eval_op.text(), done, total);
+               });
+  failed_callbacks_ += static_cast<int>(result.failures.size());
+  parts_.reporter.evaluated(position_, result);
+  position_.evaluation_folder.clear();
+  for_each_hook([&](Hook& hook) { hook.after_evaluation(position_.global_step); });
+}
+
+void TrainingLoop::finish_interrupted_evaluation() {
+  saved_step_ = position_.global_step > 0 ? position_.global_step : -1;
+  if (position_.evaluation_folder.empty()) return;
+  const std::string folder = parts_.directory.root() + "/" + position_.evaluation_folder;
+  if (std::filesystem::exists(folder + "/outputs.h5")) {
+    position_.evaluation_folder.clear();
+    return;
+  }
+  run_evaluation(position_.evaluation_folder);
+}
+
+SplitStep& TrainingLoop::split_step(const std::string& split) {
+  auto& step = split_steps_[split];
+  if (!step) {
+    LoaderOptions options = parts_.context.splits.loader_options();
+    if (split == "train") {
+      options.first_batch = position_.epoch * batches_per_epoch_ + position_.batch;
+    } else {
+      // Nothing of another split is fetched before one of its ops is due.
+      options.workers = 0;
+      options.first_batch = position_.batches_taken[split];
+    }
+    step = std::make_unique<SplitStep>(split, parts_.iterator, parts_.context, position_, options);
+  }
+  return *step;
+}
+
+Elapsed TrainingLoop::elapsed() {
+  const auto passed = std::chrono::steady_clock::now() - start_;
+  position_.seconds = seconds_before_ + std::chrono::duration<double>(passed).count();
+  return {position_.global_step, position_.seconds / 60};
+}
+
+void TrainingLoop::for_each_hook(const std::function<void(Hook&)>& call) {
+  for (Hook* hook : hooks_) call(*hook);
+}
+
+}  // namespace stepop

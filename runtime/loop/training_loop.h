@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/loop/evaluation.h"
+#include "runtime/loop/iterator.h"
+#include "runtime/loop/reporter.h"
+#include "runtime/loop/settings.h"
+#include "runtime/loop/split_step.h"
+#include "runtime/run/run_directory.h"
+
+namespace stepop {
+
+/// Why a training ended.
+struct StopReason {
+  enum class Kind { kNone, kDone, kSignal };
+  Kind kind = Kind::kNone;
+  std::string text;  ///< `all 230 steps are done`
+  int signal = 0;
+};
+
+/// Trains: a batch, its train ops, the logs, checkpoints and evaluations that are due, until there is
+/// a reason to stop. Goes on from `position`, which the caller may have restored.
+class TrainingLoop {
+ public:
+  struct Parts {
+    const Settings& settings;
+    Iterator& iterator;
+    const Context& context;
+    Position& position;
+    StepClock& clock;
+    const RunDirectory& directory;
+    Reporter& reporter;
+    std::string start_time;   ///< Names the evaluations of this start.
+    std::string config_yaml;  ///< The resolved config, kept in every checkpoint.
+    std::string git;
+  };
+
+  explicit TrainingLoop(Parts parts);
+  ~TrainingLoop();
+
+  /// A further observer beside the iterator; must outlive the loop.
+  void add_hook(Hook& hook) { hooks_.push_back(&hook); }
+
+  /// Throws what an op, a hook, a dataset or the disk threw, after `at_exception` of every hook.
+  StopReason run();
+
+  /// Callbacks that failed in evaluations of this run.
+  int failed_callbacks() const { return failed_callbacks_; }
+
+ private:
+  StopReason stop_reason() const;
+  void loop();
+  void train_step();
+  void run_due_logs(const Elapsed& before, const Elapsed& now);
+  void save_checkpoint_once(const std::string& evaluation_folder);
+  void run_evaluation(const std::string& folder);
+  void finish_interrupted_evaluation();
+  void finish_step(const Elapsed& before);
+
+  SplitStep& split_step(const std::string& split);
+  bool is_log_due(const Trigger& when, const Elapsed& before, const Elapsed& now) const;
+  Elapsed elapsed();
+  void for_each_hook(const std::function<void(Hook&)>& call);
+
+  Parts parts_;
+  StepClock& clock_;
+  Position& position_;
+  int64_t batches_per_epoch_;
+  std::vector<Hook*> hooks_;
+  std::map<std::string, std::unique_ptr<SplitStep>> split_steps_;
+  OrderedMap<std::pair<at::Tensor, int64_t>> train_scalars_;  ///< Sums since the last log.
+  StopReason reason_;
+  int64_t saved_step_ = -1;
+  int failed_callbacks_ = 0;
+  double seconds_before_ = 0;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace stepop

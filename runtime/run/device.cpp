@@ -1,0 +1,46 @@
+#include "runtime/run/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <fmt/format.h>
+
+namespace stepop {
+
+c10::Device read_device(const Config& config) {
+  const std::string name = config.get("device", "auto");
+  const int gpus = at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
+  if (name == "cpu" || (name == "auto" && gpus == 0)) return c10::kCPU;
+  if (name == "auto") return {c10::kCUDA, 0};
+  const std::string number = name.starts_with("cuda:") ? name.substr(5) : "";
+  const int64_t index = name == "cuda" ? 0 : list_index(number);
+  if (index < 0) {
+    throw config.error("device", fmt::format("expected auto, cpu, cuda or cuda:<number>, found "
+                                             "\"{}\"",
+                                             name));
+  }
+  if (index >= gpus) {
+    throw config.error(
+        "device", gpus == 0 ? fmt::format("\"{}\" is not there: this machine, or this build of "
+                                          "LibTorch, has no GPU; use cpu or auto",
+                                          name)
+                            : fmt::format("\"{}\" is not there: there are cuda:0 to cuda:{}", name,
+                                          gpus - 1));
+  }
+  return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
+}
+
+void apply_backend_settings(const Config& config) {
+  if (config.has("num_threads")) {
+    at::set_num_threads(static_cast<int>(config.get_at_least("num_threads", 1)));
+  }
+  if (config.has("onednn")) at::globalContext().setUserEnabledMkldnn(config.get<bool>("onednn"));
+}
+
+std::string describe_device(const c10::Device& device) {
+  if (!device.is_cpu()) return device.str();
+  return fmt::format("cpu, {} threads, oneDNN {}", at::get_num_threads(),
+                     at::globalContext().userEnabledMkldnn() ? "on" : "off");
+}
+
+}  // namespace stepop

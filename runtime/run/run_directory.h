@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace stepop {
+
+/// `2026-11-21T10-00-00`, local time: how starts, runs and evaluations are named.
+std::string time_name();
+
+/// The folder of a run, `logs/<time>_<name>`, and the names of what is in it.
+class RunDirectory {
+ public:
+  /// Makes the folder of a new run below `parent`. Two runs of one second get different folders.
+  /// Throws Error with the path and the reason when it cannot be written.
+  static RunDirectory create(const std::string& parent, const std::string& time,
+                             const std::string& name);
+
+  /// The folder of a run that is there. Throws UsageError when it is not, or is no run's.
+  static RunDirectory open(const std::string& root);
+
+  const std::string& root() const { return root_; }
+  /// The folder's name, `<time>_<name>`, and the part behind the time.
+  std::string folder_name() const;
+  std::string run_name() const;
+
+  std::string configs() const { return root_ + "/configs"; }
+  std::string log_file() const { return root_ + "/train/log.txt"; }
+  std::string metrics_file() const { return root_ + "/train/metrics.jsonl"; }
+  std::string checkpoints() const { return root_ + "/train/checkpoints"; }
+  std::string images(const std::string& split, const std::string& op) const {
+    return root_ + "/train/" + split + "/" + op;
+  }
+  /// `eval/<time>_<name>/<step>`, relative to the root.
+  std::string evaluation(const std::string& time, int64_t step) const;
+
+  /// The newest config that a training of this run used; of an evaluation when none trained.
+  /// Throws UsageError when there is none.
+  std::string last_config() const;
+
+ private:
+  explicit RunDirectory(std::string root) : root_(std::move(root)) {}
+
+  std::string root_;
+};
+
+}  // namespace stepop
