@@ -1,71 +1,73 @@
 # Everything that stepop is built with, as one target: stepop_dependencies. Nothing is downloaded
-# here; what is missing ends the configure step with one sentence.
+# here; CMakeLists.txt ends the configure step with what this file puts into stepop_missing.
 
-function(stepop_missing what)
-  message(FATAL_ERROR "stepop: ${what} is missing: run `make deps`, which installs it.")
-endfunction()
+if(NOT cxx_std_20 IN_LIST CMAKE_CXX_COMPILE_FEATURES OR
+   (CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 11) OR
+   (CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14))
+  set(stepop_missing "a compiler with C++20, GCC 11 or Clang 14 and newer (${CMAKE_CXX_COMPILER} \
+is ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}; name another by CXX, or none)")
+  return()
+endif()
 
-# LibTorch: what CMake finds (CMAKE_PREFIX_PATH, Torch_DIR) wins; else the Python package `torch`
-# of the tree's own virtual environment, else of the python3 on the path.
-set(CMAKE_MESSAGE_LOG_LEVEL ERROR)  # it warns that parts are missing which we do not use
-find_package(Torch QUIET)
-if(NOT Torch_FOUND)
-  foreach(python ${CMAKE_SOURCE_DIR}/.venv/bin/python3 python3)
-    execute_process(
-      COMMAND ${python} -c "import torch.utils; print(torch.utils.cmake_prefix_path, end='')"
-      OUTPUT_VARIABLE prefix ERROR_QUIET RESULT_VARIABLE failed)
-    if(NOT failed)
-      find_package(Torch QUIET PATHS ${prefix} NO_DEFAULT_PATH)
+include(${CMAKE_CURRENT_LIST_DIR}/libtorch.cmake)
+if(NOT TORCH_ROOT)
+  list(APPEND stepop_missing "LibTorch")
+else()
+  set(version_file ${TORCH_ROOT}/share/cmake/Torch/TorchConfigVersion.cmake)
+  if(EXISTS ${version_file})
+    file(STRINGS ${version_file} version REGEX "PACKAGE_VERSION \"")
+    string(REGEX MATCH "[0-9]+\\.[0-9]+[.0-9]*" Torch_VERSION "${version}")
+    if(Torch_VERSION VERSION_LESS 2.6)
+      list(APPEND stepop_missing
+           "LibTorch 2.6 or newer (${TORCH_ROOT} is ${Torch_VERSION}; name another by \
+CMAKE_PREFIX_PATH, or none)")
     endif()
-    if(Torch_FOUND)
-      break()
-    endif()
-  endforeach()
-endif()
-unset(CMAKE_MESSAGE_LOG_LEVEL)
-if(NOT Torch_FOUND)
-  stepop_missing("LibTorch")
-endif()
-if(Torch_VERSION VERSION_LESS 2.6)
-  message(FATAL_ERROR "stepop: LibTorch ${Torch_VERSION} at ${TORCH_INSTALL_PREFIX} is too old, "
-                      "2.6 is needed: run `make deps`, or set CMAKE_PREFIX_PATH to a newer one.")
-endif()
-
-find_package(yaml-cpp QUIET)
-if(NOT yaml-cpp_FOUND)
-  stepop_missing("yaml-cpp (libyaml-cpp-dev)")
-endif()
-find_package(HDF5 QUIET COMPONENTS C)
-if(NOT HDF5_FOUND)
-  stepop_missing("HDF5 (libhdf5-dev)")
-endif()
-find_package(nlohmann_json QUIET)
-if(NOT nlohmann_json_FOUND)
-  stepop_missing("nlohmann-json (nlohmann-json3-dev)")
-endif()
-foreach(package PNG JPEG ZLIB Threads)
-  find_package(${package} QUIET)
-  if(NOT ${package}_FOUND)
-    string(TOLOWER ${package} name)
-    stepop_missing("lib${name}")
   endif()
-endforeach()
-find_path(CXXOPTS_INCLUDE_DIR cxxopts.hpp)
-if(NOT CXXOPTS_INCLUDE_DIR)
-  stepop_missing("cxxopts (libcxxopts-dev)")
-endif()
-# LibTorch carries a fmt of its own on its include path; Debian's serves a LibTorch without one.
-find_path(FMT_INCLUDE_DIR fmt/format.h HINTS ${TORCH_INCLUDE_DIRS})
-if(NOT FMT_INCLUDE_DIR)
-  stepop_missing("fmt (libfmt-dev)")
 endif()
 
+# One line a package: its name for CMake, what it is, and what the message calls it.
+macro(stepop_require package name)
+  find_package(${package} QUIET ${ARGN})
+  if(NOT ${package}_FOUND)
+    list(APPEND stepop_missing "${name}")
+  endif()
+endmacro()
+stepop_require(yaml-cpp "yaml-cpp (libyaml-cpp-dev)")
+stepop_require(HDF5 "HDF5 (libhdf5-dev)" COMPONENTS C)
+stepop_require(nlohmann_json "nlohmann-json (nlohmann-json3-dev)")
+stepop_require(PNG "libpng (libpng-dev)")
+stepop_require(JPEG "libjpeg (libjpeg-dev)")
+stepop_require(ZLIB "zlib (zlib1g-dev)")
+stepop_require(Threads "the threads library (libc6-dev)")
+
+macro(stepop_require_header variable header name)
+  find_path(${variable} ${header} ${ARGN})
+  if(NOT ${variable})
+    list(APPEND stepop_missing "${name}")
+  endif()
+endmacro()
+stepop_require_header(CXXOPTS_INCLUDE_DIR cxxopts.hpp "cxxopts (libcxxopts-dev)")
+# LibTorch carries a fmt of its own on its include path; Debian's serves a LibTorch without one.
+stepop_require_header(FMT_INCLUDE_DIR fmt/format.h "fmt (libfmt-dev)" HINTS ${TORCH_ROOT}/include)
+if(STEPOP_BUILD_TESTS)
+  stepop_require_header(DOCTEST_INCLUDE_DIR doctest/doctest.h "doctest (doctest-dev)")
+endif()
+if(stepop_missing)
+  return()
+endif()
+
+set(TORCH_INCLUDE_DIRS ${TORCH_ROOT}/include ${TORCH_ROOT}/include/torch/csrc/api/include)
 add_library(stepop_dependencies INTERFACE)
 target_include_directories(stepop_dependencies SYSTEM INTERFACE
   ${TORCH_INCLUDE_DIRS} ${HDF5_INCLUDE_DIRS} ${CXXOPTS_INCLUDE_DIR} ${YAML_CPP_INCLUDE_DIR})
+# libtorch.so itself is empty: it loads the library of each device that LibTorch was built for.
 target_link_libraries(stepop_dependencies INTERFACE
-  ${TORCH_LIBRARIES} yaml-cpp ${HDF5_C_LIBRARIES} nlohmann_json::nlohmann_json PNG::PNG JPEG::JPEG
-  ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS})
+  -Wl,--push-state,--no-as-needed ${TORCH_ROOT}/lib/libtorch.so -Wl,--pop-state
+  ${TORCH_ROOT}/lib/libtorch_cpu.so ${TORCH_ROOT}/lib/libc10.so
+  yaml-cpp ${HDF5_C_LIBRARIES} nlohmann_json::nlohmann_json PNG::PNG JPEG::JPEG ZLIB::ZLIB
+  Threads::Threads ${CMAKE_DL_LIBS})
+if(EXISTS ${TORCH_ROOT}/lib/libtorch_cuda.so)
+  # Its CUDA libraries are other Python packages, which it finds itself when it is loaded.
+  target_link_options(stepop_dependencies INTERFACE -Wl,--allow-shlib-undefined)
+endif()
 target_compile_definitions(stepop_dependencies INTERFACE FMT_HEADER_ONLY ${HDF5_DEFINITIONS})
-separate_arguments(torch_flags NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
-target_compile_options(stepop_dependencies INTERFACE ${torch_flags})

@@ -1,0 +1,49 @@
+# Thin: CMakeLists.txt builds, CMakePresets.json names the kinds of builds. `make` lists the targets.
+.DEFAULT_GOAL := help
+.PHONY: help deps deps-build deps-test deps-develop build demo test test-asan test-tsan \
+        format format-check tidy bench clean
+
+sources = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | sort -u)
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+
+deps: deps-build deps-test deps-develop  ## install what is missing for everything below
+deps-build:
+	@cmake/install_deps.sh build
+deps-test: deps-build
+	@cmake/install_deps.sh test
+deps-develop: deps-test
+	@cmake/install_deps.sh develop
+
+build: deps-build  ## build/stepop and build/libstepop.so, optimized
+	@test -f build/build.ninja || cmake --preset release
+	cmake --build --preset release
+
+demo: build  ## train on the handwritten digits that ship with the tree
+	build/stepop -n digits -b configs/digits.yaml -t
+
+test: deps-test build  ## build and run all tests
+	ctest --test-dir build --output-on-failure -j2
+
+test-asan: deps-test  ## all tests under AddressSanitizer and UBSan, in build-asan/
+	cmake --workflow --preset asan
+
+test-tsan: deps-test  ## the tests of threaded code under ThreadSanitizer, in build-tsan/
+	cmake --workflow --preset tsan
+
+format: deps-develop  ## format all sources
+	clang-format -i $(sources)
+
+format-check: deps-develop  ## fail when a source is not formatted
+	@clang-format --dry-run -Werror $(sources)
+
+tidy: deps-develop  ## clang-tidy on all sources, by .clang-tidy
+	@cmake -S . -B build-tidy -G Ninja -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DCCACHE= >/dev/null
+	run-clang-tidy -quiet -p build-tidy -j2 "$(CURDIR)/(runtime|eval_out|models|iterators|tests)/.*"
+
+bench: deps-test build  ## benchmarks, each a ratio to a named baseline
+	cmake --build --preset release --target bench
+
+clean:  ## remove what was built; .venv and logs stay
+	rm -rf build build-debug build-asan build-tsan build-tidy
