@@ -34,8 +34,8 @@ size_t Catalogue::insert(Registration registration) {
                                       kind_, registration.name, place->file, place->line,
                                       registration.file, registration.line));
   }
-  return static_cast<size_t>(registrations_.insert(place, std::move(registration)) -
-                             registrations_.begin());
+  const auto inserted = registrations_.insert(place, std::move(registration));
+  return static_cast<size_t>(inserted - registrations_.begin());
 }
 
 void Catalogue::check() {
