@@ -16,9 +16,9 @@ using EvalValue = std::variant<at::Tensor, std::vector<at::Tensor>, std::vector<
 
 /// What `eval_op` returns for one batch. A slash in a key makes a group in the HDF5 file.
 struct EvalOutputs {
-  OrderedMap<EvalValue> outputs;
+  OrderedMap<EvalValue> outputs = {};
   /// Small values per example, shape [B] each; the mean over the split is logged.
-  OrderedMap<at::Tensor> labels;
+  OrderedMap<at::Tensor> labels = {};
 };
 
 }  // namespace stepop

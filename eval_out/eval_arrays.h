@@ -1,0 +1,49 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "eval_out/eval_schema.h"
+#include "eval_out/hdf5.h"
+
+namespace stepop {
+
+/// One batch of one array, on the CPU and in the order of the file, owned by nobody else.
+struct EvalColumn {
+  at::Tensor values;             ///< [B, ...]; all examples' values behind one another if ragged.
+  std::vector<int64_t> lengths;  ///< Of each example, if ragged.
+  std::vector<std::string> texts;
+};
+
+/// Copies `value`, whose description is `array`, away from its device and its graph.
+EvalColumn to_column(const EvalArray& array, const EvalValue& value);
+
+/// An array in an open file, written batch by batch. Its functions need a Hdf5Lock.
+class EvalArrayWriter {
+ public:
+  virtual ~EvalArrayWriter() = default;
+
+  /// Writes the rows from `first` on.
+  virtual void write(int64_t first, const EvalColumn& column) = 0;
+
+  /// Called once, after the last row.
+  virtual void finish() {}
+};
+
+/// Creates the array for `rows` rows; the first batch, of `batch_size` rows, tells how much room a
+/// ragged array is going to need.
+std::unique_ptr<EvalArrayWriter> create_array(hid_t file, const EvalArray& array, int64_t rows,
+                                              const EvalColumn& batch, int64_t batch_size);
+
+/// An array of int64 for `count` numbers, all in its place from the start.
+Hdf5Id create_numbers(hid_t parent, const std::string& name, int64_t count);
+void write_numbers(hid_t dataset, int64_t first, const std::vector<int64_t>& numbers);
+
+/// The bytes that `rows` rows of these arrays take; ragged arrays and text as their first batch.
+double bytes_of(const EvalColumn& batch, int64_t batch_size, int64_t rows);
+
+}  // namespace stepop

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "eval_out/attribute.h"
+#include "eval_out/eval_schema.h"
+
+namespace stepop {
+
+/// A file of evaluation outputs, opened for reading; its format is told in eval_out/README.md.
+/// Nothing is held in memory but the list of arrays. Also opens the .part of an evaluation that was
+/// killed, with the rows that it had written. May be used by several threads at once.
+///
+/// Keys are those in the file: `outputs/logits`, `labels/loss`; a key that is not there throws
+/// Error with those that are.
+class EvalFile {
+ public:
+  /// Throws Error for a file that is missing, no HDF5, cut short, no evaluation outputs, or of a
+  /// newer format.
+  explicit EvalFile(std::string path);
+  ~EvalFile();
+  EvalFile(EvalFile&&) noexcept;
+
+  const std::string& path() const { return path_; }
+  /// The rows that were written; all of them when `complete`.
+  int64_t rows() const { return rows_; }
+  bool complete() const { return complete_; }
+  const OrderedMap<Attribute>& attributes() const { return attributes_; }
+
+  /// Sorted by key; `shape` is that of an example, without the rows.
+  const std::vector<EvalArray>& arrays() const { return arrays_; }
+  std::vector<std::string> keys() const;
+  bool contains(std::string_view key) const;
+  const EvalArray& array(std::string_view key) const;
+
+  /// Each row's index in the dataset, int64 [rows].
+  at::Tensor index() const;
+
+  /// Rows `first` to `first + count` of a tensor array, [count, ...]; throws Error for rows that
+  /// are not there and for an array of another kind.
+  at::Tensor read(std::string_view key, int64_t first, int64_t count) const;
+  at::Tensor read(std::string_view key) const { return read(key, 0, rows_); }
+
+  /// The same for ragged arrays: a tensor [length, ...] for each row.
+  std::vector<at::Tensor> read_ragged(std::string_view key, int64_t first, int64_t count) const;
+
+  /// The same for text.
+  std::vector<std::string> read_texts(std::string_view key, int64_t first, int64_t count) const;
+
+  /// How many rows of a tensor array take about 8 MB, at least 1: for reading it block by block.
+  int64_t rows_per_block(std::string_view key) const;
+
+ private:
+  struct File;
+
+  const EvalArray& checked(std::string_view key, EvalKind kind, int64_t first, int64_t count) const;
+  at::Tensor read_rows(const std::string& name, const EvalArray& array, int64_t first,
+                       int64_t count) const;
+
+  std::string path_;
+  std::unique_ptr<File> file_;
+  OrderedMap<Attribute> attributes_;
+  std::vector<EvalArray> arrays_;
+  int64_t rows_ = 0;
+  bool complete_ = false;
+};
+
+}  // namespace stepop

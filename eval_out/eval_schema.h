@@ -1,0 +1,44 @@
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <string>
+#include <vector>
+
+#include "eval_out/eval_outputs.h"
+
+namespace stepop {
+
+enum class EvalKind { kTensor, kRagged, kText };
+
+/// One array of a file of evaluation outputs.
+struct EvalArray {
+  std::string key;  ///< `outputs/logits`, `labels/loss`
+  EvalKind kind = EvalKind::kTensor;
+  /// As stored (bfloat16 as float32); kByte for text.
+  at::ScalarType dtype = at::kByte;
+  /// Of one example; of one value of a ragged array; empty for text.
+  std::vector<int64_t> shape;
+};
+
+/// Throws Error, which names the key, when `outputs` cannot be the outputs of a batch of
+/// `batch_size` examples: another first dimension, ragged examples that differ in type or in a
+/// dimension other than the first, a key with an empty part, a key that is array and group at once,
+/// text that is not UTF-8, a sparse or quantized tensor.
+void check_eval_outputs(const EvalOutputs& outputs, int64_t batch_size);
+
+/// Outputs and labels in one map, under their keys in the file.
+OrderedMap<EvalValue> flatten(const EvalOutputs& outputs);
+
+/// What is in the flattened outputs of a batch; throws as check_eval_outputs does.
+std::vector<EvalArray> describe(const OrderedMap<EvalValue>& values, int64_t batch_size);
+
+/// Throws Error when a batch's arrays are not those of the first batch: a key that vanished or
+/// appeared, another kind, type or shape. `rows` says which batch: `rows 64 to 127`.
+void check_same(const std::vector<EvalArray>& first, const std::vector<EvalArray>& batch,
+                const std::string& rows);
+
+/// `[3, 256, 256]`
+std::string shape_text(const std::vector<int64_t>& shape);
+
+}  // namespace stepop

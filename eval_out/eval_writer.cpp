@@ -1,0 +1,290 @@
+#include "eval_out/eval_writer.h"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "eval_out/eval_arrays.h"
+#include "eval_out/hdf5_attributes.h"
+#include "runtime/files/publish.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kFormatVersion = 1;
+
+std::string rows_text(int64_t first, size_t count) {
+  if (count == 1) return fmt::format("row {}", first);
+  return fmt::format("rows {} to {}", first, first + static_cast<int64_t>(count) - 1);
+}
+
+void check_attributes(const std::string& path, const OrderedMap<Attribute>& attributes) {
+  for (const char* own : {"format_version", "rows", "complete"}) {
+    if (attributes.contains(own)) {
+      throw Error(fmt::format("{}: the attribute \"{}\" is the writer's own", path, own));
+    }
+  }
+}
+
+Hdf5Id create_file(const std::string& part) {
+  const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "HDF5 properties");
+  check_hdf5(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG), "HDF5 properties");
+#if H5_VERSION_GE(1, 10, 7) && !(H5_VERS_MAJOR == 1 && H5_VERS_MINOR == 12 && H5_VERS_RELEASE == 0)
+  // Some network file systems have no locks.
+  check_hdf5(H5Pset_file_locking(access, true, true), "HDF5 properties");
+#endif
+  return {H5Fcreate(part.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), H5Fclose,
+          fmt::format("cannot create {}", part)};
+}
+
+}  // namespace
+
+struct EvalWriter::Batch {
+  int64_t first_row = 0;
+  std::vector<int64_t> indices;
+  std::vector<EvalColumn> columns;  // in the order of the first batch's arrays
+};
+
+/// The HDF5 file.
+class EvalWriter::File {
+ public:
+  File(std::string part, int64_t rows, const OrderedMap<Attribute>& attributes)
+      : part_(std::move(part)), rows_(rows) {
+    const Hdf5Lock lock;
+    file_ = create_file(part_);
+    in_context("the attributes", [&] {
+      create_attribute(file_, "format_version", kFormatVersion);
+      for (const auto& [name, value] : attributes) create_attribute(file_, name, value);
+      written_rows_ = create_attribute(file_, "rows", int64_t{0});
+      complete_ = create_attribute(file_, "complete", false);
+      index_ = create_numbers(file_, "index", rows);
+      flush();
+    });
+  }
+
+  ~File() {
+    const Hdf5Lock lock;
+    close_arrays();
+    file_.reset();
+  }
+
+  /// The arrays of the first batch, empty before. Set by the thread that prepares batches and read
+  /// by the one that writes them, with the queue between the two.
+  std::vector<EvalArray> arrays;
+
+  void write(const Batch& batch) {
+    const Hdf5Lock lock;
+    const size_t count = batch.indices.size();
+    if (writers_.empty()) create_arrays(batch);
+    for (size_t i = 0; i < writers_.size(); ++i) {
+      in_context(fmt::format("{}, {}", arrays[i].key, rows_text(batch.first_row, count)),
+                 [&] { writers_[i]->write(batch.first_row, batch.columns[i]); });
+    }
+    in_context(rows_text(batch.first_row, count), [&] {
+      write_numbers(index_, batch.first_row, batch.indices);
+      set_attribute(written_rows_, batch.first_row + static_cast<int64_t>(count));
+      flush();
+    });
+  }
+
+  void finish() {
+    const Hdf5Lock lock;
+    in_context("the end of the file", [&] {
+      for (const auto& writer : writers_) writer->finish();
+      flush();
+      set_attribute(complete_, true);
+      close_arrays();
+      file_.close("cannot close");
+    });
+  }
+
+  const std::string& part() const { return part_; }
+
+ private:
+  template <class Function>
+  void in_context(const std::string& what, const Function& function) {
+    try {
+      function();
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}: {}", part_, what, error.what()));
+    }
+  }
+
+  void create_arrays(const Batch& batch) {
+    const auto batch_size = static_cast<int64_t>(batch.indices.size());
+    double bytes = 8.0 * static_cast<double>(rows_);
+    for (const auto& column : batch.columns) bytes += bytes_of(column, batch_size, rows_);
+    check_space(bytes);
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      in_context(arrays[i].key, [&] {
+        writers_.push_back(create_array(file_, arrays[i], rows_, batch.columns[i], batch_size));
+      });
+    }
+    in_context("the first batch", [&] { flush(); });
+  }
+
+  /// Finds a disk that is too small now instead of in the middle of the evaluation.
+  void check_space(double bytes) const {
+    struct statvfs disk {};
+    if (::statvfs(part_.c_str(), &disk) != 0) return;
+    const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+    if (bytes <= free) return;
+    throw Error(fmt::format("{}: {} rows need {:.1f} MB, the disk has {:.1f} MB left", part_, rows_,
+                            bytes / 1e6, free / 1e6));
+  }
+
+  void flush() { check_hdf5(H5Fflush(file_, H5F_SCOPE_LOCAL), "cannot write"); }
+
+  void close_arrays() {
+    writers_.clear();
+    index_.reset();
+    written_rows_.reset();
+    complete_.reset();
+  }
+
+  std::string part_;
+  int64_t rows_;
+  Hdf5Id file_;
+  Hdf5Id index_;
+  Hdf5Id written_rows_;
+  Hdf5Id complete_;
+  std::vector<std::unique_ptr<EvalArrayWriter>> writers_;
+};
+
+/// Batches on their way to the thread that writes them.
+class EvalWriter::Queue {
+ public:
+  Queue(File& file, int limit)
+      : file_(file), limit_(static_cast<size_t>(limit)), thread_([this] { run(); }) {}
+
+  ~Queue() { close(); }
+
+  /// Waits while the queue is full; throws what the thread failed with.
+  void push(Batch batch) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return waiting_.size() < limit_ || error_; });
+    if (error_) std::rethrow_exception(error_);
+    waiting_.push_back(std::move(batch));
+    changed_.notify_all();
+  }
+
+  void check() {
+    const std::lock_guard lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+  }
+
+  /// Returns when everything is written or the thread has failed.
+  void close() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_closing_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return !waiting_.empty() || is_closing_; });
+      if (waiting_.empty()) return;
+      const Batch batch = std::move(waiting_.front());
+      waiting_.pop_front();
+      changed_.notify_all();
+      lock.unlock();
+      std::exception_ptr error;
+      try {
+        file_.write(batch);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      if (!error) continue;
+      error_ = error;
+      waiting_.clear();
+      changed_.notify_all();
+      return;
+    }
+  }
+
+  File& file_;
+  const size_t limit_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Batch> waiting_;
+  std::exception_ptr error_;
+  bool is_closing_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+EvalWriter::EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> attributes,
+                       EvalWriterOptions options)
+    : path_(std::move(path)), rows_(rows), last_index_(std::numeric_limits<int64_t>::min()) {
+  check_attributes(path_, attributes);
+  if (rows < 0) throw Error(fmt::format("{}: cannot have {} rows", path_, rows));
+  if (options.queued_batches < 1) {
+    throw Error(fmt::format("queued_batches must be at least 1, found {}", options.queued_batches));
+  }
+  file_ = std::make_unique<File>(path_ + ".part", rows, attributes);
+  queue_ = std::make_unique<Queue>(*file_, options.queued_batches);
+}
+
+EvalWriter::~EvalWriter() = default;
+
+void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indices) {
+  if (is_finished_) throw Error(path_ + " is finished, it takes no more rows");
+  queue_->check();
+  if (indices.empty()) return;
+
+  const auto count = static_cast<int64_t>(indices.size());
+  const std::string rows = rows_text(next_row_, indices.size());
+  const OrderedMap<EvalValue> values = flatten(outputs);
+  std::vector<EvalArray> arrays = describe(values, count);
+  if (next_row_ > 0) check_same(file_->arrays, arrays, rows);
+  if (count > rows_ - next_row_) {
+    throw Error(
+        fmt::format("{}: {} are more than the {} that it was made for", path_, rows, rows_));
+  }
+  int64_t last_index = last_index_;
+  for (const int64_t index : indices) {
+    if (index <= last_index) {
+      throw Error(
+          fmt::format("{}: {}: example {} comes after example {}; the rows are written "
+                      "once each, in the dataset's order",
+                      path_, rows, index, last_index));
+    }
+    last_index = index;
+  }
+
+  if (next_row_ == 0) file_->arrays = std::move(arrays);
+  Batch batch{next_row_, {indices.begin(), indices.end()}, {}};
+  for (const auto& array : file_->arrays) {
+    batch.columns.push_back(to_column(array, values.at(array.key)));
+  }
+  queue_->push(std::move(batch));
+  next_row_ += count;
+  last_index_ = last_index;
+}
+
+void EvalWriter::finish() {
+  if (is_finished_) return;
+  queue_->close();
+  queue_->check();
+  if (next_row_ != rows_) {
+    throw Error(fmt::format("{}: only {} of {} rows were written", path_, next_row_, rows_));
+  }
+  file_->finish();
+  publish_file(file_->part(), path_);
+  is_finished_ = true;
+}
+
+}  // namespace stepop

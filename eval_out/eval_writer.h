@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "eval_out/attribute.h"
+#include "eval_out/eval_outputs.h"
+
+namespace stepop {
+
+struct EvalWriterOptions {
+  /// Batches that may wait for the disk before `write` waits for it: what bounds the memory.
+  int queued_batches = 3;
+};
+
+/// Writes the outputs of one evaluation into one HDF5 file, whose format eval_out/README.md tells.
+/// A background thread does the writing; all functions are for one thread.
+///
+/// The file is `path` + ".part" until `finish` gives it its name. Whatever happens before - an
+/// exception, a kill - the .part opens, with `complete` false and `rows` rows readable; it is
+/// replaced by the next evaluation that writes to `path`.
+class EvalWriter {
+ public:
+  /// Creates the file for `rows` rows. `attributes` are stored in it, beside the writer's own
+  /// format_version, rows and complete. Throws Error with the path and the reason.
+  EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> attributes = {},
+             EvalWriterOptions options = {});
+
+  /// Writes what is waiting, and leaves the .part unless `finish` was called.
+  ~EvalWriter();
+  EvalWriter(const EvalWriter&) = delete;
+  EvalWriter& operator=(const EvalWriter&) = delete;
+
+  /// Appends a batch; `indices` are its examples' indices in the dataset, which must increase
+  /// throughout. Tensors may be on any device and in any graph; they are copied. Waits while
+  /// `queued_batches` are waiting. Throws Error with the key when the batch cannot be written (see
+  /// check_eval_outputs) or its arrays are not those of the first, and when a batch before it
+  /// failed to be written.
+  void write(const EvalOutputs& outputs, std::span<const int64_t> indices);
+
+  /// Writes what is waiting, marks the file complete, forces it to the disk and gives it its name.
+  /// Throws Error when rows are missing or something could not be written.
+  void finish();
+
+ private:
+  class File;
+  class Queue;
+  struct Batch;
+
+  std::string path_;
+  int64_t rows_;
+  int64_t next_row_ = 0;
+  int64_t last_index_;
+  bool is_finished_ = false;
+  std::unique_ptr<File> file_;
+  std::unique_ptr<Queue> queue_;  // after file_, which its thread uses
+};
+
+}  // namespace stepop
