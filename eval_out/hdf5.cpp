@@ -10,18 +10,30 @@ namespace stepop {
 namespace {
 
 std::recursive_mutex& library_mutex() {
-  static auto* mutex = new std::recursive_mutex;  // outlives every static object that holds an id
+  // Lives on, for static objects that hold an id.
+  static auto* mutex = [] {
+    // When the process exits the library would close what is still open, and it crashes on a file
+    // that a full disk kept it from closing. Every Hdf5Id closes its own.
+    H5dont_atexit();
+    return new std::recursive_mutex;
+  }();
   return *mutex;
 }
+
+int depth = 0;  // locks that the thread that holds the mutex has
 
 }  // namespace
 
 Hdf5Lock::Hdf5Lock() : lock_(library_mutex()) {
+  // Only the outermost: these calls forget the error that an inner lock may be there to report.
+  if (depth++ > 0) return;
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
-Hdf5Lock::~Hdf5Lock() { H5Eset_auto2(H5E_DEFAULT, print_, print_data_); }
+Hdf5Lock::~Hdf5Lock() {
+  if (--depth == 0) H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
+}
 
 std::string hdf5_reason() {
   const Hdf5Lock lock;

@@ -77,9 +77,7 @@ std::optional<at::ScalarType> stored_type(at::ScalarType type) {
   }
 }
 
-std::string type_name(at::ScalarType type) {
-  return std::string(c10::getDtypeNames(type).first);
-}
+std::string type_name(at::ScalarType type) { return std::string(c10::getDtypeNames(type).first); }
 
 Hdf5Id hdf5_type(at::ScalarType type) {
   switch (type) {
