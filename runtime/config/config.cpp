@@ -240,6 +240,11 @@ std::string Config::unknown_keys() const {
     if (has_children && (path.empty() || shared_->known.contains(path) || is_read_below(path))) {
       if (value.is_map()) {
         for (const auto& [key, item] : value.as_map()) self(self, item, join_path(path, key));
+      } else {
+        for (size_t i = 0; i < value.as_list().size(); ++i) {
+          const Value& item = value.as_list()[i];
+          if (item.is_map()) self(self, item, join_path(path, std::to_string(i)));
+        }
       }
       return;
     }

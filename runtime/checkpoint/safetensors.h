@@ -1,0 +1,36 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "runtime/checkpoint/state.h"
+#include "runtime/files/atomic_file.h"
+
+namespace stepop {
+
+/// What a safetensors file holds.
+struct SafetensorsFile {
+  State tensors;  ///< On the CPU, contiguous.
+  std::map<std::string, std::string> metadata;
+};
+
+/// Writes named tensors in the format of Hugging Face's safetensors
+/// (https://huggingface.co/docs/safetensors): 8 bytes with the length of the header, little-endian;
+/// the header, JSON padded with spaces to a multiple of 8 bytes; the tensors, each contiguous,
+/// without gaps. Tensors may be on any device and of any strides; one at a time is copied.
+///
+/// Types: float32, float64, float16, bfloat16, int8, int16, int32, int64, uint8, bool. Throws Error
+/// for another type, an undefined tensor, the name `__metadata__` and text that is not UTF-8, each
+/// before a byte is written, and as AtomicFile does.
+void save_safetensors(const std::string& path, const State& tensors,
+                      const std::map<std::string, std::string>& metadata = {});
+
+/// The same into a file that the caller commits.
+void write_safetensors(AtomicFile& file, const State& tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+/// Reads a whole safetensors file. Throws Error with the path and what is wrong for a file that
+/// cannot be read, is cut short, or breaks any rule of the format.
+SafetensorsFile load_safetensors(const std::string& path);
+
+}  // namespace stepop

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepop {
+
+/// One tensor in the header of a safetensors file. `begin` and `end` count bytes from the end of
+/// the header.
+struct SafetensorsEntry {
+  std::string name;
+  c10::ScalarType type = c10::ScalarType::Float;
+  std::vector<int64_t> shape;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+/// The header of a safetensors file; the entries are in the order of their bytes.
+struct SafetensorsHeader {
+  std::vector<SafetensorsEntry> entries;
+  std::map<std::string, std::string> metadata;
+};
+
+/// The longest header that the format allows.
+constexpr uint64_t kLongestSafetensorsHeader = 100'000'000;
+
+/// The format's name of a type, or empty when it has none.
+std::string_view safetensors_type_name(c10::ScalarType type);
+
+/// The JSON, padded with spaces to a multiple of 8 bytes. Throws Error for text that is not UTF-8.
+std::string format_safetensors_header(const SafetensorsHeader& header);
+
+/// Reads the JSON of a file whose tensors take `data_bytes`. Throws Error, without a path, for a
+/// header that breaks a rule of the format.
+SafetensorsHeader parse_safetensors_header(std::string_view text, uint64_t data_bytes);
+
+}  // namespace stepop

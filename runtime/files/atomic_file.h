@@ -1,0 +1,62 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+namespace stepop {
+
+/// The system calls of an AtomicFile, so that a test can make one of them fail.
+struct FileCalls {
+  int (*open)(const char* path, int flags, mode_t mode);
+  ssize_t (*write)(int file, const void* data, size_t size);
+  int (*fsync)(int file);
+  int (*close)(int file);
+  int (*rename)(const char* from, const char* to);
+
+  static const FileCalls& system();
+};
+
+/// Writes a file that is either there as a whole or not at all. The bytes go to `path` + `.tmp`;
+/// `commit()` flushes them to the disk and renames the file, so a process that is killed at any
+/// moment leaves the old file or the new one at `path`. Without a commit the temporary file is
+/// removed. One that a killed process left behind is overwritten.
+///
+/// Every failed call throws Error with the operation, the path and the system's reason. After one
+/// the object can only be destroyed; `path` is as it was, unless it is the last step that failed:
+/// the flush of the folder.
+class AtomicFile {
+ public:
+  /// What a temporary file's name ends with.
+  static constexpr std::string_view kTemporarySuffix = ".tmp";
+
+  /// Creates the temporary file; the folder must exist.
+  explicit AtomicFile(std::string path, const FileCalls& calls = FileCalls::system());
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Appends `bytes`; nothing is kept in memory.
+  void write(std::string_view bytes);
+
+  /// Puts the file in its place. Nothing can be written afterwards.
+  void commit();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  void close_file();
+  void sync_folder() const;
+
+  std::string path_;
+  std::string temporary_;
+  FileCalls calls_;
+  int file_ = -1;
+  bool is_committed_ = false;
+};
+
+/// Writes `bytes` to `path` through an AtomicFile.
+void write_file_atomically(const std::string& path, std::string_view bytes);
+
+}  // namespace stepop

@@ -1,0 +1,275 @@
+#include "runtime/optim/optimizer.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+#include "runtime/error.h"
+#include "runtime/optim/names.h"
+
+namespace stepop {
+namespace {
+
+/// The parameters without repeated tensors, as tied weights have.
+NamedParameters check_parameters(NamedParameters parameters) {
+  if (parameters.empty()) {
+    throw Error("an optimizer was given no parameters: has the network any?");
+  }
+  NamedParameters unique;
+  std::set<std::string> names;
+  std::set<const void*> tensors;
+  for (auto& [name, tensor] : parameters) {
+    if (!names.insert(name).second) {
+      throw Error(
+          fmt::format("an optimizer was given two parameters of the name \"{}\": give the "
+                      "networks' parameters different prefixes",
+                      name));
+    }
+    if (!tensor.defined()) throw Error(fmt::format("parameter \"{}\" is undefined", name));
+    if (!tensor.is_floating_point()) {
+      throw Error(
+          fmt::format("parameter \"{}\" is of type {}; only floating-point numbers can be "
+                      "optimised: make it a buffer",
+                      name, c10::toString(tensor.scalar_type())));
+    }
+    if (!tensor.is_leaf()) {
+      throw Error(
+          fmt::format("parameter \"{}\" was computed from other tensors and gets no gradient "
+                      "of its own: give the tensors that it was computed from, or detach() it",
+                      name));
+    }
+    if (!tensors.insert(tensor.unsafeGetTensorImpl()).second) continue;
+    unique.emplace_back(std::move(name), std::move(tensor));
+  }
+  return unique;
+}
+
+std::regex read_pattern(const Config& config) {
+  const auto text = config.get<std::string>("match");
+  try {
+    return std::regex(text);
+  } catch (const std::regex_error& error) {
+    throw config.error("match",
+                       fmt::format("\"{}\" is no regular expression: {}", text, error.what()));
+  }
+}
+
+}  // namespace
+
+OptimizerRegistry& optimizers() {
+  static OptimizerRegistry registry("optimizer");
+  return registry;
+}
+
+std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_decay,
+                                            std::vector<Parameter> own) {
+  own.insert(own.begin(), {{"lr", std::move(lr), "learning rate, a number or a schedule"},
+                           {"weight_decay", std::move(weight_decay), "a number or a schedule"}});
+  own.push_back(
+      {"groups", "none",
+       "list of {match: REGEX, lr: ..., weight_decay: ...}: parameters by name with values "
+       "of their own; the first match wins"});
+  own.push_back({"clip_norm", "none", "gradients are scaled down to this norm over all of them"});
+  own.push_back({"clip_value", "none", "gradients are cut to at most this, before clip_norm"});
+  return own;
+}
+
+std::pair<double, double> read_betas(const Config& config, double beta1, double beta2) {
+  if (!config.has("betas")) return {beta1, beta2};
+  const auto betas = config.get<std::vector<double>>("betas");
+  const bool is_valid = betas.size() == 2 && std::all_of(betas.begin(), betas.end(),
+                                                         [](double b) { return b >= 0 && b < 1; });
+  if (!is_valid) {
+    throw config.error("betas",
+                       fmt::format("expected two numbers of at least 0 and below 1, found [{}]",
+                                   fmt::join(betas, ", ")));
+  }
+  return {betas[0], betas[1]};
+}
+
+double read_non_negative(const Config& config, std::string_view path, double fallback) {
+  const double number = config.get(path, fallback);
+  if (number >= 0) return number;
+  throw config.error(path, fmt::format("expected 0 or more, found {}", number));
+}
+
+Optimizer::Optimizer(const Config& config, NamedParameters parameters, Traits traits)
+    : parameters_(check_parameters(std::move(parameters))), traits_(std::move(traits)) {
+  read_groups(config);
+}
+
+void Optimizer::read_groups(const Config& config) {
+  const auto read_group = [](const Config& place, const Scheduled& lr, const Scheduled& decay) {
+    const Group group = {place.has("lr") ? Scheduled(place, "lr") : lr,
+                         place.has("weight_decay") ? Scheduled(place, "weight_decay") : decay,
+                         {},
+                         {}};
+    group.lr.at_least(0, place, "lr");
+    group.weight_decay.at_least(0, place, "weight_decay");
+    return group;
+  };
+  Group rest = read_group(config, Scheduled(config, "lr", traits_.lr),
+                          Scheduled(config, "weight_decay", traits_.weight_decay));
+
+  std::vector<std::regex> patterns;
+  if (config.has("groups")) {
+    const Value& groups = *config.peek("groups");
+    if (!groups.is_list()) {
+      throw config.error("groups", fmt::format("expected a list of {{match: REGEX, lr: ..., "
+                                               "weight_decay: ...}}, found {}",
+                                               groups.describe()));
+    }
+    for (size_t i = 0; i < groups.as_list().size(); ++i) {
+      const Config place = config.at(fmt::format("groups/{}", i));
+      patterns.push_back(read_pattern(place));
+      groups_.push_back(read_group(place, rest.lr, rest.weight_decay));
+    }
+  }
+  groups_.push_back(std::move(rest));
+
+  for (size_t position = 0; position < parameters_.size(); ++position) {
+    const auto match = std::find_if(patterns.begin(), patterns.end(), [&](const auto& pattern) {
+      return std::regex_search(parameters_[position].first, pattern);
+    });
+    add_parameter(groups_[static_cast<size_t>(match - patterns.begin())], position);
+  }
+  for (size_t i = 0; i + 1 < groups_.size(); ++i) {
+    if (!groups_[i].buckets.empty()) continue;
+    const Config place = config.at(fmt::format("groups/{}", i));
+    throw place.error("match", fmt::format("\"{}\" matches no parameter{}; the parameters are: {}",
+                                           place.get<std::string>("match"),
+                                           i == 0 ? "" : " that an earlier group leaves",
+                                           list_names(parameters_)));
+  }
+}
+
+void Optimizer::add_parameter(Group& group, size_t position) {
+  const at::Tensor& parameter = parameters_[position].second;
+  auto place = std::find_if(group.buckets.begin(), group.buckets.end(), [&](const Bucket& bucket) {
+    const at::Tensor& other = bucket.parameters.front();
+    return other.device() == parameter.device() && other.scalar_type() == parameter.scalar_type();
+  });
+  if (place == group.buckets.end()) {
+    place = group.buckets.emplace(place);
+    place->slots.resize(traits_.slots.size());
+    group.members.emplace_back();
+  }
+  group.members[static_cast<size_t>(place - group.buckets.begin())].push_back(position);
+  const at::Device steps_device = traits_.has_steps_on_device ? parameter.device() : at::kCPU;
+  place->parameters.push_back(parameter);
+  place->steps.push_back(at::zeros({}, at::TensorOptions(at::kFloat).device(steps_device)));
+  for (auto& slot : place->slots) slot.push_back(at::zeros_like(parameter.detach()));
+}
+
+void Optimizer::step(int64_t global_step) {
+  const at::AutoDispatchBelowADInplaceOrView without_autograd;
+  for (Group& group : groups_) {
+    const double lr = group.lr.at(global_step);
+    const double weight_decay = group.weight_decay.at(global_step);
+    for (Bucket& bucket : group.buckets) step_bucket(bucket, lr, weight_decay);
+  }
+}
+
+void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay) {
+  const size_t size = bucket.parameters.size();
+  size_t missing = 0;
+  bucket.gradients.resize(size);
+  for (size_t i = 0; i < size; ++i) {
+    const at::Tensor& parameter = bucket.parameters[i];
+    at::Tensor& gradient = bucket.gradients[i];
+    gradient = parameter.grad();
+    if (!gradient.defined()) {
+      ++missing;
+    } else if (gradient.strides() != parameter.strides()) {
+      // The kernels walk both in the order of memory. Autograd's own gradients have the
+      // parameter's strides; this is for one that was set by hand.
+      gradient = at::empty_like(parameter).copy_(gradient);
+    }
+  }
+  if (missing == size) return;
+
+  Bucket* active = &bucket;
+  if (missing > 0) {
+    active = &partial_;
+    partial_.slots.resize(bucket.slots.size());
+    for (size_t i = 0; i < size; ++i) {
+      if (!bucket.gradients[i].defined()) continue;
+      partial_.parameters.push_back(bucket.parameters[i]);
+      partial_.gradients.push_back(bucket.gradients[i]);
+      partial_.steps.push_back(bucket.steps[i]);
+      for (size_t s = 0; s < bucket.slots.size(); ++s) {
+        partial_.slots[s].push_back(bucket.slots[s][i]);
+      }
+    }
+  }
+  if (active->steps.front().is_cpu()) {
+    for (const auto& count : active->steps) *count.mutable_data_ptr<float>() += 1;
+  } else {
+    at::_foreach_add_(active->steps, 1);
+  }
+  update(*active, lr, weight_decay);
+  for (const auto& parameter : active->parameters) {
+    parameter.unsafeGetTensorImpl()->bump_version();
+  }
+  bucket.gradients.clear();
+  if (missing > 0) partial_ = Bucket();
+}
+
+/// Calls `visit(name, tensor)` for every tensor of the state.
+template <class Visit>
+void Optimizer::visit_state(const Visit& visit) const {
+  for (const Group& group : groups_) {
+    for (size_t b = 0; b < group.buckets.size(); ++b) {
+      const Bucket& bucket = group.buckets[b];
+      for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+        const std::string& name = parameters_[group.members[b][i]].first;
+        visit(name + ".step", bucket.steps[i]);
+        for (size_t s = 0; s < traits_.slots.size(); ++s) {
+          visit(name + "." + traits_.slots[s], bucket.slots[s][i]);
+        }
+      }
+    }
+  }
+}
+
+State Optimizer::state() const {
+  State state;
+  visit_state([&](const std::string& name, const at::Tensor& tensor) { state[name] = tensor; });
+  return state;
+}
+
+void Optimizer::load_state(const State& state) {
+  std::vector<std::string> problems;
+  std::set<std::string> known;
+  visit_state([&](const std::string& name, const at::Tensor& tensor) {
+    known.insert(name);
+    const auto found = state.find(name);
+    if (found == state.end() || !found->second.defined()) {
+      problems.push_back(fmt::format("\"{}\" is missing", name));
+    } else if (found->second.sizes() != tensor.sizes()) {
+      problems.push_back(fmt::format("\"{}\" has the shape [{}], expected [{}]", name,
+                                     fmt::join(found->second.sizes(), ", "),
+                                     fmt::join(tensor.sizes(), ", ")));
+    }
+  });
+  for (const auto& [name, tensor] : state) {
+    if (!known.contains(name))
+      problems.push_back(fmt::format("\"{}\" is not of this optimizer", name));
+  }
+  if (!problems.empty()) {
+    throw Error("the state does not fit the optimizer: " + list_some(problems, "; "));
+  }
+  const at::AutoDispatchBelowADInplaceOrView without_autograd;
+  visit_state(
+      [&](const std::string& name, const at::Tensor& tensor) { tensor.copy_(state.at(name)); });
+}
+
+}  // namespace stepop

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/checkpoint/state.h"
+#include "runtime/optim/schedule.h"
+#include "runtime/registry.h"
+
+namespace stepop {
+
+using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// Changes parameters by their gradients. It calls PyTorch's fused kernels, which work on many
+/// parameters at once, and makes up for what they leave out: the versions of the parameters are
+/// raised, so that walking a graph that was built before a step throws PyTorch's error instead of
+/// giving wrong gradients.
+///
+/// As in torch.optim, a parameter without a gradient is skipped and its own count of updates stays.
+///
+/// Config: `lr` and `weight_decay`, numbers or schedules; and parameter groups, where the first
+/// that matches wins and the rest uses the values outside of `groups`: `groups: [{match: "bias$",
+/// weight_decay: 0}, {match: "^encoder", lr: 1e-4}]`. `match` is a regular expression that is
+/// searched in the parameter's name.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// Updates every parameter that has a gradient, which is left as it is. `global_step`: training
+  /// steps that are complete, for schedules.
+  void step(int64_t global_step);
+
+  /// The learning rate at a step, outside of groups that have their own.
+  double lr(int64_t global_step) const { return groups_.back().lr.at(global_step); }
+
+  /// What is optimised. A tensor that came under several names is there once, under the first.
+  const NamedParameters& parameters() const { return parameters_; }
+
+  /// `<parameter>.step` (float32, how often it was updated) and the optimizer's own tensors, such
+  /// as
+  /// `<parameter>.exp_avg`. They share memory with the optimizer: write or clone them before the
+  /// next step.
+  State state() const;
+
+  /// Copies a state into this one. Throws Error, and changes nothing, when a tensor is missing,
+  /// left over, or of another shape.
+  void load_state(const State& state);
+
+ protected:
+  /// What an optimizer says of itself.
+  struct Traits {
+    double lr = 1e-3;                  ///< Default.
+    double weight_decay = 0;           ///< Default.
+    std::vector<std::string> slots;    ///< Names of the tensors that it keeps for each parameter.
+    bool has_steps_on_device = false;  ///< Its kernel reads the counts of updates.
+  };
+
+  /// Parameters of one group, device and type: what one fused call updates. Entry i of every list
+  /// belongs to parameter i.
+  struct Bucket {
+    std::vector<at::Tensor> parameters;
+    std::vector<at::Tensor> gradients;
+    std::vector<at::Tensor> steps;               ///< float32 [], counts the current update.
+    std::vector<std::vector<at::Tensor>> slots;  ///< By slot, in the order of the traits.
+  };
+
+  /// Reads `groups`, `lr` and `weight_decay` of `config`. Throws UsageError for a bad value and for
+  /// a group without parameters; Error for no parameters, a name that stands twice, a parameter
+  /// that is not floating-point or was computed from others.
+  Optimizer(const Config& config, NamedParameters parameters, Traits traits);
+
+  /// One fused call for `bucket`, whose lists are never empty.
+  virtual void update(const Bucket& bucket, double lr, double weight_decay) = 0;
+
+ private:
+  struct Group {
+    Scheduled lr;
+    Scheduled weight_decay;
+    std::vector<Bucket> buckets;
+    std::vector<std::vector<size_t>> members;  ///< By bucket: positions in `parameters_`.
+  };
+
+  void read_groups(const Config& config);
+  void add_parameter(Group& group, size_t position);
+  void step_bucket(Bucket& bucket, double lr, double weight_decay);
+  template <class Visit>
+  void visit_state(const Visit& visit) const;
+
+  NamedParameters parameters_;
+  Traits traits_;
+  std::vector<Group> groups_;  ///< The last one is the rest.
+  Bucket partial_;             ///< Scratch for a bucket of which some gradients are missing.
+};
+
+using OptimizerRegistry = Registry<std::unique_ptr<Optimizer>(const Config&, NamedParameters)>;
+OptimizerRegistry& optimizers();
+
+/// The parameters of every optimizer in a config, `lr` and `weight_decay` with these defaults, then
+/// its `own`; for `About`.
+std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_decay,
+                                            std::vector<Parameter> own);
+
+/// The two decay rates at `betas`. Throws UsageError unless they are two numbers in [0, 1).
+std::pair<double, double> read_betas(const Config& config, double beta1, double beta2);
+
+/// The number at `path`. Throws UsageError when it is below 0.
+double read_non_negative(const Config& config, std::string_view path, double fallback);
+
+}  // namespace stepop
+
+/// Registers a class that has a constructor from `const Config&`, its own part of the config, and
+/// `NamedParameters`.
+#define STEPOP_REGISTER_OPTIMIZER(Class, ...)                                    \
+  STEPOP_REGISTER(                                                               \
+      ::stepop::optimizers(), #Class,                                            \
+      [](const ::stepop::Config& params, ::stepop::NamedParameters parameters) { \
+        return std::make_unique<Class>(params, std::move(parameters));           \
+      },                                                                         \
+      __VA_ARGS__)

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "runtime/registry.h"
+
+namespace stepop {
+
+/// A number that depends on the training step: a learning rate, the weight of a loss.
+class Schedule {
+ public:
+  virtual ~Schedule() = default;
+
+  /// The number for the update that follows `step` complete training steps; the first update has
+  /// step 0. A pure function: a resumed run needs no state of it.
+  virtual double at(int64_t step) const = 0;
+};
+
+using ScheduleRegistry = Registry<std::unique_ptr<Schedule>(const Config&)>;
+ScheduleRegistry& schedules();
+
+/// A number of a config that may be written as a schedule: `lr: 1e-3`, or
+/// `lr: {class: cosine, from: 1e-3, steps: 10000}`. Copies are cheap and share the schedule.
+class Scheduled {
+ public:
+  /// Reads `path`; throws UsageError with the place for anything but a number or a schedule.
+  Scheduled(const Config& config, std::string_view path);
+  /// The same, and `fallback` when the key is missing.
+  Scheduled(const Config& config, std::string_view path, double fallback);
+
+  /// As `Schedule::at`.
+  double at(int64_t step) const { return schedule_ ? schedule_->at(step) : value_; }
+
+  /// Throws UsageError at `path` when the number is below `minimum`, or is no number at all. A
+  /// schedule is asked for its first number only.
+  const Scheduled& at_least(double minimum, const Config& config, std::string_view path) const;
+
+ private:
+  double value_ = 0;
+  std::shared_ptr<const Schedule> schedule_;
+};
+
+}  // namespace stepop
+
+/// Registers a class that has a constructor from `const Config&`, its own part of the config, under
+/// the name that a config uses:
+/// STEPOP_REGISTER_SCHEDULE(warmup, Warmup, {"Linear, then constant.", {{"steps", "", "..."}}});
+#define STEPOP_REGISTER_SCHEDULE(name, Class, ...) \
+  STEPOP_REGISTER(                                 \
+      ::stepop::schedules(), #name,                \
+      [](const ::stepop::Config& params) { return std::make_unique<Class>(params); }, __VA_ARGS__)

@@ -1,0 +1,222 @@
+#include "runtime/optim/optimizer.h"
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/optim/update.h"
+#include "tests/runtime/optim/networks.h"
+
+namespace stepop {
+namespace {
+
+std::unique_ptr<Optimizer> make(const std::string& text, NamedParameters parameters) {
+  return optimizers().build(config_of("optimizer: " + text), "optimizer", std::move(parameters));
+}
+
+void refused(const std::string& text, const std::string& message) {
+  CHECK_THROWS_WITH_AS(make(text, TestLayer().parameters()),
+                       ("test.yaml:1: optimizer" + message).c_str(), UsageError);
+}
+
+TEST_CASE("SGD, Adam and AdamW go the way of torch.optim's") {
+  const SafetensorsFile file =
+      load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/trajectories.safetensors");
+  REQUIRE(file.metadata.size() == 18);
+  for (const auto& [name, text] : file.metadata) {
+    INFO(name);
+    NamedParameters parameters;
+    for (const auto* parameter : {"fc.weight", "fc.bias", "scale"}) {
+      const auto& start = file.tensors.at(std::string("start/") + parameter);
+      parameters.emplace_back(parameter, start.clone().requires_grad_());
+    }
+    StepClock clock;
+    Update update(config_of(text), parameters, clock);
+    double largest = 0;
+    for (; clock.global_step < 20; ++clock.global_step) {
+      for (auto& [parameter, tensor] : parameters) {
+        const bool is_missing =
+            name.ends_with("missing") && parameter == "fc.bias" && clock.global_step % 3 != 1;
+        if (is_missing) continue;
+        tensor.mutable_grad() = file.tensors.at("gradient/" + parameter)[clock.global_step].clone();
+      }
+      update.apply();
+      for (const auto& [parameter, tensor] : parameters) {
+        const auto& expected = file.tensors.at(name + "/" + parameter)[clock.global_step];
+        largest = std::max(largest, (tensor.detach() - expected).abs().max().item<double>());
+      }
+    }
+    CHECK(largest < 1e-6);
+  }
+}
+
+TEST_CASE("float64 and float32 parameters, and strange strides, are updated in one step") {
+  TestLayer layer;
+  const auto wide = at::ones({2, 3}, at::kDouble).requires_grad_();
+  const auto turned = at::ones({3, 2}).t().requires_grad_();
+  NamedParameters parameters = layer.parameters();
+  parameters.emplace_back("wide", wide);
+  parameters.emplace_back("turned", turned);
+  const auto optimizer = make("{class: SGD, lr: 1}", parameters);
+  const auto gradient = at::arange(6, at::kDouble).reshape({2, 3});
+  wide.mutable_grad() = gradient;
+  turned.mutable_grad() = gradient.to(at::kFloat);
+  optimizer->step(0);
+  CHECK(at::equal(wide.detach(), 1 - gradient));
+  CHECK(at::equal(turned.detach(), (1 - gradient).to(at::kFloat)));
+}
+
+TEST_CASE("a parameter without a gradient stays, and so does its count of updates") {
+  TestLayer layer;
+  const auto optimizer = make("Adam", layer.parameters());
+  const at::Tensor bias = layer.bias.detach().clone();
+  for (int64_t step = 0; step < 3; ++step) {
+    layer.weight.mutable_grad() = at::ones({4, 3});
+    optimizer->step(step);
+  }
+  CHECK(at::equal(layer.bias.detach(), bias));
+  CHECK(optimizer->state().at("fc.weight.step").item<float>() == 3);
+  CHECK(optimizer->state().at("fc.bias.step").item<float>() == 0);
+  CHECK(layer.bias._version() == 0);
+  CHECK(layer.weight._version() > 0);
+}
+
+TEST_CASE("tied weights are updated once") {
+  TestLayer layer;
+  const auto optimizer = make("{class: SGD, lr: 1}", {{"in", layer.bias}, {"out", layer.bias}});
+  CHECK(optimizer->parameters().size() == 1);
+  CHECK(optimizer->parameters()[0].first == "in");
+  const at::Tensor before = layer.bias.detach().clone();
+  layer.bias.mutable_grad() = at::ones({4});
+  optimizer->step(0);
+  CHECK(at::equal(layer.bias.detach(), before - 1));
+}
+
+TEST_CASE("a graph that was built before an update cannot be walked after it") {
+  for (const char* name : {"SGD", "Adam", "AdamW"}) {
+    TestLayer layer;
+    const auto input = test_input(2).requires_grad_();
+    const auto loss = layer.forward(input).square().mean();
+    const auto optimizer = make(name, layer.parameters());
+    layer.weight.mutable_grad() = at::ones({4, 3});
+    optimizer->step(0);
+    std::string message;
+    try {
+      loss.backward();
+    } catch (const std::exception& error) {
+      message = error.what();
+    }
+    CHECK(message.find("one of the variables needed for gradient computation has been modified by "
+                       "an inplace operation") != std::string::npos);
+  }
+}
+
+TEST_CASE("an optimizer's state has the names that torch.optim gives it") {
+  const auto names = [](const std::string& text) {
+    std::string list;
+    for (const auto& [name, tensor] : make(text, {{"w", TestLayer().weight}})->state()) {
+      list += name + " ";
+    }
+    return list;
+  };
+  CHECK(names("SGD") == "w.step ");
+  CHECK(names("{class: SGD, momentum: 0.9}") == "w.momentum_buffer w.step ");
+  CHECK(names("Adam") == "w.exp_avg w.exp_avg_sq w.step ");
+  CHECK(names("{class: AdamW, amsgrad: true}") ==
+        "w.exp_avg w.exp_avg_sq w.max_exp_avg_sq w.step ");
+}
+
+TEST_CASE("a state of other parameters is refused and changes nothing") {
+  TestLayer layer;
+  const auto optimizer = make("{class: SGD, momentum: 0.9}", layer.parameters());
+  State state;
+  for (const auto& [name, tensor] : optimizer->state()) state[name] = at::ones(tensor.sizes());
+  state.erase("fc.bias.momentum_buffer");
+  state["fc.weight.momentum_buffer"] = at::ones({3, 4});
+  state["old.step"] = at::ones({});
+  CHECK_THROWS_WITH_AS(
+      optimizer->load_state(state),
+      "the state does not fit the optimizer: \"fc.weight.momentum_buffer\" has the "
+      "shape [3, 4], expected [4, 3]; \"fc.bias.momentum_buffer\" is missing; "
+      "\"old.step\" is not of this optimizer",
+      Error);
+  CHECK(optimizer->state().at("fc.weight.step").item<float>() == 0);
+}
+
+TEST_CASE("a long list of what does not fit is cut") {
+  NamedParameters many;
+  for (int i = 0; i < 12; ++i) many.emplace_back("p" + std::to_string(i), at::zeros({1}));
+  CHECK_THROWS_WITH_AS(
+      make("SGD", many)->load_state({}),
+      "the state does not fit the optimizer: \"p0.step\" is missing; \"p1.step\" is "
+      "missing; \"p2.step\" is missing; \"p3.step\" is missing; \"p4.step\" is "
+      "missing; \"p5.step\" is missing; \"p6.step\" is missing; \"p7.step\" is "
+      "missing; \"p8.step\" is missing; \"p9.step\" is missing and 2 more",
+      Error);
+}
+
+TEST_CASE("bad values of an optimizer are refused with their place") {
+  refused("Adm", ": unknown optimizer \"Adm\"; known are: Adam, AdamW, SGD");
+  refused("{class: Adam, lr: -1}", "/lr: expected 0 or more, found -1");
+  refused("{class: Adam, lr: .nan}", "/lr: expected 0 or more, found nan");
+  refused("{class: Adam, lr: {class: constant, value: -1}}", "/lr: expected 0 or more, found -1");
+  refused("{class: Adam, weight_decay: -0.1}", "/weight_decay: expected 0 or more, found -0.1");
+  refused("{class: Adam, eps: -1}", "/eps: expected 0 or more, found -1");
+  refused("{class: Adam, betas: [0.9]}",
+          "/betas: expected two numbers of at least 0 and below 1, found [0.9]");
+  refused("{class: Adam, betas: [0.9, 1]}",
+          "/betas: expected two numbers of at least 0 and below 1, found [0.9, 1]");
+  refused("{class: SGD, momentum: -0.9}", "/momentum: expected 0 or more, found -0.9");
+  refused("{class: SGD, nesterov: true}",
+          "/nesterov: needs a momentum above 0 and a dampening of 0, found a momentum of 0 and a "
+          "dampening of 0");
+  refused("{class: SGD, groups: {match: x}}",
+          "/groups: expected a list of {match: REGEX, lr: ..., weight_decay: ...}, found a map");
+  refused("{class: SGD, groups: [{}]}",
+          "/groups/0/match: missing; give it in a config, or on the command line as "
+          "--optimizer/groups/0/match VALUE");
+  refused(
+      "{class: SGD, groups: [{match: biass}]}",
+      "/groups/0/match: \"biass\" matches no parameter; the parameters are: fc.weight, fc.bias");
+  refused("{class: SGD, groups: [{match: fc}, {match: bias}]}",
+          "/groups/1/match: \"bias\" matches no parameter that an earlier group leaves; the "
+          "parameters are: fc.weight, fc.bias");
+  refused("{class: SGD, groups: [{match: bias, lr: -1}]}",
+          "/groups/0/lr: expected 0 or more, found -1");
+  CHECK_THROWS_AS(make("{class: SGD, groups: [{match: '(bias'}]}", TestLayer().parameters()),
+                  UsageError);
+}
+
+TEST_CASE("misspelt keys of an optimizer and of its groups are found") {
+  const Config config = config_of(
+      "optimizer: {class: Adam, beta: [0.5, 0.9], groups: [{match: bias, weight_decy: 0}]}");
+  StepClock clock;
+  const Update update(config.at("optimizer"), TestLayer().parameters(), clock);
+  CHECK(config.unknown_keys() ==
+        "test.yaml:1: unknown key \"optimizer/beta\": did you mean \"optimizer/betas\"?\n"
+        "test.yaml:1: unknown key \"optimizer/groups/0/weight_decy\": did you mean "
+        "\"optimizer/groups/0/weight_decay\"?");
+}
+
+TEST_CASE("parameters that cannot be optimised are refused") {
+  const auto refused_parameters = [](const NamedParameters& parameters, const char* message) {
+    CHECK_THROWS_WITH_AS(make("Adam", parameters), message, Error);
+  };
+  const TestLayer layer;
+  refused_parameters({}, "an optimizer was given no parameters: has the network any?");
+  refused_parameters({{"w", layer.weight}, {"w", layer.bias}},
+                     "an optimizer was given two parameters of the name \"w\": give the networks' "
+                     "parameters different prefixes");
+  refused_parameters({{"w", at::Tensor()}}, "parameter \"w\" is undefined");
+  refused_parameters({{"w", at::ones({2}, at::kLong)}},
+                     "parameter \"w\" is of type Long; only floating-point numbers can be "
+                     "optimised: make it a buffer");
+  refused_parameters({{"w", layer.weight * 2}},
+                     "parameter \"w\" was computed from other tensors and gets no gradient of its "
+                     "own: give the tensors that it was computed from, or detach() it");
+}
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,138 @@
+#include "runtime/optim/schedule.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/config/yaml_reader.h"
+
+namespace stepop {
+namespace {
+
+Config config_of(const std::string& text) { return Config(parse_yaml(text, {"test.yaml", 0})); }
+
+/// The schedule that a config names at `lr`.
+Scheduled schedule(const std::string& text) { return {config_of("lr: " + text), "lr"}; }
+
+void refused(const std::string& text, const std::string& message) {
+  CHECK_THROWS_WITH_AS(schedule(text), ("test.yaml:1: " + message).c_str(), UsageError);
+}
+
+TEST_CASE("schedules give the values of PyTorch's schedulers") {
+  const SafetensorsFile file =
+      load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/schedules.safetensors");
+  REQUIRE(file.metadata.size() == 8);
+  for (const auto& [name, text] : file.metadata) {
+    const Scheduled ours = schedule(text);
+    const at::Tensor& theirs = file.tensors.at(name);
+    REQUIRE(theirs.numel() == 60);
+    for (int64_t step = 0; step < theirs.numel(); ++step) {
+      INFO(name, " at step ", step);
+      CHECK(ours.at(step) == doctest::Approx(theirs[step].item<double>()).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("a line rises from its start and stays at its end") {
+  const Scheduled ramp = schedule("{class: linear, from: 0, to: 2, start: 100, steps: 50}");
+  CHECK(ramp.at(0) == 0);
+  CHECK(ramp.at(100) == 0);
+  CHECK(ramp.at(125) == 1);
+  CHECK(ramp.at(149) == doctest::Approx(1.96));
+  CHECK(ramp.at(150) == 2);
+  CHECK(ramp.at(1'000'000'000'000) == 2);
+}
+
+TEST_CASE("a warm-up begins at 0 and stays at its end") {
+  const Scheduled warmup = schedule("{class: warmup, to: 0.3, steps: 3}");
+  CHECK(warmup.at(0) == 0);
+  CHECK(warmup.at(1) == doctest::Approx(0.1));
+  CHECK(warmup.at(3) == 0.3);
+  CHECK(warmup.at(1000) == 0.3);
+}
+
+TEST_CASE("a cosine falls to 0 and stays there, unlike PyTorch's, which rises again") {
+  const Scheduled cosine = schedule("{class: cosine, from: 2, steps: 8}");
+  for (int64_t step = 0; step <= 8; ++step) {
+    CHECK(cosine.at(step) ==
+          doctest::Approx(1 + std::cos(std::numbers::pi * static_cast<double>(step) / 8)));
+  }
+  CHECK(cosine.at(8) == 0);
+  CHECK(cosine.at(100) == 0);
+}
+
+TEST_CASE("the steps of a chain's part count from the part's start") {
+  const Scheduled chain = schedule(
+      "{class: chain, parts: [{schedule: {class: warmup, to: 1, steps: 4}, steps: 4},"
+      " {schedule: 7, steps: 2}, {schedule: {class: step, from: 1, factor: 0.5, every: 2}}]}");
+  const std::vector<double> expected = {0, 0.25, 0.5, 0.75, 7, 7, 1, 1, 0.5, 0.5, 0.25};
+  for (size_t step = 0; step < expected.size(); ++step) {
+    CHECK(chain.at(static_cast<int64_t>(step)) == expected[step]);
+  }
+}
+
+TEST_CASE("a number is a constant, and a missing key its fallback") {
+  CHECK(schedule("1e-3").at(12) == 1e-3);
+  CHECK(schedule("2").at(0) == 2);
+  CHECK(Scheduled(config_of("{}"), "lr", 0.25).at(3) == 0.25);
+  CHECK(Scheduled(config_of("lr: null"), "lr", 0.25).at(3) == 0.25);
+  CHECK(Scheduled(config_of("lr: 1"), "lr", 0.25).at(3) == 1);
+}
+
+TEST_CASE("what is no number and no schedule is refused with its place") {
+  refused("fast",
+          "lr: expected a number or a schedule (chain, constant, cosine, linear, step, "
+          "warmup), found \"fast\"");
+  refused("true",
+          "lr: expected a number or a schedule (chain, constant, cosine, linear, step, "
+          "warmup), found true");
+  refused(
+      "{class: cosin, from: 1}",
+      "lr: unknown schedule \"cosin\"; known are: cosine, chain, constant, step, linear, warmup");
+  CHECK_THROWS_WITH_AS(
+      Scheduled(config_of("{}"), "lr"),
+      "test.yaml:1: lr: missing; give it in a config, or on the command line as --lr VALUE",
+      UsageError);
+}
+
+TEST_CASE("bad values of a schedule are refused with their place") {
+  refused("{class: cosine, from: 1, steps: 0}", "lr/steps: expected 1 or more, found 0");
+  refused("{class: cosine, from: 1}",
+          "lr/steps: missing; give it in a config, or on the command line as --lr/steps VALUE");
+  refused("{class: linear, from: 1, to: 0, steps: -3}", "lr/steps: expected 1 or more, found -3");
+  refused("{class: linear, from: 1, to: 0, steps: 3, start: -1}",
+          "lr/start: expected 0 or more, found -1");
+  refused("{class: warmup, to: high, steps: 3}", "lr/to: expected a number, found \"high\"");
+  refused("{class: step, from: 1}", "lr: expected \"every\" or \"at\", found neither");
+  refused("{class: step, from: 1, every: 2, at: [1]}",
+          "lr: expected \"every\" or \"at\", found both");
+  refused("{class: step, from: 1, every: 0}", "lr/every: expected 1 or more, found 0");
+  refused("{class: step, from: 1, at: [5, 3]}",
+          "lr/at: expected steps in ascending order, found 3 after 5");
+  refused("{class: step, from: 1, at: [-5]}",
+          "lr/at: expected steps in ascending order, found -5 first");
+  refused("{class: chain, parts: []}",
+          "lr/parts: expected a list of {schedule: ..., steps: N}, found a list of 0");
+  refused("{class: chain}",
+          "lr/parts: expected a list of {schedule: ..., steps: N}, found nothing");
+  refused("{class: chain, parts: [{schedule: 1}, {schedule: 2}]}",
+          "lr/parts/0/steps: missing; give it in a config, or on the command line as "
+          "--lr/parts/0/steps VALUE");
+  refused("{class: chain, parts: [{schedule: 1, steps: 3}]}",
+          "lr/parts/0/steps: the last part has no end: remove its steps");
+}
+
+TEST_CASE("a misspelt key inside of a schedule is found") {
+  const Config config = config_of(
+      "lr: {class: chain, parts: [{schedule: {class: warmup, to: 1, steps: 4, form: 1}, steps: 4},"
+      " {schedule: 7}]}");
+  CHECK_NOTHROW(Scheduled(config, "lr"));
+  CHECK(config.unknown_keys() ==
+        "test.yaml:1: unknown key \"lr/parts/0/schedule/form\": did you mean "
+        "\"lr/parts/0/schedule/from\"?");
+}
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,206 @@
+#include "runtime/optim/update.h"
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <doctest/doctest.h>
+
+#include "tests/runtime/optim/networks.h"
+
+namespace stepop {
+namespace {
+
+/// Training steps `from` to `to` on batches of 8.
+void train(Update& update, StepClock& clock, const TestLayer& layer, int64_t from, int64_t to) {
+  for (clock.global_step = from; clock.global_step < to; ++clock.global_step) {
+    update.step(layer.forward(test_input(8, clock.global_step)).square().mean());
+  }
+}
+
+bool is_equal(const TestLayer& a, const TestLayer& b) {
+  return at::equal(a.weight, b.weight) && at::equal(a.bias, b.bias);
+}
+
+TEST_CASE("a step lowers the loss, counts and leaves no gradients") {
+  const TestLayer layer;
+  StepClock clock;
+  Update update(config_of("{class: SGD, lr: 0.1}"), layer.parameters(), clock);
+  const auto loss = [&] { return layer.forward(test_input(8)).square().mean(); };
+  const double before = loss().item<double>();
+  update.step(loss());
+  CHECK(loss().item<double>() < before);
+  CHECK(update.count() == 1);
+  CHECK_FALSE(layer.weight.grad().defined());
+  CHECK_FALSE(layer.bias.grad().defined());
+}
+
+TEST_CASE("a saved and loaded state goes on with the same bits") {
+  for (const char* text :
+       {"{class: SGD, lr: 0.1, momentum: 0.9, dampening: 0.1}", "{class: Adam, lr: 0.1}",
+        "{class: AdamW, amsgrad: true, lr: {class: cosine, from: 0.1, steps: 20}}"}) {
+    INFO(text);
+    const TestLayer whole;
+    StepClock clock;
+    Update update(config_of(text), whole.parameters(), clock);
+    train(update, clock, whole, 0, 10);
+
+    State saved;
+    for (const auto& [name, tensor] : update.state()) saved[name] = tensor.clone();
+    TestLayer resumed;
+    resumed.weight = whole.weight.detach().clone().requires_grad_();
+    resumed.bias = whole.bias.detach().clone().requires_grad_();
+    StepClock resumed_clock;
+    Update resumed_update(config_of(text), resumed.parameters(), resumed_clock);
+    resumed_update.load_state(saved);
+    CHECK(resumed_update.count() == 10);
+
+    train(update, clock, whole, 10, 20);
+    CHECK_FALSE(is_equal(whole, resumed));
+    train(resumed_update, resumed_clock, resumed, 10, 20);
+    CHECK(is_equal(whole, resumed));
+    CHECK(resumed_update.count() == 20);
+    CHECK(resumed_update.lr() == update.lr());
+  }
+}
+
+TEST_CASE("four accumulated batches of 2 make the step of one batch of 8") {
+  const TestLayer large;
+  const TestLayer small;
+  StepClock large_clock;
+  StepClock small_clock;
+  small_clock.micro_batches = 4;
+  const Config config = config_of("{class: Adam, lr: 0.1, clip_norm: 0.5}");
+  Update large_update(config, large.parameters(), large_clock);
+  Update small_update(config, small.parameters(), small_clock);
+  train(large_update, large_clock, large, 0, 5);
+  for (; small_clock.global_step < 5; ++small_clock.global_step) {
+    const at::Tensor input = test_input(8, small_clock.global_step);
+    for (small_clock.micro_batch = 0; small_clock.micro_batch < 4; ++small_clock.micro_batch) {
+      const at::Tensor part = input.narrow(0, small_clock.micro_batch * 2, 2);
+      small_update.step(small.forward(part).square().mean());
+    }
+  }
+  CHECK(small_update.count() == 5);
+  CHECK(large.weight.allclose(small.weight, 1e-5, 1e-6));
+  CHECK(large.bias.allclose(small.bias, 1e-5, 1e-6));
+  CHECK(large_update.grad_norm().allclose(small_update.grad_norm(), 1e-5));
+}
+
+TEST_CASE("a loss gives gradients to its own update's parameters only") {
+  const TestLayer generator;
+  const TestLayer discriminator;
+  StepClock clock;
+  Update update(config_of("SGD"), generator.parameters(), clock);
+  const auto made = generator.forward(test_input(8)).narrow(1, 0, 3);
+  update.step(discriminator.forward(made).mean());
+  CHECK(update.count() == 1);
+  CHECK_FALSE(discriminator.weight.grad().defined());
+}
+
+TEST_CASE("two losses can be added up before one update") {
+  const TestLayer layer;
+  StepClock clock;
+  Update update(config_of("{class: SGD, lr: 1}"), layer.parameters(), clock);
+  const at::Tensor before = layer.bias.detach().clone();
+  const auto output = layer.forward(test_input(8)).sum(0).mean() / 8;
+  update.backward(output, /*retain_graph=*/true);
+  update.backward(output * 2);
+  CHECK(update.count() == 0);
+  update.apply();
+  CHECK(layer.bias.detach().allclose(before - 0.75));
+}
+
+TEST_CASE("a frozen parameter is left alone") {
+  TestLayer layer;
+  StepClock clock;
+  Update update(config_of("{class: Adam, lr: 1}"), layer.parameters(), clock);
+  layer.weight.requires_grad_(false);
+  const at::Tensor before = layer.weight.clone();
+  train(update, clock, layer, 0, 3);
+  CHECK(at::equal(layer.weight, before));
+  layer.bias.requires_grad_(false);
+  const auto loss = at::ones({}).requires_grad_() * 2;
+  CHECK_THROWS_WITH_AS(
+      update.step(loss),
+      "none of the update's parameters requires a gradient; they are: fc.weight, fc.bias", Error);
+}
+
+TEST_CASE("the norm of the gradients is the one before clipping") {
+  const TestLayer layer;
+  StepClock clock;
+  Update update(config_of("{class: SGD, lr: 1, clip_norm: 0.1}"), layer.parameters(), clock);
+  CHECK_FALSE(update.grad_norm().defined());
+  const at::Tensor weight = layer.weight.detach().clone();
+  const at::Tensor bias = layer.bias.detach().clone();
+  layer.weight.mutable_grad() = at::full({4, 3}, 2.0);
+  layer.bias.mutable_grad() = at::full({4}, 4.0);
+  update.apply();
+  CHECK(update.grad_norm().item<double>() == doctest::Approx(std::sqrt(12 * 4 + 4 * 16)));
+  const auto change = (layer.weight - weight).square().sum() + (layer.bias - bias).square().sum();
+  CHECK(change.sqrt().item<double>() == doctest::Approx(0.1).epsilon(1e-5));
+}
+
+TEST_CASE("the learning rate is that of the last update") {
+  const TestLayer layer;
+  StepClock clock;
+  Update update(config_of("{class: SGD, lr: {class: linear, from: 8, to: 0, steps: 8}}"),
+                layer.parameters(), clock);
+  clock.global_step = 2;
+  CHECK(update.lr() == 6);
+  layer.bias.mutable_grad() = at::ones({4});
+  update.apply();
+  clock.global_step = 3;
+  CHECK(update.lr() == 6);
+}
+
+TEST_CASE("a loss that cannot be walked back is refused with what to do") {
+  const TestLayer layer;
+  StepClock clock;
+  Update update(config_of("Adam"), layer.parameters(), clock);
+  CHECK_THROWS_WITH_AS(update.step({}), "the loss is an undefined tensor", Error);
+  CHECK_THROWS_WITH_AS(
+      update.step(layer.forward(test_input(8))),
+      "the loss has the shape [8, 4], an update needs one number: take its mean, as "
+      "in update.step(loss.mean())",
+      Error);
+  CHECK_THROWS_WITH_AS(update.step(layer.forward(test_input(8)).mean().detach()),
+                       "the loss depends on nothing that requires a gradient: compute it from the "
+                       "network's output, without detach() in between and where gradients are "
+                       "enabled (in step_op of the train split, or in train_op)",
+                       Error);
+  const TestLayer other;
+  CHECK_THROWS_WITH_AS(
+      update.step(other.forward(test_input(8)).mean()),
+      "an update without any gradient: the loss depends on none of its parameters, "
+      "which are: fc.weight, fc.bias",
+      Error);
+  CHECK(update.count() == 0);
+}
+
+TEST_CASE("a state without a count is refused") {
+  const TestLayer layer;
+  StepClock clock;
+  Update update(config_of("Adam"), layer.parameters(), clock);
+  State state = update.state();
+  state.erase("count");
+  CHECK_THROWS_WITH_AS(update.load_state(state),
+                       "the state does not fit the update: \"count\", one number, is missing",
+                       Error);
+}
+
+TEST_CASE("bounds of clipping that are not above 0 are refused with their place") {
+  StepClock clock;
+  const auto refused = [&](const char* text, const char* message) {
+    CHECK_THROWS_WITH_AS(Update(config_of(text), TestLayer().parameters(), clock), message,
+                         UsageError);
+  };
+  refused("{class: Adam, clip_norm: 0}",
+          "test.yaml:1: clip_norm: expected a number above 0, found 0; leave the key out for no "
+          "clipping");
+  refused("{class: Adam, clip_value: -1}",
+          "test.yaml:1: clip_value: expected a number above 0, found -1; leave the key out for no "
+          "clipping");
+}
+
+}  // namespace
+}  // namespace stepop
