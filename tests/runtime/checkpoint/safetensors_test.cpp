@@ -211,6 +211,26 @@ TEST_CASE("a file cut at any byte is refused, whatever the byte") {
   }
 }
 
+TEST_CASE("a file with any byte of its header changed is read or refused, never worse") {
+  const ScratchFolder folder;
+  save_safetensors(folder / "whole", {{"a", at::ones({3})}, {"b", at::ones({0, 2})}}, {{"k", "v"}});
+  const std::string bytes = read_bytes(folder / "whole");
+  int refused = 0;
+  for (size_t i = 0; i + 12 < bytes.size(); ++i) {
+    for (const char byte : {'\0', '\xff', '9', '{', '"', ',', '-'}) {
+      std::string changed = bytes;
+      changed[i] = byte;
+      write_bytes(folder / "changed", changed);
+      try {
+        load_safetensors(folder / "changed");
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+  }
+  CHECK(refused > 500);
+}
+
 #ifndef __SANITIZE_ADDRESS__  // which keeps freed memory for a while
 TEST_CASE("saving copies one tensor at a time") {
   const ScratchFolder folder;

@@ -52,18 +52,22 @@ TEST_CASE("SGD, Adam and AdamW go the way of torch.optim's") {
   }
 }
 
-TEST_CASE("float64 and float32 parameters, and strange strides, are updated in one step") {
+TEST_CASE("parameters of several types and of strange strides are updated in one step") {
   TestLayer layer;
   const auto wide = at::ones({2, 3}, at::kDouble).requires_grad_();
   const auto turned = at::ones({3, 2}).t().requires_grad_();
   NamedParameters parameters = layer.parameters();
   parameters.emplace_back("wide", wide);
   parameters.emplace_back("turned", turned);
+  const auto half = at::ones({2}, at::kBFloat16).requires_grad_();
+  parameters.emplace_back("half", half);
   const auto optimizer = make("{class: SGD, lr: 1}", parameters);
   const auto gradient = at::arange(6, at::kDouble).reshape({2, 3});
   wide.mutable_grad() = gradient;
   turned.mutable_grad() = gradient.to(at::kFloat);
+  half.mutable_grad() = at::ones({2}, at::kBFloat16) * 0.25;
   optimizer->step(0);
+  CHECK(at::equal(half.detach(), at::ones({2}, at::kBFloat16) * 0.75));
   CHECK(at::equal(wide.detach(), 1 - gradient));
   CHECK(at::equal(turned.detach(), (1 - gradient).to(at::kFloat)));
 }
