@@ -1,0 +1,253 @@
+#include "runtime/data/datasets/csv_columns.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "runtime/config/nearest.h"
+
+namespace stepop {
+namespace {
+
+/// What the config says of a column.
+struct ColumnOptions {
+  std::string key;
+  std::optional<CsvType> type;
+  std::vector<std::string> classes;
+};
+
+const std::map<std::string, CsvType, std::less<>>& type_names() {
+  static const std::map<std::string, CsvType, std::less<>> names = {
+      {"int", CsvType::kInt},     {"float", CsvType::kFloat}, {"text", CsvType::kText},
+      {"class", CsvType::kClass}, {"image", CsvType::kImage}, {"skip", CsvType::kSkip}};
+  return names;
+}
+
+CsvType type_of(const Value& value, const Config& params, const std::string& path) {
+  const auto found = value.is_text() ? type_names().find(value.as_text()) : type_names().end();
+  if (found != type_names().end()) return found->second;
+  throw params.error(path, fmt::format("expected a type: int, float, text, class, image or skip; "
+                                       "found {}",
+                                       value.describe()));
+}
+
+/// The options at `columns/<name>`: a type, or a map of `type`, `key` and `classes`. Names may
+/// hold a slash, so the map is walked as it stands.
+ColumnOptions read_options(const std::string& name, const Value& value, const Config& params) {
+  const std::string path = join_path("columns", name);
+  ColumnOptions options{.key = name, .type = {}, .classes = {}};
+  if (!value.is_map()) {
+    options.type = type_of(value, params, path);
+    return options;
+  }
+  for (const auto& [option, content] : value.as_map()) {
+    const std::string place = join_path(path, option);
+    if (option == "type") {
+      options.type = type_of(content, params, place);
+    } else if (option == "key" && content.is_text() && !content.as_text().empty()) {
+      options.key = content.as_text();
+    } else if (option == "classes" && content.is_list()) {
+      for (const auto& item : content.as_list()) {
+        if (!item.is_text()) {
+          throw params.error(place, "expected a list of texts, it holds " + item.describe());
+        }
+        options.classes.push_back(item.as_text());
+      }
+    } else if (option == "key" || option == "classes") {
+      throw params.error(
+          place, fmt::format("expected {}, found {}",
+                             option == "key" ? "a text" : "a list of texts", content.describe()));
+    } else {
+      throw params.error(place, fmt::format("unknown option \"{}\"; a column has type, key and "
+                                            "classes",
+                                            option));
+    }
+  }
+  if (!options.classes.empty() && options.type != CsvType::kClass) {
+    throw params.error(path, "\"classes\" is for a column of \"type: class\"");
+  }
+  return options;
+}
+
+std::map<std::string, ColumnOptions> read_all_options(const CsvTable& table, const Config& params) {
+  std::map<std::string, ColumnOptions> all;
+  if (!params.has("columns")) return all;
+  const auto columns = params.get<Value>("columns");
+  if (!columns.is_map()) {
+    throw params.error("columns", fmt::format("expected a map from columns to types, found {}",
+                                              columns.describe()));
+  }
+  for (const auto& [name, value] : columns.as_map()) {
+    if (std::count(table.header.begin(), table.header.end(), name) == 0) {
+      throw params.error(join_path("columns", name),
+                         fmt::format("{} has no such column; it has: {}", table.path,
+                                     fmt::join(sorted_by_distance(name, table.header), ", ")));
+    }
+    all[name] = read_options(name, value, params);
+  }
+  return all;
+}
+
+/// The whole of `cell` but spaces around it, as from_chars reads numbers; a plus may stand first.
+template <class T>
+std::errc parse(std::string_view cell, T& number) {
+  while (cell.starts_with(' ')) cell.remove_prefix(1);
+  while (cell.ends_with(' ')) cell.remove_suffix(1);
+  if (cell.starts_with('+') && !cell.starts_with("+-")) cell.remove_prefix(1);
+  const auto [end, status] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
+  return end == cell.data() + cell.size() ? status : std::errc::invalid_argument;
+}
+
+bool parse_int(const std::string& cell, int64_t& number) {
+  return parse(cell, number) == std::errc();
+}
+
+bool parse_float(const std::string& cell, float& number) {
+  double wide = 0;
+  if (parse(cell, wide) != std::errc()) return false;
+  if (std::isfinite(wide) && std::abs(wide) > std::numeric_limits<float>::max()) return false;
+  number = static_cast<float>(wide);
+  return true;
+}
+
+/// int when all cells are, else float when all are, else text. Digits that overflow an int64 are
+/// an identifier rather than a float.
+CsvType infer(const std::vector<std::string>& cells) {
+  CsvType type = CsvType::kInt;
+  for (const auto& cell : cells) {
+    int64_t whole = 0;
+    float number = 0;
+    const std::errc status = parse(cell, whole);
+    if (status == std::errc()) continue;
+    if (status == std::errc::result_out_of_range || !parse_float(cell, number)) {
+      return CsvType::kText;
+    }
+    type = CsvType::kFloat;
+  }
+  return type;
+}
+
+template <class T, class Parse>
+at::Tensor numbers(const CsvTable& table, size_t column, at::ScalarType type, const char* expected,
+                   const Parse& parse_cell) {
+  const auto& cells = table.columns[column];
+  at::Tensor all = at::empty({static_cast<int64_t>(cells.size())}, type);
+  auto* target = all.mutable_data_ptr<T>();
+  for (size_t row = 0; row < cells.size(); ++row) {
+    if (parse_cell(cells[row], target[row])) continue;
+    throw Error(fmt::format("{}: expected {}, found {}", table.where(column, row), expected,
+                            cells[row].empty() ? "an empty cell" : '"' + cells[row] + '"'));
+  }
+  return all;
+}
+
+at::Tensor class_indices(const CsvTable& table, size_t column, std::vector<std::string> classes) {
+  const auto& cells = table.columns[column];
+  if (classes.empty()) {
+    classes = cells;
+    std::sort(classes.begin(), classes.end());
+    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+    std::erase(classes, "");
+  }
+  std::map<std::string_view, int64_t> indices;
+  for (const auto& name : classes) indices.emplace(name, static_cast<int64_t>(indices.size()));
+  const std::string expected = fmt::format("a class of {}", fmt::join(classes, ", "));
+  return numbers<int64_t>(table, column, at::kLong, expected.c_str(),
+                          [&](const std::string& cell, int64_t& index) {
+                            const auto found = indices.find(cell);
+                            if (found != indices.end()) index = found->second;
+                            return found != indices.end();
+                          });
+}
+
+/// The files that the cells name, relative to the table's own folder. A missing one is found here
+/// rather than in the middle of a run.
+std::vector<std::string> image_paths(const CsvTable& table, size_t column) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(table.path).parent_path();
+  std::vector<std::string> paths;
+  for (size_t row = 0; row < table.lines.size(); ++row) {
+    const std::string& cell = table.columns[column][row];
+    if (cell.empty()) {
+      throw Error(table.where(column, row) +
+                  ": expected the path of an image, found an empty cell");
+    }
+    paths.push_back((folder / cell).lexically_normal().string());
+    std::error_code ignored;
+    if (!fs::is_regular_file(paths.back(), ignored)) {
+      throw Error(fmt::format("{}: no such file: {}", table.where(column, row), paths.back()));
+    }
+  }
+  return paths;
+}
+
+CsvColumn read_column(const CsvTable& table, size_t column, const ColumnOptions& options) {
+  const auto& cells = table.columns[column];
+  CsvColumn result{.name = table.header[column],
+                   .key = options.key,
+                   .type = options.type ? *options.type : infer(cells),
+                   .numbers = {},
+                   .texts = {}};
+  switch (result.type) {
+    case CsvType::kInt:
+      result.numbers = numbers<int64_t>(table, column, at::kLong, "a whole number", parse_int);
+      break;
+    case CsvType::kFloat:
+      result.numbers = numbers<float>(table, column, at::kFloat, "a float32 number", parse_float);
+      break;
+    case CsvType::kClass:
+      result.numbers = class_indices(table, column, options.classes);
+      break;
+    case CsvType::kText:
+      result.texts = cells;
+      break;
+    case CsvType::kImage:
+      result.texts = image_paths(table, column);
+      break;
+    case CsvType::kSkip:
+      break;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& params) {
+  const auto all_options = read_all_options(table, params);
+  std::vector<CsvColumn> columns;
+  for (size_t c = 0; c < table.header.size(); ++c) {
+    const std::string& name = table.header[c];
+    const auto found = all_options.find(name);
+    const bool is_named = found != all_options.end();
+    if (name.empty() && !is_named) continue;
+    const ColumnOptions options =
+        is_named ? found->second : ColumnOptions{.key = name, .type = {}, .classes = {}};
+    if (options.type == CsvType::kSkip) continue;
+    if (options.key.empty() || options.key == "index") {
+      throw Error(
+          fmt::format("{}: the column \"{}\" needs another key, as \"index\" is each "
+                      "example's place in the dataset: columns: {{\"{}\": {{key: row}}}}, "
+                      "or leave it out: columns: {{\"{}\": skip}}",
+                      table.path, name, name, name));
+    }
+    for (const auto& other : columns) {
+      if (other.key != options.key) continue;
+      throw params.error(join_path("columns", name),
+                         fmt::format("the key \"{}\" is the one of the column \"{}\" too",
+                                     options.key, other.name));
+    }
+    columns.push_back(read_column(table, c, options));
+  }
+  if (columns.empty()) throw Error(table.path + ": no column is left to read");
+  return columns;
+}
+
+}  // namespace stepop

@@ -1,0 +1,100 @@
+#include "runtime/data/datasets/idx.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include "runtime/data/datasets/checks.h"
+#include "runtime/describe_tensor.h"
+#include "runtime/files/idx_file.h"
+#include "runtime/files/image_values.h"
+
+namespace stepop {
+namespace {
+
+/// uint8 [N, C, H, W], contiguous.
+at::Tensor read_images(const std::string& path) {
+  at::Tensor images = read_idx(path);
+  const bool is_grey = images.dim() == 3;
+  if (images.scalar_type() != at::kByte || (!is_grey && images.dim() != 4)) {
+    throw Error(fmt::format("{}: images are uint8 [N, H, W] or [N, H, W, C], found {}", path,
+                            describe_tensor(images)));
+  }
+  if (images.numel() == 0) {
+    throw Error(fmt::format("{}: holds no images: {}", path, describe_tensor(images)));
+  }
+  return is_grey ? images.unsqueeze(1) : images.permute({0, 3, 1, 2}).contiguous();
+}
+
+/// int64 [N], contiguous.
+at::Tensor read_labels(const std::string& path) {
+  const at::Tensor stored = read_idx(path);
+  if (stored.dim() != 1 || stored.is_floating_point()) {
+    throw Error(fmt::format("{}: labels are whole numbers [N], found {}{}", path,
+                            describe_tensor(stored),
+                            stored.dim() > 2 ? "; are images and labels exchanged?" : ""));
+  }
+  at::Tensor labels = stored.to(at::kLong);
+  const auto* values = labels.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < labels.size(0); ++i) {
+    if (values[i] >= 0) continue;
+    throw Error(fmt::format("{}: label {} is {}; classes count from 0", path, i, values[i]));
+  }
+  return labels;
+}
+
+}  // namespace
+
+Idx::Idx(const Config& params) {
+  const std::string images = get_file(params, "images");
+  const std::string labels = get_file(params, "labels");
+  images_ = read_images(images);
+  labels_ = read_labels(labels);
+  if (images_.size(0) != labels_.size(0)) {
+    throw Error(fmt::format("{} holds {} images, {} holds {} labels; each image needs one", images,
+                            images_.size(0), labels, labels_.size(0)));
+  }
+}
+
+void Idx::write_image(int64_t index, float* values) const {
+  check_index(index, size());
+  const int64_t pixels = images_.stride(0);
+  from_bytes(images_.const_data_ptr<uint8_t>() + index * pixels, values,
+             static_cast<size_t>(pixels));
+}
+
+Example Idx::get(int64_t index, Random& /*random*/) const {
+  at::Tensor image = at::empty(images_.sizes().slice(1), at::kFloat);
+  write_image(index, image.mutable_data_ptr<float>());
+  const int64_t label = labels_.const_data_ptr<int64_t>()[index];
+  return {.tensors = {{"image", image}, {"class", at::scalar_tensor(label, at::kLong)}},
+          .texts = {}};
+}
+
+std::optional<Batch> Idx::get_batch(std::span<const int64_t> indices,
+                                    std::span<Random> /*randoms*/) const {
+  std::vector<int64_t> shape = images_.sizes().vec();
+  shape[0] = static_cast<int64_t>(indices.size());
+  at::Tensor images = at::empty(shape, at::kFloat);
+  at::Tensor labels = at::empty({shape[0]}, at::kLong);
+  auto* pixels = images.mutable_data_ptr<float>();
+  auto* classes = labels.mutable_data_ptr<int64_t>();
+  const auto* all_classes = labels_.const_data_ptr<int64_t>();
+  for (const int64_t index : indices) {
+    write_image(index, pixels);
+    pixels += images.stride(0);
+    *classes++ = all_classes[index];
+  }
+  return Batch({{"image", images}, {"class", labels}}, {},
+               std::vector<int64_t>(indices.begin(), indices.end()));
+}
+
+at::Tensor Idx::labels(std::string_view key) const {
+  return key == "class" ? labels_ : at::Tensor();
+}
+
+STEPOP_REGISTER_DATASET(Idx, {"Images with labels in MNIST's IDX format, plain or gzip.",
+                              {{"images", "", "file of uint8 [N, H, W] or [N, H, W, C]", true},
+                               {"labels", "", "file of whole numbers [N]", true}}});
+
+}  // namespace stepop

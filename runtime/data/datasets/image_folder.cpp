@@ -1,0 +1,121 @@
+#include "runtime/data/datasets/image_folder.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/data/datasets/checks.h"
+
+namespace stepop {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
+
+bool is_image(const fs::path& path) {
+  std::string extension = path.extension().string();
+  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
+}
+
+/// The names of the class folders, sorted.
+std::vector<std::string> list_classes(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory() && !is_hidden(entry.path())) {
+      names.push_back(entry.path().filename().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The images at any depth below `folder` / `name`, relative to `folder`, sorted.
+std::vector<std::string> list_images(const fs::path& folder, const std::string& name) {
+  std::vector<std::string> files;
+  fs::recursive_directory_iterator entries(folder / name,
+                                           fs::directory_options::follow_directory_symlink);
+  for (auto it = fs::begin(entries); it != fs::end(entries); ++it) {
+    if (is_hidden(it->path())) {
+      it.disable_recursion_pending();
+    } else if (is_image(it->path()) && it->is_regular_file()) {
+      files.push_back(it->path().lexically_relative(folder).string());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// The `classes` that the config names, each once and with a folder.
+std::vector<std::string> get_classes(const Config& params, const std::string& folder) {
+  const auto names = params.get<std::vector<std::string>>("classes");
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string key = fmt::format("classes/{}", i);
+    if (std::count(names.begin(), names.end(), names[i]) > 1) {
+      throw params.error(key, fmt::format("the class \"{}\" is named twice", names[i]));
+    }
+    if (!fs::is_directory(fs::path(folder) / names[i])) {
+      throw params.error(key, fmt::format("no such folder: {}/{}", folder, names[i]));
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+ImageFolder::ImageFolder(const Config& params)
+    : folder_(get_folder(params, "path")), reader_(params) {
+  const bool are_named = params.has("classes");
+  try {
+    const auto names = are_named ? get_classes(params, folder_) : list_classes(folder_);
+    for (size_t i = 0; i < names.size(); ++i) {
+      const auto files = list_images(folder_, names[i]);
+      if (files.empty() && !are_named) {
+        throw Error(
+            fmt::format("{}/{}: this class folder holds no PNG or JPEG image; add some, or "
+                        "name the classes with \"classes\"",
+                        folder_, names[i]));
+      }
+      for (const auto& file : files) files_.push_back({file, static_cast<int64_t>(i)});
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw Error(
+        fmt::format("{}: cannot be listed: {}", error.path1().string(), error.code().message()));
+  }
+  if (files_.empty()) {
+    throw Error(
+        fmt::format("{}: holds no images; they are looked for as CLASS/NAME.png, .jpg or "
+                    ".jpeg below it",
+                    folder_));
+  }
+}
+
+Example ImageFolder::get(int64_t index, Random& /*random*/) const {
+  check_index(index, size());
+  const File& file = files_[static_cast<size_t>(index)];
+  return {.tensors = {{"image", reader_.read(folder_ + "/" + file.path)},
+                      {"class", at::scalar_tensor(file.class_index, at::kLong)}},
+          .texts = {{"path", file.path}}};
+}
+
+at::Tensor ImageFolder::labels(std::string_view key) const {
+  if (key != "class") return {};
+  at::Tensor labels = at::empty({size()}, at::kLong);
+  auto* classes = labels.mutable_data_ptr<int64_t>();
+  for (const File& file : files_) *classes++ = file.class_index;
+  return labels;
+}
+
+STEPOP_REGISTER_DATASET(ImageFolder,
+                        {"PNG and JPEG images, one folder for each class.",
+                         {{"path", "", "folder of the class folders", true},
+                          {"classes", "null",
+                           "class folders in the order of their index; null: all, sorted by name"},
+                          {"size", "null", "[H, W] to resize to; null: as stored"},
+                          {"channels", "null", "1 (grey) or 3 (colour); null: as stored"}}});
+
+}  // namespace stepop

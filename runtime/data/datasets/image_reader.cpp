@@ -1,0 +1,49 @@
+#include "runtime/data/datasets/image_reader.h"
+
+#include <ATen/ops/_upsample_bilinear2d_aa.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/files/image_file.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kMostLength = 1 << 16;
+
+}  // namespace
+
+ImageReader::ImageReader(const Config& params)
+    : channels_(params.get<int64_t>("channels", 0)),
+      size_(params.get("size", std::vector<int64_t>())) {
+  if (params.has("channels") && channels_ != 1 && channels_ != 3) {
+    throw params.error("channels",
+                       fmt::format("expected 1 (grey) or 3 (colour), found {}", channels_));
+  }
+  if (!params.has("size")) return;
+  bool fits = size_.size() == 2;
+  for (const int64_t length : size_) fits = fits && length >= 1 && length <= kMostLength;
+  if (!fits) {
+    throw params.error("size", fmt::format("expected [height, width], each 1 to {}, found [{}]",
+                                           kMostLength, fmt::join(size_, ", ")));
+  }
+}
+
+at::Tensor ImageReader::read(const std::string& path) const {
+  at::Tensor image = read_image(path, channels_);
+  if (size_.empty() || image.sizes().slice(1) == at::IntArrayRef(size_)) return image;
+  return at::_upsample_bilinear2d_aa(image.unsqueeze(0), size_, /*align_corners=*/false).squeeze(0);
+}
+
+Batch ImageReader::collate(const std::vector<Example>& examples, std::vector<int64_t> indices) {
+  try {
+    return stepop::collate(examples, std::move(indices));
+  } catch (const Error& error) {
+    throw Error(
+        fmt::format("{}; \"size: [H, W]\" and \"channels: 3\" in the dataset's config make "
+                    "its images alike",
+                    error.what()));
+  }
+}
+
+}  // namespace stepop

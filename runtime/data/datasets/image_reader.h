@@ -1,0 +1,31 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/data/batch.h"
+
+namespace stepop {
+
+/// Reads a dataset's images as its parameters ask for: `channels`, 1 or 3, by default as many as
+/// each file has; `size`, [H, W] to resize to, by default as stored.
+class ImageReader {
+ public:
+  explicit ImageReader(const Config& params);
+
+  /// The image in a PNG or JPEG file: float [C, H, W] in [-1, 1]. Resizing is bilinear over the
+  /// whole area that a new pixel covers, as in pillow; the aspect ratio is not kept.
+  at::Tensor read(const std::string& path) const;
+
+  /// As stepop::collate; images that do not fit together name the parameters that help.
+  static Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices);
+
+ private:
+  int64_t channels_;
+  std::vector<int64_t> size_;  ///< [H, W], or empty.
+};
+
+}  // namespace stepop

@@ -1,0 +1,91 @@
+#include "runtime/data/datasets/synthetic.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include "runtime/data/datasets/checks.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kNoiseStarts = 1 << 16;
+constexpr int64_t kMostPixels = int64_t{1} << 30;
+
+std::vector<float> random_values(int64_t count, uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = static_cast<float>(random.uniform() - 0.5);
+  return values;
+}
+
+}  // namespace
+
+Synthetic::Synthetic(const Config& params)
+    : size_(params.get_at_least("size", 1, 1000)),
+      shape_(params.get("shape", std::vector<int64_t>{1, 28, 28})),
+      classes_(params.get_at_least("classes", 1, 10)),
+      seed_(static_cast<uint64_t>(params.get_at_least("seed", 0, 0))) {
+  bool is_image = shape_.size() == 3;
+  for (const int64_t length : shape_) {
+    is_image = is_image && length > 0 && length <= kMostPixels / pixels_;
+    if (is_image) pixels_ *= length;
+  }
+  if (!is_image || classes_ > kMostPixels) {
+    throw params.error(is_image ? "classes" : "shape",
+                       fmt::format("expected {} up to 2^30 {}, found {}",
+                                   is_image ? "at most" : "[C, H, W], each at least 1, of",
+                                   is_image ? "classes" : "pixels",
+                                   params.peek(is_image ? "classes" : "shape")->describe()));
+  }
+  patterns_ = random_values(pixels_ + classes_, seed_of("patterns"));
+  noise_ = random_values(pixels_ + kNoiseStarts, seed_of("noise"));
+}
+
+void Synthetic::write_image(int64_t index, float* values) const {
+  check_index(index, size_);
+  const float* pattern = patterns_.data() + index % classes_;
+  const float* noise =
+      noise_.data() + mix_seed({seed_, static_cast<uint64_t>(index)}) % uint64_t{kNoiseStarts};
+  for (int64_t i = 0; i < pixels_; ++i) values[i] = pattern[i] + noise[i];
+}
+
+Example Synthetic::get(int64_t index, Random& /*random*/) const {
+  at::Tensor image = at::empty(shape_, at::kFloat);
+  write_image(index, image.mutable_data_ptr<float>());
+  return {.tensors = {{"image", image}, {"class", at::scalar_tensor(index % classes_, at::kLong)}},
+          .texts = {}};
+}
+
+std::optional<Batch> Synthetic::get_batch(std::span<const int64_t> indices,
+                                          std::span<Random> /*randoms*/) const {
+  const auto count = static_cast<int64_t>(indices.size());
+  at::Tensor images = at::empty({count, shape_[0], shape_[1], shape_[2]}, at::kFloat);
+  at::Tensor labels = at::empty({count}, at::kLong);
+  auto* pixels = images.mutable_data_ptr<float>();
+  auto* classes = labels.mutable_data_ptr<int64_t>();
+  for (const int64_t index : indices) {
+    write_image(index, pixels);
+    pixels += pixels_;
+    *classes++ = index % classes_;
+  }
+  return Batch({{"image", images}, {"class", labels}}, {},
+               std::vector<int64_t>(indices.begin(), indices.end()));
+}
+
+at::Tensor Synthetic::labels(std::string_view key) const {
+  if (key != "class") return {};
+  at::Tensor labels = at::empty({size_}, at::kLong);
+  auto* classes = labels.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < size_; ++i) classes[i] = i % classes_;
+  return labels;
+}
+
+STEPOP_REGISTER_DATASET(Synthetic,
+                        {"Made-up images with classes that can be learnt, for benchmarks.",
+                         {{"size", "1000", "number of examples"},
+                          {"shape", "[1, 28, 28]", "of an image, [C, H, W]"},
+                          {"classes", "10", "example i is of class i mod classes"},
+                          {"seed", "0", "of the noise, not of the classes' patterns"}}});
+
+}  // namespace stepop

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+namespace stepop {
+
+/// A batch of images as one near-square picture: row by row, without gaps, the places that are left
+/// over at the end black.
+///
+/// `images` is [B, C, H, W] in [-1, 1] with C = 1 or 3, of any floating-point type on any device;
+/// what lies outside is clamped. The result is uint8 [rows * H, columns * W, C] on the CPU with
+/// columns = ceil(sqrt(B)). A pixel with a NaN in any channel is magenta, and a grey batch with one
+/// becomes a colour picture. Throws Error that says what was found when the tensor is another.
+at::Tensor image_grid(const at::Tensor& images);
+
+/// The same as the bytes of a PNG file.
+std::string image_grid_png(const at::Tensor& images);
+
+}  // namespace stepop
