@@ -1,0 +1,163 @@
+#include "runtime/data/datasets/csv.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "runtime/describe_tensor.h"
+#include "runtime/files/gzip_file.h"
+#include "runtime/files/image_file.h"
+#include "tests/dataset_of.h"
+#include "tests/message_of.h"
+#include "tests/scratch_folder.h"
+#include "tests/tensor_values.h"
+
+namespace stepop {
+namespace {
+
+const std::string kImages = STEPOP_SOURCE_DIR "/tests/data/images/";
+
+/// One table in a folder of its own.
+struct Table {
+  explicit Table(const std::string& content) : path(folder.write("a.csv", content)) {}
+
+  std::string yaml(const std::string& more = "") const {
+    return fmt::format("{{class: Csv, path: {}{}}}", path, more);
+  }
+  std::string message(const std::string& more = "") const {
+    return message_of([&] { dataset_of(yaml(more)); });
+  }
+
+  ScratchFolder folder;
+  std::string path;
+};
+
+TEST_CASE("columns are whole numbers, numbers or texts as all of their cells are") {
+  const Table table(
+      "a,b,c,d,target/class,id\n1,1.5,x,1,0,1\n-2,3, y,,+1,99999999999999999999\n 3 "
+      ",1e-3,\"1\",2,2,3\n");
+  const auto dataset = dataset_of(table.yaml());
+  REQUIRE(dataset->size() == 3);
+  const Example example = example_of(*dataset, 1);
+  CHECK(example.tensors.key_list() == "a, b, target/class");
+  CHECK(example.texts.key_list() == "c, d, id");
+  CHECK(describe_tensor(example.tensors.at("a")) == "int64 []");
+  CHECK(describe_tensor(example.tensors.at("b")) == "float32 []");
+  CHECK(example.texts.at("c") == " y");
+  CHECK(example.texts.at("d").empty());
+  CHECK(values_of<int64_t>(dataset->labels("a")) == std::vector<int64_t>{1, -2, 3});
+  CHECK(values_of<float>(dataset->labels("b")) == std::vector<float>{1.5F, 3, 1e-3F});
+  CHECK_FALSE(dataset->labels("c").defined());
+  const Batch batch = batch_of(*dataset, {2, 0});
+  CHECK(values_of<int64_t>(batch["a"]) == std::vector<int64_t>{3, 1});
+  CHECK(values_of<int64_t>(batch.at("target")["class"]) == std::vector<int64_t>{2, 0});
+  CHECK(batch.text("c") == std::vector<std::string>{"1", "x"});
+  CHECK(message_of([&] { batch_of(*dataset, {3}); }) == "there is no example 3: the dataset has 3");
+}
+
+TEST_CASE("the config sets types and keys and leaves columns out") {
+  const Table table(",index,label,x,zip,note\n0,5,dog,1,01234,a\n1,6,cat,nan,1,b\n");
+  const std::string yaml = table.yaml(
+      ", columns: {index: {key: row}, label: {type: class, key: class}, x: float, zip: text, note: "
+      "skip}");
+  const auto dataset = dataset_of(yaml);
+  const Example example = example_of(*dataset, 0);
+  CHECK(example.tensors.key_list() == "row, class, x");
+  CHECK(example.texts.key_list() == "zip");
+  CHECK(example.texts.at("zip") == "01234");
+  CHECK(values_of<int64_t>(dataset->labels("class")) == std::vector<int64_t>{1, 0});
+  CHECK(std::isnan(values_of<float>(dataset->labels("x"))[1]));
+  CHECK(unknown_keys_of(yaml).empty());
+  const auto named = dataset_of(
+      table.yaml(", columns: {index: skip, label: {type: class, classes: [bird, dog, cat]}}"));
+  CHECK(values_of<int64_t>(named->labels("label")) == std::vector<int64_t>{1, 2});
+}
+
+TEST_CASE("images are read relative to the table, with the other columns beside them") {
+  const Table table("file,class\nimages/a.png,3\nimages/b.jpg,4\n");
+  table.folder.write("images/a.png", read_plain_or_gzip(kImages + "rgb-8.png"));
+  table.folder.write("images/b.jpg", read_plain_or_gzip(kImages + "rgb.jpg"));
+  const std::string columns = ", columns: {file: {type: image, key: image}}";
+  const auto dataset = dataset_of(table.yaml(columns));
+  const Example example = example_of(*dataset, 1);
+  CHECK(example.tensors.at("image").equal(read_image(kImages + "rgb.jpg")));
+  CHECK(example.tensors.at("class").item<int64_t>() == 4);
+  const Batch batch = batch_of(*dataset_of(table.yaml(columns + ", size: [4, 6]")), {0, 1});
+  CHECK(describe_tensor(batch["image"]) == "float32 [2, 3, 4, 6]");
+  CHECK(values_of<int64_t>(batch["class"]) == std::vector<int64_t>{3, 4});
+}
+
+TEST_CASE("a cell of another type is reported with file, line and column") {
+  const Table table("a,b\n1,1\nx,1e99\n,\n");
+  CHECK(table.message(", columns: {a: int}") ==
+        table.path + ":3: column \"a\": expected a whole number, found \"x\"");
+  CHECK(table.message(", columns: {b: float}") ==
+        table.path + ":3: column \"b\": expected a float32 number, found \"1e99\"");
+  CHECK(table.message(", columns: {a: {type: class, classes: ['1', x]}}") ==
+        table.path + ":4: column \"a\": expected a class of 1, x, found an empty cell");
+  CHECK(table.message(", columns: {a: {type: class, classes: ['1', y]}}") ==
+        table.path + ":3: column \"a\": expected a class of 1, y, found \"x\"");
+}
+
+TEST_CASE("an image that is missing or damaged is reported with file, line and column") {
+  const Table table("a\nnone.png\n\"\"\n");
+  CHECK(table.message(", columns: {a: image}") ==
+        table.path + ":2: column \"a\": no such file: " + table.folder.path("none.png"));
+  table.folder.write("none.png", "GIF89a");
+  CHECK(table.message(", columns: {a: image}") ==
+        table.path + ":3: column \"a\": expected the path of an image, found an empty cell");
+  table.folder.write("a.csv", "a\nnone.png\n");
+  const auto dataset = dataset_of(table.yaml(", columns: {a: image}"));
+  CHECK(message_of([&] { batch_of(*dataset, {0}); }) ==
+        "example 0: " + table.path + ":2: column \"a\": " + table.folder.path("none.png") +
+            ": expected a PNG or JPEG, the file begins with 47 49 46 38");
+}
+
+TEST_CASE("a mistake in the columns' config is reported at its place") {
+  const Table table("image,label\n1,2\n");
+  CHECK(table.message(", columns: {labl: int}") == "test.yaml:1: data/columns/labl: " + table.path +
+                                                       " has no such column; it has: label, image");
+  CHECK(table.message(", columns: {label: integer}") ==
+        "test.yaml:1: data/columns/label: expected a type: int, float, text, class, image or skip; "
+        "found \"integer\"");
+  CHECK(table.message(", columns: {label: {typ: int}}") ==
+        "test.yaml:1: data/columns/label/typ: unknown option \"typ\"; a column has type, key and "
+        "classes");
+  CHECK(table.message(", columns: {label: {key: 3}}") ==
+        "test.yaml:1: data/columns/label/key: expected a text, found 3");
+  CHECK(table.message(", columns: {label: {type: class, classes: x}}") ==
+        "test.yaml:1: data/columns/label/classes: expected a list of texts, found \"x\"");
+  CHECK(table.message(", columns: {label: {type: class, classes: [1]}}") ==
+        "test.yaml:1: data/columns/label/classes: expected a list of texts, it holds 1");
+  CHECK(table.message(", columns: {label: {classes: [a]}}") ==
+        "test.yaml:1: data/columns/label: \"classes\" is for a column of \"type: class\"");
+  CHECK(table.message(", columns: {label: {key: image}}") ==
+        "test.yaml:1: data/columns/label: the key \"image\" is the one of the column \"image\" "
+        "too");
+  CHECK(table.message(", columns: [image]") ==
+        "test.yaml:1: data/columns: expected a map from columns to types, found a list of 1");
+  CHECK(table.message(", columns: {image: skip, label: skip}") ==
+        table.path + ": no column is left to read");
+  CHECK(table.message(", separator: ', '") ==
+        "test.yaml:1: data/separator: expected one character, as \",\" or \"\\t\"");
+}
+
+TEST_CASE("a column with the name of the example's own index needs another key") {
+  const Table table("index,x\n1,2\n");
+  CHECK(table.message() ==
+        table.path +
+            ": the column \"index\" needs another key, as \"index\" is each example's "
+            "place in the dataset: columns: {\"index\": {key: row}}, or leave it out: "
+            "columns: {\"index\": skip}");
+}
+
+TEST_CASE("a table without rows is an error") {
+  const Table table("a,b\n");
+  CHECK(table.message() == table.path + ": holds no rows below its header");
+  CHECK(message_of([&] { dataset_of("{class: Csv, path: " + table.folder.path("none") + "}"); }) ==
+        "test.yaml:1: data/path: no such file: " + table.folder.path("none"));
+}
+
+}  // namespace
+}  // namespace stepop
