@@ -161,6 +161,7 @@ class Run {
                        .config_yaml = session.config_yaml(),
                        .git = git_});
     const StopReason reason = loop.run();
+    reporter.show_outputs();
     console_.info(fmt::format("ended: {}", reason.text));
     if (reason.kind == StopReason::Kind::kSignal) {
       console_.info(fmt::format("saved; go on with:  stepop -p {} -t", directory.root()));
@@ -175,11 +176,13 @@ class Run {
     }
     Reporter reporter(console_, directory, session.settings(), 1);
     const std::string op = session.settings().eval_op.text();
+    reporter.begin_evaluation();
     const EvaluationResult result = evaluate(
         session.settings(), session.iterator(), session.context(), session.position(),
         directory.root() + "/" + directory.evaluation(time_, session.position().global_step), git_,
         [&](int64_t done, int64_t total) { reporter.evaluating(op, done, total); });
     reporter.evaluated(session.position(), result);
+    reporter.show_outputs();
     return result.failures.empty() ? 0 : kCallbackFailed;
   }
 

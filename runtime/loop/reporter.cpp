@@ -14,7 +14,7 @@ namespace stepop {
 namespace {
 
 constexpr auto kDrawInterval = std::chrono::milliseconds(100);
-/// Speeds are measured over at least this time.
+/// A speed is measured over this time, up to twice it.
 constexpr double kMeasureSeconds = 1.0;
 constexpr int kBarWidth = 18;
 
@@ -57,22 +57,25 @@ std::string Reporter::where(const Position& position) const {
   return fmt::format("epoch {}/{}", epoch, settings_.num_epochs);
 }
 
+Reporter::Mark Reporter::now(const Position& position) const {
+  const auto trained = Clock::now() - start_ - evaluation_time_;
+  return {std::chrono::duration<double>(trained).count(), position.samples_seen,
+          position.global_step};
+}
+
 void Reporter::measure(const Position& position) {
-  const auto now = Clock::now();
-  if (mark_samples_ < 0) {
-    mark_time_ = now;
-    mark_samples_ = position.samples_seen;
-    mark_step_ = position.global_step;
+  const Mark current = now(position);
+  if (!old_mark_) {
+    old_mark_ = new_mark_ = current;
     return;
   }
-  const double seconds = std::chrono::duration<double>(now - mark_time_).count();
-  const bool is_first = samples_per_second_ <= 0;
-  if (seconds <= 0 || (!is_first && seconds < kMeasureSeconds)) return;
-  samples_per_second_ = static_cast<double>(position.samples_seen - mark_samples_) / seconds;
-  steps_per_second_ = static_cast<double>(position.global_step - mark_step_) / seconds;
-  if (seconds < kMeasureSeconds) return;
-  mark_samples_ = -1;
-  measure(position);
+  const double seconds = current.seconds - old_mark_->seconds;
+  if (seconds <= 0 || current.steps == old_mark_->steps) return;
+  samples_per_second_ = static_cast<double>(current.samples - old_mark_->samples) / seconds;
+  steps_per_second_ = static_cast<double>(current.steps - old_mark_->steps) / seconds;
+  if (current.seconds - new_mark_.seconds < kMeasureSeconds) return;
+  old_mark_ = new_mark_;
+  new_mark_ = current;
 }
 
 std::string Reporter::speed(const Position& position) const {
@@ -84,7 +87,7 @@ std::string Reporter::speed(const Position& position) const {
 }
 
 void Reporter::step_done(const Position& position) {
-  if (mark_samples_ < 0) measure(position);
+  if (!old_mark_) measure(position);
   if (!console_.is_terminal() || !is_time_to_draw()) return;
   measure(position);
   const double fraction = position.batch == 0 ? 1.0
@@ -162,7 +165,16 @@ void Reporter::evaluated(const Position& position, const EvaluationResult& resul
   for (const auto& [name, message] : result.failures) {
     console_.warn(fmt::format("the callback {} failed: {}", name, message));
   }
-  mark_samples_ = -1;  // the evaluation's time is not the training's
+  last_outputs_ = result.outputs;
+  evaluation_time_ += Clock::now() - evaluation_start_;
+}
+
+void Reporter::show_outputs() {
+  if (last_outputs_.empty()) return;
+  console_.info(fmt::format("outputs: {}", last_outputs_));
+  console_.info(fmt::format(
+      "load them:  python -c \"import h5py; f = h5py.File('{}'); print(f['outputs'].keys())\"",
+      last_outputs_));
 }
 
 }  // namespace stepop

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,16 @@ class Reporter {
   /// images one grid each.
   void logged(const Position& position, const OrderedMap<Logs>& logs);
 
-  /// The result of an evaluation, and how to load its outputs.
+  void begin_evaluation() { evaluation_start_ = Clock::now(); }
+  /// The result of an evaluation; `begin_evaluation` was called before it.
   void evaluated(const Position& position, const EvaluationResult& result);
 
   /// Moves the progress bar, at most ten times a second.
   void step_done(const Position& position);
   void evaluating(const std::string& op, int64_t done, int64_t total);
+
+  /// Where the last evaluation's outputs are, and how to load them.
+  void show_outputs();
 
   Console& console() { return console_; }
 
@@ -52,10 +57,22 @@ class Reporter {
 
   std::string loss_;  ///< The first scalar of the last train log, `loss 0.312`.
   Clock::time_point last_draw_ = Clock::now();
-  // What the speed is measured from; moved along so that it follows changes.
-  Clock::time_point mark_time_ = Clock::now();
-  int64_t mark_samples_ = -1;
-  int64_t mark_step_ = 0;
+  std::string last_outputs_;
+
+  /// Counts and times of the training alone, without its evaluations; two marks, so that a speed is
+  /// always measured over one to two seconds.
+  struct Mark {
+    double seconds = 0;
+    int64_t samples = 0;
+    int64_t steps = 0;
+  };
+  Mark now(const Position& position) const;
+
+  Clock::time_point start_ = Clock::now();
+  Clock::duration evaluation_time_{0};
+  Clock::time_point evaluation_start_;
+  std::optional<Mark> old_mark_;
+  Mark new_mark_;
   double samples_per_second_ = 0;
   double steps_per_second_ = 0;
 };

@@ -2,8 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "runtime/describe_tensor.h"
 #include "runtime/loop/random_fork.h"
 
 namespace stepop {
@@ -47,12 +47,12 @@ const Logs& checked(const Logs& logs, const std::string& name) {
     }
   }
   for (const auto& [key, image] : logs.images) {
-    if (!image.defined() || image.dim() != 4 || (image.size(1) != 1 && image.size(1) != 3)) {
-      throw Error(fmt::format("{}/{}: expected a batch of images [B, C, H, W] with C = 1 or 3, "
-                              "found {}",
+    if (!image.defined() || image.dim() != 4 || (image.size(1) != 1 && image.size(1) != 3) ||
+        !image.is_floating_point()) {
+      throw Error(fmt::format("{}/{}: expected a batch of images, floats [B, C, H, W] with C = 1 "
+                              "or 3, found {}",
                               name, key,
-                              image.defined() ? fmt::format("[{}]", fmt::join(image.sizes(), ", "))
-                                              : "an undefined tensor"));
+                              image.defined() ? describe_tensor(image) : "an undefined tensor"));
     }
   }
   return logs;

@@ -167,6 +167,7 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
       folder.empty() ? parts_.directory.evaluation(parts_.start_time, position_.global_step)
                      : folder;
   for_each_hook([&](Hook& hook) { hook.before_evaluation(position_.global_step); });
+  parts_.reporter.begin_evaluation();
   const EvaluationResult result =
       evaluate(parts_.settings, parts_.iterator, parts_.context, position_,
                parts_.directory.root() + "/" + relative, parts_.git,
