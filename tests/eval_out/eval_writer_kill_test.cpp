@@ -22,12 +22,15 @@ namespace {
 constexpr int64_t kRows = 1'000'000;
 constexpr int64_t kBatch = 16;
 constexpr const char* kPathVariable = "STEPOP_TEST_WRITE_TO";
+constexpr const char* kReadyVariable = "STEPOP_TEST_READY_AFTER";
 
 /// Row i: x is [i, i], a text is "row i", the ragged array has i % 5 (after the first batch, to
 /// make it grow, 40 + i % 5) values i.
 TEST_CASE("(child) writes until it is killed" * doctest::skip()) {
   const char* path = std::getenv(kPathVariable);
-  if (path == nullptr) return;  // somebody runs all tests, skipped ones included
+  const char* ready = std::getenv(kReadyVariable);
+  if (path == nullptr || ready == nullptr) return;  // somebody runs skipped tests as well
+  const int64_t ready_row = std::atoi(ready) * kBatch;
   EvalWriter writer(path, kRows);
   for (int64_t first = 0; first < kRows; first += kBatch) {
     std::vector<int64_t> indices(kBatch);
@@ -35,7 +38,7 @@ TEST_CASE("(child) writes until it is killed" * doctest::skip()) {
     std::vector<at::Tensor> ragged;
     std::vector<std::string> texts;
     for (const int64_t i : indices) {
-      ragged.push_back(at::full({(first > 0 ? 40 : 0) + i % 5}, i));
+      ragged.push_back(at::full({first > 0 ? 40 + i % 5 : 0}, i));
       texts.push_back("row " + std::to_string(i));
     }
     const at::Tensor rows = at::arange(first, first + kBatch, at::kFloat);
@@ -44,14 +47,15 @@ TEST_CASE("(child) writes until it is killed" * doctest::skip()) {
                               {"text", texts}},
                   .labels = {{"loss", rows}}},
                  indices);
-    if (first == 20 * kBatch) ::write(STDERR_FILENO, "+", 1);
+    if (first == ready_row) CHECK(::write(STDERR_FILENO, "+", 1) == 1);
   }
 }
 
-/// Starts this program again, to write to `path`, waits until 20 batches are accepted and a little
-/// longer, and kills it.
-void kill_a_writer(const std::string& path, int microseconds) {
+/// Starts this program again, to write to `path`, waits until `ready` batches are accepted and
+/// `microseconds` longer, and kills it.
+void kill_a_writer(const std::string& path, int ready, int microseconds) {
   ::setenv(kPathVariable, path.c_str(), 1);
+  ::setenv(kReadyVariable, std::to_string(ready).c_str(), 1);
   std::array<int, 2> pipe{};
   REQUIRE(::pipe2(pipe.data(), O_CLOEXEC) == 0);
   posix_spawn_file_actions_t actions;
@@ -64,9 +68,9 @@ void kill_a_writer(const std::string& path, int microseconds) {
   REQUIRE(::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, argv.data(), environ) == 0);
   posix_spawn_file_actions_destroy(&actions);
   ::close(pipe[1]);
-  char ready = 0;
-  CHECK(::read(pipe[0], &ready, 1) == 1);
-  CHECK(ready == '+');
+  char answer = 0;
+  CHECK(::read(pipe[0], &answer, 1) == 1);
+  CHECK(answer == '+');
   ::usleep(static_cast<useconds_t>(microseconds));
   ::kill(child, SIGKILL);
   int status = 0;
@@ -74,37 +78,43 @@ void kill_a_writer(const std::string& path, int microseconds) {
   CHECK(WIFSIGNALED(status));
   ::close(pipe[0]);
   ::unsetenv(kPathVariable);
+  ::unsetenv(kReadyVariable);
 }
 
 const std::string kCheck = R"(
 import sys, h5py, numpy as np
-f = h5py.File(sys.argv[1], "r")
-n = int(f.attrs["rows"])
-assert n >= 16 * 16 and n % 16 == 0, n
-assert not f.attrs["complete"]
-rows = np.arange(n)
-assert (f["index"][:n] == rows).all()
-assert (f["labels/loss"][:n] == rows).all()
-assert (f["outputs/deep/x"][:n] == rows[:, None]).all() and f["outputs/deep/x"].shape == (1000000, 2)
-assert f["outputs/deep/x"][()].shape == (1000000, 2)  # the whole array can be read
-text = f["outputs/text"].asstr()[:n]
-assert all(text[i] == f"row {i}" for i in range(n))
-offsets = f["outputs/ragged/offsets"][:n + 1]
-lengths = np.where(rows < 16, 0, 40) + rows % 5
-assert (np.diff(offsets) == lengths).all() and offsets[0] == 0
-values = f["outputs/ragged/values"][:offsets[-1]]
-assert (values == np.repeat(rows, lengths)).all()
+for path, ready in zip(sys.argv[1::2], sys.argv[2::2]):
+    f = h5py.File(path, "r")
+    n = int(f.attrs["rows"])
+    assert n >= (int(ready) - 4) * 16 and n % 16 == 0, n  # three wait and one is being written
+    assert not f.attrs["complete"]
+    rows = np.arange(n)
+    assert (f["index"][:n] == rows).all()
+    assert (f["labels/loss"][:n] == rows).all()
+    assert f["outputs/deep/x"].shape == (1000000, 2)
+    assert f["outputs/deep/x"][()].shape == (1000000, 2)  # the whole array can be read
+    assert (f["outputs/deep/x"][:n] == rows[:, None]).all()
+    text = f["outputs/text"].asstr()[:n]
+    assert all(text[i] == f"row {i}" for i in range(n))
+    offsets = f["outputs/ragged/offsets"][:n + 1]
+    lengths = np.where(rows < 16, 0, 40 + rows % 5)
+    assert (np.diff(offsets) == lengths).all() and offsets[0] == 0
+    values = f["outputs/ragged/values"][:offsets[-1]]
+    assert (values == np.repeat(rows, lengths)).all()
+    f.close()
 print("ok")
 )";
 
-TEST_CASE("a writer that is killed leaves every flushed row readable") {
+/// Kills one writer after another, and lets h5py read what they left.
+void check_kills(int ready, int longest_wait) {
   const ScratchFolder folder;
   const char* more = std::getenv("STEPOP_TEST_KILLS");
-  const int kills = more == nullptr ? 4 : std::atoi(more);
+  const int kills = more == nullptr ? 3 : std::atoi(more);
+  std::vector<std::string> arguments;
   for (int i = 0; i < kills; ++i) {
-    const std::string path = folder.path("outputs.h5");
-    kill_a_writer(path, i * 7919 % 100'000);
-    CHECK(run_python(kCheck, {path + ".part"}) == "ok\n");
+    const std::string path = folder.path(std::to_string(i) + ".h5");
+    kill_a_writer(path, ready, i * 7919 % longest_wait);
+    arguments.insert(arguments.end(), {path + ".part", std::to_string(ready)});
 
     const EvalFile file(path + ".part");
     CHECK_FALSE(file.complete());
@@ -112,9 +122,15 @@ TEST_CASE("a writer that is killed leaves every flushed row readable") {
     CHECK(file.read("outputs/deep/x", last, 1).sum().item<double>() ==
           2.0 * static_cast<double>(last));
     CHECK(file.read_texts("outputs/text", last, 1).at(0) == "row " + std::to_string(last));
-    CHECK(file.read_ragged("outputs/ragged", last, 1).at(0).size(0) == 40 + last % 5);
+    const int64_t length = last < kBatch ? 0 : 40 + last % 5;
+    CHECK(file.read_ragged("outputs/ragged", last, 1).at(0).size(0) == length);
   }
+  CHECK(run_python(kCheck, arguments) == "ok\n");
 }
+
+TEST_CASE("a writer that is killed leaves every flushed row readable") { check_kills(20, 100'000); }
+
+TEST_CASE("so does one that is killed while its ragged arrays grow") { check_kills(6, 3'000); }
 
 }  // namespace
 }  // namespace stepop
