@@ -20,6 +20,8 @@
 namespace stepop {
 namespace {
 
+using namespace scratch;
+
 using Metadata = std::map<std::string, std::string>;
 
 const Metadata kMetadata = {{"format", "pt"}, {"note", "a \"quoted\"\nline, \u00fcber"}};

@@ -14,6 +14,8 @@
 namespace stepop {
 namespace {
 
+using namespace scratch;
+
 using Names = std::vector<std::string>;
 
 TEST_CASE("a file appears with its whole content, and only by the commit") {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace stepop {
+namespace stepop::scratch {
 
 /// An empty folder that goes away with its test.
 class ScratchFolder {
@@ -47,4 +47,4 @@ inline void write_bytes(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-}  // namespace stepop
+}  // namespace stepop::scratch

@@ -10,7 +10,7 @@
 #include "runtime/config/yaml_reader.h"
 #include "runtime/optim/optimizer.h"
 
-namespace stepop {
+namespace stepop::test_networks {
 
 inline Config config_of(const std::string& text) {
   return Config(parse_yaml(text, {"test.yaml", 0}));
@@ -32,4 +32,4 @@ inline at::Tensor test_input(int64_t size, int64_t step = 0) {
   return (at::arange(size * 3, at::kFloat) + static_cast<double>(step)).sin().reshape({size, 3});
 }
 
-}  // namespace stepop
+}  // namespace stepop::test_networks

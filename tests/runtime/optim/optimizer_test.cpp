@@ -12,6 +12,8 @@
 namespace stepop {
 namespace {
 
+using namespace test_networks;
+
 std::unique_ptr<Optimizer> make(const std::string& text, NamedParameters parameters) {
   return optimizers().build(config_of("optimizer: " + text), "optimizer", std::move(parameters));
 }

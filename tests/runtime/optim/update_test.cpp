@@ -10,6 +10,8 @@
 namespace stepop {
 namespace {
 
+using namespace test_networks;
+
 /// Training steps `from` to `to` on batches of 8.
 void train(Update& update, StepClock& clock, const TestLayer& layer, int64_t from, int64_t to) {
   for (clock.global_step = from; clock.global_step < to; ++clock.global_step) {
