@@ -18,6 +18,8 @@ std::vector<Catalogue*>& catalogues() {
 
 Catalogue::Catalogue(std::string kind) : kind_(std::move(kind)) { catalogues().push_back(this); }
 
+Catalogue::~Catalogue() { std::erase(catalogues(), this); }
+
 std::vector<const Catalogue*> Catalogue::all() {
   std::vector<const Catalogue*> sorted(catalogues().begin(), catalogues().end());
   std::sort(sorted.begin(), sorted.end(),
@@ -42,10 +44,10 @@ void Catalogue::check() {
   std::string message;
   for (const Catalogue* catalogue : all()) {
     for (const auto& duplicate : catalogue->duplicates_) {
-      message += (message.empty() ? "" : "\n") + duplicate;
+      message += (message.empty() ? "" : "\n") + duplicate + "; rename one of them";
     }
   }
-  if (!message.empty()) throw Error(message + "; rename one of them");
+  if (!message.empty()) throw Error(message);
 }
 
 size_t Catalogue::find(const std::string& name, const Config& config, std::string_view path) const {
@@ -58,8 +60,10 @@ size_t Catalogue::find(const std::string& name, const Config& config, std::strin
   for (const auto& candidate : sorted_by_distance(name, names)) {
     known += (known.empty() ? "" : ", ") + candidate;
   }
-  throw config.error(path, fmt::format("unknown {} \"{}\"; known are: {}", kind_, name,
-                                       known.empty() ? "none" : known));
+  const std::string in_map = join_path(path, "class");
+  const std::string_view place = config.peek(in_map) != nullptr ? in_map : path;
+  throw config.error(place, fmt::format("unknown {} \"{}\"; known are: {}", kind_, name,
+                                        known.empty() ? "none" : known));
 }
 
 Component read_component(const Config& config, std::string_view path) {
@@ -69,23 +73,19 @@ Component read_component(const Config& config, std::string_view path) {
   if (value != nullptr && value->is_text()) return {value->as_text(), params};
   if (value != nullptr && value->is_map()) return {params.get<std::string>("class"), params};
   if (value == nullptr) return {config.get<std::string>(path), params};  // throws: it is missing
-  throw config.error(path, fmt::format("expected a class by its name, or a map with \"class\" and "
-                                       "its parameters, found {}",
+  throw config.error(path, fmt::format("expected a name, or a map with \"class\" and parameters, "
+                                       "found {}",
                                        value->describe()));
 }
 
 void declare_component(const Catalogue& catalogue, const Config& config, std::string_view path) {
   if (!config.has(path)) return;
   const Component component = read_component(config, path);
-  for (const auto& registration : catalogue.registrations()) {
-    if (registration.name != component.name) continue;
-    for (const auto& parameter : registration.about.parameters) {
-      const bool is_given = component.params.has(parameter.name);
-      if (is_given && parameter.is_path) component.params.get_path(parameter.name);
-    }
-    return;
+  for (const auto& parameter :
+       catalogue.registration(component.name, config, path).about.parameters) {
+    const bool is_given = component.params.has(parameter.name);
+    if (is_given && parameter.is_path) component.params.get_path(parameter.name);
   }
-  component.params.claim();
 }
 
 }  // namespace stepop

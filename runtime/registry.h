@@ -35,10 +35,20 @@ struct Registration {
 class Catalogue {
  public:
   explicit Catalogue(std::string kind);
+  ~Catalogue();
+  Catalogue(const Catalogue&) = delete;
+  Catalogue& operator=(const Catalogue&) = delete;
 
   const std::string& kind() const { return kind_; }
   /// Sorted by name.
   const std::vector<Registration>& registrations() const { return registrations_; }
+
+  /// What is registered as `name`, which stands at `path` of `config`; throws UsageError with the
+  /// known names, nearest first.
+  const Registration& registration(const std::string& name, const Config& config,
+                                   std::string_view path) const {
+    return registrations_[find(name, config, path)];
+  }
 
   /// Every kind that has a registry, sorted by kind.
   static std::vector<const Catalogue*> all();
@@ -50,8 +60,7 @@ class Catalogue {
  protected:
   /// The position of the new entry among the sorted registrations.
   size_t insert(Registration registration);
-  /// The position of `name`; throws UsageError at `config`'s `path` with the known names, nearest
-  /// first.
+  /// The position of `name`; throws as `registration` does.
   size_t find(const std::string& name, const Config& config, std::string_view path) const;
 
  private:
@@ -111,6 +120,6 @@ class Registry : public Catalogue {
 #define STEPOP_CONCAT(a, b) STEPOP_CONCAT_(a, b)
 
 /// Adds `factory` to `registry` before main(). The trailing arguments make an `About`.
-#define STEPOP_REGISTER(registry, name, factory, ...)                                      \
-  [[maybe_unused]] static const bool STEPOP_CONCAT(stepop_registered_, __COUNTER__) =      \
+#define STEPOP_REGISTER(registry, name, factory, ...)                                 \
+  [[maybe_unused]] static const bool STEPOP_CONCAT(stepop_registered_, __COUNTER__) = \
       (registry).add({name, ::stepop::About __VA_ARGS__, __FILE__, __LINE__}, factory)

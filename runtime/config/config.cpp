@@ -13,17 +13,17 @@ namespace {
 
 /// Whether `path` is `ancestor` or lies below it.
 bool is_below(std::string_view path, std::string_view ancestor) {
-  return ancestor.empty() || (path.starts_with(ancestor) && (path.size() == ancestor.size() ||
-                                                             path[ancestor.size()] == '/'));
+  return ancestor.empty() || (path.starts_with(ancestor) &&
+                              (path.size() == ancestor.size() || path[ancestor.size()] == '/'));
 }
 
-bool is_whole(double number) {
-  return std::floor(number) == number && std::abs(number) < 9.0e15;
-}
+bool is_whole(double number) { return std::floor(number) == number && std::abs(number) < 9.0e15; }
 
 }  // namespace
 
-Config::Config(Value root) : shared_(std::make_shared<Shared>()) { shared_->root = std::move(root); }
+Config::Config(Value root) : shared_(std::make_shared<Shared>()) {
+  shared_->root = std::move(root);
+}
 
 Config Config::at(std::string_view path) const { return {shared_, join_path(prefix_, path)}; }
 Config Config::root() const { return {shared_, ""}; }
@@ -36,18 +36,6 @@ bool Config::has(std::string_view path) const {
   shared_->known.insert(join_path(prefix_, path));
   const Value* value = peek(path);
   return value != nullptr && !value->is_null();
-}
-
-void Config::set_default(std::string_view path, Value value) const {
-  if (has(path)) return;
-  Value* place = &shared_->root;
-  for (const auto& part : split_path(join_path(prefix_, path))) {
-    if (place->is_null()) *place = Value(Value::Map{});
-    if (!place->is_map()) throw error(path, "cannot be set: a key above it is no map");
-    Value* next = place->as_map().find(part);
-    place = next != nullptr ? next : &place->as_map().set(part, Value());
-  }
-  *place = std::move(value);
 }
 
 std::vector<std::string> Config::keys() const {
@@ -72,9 +60,8 @@ std::string Config::where(std::string_view path) const {
     place = slash == std::string::npos ? "" : place.substr(0, slash);
     value = shared_->root.find(place);
   }
-  const std::string origin = value == nullptr || value->origin().file.empty()
-                                 ? ""
-                                 : value->origin().text();
+  const std::string origin =
+      value == nullptr || value->origin().file.empty() ? "" : value->origin().text();
   if (origin.empty()) return full.empty() ? "config" : full;
   return full.empty() ? origin : origin + ": " + full;
 }
@@ -94,13 +81,13 @@ const Value& Config::read(std::string_view path) const {
     const std::string sibling = join_path(parent, key);
     if (!shared_->known.contains(sibling)) siblings.push_back(sibling);
   }
-  const auto nearest = nearest_names(full, siblings, 1);
+  const auto nearest = nearest_paths(full, siblings, 1);
   const Value* place = nearest.empty() ? nullptr : shared_->root.find(nearest.front());
-  throw error(path, place == nullptr
-                        ? "missing; give it in a config, or on the command line as --" + full +
-                              " VALUE"
-                        : fmt::format("missing; did you mean it at {}, where \"{}\" stands?",
-                                      place->origin().text(), nearest.front()));
+  throw error(path,
+              place == nullptr
+                  ? "missing; give it in a config, or on the command line as --" + full + " VALUE"
+                  : fmt::format("missing; did you mean it at {}, where \"{}\" stands?",
+                                place->origin().text(), nearest.front()));
 }
 
 UsageError Config::wrong_type(std::string_view path, const std::string& expected) const {
@@ -220,7 +207,13 @@ std::vector<std::string> Config::known_paths() const {
 
 std::string Config::unknown_keys() const {
   std::string message;
-  const std::vector<std::string> known = known_paths();
+  std::vector<std::string> known = known_paths();
+  for (const auto& path : known_paths()) {  // what holds a known key is known too
+    for (size_t slash = path.find('/'); slash != std::string::npos;
+         slash = path.find('/', slash + 1)) {
+      known.push_back(path.substr(0, slash));
+    }
+  }
 
   const auto claimed = [&](const std::string& path) {
     for (const auto& claim : shared_->claimed) {
@@ -236,26 +229,31 @@ std::string Config::unknown_keys() const {
   // Descends to the highest key of each part that nobody read.
   const auto visit = [&](auto& self, const Value& value, const std::string& path) -> void {
     if (claimed(path)) return;
-    const bool has_children = (value.is_map() && !value.as_map().empty()) || value.is_list();
-    if (has_children && (path.empty() || shared_->known.contains(path) || is_read_below(path))) {
-      if (value.is_map()) {
-        for (const auto& [key, item] : value.as_map()) self(self, item, join_path(path, key));
-      } else {
-        for (size_t i = 0; i < value.as_list().size(); ++i) {
-          const Value& item = value.as_list()[i];
-          if (item.is_map()) self(self, item, join_path(path, std::to_string(i)));
-        }
+    const bool read_below = is_read_below(path);
+    if (value.is_map() && (path.empty() || shared_->known.contains(path) || read_below)) {
+      for (const auto& [key, item] : value.as_map()) self(self, item, join_path(path, key));
+      return;
+    }
+    if (value.is_list() && read_below) {
+      const auto& list = value.as_list();
+      for (size_t i = 0; i < list.size(); ++i) {
+        self(self, list[i], join_path(path, std::to_string(i)));
       }
       return;
     }
     if (path.empty() || shared_->known.contains(path)) return;
-    const auto nearest = nearest_names(path, known, 1);
-    message += fmt::format("{}{}: unknown key \"{}\"{}", message.empty() ? "" : "\n",
-                           value.origin().text(), path,
-                           nearest.empty()
-                               ? ": no component of this run reads it; a note of your own goes "
-                                 "below extra/"
-                               : fmt::format(": did you mean \"{}\"?", nearest.front()));
+    if (read_below && value.is_null()) return;  // `optimizer:` with all of its keys left out
+    if (read_below) {
+      message += fmt::format("{}{}: {}: expected a map, found {}", message.empty() ? "" : "\n",
+                             value.origin().text(), path, value.describe());
+      return;
+    }
+    const auto nearest = nearest_paths(path, known, 1);
+    message += fmt::format(
+        "{}{}: unknown key \"{}\"{}", message.empty() ? "" : "\n", value.origin().text(), path,
+        nearest.empty() ? ": no component of this run reads it; a note of your own goes "
+                          "below extra/"
+                        : fmt::format(": did you mean \"{}\"?", nearest.front()));
   };
   visit(visit, shared_->root, "");
   return message;

@@ -69,8 +69,8 @@ class Config {
   /// A UsageError that begins with `where(path)`.
   UsageError error(std::string_view path, const std::string& message) const;
 
-  /// One message for all keys that nobody read, with the nearest known key each; empty when all
-  /// were read. Keys below `extra` are the user's own.
+  /// One message for all keys that nobody read, a line and the nearest known key each; empty when
+  /// all were read. Keys below `extra` are the user's own.
   std::string unknown_keys() const;
 
   /// Every path that `get`, `has` and `claim` were asked for so far.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 namespace stepop {
 
@@ -33,16 +34,60 @@ std::vector<std::string> sorted_by_distance(std::string_view name, std::vector<s
   return names;
 }
 
+namespace {
+
+/// Whether two texts at this distance still look alike, as `lr` and `wd` do not.
+bool looks_alike(std::string_view name, int distance) {
+  return distance <= std::max(1, static_cast<int>(name.size() + 1) / 3);
+}
+
+std::pair<std::string, std::string> parent_and_key(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {"", path};
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+template <class Distance>  // int(const std::string&), negative when the two look different
+std::vector<std::string> nearest(std::vector<std::string> candidates, size_t count,
+                                 const Distance& distance) {
+  std::vector<std::pair<int, std::string>> close;
+  for (auto& candidate : candidates) {
+    const int value = distance(candidate);
+    if (value > 0) close.emplace_back(value, std::move(candidate));
+  }
+  std::sort(close.begin(), close.end());
+  close.erase(std::unique(close.begin(), close.end()), close.end());
+  if (close.size() > count) close.resize(count);
+  std::vector<std::string> names;
+  names.reserve(close.size());
+  for (auto& [value, name] : close) names.push_back(std::move(name));
+  return names;
+}
+
+}  // namespace
+
 std::vector<std::string> nearest_names(std::string_view name, const std::vector<std::string>& names,
                                        size_t count) {
-  const int limit = std::max(2, static_cast<int>(name.size()) / 3);
-  std::vector<std::string> close;
-  for (const auto& candidate : names) {
-    if (candidate != name && edit_distance(name, candidate) <= limit) close.push_back(candidate);
-  }
-  close = sorted_by_distance(name, std::move(close));
-  if (close.size() > count) close.resize(count);
-  return close;
+  return nearest(names, count, [&](const std::string& candidate) {
+    if (candidate == name) return -1;
+    // Names that differ in case only are at distance 0, and the nearest.
+    const int distance = edit_distance(name, candidate);
+    return looks_alike(name, distance) ? distance + 1 : -1;
+  });
+}
+
+std::vector<std::string> nearest_paths(const std::string& path,
+                                       const std::vector<std::string>& paths, size_t count) {
+  const auto [parent, key] = parent_and_key(path);
+  return nearest(paths, count, [&, &parent = parent, &key = key](const std::string& candidate) {
+    if (candidate == path) return -1;
+    const auto [other_parent, other_key] = parent_and_key(candidate);
+    const int parents = edit_distance(parent, other_parent);
+    const int keys = edit_distance(key, other_key);
+    // The right key in a wrong place is near too, though never as near as one in the same place.
+    if (keys == 0 && !looks_alike(parent, parents)) return 1000 + parents;
+    return looks_alike(key, keys) && looks_alike(parent, parents) ? keys + parents + 1 : -1;
+  });
 }
 
 }  // namespace stepop

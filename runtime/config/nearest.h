@@ -14,6 +14,11 @@ int edit_distance(std::string_view a, std::string_view b);
 std::vector<std::string> nearest_names(std::string_view name, const std::vector<std::string>& names,
                                        size_t count);
 
+/// The same for slash-separated paths, key by key: a misspelt key beside `path`, or the same key in
+/// another place, but not another short key below a long parent.
+std::vector<std::string> nearest_paths(const std::string& path,
+                                       const std::vector<std::string>& paths, size_t count);
+
 /// All of `names` sorted by their distance to `name`, nearest first.
 std::vector<std::string> sorted_by_distance(std::string_view name, std::vector<std::string> names);
 

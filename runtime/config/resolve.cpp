@@ -37,11 +37,12 @@ Value& child(Value& parent, const std::string& part, const Override& override) {
     if (part == "+") return list.emplace_back();
     const int64_t index = list_index(part);
     if (index < 0) {
-      fail(override, fmt::format("\"{}\" is no index of a list: give 0 to {}, or + to append", part,
-                                 static_cast<int64_t>(list.size()) - 1));
+      fail(override,
+           fmt::format("\"{}\" is no place in a list: give a number from 0, or + to append", part));
     }
     if (index >= static_cast<int64_t>(list.size())) {
-      fail(override, fmt::format("no element {}: the list has {}; + appends", index, list.size()));
+      fail(override,
+           fmt::format("the list has {} elements, counted from 0; + appends one", list.size()));
     }
     return list[index];
   }
@@ -59,7 +60,8 @@ Value& child(Value& parent, const std::string& part, const Override& override) {
                                parent.origin().text()));
   }
   if (part == "+") {
-    fail(override, fmt::format("+ appends to a list, found {}", parent.describe()));
+    fail(override, fmt::format("+ appends to a list, found {}, given at {}", parent.describe(),
+                               parent.origin().text()));
   }
   if (Value* found = parent.as_map().find(part)) return *found;
   return parent.as_map().set(part, Value());
@@ -88,55 +90,78 @@ void collect_paths(const Value& value, const std::string& path, std::vector<std:
   for (const auto& [key, item] : value.as_map()) collect_paths(item, join_path(path, key), paths);
 }
 
+/// Replaces references in place. What a reference names is resolved first, so that each value is
+/// resolved once, whatever the order of the keys.
 class References {
  public:
-  explicit References(Value& root) : root_(root) {}
+  explicit References(Value& root) : root_(root), values_(count_values(root)) {}
 
-  void resolve(Value& value, const std::string& path) {
+  void resolve(Value& value, const std::string& path, int depth = 0) {
+    if (depth > kMaxDepth) {
+      throw UsageError(fmt::format("{}: nested deeper than {}", value.origin().text(), kMaxDepth));
+    }
     if (value.is_list()) {
       auto& list = value.as_list();
-      for (size_t i = 0; i < list.size(); ++i) resolve(list[i], join_path(path, std::to_string(i)));
+      for (size_t i = 0; i < list.size(); ++i) {
+        resolve(list[i], join_path(path, std::to_string(i)), depth + 1);
+      }
     } else if (value.is_map()) {
-      for (auto& [key, item] : value.as_map()) resolve(item, join_path(path, key));
+      for (auto& [key, item] : value.as_map()) resolve(item, join_path(path, key), depth + 1);
     } else if (value.is_text()) {
       const std::string target = reference_path(value.as_text());
-      if (!target.empty()) value = follow(target, value, path);
+      if (target.empty()) return;
+      value = follow(target, value, path);
+      resolve(value, path, depth);  // holds no reference any more; measures the depth
     }
   }
 
  private:
-  static constexpr int64_t kMaxNodes = 1'000'000;
-
   Value follow(const std::string& target, const Value& from, const std::string& path) {
     const std::string here = fmt::format("{}: {}", from.origin().text(), path);
+    const bool is_circle = std::find(chain_.begin(), chain_.end(), path) != chain_.end();
     chain_.push_back(path);
     for (const auto& seen : chain_) {
       // A value that contains the reference to it has no end.
-      if (seen == target || seen.starts_with(target + "/")) {
+      if (is_circle || seen == target || seen.starts_with(target + "/")) {
         std::string circle;
         for (const auto& step : chain_) circle += step + " -> ";
-        throw UsageError(fmt::format("{}: the reference {{{}}} goes in a circle: {}{}", here, target,
-                                     circle, target));
+        throw UsageError(fmt::format("{}: the reference {{{}}} goes in a circle: {}{}", here,
+                                     target, circle, target));
       }
     }
-    const Value* found = root_.find(target);
+    Value* found = locate(target);
     if (found == nullptr) {
       std::vector<std::string> paths;
       collect_paths(root_, "", paths);
-      const auto nearest = nearest_names(target, paths, 1);
+      const auto nearest = nearest_paths(target, paths, 1);
       throw UsageError(fmt::format("{}: the reference {{{}}} leads nowhere{}", here, target,
                                    nearest.empty() ? "" : ": did you mean {" + nearest[0] + "}?"));
     }
-    Value copy = *found;
-    resolve(copy, target);
-    if (++followed_ > kMaxNodes) throw UsageError(here + ": too many references");
+    resolve(*found, target, static_cast<int>(split_path(target).size()));
+    values_ += count_values(*found);
+    if (values_ > kMaxValues) {
+      throw UsageError(here + ": references that expand to more than a million values");
+    }
     chain_.pop_back();
-    return copy;
+    return *found;
+  }
+
+  /// The value at `path`, also when a part of the way is itself a reference; or null.
+  Value* locate(const std::string& path) {
+    Value* value = &root_;
+    std::string place;
+    for (const auto& part : split_path(path)) {
+      if (value->is_text()) resolve(*value, place);
+      value = value->find(part);
+      if (value == nullptr) return nullptr;
+      place = join_path(place, part);
+    }
+    return value;
   }
 
   Value& root_;
   std::vector<std::string> chain_;
-  int64_t followed_ = 0;
+  int64_t values_;
 };
 
 void unescape_braces(Value& value) {
@@ -162,7 +187,8 @@ Value escape_references(const Value& root) {
     const std::string& text = copy.as_text();
     if (!reference_path(text).empty() || text.find("{{") != std::string::npos) {
       std::string doubled;
-      for (const char c : text) doubled += c == '{' || c == '}' ? std::string(2, c) : std::string(1, c);
+      for (const char c : text)
+        doubled += c == '{' || c == '}' ? std::string(2, c) : std::string(1, c);
       copy = Value(doubled).set_origin(root.origin());
     }
   }
@@ -190,7 +216,9 @@ void merge(Value& base, const Value& later) {
 void apply_overrides(Value& root, std::vector<Override> overrides) {
   for (size_t i = 0; i < overrides.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      if (overrides[i].path == overrides[j].path && !overrides[i].path.ends_with("/+")) {
+      const auto parts = split_path(overrides[i].path);
+      const bool appends = std::find(parts.begin(), parts.end(), "+") != parts.end();
+      if (!appends && parts == split_path(overrides[j].path)) {
         fail(overrides[i], "given twice; keep one");
       }
     }
@@ -201,6 +229,12 @@ void apply_overrides(Value& root, std::vector<Override> overrides) {
   for (const auto& override : overrides) {
     const auto parts = split_path(override.path);
     if (parts.empty()) fail(override, "no key given");
+    if (parts.size() > kMaxDepth) fail(override, fmt::format("nested deeper than {}", kMaxDepth));
+    for (const auto& part : parts) {
+      if (part.size() > kMaxKeyBytes) {
+        fail(override, fmt::format("a key of {} bytes; {} at most", part.size(), kMaxKeyBytes));
+      }
+    }
     Value* place = &root;
     for (const auto& part : parts) place = &child(*place, part, override);
     *place = override.value;

@@ -12,6 +12,16 @@ std::string Origin::text() const {
   return line > 0 ? file + ":" + std::to_string(line) : file;
 }
 
+int64_t count_values(const Value& value) {
+  int64_t count = 1;
+  if (value.is_list()) {
+    for (const auto& item : value.as_list()) count += count_values(item);
+  } else if (value.is_map()) {
+    for (const auto& [key, item] : value.as_map()) count += count_values(item);
+  }
+  return count;
+}
+
 std::vector<std::string> split_path(std::string_view path) {
   std::vector<std::string> parts;
   while (!path.empty()) {
@@ -58,11 +68,24 @@ Value* Value::find(std::string_view path) {
   return const_cast<Value*>(std::as_const(*this).find(path));
 }
 
+namespace {
+
+/// The beginning of a long text; never cut inside of a UTF-8 character.
+std::string shortened(const std::string& text) {
+  constexpr size_t kLength = 80;
+  if (text.size() <= kLength) return text;
+  size_t end = kLength;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
+}  // namespace
+
 std::string Value::describe() const {
   if (is_list()) return "a list of " + std::to_string(as_list().size());
   if (is_map()) return "a map";
   if (is_null()) return "nothing (null)";
-  if (is_text()) return "\"" + as_text() + "\"";
+  if (is_text()) return quoted_yaml(shortened(as_text()));
   return flow_yaml(*this);
 }
 

@@ -69,7 +69,7 @@ class Value {
   const Value* find(std::string_view path) const;
   Value* find(std::string_view path);
 
-  /// As found in a message: `"fast"`, `12`, `a list of 3`, `a map`.
+  /// As found in a message: `"fast"`, `12`, `a list of 3`, `a map`. Long text is cut.
   std::string describe() const;
 
   /// Equal in type and content; origins do not matter. NaN equals NaN.
@@ -80,6 +80,18 @@ class Value {
   Origin origin_;
   Merge merge_ = Merge::kDefault;
 };
+
+/// How many values there are in `value`, with itself.
+int64_t count_values(const Value& value);
+
+/// Maps and lists nest at most this deep, so that no input can exhaust the stack.
+inline constexpr int kMaxDepth = 200;
+
+/// A key is written in one line, which a YAML reader must take even when each byte is escaped.
+inline constexpr size_t kMaxKeyBytes = 250;
+
+/// A config holds at most this many values: aliases and references multiply what they name.
+inline constexpr int64_t kMaxValues = 1'000'000;
 
 /// `a/b/c` in its parts. An empty path has none.
 std::vector<std::string> split_path(std::string_view path);

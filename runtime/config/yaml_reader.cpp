@@ -5,21 +5,22 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
-#include <cctype>
+#include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <cctype>
-#include <limits>
 #include <map>
 #include <optional>
 #include <sstream>
 
+#include "runtime/config/yaml_text.h"
+#include "runtime/config/yaml_writer.h"
+
 namespace stepop {
 namespace {
 
-constexpr int kMaxDepth = 200;
+constexpr std::string_view kCoreTag = "tag:yaml.org,2002:";
 
 /// Builds a Value from yaml-cpp's events, which carry what its node tree loses: marks, quotes,
 /// duplicate keys.
@@ -28,9 +29,10 @@ class ValueBuilder : public YAML::EventHandler {
   ValueBuilder(std::string_view text, Origin origin, bool keep_line)
       : text_(text), origin_(std::move(origin)), keep_line_(keep_line) {}
 
+  const YAML::Mark& start() const { return start_; }
   Value take() { return root_ ? std::move(*root_) : Value(); }
 
-  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentStart(const YAML::Mark& mark) override { start_ = mark; }
   void OnDocumentEnd() override {}
   void OnAnchor(const YAML::Mark&, const std::string&) override {}
 
@@ -38,10 +40,16 @@ class ValueBuilder : public YAML::EventHandler {
     // `{path}` arrives as a key with a null; only the text tells it from `{path: null}`.
     if (!stack_.empty() && stack_.back().flow && stack_.back().key) {
       const auto start = static_cast<size_t>(stack_.back().key_mark.pos);
-      const auto end = static_cast<size_t>(mark.pos);
-      stack_.back().reference = stack_.back().value.as_map().empty() && end <= text_.size() &&
-                                start < end &&
-                                text_.substr(start, end - start).find(':') == std::string::npos;
+      const auto end = std::min(static_cast<size_t>(mark.pos), text_.size());
+      const bool has_colon =
+          start < end && text_.substr(start, end - start).find(':') != std::string::npos;
+      const std::string& key = *stack_.back().key;
+      const size_t colon = key.find(':');
+      if (colon != std::string::npos && has_colon && text_.substr(start, key.size()) == key) {
+        fail(mark, fmt::format("\"{}\" is one word: write \"{}: {}\", with a space after the colon",
+                               key, key.substr(0, colon), key.substr(colon + 1)));
+      }
+      stack_.back().reference = stack_.back().value.as_map().empty() && !has_colon;
     }
     add(Value(), mark, anchor);
   }
@@ -50,13 +58,18 @@ class ValueBuilder : public YAML::EventHandler {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) fail(mark, "an alias inside of its own anchor");
     Value copy = found->second;
-    nodes_ += count_nodes(copy);
-    if (nodes_ > kMaxNodes) fail(mark, "aliases that expand to more than a million values");
+    values_ += count_values(copy);
+    if (values_ > kMaxValues) fail(mark, "aliases that expand to more than a million values");
     add(std::move(copy), mark, 0);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
+    if (expects_key()) {
+      take_key(text, mark, tag == "?" && text == "<<");
+      if (anchor != 0) anchors_[anchor] = Value(text).set_origin(place(mark));
+      return;
+    }
     add(tagged_scalar(mark, tag, text), mark, anchor);
   }
 
@@ -82,8 +95,6 @@ class ValueBuilder : public YAML::EventHandler {
   }
 
  private:
-  static constexpr int64_t kMaxNodes = 1'000'000;
-
   struct Open {
     Value value;
     YAML::Mark mark;
@@ -94,36 +105,42 @@ class ValueBuilder : public YAML::EventHandler {
     YAML::Mark key_mark;
     std::vector<Value> merged;  // what `<<` brought, in the order of precedence
     bool is_merge_key = false;
+    bool has_merge_key = false;
   };
 
-  static int64_t count_nodes(const Value& value) {
-    int64_t count = 1;
-    if (value.is_list()) {
-      for (const auto& item : value.as_list()) count += count_nodes(item);
-    } else if (value.is_map()) {
-      for (const auto& [key, item] : value.as_map()) count += count_nodes(item);
-    }
-    return count;
+  bool expects_key() const {
+    return !stack_.empty() && stack_.back().value.is_map() && !stack_.back().key;
+  }
+
+  [[noreturn]] void fail_tag(const YAML::Mark& mark, const std::string& tag) const {
+    fail(mark, fmt::format("unknown tag \"{}\"; known are !replace and !remove", tag));
   }
 
   Value tagged_scalar(const YAML::Mark& mark, const std::string& tag, const std::string& text) {
     if (tag == "?" || tag.empty()) return plain_scalar(text);
-    if (tag == "!" || tag == "tag:yaml.org,2002:str") return Value(text);
+    if (tag == "!") return Value(text);
     if (tag == "!remove" || tag == "!replace") {
       Value value = plain_scalar(text);
       value.set_merge(tag == "!remove" ? Value::Merge::kRemove : Value::Merge::kReplace);
       return value;
     }
-    for (const char* known : {"int", "float", "bool", "null"}) {
-      if (tag == fmt::format("tag:yaml.org,2002:{}", known)) return plain_scalar(text);
+    if (!tag.starts_with(kCoreTag)) fail_tag(mark, tag);
+    const std::string type = tag.substr(kCoreTag.size());
+    if (type == "str") return Value(text);
+    const Value value = plain_scalar(text);
+    if ((type == "int" && value.is_int()) || (type == "float" && value.is_float()) ||
+        (type == "bool" && value.is_bool()) || (type == "null" && value.is_null())) {
+      return value;
     }
-    fail(mark, fmt::format("unknown tag \"{}\"; known are !replace and !remove", tag));
+    if (type == "float" && value.is_int()) return Value(static_cast<double>(value.as_int()));
+    if (type != "int" && type != "float" && type != "bool" && type != "null") fail_tag(mark, tag);
+    fail(mark, fmt::format("{} is no !!{}", Value(text).describe(), type));
   }
 
   void open(Value value, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
             bool flow) {
-    if (!stack_.empty() && stack_.back().value.is_map() && !stack_.back().key) {
-      fail(mark, "a key must be a single word, found a list or a map");
+    if (expects_key()) {
+      fail(mark, fmt::format("a key must be text, found a {}", value.is_map() ? "map" : "list"));
     }
     if (stack_.size() >= kMaxDepth) fail(mark, fmt::format("nested deeper than {}", kMaxDepth));
     if (tag == "!replace") {
@@ -131,8 +148,8 @@ class ValueBuilder : public YAML::EventHandler {
     } else if (tag == "!remove") {
       value.set_merge(Value::Merge::kRemove);
     } else if (tag != "?" && tag != "!" && !tag.empty() &&
-               !tag.starts_with("tag:yaml.org,2002:")) {
-      fail(mark, fmt::format("unknown tag \"{}\"; known are !replace and !remove", tag));
+               tag != fmt::format("{}{}", kCoreTag, value.is_map() ? "map" : "seq")) {
+      fail_tag(mark, tag);
     }
     Open entry;
     entry.value = std::move(value);
@@ -148,17 +165,26 @@ class ValueBuilder : public YAML::EventHandler {
     if (done.reference && done.value.as_map().size() == 1) {
       done.value = Value("{" + done.value.as_map().begin()->first + "}");
     } else {
-      for (const auto& below : done.merged) {
-        for (const auto& [key, item] : below.as_map()) {
-          if (!done.value.as_map().contains(key)) done.value.as_map().set(key, item);
-        }
-      }
+      merge_below(done);
     }
     add(std::move(done.value), done.mark, done.anchor);
   }
 
+  /// What `<<` brought comes first, and yields to what the map says itself.
+  static void merge_below(Open& done) {
+    if (done.merged.empty()) return;
+    Value::Map map;
+    for (const auto& below : done.merged) {
+      for (const auto& [key, item] : below.as_map()) {
+        if (!map.contains(key)) map.set(key, item);
+      }
+    }
+    for (auto& [key, item] : done.value.as_map()) map.set(key, std::move(item));
+    done.value.as_map() = std::move(map);
+  }
+
   void add(Value value, const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (++nodes_ > kMaxNodes) fail(mark, "more than a million values");
+    if (++values_ > kMaxValues) fail(mark, "more than a million values");
     if (value.origin().file.empty()) value.set_origin(place(mark));
     if (anchor != 0) anchors_[anchor] = value;
     if (stack_.empty()) {
@@ -167,22 +193,37 @@ class ValueBuilder : public YAML::EventHandler {
     }
     Open& parent = stack_.back();
     if (parent.value.is_list()) {
+      if (value.merge() == Value::Merge::kRemove) {
+        fail(mark, "!remove drops a key of a map; a list is given whole");
+      }
       parent.value.as_list().push_back(std::move(value));
     } else if (!parent.key) {
-      take_key(parent, value, mark);
+      if (value.is_list() || value.is_map()) {
+        fail(mark, fmt::format("a key must be text, found {}", value.describe()));
+      }
+      take_key(value.is_text() ? value.as_text() : flow_yaml(value), mark, false);
     } else {
       take_value(parent, std::move(value), mark);
     }
   }
 
-  void take_key(Open& parent, const Value& value, const YAML::Mark& mark) {
-    parent.key = value.is_text() ? value.as_text() : key_name(value);
+  /// A key is kept as it is written: `010` and `1e3` are found by that name.
+  void take_key(const std::string& key, const YAML::Mark& mark, bool is_merge_key) {
+    if (key.empty()) fail(mark, "an empty key");
+    if (key.size() > kMaxKeyBytes) {
+      fail(mark, fmt::format("a key of {} bytes; {} at most", key.size(), kMaxKeyBytes));
+    }
+    Open& parent = stack_.back();
+    parent.key = key;
     parent.key_mark = mark;
-    parent.is_merge_key = *parent.key == "<<";
-    const Value* first = parent.value.as_map().find(*parent.key);
-    if (first != nullptr) {
-      fail(mark, fmt::format("duplicate key \"{}\", first given at {}", *parent.key,
-                             first->origin().text()));
+    parent.is_merge_key = is_merge_key;
+    const Value* first = parent.value.as_map().find(key);
+    if (first != nullptr && !is_merge_key) {
+      fail(mark,
+           fmt::format("duplicate key \"{}\", first given at {}", key, first->origin().text()));
+    }
+    if (is_merge_key && std::exchange(parent.has_merge_key, true)) {
+      fail(mark, "duplicate key \"<<\"; it takes a list: <<: [*a, *b]");
     }
   }
 
@@ -195,7 +236,7 @@ class ValueBuilder : public YAML::EventHandler {
                        key));
     }
     if (!parent.is_merge_key) {
-      if (!value.is_map() && !value.is_list()) value.set_origin(place(parent.key_mark));
+      value.set_origin(place(parent.key_mark));
       parent.value.as_map().set(key, std::move(value));
       return;
     }
@@ -206,100 +247,29 @@ class ValueBuilder : public YAML::EventHandler {
     }
   }
 
-  static std::string key_name(const Value& value);
-
   std::string_view text_;
   Origin origin_;
   bool keep_line_;
   std::optional<Value> root_;
+  YAML::Mark start_;
   std::vector<Open> stack_;
   std::map<YAML::anchor_t, Value> anchors_;
-  int64_t nodes_ = 0;
+  int64_t values_ = 0;
 };
-
-std::string ValueBuilder::key_name(const Value& value) {
-  if (value.is_null()) return "null";
-  if (value.is_bool()) return value.as_bool() ? "true" : "false";
-  if (value.is_int()) return fmt::format("{}", value.as_int());
-  if (value.is_float()) return fmt::format("{}", value.as_float());
-  return value.as_text();
-}
-
-/// A stray tag such as `{a: *b}` inside a key makes yaml-cpp name a line only; keep what it says.
-std::string lower_first(std::string text) {
-  if (!text.empty()) text[0] = static_cast<char>(std::tolower(text[0]));
-  return text;
-}
-
-bool all_of(std::string_view text, std::string_view allowed) {
-  return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
-}
-
-std::optional<Value> integer(const std::string& text) {
-  const bool is_signed = text[0] == '-' || text[0] == '+';
-  const std::string_view digits = std::string_view(text).substr(is_signed ? 1 : 0);
-  int base = 0;
-  if (all_of(digits, "0123456789")) {
-    base = 10;
-  } else if (!is_signed && text.starts_with("0x") &&
-             all_of(digits.substr(2), "0123456789abcdefABCDEF")) {
-    base = 16;
-  } else if (!is_signed && text.starts_with("0o") && all_of(digits.substr(2), "01234567")) {
-    base = 8;
-  } else {
-    return std::nullopt;
-  }
-  errno = 0;
-  const std::string number = base == 10 ? text : text.substr(2);
-  const long long value = std::strtoll(number.c_str(), nullptr, base);
-  if (errno == ERANGE) return Value(text);  // larger than an int: kept as it was written
-  return Value(static_cast<int64_t>(value));
-}
-
-bool is_core_float(const std::string& text) {
-  size_t i = text[0] == '-' || text[0] == '+' ? 1 : 0;
-  const auto digits = [&] {
-    const size_t start = i;
-    while (i < text.size() && std::isdigit(static_cast<unsigned char>(text[i])) != 0) ++i;
-    return i - start;
-  };
-  const size_t whole = digits();
-  size_t fraction = 0;
-  if (i < text.size() && text[i] == '.') {
-    ++i;
-    fraction = digits();
-  }
-  if (whole + fraction == 0) return false;
-  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
-    ++i;
-    if (i < text.size() && (text[i] == '-' || text[i] == '+')) ++i;
-    if (digits() == 0) return false;
-  }
-  return i == text.size();
-}
 
 }  // namespace
 
-Value plain_scalar(const std::string& text) {
-  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return {};
-  if (text == "true" || text == "True" || text == "TRUE") return Value(true);
-  if (text == "false" || text == "False" || text == "FALSE") return Value(false);
-  if (const auto number = integer(text)) return *number;
-  if (is_core_float(text)) return Value(std::strtod(text.c_str(), nullptr));
-  const bool is_signed = text[0] == '-' || text[0] == '+';
-  const std::string word = is_signed ? text.substr(1) : text;
-  if (word == ".inf" || word == ".Inf" || word == ".INF") {
-    const double infinity = std::numeric_limits<double>::infinity();
-    return Value(text[0] == '-' ? -infinity : infinity);
-  }
-  if (text == ".nan" || text == ".NaN" || text == ".NAN") {
-    return Value(std::numeric_limits<double>::quiet_NaN());
-  }
-  return Value(text);
-}
-
 Value parse_yaml(std::string_view text, const Origin& origin, bool keep_line) {
-  std::istringstream stream{std::string(text)};
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
+  if (const auto bad = find_bad_byte(text)) {
+    const Origin place = keep_line ? origin : Origin{origin.file, origin.line + bad->line + 1};
+    throw UsageError(fmt::format("{}: not valid YAML: the byte 0x{:02x} is {}", place.text(),
+                                 bad->byte, bad->what));
+  }
+  std::string closed(text);
+  // yaml-cpp takes the end of the file for the end of a quote, but not behind a comment.
+  if (text.ends_with('\n') || text.ends_with('\r')) closed += '#';
+  std::istringstream stream{closed};
   ValueBuilder builder(text, origin, keep_line);
   try {
     YAML::Parser parser(stream);
@@ -307,16 +277,18 @@ Value parse_yaml(std::string_view text, const Origin& origin, bool keep_line) {
     Value value = builder.take();
     ValueBuilder rest(text, origin, keep_line);
     if (parser.HandleNextDocument(rest)) {
-      throw UsageError(fmt::format("{}: more than one YAML document; a config has one",
-                                   origin.file));
+      rest.fail(rest.start(), "a second YAML document begins; a config has one");
     }
     return value;
   } catch (const YAML::Exception& error) {
-    builder.fail(error.mark, "not valid YAML: " + lower_first(error.msg));
+    builder.fail(error.mark, "not valid YAML: " + explain_yaml(error.msg, text, error.mark.line));
   }
 }
 
 Value read_yaml_file(const std::string& path) {
+  if (std::filesystem::is_directory(path)) {
+    throw UsageError(path + ": a folder, where a config file is expected");
+  }
   std::ifstream file(path, std::ios::binary);
   std::stringstream content;
   if (file) content << file.rdbuf();

@@ -2,59 +2,50 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <string_view>
 
 #include "runtime/config/yaml_reader.h"
 
 namespace stepop {
 namespace {
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += fmt::format("\\{}", c);
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (c == '\r') {
-      out += "\\r";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
-/// Text that a YAML reader takes for the same text without quotes, in block and in flow style.
+/// Text that every YAML reader takes for the same text without quotes, in block and in flow style.
+/// Those of YAML 1.1, such as PyYAML, read `yes` as a bool and `2026-11-21` as a date.
 bool is_plain(const std::string& text) {
   if (text.empty() || !plain_scalar(text).is_text()) return false;
   const std::string_view letters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
   if (text.find_first_not_of(letters) != std::string::npos) return false;
-  return text.find_first_of("+-.") != 0 || text.starts_with("./") || text.starts_with("../");
+  std::string lower = text;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* word : {"yes", "no", "on", "off"}) {
+    if (lower == word) return false;
+  }
+  const bool starts_like_a_number = text.find_first_of("+-.0123456789") == 0;
+  return !starts_like_a_number || text.starts_with("./") || text.starts_with("../");
+}
+
+/// A float that reads back as one: with a point, which YAML 1.1 asks for beside an exponent too.
+std::string float_text(double number) {
+  if (std::isnan(number)) return ".nan";
+  if (std::isinf(number)) return number > 0 ? ".inf" : "-.inf";
+  std::string text = fmt::format("{}", number);
+  if (text.find('.') == std::string::npos) text.insert(std::min(text.find('e'), text.size()), ".0");
+  return text;
 }
 
 std::string scalar(const Value& value) {
   if (value.is_null()) return "null";
   if (value.is_bool()) return value.as_bool() ? "true" : "false";
   if (value.is_int()) return fmt::format("{}", value.as_int());
-  if (value.is_float()) {
-    const double number = value.as_float();
-    if (std::isnan(number)) return ".nan";
-    if (std::isinf(number)) return number > 0 ? ".inf" : "-.inf";
-    std::string text = fmt::format("{}", number);
-    // A float without a point or an exponent would read back as an int.
-    return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
-  }
-  return is_plain(value.as_text()) ? value.as_text() : quoted(value.as_text());
+  if (value.is_float()) return float_text(value.as_float());
+  return is_plain(value.as_text()) ? value.as_text() : quoted_yaml(value.as_text());
 }
 
-std::string key_text(const std::string& key) { return is_plain(key) ? key : quoted(key); }
+std::string key_text(const std::string& key) { return is_plain(key) ? key : quoted_yaml(key); }
 
 bool is_leaf(const Value& value) { return !value.is_list() && !value.is_map(); }
 
@@ -94,6 +85,38 @@ void write_block(const Value& value, int indent, std::string& out) {
 }
 
 }  // namespace
+
+std::string quoted_yaml(const std::string& text) {
+  std::string out = "\"";
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const std::string_view rest = std::string_view(text).substr(i);
+    const auto next = rest.size() > 1 ? static_cast<unsigned char>(rest[1]) : 0U;
+    if (byte == '"' || byte == '\\') {
+      out += fmt::format("\\{}", text[i]);
+    } else if (byte == '\n') {
+      out += "\\n";
+    } else if (byte == '\t') {
+      out += "\\t";
+    } else if (byte == '\r') {
+      out += "\\r";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else if (byte == 0xc2 && next < 0xa0 && next >= 0x80) {  // control characters of Latin-1
+      out += fmt::format("\\x{:02x}", next);
+      i += 1;
+    } else if (rest.starts_with("\xe2\x80\xa8") || rest.starts_with("\xe2\x80\xa9")) {
+      out += rest[2] == '\xa8' ? "\\L" : "\\P";  // line and paragraph separator
+      i += 2;
+    } else if (rest.starts_with("\xef\xbb\xbf")) {  // byte order mark
+      out += "\\ufeff";
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out + "\"";
+}
 
 std::string flow_yaml(const Value& value) {
   if (is_leaf(value)) return scalar(value);

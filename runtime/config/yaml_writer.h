@@ -12,4 +12,7 @@ std::string to_yaml(const Value& value);
 /// One line of flow YAML: `[1, 2]`, `{a: 1.5, b: text}`.
 std::string flow_yaml(const Value& value);
 
+/// `text` in double quotes, in one line; control characters are escaped.
+std::string quoted_yaml(const std::string& text);
+
 }  // namespace stepop

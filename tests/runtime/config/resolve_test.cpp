@@ -4,22 +4,210 @@
 
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
+#include "tests/message_of.h"
+#include "tests/scratch_folder.h"
 
 namespace stepop {
 namespace {
 
-Value parse(const char* text) { return parse_yaml(text, {"test.yaml", 0}); }
+Value parse(const std::string& text, const std::string& file = "test.yaml") {
+  return parse_yaml(text, {file, 0});
+}
+
+std::string merged(const std::string& base, const std::string& later) {
+  Value root = parse(base, "base.yaml");
+  merge(root, parse(later, "later.yaml"));
+  return flow_yaml(root);
+}
+
+Override override_of(const std::string& path, const std::string& yaml) {
+  return {path, parse_yaml(yaml, {Origin::kCommandLine, 0}, true)};
+}
+
+std::string overridden(const std::string& yaml, const std::vector<Override>& overrides) {
+  Value root = parse(yaml);
+  apply_overrides(root, overrides);
+  return flow_yaml(root);
+}
+
+std::string override_error(const std::string& yaml, const std::vector<Override>& overrides) {
+  return message_of([&] { overridden(yaml, overrides); });
+}
+
+std::string resolved(const std::string& yaml) {
+  Value root = parse(yaml);
+  resolve_references(root);
+  return flow_yaml(root);
+}
+
+std::string reference_error(const std::string& yaml) {
+  return message_of([&] { resolved(yaml); });
+}
 
 TEST_CASE("maps merge deeply, lists and scalars replace") {
-  Value base = parse("model: {class: LeNet, lr: 1}\nlist: [1, 2]\na: 1\n");
-  merge(base, parse("model: {lr: 5}\nlist: [3]\nb: 2\n"));
-  CHECK(flow_yaml(base) == "{model: {class: LeNet, lr: 5}, list: [3], a: 1, b: 2}");
+  CHECK(merged("model: {class: LeNet, lr: 1}\nlist: [1, 2]\na: 1\n",
+               "model: {lr: 5}\nlist: [3]\nb: 2\n") ==
+        "{model: {class: LeNet, lr: 5}, list: [3], a: 1, b: 2}");
+  CHECK(merged("a: {b: {c: 1, d: 2}}", "a: {b: {d: 3, e: 4}}") == "{a: {b: {c: 1, d: 3, e: 4}}}");
+  CHECK(merged("a: {b: 1}", "a: 3") == "{a: 3}");
+  CHECK(merged("a: 3", "a: {b: 1}") == "{a: {b: 1}}");
+  CHECK(merged("a: {b: 1}", "a:") == "{a: null}");
+}
+
+TEST_CASE("!replace takes a map whole, !remove drops a key") {
+  CHECK(merged("a: {b: 1, c: 2}", "a: !replace {d: 3}") == "{a: {d: 3}}");
+  CHECK(merged("a: 1\nb: 2", "a: !remove") == "{b: 2}");
+  CHECK(merged("a: {b: 1, c: {d: 1}}", "a: {c: !remove {}}") == "{a: {b: 1}}");
+  CHECK(merged("a: 1", "b: !remove") == "{a: 1}");
+  CHECK(merged("a: 1", "!replace {b: 2}") == "{b: 2}");
+  // In what is new or replaced as a whole, there is nothing to remove.
+  CHECK(merged("a: 1", "b: {c: !remove , d: 2}") == "{a: 1, b: {d: 2}}");
+  CHECK(merged("a: {b: 1}", "a: !replace {b: !remove , c: !replace {d: 1}}") == "{a: {c: {d: 1}}}");
+}
+
+TEST_CASE("a merged value keeps the place where it was written") {
+  Value root = parse("a:\n  b: 1\n  c: 2\n", "base.yaml");
+  merge(root, parse("\n\na: {c: 3}\n", "later.yaml"));
+  CHECK(root.find("a/b")->origin().text() == "base.yaml:2");
+  CHECK(root.find("a/c")->origin().text() == "later.yaml:3");
+}
+
+TEST_CASE("overrides set, add and append") {
+  CHECK(overridden("a: {b: 1}", {override_of("a/b", "1e-3"), override_of("c/d", "[x]")}) ==
+        "{a: {b: 0.001}, c: {d: [x]}}");
+  CHECK(overridden("a: [1, 2]", {override_of("a/0", "5")}) == "{a: [5, 2]}");
+  CHECK(overridden("a: [1]", {override_of("a/+", "2"), override_of("a/+", "3")}) ==
+        "{a: [1, 2, 3]}");
+  CHECK(overridden("{}", {override_of("a/+", "2")}) == "{a: [2]}");
+  CHECK(overridden("a: [{b: 1}]", {override_of("a/0/b", "2"), override_of("a/+/b", "3")}) ==
+        "{a: [{b: 2}, {b: 3}]}");
+  CHECK(overridden("a:", {override_of("a/b", "2")}) == "{a: {b: 2}}");
+  CHECK(overridden("a: {b: 1}", {override_of("a", "null")}) == "{a: null}");
+  Value root = parse("a: 1");
+  apply_overrides(root, {override_of("a", "2")});
+  CHECK(root.find("a")->origin().text() == "command line");
+}
+
+TEST_CASE("parents are set before children, in whatever order they are given") {
+  // edflow's own example, the other way round.
+  CHECK(overridden("{}", {override_of("a/b", "1"), override_of("a", "{c: 2}")}) ==
+        "{a: {c: 2, b: 1}}");
+  CHECK(overridden("a: [1, 2]", {override_of("a/1", "9"), override_of("a", "[3, 4]")}) ==
+        "{a: [3, 9]}");
+}
+
+TEST_CASE("a parameter set on a component that is given by name makes it a map") {
+  CHECK(overridden("model: LeNet", {override_of("model/hidden", "[64, 32]")}) ==
+        "{model: {class: LeNet, hidden: [64, 32]}}");
+}
+
+TEST_CASE("overrides that cannot be set say why") {
+  CHECK(override_error("a: 1", {override_of("a", "1"), override_of("/a/", "2")}) ==
+        "command line: --/a/: given twice; keep one");
+  CHECK(override_error("a: [1, 2]", {override_of("a/2", "1")}) ==
+        "command line: --a/2: the list has 2 elements, counted from 0; + appends one");
+  CHECK(override_error("a: [1, 2]", {override_of("a/x", "1")}) ==
+        "command line: --a/x: \"x\" is no place in a list: give a number from 0, or + to append");
+  CHECK(override_error("\na: 3", {override_of("a/b", "1")}) ==
+        "command line: --a/b: cannot set a key in 3, given at test.yaml:2");
+  CHECK(override_error("a: {b: 1}", {override_of("a/+", "1")}) ==
+        "command line: --a/+: + appends to a list, found a map, given at test.yaml:1");
+  CHECK(override_error("a: 1", {override_of("/", "1")}) == "command line: --/: no key given");
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "a/";
+  CHECK(override_error("a: 1", {override_of(deep, "1")}).ends_with("a/: nested deeper than 200"));
+  CHECK(override_error("a: 1", {override_of(std::string(300, 'k'), "1")})
+            .ends_with("kkk: a key of 300 bytes; 250 at most"));
+}
+
+TEST_CASE("a reference takes the value at its path with its type") {
+  CHECK(resolved("a: 1.5\nb: '{a}'\nc: ['{a}', {d: '{m/n}'}]\nm: {n: [1, x, null, true]}") ==
+        "{a: 1.5, b: 1.5, c: [1.5, {d: [1, x, null, true]}], m: {n: [1, x, null, true]}}");
+  CHECK(resolved("a: '1'\nb: '{a}'\nl: [5, 6]\nc: '{l/1}'") ==
+        "{a: \"1\", b: \"1\", l: [5, 6], c: 6}");
 }
 
 TEST_CASE("an unquoted {path} is the reference it is meant to be") {
-  Value root = parse("a: 1.5\nb: {a}\nc: [{a}, '{b}']\nd: {a: null}\n");
-  resolve_references(root);
-  CHECK(flow_yaml(root) == "{a: 1.5, b: 1.5, c: [1.5, 1.5], d: {a: null}}");
+  CHECK(resolved("a: 1.5\nb: {a}\nc: [{a}, '{b}', { a }]\nd: {a: null}\ne: {a: }\nf: {? a : }") ==
+        "{a: 1.5, b: 1.5, c: [1.5, 1.5, 1.5], d: {a: null}, e: {a: null}, f: {a: null}}");
+  CHECK(resolved("a: {b: 2}\nc: {a/b}") == "{a: {b: 2}, c: 2}");
+  CHECK(resolved("d: {a, b}") == "{d: {a: null, b: null}}");
+}
+
+TEST_CASE("references resolve in any order, through each other") {
+  CHECK(resolved("a: '{b}'\nb: '{c}'\nc: 7") == "{a: 7, b: 7, c: 7}");
+  CHECK(resolved("a: '{m}'\nm: {x: '{n}'}\nn: 3") == "{a: {x: 3}, m: {x: 3}, n: 3}");
+  // A path that leads through a reference, which stands after it.
+  CHECK(resolved("lr: '{model/lr}'\nmodel: '{base}'\nbase: {lr: 0.5}") ==
+        "{lr: 0.5, model: {lr: 0.5}, base: {lr: 0.5}}");
+  // Two values of one map may name each other's neighbours.
+  CHECK(resolved("m: {a: '{m/b}', b: 2}") == "{m: {a: 2, b: 2}}");
+}
+
+TEST_CASE("text with braces in it is text, and two braces are one") {
+  CHECK(resolved("a: 'run_{b}'\nb: '{not a path}'\nc: '{}'\nd: '}{'") ==
+        R"({a: "run_{b}", b: "{not a path}", c: "{}", d: "}{"})");
+  CHECK(resolved("a: '{{b}}'\nb: 'x{{y'") == R"({a: "{b}", b: "x{y"})");
+}
+
+TEST_CASE("a reference to nowhere names the nearest path") {
+  CHECK(reference_error("optimizer: {lr: 1}\na:\n  b: '{optimizer/lrr}'") ==
+        "test.yaml:3: a/b: the reference {optimizer/lrr} leads nowhere: did you mean "
+        "{optimizer/lr}?");
+  CHECK(reference_error("a: {nothing}") == "test.yaml:1: a: the reference {nothing} leads nowhere");
+  CHECK(reference_error("a: [1]\nb: '{a/1}'")
+            .starts_with("test.yaml:2: b: the reference {a/1} leads nowhere"));
+}
+
+TEST_CASE("a reference in a circle shows the circle") {
+  CHECK(reference_error("a: '{a}'") ==
+        "test.yaml:1: a: the reference {a} goes in a circle: a -> a");
+  CHECK(reference_error("a: '{b}'\nb: '{c}'\nc: '{a}'") ==
+        "test.yaml:3: c: the reference {a} goes in a circle: a -> b -> c -> a");
+  CHECK(reference_error("m: {a: '{m}'}") ==
+        "test.yaml:1: m/a: the reference {m} goes in a circle: m/a -> m");
+  CHECK(reference_error("a: '{a/b}'") ==
+        "test.yaml:1: a: the reference {a/b} goes in a circle: a -> a -> a/b");
+  CHECK(reference_error("m: {x: '{n}'}\nn: {y: '{m}'}") ==
+        "test.yaml:2: n/y: the reference {m} goes in a circle: m/x -> n/y -> m");
+}
+
+TEST_CASE("references cannot multiply without an end") {
+  std::string laughs = "a0: [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n";
+  for (int i = 1; i < 10; ++i) {
+    const std::string name = "'{a" + std::to_string(i - 1) + "}'";
+    laughs += "a" + std::to_string(i) + ": [" + name;
+    for (int j = 1; j < 10; ++j) laughs += ", " + name;
+    laughs += "]\n";
+  }
+  CHECK(reference_error(laughs).ends_with("references that expand to more than a million values"));
+
+  std::string deep = "a0: []\n";
+  for (int i = 1; i < 300; ++i) {
+    deep += "a" + std::to_string(i) + ": [{a" + std::to_string(i - 1) + "}]\n";
+  }
+  CHECK(reference_error(deep).ends_with("nested deeper than 200"));
+}
+
+TEST_CASE("a resolved config is escaped so that resolving it again changes nothing") {
+  for (const char* text : {"{a}", "{{a}}", "{{{a}}}", "x{{y", "{a}}", "}}", "{{", "{not a path}",
+                           "run_{a}", "{", "{}", "{{}}", "}}{{"}) {
+    CAPTURE(text);
+    const Value root(Value::Map{{"a", 1}, {"b", Value::List{text, Value::Map{{"c", text}}}}});
+    Value again = parse(to_yaml(escape_references(root)));
+    resolve_references(again);
+    CHECK(again == root);
+  }
+}
+
+TEST_CASE("a config is its files from left to right, then the overrides, then the references") {
+  const ScratchFolder folder;
+  const std::string base = folder.write("base.yaml", "lr: 1\nmodel: {lr: '{lr}', depth: 2}\n");
+  const std::string small = folder.write("small.yaml", "lr: 2\nmodel: {depth: 1}\n");
+  const Value root = resolve_config({base, small}, {override_of("lr", "3")});
+  CHECK(flow_yaml(root) == "{lr: 3, model: {lr: 3, depth: 1}}");
+  CHECK(root.find("model/depth")->origin().text() == small + ":2");
+  CHECK(flow_yaml(resolve_config({}, {override_of("a", "1")})) == "{a: 1}");
 }
 
 }  // namespace

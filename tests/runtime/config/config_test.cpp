@@ -1,0 +1,188 @@
+#include "runtime/config/config.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "runtime/config/resolve.h"
+#include "runtime/config/yaml_reader.h"
+#include "runtime/config/yaml_writer.h"
+#include "tests/message_of.h"
+
+namespace stepop {
+namespace {
+
+Config config_of(const std::string& yaml) { return Config(parse_yaml(yaml, {"test.yaml", 0})); }
+
+template <class T>
+std::string reading(const std::string& yaml, const std::string& path) {
+  return message_of([&] { config_of(yaml).get<T>(path); });
+}
+
+TEST_CASE("values are read by path with their type") {
+  const Config config = config_of(
+      "flag: true\nint: 3\nbig: 1e5\nnumber: 0.5\ntext: '5'\nints: [1, 2e1]\n"
+      "numbers: [1, 0.5]\ntexts: [a, '1']\nmap: {deep: {er: 7}}\n");
+  CHECK(config.get<bool>("flag"));
+  CHECK(config.get<int>("int") == 3);
+  CHECK(config.get<int64_t>("big") == 100000);  // a float without a fraction reads as an int
+  CHECK(config.get<double>("int") == 3.0);      // an int reads as a float
+  CHECK(config.get<double>("number") == 0.5);
+  CHECK(config.get<std::string>("text") == "5");
+  CHECK(config.get<std::vector<int64_t>>("ints") == std::vector<int64_t>{1, 20});
+  CHECK(config.get<std::vector<double>>("numbers") == std::vector<double>{1, 0.5});
+  CHECK(config.get<std::vector<std::string>>("texts") == std::vector<std::string>{"a", "1"});
+  CHECK(config.get<Value>("map") == *config.peek("map"));
+  CHECK(config.get<int>("map/deep/er") == 7);
+  CHECK(config.at("map").at("deep").get<int>("er") == 7);
+  CHECK(config.at("map/deep").root().get<int>("int") == 3);
+  CHECK(config.get<int64_t>("ints/1") == 20);
+}
+
+TEST_CASE("a missing or null key gives the fallback, a wrong type never does") {
+  const Config config = config_of("a:\nb: fast\n");
+  CHECK(config.get("a", 3) == 3);
+  CHECK(config.get("missing", 0.5) == 0.5);
+  CHECK(config.get("missing", "text") == "text");
+  CHECK(config.get_at_least("missing", 1, 5) == 5);
+  CHECK_FALSE(config.has("a"));
+  CHECK(config.has("b"));
+  CHECK(message_of([&] { config.get("b", 0.5); }) ==
+        "test.yaml:2: b: expected a number, found \"fast\"");
+}
+
+TEST_CASE("a wrong type is named with its place") {
+  CHECK(reading<double>("\noptimizer:\n  lr: fast", "optimizer/lr") ==
+        "test.yaml:3: optimizer/lr: expected a number, found \"fast\"");
+  CHECK(reading<double>("a: '1e-3'", "a") == "test.yaml:1: a: expected a number, found \"1e-3\"");
+  CHECK(reading<double>("a: true", "a") == "test.yaml:1: a: expected a number, found true");
+  CHECK(reading<double>("a:", "a") == "test.yaml:1: a: expected a number, found nothing (null)");
+  CHECK(reading<bool>("a: yes", "a") == "test.yaml:1: a: expected true or false, found \"yes\"");
+  CHECK(reading<bool>("a: 1", "a") == "test.yaml:1: a: expected true or false, found 1");
+  CHECK(reading<int>("a: 1.5", "a") == "test.yaml:1: a: expected a whole number, found 1.5");
+  CHECK(reading<int>("a: 3000000000", "a") ==
+        "test.yaml:1: a: expected a whole number of at most 32 bits, found 3000000000");
+  CHECK(reading<int64_t>("a: 1e300", "a") ==
+        "test.yaml:1: a: expected a whole number, found 1.0e+300");
+  CHECK(reading<int64_t>("a: .nan", "a") == "test.yaml:1: a: expected a whole number, found .nan");
+  CHECK(reading<std::string>("a: 1", "a") == "test.yaml:1: a: expected text, found 1");
+  CHECK(reading<std::string>("a:\n  b: 1", "a") == "test.yaml:1: a: expected text, found a map");
+  CHECK(reading<std::vector<double>>("a: 1", "a") ==
+        "test.yaml:1: a: expected a list of numbers, found 1");
+  CHECK(reading<std::vector<double>>("a:\n- 1\n- b", "a") ==
+        "test.yaml:3: a/1: expected a number, found \"b\"");
+  CHECK(reading<std::vector<int64_t>>("a: [0.5]", "a") ==
+        "test.yaml:1: a/0: expected a whole number, found 0.5");
+  CHECK(message_of([&] { config_of("a: 0").get_at_least("a", 1); }) ==
+        "test.yaml:1: a: expected 1 or more, found 0");
+}
+
+TEST_CASE("a missing key says where to give it, or where it may be meant") {
+  CHECK(reading<double>("a: 1\noptimizer:\n  class: SGD", "optimizer/lr") ==
+        "test.yaml:2: optimizer/lr: missing; give it in a config, or on the command line as "
+        "--optimizer/lr VALUE");
+  CHECK(reading<int>("a: 1\nbatch_sise: 4", "batch_size") ==
+        "test.yaml:1: batch_size: missing; did you mean it at test.yaml:2, where \"batch_sise\" "
+        "stands?");
+  // A key that was read for itself is no misspelling of another.
+  const Config config = config_of("num_steps: 3");
+  config.get<int>("num_steps");
+  CHECK(message_of([&] { config.get<int>("num_step"); }) ==
+        "test.yaml:1: num_step: missing; give it in a config, or on the command line as "
+        "--num_step VALUE");
+  CHECK(message_of([] { Config().get<int>("a"); }) ==
+        "a: missing; give it in a config, or on the command line as --a VALUE");
+}
+
+TEST_CASE("every key that nobody read is reported with the nearest known key") {
+  const Config config = config_of(
+      "batch_sise: 4\noptimiser:\n  lr: 1\nmodel:\n  class: A\n  hiden: 3\nwhatever: 1\n"
+      "extra: {mine: 1}\n");
+  config.has("batch_size");
+  config.has("optimizer/lr");
+  config.get<std::string>("model/class");
+  config.has("model/hidden");
+  CHECK(config.unknown_keys() ==
+        "test.yaml:1: unknown key \"batch_sise\": did you mean \"batch_size\"?\n"
+        "test.yaml:2: unknown key \"optimiser\": did you mean \"optimizer\"?\n"
+        "test.yaml:6: unknown key \"model/hiden\": did you mean \"model/hidden\"?\n"
+        "test.yaml:7: unknown key \"whatever\": no component of this run reads it; a note of your "
+        "own goes below extra/");
+}
+
+TEST_CASE("keys that were read, asked for or claimed are known") {
+  const Config config = config_of(
+      "a: 1\nb: {c: 1, d: 2}\nlist: [1, 2]\nwhole: {x: {y: 1}}\nlazy: {z: 1}\nempty: "
+      "{}\nnull_map:\n");
+  config.get<int>("a");
+  config.has("b/c");
+  config.at("b").get<int>("d");
+  config.get<std::vector<int64_t>>("list");
+  config.get<Value>("whole");
+  config.claim("lazy");
+  config.has("empty/one");     // a map whose keys are all optional, and all left out
+  config.has("null_map/one");  // the same without the braces
+  CHECK(config.unknown_keys() == "");
+}
+
+TEST_CASE("a misspelt key in a map of a list is found") {
+  const Config config = config_of("callbacks:\n- {class: A, every: 2}\n- {class: B, evry: 2}\n");
+  for (const char* item : {"callbacks/0", "callbacks/1"}) {
+    config.at(item).get<std::string>("class");
+    config.at(item).has("every");
+  }
+  CHECK(config.unknown_keys() ==
+        "test.yaml:3: unknown key \"callbacks/1/evry\": did you mean \"callbacks/1/every\"?");
+}
+
+TEST_CASE("a value where a map is read is no unknown key but a wrong type") {
+  const Config config = config_of("eval_hook: validation\n");
+  CHECK(config.get("eval_hook/eval_op", "default") == "default");
+  CHECK(config.unknown_keys() == "test.yaml:1: eval_hook: expected a map, found \"validation\"");
+}
+
+TEST_CASE("a path is relative to its config file, or to the current folder") {
+  namespace fs = std::filesystem;
+  Value root = parse_yaml("data: ../images/a.gz\nwhole: /x/y\n", {"/home/user/configs/a.yaml", 0});
+  apply_overrides(root, {{"own", parse_yaml("runs/b", {Origin::kCommandLine, 0}, true)}});
+  const Config config(root);
+  CHECK(config.get_path("data") == "/home/user/images/a.gz");
+  CHECK(config.get_path("whole") == "/x/y");
+  CHECK(config.get_path("own") == (fs::current_path() / "runs/b").string());
+  // The saved config holds what was read, so that it loads from anywhere.
+  CHECK(config.peek("data")->as_text() == "/home/user/images/a.gz");
+  CHECK(config.peek("data")->origin().text() == "/home/user/configs/a.yaml:1");
+  CHECK(config.get_path("data") == "/home/user/images/a.gz");
+
+  Value relative = parse_yaml("data: a.gz\n", {"configs/a.yaml", 0});
+  CHECK(Config(relative).get_path("data") == (fs::current_path() / "configs/a.gz").string());
+  CHECK(message_of([] { config_of("a: ''").get_path("a"); }) ==
+        "test.yaml:1: a: expected the name of a file or folder, found an empty text");
+  CHECK(message_of([] { config_of("a: 3").get_path("a"); }) ==
+        "test.yaml:1: a: expected text, found 3");
+}
+
+TEST_CASE("a path by reference is relative to the file that holds it") {
+  Value base = parse_yaml("images: data/images\n", {"/base/a.yaml", 0});
+  merge(base, parse_yaml("train: {images: '{images}'}\n", {"/later/b.yaml", 0}));
+  resolve_references(base);
+  CHECK(Config(base).get_path("train/images") == "/base/data/images");
+}
+
+TEST_CASE("the keys of a map are listed in order") {
+  const Config config = config_of("map: {b: 1, a: 2}\nlist: [1]\n");
+  CHECK(config.at("map").keys() == std::vector<std::string>{"b", "a"});
+  CHECK(config.at("list").keys().empty());
+  CHECK(config.at("missing").keys().empty());
+}
+
+TEST_CASE("an error of a component begins with its place") {
+  const Config config = config_of("a:\n  b: 1\n");
+  CHECK(std::string(config.error("a/b", "too small").what()) == "test.yaml:2: a/b: too small");
+  CHECK(std::string(config.at("a").error("c/d", "why").what()) == "test.yaml:1: a/c/d: why");
+  CHECK(config.error("a", "x").exit_code() == 2);
+  CHECK(Config().where() == "config");
+}
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,172 @@
+// Whatever the bytes of a config are, it is read or refused with a UsageError; and what was read is
+// written so that it reads back the same.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "runtime/config/config.h"
+#include "runtime/config/resolve.h"
+#include "runtime/config/yaml_reader.h"
+#include "runtime/config/yaml_writer.h"
+#include "tests/runtime/config/random_values.h"
+
+namespace stepop {
+namespace {
+
+/// STEPOP_FUZZ_SEED and STEPOP_FUZZ_COUNT search further than a test has time for.
+uint64_t setting(const char* name, uint64_t fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
+}
+
+/// True when the text is a config, false when it is refused; any other end fails the test.
+bool survives(const std::string& text) {
+  try {
+    Value root = parse_yaml(text, {"fuzz.yaml", 0});
+    Value base = parse_yaml("a: {b: [1, {c: 2}], d: 3}\nlr: 1e-3\n", {"base.yaml", 0});
+    merge(base, root);
+    for (Value* value : {&root, &base}) {
+      if (value->is_map()) {
+        apply_overrides(*value, {{"x", *value}, {"y/z/+", 3}, {"w", Value("{y}")}});
+      }
+      resolve_references(*value);
+      const std::string written = to_yaml(escape_references(*value));
+      Value again = parse_yaml(written, {"again.yaml", 0});
+      resolve_references(again);
+      CAPTURE(written);
+      REQUIRE(again == *value);
+      REQUIRE(parse_yaml(flow_yaml(*value), {"flow.yaml", 0}) == *value);
+      Config(*value).unknown_keys();
+    }
+    return true;
+  } catch (const UsageError& error) {
+    REQUIRE(std::string(error.what()).size() > 10);
+    return false;
+  }
+}
+
+const std::vector<std::string>& seeds() {
+  static const std::vector<std::string> texts = {
+      "a: 1\nb:\n  c: [1, 2.5, x]\n  d: {e: null, f: true}\n",
+      "model: {class: LeNet, hidden: [120, 84]}\nlr: '{model/hidden/0}'\nx: {lr}\n",
+      "a: &x {b: 1}\nc: {<<: *x, d: 2}\ne: [*x, *x]\n",
+      "list:\n- a: 1\n  b: |\n    text\n    more\n- >-\n  folded\n  text\n- 'it''s'\n- "
+      "\"a\\x41\\u00e4\\n\"\n",
+      "a: !replace {b: 1}\nc: !remove\nd: !!str 12\ne: !!float 3\n",
+      "? complex\n: value\n? [a]\n: 1\n",
+      "%YAML 1.2\n---\na: 0x1F\nb: 0o17\nc: .inf\nd: -.INF\ne: .nan\nf: 1_000\n...\n",
+      "{a: {b: {c: [[[]], {}]}}, \"q\": 'r', s: {{t}}, u: '{{v}}'}",
+      "# comment\na: 1 # more\n\n\nb: text # c\n'k': [\n 1,\n 2 ]\n\xc3\xa4: \xf0\x9f\x98\x80\n",
+  };
+  return texts;
+}
+
+std::string mutated(std::string text, RandomValues& random) {
+  static const std::string marks = "{}[]:,-?&*!|>'\"%@`#~<=.\\/ \t\n\r01eax";
+  for (size_t i = 1 + random.below(8); i > 0; --i) {
+    const size_t at = random.below(text.size() + 1);
+    const size_t length = std::min(text.size() - at, random.below(12));
+    const std::string& other = seeds()[random.below(seeds().size())];
+    const size_t from = random.below(other.size());
+    switch (random.below(7)) {
+      case 0:
+        text.erase(at, length);
+        break;
+      case 1:
+        text.insert(at, 1, marks[random.below(marks.size())]);
+        break;
+      case 2:
+        text.insert(at, text.substr(at, length));
+        break;
+      case 3:
+        text.insert(at, other.substr(from, random.below(20)));
+        break;
+      case 4:
+        text.insert(at, 1, static_cast<char>(random.below(256)));
+        break;
+      case 5:
+        text.insert(at, std::string(random.below(6), marks[random.below(marks.size())]));
+        break;
+      default:
+        if (at < text.size()) text[at] = marks[random.below(marks.size())];
+    }
+  }
+  return text;
+}
+
+TEST_CASE("mutated configs are read or refused, and nothing else") {
+  const uint64_t seed = setting("STEPOP_FUZZ_SEED", 1);
+  const uint64_t count = setting("STEPOP_FUZZ_COUNT", 20000);
+  RandomValues random(seed);
+  uint64_t accepted = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const std::string text = mutated(seeds()[random.below(seeds().size())], random);
+    CAPTURE(seed);
+    CAPTURE(i);
+    CAPTURE(quoted_yaml(text));
+    bool is_accepted = false;
+    REQUIRE_NOTHROW(is_accepted = survives(text));
+    accepted += is_accepted ? 1 : 0;
+  }
+  // The mutations are mild enough that both ends are reached.
+  CHECK(accepted > count / 20);
+  CHECK(accepted < count * 19 / 20);
+}
+
+TEST_CASE("random bytes are read or refused, and nothing else") {
+  RandomValues random(setting("STEPOP_FUZZ_SEED", 1));
+  const uint64_t count = setting("STEPOP_FUZZ_COUNT", 20000) / 4;
+  for (uint64_t i = 0; i < count; ++i) {
+    std::string text(random.below(40), ' ');
+    const bool is_ascii = random.below(2) == 0;
+    for (char& c : text) c = static_cast<char>(random.below(is_ascii ? 128 : 256));
+    CAPTURE(i);
+    CAPTURE(quoted_yaml(text));
+    REQUIRE_NOTHROW(survives(text));
+  }
+}
+
+TEST_CASE("deep and long inputs of each shape end in time") {
+  const std::string openings[] = {"[",  "{a: ", "- ", "? ", "a: ", "&a ",  "!x ",
+                                  "{",  "[a, ", "* ", "\"", "'",   "|\n ", "%",
+                                  "{{", "[[",   "\n", ",",  ":",   "#"};
+  for (const auto& opening : openings) {
+    for (const size_t count : {10, 199, 201, 1000, 20000}) {
+      std::string text;
+      for (size_t i = 0; i < count; ++i) text += opening;
+      CAPTURE(opening);
+      CAPTURE(count);
+      REQUIRE_NOTHROW(survives(text));
+    }
+  }
+}
+
+TEST_CASE("overrides with random paths and values are set or refused, and nothing else") {
+  RandomValues random(setting("STEPOP_FUZZ_SEED", 1));
+  for (int i = 0; i < 3000; ++i) {
+    Value root = random.value(3);
+    if (!root.is_map()) root = Value(Value::Map{{"a", root}});
+    std::vector<Override> overrides;
+    for (size_t j = random.below(4); j > 0; --j) {
+      std::string path = random.below(2) == 0 ? "a" : random.key();
+      for (size_t k = random.below(4); k > 0; --k) {
+        path +=
+            "/" + (random.below(2) == 0 ? std::string(1, "+0a1"[random.below(4)]) : random.key());
+      }
+      overrides.push_back({path, random.value(2)});
+    }
+    try {
+      apply_overrides(root, overrides);
+      root = escape_references(root);
+      resolve_references(root);
+    } catch (const UsageError&) {
+      continue;
+    }
+    REQUIRE(parse_yaml(to_yaml(root), {"again.yaml", 0}) == root);
+  }
+}
+
+}  // namespace
+}  // namespace stepop
