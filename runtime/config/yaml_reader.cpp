@@ -65,6 +65,7 @@ class ValueBuilder : public YAML::EventHandler {
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
+    if (!is_utf8(text)) fail(mark, "\\N and \\_ are not supported; write \\x85 and \\xa0");
     if (expects_key()) {
       take_key(text, mark, tag == "?" && text == "<<");
       if (anchor != 0) anchors_[anchor] = Value(text).set_origin(place(mark));
@@ -214,6 +215,9 @@ class ValueBuilder : public YAML::EventHandler {
       fail(mark, fmt::format("a key of {} bytes; {} at most", key.size(), kMaxKeyBytes));
     }
     Open& parent = stack_.back();
+    if (std::exchange(parent.reference, false)) {  // `{a/b, c}` is a map after all
+      check_slash(parent.value.as_map().begin()->first, parent.key_mark);
+    }
     parent.key = key;
     parent.key_mark = mark;
     parent.is_merge_key = is_merge_key;
@@ -227,14 +231,16 @@ class ValueBuilder : public YAML::EventHandler {
     }
   }
 
+  void check_slash(const std::string& key, const YAML::Mark& mark) const {
+    if (key.find('/') == std::string::npos) return;
+    fail(mark, fmt::format("the key \"{}\" has a slash, which separates the keys of a path; write "
+                           "nested maps instead",
+                           key));
+  }
+
   void take_value(Open& parent, Value value, const YAML::Mark& mark) {
     const std::string key = *std::exchange(parent.key, std::nullopt);
-    if (key.find('/') != std::string::npos && !parent.reference) {
-      fail(parent.key_mark,
-           fmt::format("the key \"{}\" has a slash, which separates the keys of a path; write "
-                       "nested maps instead",
-                       key));
-    }
+    if (!parent.reference) check_slash(key, parent.key_mark);
     if (!parent.is_merge_key) {
       value.set_origin(place(parent.key_mark));
       parent.value.as_map().set(key, std::move(value));

@@ -72,6 +72,15 @@ std::optional<BadByte> find_bad_byte(std::string_view text) {
   return std::nullopt;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 std::string explain_yaml(const std::string& message, std::string_view text, int line) {
   std::string explanation = message;
   for (const auto& [theirs, ours] : kExplanations) {

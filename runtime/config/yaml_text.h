@@ -16,6 +16,8 @@ struct BadByte {
 /// replaces the former, and ends in silence at the control character 4.
 std::optional<BadByte> find_bad_byte(std::string_view text);
 
+bool is_utf8(std::string_view text);
+
 /// What is wrong at the `line` of `text`, counted from 0, said for people who do not know
 /// yaml-cpp's grammar; `message` is its own.
 std::string explain_yaml(const std::string& message, std::string_view text, int line);

@@ -40,7 +40,7 @@ DOCUMENTS = [
     "a:\r\n  b: 1\r\nc: 2\r\n", "a: \u00e4\u4e2d\U0001f600\n", "\u00e4: 1\n", "a: 'b: c'\n", "a: b:c\n", "a: :b\n",
     "a: ?b\n", "a: -b\n", "a: [-1, -2]\n", "a: [a b, c d]\n", "a: {x y: z w}\n", 'a: {"b":1}\n', 'a: {"b": c}\n',
     "a: [http://x.y]\n", "a: {b: http://x.y}\n", "a:\n  - b:\n      - c\n", "a:\n-\n  b: 1\n", "-\n- a\n", "a:\n  - |\n    x\n  - y\n",
-    "&x a: 1\n", "a: \"\\u2028\\L\\P\\N\\_\\e\\0\\/\"\n", "a: 'x'   \n", "a: [ 'x' , \"y\" ]\n", "a: [a, [b, c], {d: e}]\n",
+    "&x a: 1\n", "a: \"\\u2028\\L\\P\\x85\\xa0\\e\\0\\/\"\n", "a: 'x'   \n", "a: [ 'x' , \"y\" ]\n", "a: [a, [b, c], {d: e}]\n",
     "a: yes\nb: no\non: off\n", "a: 2026-11-21x\n", "a: [\t1\t]\n",
 ]
 

@@ -235,6 +235,8 @@ TEST_CASE("YAML that does not parse is an error with its line") {
         "test.yaml:1" + bad + R"(unknown escape character: q, at "a: \"\\q\"")");
   CHECK(parse_error("a:\n\tb: 1\n") ==
         "test.yaml:2" + bad + "a tab cannot indent, use spaces, at \"b: 1\"");
+  CHECK(parse_error(R"(a: "\N")") ==
+        "test.yaml:1: \\N and \\_ are not supported; write \\x85 and \\xa0");
   CHECK(parse_error("a: *b\n") ==
         "test.yaml:1" + bad + "the referenced anchor is not defined, at \"a: *b\"");
   CHECK(parse_error("a: 1\n---\nb: 2\n") ==
