@@ -128,7 +128,7 @@ class ValueBuilder : public YAML::EventHandler {
     if (!tag.starts_with(kCoreTag)) fail_tag(mark, tag);
     const std::string type = tag.substr(kCoreTag.size());
     if (type == "str") return Value(text);
-    const Value value = plain_scalar(text);
+    Value value = plain_scalar(text);
     if ((type == "int" && value.is_int()) || (type == "float" && value.is_float()) ||
         (type == "bool" && value.is_bool()) || (type == "null" && value.is_null())) {
       return value;

@@ -104,9 +104,9 @@ TEST_CASE("plain scalars follow the core schema of YAML 1.2") {
       {"9223372036854775808", "9223372036854775808"},
       {"0xffffffffffffffff", "0xffffffffffffffff"},
   };
-  for (const auto& [text, value] : table) {
-    CAPTURE(text);
-    CHECK(plain_scalar(text) == value);
+  for (const auto& row : table) {
+    CAPTURE(row.first);
+    CHECK(plain_scalar(row.first) == row.second);
   }
   CHECK(std::signbit(plain_scalar("-0.0").as_float()));
 }
