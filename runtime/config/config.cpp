@@ -38,6 +38,18 @@ bool Config::has(std::string_view path) const {
   return value != nullptr && !value->is_null();
 }
 
+void Config::set_default(std::string_view path, Value value) const {
+  if (has(path)) return;
+  Value* place = &shared_->root;
+  for (const auto& part : split_path(join_path(prefix_, path))) {
+    if (place->is_null()) *place = Value(Value::Map{});
+    if (!place->is_map()) throw error(path, "cannot be set: a key above it is no map");
+    Value* next = place->as_map().find(part);
+    place = next != nullptr ? next : &place->as_map().set(part, Value());
+  }
+  *place = std::move(value);
+}
+
 std::vector<std::string> Config::keys() const {
   std::vector<std::string> names;
   const Value* value = peek();
