@@ -88,4 +88,22 @@ void declare_component(const Catalogue& catalogue, const Config& config, std::st
   }
 }
 
+void make_paths_absolute(const Config& config) {
+  for (const auto& key : config.keys()) make_paths_absolute(config.at(key));
+  const Value* value = config.peek();
+  const Value* name = value != nullptr && value->is_map() ? value->as_map().find("class") : nullptr;
+  if (name == nullptr || !name->is_text()) return;
+  for (const Catalogue* catalogue : Catalogue::all()) {
+    for (const auto& registration : catalogue->registrations()) {
+      if (registration.name != name->as_text()) continue;
+      for (const auto& parameter : registration.about.parameters) {
+        const Value* path = config.peek(parameter.name);
+        if (parameter.is_path && path != nullptr && path->is_text()) {
+          config.resolve_path(parameter.name);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace stepop

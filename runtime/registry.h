@@ -82,6 +82,10 @@ Component read_component(const Config& config, std::string_view path);
 /// its paths absolute. An unknown class is an error as in a build.
 void declare_component(const Catalogue& catalogue, const Config& config, std::string_view path);
 
+/// Makes the paths of all components in a config absolute, built or not, by their declared
+/// parameters: so that a config that is printed or saved loads from anywhere.
+void make_paths_absolute(const Config& config);
+
 /// Name -> factory for one kind of component.
 template <class Signature>
 class Registry : public Catalogue {

@@ -11,8 +11,9 @@ void config_command(const Arguments& arguments) {
   if (arguments.base.empty()) {
     throw UsageError("stepop config: no config given: -b base.yaml");
   }
-  Value root = resolve_config(arguments.base, arguments.overrides);
-  fmt::print("{}", to_yaml(escape_references(root)));
+  const Config config(resolve_config(arguments.base, arguments.overrides));
+  make_paths_absolute(config);
+  fmt::print("{}", to_yaml(escape_references(*config.peek())));
 }
 
 void list_command() {

@@ -96,6 +96,7 @@ class Run {
                              "-t trains");
     }
     const Config config(resolve_config(source.base, arguments_.overrides));
+    make_paths_absolute(config);
     const std::string name = run_name(arguments_, config);
 
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
@@ -104,12 +105,18 @@ class Run {
     console_.info(session.config_yaml());
     if (!session.warnings().empty()) console_.warn(session.warnings());
 
-    const bool goes_on = source.project && !arguments_.retrain;
+    const bool goes_on = source.project && !arguments_.retrain && !arguments_.debug;
     const RunDirectory directory =
         goes_on ? *source.project
                 : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name);
-    begin(directory, session, checkpoint);
-    return arguments_.train ? train(directory, session) : evaluate_only(directory, session);
+    try {
+      begin(directory, session, checkpoint);
+      return arguments_.train ? train(directory, session) : evaluate_only(directory, session);
+    } catch (const std::exception& error) {
+      console_.end_progress();
+      console_.record(fmt::format("error: {}", error.what()));  // main() prints it
+      throw;
+    }
   }
 
  private:

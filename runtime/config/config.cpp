@@ -199,18 +199,22 @@ int64_t Config::get_at_least(std::string_view path, int64_t minimum, int64_t fal
 }
 
 std::string Config::get_path(std::string_view path) const {
+  if (get<std::string>(path).empty()) {
+    throw error(path, "expected the name of a file or folder, found an empty text");
+  }
+  resolve_path(path);
+  return peek(path)->as_text();
+}
+
+void Config::resolve_path(std::string_view path) const {
   namespace fs = std::filesystem;
-  auto name = get<std::string>(path);
-  if (name.empty()) throw error(path, "expected the name of a file or folder, found an empty text");
-  if (fs::path(name).is_absolute()) return name;
-  Value* value = shared_->root.find(join_path(prefix_, path));
-  const std::string& file = value->origin().file;
-  const bool from_file = !file.empty() && file != Origin::kCommandLine;
-  const fs::path folder = from_file ? fs::path(file).parent_path() : fs::path();
-  const Origin origin = value->origin();
-  name = fs::absolute(folder / name).lexically_normal().string();
-  *value = Value(name).set_origin(origin);
-  return name;
+  Value& value = *shared_->root.find(join_path(prefix_, path));
+  if (value.as_text().empty() || fs::path(value.as_text()).is_absolute()) return;
+  const Origin origin = value.origin();
+  const bool from_file = !origin.file.empty() && origin.file != Origin::kCommandLine;
+  const fs::path folder = from_file ? fs::path(origin.file).parent_path() : fs::path();
+  value = Value(fs::absolute(folder / value.as_text()).lexically_normal().string());
+  value.set_origin(origin);
 }
 
 std::vector<std::string> Config::known_paths() const {

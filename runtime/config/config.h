@@ -43,6 +43,9 @@ class Config {
   /// folder when it comes from the command line. Absolute from here on, also in the saved config.
   std::string get_path(std::string_view path) const;
 
+  /// Makes the text at `path` absolute as `get_path` does, without reading it. It must be there.
+  void resolve_path(std::string_view path) const;
+
   /// Whether the key is there and is not null. Makes the key known, without reading it.
   bool has(std::string_view path) const;
 

@@ -67,6 +67,10 @@ void Console::line(LogLevel level, std::string_view text) {
 void Console::detail(std::string_view text) {
   if (level_ > LogLevel::kInfo) return;
   if (!is_terminal_) return info(text);
+  record(text);
+}
+
+void Console::record(std::string_view text) {
   write_file(fmt::format("{} {}\n", now_text(), without_controls(text)));
 }
 

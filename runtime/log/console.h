@@ -29,6 +29,9 @@ class Console {
   /// For the log file, and for a console that shows no progress bar.
   void detail(std::string_view text);
 
+  /// For the log file alone.
+  void record(std::string_view text);
+
   /// Shows one line in place of the last one: on a terminal only.
   void progress(std::string_view text);
   /// Takes the progress line away.

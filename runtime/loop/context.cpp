@@ -57,7 +57,7 @@ Update& Context::update(const std::string& path, NamedParameters parameters) con
   tracker.add(
       name, [update] { return update->state(); },
       [update](const State& state) { update->load_state(state); });
-  updates.push_back(std::move(made));
+  updates.set(name, std::move(made));
   return *update;
 }
 

@@ -36,7 +36,7 @@ struct Context {
   Networks& networks;
   Splits& splits;
   Tracker& tracker;
-  std::vector<std::unique_ptr<Update>>& updates;
+  OrderedMap<std::unique_ptr<Update>>& updates;  ///< By the name under which each is tracked.
 
   /// The network of that name: `model`, or one of `networks`. Throws Error when there is none, or
   /// when it is of another type.

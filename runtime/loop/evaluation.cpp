@@ -84,6 +84,7 @@ EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Co
   Loader loader(context.splits.dataset(split), *order, options);
 
   EvaluationResult result;
+  result.folder = folder;
   result.outputs = folder + "/outputs.h5";
   EvalWriter writer(result.outputs, total, attributes(context, position, split, git));
   LabelMeans means;
@@ -125,6 +126,11 @@ EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Co
     }
   }
   result.failures = callbacks.failures;
+  // Outputs that a failed callback could not look at are worth keeping.
+  if (settings.clean_after_callbacks && result.failures.empty()) {
+    std::filesystem::remove(result.outputs, failed);
+    result.outputs.clear();
+  }
   return result;
 }
 

@@ -11,7 +11,8 @@ namespace stepop {
 
 /// What an evaluation found.
 struct EvaluationResult {
-  std::string outputs;  ///< The path of the HDF5 file; gone when the config cleans up.
+  std::string folder;
+  std::string outputs;  ///< The path of the HDF5 file; empty when the config cleans it up.
   /// By full name: `validation/eval_op/loss`, `validation/eval_op/accuracy/accuracy`.
   OrderedMap<double> scalars;
   /// The name and the message of each callback that threw.

@@ -12,14 +12,15 @@
 namespace stepop {
 namespace {
 
-/// What ops could change besides the parameters, which only train ops change.
+/// What ops could change besides parameters and optimizers, which only train ops change.
 class Snapshot {
  public:
   explicit Snapshot(const Context& context) : context_(context) {
     buffers_ = context.networks.copy_buffers();
     const auto networks = context.networks.names();
     for (const auto& name : context.tracker.names()) {
-      if (std::find(networks.begin(), networks.end(), name) != networks.end()) continue;
+      const bool is_network = std::find(networks.begin(), networks.end(), name) != networks.end();
+      if (is_network || context.updates.contains(name)) continue;
       State state = context.tracker.save(name);
       for (auto& [key, tensor] : state) tensors_.emplace(name + "." + key, tensor.clone());
       names_.push_back(name);

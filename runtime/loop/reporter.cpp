@@ -159,8 +159,7 @@ void Reporter::evaluated(const Position& position, const EvaluationResult& resul
                               short_number(value)));
   }
   for (const auto& [name, images] : result.images) {
-    write_image(std::filesystem::path(result.outputs).parent_path().string(), name,
-                position.global_step, images);
+    write_image(result.folder, name, position.global_step, images);
   }
   for (const auto& [name, message] : result.failures) {
     console_.warn(fmt::format("the callback {} failed: {}", name, message));

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "eval_out/callback.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_writer.h"
@@ -38,7 +36,7 @@ void track_generators(Tracker& tracker, const c10::Device& device) {
 }  // namespace
 
 Session::Session(const Config& config, bool train, bool debug, bool allow_unknown)
-    : config_(config), train_(train) {
+    : config_(config), train_(train), debug_(debug) {
   const c10::Device device = read_device(config_);
   apply_backend_settings(config_);
   const auto seed = static_cast<uint64_t>(config_.get_at_least("seed", 0, kDefaultSeed));
@@ -102,16 +100,13 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   }
   static_cast<Progress&>(position_) = checkpoint.progress;
   clock_.global_step = position_.global_step;
+  if (debug_) settings_->num_steps = position_.global_step + settings_->debug_steps;
 }
 
 void Session::restore_for_evaluation(const Checkpoint& checkpoint, const std::string& path) {
   try {
-    // Optimizers and generators do not take part in an evaluation.
-    std::vector<std::string> networks = networks_->names();
     for (const auto& name : tracker_.names()) {
-      const bool is_network =
-          std::find(networks.begin(), networks.end(), name) != networks.end();
-      if (is_network) tracker_.load(name, checkpoint.tensors);
+      if (name != kRandom && !updates_.contains(name)) tracker_.load(name, checkpoint.tensors);
     }
   } catch (const std::exception& error) {
     throw Error(fmt::format("{}: {}", path, error.what()));
@@ -121,8 +116,11 @@ void Session::restore_for_evaluation(const Checkpoint& checkpoint, const std::st
 }
 
 void Session::restore_weights(const Checkpoint& checkpoint, const std::string& path) {
-  restore_for_evaluation(checkpoint, path);
-  static_cast<Progress&>(position_) = Progress{};
+  try {
+    for (const auto& name : networks_->names()) tracker_.load(name, checkpoint.tensors);
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
 }
 
 }  // namespace stepop

@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/loop/context.h"
@@ -22,7 +21,7 @@ class Session {
   /// Goes on where the checkpoint was taken. Throws Error that begins with `path` and tells which
   /// tensors do not fit.
   void resume(const Checkpoint& checkpoint, const std::string& path);
-  /// Takes the networks and what the iterator tracks, for an evaluation.
+  /// Takes all but optimizers and random generators, which have no part in an evaluation.
   void restore_for_evaluation(const Checkpoint& checkpoint, const std::string& path);
   /// Takes the networks alone; the count begins at 0.
   void restore_weights(const Checkpoint& checkpoint, const std::string& path);
@@ -45,10 +44,11 @@ class Session {
 
   Config config_;
   bool train_;
+  bool debug_;
   Position position_;
   StepClock clock_;
   Tracker tracker_;
-  std::vector<std::unique_ptr<Update>> updates_;
+  OrderedMap<std::unique_ptr<Update>> updates_;
   std::unique_ptr<Networks> networks_;
   std::unique_ptr<Splits> splits_;
   std::unique_ptr<Context> context_;

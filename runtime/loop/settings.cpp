@@ -84,7 +84,7 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
     throw config.error("num_epochs", "missing: give num_epochs or num_steps, which says when the "
                                      "training ends");
   }
-  const int64_t debug_steps = config.get_at_least("debug/max_steps", 1, 10);
+  debug_steps = config.get_at_least("debug/max_steps", 1, 10);
   if (debug) num_steps = std::min(num_steps, debug_steps);
   num_epochs = (num_steps + steps_per_epoch - 1) / steps_per_epoch;
 

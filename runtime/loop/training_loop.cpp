@@ -27,8 +27,14 @@ StopReason TrainingLoop::stop_reason() const {
     return {StopReason::Kind::kSignal, fmt::format("signal {} arrived", signal), signal};
   }
   if (position_.global_step >= parts_.settings.num_steps) {
+    const std::string steps = with_thousands(parts_.settings.num_steps);
     return {StopReason::Kind::kDone,
-            fmt::format("all {} steps are done", with_thousands(parts_.settings.num_steps)), 0};
+            position_.global_step > first_step_
+                ? fmt::format("all {} steps are done", steps)
+                : fmt::format("all {} steps were done before; a larger num_epochs or num_steps "
+                              "goes on",
+                              steps),
+            0};
   }
   return {};
 }
@@ -36,6 +42,7 @@ StopReason TrainingLoop::stop_reason() const {
 StopReason TrainingLoop::run() {
   seconds_before_ = position_.seconds;
   start_ = std::chrono::steady_clock::now();
+  first_step_ = position_.global_step;
   clock_.global_step = position_.global_step;
   try {
     loop();

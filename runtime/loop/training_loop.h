@@ -76,6 +76,7 @@ class TrainingLoop {
   std::map<std::string, std::unique_ptr<SplitStep>> split_steps_;
   OrderedMap<std::pair<at::Tensor, int64_t>> train_scalars_;  ///< Sums since the last log.
   StopReason reason_;
+  int64_t first_step_ = 0;
   int64_t saved_step_ = -1;
   int failed_callbacks_ = 0;
   double seconds_before_ = 0;

@@ -43,7 +43,7 @@ CallbackResults run(const char* yaml) {
 }
 
 double scalar(const CallbackResults& results, const char* callback, const char* name) {
-  return std::get<double>(results.logs.at(callback).scalars.at(name));
+  return results.logs.at(callback).scalars.at(name).read(name);
 }
 
 TEST_CASE("a callback is named by its class alone or with its parameters") {

@@ -52,7 +52,7 @@ Logs accuracy(const EvalOutputs& outputs, const std::vector<int64_t>& indices,
   }
 }
 
-double value(const Logs& logs) { return std::get<double>(logs.scalars.at("accuracy")); }
+double value(const Logs& logs) { return logs.scalars.at("accuracy").read("accuracy"); }
 
 const at::Tensor kLogits =
     at::tensor({5., 1., 0., 0., 2., 1., 0., 3., 9., 7., 2., 1.}).view({4, 3});
