@@ -22,8 +22,7 @@ ModelRegistry& models();
 }  // namespace stepop
 
 /// Registers a network that has a constructor from `const Config&`, its own part of the config.
-#define STEPOP_REGISTER_MODEL(Class, ...)                                             \
-  STEPOP_REGISTER(::stepop::models(), #Class,                                         \
-                  [](const ::stepop::Config& params) {                                \
-                    return std::make_shared<Class>(params);                           \
-                  }, __VA_ARGS__)
+#define STEPOP_REGISTER_MODEL(Class, ...) \
+  STEPOP_REGISTER(                        \
+      ::stepop::models(), #Class,         \
+      [](const ::stepop::Config& params) { return std::make_shared<Class>(params); }, __VA_ARGS__)

@@ -24,9 +24,9 @@ class Classifier : public Iterator {
         .log_op =
             [=] {
               const auto correct = logits.argmax(1) == target;
-              return Logs{.scalars = {{"loss", loss.mean()},
-                                      {"accuracy", correct.to(at::kFloat).mean()}},
-                          .images = {{"input", image}}};
+              return Logs{
+                  .scalars = {{"loss", loss.mean()}, {"accuracy", correct.to(at::kFloat).mean()}},
+                  .images = {{"input", image}}};
             },
         .eval_op =
             [=] {

@@ -33,10 +33,9 @@ Checkpoint load_checkpoint(const std::string& path) {
   SafetensorsFile file = load_safetensors(path);
   const auto format = file.metadata.find("format");
   if (format == file.metadata.end() || format->second != kFormat) {
-    throw Error(fmt::format("{}: not a checkpoint of stepop: its format is {}, expected \"{}\"", path,
-                            format == file.metadata.end() ? "not given"
-                                                          : "\"" + format->second + "\"",
-                            kFormat));
+    throw Error(fmt::format(
+        "{}: not a checkpoint of stepop: its format is {}, expected \"{}\"", path,
+        format == file.metadata.end() ? "not given" : "\"" + format->second + "\"", kFormat));
   }
   try {
     return {std::move(file.tensors), Progress::from_json(file.metadata["progress"]),

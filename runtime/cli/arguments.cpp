@@ -65,8 +65,8 @@ Value override_value(const std::string& path, const std::string& text) {
   const Origin origin{Origin::kCommandLine, 0};
   if (text.empty()) return Value(text).set_origin(origin);
   try {
-    const bool is_flow = text[0] == '[' || text[0] == '{' || text[0] == '"' || text[0] == '\'' ||
-                         text[0] == '!';
+    const bool is_flow =
+        text[0] == '[' || text[0] == '{' || text[0] == '"' || text[0] == '\'' || text[0] == '!';
     // Anything else is one plain scalar, so that `a: b` and `#1` stay the texts they look like.
     return is_flow ? parse_yaml(text, origin, /*keep_line=*/true)
                    : plain_scalar(text).set_origin(origin);
@@ -83,26 +83,28 @@ SplitWords split_words(const std::vector<std::string>& words) {
     const std::string key = word.substr(0, equals);
     const Flag* flag = find_flag(key);
     if (flag == nullptr && begins_option(word) && !word.starts_with("--")) {
-      throw UsageError(fmt::format("unknown flag \"{}\"; there are -n, -b, -t, -p, -c, -r, -l, -d "
-                                   "and -h; `stepop --help` explains them",
-                                   word));
+      throw UsageError(
+          fmt::format("unknown flag \"{}\"; there are -n, -b, -t, -p, -c, -r, -l, -d "
+                      "and -h; `stepop --help` explains them",
+                      word));
     }
     if (flag == nullptr && !begins_option(word)) {
-      throw UsageError(fmt::format("stray word \"{}\"; a key of the config is set by --path/key "
-                                   "VALUE, a list of values by --path/key '[1, 2]'",
-                                   word));
+      throw UsageError(
+          fmt::format("stray word \"{}\"; a key of the config is set by --path/key "
+                      "VALUE, a list of values by --path/key '[1, 2]'",
+                      word));
     }
     const bool has_next = i + 1 < words.size() && !begins_option(words[i + 1]);
     if (flag == nullptr) {
       const std::string path = key.substr(2);
       if (path.empty()) throw UsageError("\"--\" is followed by no key: --path/key VALUE");
       if (equals == std::string::npos && !has_next) {
-        throw UsageError(fmt::format("--{}: no value given; write --{} VALUE, for a switch --{} "
-                                     "true",
-                                     path, path, path));
+        throw UsageError(
+            fmt::format("--{}: no value given; write --{} VALUE, for a switch --{} "
+                        "true",
+                        path, path, path));
       }
-      const std::string text =
-          equals != std::string::npos ? word.substr(equals + 1) : words[++i];
+      const std::string text = equals != std::string::npos ? word.substr(equals + 1) : words[++i];
       split.overrides.push_back({path, override_value(path, text)});
       continue;
     }
@@ -160,8 +162,7 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
   std::vector<const char*> pointers = {"stepop"};
   for (const auto& word : split.own) pointers.push_back(word.c_str());
   try {
-    const auto parsed =
-        own_options().parse(static_cast<int>(pointers.size()), pointers.data());
+    const auto parsed = own_options().parse(static_cast<int>(pointers.size()), pointers.data());
     const auto text = [&](const char* name, std::optional<std::string>& target) {
       if (parsed.count(name) > 1) throw UsageError(fmt::format("--{} is given twice", name));
       if (parsed.count(name) == 1) target = parsed[name].as<std::string>();

@@ -14,17 +14,17 @@ struct Arguments {
   enum class Command { kRun, kConfig, kList, kHelp, kVersion };
 
   Command command = Command::kRun;
-  std::optional<std::string> name;    ///< -n
-  std::vector<std::string> base;      ///< -b
-  bool train = false;                 ///< -t
-  std::optional<std::string> project;  ///< -p
+  std::optional<std::string> name;        ///< -n
+  std::vector<std::string> base;          ///< -b
+  bool train = false;                     ///< -t
+  std::optional<std::string> project;     ///< -p
   std::optional<std::string> checkpoint;  ///< -c
-  bool retrain = false;               ///< -r
-  LogLevel log_level = LogLevel::kInfo;  ///< -l
-  bool debug = false;                 ///< -d
-  bool allow_unknown = false;         ///< --allow-unknown
-  std::vector<Override> overrides;    ///< --path/key value
-  std::string command_line;           ///< All words, as the log shows them.
+  bool retrain = false;                   ///< -r
+  LogLevel log_level = LogLevel::kInfo;   ///< -l
+  bool debug = false;                     ///< -d
+  bool allow_unknown = false;             ///< --allow-unknown
+  std::vector<Override> overrides;        ///< --path/key value
+  std::string command_line;               ///< All words, as the log shows them.
 };
 
 /// Reads the words of a command line. Throws UsageError for a stray word, a flag without its value,

@@ -36,8 +36,8 @@ Source find_source(const Arguments& arguments) {
   fs::path path(*arguments.project);
   const bool is_config = path.extension() == ".yaml" && fs::is_regular_file(path);
   if (is_config) source.base.insert(source.base.begin(), path.string());
-  source.project = RunDirectory::open(is_config ? path.parent_path().parent_path().string()
-                                                : path.string());
+  source.project =
+      RunDirectory::open(is_config ? path.parent_path().parent_path().string() : path.string());
   if (source.base.empty()) source.base.push_back(source.project->last_config());
   return source;
 }
@@ -89,11 +89,11 @@ class Run {
     }
     const auto checkpoint = find_checkpoint(arguments_, source.project);
     if (!arguments_.train && !checkpoint) {
-      throw UsageError(source.project
-                           ? fmt::format("{}: the run has no checkpoint to evaluate yet",
-                                         source.project->root())
-                           : "nothing to evaluate: give a run with -p or a checkpoint with -c; "
-                             "-t trains");
+      throw UsageError(
+          source.project
+              ? fmt::format("{}: the run has no checkpoint to evaluate yet", source.project->root())
+              : "nothing to evaluate: give a run with -p or a checkpoint with -c; "
+                "-t trains");
     }
     const Config config(resolve_config(source.base, arguments_.overrides));
     make_paths_absolute(config);
@@ -147,11 +147,11 @@ class Run {
     }
     if (!checkpoint) return;
     const Position& position = session.position();
-    const std::string what = !arguments_.train     ? "evaluating"
+    const std::string what = !arguments_.train    ? "evaluating"
                              : arguments_.retrain ? "weights from"
                                                   : "resuming from";
-    console_.info(fmt::format("{} {} (step {})", what, *checkpoint,
-                              with_thousands(position.global_step)));
+    console_.info(
+        fmt::format("{} {} (step {})", what, *checkpoint, with_thousands(position.global_step)));
   }
 
   int train(const RunDirectory& directory, Session& session) {

@@ -21,10 +21,11 @@ OrderedMap<T> below(const OrderedMap<T>& map, const std::string& prefix) {
 
 [[noreturn]] void differs(const std::string& key, int64_t first, int64_t other,
                           const std::string& what) {
-  throw Error(fmt::format(
-      "cannot put examples {} and {} into one batch: \"{}\" {}; examples of one batch need the same "
-      "keys, shapes and types, or a dataset with its own collate()",
-      first, other, key, what));
+  throw Error(
+      fmt::format("cannot put examples {} and {} into one batch: \"{}\" {}; examples of one batch "
+                  "need the same "
+                  "keys, shapes and types, or a dataset with its own collate()",
+                  first, other, key, what));
 }
 
 std::string shape(const at::Tensor& tensor) {
@@ -64,16 +65,15 @@ const at::Tensor& Batch::operator[](std::string_view key) const {
 
 const std::vector<std::string>& Batch::text(std::string_view key) const {
   if (const auto* found = texts_.find(key)) return *found;
-  throw Error(
-      fmt::format("the batch has no text \"{}\"; there are: {}", key, texts_.key_list()));
+  throw Error(fmt::format("the batch has no text \"{}\"; there are: {}", key, texts_.key_list()));
 }
 
 Batch Batch::at(std::string_view key) const {
   const std::string prefix = std::string(key) + "/";
   Batch part(below(tensors_, prefix), below(texts_, prefix), indices_);
   if (part.tensors_.empty() && part.texts_.empty()) {
-    throw Error(fmt::format("the batch has nothing below \"{}\"; there are: {}", key,
-                            tensors_.key_list()));
+    throw Error(
+        fmt::format("the batch has nothing below \"{}\"; there are: {}", key, tensors_.key_list()));
   }
   return part;
 }
@@ -95,7 +95,8 @@ Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices
   const Example& first = examples.front();
   for (size_t i = 1; i < examples.size(); ++i) {
     for (const auto& [key, value] : examples[i].tensors) {
-      if (!first.tensors.contains(key)) differs(key, indices[0], indices[i], "is only in the second");
+      if (!first.tensors.contains(key))
+        differs(key, indices[0], indices[i], "is only in the second");
     }
     for (const auto& [key, value] : examples[i].texts) {
       if (!first.texts.contains(key)) differs(key, indices[0], indices[i], "is only in the second");

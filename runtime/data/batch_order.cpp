@@ -11,13 +11,13 @@ BatchOrder::BatchOrder(std::string name, std::unique_ptr<Sampler> sampler,
     : name_(std::move(name)), sampler_(std::move(sampler)), options_(options) {
   size_ = static_cast<int64_t>(epoch_order(0)->size());
   if (size_ == 0) throw Error(fmt::format("{}: the dataset is empty", name_));
-  batches_per_epoch_ = options_.drop_last
-                           ? size_ / options_.batch_size
-                           : (size_ + options_.batch_size - 1) / options_.batch_size;
+  batches_per_epoch_ = options_.drop_last ? size_ / options_.batch_size
+                                          : (size_ + options_.batch_size - 1) / options_.batch_size;
   if (batches_per_epoch_ == 0) {
-    throw Error(fmt::format("{}: drop_last leaves no batch: the dataset has {} examples, a batch {}; "
-                            "choose a batch_size of {} or less, or drop_last: false",
-                            name_, size_, options_.batch_size, size_));
+    throw Error(
+        fmt::format("{}: drop_last leaves no batch: the dataset has {} examples, a batch {}; "
+                    "choose a batch_size of {} or less, or drop_last: false",
+                    name_, size_, options_.batch_size, size_));
   }
   if (options_.max_batches > 0) {
     batches_per_epoch_ = std::min(batches_per_epoch_, options_.max_batches);
@@ -51,8 +51,8 @@ std::vector<Random> BatchOrder::randoms(int64_t batch) const {
   const int64_t last = std::min(first + options_.batch_size, size_);
   std::vector<Random> randoms;
   for (int64_t position = first; position < last; ++position) {
-    randoms.emplace_back(mix_seed(
-        {options_.seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(position)}));
+    randoms.emplace_back(
+        mix_seed({options_.seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(position)}));
   }
   return randoms;
 }

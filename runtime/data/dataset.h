@@ -57,8 +57,7 @@ Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
 
 /// Registers a class that has a constructor from `const Config&`, its own part of the config:
 /// STEPOP_REGISTER_DATASET(Idx, {"MNIST's format.", {{"images", "", "the file", true}}});
-#define STEPOP_REGISTER_DATASET(Class, ...)                                  \
-  STEPOP_REGISTER(::stepop::datasets(), #Class,                              \
-                  [](const ::stepop::Config& params) {                       \
-                    return std::make_unique<Class>(params);                  \
-                  }, __VA_ARGS__)
+#define STEPOP_REGISTER_DATASET(Class, ...) \
+  STEPOP_REGISTER(                          \
+      ::stepop::datasets(), #Class,         \
+      [](const ::stepop::Config& params) { return std::make_unique<Class>(params); }, __VA_ARGS__)

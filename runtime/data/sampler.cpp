@@ -56,8 +56,9 @@ class Weighted : public Sampler {
   Weighted(const Config& params, const Dataset& dataset, uint64_t seed) : seed_(seed) {
     const bool balances = params.has("balance");
     if (balances == params.has("weights")) {
-      throw params.error("", "the sampler weighted needs either \"balance\", a key of classes that "
-                             "shall come equally often, or \"weights\", a key of weights");
+      throw params.error("",
+                         "the sampler weighted needs either \"balance\", a key of classes that "
+                         "shall come equally often, or \"weights\", a key of weights");
     }
     const std::string path = balances ? "balance" : "weights";
     const auto key = params.get<std::string>(path);

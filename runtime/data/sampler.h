@@ -13,7 +13,8 @@ namespace stepop {
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  /// The dataset's indices in the order of `epoch`, counted from 0. Every epoch has the same length.
+  /// The dataset's indices in the order of `epoch`, counted from 0. Every epoch has the same
+  /// length.
   virtual std::vector<int64_t> order(int64_t epoch) const = 0;
 };
 
@@ -26,7 +27,9 @@ SamplerRegistry& samplers();
 
 /// Registers a class with a constructor from (const Config&, const Dataset&, uint64_t seed).
 #define STEPOP_REGISTER_SAMPLER(name, Class, ...)                                           \
-  STEPOP_REGISTER(::stepop::samplers(), #name,                                              \
-                  [](const ::stepop::Config& params, const ::stepop::Dataset& dataset,      \
-                     uint64_t seed) { return std::make_unique<Class>(params, dataset, seed); }, \
-                  __VA_ARGS__)
+  STEPOP_REGISTER(                                                                          \
+      ::stepop::samplers(), #name,                                                          \
+      [](const ::stepop::Config& params, const ::stepop::Dataset& dataset, uint64_t seed) { \
+        return std::make_unique<Class>(params, dataset, seed);                              \
+      },                                                                                    \
+      __VA_ARGS__)

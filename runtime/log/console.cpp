@@ -16,9 +16,7 @@
 namespace stepop {
 namespace {
 
-std::string now_text() {
-  return local_time("%Y-%m-%d %H:%M:%S");
-}
+std::string now_text() { return local_time("%Y-%m-%d %H:%M:%S"); }
 
 /// What a file must not hold: everything below space but tab and newline.
 std::string without_controls(std::string_view text) {
@@ -97,7 +95,8 @@ int Console::width() const {
 void Console::open_log_file(const std::string& path) {
   file_path_ = path;
   file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file_ < 0) throw Error(fmt::format("{}: cannot open the log: {}", path, std::strerror(errno)));
+  if (file_ < 0)
+    throw Error(fmt::format("{}: cannot open the log: {}", path, std::strerror(errno)));
   for (const auto& text : before_file_) write_file(text);
   before_file_.clear();
 }

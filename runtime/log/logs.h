@@ -15,8 +15,7 @@ class Scalar {
  public:
   Scalar() = default;
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Scalar(T number) : value_(static_cast<double>(number)) {}
+  requires std::is_arithmetic_v<T> Scalar(T number) : value_(static_cast<double>(number)) {}
   Scalar(at::Tensor tensor) : value_(std::move(tensor)) {}
 
   /// The tensor, or null when it is a number.

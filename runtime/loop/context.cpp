@@ -63,7 +63,10 @@ Update& Context::update(const std::string& path, NamedParameters parameters) con
 
 void Context::track(const std::string& name, at::Tensor& value) const {
   tracker.add(
-      name, [&value] { return State{{"value", value.detach()}}; },
+      name,
+      [&value] {
+        return State{{"value", value.detach()}};
+      },
       [&value, name](const State& state) {
         const at::Tensor& saved = only_tensor(state);
         if (value.defined() && value.sizes() != saved.sizes()) {
@@ -92,9 +95,10 @@ void Context::track(const std::string& name, Tracker::Save save, Tracker::Load l
 }
 
 void Context::wrong_network_type(std::string_view name, const char* type) const {
-  throw Error(fmt::format("the iterator takes the network \"{}\" as a {}, which the model of the "
-                          "config is not; choose a model of that type",
-                          name, demangled(type)));
+  throw Error(
+      fmt::format("the iterator takes the network \"{}\" as a {}, which the model of the "
+                  "config is not; choose a model of that type",
+                  name, demangled(type)));
 }
 
 }  // namespace stepop

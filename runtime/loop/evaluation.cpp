@@ -74,7 +74,8 @@ EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Co
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) {
-    throw Error(fmt::format("{}: cannot make the evaluation's folder: {}", folder, failed.message()));
+    throw Error(
+        fmt::format("{}: cannot make the evaluation's folder: {}", folder, failed.message()));
   }
 
   const auto order = context.splits.evaluation_order(split, settings.max_eval_batches);
@@ -95,10 +96,10 @@ EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Co
     int64_t done = 0;
     while (loader.has_next()) {
       if (const int signal = SignalGuard::received()) throw Interrupted(signal);
-      seed_generators(mix_seed({context.seed, seed_of(split),
-                                static_cast<uint64_t>(position.global_step),
-                                static_cast<uint64_t>(loader.position())}),
-                      context.device);
+      seed_generators(
+          mix_seed({context.seed, seed_of(split), static_cast<uint64_t>(position.global_step),
+                    static_cast<uint64_t>(loader.position())}),
+          context.device);
       const Batch batch = loader.next();
       const StepOps ops = call_step_op(iterator, context, position, split, batch);
       const EvalOp* op = ops.find_eval_op(settings.eval_op.op);
@@ -106,6 +107,8 @@ EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Co
       const EvalOutputs outputs = (*op)();
       writer.write(outputs, batch.indices());
       means.add(outputs.labels);
+      if (!outputs.outputs.empty())
+        result.first_output = "outputs/" + outputs.outputs.begin()->first;
       progress(done += batch.size(), total);
     }
   }
@@ -113,9 +116,8 @@ EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Co
   means.read(name, total, result.scalars);
 
   const EvalFile file(result.outputs);
-  const CallbackResults callbacks =
-      run_callbacks(context.config, "eval_hook/eval_callbacks", folder,
-                    context.splits.dataset(split), file);
+  const CallbackResults callbacks = run_callbacks(context.config, "eval_hook/eval_callbacks",
+                                                  folder, context.splits.dataset(split), file);
   for (const auto& [callback, logs] : callbacks.logs) {
     for (const auto& [key, value] : logs.scalars) {
       const std::string full = fmt::format("{}/{}/{}", name, callback, key);

@@ -12,7 +12,8 @@ namespace stepop {
 /// What an evaluation found.
 struct EvaluationResult {
   std::string folder;
-  std::string outputs;  ///< The path of the HDF5 file; empty when the config cleans it up.
+  std::string outputs;       ///< The path of the HDF5 file; empty when the config cleans it up.
+  std::string first_output;  ///< A key of that file, `outputs/logits`.
   /// By full name: `validation/eval_op/loss`, `validation/eval_op/accuracy/accuracy`.
   OrderedMap<double> scalars;
   /// The name and the message of each callback that threw.

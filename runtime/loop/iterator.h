@@ -13,7 +13,8 @@
 namespace stepop {
 
 /// The training logic of a model: what a user writes. The runtime builds networks and datasets,
-/// moves batches to the device, sets train and evaluation mode by the split and gradients by the op.
+/// moves batches to the device, sets train and evaluation mode by the split and gradients by the
+/// op.
 class Iterator : public Hook {
  public:
   /// `context` outlives the iterator.
@@ -53,9 +54,9 @@ IteratorRegistry& iterators();
 }  // namespace stepop
 
 /// Registers an iterator that has a constructor from `const Context&`.
-#define STEPOP_REGISTER_ITERATOR(Class, ...)                                    \
-  STEPOP_REGISTER(::stepop::iterators(), #Class,                                \
-                  [](const ::stepop::Config&, const ::stepop::Context& context) \
-                      -> std::unique_ptr<::stepop::Iterator> {                  \
-                    return std::make_unique<Class>(context);                    \
-                  }, __VA_ARGS__)
+#define STEPOP_REGISTER_ITERATOR(Class, ...)                                                   \
+  STEPOP_REGISTER(                                                                             \
+      ::stepop::iterators(), #Class,                                                           \
+      [](const ::stepop::Config&, const ::stepop::Context& context)                            \
+          -> std::unique_ptr<::stepop::Iterator> { return std::make_unique<Class>(context); }, \
+      __VA_ARGS__)

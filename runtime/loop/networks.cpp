@@ -32,9 +32,9 @@ void load_tensors(const std::string& name, const torch::nn::Module& module, cons
     if (found == state.end()) {
       problems += fmt::format("\n  {}.{}: missing from the checkpoint", name, key);
     } else if (found->second.sizes() != tensor.sizes()) {
-      problems += fmt::format("\n  {}.{}: [{}] in the checkpoint, [{}] in the network", name, key,
-                              fmt::join(found->second.sizes(), ", "),
-                              fmt::join(tensor.sizes(), ", "));
+      problems +=
+          fmt::format("\n  {}.{}: [{}] in the checkpoint, [{}] in the network", name, key,
+                      fmt::join(found->second.sizes(), ", "), fmt::join(tensor.sizes(), ", "));
     }
   }
   for (const auto& [key, tensor] : state) {
@@ -77,9 +77,10 @@ void Networks::add(const std::string& name, const Config& config, std::string_vi
 
 const std::shared_ptr<torch::nn::Module>& Networks::get(std::string_view name) const {
   if (const auto* found = networks_.find(name)) return *found;
-  throw Error(fmt::format("the iterator asks for the network \"{}\", which the config does not "
-                          "give; there are: {}",
-                          name, networks_.key_list()));
+  throw Error(
+      fmt::format("the iterator asks for the network \"{}\", which the config does not "
+                  "give; there are: {}",
+                  name, networks_.key_list()));
 }
 
 std::vector<std::string> Networks::names() const {
@@ -136,8 +137,8 @@ std::vector<std::string> Networks::descriptions() const {
   for (const auto& [name, network] : networks_) {
     int64_t count = 0;
     for (const auto& tensor : network->parameters()) count += tensor.numel();
-    texts.push_back(fmt::format("{}: {}, {} parameters", name, class_names_.at(name),
-                                with_thousands(count)));
+    texts.push_back(
+        fmt::format("{}: {}, {} parameters", name, class_names_.at(name), with_thousands(count)));
   }
   return texts;
 }

@@ -10,8 +10,8 @@
 #include "runtime/checkpoint/state.h"
 #include "runtime/checkpoint/tracker.h"
 #include "runtime/config/config.h"
-#include "runtime/ordered_map.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/ordered_map.h"
 
 namespace torch::nn {
 class Module;

@@ -17,6 +17,7 @@ constexpr auto kDrawInterval = std::chrono::milliseconds(100);
 /// A speed is measured over this time, up to twice it.
 constexpr double kMeasureSeconds = 1.0;
 constexpr int kBarWidth = 18;
+constexpr int kLeastBarWidth = 8;
 
 }  // namespace
 
@@ -46,8 +47,8 @@ bool Reporter::is_time_to_draw() {
 
 Metrics::Event Reporter::event(const Position& position) const {
   return {position.global_step,
-          static_cast<double>(position.epoch) + static_cast<double>(position.batch) /
-                                                    static_cast<double>(batches_per_epoch_),
+          static_cast<double>(position.epoch) +
+              static_cast<double>(position.batch) / static_cast<double>(batches_per_epoch_),
           position.samples_seen, position.seconds};
 }
 
@@ -78,30 +79,37 @@ void Reporter::measure(const Position& position) {
   new_mark_ = current;
 }
 
-std::string Reporter::speed(const Position& position) const {
+std::string Reporter::rate() const {
+  if (samples_per_second_ <= 0) return "";
+  return fmt::format("  {} examples/s",
+                     with_thousands(static_cast<int64_t>(std::llround(samples_per_second_))));
+}
+
+std::string Reporter::remaining(const Position& position) const {
   if (steps_per_second_ <= 0) return "";
-  const double remaining = static_cast<double>(settings_.num_steps - position.global_step);
-  return fmt::format("  {} examples/s  ETA {}",
-                     with_thousands(static_cast<int64_t>(std::llround(samples_per_second_))),
-                     clock_text(remaining / steps_per_second_));
+  const auto steps = static_cast<double>(settings_.num_steps - position.global_step);
+  return fmt::format("  ETA {}", clock_text(steps / steps_per_second_));
 }
 
 void Reporter::step_done(const Position& position) {
   if (!old_mark_) measure(position);
   if (!console_.is_terminal() || !is_time_to_draw()) return;
   measure(position);
-  const double fraction = position.batch == 0 ? 1.0
-                                              : static_cast<double>(position.batch) /
-                                                    static_cast<double>(batches_per_epoch_);
+  const double fraction =
+      static_cast<double>(position.batch) / static_cast<double>(batches_per_epoch_);
   const std::string head = where(position);
-  const std::string tail =
-      fmt::format("{:3.0f}%  step {}/{}{}{}", 100 * fraction, position.global_step,
-                  settings_.num_steps, loss_.empty() ? "" : "  " + loss_, speed(position));
-  // A line that is too long would scroll instead of standing still.
-  const int room = console_.width() - static_cast<int>(head.size() + tail.size()) - 6;
-  const int bar = std::clamp(room, 0, kBarWidth);
-  const std::string line = fmt::format("{}  {}  {}", head, progress_bar(fraction, bar), tail);
-  console_.progress(room < 0 ? line.substr(0, static_cast<size_t>(console_.width()) - 1) : line);
+  const std::string middle =
+      fmt::format("{:3.0f}%  step {}/{}{}", 100 * fraction, position.global_step,
+                  settings_.num_steps, loss_.empty() ? "" : "  " + loss_);
+  // A line that is too long would scroll instead of standing still: what matters least goes first.
+  for (const bool with_rate : {true, false}) {
+    const std::string tail = middle + (with_rate ? rate() : "") + remaining(position);
+    const int room = console_.width() - static_cast<int>(head.size() + tail.size()) - 5;
+    if (room < kLeastBarWidth && with_rate) continue;
+    const std::string bar = progress_bar(fraction, std::clamp(room, 0, kBarWidth));
+    console_.progress(fmt::format("{}  {}  {}", head, bar, tail));
+    return;
+  }
 }
 
 void Reporter::evaluating(const std::string& op, int64_t done, int64_t total) {
@@ -146,18 +154,21 @@ void Reporter::logged(const Position& position, const OrderedMap<Logs>& logs) {
   measure(position);
   metrics_.write(event(position), values);
   if (!text.empty()) {
-    console_.detail(fmt::format("{}  step {}/{}  {}{}", where(position), position.global_step,
-                                settings_.num_steps, text, speed(position)));
+    console_.detail(fmt::format("{}  step {}/{}  {}{}{}", where(position), position.global_step,
+                                settings_.num_steps, text, rate(), remaining(position)));
   }
 }
 
 void Reporter::evaluated(const Position& position, const EvaluationResult& result) {
   metrics_.write(event(position), result.scalars);
+  std::string text;
+  std::string group;
   for (const auto& [name, value] : result.scalars) {
     const size_t slash = name.rfind('/');
-    console_.info(fmt::format("{}: {} {}", name.substr(0, slash), name.substr(slash + 1),
-                              short_number(value)));
+    if (name.substr(0, slash) != group) text += "  " + (group = name.substr(0, slash)) + ":";
+    text += fmt::format(" {} {}", name.substr(slash + 1), short_number(value));
   }
+  console_.info(fmt::format("{}  step {}{}", where(position), position.global_step, text));
   for (const auto& [name, images] : result.images) {
     write_image(result.folder, name, position.global_step, images);
   }
@@ -165,6 +176,7 @@ void Reporter::evaluated(const Position& position, const EvaluationResult& resul
     console_.warn(fmt::format("the callback {} failed: {}", name, message));
   }
   last_outputs_ = result.outputs;
+  last_output_key_ = result.first_output;
   evaluation_time_ += Clock::now() - evaluation_start_;
 }
 
@@ -172,8 +184,8 @@ void Reporter::show_outputs() {
   if (last_outputs_.empty()) return;
   console_.info(fmt::format("outputs: {}", last_outputs_));
   console_.info(fmt::format(
-      "load them:  python -c \"import h5py; f = h5py.File('{}'); print(f['outputs'].keys())\"",
-      last_outputs_));
+      "load them:  python -c \"import h5py; f = h5py.File('{}'); print(f['{}'].shape)\"",
+      last_outputs_, last_output_key_));
 }
 
 }  // namespace stepop

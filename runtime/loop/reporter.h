@@ -44,7 +44,8 @@ class Reporter {
   bool is_time_to_draw();
   Metrics::Event event(const Position& position) const;
   std::string where(const Position& position) const;
-  std::string speed(const Position& position) const;
+  std::string rate() const;
+  std::string remaining(const Position& position) const;
   void measure(const Position& position);
   void write_image(const std::string& folder, const std::string& name, int64_t step,
                    const at::Tensor& images);
@@ -58,6 +59,7 @@ class Reporter {
   std::string loss_;  ///< The first scalar of the last train log, `loss 0.312`.
   Clock::time_point last_draw_ = Clock::now();
   std::string last_outputs_;
+  std::string last_output_key_;
 
   /// Counts and times of the training alone, without its evaluations; two marks, so that a speed is
   /// always measured over one to two seconds.

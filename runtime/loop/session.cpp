@@ -88,9 +88,7 @@ std::string Session::config_yaml() const {
   return to_yaml(escape_references(*config_.root().peek()));
 }
 
-void Session::check() {
-  preflight(*settings_, train_, *iterator_, *context_, position_);
-}
+void Session::check() { preflight(*settings_, train_, *iterator_, *context_, position_); }
 
 void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   try {

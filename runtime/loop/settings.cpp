@@ -11,8 +11,8 @@ OpName parse_op(const Config& config, std::string_view path, const std::string& 
                 const std::string& example) {
   const size_t slash = text.find('/');
   if (slash == std::string::npos || slash == 0 || slash + 1 == text.size()) {
-    throw config.error(path, fmt::format("expected a split and an op, such as {}, found \"{}\"",
-                                         example, text));
+    throw config.error(
+        path, fmt::format("expected a split and an op, such as {}, found \"{}\"", example, text));
   }
   OpName name{text.substr(0, slash), text.substr(slash + 1)};
   if (!config.has("datasets/" + name.split)) {
@@ -81,8 +81,9 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   }
   if (has_steps) num_steps = config.get_at_least("num_steps", 1);
   if (train && !has_steps && !has_epochs) {
-    throw config.error("num_epochs", "missing: give num_epochs or num_steps, which says when the "
-                                     "training ends");
+    throw config.error("num_epochs",
+                       "missing: give num_epochs or num_steps, which says when the "
+                       "training ends");
   }
   debug_steps = config.get_at_least("debug/max_steps", 1, 10);
   if (debug) num_steps = std::min(num_steps, debug_steps);

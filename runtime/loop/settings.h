@@ -31,9 +31,9 @@ struct Settings {
 
   int64_t accumulate = 1;
   int64_t steps_per_epoch = 1;
-  int64_t num_steps = 0;   ///< Where the training ends.
+  int64_t num_steps = 0;    ///< Where the training ends.
   int64_t debug_steps = 0;  ///< How many steps a run with `debug` makes.
-  int64_t num_epochs = 0;  ///< The same in epochs, rounded up.
+  int64_t num_epochs = 0;   ///< The same in epochs, rounded up.
 
   std::vector<OpName> train_ops;
   std::vector<LogOpSetting> log_ops;

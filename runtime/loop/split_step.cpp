@@ -33,10 +33,10 @@ StepOps call_step_op(Iterator& iterator, const Context& context, Position& posit
 
 Error missing_op(const Context& context, const std::string& split, const std::string& op,
                  const StepOps& ops) {
-  return Error(fmt::format("{}/{} is due, but step_op of the iterator {} did not return it for the "
-                           "split {}; it returned: {}",
-                           split, op, read_component(context.config, "iterator").name, split,
-                           ops.names()));
+  return Error(
+      fmt::format("{}/{} is due, but step_op of the iterator {} did not return it for the "
+                  "split {}; it returned: {}",
+                  split, op, read_component(context.config, "iterator").name, split, ops.names()));
 }
 
 const Logs& checked(const Logs& logs, const std::string& name) {
@@ -49,10 +49,10 @@ const Logs& checked(const Logs& logs, const std::string& name) {
   for (const auto& [key, image] : logs.images) {
     if (!image.defined() || image.dim() != 4 || (image.size(1) != 1 && image.size(1) != 3) ||
         !image.is_floating_point()) {
-      throw Error(fmt::format("{}/{}: expected a batch of images, floats [B, C, H, W] with C = 1 "
-                              "or 3, found {}",
-                              name, key,
-                              image.defined() ? describe_tensor(image) : "an undefined tensor"));
+      throw Error(
+          fmt::format("{}/{}: expected a batch of images, floats [B, C, H, W] with C = 1 "
+                      "or 3, found {}",
+                      name, key, image.defined() ? describe_tensor(image) : "an undefined tensor"));
     }
   }
   return logs;

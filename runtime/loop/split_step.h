@@ -9,8 +9,8 @@
 
 namespace stepop {
 
-/// One split within one training step: its batch is fetched and `step_op` called when an op of it is
-/// first asked for, and each closure runs at most once.
+/// One split within one training step: its batch is fetched and `step_op` called when an op of it
+/// is first asked for, and each closure runs at most once.
 class SplitStep {
  public:
   /// `position` is the one that `context` shows to the iterator.
@@ -45,7 +45,8 @@ class SplitStep {
   OrderedMap<Logs> logs_;
 };
 
-/// Calls `step_op` for a batch in the mode of its split: training mode and gradients for train only.
+/// Calls `step_op` for a batch in the mode of its split: training mode and gradients for train
+/// only.
 StepOps call_step_op(Iterator& iterator, const Context& context, Position& position,
                      const std::string& split, const Batch& batch);
 

@@ -37,10 +37,9 @@ const BatchOrder& Splits::order(const std::string& split) {
   const std::string path = "samplers/" + split;
   const uint64_t seed = mix_seed({seed_, seed_of(split)});
   const std::string fallback = is_train ? "shuffle" : "sequential";
-  auto sampler =
-      config_.has(path)
-          ? samplers().build(config_, path, data, seed)
-          : samplers().factory(fallback, config_, path)(config_.at(path), data, seed);
+  auto sampler = config_.has(path)
+                     ? samplers().build(config_, path, data, seed)
+                     : samplers().factory(fallback, config_, path)(config_.at(path), data, seed);
   BatchOrderOptions options;
   options.batch_size = config_.get_at_least("batch_size", 1);
   options.drop_last = is_train && config_.get("drop_last", false);
@@ -66,7 +65,8 @@ std::unique_ptr<BatchOrder> Splits::evaluation_order(const std::string& split,
 LoaderOptions Splits::loader_options() const {
   const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   LoaderOptions options;
-  options.workers = config_.get_at_least("n_data_processes", 0, std::clamp<int64_t>(cores / 2, 1, 8));
+  options.workers =
+      config_.get_at_least("n_data_processes", 0, std::clamp<int64_t>(cores / 2, 1, 8));
   options.prefetch = config_.get_at_least("n_prefetch", 1, 2);
   options.device = device_;
   return options;
@@ -82,9 +82,9 @@ const Batch& Splits::fixed_examples(const std::string& split) {
     indices = config_.get<std::vector<int64_t>>(path);
     for (size_t i = 0; i < indices.size(); ++i) {
       if (indices[i] < 0 || indices[i] >= data.size()) {
-        throw config_.error(path + "/" + std::to_string(i),
-                            fmt::format("no example {}: the dataset has {}", indices[i],
-                                        data.size()));
+        throw config_.error(
+            path + "/" + std::to_string(i),
+            fmt::format("no example {}: the dataset has {}", indices[i], data.size()));
       }
     }
     if (indices.empty()) throw config_.error(path, "expected at least one index");

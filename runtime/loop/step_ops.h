@@ -15,8 +15,8 @@ class TrainOp {
  public:
   TrainOp() = default;
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, TrainOp> && std::is_invocable_v<F&>)
-  TrainOp(F closure) {
+  requires(!std::is_same_v<std::remove_cvref_t<F>, TrainOp> && std::is_invocable_v<F&>)
+      TrainOp(F closure) {
     if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
       closure_ = [closure = std::move(closure)]() mutable {
         closure();

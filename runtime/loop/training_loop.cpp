@@ -84,8 +84,7 @@ void TrainingLoop::train_step() {
   SplitStep& train = split_step("train");
   for (auto& [name, split] : split_steps_) split->begin();
   clock_.global_step = position_.global_step;
-  clock_.micro_batches =
-      std::min(parts_.settings.accumulate, batches_per_epoch_ - position_.batch);
+  clock_.micro_batches = std::min(parts_.settings.accumulate, batches_per_epoch_ - position_.batch);
   for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
     train.begin();
     for (const auto& name : parts_.settings.train_ops) {
@@ -145,10 +144,9 @@ void TrainingLoop::finish_step(const Elapsed& before) {
     for_each_hook([&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
   }
   if (is_epoch_end || evaluation_is_due || settings.checkpoint.is_due(before, now)) {
-    save_checkpoint_once(
-        evaluation_is_due
-            ? parts_.directory.evaluation(parts_.start_time, position_.global_step)
-            : "");
+    save_checkpoint_once(evaluation_is_due
+                             ? parts_.directory.evaluation(parts_.start_time, position_.global_step)
+                             : "");
   }
   if (evaluation_is_due) run_evaluation(position_.evaluation_folder);
 }
@@ -175,12 +173,11 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
                      : folder;
   for_each_hook([&](Hook& hook) { hook.before_evaluation(position_.global_step); });
   parts_.reporter.begin_evaluation();
-  const EvaluationResult result =
-      evaluate(parts_.settings, parts_.iterator, parts_.context, position_,
-               parts_.directory.root() + "/" + relative, parts_.git,
-               [&](int64_t done, int64_t total) {
-                 parts_.reporter.evaluating(parts_.settings.eval_op.text(), done, total);
-               });
+  const EvaluationResult result = evaluate(
+      parts_.settings, parts_.iterator, parts_.context, position_,
+      parts_.directory.root() + "/" + relative, parts_.git, [&](int64_t done, int64_t total) {
+        parts_.reporter.evaluating(parts_.settings.eval_op.text(), done, total);
+      });
   failed_callbacks_ += static_cast<int>(result.failures.size());
   parts_.reporter.evaluated(position_, result);
   position_.evaluation_folder.clear();

@@ -24,8 +24,8 @@ struct StopReason {
   int signal = 0;
 };
 
-/// Trains: a batch, its train ops, the logs, checkpoints and evaluations that are due, until there is
-/// a reason to stop. Goes on from `position`, which the caller may have restored.
+/// Trains: a batch, its train ops, the logs, checkpoints and evaluations that are due, until there
+/// is a reason to stop. Goes on from `position`, which the caller may have restored.
 class TrainingLoop {
  public:
   struct Parts {

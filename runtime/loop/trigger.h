@@ -19,8 +19,8 @@ struct Elapsed {
 /// `{every: 500, from: 1000, until: 9000, at_start: true, at_end: true, grow: 2, up_to: 1000}`.
 ///
 /// It is due when a new period is entered: at `every`, 2 `every`, ... With `grow` the interval is
-/// multiplied after each time until it is `up_to`. With `from` the first time is there. Being due is
-/// a function of the step and the time alone, so nothing of it needs to be saved.
+/// multiplied after each time until it is `up_to`. With `from` the first time is there. Being due
+/// is a function of the step and the time alone, so nothing of it needs to be saved.
 class Trigger {
  public:
   /// Never due.

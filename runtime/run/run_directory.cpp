@@ -24,7 +24,8 @@ RunDirectory RunDirectory::create(const std::string& parent, const std::string& 
   std::error_code failed;
   fs::create_directories(parent, failed);
   if (failed) {
-    throw Error(fmt::format("{}: cannot make the folder of the runs: {}", parent, failed.message()));
+    throw Error(
+        fmt::format("{}: cannot make the folder of the runs: {}", parent, failed.message()));
   }
   std::string root = parent + "/" + time + "_" + name;
   for (int count = 2; !fs::create_directory(root, failed); ++count) {
@@ -49,9 +50,10 @@ RunDirectory RunDirectory::open(const std::string& root) {
   std::string clean = fs::path(root).lexically_normal().string();
   while (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
   if (!fs::is_directory(clean)) {
-    throw UsageError(fmt::format("-p: {}: no such folder; give the folder of a run, "
-                                 "logs/<time>_<name>",
-                                 root));
+    throw UsageError(
+        fmt::format("-p: {}: no such folder; give the folder of a run, "
+                    "logs/<time>_<name>",
+                    root));
   }
   RunDirectory directory(clean);
   if (!fs::is_directory(directory.configs())) {
@@ -82,8 +84,8 @@ std::string RunDirectory::last_config() const {
   }
   // "train_..." sorts behind "eval_...", and times sort as text.
   if (names.empty()) {
-    throw UsageError(fmt::format("-p: {}: the run has no config in configs/; give one with -b",
-                                 root_));
+    throw UsageError(
+        fmt::format("-p: {}: the run has no config in configs/; give one with -b", root_));
   }
   return configs() + "/" + *std::max_element(names.begin(), names.end());
 }
