@@ -1,11 +1,14 @@
 #include "eval_out/eval_arrays.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "eval_out/hdf5_attributes.h"
 #include "eval_out/hdf5_types.h"
@@ -163,22 +166,24 @@ class RaggedWriter : public EvalArrayWriter {
   Hdf5Id values_;
 };
 
-at::Tensor to_cpu(const at::Tensor& tensor, at::ScalarType type) {
-  // Copied even when it is on the CPU already: the caller may write into it while it waits here.
-  return tensor.detach().resolve_conj().resolve_neg().to(
-      at::TensorOptions().device(at::kCPU).dtype(type), /*non_blocking=*/false, /*copy=*/true,
-      at::MemoryFormat::Contiguous);
+/// Copied even when it is on the CPU already: the caller may write into it while it waits here.
+at::Tensor to_cpu(const at::Tensor& tensor, at::ScalarType type, at::Tensor spare) {
+  if (!spare.defined() || spare.sizes() != tensor.sizes()) {
+    spare = at::empty(tensor.sizes(), at::TensorOptions().dtype(type));
+  }
+  return spare.copy_(tensor);
 }
 
 }  // namespace
 
-EvalColumn to_column(const EvalArray& array, const EvalValue& value) {
+EvalColumn to_column(const EvalArray& array, const EvalValue& value, EvalColumn spare) {
+  const c10::InferenceMode no_graph;
   EvalColumn column;
   if (const auto* tensor = std::get_if<at::Tensor>(&value)) {
-    column.values = to_cpu(*tensor, array.dtype);
+    column.values = to_cpu(*tensor, array.dtype, std::move(spare.values));
   } else if (const auto* tensors = std::get_if<std::vector<at::Tensor>>(&value)) {
     for (const auto& example : *tensors) column.lengths.push_back(example.size(0));
-    column.values = to_cpu(at::cat(*tensors), array.dtype);
+    column.values = to_cpu(at::cat(*tensors), array.dtype, std::move(spare.values));
   } else {
     column.texts = std::get<std::vector<std::string>>(value);
   }

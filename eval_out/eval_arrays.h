@@ -19,8 +19,10 @@ struct EvalColumn {
   std::vector<std::string> texts;
 };
 
-/// Copies `value`, whose description is `array`, away from its device and its graph.
-EvalColumn to_column(const EvalArray& array, const EvalValue& value);
+/// Copies `value`, whose description is `array`, away from its device and its graph. `spare` is a
+/// column of an earlier batch, or empty; its memory is used again when it fits: fresh memory costs
+/// as much as the copy.
+EvalColumn to_column(const EvalArray& array, const EvalValue& value, EvalColumn spare);
 
 /// An array in an open file, written batch by batch. Its functions need a Hdf5Lock.
 class EvalArrayWriter {

@@ -3,15 +3,11 @@
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 
-#include <condition_variable>
-#include <deque>
-#include <exception>
 #include <limits>
-#include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "eval_out/background_queue.h"
 #include "eval_out/eval_arrays.h"
 #include "eval_out/hdf5_attributes.h"
 #include "runtime/files/publish.h"
@@ -159,73 +155,6 @@ class EvalWriter::File {
   std::vector<std::unique_ptr<EvalArrayWriter>> writers_;
 };
 
-/// Batches on their way to the thread that writes them.
-class EvalWriter::Queue {
- public:
-  Queue(File& file, int limit)
-      : file_(file), limit_(static_cast<size_t>(limit)), thread_([this] { run(); }) {}
-
-  ~Queue() { close(); }
-
-  /// Waits while the queue is full; throws what the thread failed with.
-  void push(Batch batch) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return waiting_.size() < limit_ || error_; });
-    if (error_) std::rethrow_exception(error_);
-    waiting_.push_back(std::move(batch));
-    changed_.notify_all();
-  }
-
-  void check() {
-    const std::lock_guard lock(mutex_);
-    if (error_) std::rethrow_exception(error_);
-  }
-
-  /// Returns when everything is written or the thread has failed.
-  void close() {
-    {
-      const std::lock_guard lock(mutex_);
-      is_closing_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [&] { return !waiting_.empty() || is_closing_; });
-      if (waiting_.empty()) return;
-      const Batch batch = std::move(waiting_.front());
-      waiting_.pop_front();
-      changed_.notify_all();
-      lock.unlock();
-      std::exception_ptr error;
-      try {
-        file_.write(batch);
-      } catch (...) {
-        error = std::current_exception();
-      }
-      lock.lock();
-      if (!error) continue;
-      error_ = error;
-      waiting_.clear();
-      changed_.notify_all();
-      return;
-    }
-  }
-
-  File& file_;
-  const size_t limit_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Batch> waiting_;
-  std::exception_ptr error_;
-  bool is_closing_ = false;
-  std::thread thread_;  // last: it uses the others
-};
-
 EvalWriter::EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> attributes,
                        EvalWriterOptions options)
     : path_(std::move(path)), rows_(rows), last_index_(std::numeric_limits<int64_t>::min()) {
@@ -235,7 +164,9 @@ EvalWriter::EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> att
     throw Error(fmt::format("queued_batches must be at least 1, found {}", options.queued_batches));
   }
   file_ = std::make_unique<File>(path_ + ".part", rows, attributes);
-  queue_ = std::make_unique<Queue>(*file_, options.queued_batches);
+  queue_ =
+      std::make_unique<BackgroundQueue<Batch>>(static_cast<size_t>(options.queued_batches),
+                                               [this](const Batch& batch) { file_->write(batch); });
 }
 
 EvalWriter::~EvalWriter() = default;
@@ -267,8 +198,11 @@ void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indi
 
   if (next_row_ == 0) file_->arrays = std::move(arrays);
   Batch batch{next_row_, {indices.begin(), indices.end()}, {}};
-  for (const auto& array : file_->arrays) {
-    batch.columns.push_back(to_column(array, values.at(array.key)));
+  Batch spare = queue_->take_done().value_or(Batch{});
+  spare.columns.resize(file_->arrays.size());
+  for (size_t i = 0; i < spare.columns.size(); ++i) {
+    const EvalArray& array = file_->arrays[i];
+    batch.columns.push_back(to_column(array, values.at(array.key), std::move(spare.columns[i])));
   }
   queue_->push(std::move(batch));
   next_row_ += count;
@@ -277,11 +211,11 @@ void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indi
 
 void EvalWriter::finish() {
   if (is_finished_) return;
-  queue_->close();
-  queue_->check();
+  queue_->drain();
   if (next_row_ != rows_) {
     throw Error(fmt::format("{}: only {} of {} rows were written", path_, next_row_, rows_));
   }
+  queue_->close();
   file_->finish();
   publish_file(file_->part(), path_);
   is_finished_ = true;

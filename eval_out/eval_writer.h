@@ -10,6 +10,9 @@
 
 namespace stepop {
 
+template <class Item>
+class BackgroundQueue;
+
 struct EvalWriterOptions {
   /// Batches that may wait for the disk before `write` waits for it: what bounds the memory.
   int queued_batches = 3;
@@ -46,7 +49,6 @@ class EvalWriter {
 
  private:
   class File;
-  class Queue;
   struct Batch;
 
   std::string path_;
@@ -55,7 +57,7 @@ class EvalWriter {
   int64_t last_index_;
   bool is_finished_ = false;
   std::unique_ptr<File> file_;
-  std::unique_ptr<Queue> queue_;  // after file_, which its thread uses
+  std::unique_ptr<BackgroundQueue<Batch>> queue_;  // after file_, which its thread uses
 };
 
 }  // namespace stepop

@@ -32,7 +32,9 @@ Hdf5Lock::Hdf5Lock() : lock_(library_mutex()) {
 }
 
 Hdf5Lock::~Hdf5Lock() {
-  if (--depth == 0) H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
+  if (--depth > 0) return;
+  H5Eclear2(H5E_DEFAULT);
+  H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
 }
 
 std::string hdf5_reason() {

@@ -80,6 +80,9 @@ TEST_CASE("a file with missing rows is not finished") {
   writer.write({.labels = {{"loss", at::ones({2})}}}, kFirst);
   CHECK(message_of([&] { writer.finish(); }) == path + ": only 2 of 4 rows were written");
   CHECK_FALSE(std::filesystem::exists(path));
+  writer.write({.labels = {{"loss", at::ones({2})}}}, kSecond);
+  writer.finish();
+  CHECK(std::filesystem::exists(path));
 }
 
 TEST_CASE("a file that cannot be created is an error with its path and the reason") {
