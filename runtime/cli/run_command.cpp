@@ -181,7 +181,7 @@ class Run {
     if (!session.settings().evaluates) {
       throw UsageError("nothing to evaluate: the config has no datasets/validation");
     }
-    Reporter reporter(console_, directory, session.settings(), 1);
+    Reporter reporter(console_, directory, session.settings(), 0);
     const std::string op = session.settings().eval_op.text();
     reporter.begin_evaluation();
     const EvaluationResult result = evaluate(

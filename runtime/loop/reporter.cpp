@@ -46,16 +46,17 @@ bool Reporter::is_time_to_draw() {
 }
 
 Metrics::Event Reporter::event(const Position& position) const {
+  const auto of_epoch = static_cast<double>(std::max<int64_t>(batches_per_epoch_, 1));
   return {position.global_step,
-          static_cast<double>(position.epoch) +
-              static_cast<double>(position.batch) / static_cast<double>(batches_per_epoch_),
+          static_cast<double>(position.epoch) + static_cast<double>(position.batch) / of_epoch,
           position.samples_seen, position.seconds};
 }
 
 std::string Reporter::where(const Position& position) const {
+  if (batches_per_epoch_ == 0) return "";
   // At an epoch's end the position is the next one's start; people mean the epoch that ended.
   const int64_t epoch = position.epoch + (position.batch > 0 || position.global_step == 0 ? 1 : 0);
-  return fmt::format("epoch {}/{}", epoch, settings_.num_epochs);
+  return fmt::format("epoch {}/{}  ", epoch, settings_.num_epochs);
 }
 
 Reporter::Mark Reporter::now(const Position& position) const {
@@ -104,10 +105,10 @@ void Reporter::step_done(const Position& position) {
   // A line that is too long would scroll instead of standing still: what matters least goes first.
   for (const bool with_rate : {true, false}) {
     const std::string tail = middle + (with_rate ? rate() : "") + remaining(position);
-    const int room = console_.width() - static_cast<int>(head.size() + tail.size()) - 5;
+    const int room = console_.width() - static_cast<int>(head.size() + tail.size()) - 3;
     if (room < kLeastBarWidth && with_rate) continue;
     const std::string bar = progress_bar(fraction, std::clamp(room, 0, kBarWidth));
-    console_.progress(fmt::format("{}  {}  {}", head, bar, tail));
+    console_.progress(fmt::format("{}{}  {}", head, bar, tail));
     return;
   }
 }
@@ -154,7 +155,7 @@ void Reporter::logged(const Position& position, const OrderedMap<Logs>& logs) {
   measure(position);
   metrics_.write(event(position), values);
   if (!text.empty()) {
-    console_.detail(fmt::format("{}  step {}/{}  {}{}{}", where(position), position.global_step,
+    console_.detail(fmt::format("{}step {}/{}  {}{}{}", where(position), position.global_step,
                                 settings_.num_steps, text, rate(), remaining(position)));
   }
 }
@@ -168,7 +169,7 @@ void Reporter::evaluated(const Position& position, const EvaluationResult& resul
     if (name.substr(0, slash) != group) text += "  " + (group = name.substr(0, slash)) + ":";
     text += fmt::format(" {} {}", name.substr(slash + 1), short_number(value));
   }
-  console_.info(fmt::format("{}  step {}{}", where(position), position.global_step, text));
+  console_.info(fmt::format("{}step {}{}", where(position), position.global_step, text));
   for (const auto& [name, images] : result.images) {
     write_image(result.folder, name, position.global_step, images);
   }

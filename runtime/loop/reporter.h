@@ -18,6 +18,7 @@ namespace stepop {
 /// Tells people and files what a run does: console, log file, metrics file, image grids.
 class Reporter {
  public:
+  /// `batches_per_epoch` is 0 when nothing is trained.
   Reporter(Console& console, const RunDirectory& directory, const Settings& settings,
            int64_t batches_per_epoch);
 
