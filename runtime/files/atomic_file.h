@@ -1,22 +1,11 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 #include <string_view>
 
+#include "runtime/files/publish.h"
+
 namespace stepop {
-
-/// The system calls of an AtomicFile, so that a test can make one of them fail.
-struct FileCalls {
-  int (*open)(const char* path, int flags, mode_t mode);
-  ssize_t (*write)(int file, const void* data, size_t size);
-  int (*fsync)(int file);
-  int (*close)(int file);
-  int (*rename)(const char* from, const char* to);
-
-  static const FileCalls& system();
-};
 
 /// Writes a file that is either there as a whole or not at all. The bytes go to `path` + `.tmp`;
 /// `commit()` flushes them to the disk and renames the file, so a process that is killed at any
@@ -47,13 +36,11 @@ class AtomicFile {
 
  private:
   void close_file();
-  void sync_folder() const;
 
   std::string path_;
   std::string temporary_;
   FileCalls calls_;
   int file_ = -1;
-  bool is_committed_ = false;
 };
 
 /// Writes `bytes` to `path` through an AtomicFile.

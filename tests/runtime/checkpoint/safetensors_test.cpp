@@ -14,12 +14,10 @@
 #include <limits>
 
 #include "runtime/error.h"
-#include "tests/runtime/files/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace stepop {
 namespace {
-
-using namespace scratch;
 
 using Metadata = std::map<std::string, std::string>;
 

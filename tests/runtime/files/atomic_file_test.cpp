@@ -9,12 +9,10 @@
 #include <cerrno>
 
 #include "runtime/error.h"
-#include "tests/runtime/files/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace stepop {
 namespace {
-
-using namespace scratch;
 
 using Names = std::vector<std::string>;
 
