@@ -1,5 +1,7 @@
 #include "runtime/cli/arguments.h"
 
+// A comma in a file's name is a part of it.
+#define CXXOPTS_VECTOR_DELIMITER '\0'
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -3,9 +3,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cstring>
+
+#include "runtime/describe_tensor.h"
 
 namespace stepop {
 namespace {
@@ -26,10 +27,6 @@ OrderedMap<T> below(const OrderedMap<T>& map, const std::string& prefix) {
                   "need the same "
                   "keys, shapes and types, or a dataset with its own collate()",
                   first, other, key, what));
-}
-
-std::string shape(const at::Tensor& tensor) {
-  return fmt::format("{} {}", tensor.dtype().name(), fmt::join(tensor.sizes(), " x "));
 }
 
 /// Stacks CPU tensors with one copy each into one allocation; contiguous ones by memcpy, which for
@@ -109,7 +106,8 @@ Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices
       if (part == nullptr) differs(key, indices[0], indices[i], "is only in the first");
       if (part->sizes() != value.sizes() || part->scalar_type() != value.scalar_type()) {
         differs(key, indices[0], indices[i],
-                fmt::format("is {} in the first and {} in the second", shape(value), shape(*part)));
+                fmt::format("is {} in the first and {} in the second", describe_tensor(value),
+                            describe_tensor(*part)));
       }
       parts.push_back(part);
     }

@@ -1,0 +1,105 @@
+#include "runtime/cli/arguments.h"
+
+#include <doctest/doctest.h>
+
+#include "runtime/config/yaml_writer.h"
+#include "tests/message_of.h"
+
+namespace stepop {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// The overrides as `path=value` in flow YAML.
+Words overrides(const Words& words) {
+  Words texts;
+  for (const auto& override : parse_arguments(words).overrides) {
+    texts.push_back(override.path + "=" + flow_yaml(override.value));
+  }
+  return texts;
+}
+
+TEST_CASE("any number of base files follows one flag, or several") {
+  const Words files = {"a.yaml", "b.yaml", "c.yaml"};
+  CHECK(parse_arguments({"-b", "a.yaml", "b.yaml", "c.yaml", "-t"}).base == files);
+  CHECK(parse_arguments({"-b", "a.yaml", "-t", "-b", "b.yaml", "c.yaml"}).base == files);
+  CHECK(parse_arguments({"--base=a.yaml", "--base", "b.yaml", "c.yaml"}).base == files);
+}
+
+TEST_CASE("a name with commas stays one name") {
+  CHECK(parse_arguments({"-b", "a,b.yaml"}).base == Words{"a,b.yaml"});
+  CHECK(parse_arguments({"-n", "a,b"}).name == "a,b");
+}
+
+TEST_CASE("switches take an optional bool") {
+  CHECK(parse_arguments({"-t"}).train);
+  CHECK(parse_arguments({"-t", "true"}).train);
+  CHECK_FALSE(parse_arguments({"-t", "false"}).train);
+  CHECK(parse_arguments({"-r", "-d"}).retrain);
+  CHECK(parse_arguments({"-r", "-d"}).debug);
+  CHECK(parse_arguments({"--allow-unknown"}).allow_unknown);
+}
+
+TEST_CASE("the other flags take a value") {
+  const Arguments arguments =
+      parse_arguments({"-n", "x", "-p", "logs/a", "-c", "230", "-l", "debug", "--lr", "1"});
+  CHECK(arguments.name == "x");
+  CHECK(arguments.project == "logs/a");
+  CHECK(arguments.checkpoint == "230");
+  CHECK(arguments.log_level == LogLevel::kDebug);
+  CHECK(arguments.command_line == "stepop -n x -p logs/a -c 230 -l debug --lr 1");
+}
+
+TEST_CASE("an override is a path and a YAML value") {
+  CHECK(overrides({"--optimizer/lr", "1e-3"}) == Words{"optimizer/lr=0.001"});
+  CHECK(overrides({"--lr", "-1e-3", "--n", "-3"}) == Words{"lr=-0.001", "n=-3"});
+  CHECK(overrides({"--lr=3", "--x", "4"}) == Words{"lr=3", "x=4"});
+  CHECK(overrides({"--model/hidden", "[64, 32]"}) == Words{"model/hidden=[64, 32]"});
+  CHECK(overrides({"--m", "{class: MLP, a: true}"}) == Words{"m={class: MLP, a: true}"});
+  CHECK(overrides({"--a", "true", "--b", "null", "--c", "text", "--d", "'1'"}) ==
+        Words{"a=true", "b=null", "c=text", "d=\"1\""});
+  CHECK(overrides({"--a=b=c", "--b=", "--c=a: b"}) == Words{"a=\"b=c\"", "b=\"\"", "c=\"a: b\""});
+}
+
+TEST_CASE("commands come first") {
+  using enum Arguments::Command;
+  CHECK(parse_arguments({"config", "-b", "a.yaml"}).command == kConfig);
+  CHECK(parse_arguments({"list"}).command == kList);
+  CHECK(parse_arguments({"-h"}).command == kHelp);
+  CHECK(parse_arguments({}).command == kHelp);
+  CHECK(parse_arguments({"--version"}).command == kVersion);
+  CHECK(parse_arguments({"-n", "list"}).command == kRun);
+}
+
+TEST_CASE("what cannot be understood is refused with what would help") {
+  const auto refusal = [](const Words& words) {
+    return message_of([&] { parse_arguments(words); });
+  };
+  CHECK(
+      refusal({"-t", "digits"}) ==
+      "stray word \"digits\"; a key of the config is set by --path/key VALUE, a list of values by "
+      "--path/key '[1, 2]'");
+  CHECK(refusal({"--lr", "1", "2"}).starts_with("stray word \"2\""));
+  CHECK(refusal({"--lr"}) == "--lr: no value given; write --lr VALUE, for a switch --lr true");
+  CHECK(refusal({"--lr", "--x", "1"}).starts_with("--lr: no value given"));
+  CHECK(refusal({"-n"}) == "-n: no value given: name of the run, the end of its folder's name");
+  CHECK(refusal({"-x"}) ==
+        "unknown flag \"-x\"; there are -n, -b, -t, -p, -c, -r, -l, -d and -h; `stepop --help` "
+        "explains them");
+  CHECK(refusal({"-n", "a", "-n", "b"}) == "--name is given twice");
+  CHECK(refusal({"--", "a"}) == "\"--\" is followed by no key: --path/key VALUE");
+}
+
+TEST_CASE("the help names every flag and shows examples") {
+  const std::string help = help_text();
+  for (const char* word :
+       {"-n, --name", "-b, --base", "-t, --train", "-p, --project", "-c, --checkpoint",
+        "-r, --retrain", "-l, --log_level", "-d, --debug", "--path/key", "Examples"}) {
+    CHECK(help.find(word) != std::string::npos);
+  }
+  CHECK(version_text().find("\nLibTorch 2.") != std::string::npos);
+  CHECK(version_text().find("\nHDF5 1.") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace stepop
