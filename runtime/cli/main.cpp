@@ -1,3 +1,4 @@
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -33,6 +34,9 @@ int main(int argc, char** argv) {
   } catch (const stepop::Error& error) {
     fmt::print(stderr, "stepop: {}\n", error.what());
     return error.exit_code();
+  } catch (const c10::Error& error) {
+    fmt::print(stderr, "stepop: {}\n", error.what_without_backtrace());
+    return 1;
   } catch (const std::exception& error) {
     fmt::print(stderr, "stepop: {}\n", error.what());
     return 1;

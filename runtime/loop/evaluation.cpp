@@ -104,7 +104,7 @@ EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Co
       const StepOps ops = call_step_op(iterator, context, position, split, batch);
       const EvalOp* op = ops.find_eval_op(settings.eval_op.op);
       if (op == nullptr) throw missing_op(context, split, settings.eval_op.op, ops);
-      const EvalOutputs outputs = (*op)();
+      const EvalOutputs outputs = run_op(split, settings.eval_op.op, *op);
       writer.write(outputs, batch.indices());
       means.add(outputs.labels);
       if (!outputs.outputs.empty())

@@ -82,13 +82,14 @@ void check_split(const DueOps& due, Iterator& iterator, const Context& context,
   for (const auto& name : due.log) {
     const LogOp* op = ops.find_log_op(name);
     if (op == nullptr) throw missing_op(context, due.split, name, ops);
-    checked((*op)(), due.split + "/" + name);
+    checked(run_op(due.split, name, *op), due.split + "/" + name);
   }
   for (const auto& name : due.eval) {
     const EvalOp* op = ops.find_eval_op(name);
     if (op == nullptr) throw missing_op(context, due.split, name, ops);
+    const EvalOutputs outputs = run_op(due.split, name, *op);
     try {
-      check_eval_outputs((*op)(), batch.size());
+      check_eval_outputs(outputs, batch.size());
     } catch (const Error& error) {
       throw Error(fmt::format("{}/{}: {}", due.split, name, error.what()));
     }

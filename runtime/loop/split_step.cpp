@@ -28,7 +28,7 @@ StepOps call_step_op(Iterator& iterator, const Context& context, Position& posit
   const SplitGuard guard(position, split);
   context.networks.set_training(is_train);
   const at::AutoGradMode gradients(is_train);
-  return iterator.step_op(batch);
+  return run_op(split, "step_op", [&] { return iterator.step_op(batch); });
 }
 
 Error missing_op(const Context& context, const std::string& split, const std::string& op,
@@ -104,7 +104,7 @@ Scalars SplitStep::train(const std::string& name) {
   const TrainOp* op = ops().find_train_op(name);
   if (op == nullptr) throw missing_op(context_, split_, name, ops());
   const SplitGuard guard(position_, split_);
-  return (*op)();
+  return run_op(split_, name, *op);
 }
 
 const Logs& SplitStep::log(const std::string& name) {
@@ -114,7 +114,7 @@ const Logs& SplitStep::log(const std::string& name) {
   const SplitGuard guard(position_, split_);
   const at::NoGradGuard no_grad;
   const RandomFork fork(mix_seed({fork_seed(), seed_of(name)}), context_.device);
-  const Logs logs = (*op)();
+  const Logs logs = run_op(split_, name, *op);
   return logs_.set(name, checked(logs, split_ + "/" + name));
 }
 

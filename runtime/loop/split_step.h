@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/util/Exception.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +46,17 @@ class SplitStep {
   std::optional<StepOps> ops_;
   OrderedMap<Logs> logs_;
 };
+
+/// Runs `call`, a part of a user's code, and turns LibTorch's exceptions, which carry a stack trace,
+/// into an Error that begins with the split and the name of the op.
+template <class Call>
+auto run_op(const std::string& split, const std::string& op, const Call& call) {
+  try {
+    return call();
+  } catch (const c10::Error& error) {
+    throw Error(split + "/" + op + ": " + error.what_without_backtrace());
+  }
+}
 
 /// Calls `step_op` for a batch in the mode of its split: training mode and gradients for train
 /// only.
