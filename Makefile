@@ -18,12 +18,13 @@ deps-develop: deps-test
 
 build: deps-build  ## build/stepop and build/libstepop.so, optimized
 	@test -f build/build.ninja || cmake --preset release
-	cmake --build --preset release
+	cmake --build --preset release --target stepop
 
 demo: build  ## train on the handwritten digits that ship with the tree
 	build/stepop -n digits -b configs/digits.yaml -t
 
 test: deps-test build  ## build and run all tests
+	cmake --build --preset release
 	ctest --test-dir build --output-on-failure -j2
 
 test-asan: deps-test  ## all tests under AddressSanitizer and UBSan, in build-asan/

@@ -85,8 +85,8 @@ TEST_CASE("size and channels make different images fit into one batch") {
   CHECK(message_of([&] {
           batch_of(*dataset_of(yaml(folder)), {0, 1});
         }) ==
-        "cannot put examples 0 and 1 into one batch: \"image\" is float 1 x 5 x 7 in the first "
-        "and float 3 x 24 x 16 in the second; examples of one batch need the same keys, shapes and "
+        "cannot put examples 0 and 1 into one batch: \"image\" is float32 [1, 5, 7] in the first "
+        "and float32 [3, 24, 16] in the second; examples of one batch need the same keys, shapes and "
         "types, or a dataset with its own collate(); \"size: [H, W]\" and \"channels: 3\" in the "
         "dataset's config make its images alike");
 }
