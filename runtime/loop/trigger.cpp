@@ -26,7 +26,7 @@ Trigger Trigger::every_steps(double every, double grow, double up_to) {
 }
 
 void Trigger::read_duration(const Config& config, std::string_view path, int64_t steps_per_epoch,
-                            double& target) {
+                            double& target, bool may_be_zero) {
   const Value value = config.get<Value>(path);
   double number = 0;
   char unit = 's';
@@ -49,8 +49,11 @@ void Trigger::read_duration(const Config& config, std::string_view path, int64_t
                                          "(epochs) and m (minutes)",
                                          unit, value.describe()));
   }
-  if (!(number >= 0) || std::isinf(number)) {
-    throw config.error(path, fmt::format("expected 0 or more, found {}", value.describe()));
+  // The very start is a point in time, but no period.
+  if (!(number > 0 || (number == 0 && may_be_zero)) || std::isinf(number)) {
+    throw config.error(
+        path, fmt::format("expected {}, found {}", may_be_zero ? "0 or more" : "more than 0",
+                          value.describe()));
   }
   const bool in_minutes = unit == 'm';
   if (has_unit_ && number > 0 && in_minutes != in_minutes_) {
@@ -71,18 +74,22 @@ Trigger::Trigger(const Config& config, std::string_view path, int64_t steps_per_
     return;
   }
   const Config map = config.at(path);
-  const auto read = [&](std::string_view key, double& target) {
-    if (map.has(key)) read_duration(map, key, steps_per_epoch, target);
+  const auto read = [&](std::string_view key, double& target, bool may_be_zero = false) {
+    if (map.has(key)) read_duration(map, key, steps_per_epoch, target, may_be_zero);
   };
   read("every", every_);
   up_to_ = every_;
   read("up_to", up_to_);
-  read("from", from_);
+  read("from", from_, true);
   read("until", until_);
   at_start_ = map.get("at_start", false);
   at_end_ = map.get("at_end", false);
   grow_ = map.get("grow", 1.0);
-  if (grow_ < 1) throw map.error("grow", fmt::format("expected 1 or more, found {}", grow_));
+  if (!(grow_ >= 1)) throw map.error("grow", fmt::format("expected 1 or more, found {}", grow_));
+  if (grow_ > 1 && !map.has("up_to")) {
+    throw map.error("up_to", "missing: an interval that grows needs its largest value");
+  }
+  if (until_ < from_) throw map.error("until", "expected at least as much as \"from\"");
   if (grow_ > 1 && up_to_ < every_) {
     throw map.error("up_to", "expected at least as much as \"every\"");
   }
