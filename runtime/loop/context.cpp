@@ -19,9 +19,9 @@ std::string demangled(const char* name) {
   return result;
 }
 
-const at::Tensor& only_tensor(const State& state) {
+const at::Tensor& only_tensor(const std::string& name, const State& state) {
   const auto found = state.find("value");
-  if (found == state.end()) throw Error("missing from the checkpoint");
+  if (found == state.end()) throw Error(name + ".value: missing from the checkpoint");
   return found->second;
 }
 
@@ -33,7 +33,7 @@ void track_number(const Context& context, const std::string& name, T& value, at:
         return State{{"value", at::scalar_tensor(value, at::TensorOptions().dtype(type))}};
       },
       [&value, name](const State& state) {
-        const at::Tensor& saved = only_tensor(state);
+        const at::Tensor& saved = only_tensor(name, state);
         if (saved.numel() != 1) {
           throw Error(fmt::format("{}: expected one number, found a tensor [{}]", name,
                                   fmt::join(saved.sizes(), ", ")));
@@ -62,23 +62,28 @@ Update& Context::update(const std::string& path, NamedParameters parameters) con
 }
 
 void Context::track(const std::string& name, at::Tensor& value) const {
+  const bool is_made_later = !value.defined();
   tracker.add(
       name,
       [&value] {
-        return State{{"value", value.detach()}};
+        return value.defined() ? State{{"value", value.detach()}} : State{};
       },
-      [&value, name](const State& state) {
-        const at::Tensor& saved = only_tensor(state);
-        if (value.defined() && value.sizes() != saved.sizes()) {
+      [&value, name, is_made_later, device = device](const State& state) {
+        if (is_made_later && !state.contains("value")) {
+          value.reset();
+          return;
+        }
+        const at::Tensor& saved = only_tensor(name, state);
+        if (is_made_later) {
+          value = saved.to(device, saved.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+          return;
+        }
+        if (value.sizes() != saved.sizes()) {
           throw Error(fmt::format("{}: [{}] in the checkpoint, [{}] here", name,
                                   fmt::join(saved.sizes(), ", "), fmt::join(value.sizes(), ", ")));
         }
         const at::NoGradGuard no_grad;
-        if (value.defined()) {
-          value.detach().copy_(saved);
-        } else {
-          value = saved.clone();
-        }
+        value.detach().copy_(saved);
       });
 }
 

@@ -64,6 +64,7 @@ struct Context {
   const Dataset& dataset(const std::string& split) const { return splits.dataset(split); }
 
   /// Values of the iterator that must survive a restart. They must live as long as the run.
+  /// A tensor may still be undefined; it is then restored on the device of the run.
   void track(const std::string& name, at::Tensor& value) const;
   void track(const std::string& name, int64_t& value) const;
   void track(const std::string& name, double& value) const;

@@ -9,6 +9,7 @@
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/log/number_text.h"
+#include "runtime/loop/random_fork.h"
 #include "runtime/run/signals.h"
 
 namespace stepop {
@@ -43,6 +44,10 @@ StopReason TrainingLoop::run() {
   seconds_before_ = position_.seconds;
   start_ = std::chrono::steady_clock::now();
   first_step_ = position_.global_step;
+  if (position_.batch >= batches_per_epoch_) {  // the config's epochs became shorter
+    position_.batch = 0;
+    ++position_.epoch;
+  }
   clock_.global_step = position_.global_step;
   try {
     loop();
@@ -60,7 +65,7 @@ void TrainingLoop::loop() {
   finish_interrupted_evaluation();
   const Elapsed beginning = elapsed();
   if (position_.global_step == 0) {
-    run_due_logs(beginning, beginning);
+    run_logs_at_start(beginning);
     const bool is_due = parts_.settings.checkpoint_zero || parts_.settings.checkpoint.at_start();
     if (is_due) save_checkpoint_once("");
     if (parts_.settings.evaluates && parts_.settings.evaluation.at_start()) run_evaluation("");
@@ -109,6 +114,16 @@ bool TrainingLoop::is_log_due(const Trigger& when, const Elapsed& before,
   if (now.step == 0) return when.at_start();
   const bool is_last = now.step >= parts_.settings.num_steps;
   return when.is_due(before, now) || (is_last && when.at_end());
+}
+
+void TrainingLoop::run_logs_at_start(const Elapsed& beginning) {
+  // The batch that is logged is also that of the first step, which must not see a trace of it:
+  // neither of random numbers that step_op drew nor of running means.
+  const RandomFork fork(parts_.context.seed, parts_.context.device);
+  const State buffers = parts_.context.networks.copy_buffers();
+  run_due_logs(beginning, beginning);
+  split_steps_.clear();
+  parts_.context.networks.restore_buffers(buffers);
 }
 
 void TrainingLoop::run_due_logs(const Elapsed& before, const Elapsed& now) {
@@ -188,7 +203,11 @@ void TrainingLoop::finish_interrupted_evaluation() {
   saved_step_ = position_.global_step > 0 ? position_.global_step : -1;
   if (position_.evaluation_folder.empty()) return;
   const std::string folder = parts_.directory.root() + "/" + position_.evaluation_folder;
-  if (std::filesystem::exists(folder + "/outputs.h5")) {
+  const std::string outputs = folder + "/outputs.h5";
+  const bool was_cleaned = parts_.settings.clean_after_callbacks &&
+                           std::filesystem::exists(folder) &&
+                           !std::filesystem::exists(outputs + ".part");
+  if (was_cleaned || std::filesystem::exists(outputs)) {
     position_.evaluation_folder.clear();
     return;
   }

@@ -57,6 +57,7 @@ class TrainingLoop {
   StopReason stop_reason() const;
   void loop();
   void train_step();
+  void run_logs_at_start(const Elapsed& beginning);
   void run_due_logs(const Elapsed& before, const Elapsed& now);
   void save_checkpoint_once(const std::string& evaluation_folder);
   void run_evaluation(const std::string& folder);

@@ -31,6 +31,7 @@ SignalGuard::SignalGuard() {
 SignalGuard::~SignalGuard() {
   sigaction(SIGINT, &old_interrupt, nullptr);
   sigaction(SIGTERM, &old_terminate, nullptr);
+  received_signal = 0;
 }
 
 int SignalGuard::received() { return received_signal; }

@@ -1,0 +1,336 @@
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "eval_out/callback.h"
+#include "tests/message_of.h"
+#include "tests/test_run.h"
+
+namespace stepop {
+namespace {
+
+using Events = std::vector<std::string>;
+
+/// What happened, in its order.
+Events& events() {
+  static Events list;
+  return list;
+}
+
+void add(const std::string& event) { events().push_back(event); }
+
+class OrderDataset : public Dataset {
+ public:
+  explicit OrderDataset(const Config& params)
+      : name_(params.get<std::string>("name")), size_(params.get<int64_t>("size")) {}
+  int64_t size() const override { return size_; }
+  Example get(int64_t, Random&) const override { return {}; }
+  std::optional<Batch> get_batch(std::span<const int64_t> indices,
+                                 std::span<Random>) const override {
+    add(fmt::format("{} examples {}", name_, fmt::join(indices, " ")));
+    return Batch({{"x", at::zeros({static_cast<int64_t>(indices.size())})}}, {}, {});
+  }
+
+ private:
+  std::string name_;
+  int64_t size_;
+};
+
+class OrderIterator : public Iterator {
+ public:
+  explicit OrderIterator(const Context& context)
+      : Iterator(context), fails_at_(config().get<int64_t>("fails_at", -1)) {}
+
+  StepOps step_op(const Batch& batch) override {
+    const std::string split = get_split();
+    add(split + " step_op");
+    const int64_t size = batch.size();
+    return {.train_op =
+                [=, this] {
+                  add(fmt::format("{} train_op", get_split()));
+                  if (global_step() == fails_at_) throw Error("the op failed");
+                },
+            .log_op =
+                [=, this] {
+                  add(fmt::format("{} log_op at {}", get_split(), global_step()));
+                  return Logs{.scalars = {{"number", 1}}};
+                },
+            .eval_op =
+                [=, this] {
+                  add(fmt::format("{} eval_op", get_split()));
+                  return EvalOutputs{.labels = {{"loss", at::zeros({size})}}};
+                }};
+  }
+
+ private:
+  int64_t fails_at_;
+};
+
+Logs order_callback(const CallbackArguments&) {
+  add("callback");
+  return {};
+}
+
+STEPOP_REGISTER_DATASET(OrderDataset, {"For tests.", {{"name", "", ""}, {"size", "", ""}}});
+STEPOP_REGISTER_ITERATOR(OrderIterator, {"For tests.", {}});
+STEPOP_REGISTER_CALLBACK(test_order, order_callback, {"For tests.", {}});
+
+class OrderHook : public Hook {
+ public:
+  void before_epoch(int64_t epoch) override { add(fmt::format("before_epoch {}", epoch)); }
+  void before_step(int64_t step) override { add(fmt::format("before_step {}", step)); }
+  void after_step(int64_t step) override { add(fmt::format("after_step {}", step)); }
+  void after_epoch(int64_t epoch) override { add(fmt::format("after_epoch {}", epoch)); }
+  void after_checkpoint(const std::string& path) override {
+    add("after_checkpoint " + std::filesystem::path(path).stem().string());
+  }
+  void before_evaluation(int64_t step) override { add(fmt::format("before_evaluation {}", step)); }
+  void after_evaluation(int64_t step) override { add(fmt::format("after_evaluation {}", step)); }
+  void at_exception(const std::exception& error) override {
+    add(std::string("at_exception ") + error.what());
+  }
+};
+
+/// Epochs of three batches; the validation log is due at every second step, a checkpoint at every
+/// second one, too.
+constexpr const char* kConfig = R"(
+iterator: OrderIterator
+datasets:
+  train: {class: OrderDataset, name: train, size: 5}
+  validation: {class: OrderDataset, name: validation, size: 3}
+samplers: {train: sequential}
+batch_size: 2
+n_data_processes: 0
+num_epochs: 2
+log_freq: 1
+log_ops: [train/log_op, {op: validation/log_op, when: 2}]
+ckpt_freq: 2
+eval_hook: {eval_callbacks: {order: test_order}}
+)";
+
+Events events_of(TestRun& run) {
+  OrderHook hook;
+  events().clear();
+  run.train({&hook});
+  return events();
+}
+
+/// What happens to a run until its end, from step 4 of 6 on.
+const Events kFromStepFour = {
+    "before_step 4",
+    "train examples 2 3",
+    "train step_op",
+    "train train_op",
+    "train log_op at 5",
+    "after_step 5",
+    "before_step 5",
+    "train examples 4",
+    "train step_op",
+    "train train_op",
+    "train log_op at 6",
+    "validation examples 0 1",
+    "validation step_op",
+    "validation log_op at 6",
+    "after_step 6",
+    "after_epoch 1",
+    "after_checkpoint model-6",
+    "before_evaluation 6",
+    "validation examples 0 1",
+    "validation step_op",
+    "validation eval_op",
+    "validation examples 2",
+    "validation step_op",
+    "validation eval_op",
+    "callback",
+    "after_evaluation 6",
+};
+
+TEST_CASE("the order of a fresh run of two epochs") {
+  Events expected = {
+      "before_epoch 0",
+      "before_step 0",
+      "train examples 0 1",
+      "train step_op",
+      "train train_op",
+      "train log_op at 1",
+      "after_step 1",
+      "before_step 1",
+      "train examples 2 3",
+      "train step_op",
+      "train train_op",
+      "train log_op at 2",
+      "validation examples 0 1",
+      "validation step_op",
+      "validation log_op at 2",
+      "after_step 2",
+      "after_checkpoint model-2",
+      "before_step 2",
+      "train examples 4",
+      "train step_op",
+      "train train_op",
+      "train log_op at 3",
+      "after_step 3",
+      "after_epoch 0",
+      "after_checkpoint model-3",
+      "before_evaluation 3",
+      "validation examples 0 1",
+      "validation step_op",
+      "validation eval_op",
+      "validation examples 2",
+      "validation step_op",
+      "validation eval_op",
+      "callback",
+      "after_evaluation 3",
+      "before_epoch 1",
+      "before_step 3",
+      "train examples 0 1",
+      "train step_op",
+      "train train_op",
+      "train log_op at 4",
+      "validation examples 2",
+      "validation step_op",
+      "validation log_op at 4",
+      "after_step 4",
+      "after_checkpoint model-4",
+  };
+  expected.insert(expected.end(), kFromStepFour.begin(), kFromStepFour.end());
+  TestRun run(kConfig);
+  CHECK(events_of(run) == expected);
+  CHECK(run.session.position().epoch == 2);
+  CHECK(run.session.position().batch == 0);
+  CHECK(run.session.position().samples_seen == 10);
+}
+
+TEST_CASE("a run that is resumed in the middle of an epoch goes on where it was") {
+  TestRun before(kConfig);
+  events_of(before);
+  TestRun run(kConfig, before, 4);
+  CHECK(run.session.position().batch == 1);
+  CHECK(events_of(run) == kFromStepFour);
+}
+
+TEST_CASE("a run that died in an evaluation goes on in that evaluation, in the same folder") {
+  TestRun before(kConfig);
+  events_of(before);
+  const std::string outputs = before.root() + "/eval/2026-11-21T10-00-00_test/3/outputs.h5";
+  REQUIRE(std::filesystem::remove(outputs));
+  TestRun run(kConfig, before, 3);
+  const Events happened = events_of(run);
+  REQUIRE(happened.size() > 9);
+  CHECK(Events(happened.begin(), happened.begin() + 9) ==
+        Events{"before_evaluation 3", "validation examples 0 1", "validation step_op",
+               "validation eval_op", "validation examples 2", "validation step_op",
+               "validation eval_op", "callback", "after_evaluation 3"});
+  CHECK(happened[9] == "before_epoch 1");
+  CHECK(std::filesystem::exists(outputs));
+}
+
+TEST_CASE("outputs that the config removes are not made again at a resume") {
+  const std::string cleaned = [&] {
+    std::string text = kConfig;
+    text.replace(text.find("{eval_callbacks"), 1, "{clean_after_callbacks: true, ");
+    return text;
+  }();
+  TestRun before(cleaned);
+  events_of(before);
+  CHECK_FALSE(
+      std::filesystem::exists(before.root() + "/eval/2026-11-21T10-00-00_test/3/outputs.h5"));
+  TestRun run(cleaned, before, 3);
+  CHECK(events_of(run).front() == "before_epoch 1");
+}
+
+TEST_CASE("a run that ends in the middle of an epoch saves and evaluates what it ends with") {
+  TestRun run(std::string(kConfig) + "num_steps: 1\n");
+  CHECK(events_of(run) == Events{
+                              "before_epoch 0",
+                              "before_step 0",
+                              "train examples 0 1",
+                              "train step_op",
+                              "train train_op",
+                              "train log_op at 1",
+                              "after_step 1",
+                              "after_checkpoint model-1",
+                              "before_evaluation 1",
+                              "validation examples 0 1",
+                              "validation step_op",
+                              "validation eval_op",
+                              "validation examples 2",
+                              "validation step_op",
+                              "validation eval_op",
+                              "callback",
+                              "after_evaluation 1",
+                          });
+}
+
+TEST_CASE("an exception in a train op goes through every hook and on") {
+  TestRun run(std::string(kConfig) + "fails_at: 1\n");
+  OrderHook hook;
+  events().clear();
+  CHECK(message_of([&] { run.train({&hook}); }) == "the op failed");
+  CHECK(events() == Events{
+                        "before_epoch 0",
+                        "before_step 0",
+                        "train examples 0 1",
+                        "train step_op",
+                        "train train_op",
+                        "train log_op at 1",
+                        "after_step 1",
+                        "before_step 1",
+                        "train examples 2 3",
+                        "train step_op",
+                        "train train_op",
+                        "at_exception the op failed",
+                    });
+  CHECK(run.checkpoints().empty());
+}
+
+TEST_CASE("logs, a checkpoint and an evaluation before the first step change nothing of it") {
+  TestRun run(R"(
+iterator: OrderIterator
+datasets:
+  train: {class: OrderDataset, name: train, size: 4}
+  validation: {class: OrderDataset, name: validation, size: 2}
+samplers: {train: sequential}
+batch_size: 2
+n_data_processes: 0
+num_steps: 1
+log_freq: {every: 10, at_start: true}
+ckpt_zero: true
+eval_hook: {freq: {every: 10, at_start: true}, eval_callbacks: {order: test_order}}
+)");
+  CHECK(events_of(run) == Events{
+                              "train examples 0 1",
+                              "train step_op",
+                              "train log_op at 0",
+                              "validation examples 0 1",
+                              "validation step_op",
+                              "validation log_op at 0",
+                              "after_checkpoint model-0",
+                              "before_evaluation 0",
+                              "validation examples 0 1",
+                              "validation step_op",
+                              "validation eval_op",
+                              "callback",
+                              "after_evaluation 0",
+                              "before_epoch 0",
+                              "before_step 0",
+                              "train examples 0 1",
+                              "train step_op",
+                              "train train_op",
+                              "after_step 1",
+                              "after_checkpoint model-1",
+                              "before_evaluation 1",
+                              "validation examples 0 1",
+                              "validation step_op",
+                              "validation eval_op",
+                              "callback",
+                              "after_evaluation 1",
+                          });
+}
+
+}  // namespace
+}  // namespace stepop
