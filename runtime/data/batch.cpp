@@ -24,8 +24,7 @@ OrderedMap<T> below(const OrderedMap<T>& map, const std::string& prefix) {
                           const std::string& what) {
   throw Error(
       fmt::format("cannot put examples {} and {} into one batch: \"{}\" {}; examples of one batch "
-                  "need the same "
-                  "keys, shapes and types, or a dataset with its own collate()",
+                  "need the same keys, shapes and types, or a dataset with its own collate()",
                   first, other, key, what));
 }
 
@@ -100,11 +99,15 @@ Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices
     }
   }
   for (const auto& [key, value] : first.tensors) {
+    if (!value.defined()) {
+      throw Error(fmt::format("example {}: \"{}\" is an undefined tensor", indices[0], key));
+    }
     std::vector<const at::Tensor*> parts;
     for (size_t i = 0; i < examples.size(); ++i) {
       const at::Tensor* part = examples[i].tensors.find(key);
       if (part == nullptr) differs(key, indices[0], indices[i], "is only in the first");
-      if (part->sizes() != value.sizes() || part->scalar_type() != value.scalar_type()) {
+      if (!part->defined() || part->sizes() != value.sizes() ||
+          part->scalar_type() != value.scalar_type()) {
         differs(key, indices[0], indices[i],
                 fmt::format("is {} in the first and {} in the second", describe_tensor(value),
                             describe_tensor(*part)));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -71,18 +72,19 @@ class Weighted : public Sampler {
     const at::Tensor values = labels.to(at::kDouble).contiguous();
     const double* data = values.const_data_ptr<double>();
     std::vector<double> weights(data, data + values.numel());
+    for (const double value : weights) {
+      if (std::isfinite(value) && (balances || value >= 0)) continue;
+      throw params.error(
+          path, fmt::format("the {} of an example is {}; {}", balances ? "class" : "weight", value,
+                            balances ? "classes are numbers" : "weights are finite and 0 or more"));
+    }
     if (balances) {
       std::map<double, double> count;
       for (const double value : weights) count[value] += 1;
       for (double& value : weights) value = 1 / count[value];
     }
     double total = 0;
-    for (const double weight : weights) {
-      if (!(weight >= 0)) {
-        throw params.error(path, fmt::format("a weight is {}; weights are 0 or more", weight));
-      }
-      cumulative_.push_back(total += weight);
-    }
+    for (const double weight : weights) cumulative_.push_back(total += weight);
     if (!(total > 0)) throw params.error(path, "the weights are all 0");
   }
 

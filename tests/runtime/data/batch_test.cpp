@@ -66,6 +66,15 @@ TEST_CASE("examples that do not go together are named by their index in the data
   other.texts.set("more", "");
   CHECK(stacked(other) ==
         "cannot put examples 10 and 20 into one batch: \"more\" is only in the second" + end);
+  other = example(2);
+  other.tensors.set("x", at::Tensor());
+  CHECK(stacked(other) ==
+        "cannot put examples 10 and 20 into one batch: \"x\" is float32 [2] in "
+        "the first and an undefined tensor in the second" +
+            end);
+  CHECK(message_of([&] {
+          collate({other, other}, {10, 20});
+        }) == "example 10: \"x\" is an undefined tensor");
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ class Ten : public Dataset {
     if (key == "class") return at::arange(10).clamp(0, 1);
     if (key == "weight") return at::arange(10).to(at::kFloat);
     if (key == "negative") return at::arange(10).sub(5);
+    if (key == "infinite") return at::arange(10).to(at::kDouble).reciprocal();
+    if (key == "unknown") return at::arange(10).sub(5).to(at::kDouble).sqrt();
     return {};
   }
 };
@@ -82,7 +84,14 @@ TEST_CASE("a weighted sampler says what it lacks") {
         "test.yaml:1: sampler/weights: the dataset has no label \"no\" with one value per example "
         "that is known without loading the examples");
   CHECK(message_of([] { sampler("{class: weighted, weights: negative}"); }) ==
-        "test.yaml:1: sampler/weights: a weight is -5; weights are 0 or more");
+        "test.yaml:1: sampler/weights: the weight of an example is -5; weights are finite and 0 or "
+        "more");
+  CHECK(
+      message_of([] { sampler("{class: weighted, weights: infinite}"); }) ==
+      "test.yaml:1: sampler/weights: the weight of an example is inf; weights are finite and 0 or "
+      "more");
+  CHECK(message_of([] { sampler("{class: weighted, balance: unknown}"); }) ==
+        "test.yaml:1: sampler/balance: the class of an example is nan; classes are numbers");
 }
 
 }  // namespace

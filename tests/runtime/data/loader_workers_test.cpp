@@ -1,0 +1,132 @@
+#include "runtime/data/loader.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <latch>
+#include <numeric>
+#include <thread>
+
+#include "tests/message_of.h"
+#include "tests/tensor_values.h"
+
+namespace stepop {
+namespace {
+
+using Indices = std::vector<int64_t>;
+using std::chrono::milliseconds;
+
+class Ascending : public Sampler {
+ public:
+  explicit Ascending(int64_t size) : size_(size) {}
+  Indices order(int64_t epoch) const override {
+    Indices indices(static_cast<size_t>(size_));
+    std::iota(indices.begin(), indices.end(), 0);
+    if (epoch % 2 == 1) std::reverse(indices.begin(), indices.end());
+    return indices;
+  }
+
+ private:
+  int64_t size_;
+};
+
+/// Example i is [i, a random number]; `before` is called first, in the worker's thread.
+class Numbers : public Dataset {
+ public:
+  explicit Numbers(
+      int64_t size, std::function<void(int64_t)> before = [](int64_t) {})
+      : size_(size), before_(std::move(before)) {}
+  int64_t size() const override { return size_; }
+  Example get(int64_t index, Random& random) const override {
+    before_(index);
+    at::Tensor x = at::full({2}, static_cast<double>(index), at::kDouble);
+    x.mutable_data_ptr<double>()[1] = random.uniform();
+    return {.tensors = {{"x", x}}, .texts = {{"name", fmt::format("example {}", index)}}};
+  }
+
+ private:
+  int64_t size_;
+  std::function<void(int64_t)> before_;
+};
+
+BatchOrder order_of(const Dataset& dataset, int64_t batch_size) {
+  return {"datasets/train",
+          std::make_unique<Ascending>(dataset.size()),
+          {.batch_size = batch_size, .drop_last = false, .max_batches = 0, .seed = 4}};
+}
+
+TEST_CASE("prefetch is bounded: each worker is at most so many batches ahead") {
+  std::atomic<int> loaded = 0;
+  const Numbers data(1000, [&](int64_t) { ++loaded; });
+  const BatchOrder order = order_of(data, 1);
+  Loader loader(data, order, {.workers = 2, .prefetch = 3});
+  const auto settles_at = [&](int expected) {
+    for (int i = 0; i < 2000 && loaded < expected; ++i)
+      std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::sleep_for(milliseconds(20));  // the time to go too far
+    return loaded == expected;
+  };
+  CHECK(settles_at(6));
+  loader.next();
+  CHECK(settles_at(7));
+  for (int i = 0; i < 4; ++i) loader.next();
+  CHECK(settles_at(11));
+}
+
+TEST_CASE("nothing beyond the last batch is loaded") {
+  std::atomic<int> loaded = 0;
+  const Numbers data(10, [&](int64_t) { ++loaded; });
+  const BatchOrder order = order_of(data, 5);
+  {
+    Loader loader(data, order, {.workers = 4, .prefetch = 4, .end_batch = 2});
+    while (loader.has_next()) loader.next();
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  CHECK(loaded == 10);
+}
+
+TEST_CASE("a loader can go while its workers are busy, blocked or failing") {
+  for (int round = 0; round < 50; ++round) {
+    const Numbers data(100, [&](int64_t index) {
+      if (index == 7) throw std::runtime_error("bad");
+      if (index % 3 == 0) std::this_thread::sleep_for(milliseconds(1));
+    });
+    const BatchOrder order = order_of(data, 2);
+    Loader loader(data, order, {.workers = 3, .prefetch = 2});
+    if (round % 2 == 0) loader.next();
+  }
+}
+
+TEST_CASE("several workers load at the same time") {
+  std::latch all_there(3);
+  const Numbers data(30, [&](int64_t index) {
+    // Ends only when three are inside at once; a loader that loads one by one would hang here.
+    if (index < 3) all_there.arrive_and_wait();
+  });
+  const BatchOrder order = order_of(data, 1);
+  Loader loader(data, order, {.workers = 3, .end_batch = 3});
+  for (int64_t i = 0; i < 3; ++i) CHECK(loader.next().indices() == Indices{i});
+}
+
+TEST_CASE("examples are loaded without gradients, in workers and without them") {
+  for (const int64_t workers : {0, 1}) {
+    std::atomic<bool> has_gradients = false;
+    const Numbers data(4, [&](int64_t) {
+      if (at::GradMode::is_enabled()) has_gradients = true;
+    });
+    const BatchOrder order = order_of(data, 2);
+    Loader loader(data, order, {.workers = workers, .end_batch = 2});
+    while (loader.has_next()) loader.next();
+    CHECK_FALSE(has_gradients);
+  }
+}
+
+}  // namespace
+}  // namespace stepop
