@@ -90,9 +90,10 @@ TEST_CASE("mistakes in the callbacks are found before the run") {
   };
   CHECK(declare("eval_hook: {eval_callbacks: {a: {class: test_echo, value: 1}, b: test_echo}}\n"
                 "eval_pipeline: {callback_kwargs: {b: {value: 3}}}\n") == "no error");
-  CHECK(declare("eval_hook: {eval_callbacks: {a: test_ecko}}") ==
-        "test.yaml:1: eval_hook/eval_callbacks/a: unknown callback \"test_ecko\"; known are: "
-        "test_echo, test_throws, accuracy");
+  // Other tests register callbacks as well; the nearest comes first.
+  CHECK(declare("eval_hook: {eval_callbacks: {a: test_ecko}}")
+            .starts_with("test.yaml:1: eval_hook/eval_callbacks/a: unknown callback "
+                         "\"test_ecko\"; known are: test_echo, "));
   CHECK(declare("eval_hook: {eval_callbacks: {a: {class: test_echo, valu: 1}}}") ==
         "test.yaml:1: unknown key \"eval_hook/eval_callbacks/a/valu\": did you mean "
         "\"eval_hook/eval_callbacks/a/value\"?");
