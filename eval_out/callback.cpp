@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/error_text.h"
+
 namespace stepop {
 namespace {
 
@@ -47,7 +49,7 @@ CallbackResults run_callbacks(const Config& config, std::string_view path, const
       const auto& callback = callbacks().factory(component.name, config, join_path(path, name));
       results.logs.set(name, callback({root, data_in, data_out, config.root(), component.params}));
     } catch (const std::exception& error) {
-      results.failures.set(name, error.what());
+      results.failures.set(name, error_text(error));
     } catch (...) {
       results.failures.set(name, "it threw something that is no std::exception");
     }

@@ -1,4 +1,3 @@
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "runtime/cli/commands.h"
+#include "runtime/error_text.h"
 #include "runtime/registry.h"
 
 int main(int argc, char** argv) {
@@ -34,11 +34,8 @@ int main(int argc, char** argv) {
   } catch (const stepop::Error& error) {
     fmt::print(stderr, "stepop: {}\n", error.what());
     return error.exit_code();
-  } catch (const c10::Error& error) {
-    fmt::print(stderr, "stepop: {}\n", error.what_without_backtrace());
-    return 1;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "stepop: {}\n", error.what());
+    fmt::print(stderr, "stepop: {}\n", stepop::error_text(error));
     return 1;
   }
 }

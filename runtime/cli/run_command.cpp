@@ -7,6 +7,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_writer.h"
+#include "runtime/error_text.h"
 #include "runtime/files/atomic_file.h"
 #include "runtime/log/number_text.h"
 #include "runtime/loop/evaluation.h"
@@ -114,7 +115,7 @@ class Run {
       return arguments_.train ? train(directory, session) : evaluate_only(directory, session);
     } catch (const std::exception& error) {
       console_.end_progress();
-      console_.record(fmt::format("error: {}", error.what()));  // main() prints it
+      console_.record(fmt::format("error: {}", error_text(error)));  // main() prints it
       throw;
     }
   }

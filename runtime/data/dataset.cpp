@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "runtime/error_text.h"
+
 namespace stepop {
 
 DatasetRegistry& datasets() {
@@ -25,7 +27,7 @@ Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
       try {
         examples.push_back(dataset.get(indices[i], randoms[i]));
       } catch (const std::exception& error) {
-        throw Error(fmt::format("example {}: {}", indices[i], error.what()));
+        throw Error(fmt::format("example {}: {}", indices[i], error_text(error)));
       }
     }
     batch = dataset.collate(examples, index_list);

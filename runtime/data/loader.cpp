@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/error_text.h"
+
 // From the OpenMP runtime that LibTorch brings, if it brings one.
 extern "C" void omp_set_num_threads(int) __attribute__((weak));
 
@@ -28,7 +30,7 @@ Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, b
     for (auto& [key, tensor] : pinned) tensor = tensor.pin_memory();
     return {std::move(pinned), batch.texts(), batch.indices()};
   } catch (const std::exception& error) {
-    throw Error(fmt::format("{}: {}", order.name(), error.what()));
+    throw Error(fmt::format("{}: {}", order.name(), error_text(error)));
   }
 }
 

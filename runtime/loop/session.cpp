@@ -5,6 +5,7 @@
 #include "eval_out/callback.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_writer.h"
+#include "runtime/error_text.h"
 #include "runtime/loop/preflight.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/run/device.h"
@@ -94,7 +95,7 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   try {
     tracker_.load(checkpoint.tensors);
   } catch (const std::exception& error) {
-    throw Error(fmt::format("{}: {}", path, error.what()));
+    throw Error(fmt::format("{}: {}", path, error_text(error)));
   }
   static_cast<Progress&>(position_) = checkpoint.progress;
   clock_.global_step = position_.global_step;
@@ -107,7 +108,7 @@ void Session::restore_for_evaluation(const Checkpoint& checkpoint, const std::st
       if (name != kRandom && !updates_.contains(name)) tracker_.load(name, checkpoint.tensors);
     }
   } catch (const std::exception& error) {
-    throw Error(fmt::format("{}: {}", path, error.what()));
+    throw Error(fmt::format("{}: {}", path, error_text(error)));
   }
   static_cast<Progress&>(position_) = checkpoint.progress;
   position_.evaluation_folder.clear();
@@ -117,7 +118,7 @@ void Session::restore_weights(const Checkpoint& checkpoint, const std::string& p
   try {
     for (const auto& name : networks_->names()) tracker_.load(name, checkpoint.tensors);
   } catch (const std::exception& error) {
-    throw Error(fmt::format("{}: {}", path, error.what()));
+    throw Error(fmt::format("{}: {}", path, error_text(error)));
   }
 }
 
