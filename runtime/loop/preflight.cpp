@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "eval_out/eval_schema.h"
-#include "runtime/error_text.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/loop/split_step.h"
 
@@ -63,30 +62,15 @@ std::vector<DueOps> due_ops(const Settings& settings, bool train) {
   return splits;
 }
 
-/// Calls `call`; what it throws gets to know where, unless it does already.
-template <class Call>
-auto at_place(const std::string& place, const Call& call) {
-  try {
-    return call();
-  } catch (const UsageError&) {
-    throw;
-  } catch (const std::exception& error) {
-    const std::string text = error_text(error);
-    throw Error(text.starts_with(place) ? text : fmt::format("{}: {}", place, text));
-  }
-}
-
 void check_split(const DueOps& due, Iterator& iterator, const Context& context,
                  Position& position) {
   const BatchOrder& order = context.splits.order(due.split);
   std::vector<Random> randoms = order.randoms(0);
-  const Batch batch = at_place("datasets/" + due.split, [&] {
+  const Batch batch = run_op("datasets", due.split, [&] {
     return load_batch(context.splits.dataset(due.split), order.indices(0), randoms)
         .to(context.device);
   });
-  const StepOps ops = at_place(due.split + "/step_op", [&] {
-    return call_step_op(iterator, context, position, due.split, batch);
-  });
+  const StepOps ops = call_step_op(iterator, context, position, due.split, batch);
   const SplitGuard guard(position, due.split);
   const at::NoGradGuard no_grad;
   for (const auto& name : due.train) {
@@ -95,13 +79,12 @@ void check_split(const DueOps& due, Iterator& iterator, const Context& context,
   for (const auto& name : due.log) {
     const LogOp* op = ops.find_log_op(name);
     if (op == nullptr) throw missing_op(context, due.split, name, ops);
-    const std::string place = due.split + "/" + name;
-    at_place(place, [&] { checked((*op)(), place); });
+    run_op(due.split, name, [&] { checked((*op)(), due.split + "/" + name); });
   }
   for (const auto& name : due.eval) {
     const EvalOp* op = ops.find_eval_op(name);
     if (op == nullptr) throw missing_op(context, due.split, name, ops);
-    at_place(due.split + "/" + name, [&] { check_eval_outputs((*op)(), batch.size()); });
+    run_op(due.split, name, [&] { check_eval_outputs((*op)(), batch.size()); });
   }
 }
 

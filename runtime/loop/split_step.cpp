@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/describe_tensor.h"
+#include "runtime/error_text.h"
 #include "runtime/loop/random_fork.h"
 
 namespace stepop {
@@ -11,6 +12,20 @@ namespace stepop {
 IteratorRegistry& iterators() {
   static IteratorRegistry registry("iterator");
   return registry;
+}
+
+void rethrow_from(const std::string& split, const std::string& op) {
+  try {
+    throw;
+  } catch (const UsageError&) {
+    throw;
+  } catch (const std::exception& error) {
+    const auto* ours = dynamic_cast<const Error*>(&error);
+    const std::string place = split + "/" + op;
+    const std::string text = error_text(error);
+    throw Error(text.starts_with(place) ? text : place + ": " + text,
+                ours != nullptr ? ours->exit_code() : 1);
+  }
 }
 
 SplitGuard::SplitGuard(Position& position, const std::string& split)

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <c10/util/Exception.h>
-
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,14 +46,17 @@ class SplitStep {
   OrderedMap<Logs> logs_;
 };
 
-/// Runs `call`, a part of a user's code, and turns LibTorch's exceptions, which carry a stack trace,
-/// into an Error that begins with the split and the name of the op.
+/// Throws the exception at hand as an Error that begins with the place, `train/log_op`, unless it
+/// does already; a mistake in the config has a place of its own.
+[[noreturn]] void rethrow_from(const std::string& split, const std::string& op);
+
+/// Runs `call`, a part of a user's code; what it throws gets to know where.
 template <class Call>
 auto run_op(const std::string& split, const std::string& op, const Call& call) {
   try {
     return call();
-  } catch (const c10::Error& error) {
-    throw Error(split + "/" + op + ": " + error.what_without_backtrace());
+  } catch (const std::exception&) {
+    rethrow_from(split, op);
   }
 }
 

@@ -270,7 +270,7 @@ TEST_CASE("an exception in a train op goes through every hook and on") {
   TestRun run(std::string(kConfig) + "fails_at: 1\n");
   OrderHook hook;
   events().clear();
-  CHECK(message_of([&] { run.train({&hook}); }) == "the op failed");
+  CHECK(message_of([&] { run.train({&hook}); }) == "train/train_op: the op failed");
   CHECK(events() == Events{
                         "before_epoch 0",
                         "before_step 0",
@@ -283,7 +283,7 @@ TEST_CASE("an exception in a train op goes through every hook and on") {
                         "train examples 2 3",
                         "train step_op",
                         "train train_op",
-                        "at_exception the op failed",
+                        "at_exception train/train_op: the op failed",
                     });
   CHECK(run.checkpoints().empty());
 }
