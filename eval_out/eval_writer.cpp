@@ -86,6 +86,9 @@ class EvalWriter::File {
     }
     in_context(rows_text(batch.first_row, count), [&] {
       write_numbers(index_, batch.first_row, batch.indices);
+      // A flush writes its parts in an order of its own. Where rows make the file longer, they must
+      // be there before the file claims them.
+      if (grows_) flush();
       set_attribute(written_rows_, batch.first_row + static_cast<int64_t>(count));
       flush();
     });
@@ -120,6 +123,7 @@ class EvalWriter::File {
     for (const auto& column : batch.columns) bytes += bytes_of(column, batch_size, rows_);
     check_space(bytes);
     for (size_t i = 0; i < arrays.size(); ++i) {
+      grows_ = grows_ || arrays[i].kind != EvalKind::kTensor;
       in_context(arrays[i].key, [&] {
         writers_.push_back(create_array(file_, arrays[i], rows_, batch.columns[i], batch_size));
       });
@@ -148,6 +152,7 @@ class EvalWriter::File {
 
   std::string part_;
   int64_t rows_;
+  bool grows_ = false;  // has texts or ragged arrays, which are not allocated in advance
   Hdf5Id file_;
   Hdf5Id index_;
   Hdf5Id written_rows_;
