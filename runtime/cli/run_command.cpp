@@ -101,6 +101,9 @@ class Run {
     const std::string name = run_name(arguments_, config);
 
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
+    if (!arguments_.train && !session.settings().evaluates) {
+      throw UsageError("nothing to evaluate: the config has no datasets/validation");
+    }
     if (checkpoint) restore(session, *checkpoint);
     session.check();
     console_.info(session.config_yaml());
@@ -179,9 +182,6 @@ class Run {
   }
 
   int evaluate_only(const RunDirectory& directory, Session& session) {
-    if (!session.settings().evaluates) {
-      throw UsageError("nothing to evaluate: the config has no datasets/validation");
-    }
     Reporter reporter(console_, directory, session.settings(), 0);
     const std::string op = session.settings().eval_op.text();
     reporter.begin_evaluation();

@@ -39,7 +39,8 @@ void apply_backend_settings(const Config& config) {
 
 std::string describe_device(const c10::Device& device) {
   if (!device.is_cpu()) return device.str();
-  return fmt::format("cpu, {} threads, oneDNN {}", at::get_num_threads(),
+  const int threads = at::get_num_threads();
+  return fmt::format("cpu, {} thread{}, oneDNN {}", threads, threads == 1 ? "" : "s",
                      at::globalContext().userEnabledMkldnn() ? "on" : "off");
 }
 
