@@ -7,6 +7,9 @@
 namespace stepop {
 namespace {
 
+/// Far beyond any training, and no sum of two such numbers overflows.
+constexpr double kMostSteps = 1e18;
+
 OpName parse_op(const Config& config, std::string_view path, const std::string& text,
                 const std::string& example) {
   const size_t slash = text.find('/');
@@ -76,8 +79,19 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   const bool has_epochs = config.has("num_epochs");
   if (has_epochs) {
     const double epochs = config.get<double>("num_epochs");
-    if (!(epochs > 0)) throw config.error("num_epochs", "expected more than 0");
-    num_steps = static_cast<int64_t>(epochs * static_cast<double>(steps_per_epoch) + 0.5);
+    const double steps = epochs * static_cast<double>(steps_per_epoch) + 0.5;
+    const std::string found = config.peek("num_epochs")->describe();
+    if (!(epochs > 0)) {
+      throw config.error("num_epochs", "expected more than 0, found " + found);
+    }
+    if (steps >= kMostSteps) {
+      throw config.error("num_epochs", "expected a number that can be reached, found " + found);
+    }
+    num_steps = static_cast<int64_t>(steps);
+    if (num_steps == 0) {
+      throw config.error("num_epochs", fmt::format("{} of an epoch of {} steps is no step at all",
+                                                   found, steps_per_epoch));
+    }
   }
   if (has_steps) num_steps = config.get_at_least("num_steps", 1);
   if (train && !has_steps && !has_epochs) {
@@ -95,6 +109,10 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
     train_ops.push_back(parse_op(config, path, ops[i], "train/train_op"));
     if (train_ops.back().split != "train") {
       throw config.error(path, "a train op belongs to the split train: train/train_op");
+    }
+    if (std::find(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(i), ops[i]) !=
+        ops.begin() + static_cast<std::ptrdiff_t>(i)) {
+      throw config.error(path, fmt::format("\"{}\" is there twice", ops[i]));
     }
   }
   if (train_ops.empty()) train_ops.push_back({"train", "train_op"});

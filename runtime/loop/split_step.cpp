@@ -22,7 +22,8 @@ void rethrow_from(const std::string& split, const std::string& op) {
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
     const std::string place = split + "/" + op;
-    const std::string text = error_text(error);
+    std::string text = error_text(error);
+    if (text.starts_with("eval_op: ")) text.erase(0, 9);  // the place says it
     throw Error(text.starts_with(place) ? text : place + ": " + text,
                 ours != nullptr ? ours->exit_code() : 1);
   }

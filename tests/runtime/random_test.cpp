@@ -25,6 +25,16 @@ TEST_CASE("below(n) gives each number equally often") {
   CHECK(random.below(1) == 0);
 }
 
+TEST_CASE("below(n) is without the bias that the remainder of a division has") {
+  // n is three quarters of 2^63: a remainder of 64 random bits would fall into the lower half of
+  // the range in 9 of 16 cases.
+  constexpr int64_t kRange = (int64_t{1} << 62) + (int64_t{1} << 61);
+  Random random(1);
+  int lower = 0;
+  for (int i = 0; i < 100000; ++i) lower += random.below(kRange) < kRange / 2 ? 1 : 0;
+  CHECK(std::abs(lower - 50000) < 791);  // five standard deviations
+}
+
 TEST_CASE("uniform numbers are in [0, 1), normal ones have mean 0 and variance 1") {
   Random random(2);
   double sum = 0, squares = 0;

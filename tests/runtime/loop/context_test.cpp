@@ -1,0 +1,140 @@
+#include "runtime/loop/context.h"
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include "runtime/loop/session.h"
+#include "runtime/network.h"
+#include "tests/message_of.h"
+#include "tests/test_run.h"
+
+namespace stepop {
+namespace {
+
+constexpr const char* kData =
+    "datasets: {train: {class: Synthetic, shape: [1, 3, 3]}}\n"
+    "batch_size: 4\nnum_steps: 1\n";
+
+/// Tracks one value of each kind and does nothing else.
+class TestTracking : public Iterator {
+ public:
+  explicit TestTracking(const Context& context) : Iterator(context) {
+    context.track("whole", whole);
+    context.track("real", real);
+    context.track("tensor", tensor);
+    context.track("later", later);
+    context.track(
+        "own",
+        [this] {
+          return State{{"text", at::full({}, static_cast<int64_t>(text.size()))}};
+        },
+        [this](const State& state) {
+          text.assign(static_cast<size_t>(state.at("text").item<int64_t>()), 'x');
+        });
+  }
+  StepOps step_op(const Batch&) override { return {}; }
+
+  int64_t whole = 1;
+  double real = 0.5;
+  at::Tensor tensor = at::zeros({2});
+  at::Tensor later;
+  std::string text = "ab";
+};
+
+STEPOP_REGISTER_ITERATOR(TestTracking, {"For tests.", {}});
+
+TestTracking& tracking(Session& session) { return dynamic_cast<TestTracking&>(session.iterator()); }
+
+const std::string kConfig = std::string("iterator: TestTracking\n") + kData;
+
+TEST_CASE("whatever an iterator tracks comes back, a tensor that it makes later as well") {
+  Session first(test_config(kConfig), true, false, false);
+  TestTracking& before = tracking(first);
+  before.whole = -7'000'000'000;
+  before.real = 1.0 / 3;
+  before.tensor.fill_(4);
+  before.later = at::full({3}, 2);
+  before.text = "abcd";
+  const Checkpoint checkpoint{first.context().tracker.save(), {}, ""};
+
+  Session second(test_config(kConfig), true, false, false);
+  TestTracking& after = tracking(second);
+  const at::Tensor same_memory = after.tensor;
+  second.resume(checkpoint, "a.safetensors");
+  CHECK(after.whole == -7'000'000'000);
+  CHECK(after.real == 1.0 / 3);
+  CHECK(at::equal(after.tensor, at::full({2}, 4.0F)));
+  CHECK(same_memory.is_same(after.tensor));
+  CHECK(at::equal(after.later, at::full({3}, 2)));
+  CHECK(after.text == "xxxx");
+}
+
+TEST_CASE("a checkpoint that does not fit what is tracked is refused with its path") {
+  Session session(test_config(kConfig), true, false, false);
+  const auto refused = [&](const std::string& name, const at::Tensor& value) {
+    Checkpoint checkpoint{session.context().tracker.save(), {}, ""};
+    if (value.defined()) {
+      checkpoint.tensors[name] = value;
+    } else {
+      checkpoint.tensors.erase(name);
+    }
+    return message_of([&] { session.resume(checkpoint, "a.safetensors"); });
+  };
+  CHECK(refused("tensor.value", at::zeros({3})) ==
+        "a.safetensors: tensor: [3] in the checkpoint, [2] here");
+  CHECK(refused("whole.value", at::zeros({3})) ==
+        "a.safetensors: whole: expected one number, found a tensor [3]");
+  CHECK(refused("whole.value", {}) == "a.safetensors: whole.value: missing from the checkpoint");
+  CHECK(refused("tensor.value", {}) == "a.safetensors: tensor.value: missing from the checkpoint");
+  CHECK(refused("stranger.value", at::zeros({3})) ==
+        "a.safetensors: it holds what this run does not track: stranger");
+  CHECK(refused("later.value", {}) == "no error");
+}
+
+TEST_CASE("a network is taken by its name and type") {
+  const Session session(
+      test_config(
+          std::string("iterator: TestTracking\n"
+                      "networks: {a: {class: MLP, inputs: 9}, b: {class: MLP, inputs: 4}}\n") +
+          kData),
+      true, false, false);
+  const Context& context = session.context();
+  CHECK(context.network<Network>("a") != context.network<Network>("b"));
+  CHECK(context.networks.descriptions() ==
+        std::vector<std::string>({"a: MLP, 2,570 parameters", "b: MLP, 1,930 parameters"}));
+  CHECK(message_of([&] { context.network<Network>("c"); }) ==
+        "the iterator asks for the network \"c\", which the config does not give; there are: a, b");
+  CHECK(message_of([&] { context.network<Network>(); }) ==
+        "the iterator asks for the network \"model\", which the config does not give; there are: "
+        "a, b");
+  struct Other : torch::nn::Module {};
+  CHECK(message_of([&] {
+          context.network<Other>("a");
+        }).starts_with("the iterator takes the network \"a\" as a stepop::"));
+  const NamedParameters both = context.networks.parameters({"a", "b"});
+  CHECK(both.front().first == "a.layers.0.weight");
+  CHECK(context.networks.parameters({"b"}).front().first == "layers.0.weight");
+}
+
+TEST_CASE("a config gives one model or several networks, not both") {
+  CHECK(message_of([] {
+          Session(test_config(std::string("iterator: TestTracking\nmodel: {class: MLP, inputs: 9}\n"
+                                          "networks: {a: {class: MLP, inputs: 9}}\n") +
+                              kData),
+                  true, false, false);
+        }) == "test.yaml:3: networks: give either model or networks, found both");
+}
+
+TEST_CASE("what a run tracks must have a name of its own") {
+  Session session(test_config(kConfig), true, false, false);
+  int64_t value = 0;
+  CHECK(message_of([&] { session.context().track("whole", value); }) ==
+        "\"whole\" is tracked twice; give the second another name");
+  CHECK(message_of([&] { session.context().track("a.b", value); }) ==
+        "cannot track \"a.b\": a name is not empty and has no dot");
+}
+
+}  // namespace
+}  // namespace stepop
