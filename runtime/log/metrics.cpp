@@ -22,6 +22,12 @@ nlohmann::ordered_json number(double value) {
 
 }  // namespace
 
+std::string to_json(const OrderedMap<double>& values) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [key, value] : values) json[key] = number(value);
+  return json.dump();
+}
+
 Metrics::Metrics(std::string path) : path_(std::move(path)) {
   file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0) {

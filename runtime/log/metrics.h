@@ -7,9 +7,13 @@
 
 namespace stepop {
 
+/// One JSON object. NaN and infinities, which JSON lacks, are the texts "NaN", "Infinity" and
+/// "-Infinity".
+std::string to_json(const OrderedMap<double>& values);
+
 /// `train/metrics.jsonl`: one JSON object a line for every event that logs numbers. Append-only;
-/// each line is one write, so a killed run loses at most the last one. NaN and infinities, which
-/// JSON lacks, are the texts "NaN", "Infinity" and "-Infinity".
+/// each line is one write, so a killed run loses at most the last one. Numbers are as
+/// `to_json` writes them.
 class Metrics {
  public:
   /// Where the run is when something is logged.

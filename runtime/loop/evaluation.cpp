@@ -11,12 +11,17 @@
 #include "eval_out/eval_writer.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_writer.h"
+#include "runtime/files/atomic_file.h"
+#include "runtime/log/metrics.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/loop/split_step.h"
 #include "runtime/run/signals.h"
 
 namespace stepop {
 namespace {
+
+/// Written when everything else is.
+constexpr const char* kScalarsFile = "scalars.json";
 
 /// The mean of every label over all examples: each counts once, whatever its batch's size. Sums in
 /// float64 on the device; nothing is read back before the end.
@@ -61,6 +66,58 @@ OrderedMap<Attribute> attributes(const Context& context, const Position& positio
   return attributes;
 }
 
+/// Runs the split through the eval op and writes what it returns; the labels' means go to `result`.
+void write_outputs(const Settings& settings, Iterator& iterator, const Context& context,
+                   Position& position, const std::string& git, const EvaluationProgress& progress,
+                   EvaluationResult& result) {
+  const std::string& split = settings.eval_op.split;
+  const auto order = context.splits.evaluation_order(split, settings.max_eval_batches);
+  const int64_t total = order->examples_in(order->batches_per_epoch());
+  LoaderOptions options = context.splits.loader_options();
+  options.end_batch = order->batches_per_epoch();
+  Loader loader(context.splits.dataset(split), *order, options);
+  EvalWriter writer(result.outputs, total, attributes(context, position, split, git));
+  LabelMeans means;
+  const RandomFork fork(context.seed, context.device);
+  int64_t done = 0;
+  while (loader.has_next()) {
+    if (const int signal = SignalGuard::received()) throw Interrupted(signal);
+    seed_generators(
+        mix_seed({context.seed, seed_of(split), static_cast<uint64_t>(position.global_step),
+                  static_cast<uint64_t>(loader.position())}),
+        context.device);
+    const Batch batch = loader.next();
+    const StepOps ops = call_step_op(iterator, context, position, split, batch);
+    const EvalOp* op = ops.find_eval_op(settings.eval_op.op);
+    if (op == nullptr) throw missing_op(context, split, settings.eval_op.op, ops);
+    const EvalOutputs outputs = run_op(split, settings.eval_op.op, *op);
+    writer.write(outputs, batch.indices());
+    means.add(outputs.labels);
+    if (!outputs.outputs.empty()) result.first_output = "outputs/" + outputs.outputs.begin()->first;
+    progress(done += batch.size(), total);
+  }
+  writer.finish();
+  means.read(settings.eval_op.text(), total, result.scalars);
+}
+
+/// Runs the callbacks over the finished file.
+void look_at_outputs(const Settings& settings, const Context& context, EvaluationResult& result) {
+  const EvalFile file(result.outputs);
+  CallbackResults callbacks =
+      run_callbacks(context.config, "eval_hook/eval_callbacks", result.folder,
+                    context.splits.dataset(settings.eval_op.split), file);
+  for (const auto& [callback, logs] : callbacks.logs) {
+    for (const auto& [key, value] : logs.scalars) {
+      const std::string full = fmt::format("{}/{}/{}", settings.eval_op.text(), callback, key);
+      result.scalars.set(full, value.read(full));
+    }
+    for (const auto& [key, image] : logs.images) {
+      result.images.set(fmt::format("{}/{}", callback, key), image);
+    }
+  }
+  result.failures = std::move(callbacks.failures);
+}
+
 }  // namespace
 
 Interrupted::Interrupted(int signal_number)
@@ -69,71 +126,30 @@ Interrupted::Interrupted(int signal_number)
 EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Context& context,
                           Position& position, const std::string& folder, const std::string& git,
                           const EvaluationProgress& progress) {
-  const std::string& split = settings.eval_op.split;
-  const std::string name = settings.eval_op.text();
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) {
     throw Error(
         fmt::format("{}: cannot make the evaluation's folder: {}", folder, failed.message()));
   }
-
-  const auto order = context.splits.evaluation_order(split, settings.max_eval_batches);
-  const int64_t total = order->examples_in(order->batches_per_epoch());
-  LoaderOptions options = context.splits.loader_options();
-  options.end_batch = order->batches_per_epoch();
-  Loader loader(context.splits.dataset(split), *order, options);
-
   EvaluationResult result;
   result.folder = folder;
   result.outputs = folder + "/outputs.h5";
-  EvalWriter writer(result.outputs, total, attributes(context, position, split, git));
-  LabelMeans means;
-  const SplitGuard guard(position, split);
+  const SplitGuard guard(position, settings.eval_op.split);
   const at::NoGradGuard no_grad;
-  {
-    const RandomFork fork(context.seed, context.device);
-    int64_t done = 0;
-    while (loader.has_next()) {
-      if (const int signal = SignalGuard::received()) throw Interrupted(signal);
-      seed_generators(
-          mix_seed({context.seed, seed_of(split), static_cast<uint64_t>(position.global_step),
-                    static_cast<uint64_t>(loader.position())}),
-          context.device);
-      const Batch batch = loader.next();
-      const StepOps ops = call_step_op(iterator, context, position, split, batch);
-      const EvalOp* op = ops.find_eval_op(settings.eval_op.op);
-      if (op == nullptr) throw missing_op(context, split, settings.eval_op.op, ops);
-      const EvalOutputs outputs = run_op(split, settings.eval_op.op, *op);
-      writer.write(outputs, batch.indices());
-      means.add(outputs.labels);
-      if (!outputs.outputs.empty())
-        result.first_output = "outputs/" + outputs.outputs.begin()->first;
-      progress(done += batch.size(), total);
-    }
-  }
-  writer.finish();
-  means.read(name, total, result.scalars);
-
-  const EvalFile file(result.outputs);
-  const CallbackResults callbacks = run_callbacks(context.config, "eval_hook/eval_callbacks",
-                                                  folder, context.splits.dataset(split), file);
-  for (const auto& [callback, logs] : callbacks.logs) {
-    for (const auto& [key, value] : logs.scalars) {
-      const std::string full = fmt::format("{}/{}/{}", name, callback, key);
-      result.scalars.set(full, value.read(full));
-    }
-    for (const auto& [key, image] : logs.images) {
-      result.images.set(fmt::format("{}/{}", callback, key), image);
-    }
-  }
-  result.failures = callbacks.failures;
+  write_outputs(settings, iterator, context, position, git, progress, result);
+  look_at_outputs(settings, context, result);
+  write_file_atomically(folder + "/" + kScalarsFile, to_json(result.scalars) + "\n");
   // Outputs that a failed callback could not look at are worth keeping.
   if (settings.clean_after_callbacks && result.failures.empty()) {
     std::filesystem::remove(result.outputs, failed);
     result.outputs.clear();
   }
   return result;
+}
+
+bool is_evaluation_done(const std::string& folder) {
+  return std::filesystem::exists(folder + "/" + kScalarsFile);
 }
 
 }  // namespace stepop

@@ -32,10 +32,14 @@ class Interrupted : public Error {
 };
 
 /// Runs the config's eval op over its whole split in dataset order, writes the outputs batch by
-/// batch to `folder`/outputs.h5, then runs the callbacks over that file. The memory needed does not
+/// batch to `folder`/outputs.h5, then runs the callbacks over that file; last of all, its scalars
+/// go to `folder`/scalars.json. The memory needed does not
 /// grow with the dataset. Throws Error when something but a callback failed.
 EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Context& context,
                           Position& position, const std::string& folder, const std::string& git,
                           const EvaluationProgress& progress);
+
+/// Whether the evaluation in `folder` ended, with its callbacks.
+bool is_evaluation_done(const std::string& folder);
 
 }  // namespace stepop

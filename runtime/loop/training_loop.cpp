@@ -203,11 +203,7 @@ void TrainingLoop::finish_interrupted_evaluation() {
   saved_step_ = position_.global_step > 0 ? position_.global_step : -1;
   if (position_.evaluation_folder.empty()) return;
   const std::string folder = parts_.directory.root() + "/" + position_.evaluation_folder;
-  const std::string outputs = folder + "/outputs.h5";
-  const bool was_cleaned = parts_.settings.clean_after_callbacks &&
-                           std::filesystem::exists(folder) &&
-                           !std::filesystem::exists(outputs + ".part");
-  if (was_cleaned || std::filesystem::exists(outputs)) {
+  if (is_evaluation_done(folder)) {
     position_.evaluation_folder.clear();
     return;
   }

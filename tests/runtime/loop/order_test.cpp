@@ -216,8 +216,10 @@ TEST_CASE("a run that is resumed in the middle of an epoch goes on where it was"
 TEST_CASE("a run that died in an evaluation goes on in that evaluation, in the same folder") {
   TestRun before(kConfig);
   events_of(before);
-  const std::string outputs = before.root() + "/eval/2026-11-21T10-00-00_test/3/outputs.h5";
+  const std::string folder = before.root() + "/eval/2026-11-21T10-00-00_test/3/";
+  const std::string outputs = folder + "outputs.h5";
   REQUIRE(std::filesystem::remove(outputs));
+  REQUIRE(std::filesystem::remove(folder + "scalars.json"));  // the last thing that it writes
   TestRun run(kConfig, before, 3);
   const Events happened = events_of(run);
   REQUIRE(happened.size() > 9);

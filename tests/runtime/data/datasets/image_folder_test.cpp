@@ -82,13 +82,14 @@ TEST_CASE("size and channels make different images fit into one batch") {
   CHECK(describe_tensor(batch["image"]) == "float32 [2, 3, 6, 8]");
   CHECK(batch.text("path") == std::vector<std::string>{"b/colour.jpg", "a/grey.png"});
   CHECK(unknown_keys_of(yaml(folder, more + ", classes: [a]")).empty());
-  CHECK(message_of([&] {
-          batch_of(*dataset_of(yaml(folder)), {0, 1});
-        }) ==
-        "cannot put examples 0 and 1 into one batch: \"image\" is float32 [1, 5, 7] in the first "
-        "and float32 [3, 24, 16] in the second; examples of one batch need the same keys, shapes and "
-        "types, or a dataset with its own collate(); \"size: [H, W]\" and \"channels: 3\" in the "
-        "dataset's config make its images alike");
+  CHECK(
+      message_of([&] {
+        batch_of(*dataset_of(yaml(folder)), {0, 1});
+      }) ==
+      "cannot put examples 0 and 1 into one batch: \"image\" is float32 [1, 5, 7] in the first "
+      "and float32 [3, 24, 16] in the second; examples of one batch need the same keys, shapes and "
+      "types, or a dataset with its own collate(); \"size: [H, W]\" and \"channels: 3\" in the "
+      "dataset's config make its images alike");
 }
 
 TEST_CASE("named classes set the order of their indices and may be empty") {
