@@ -1,0 +1,86 @@
+#include "tests/bench/hand_written.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/optim/adam.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "tests/bench/measure.h"
+#include "tests/bench/training.h"
+
+namespace stepop::bench {
+
+HandWrittenLoop::HandWrittenLoop(const std::string& yaml, Data data, Optimizer optimizer) {
+  const Config config = config_of(yaml);
+  network_ = std::dynamic_pointer_cast<Network>(models().build(config, "model"));
+  dataset_ = datasets().build(config, "datasets/train");
+  batch_size_ = config.get<int64_t>("batch_size");
+  order_.resize(static_cast<size_t>(dataset_->size()));
+  std::iota(order_.begin(), order_.end(), 0);
+  std::shuffle(order_.begin(), order_.end(), std::mt19937_64(1));
+  if (data == Data::kPrepared) {
+    for (int i = 0; i < 100; ++i) prepared_.push_back(next_batch());
+    position_ = 0;
+  }
+  parameters_ = network_->parameters();
+  if (optimizer == Optimizer::kTorchOptim) {
+    adam_ = std::make_unique<torch::optim::Adam>(parameters_, torch::optim::AdamOptions(1e-3));
+    return;
+  }
+  for (const auto& parameter : parameters_) {
+    exp_avgs_.push_back(at::zeros_like(parameter.detach()));
+    exp_avg_sqs_.push_back(at::zeros_like(parameter.detach()));
+    counts_.push_back(at::zeros({}, at::kFloat));
+  }
+}
+
+HandWrittenLoop::~HandWrittenLoop() = default;
+
+Batch HandWrittenLoop::next_batch() {
+  const auto count = static_cast<size_t>(batch_size_);
+  if (position_ + count > order_.size()) position_ = 0;
+  const std::span<const int64_t> indices(order_.data() + position_, count);
+  position_ += count;
+  std::vector<Random> randoms(count, Random(0));
+  return *dataset_->get_batch(indices, randoms);
+}
+
+void HandWrittenLoop::step(const Batch& batch) {
+  const at::Tensor logits = network_->forward(batch["image"]);
+  const at::Tensor loss = at::cross_entropy_loss(logits, batch["class"]);
+  if (adam_) {
+    adam_->zero_grad();
+    loss.backward();
+    adam_->step();
+    return;
+  }
+  loss.backward();
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> gradients;
+  for (const auto& parameter : parameters_) gradients.push_back(parameter.grad());
+  for (const auto& count : counts_) *count.mutable_data_ptr<float>() += 1;
+  at::_fused_adam_(parameters_, gradients, exp_avgs_, exp_avg_sqs_, {}, counts_, /*lr=*/1e-3,
+                   /*beta1=*/0.9, /*beta2=*/0.999, /*weight_decay=*/0, /*eps=*/1e-8,
+                   /*amsgrad=*/false, /*maximize=*/false);
+  for (const auto& parameter : parameters_) parameter.mutable_grad().reset();
+}
+
+double HandWrittenLoop::time_steps(int64_t steps) {
+  const Stopwatch watch;
+  for (int64_t i = 0; i < steps; ++i) {
+    if (prepared_.empty()) {
+      step(next_batch());
+    } else {
+      step(prepared_[position_++ % prepared_.size()]);
+    }
+  }
+  return watch.seconds();
+}
+
+}  // namespace stepop::bench

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/data/batch.h"
+#include "runtime/data/dataset.h"
+#include "runtime/network.h"
+
+namespace torch::optim {
+class Adam;
+}
+
+namespace stepop::bench {
+
+/// The loop that a user would write with LibTorch alone, around the network and the dataset of a
+/// config: zero the gradients, forward, mean cross entropy, backward, Adam.
+class HandWrittenLoop {
+ public:
+  enum class Data {
+    kGathered,  ///< `Dataset::get_batch` at shuffled indices in every step.
+    kPrepared,  ///< Batches that were made before the time is taken: a step's data costs nothing.
+  };
+  enum class Optimizer {
+    kFusedKernel,  ///< `at::_fused_adam_`, with no more than it needs: the least that a step costs.
+    kTorchOptim,   ///< `torch::optim::Adam`.
+  };
+
+  HandWrittenLoop(const std::string& yaml, Data data, Optimizer optimizer);
+  ~HandWrittenLoop();
+
+  /// Trains on, and returns the seconds that `steps` steps took.
+  double time_steps(int64_t steps);
+
+ private:
+  Batch next_batch();
+  void step(const Batch& batch);
+
+  std::shared_ptr<Network> network_;
+  std::unique_ptr<Dataset> dataset_;
+  int64_t batch_size_;
+  std::vector<int64_t> order_;
+  size_t position_ = 0;
+  std::vector<Batch> prepared_;
+  std::vector<at::Tensor> parameters_, exp_avgs_, exp_avg_sqs_, counts_;
+  std::unique_ptr<torch::optim::Adam> adam_;
+};
+
+}  // namespace stepop::bench

@@ -1,0 +1,92 @@
+// Examples per second of the loader by its number of workers.
+#include <ATen/ops/stack.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "runtime/data/loader.h"
+#include "runtime/files/atomic_file.h"
+#include "runtime/log/image_grid.h"
+#include "tests/bench/measure.h"
+#include "tests/bench/rows.h"
+#include "tests/bench/training.h"
+#include "tests/scratch_folder.h"
+
+namespace stepop::bench {
+namespace {
+
+constexpr int64_t kBatchSize = 64;
+
+/// `get` at every index, and at::stack.
+double time_plain_loop(const Dataset& dataset, const BatchOrder& order, int64_t batches) {
+  const Stopwatch watch;
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    std::vector<at::Tensor> images;
+    std::vector<at::Tensor> classes;
+    for (const int64_t index : order.indices(batch)) {
+      Random random(0);
+      Example example = dataset.get(index, random);
+      images.push_back(example.tensors.at("image"));
+      classes.push_back(example.tensors.at("class"));
+    }
+    at::stack(images);
+    at::stack(classes);
+  }
+  return watch.seconds();
+}
+
+double time_loader(const Dataset& dataset, const BatchOrder& order, int64_t batches,
+                   int64_t workers) {
+  LoaderOptions options;
+  options.workers = workers;
+  options.end_batch = batches;
+  const Stopwatch watch;
+  Loader loader(dataset, order, options);
+  while (loader.has_next()) loader.next();
+  return watch.seconds();
+}
+
+void bench_dataset(const std::string& name, const std::string& dataset_yaml, int64_t batches) {
+  const Config config = config_of("data: " + dataset_yaml + "\nsampler: shuffle\n");
+  const auto dataset = datasets().build(config, "data");
+  BatchOrderOptions options;
+  options.batch_size = kBatchSize;
+  options.drop_last = true;
+  const BatchOrder order("data", samplers().build(config, "sampler", *dataset, uint64_t{1}),
+                         options);
+  const auto of = [&](int64_t workers) {
+    return [&, workers] { return time_loader(*dataset, order, batches, workers); };
+  };
+  const auto times = take_turns(
+      7, {of(0), of(1), of(2), [&] { return time_plain_loop(*dataset, order, batches); }});
+  const auto text = [&](size_t i) {
+    return per_second(static_cast<double>(batches * kBatchSize), median(times[i]), "examples");
+  };
+  print_row({name + ", 0 workers", "loop over get() and at::stack", speedup(times[0], times[3]),
+             text(0), text(3)});
+  for (size_t workers = 1; workers <= 2; ++workers) {
+    print_row({fmt::format("{}, {} worker{}", name, workers, workers == 1 ? "" : "s"), "0 workers",
+               speedup(times[workers], times[0]), text(workers), text(0)});
+  }
+}
+
+}  // namespace
+
+void bench_loader() {
+  print_header("Loader: 3x64x64 images in batches of 64");
+  bench_dataset("Synthetic", "{class: Synthetic, size: 20000, shape: [3, 64, 64]}", 300);
+
+  const ScratchFolder scratch;
+  const auto pictures = datasets().build(
+      config_of("data: {class: Synthetic, size: 640, shape: [3, 64, 64]}"), "data");
+  for (int64_t i = 0; i < pictures->size(); ++i) {
+    Random random(0);
+    const at::Tensor image = pictures->get(i, random).tensors.at("image");
+    scratch.write(fmt::format("images/{}/{}.png", i % 10, i), image_grid_png(image.unsqueeze(0)));
+  }
+  bench_dataset("ImageFolder of PNG", "{class: ImageFolder, path: " + scratch.path("images") + "}",
+                10);
+}
+
+}  // namespace stepop::bench

@@ -1,0 +1,114 @@
+// What logging costs a step, when it is due and when it is not, and what the loop itself costs.
+#include <ATen/ops/cross_entropy_loss.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <vector>
+
+#include "runtime/loop/iterator.h"
+#include "runtime/network.h"
+#include "tests/bench/measure.h"
+#include "tests/bench/rows.h"
+#include "tests/bench/training.h"
+
+namespace stepop::bench {
+namespace {
+
+/// As Classifier, without images in its logs.
+class ScalarLogs : public Iterator {
+ public:
+  explicit ScalarLogs(const Context& context)
+      : Iterator(context), model_(context.network<Network>()), update_(context.update()) {}
+
+  StepOps step_op(const Batch& batch) override {
+    const auto loss = at::cross_entropy_loss(model_->forward(batch["image"]), batch["class"]);
+    return {.train_op = [=, this] { update_.step(loss); },
+            .log_op =
+                [=] {
+                  return Logs{.scalars = {{"loss", loss}}};
+                }};
+  }
+
+ private:
+  std::shared_ptr<Network> model_;
+  Update& update_;
+};
+
+STEPOP_REGISTER_ITERATOR(ScalarLogs, {"For benchmarks: a classifier that logs no images.", {}});
+
+/// Does nothing, so that a step of it costs what the loop and the loader cost.
+class Nothing : public Iterator {
+ public:
+  using Iterator::Iterator;
+  StepOps step_op(const Batch&) override {
+    return {.train_op = [] {}, .log_op = [] { return Logs{}; }};
+  }
+};
+
+STEPOP_REGISTER_ITERATOR(Nothing, {"For benchmarks: does nothing.", {}});
+
+/// The seconds of steps whose number is even, in which a log is due, and of the others.
+class EvenAndOdd : public Hook {
+ public:
+  explicit EvenAndOdd(int64_t warm_up) : warm_up_(warm_up) {}
+
+  void before_step(int64_t step) override {
+    // The step that just ended was the `step`-th.
+    if (step > warm_up_) seconds_[static_cast<size_t>(step % 2)].push_back(watch_.seconds());
+    watch_ = Stopwatch();
+  }
+
+  double even() const { return median(seconds_[0]); }
+  double odd() const { return median(seconds_[1]); }
+
+ private:
+  int64_t warm_up_;
+  Stopwatch watch_;
+  std::array<std::vector<double>, 2> seconds_;
+};
+
+std::string with(std::string yaml, const std::string& line, const std::string& other) {
+  const size_t start = yaml.find(line);
+  return yaml.replace(start, line.size(), other);
+}
+
+void bench_due_logs(const std::string& what, const std::string& iterator) {
+  for (const int64_t batch_size : {4, 64}) {
+    std::string yaml = with(lenet_yaml(batch_size), "log_ops: []",
+                            "log_ops: [train/log_op]\nlog_freq: 2\nstart_log_freq: 2");
+    yaml = with(yaml, "iterator: Classifier", "iterator: " + iterator);
+    EvenAndOdd hook(20);
+    train(yaml, 421, &hook);
+    const double cost = hook.even() - hook.odd();
+    print_row({fmt::format("step with a due log, batch {}", batch_size), what,
+               hook.odd() / hook.even(), duration_text(cost) + " more", duration_text(hook.odd())});
+  }
+}
+
+double time_steps(const std::string& yaml, int64_t steps) {
+  return take_turns_with_training(yaml, steps, 1, {})[0][0];
+}
+
+}  // namespace
+
+void bench_log() {
+  print_header("Logs, and the loop itself");
+  bench_due_logs("step without, log of a scalar", "ScalarLogs");
+  bench_due_logs("step without, log with images (PNG)", "Classifier");
+
+  constexpr int64_t kSteps = 20000;
+  const std::string never = fmt::format(
+      "iterator: Nothing\nbatch_size: 4\nn_data_processes: 0\n"
+      "datasets: {{train: {{class: Synthetic, size: 100000, shape: [1, 1, 1]}}}}\n");
+  const std::string no_logs = never + "log_ops: []\n";
+  const std::string not_due =
+      never + "log_ops: [{op: train/log_op, when: {every: 1, from: 1000000}}]\n";
+  const auto times = take_turns(5, {[&] { return time_steps(not_due, kSteps); },
+                                    [&] { return time_steps(no_logs, kSteps); }});
+  const double with_log = median(times[0]) / kSteps;
+  const double without = median(times[1]) / kSteps;
+  print_row({"empty step, a log that is not due", "empty step, no logs",
+             speedup(times[0], times[1]), duration_text(with_log), duration_text(without)});
+}
+
+}  // namespace stepop::bench

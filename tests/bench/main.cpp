@@ -1,0 +1,40 @@
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/run/device.h"
+#include "tests/bench/measure.h"
+#include "tests/bench/rows.h"
+
+/// Runs the benchmarks that are named, or all.
+int main(int argc, char** argv) {
+  namespace bench = stepop::bench;
+  const std::vector<std::pair<std::string, std::function<void()>>> benches = {
+      {"steps", bench::bench_steps},   {"python", bench::bench_python},
+      {"start", bench::bench_start},   {"log", bench::bench_log},
+      {"loader", bench::bench_loader}, {"evaluation", bench::bench_evaluation},
+      {"memory", bench::bench_memory}};
+  const std::vector<std::string> wanted(argv + 1, argv + argc);
+  try {
+    const bench::Stopwatch watch;
+    fmt::print("{}; ratio: how many times faster than the baseline of the row\n",
+               stepop::describe_device(c10::kCPU));
+    for (const auto& name : wanted) {
+      const bool is_known = std::any_of(benches.begin(), benches.end(),
+                                        [&](const auto& bench) { return bench.first == name; });
+      if (!is_known) throw std::runtime_error("no benchmark \"" + name + "\"");
+    }
+    for (const auto& [name, run] : benches) {
+      if (wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end()) run();
+    }
+    fmt::print("\n{:.0f} s\n", watch.seconds());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,40 @@
+// Steps per second of the loop against a plain PyTorch loop in Python, which runs beside this
+// process and waits while the other one is measured.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "tests/bench/measure.h"
+#include "tests/bench/process.h"
+#include "tests/bench/rows.h"
+#include "tests/bench/training.h"
+
+namespace stepop::bench {
+
+void bench_python() {
+  print_header("Training steps: LeNet, 28x28 images, Adam; against PyTorch in Python");
+  Process process({python(), "-B", STEPOP_SOURCE_DIR "/tests/bench/pytorch_loop.py",
+                   std::to_string(at::get_num_threads())},
+                  ".");
+  constexpr int kRounds = 40;
+  for (const int64_t batch_size : {4, 64}) {
+    const int64_t steps = batch_size == 4 ? 50 : 15;
+    const std::string yaml = lenet_yaml(batch_size);
+    const auto ask = [&](const char* optimizer) {
+      process.write_line(fmt::format("{} {} {}", optimizer, batch_size, steps));
+      return std::stod(process.read_line());
+    };
+    const auto times = take_turns_with_training(
+        yaml, steps, kRounds, {[&] { return ask("adam"); }, [&] { return ask("fused"); }});
+    const char* names[] = {"", "PyTorch, DataLoader, Adam",
+                           "PyTorch, DataLoader, Adam(fused=True)"};
+    const auto text = [&](size_t i) {
+      return per_second(static_cast<double>(steps), median(times[i]), "steps");
+    };
+    for (size_t i = 1; i < times.size(); ++i) {
+      print_row({fmt::format("steps, batch {}", batch_size), names[i], speedup(times[0], times[i]),
+                 text(0), text(i)});
+    }
+  }
+}
+
+}  // namespace stepop::bench

@@ -1,0 +1,14 @@
+#pragma once
+
+namespace stepop::bench {
+
+/// Each measures one thing against a baseline in the same run and prints its rows.
+void bench_steps();
+void bench_python();
+void bench_start();
+void bench_log();
+void bench_loader();
+void bench_evaluation();
+void bench_memory();
+
+}  // namespace stepop::bench

@@ -1,0 +1,93 @@
+#include "tests/bench/training.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "runtime/config/yaml_reader.h"
+#include "runtime/loop/session.h"
+#include "runtime/loop/training_loop.h"
+#include "tests/bench/measure.h"
+#include "tests/scratch_folder.h"
+
+namespace stepop::bench {
+namespace {
+
+/// Divides a training into rounds of `steps` steps; between them it lets others run.
+class Turns : public Hook {
+ public:
+  Turns(int64_t steps, const std::vector<Portion>& others)
+      : steps_(steps), others_(others), times_(others.size() + 1) {}
+
+  void before_step(int64_t step) override {
+    if (step % steps_ != 0) return;
+    const double seconds = watch_.seconds();
+    const bool is_warm = step > steps_;
+    if (is_warm) times_[0].push_back(seconds);
+    for (size_t i = 0; step > 0 && i < others_.size(); ++i) {
+      const double of_other = others_[i]();
+      if (is_warm) times_[i + 1].push_back(of_other);
+    }
+    watch_ = Stopwatch();
+  }
+
+  const std::vector<std::vector<double>>& times() const { return times_; }
+
+ private:
+  int64_t steps_;
+  const std::vector<Portion>& others_;
+  std::vector<std::vector<double>> times_;
+  Stopwatch watch_;
+};
+
+}  // namespace
+
+Config config_of(const std::string& yaml) { return Config(parse_yaml(yaml, {"bench.yaml", 0})); }
+
+std::string lenet_yaml(int64_t batch_size) {
+  return fmt::format(
+      "iterator: Classifier\n"
+      "model: LeNet\n"
+      "optimizer: {{class: Adam, lr: 1e-3}}\n"
+      "datasets: {{train: {{class: Synthetic, size: 60000}}}}\n"
+      "batch_size: {}\n"
+      "log_ops: []\n",
+      batch_size);
+}
+
+void train(const std::string& yaml, int64_t steps, Hook* hook) {
+  const ScratchFolder scratch;
+  const Config config = config_of(fmt::format("{}num_steps: {}\n", yaml, steps));
+  Session session(config, /*train=*/true, /*debug=*/false, /*allow_unknown=*/false);
+  session.check();
+  const auto directory = RunDirectory::create(scratch.path("logs"), time_name(), "bench");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"),
+                                                                std::fclose);
+  Console console(LogLevel::kInfo, nowhere.get());
+  console.open_log_file(directory.log_file());
+  Reporter reporter(console, directory, session.settings(),
+                    session.context().splits.order("train").batches_per_epoch());
+  TrainingLoop loop({.settings = session.settings(),
+                     .iterator = session.iterator(),
+                     .context = session.context(),
+                     .position = session.position(),
+                     .clock = session.clock(),
+                     .directory = directory,
+                     .reporter = reporter,
+                     .start_time = time_name(),
+                     .config_yaml = session.config_yaml(),
+                     .git = "none"});
+  if (hook != nullptr) loop.add_hook(*hook);
+  loop.run();
+}
+
+std::vector<std::vector<double>> take_turns_with_training(const std::string& yaml, int64_t steps,
+                                                          int rounds,
+                                                          const std::vector<Portion>& others) {
+  Turns turns(steps, others);
+  train(yaml, steps * (rounds + 1) + 1, &turns);
+  return turns.times();
+}
+
+}  // namespace stepop::bench

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/loop/hook.h"
+#include "tests/bench/measure.h"
+
+namespace stepop::bench {
+
+/// The config that a YAML text describes.
+Config config_of(const std::string& yaml);
+
+/// LeNet on made-up 28x28 images, with Adam, as a config: what the steps are measured with. Nothing
+/// is logged, and no epoch ends while it is measured.
+std::string lenet_yaml(int64_t batch_size);
+
+/// Trains `steps` steps in a run of its own, from the config to the last checkpoint, as the command
+/// line does; its files are gone when it returns. `hook` may watch.
+void train(const std::string& yaml, int64_t steps, Hook* hook = nullptr);
+
+/// As `take_turns`, with `steps` steps of one such training as the first portion: it waits while
+/// the others run. No step is begun or ended outside of its time.
+std::vector<std::vector<double>> take_turns_with_training(const std::string& yaml, int64_t steps,
+                                                          int rounds,
+                                                          const std::vector<Portion>& others);
+
+}  // namespace stepop::bench
