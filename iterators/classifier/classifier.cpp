@@ -18,18 +18,19 @@ class Classifier : public Iterator {
     const auto image = batch["image"];
     const auto target = batch["class"];
     const auto logits = model_->forward(image);
-    const auto loss = at::cross_entropy_loss(logits, target, {}, at::Reduction::None);  // [B]
     return {
-        .train_op = [=, this] { update_.step(loss.mean()); },
+        .train_op = [=, this] { update_.step(at::cross_entropy_loss(logits, target)); },
         .log_op =
             [=] {
+              const auto loss = at::cross_entropy_loss(logits, target);
               const auto correct = logits.argmax(1) == target;
-              return Logs{
-                  .scalars = {{"loss", loss.mean()}, {"accuracy", correct.to(at::kFloat).mean()}},
-                  .images = {{"input", image}}};
+              return Logs{.scalars = {{"loss", loss}, {"accuracy", correct.to(at::kFloat).mean()}},
+                          .images = {{"input", image}}};
             },
         .eval_op =
             [=] {
+              const auto loss =
+                  at::cross_entropy_loss(logits, target, {}, at::Reduction::None);  // [B]
               return EvalOutputs{.outputs = {{"logits", logits}, {"class", target}},
                                  .labels = {{"loss", loss}}};
             },

@@ -39,6 +39,10 @@ class Batch {
   /// Each example's index in its dataset.
   const std::vector<int64_t>& indices() const { return indices_; }
 
+  /// Sets the tensor at `key`, whose first dimension is B.
+  void set(std::string_view key, at::Tensor tensor) { tensors_.set(key, std::move(tensor)); }
+  void set_indices(std::vector<int64_t> indices) { indices_ = std::move(indices); }
+
   const OrderedMap<at::Tensor>& tensors() const { return tensors_; }
   const OrderedMap<std::vector<std::string>>& texts() const { return texts_; }
 

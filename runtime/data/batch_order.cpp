@@ -50,6 +50,7 @@ std::vector<Random> BatchOrder::randoms(int64_t batch) const {
   const int64_t first = batch % batches_per_epoch_ * options_.batch_size;
   const int64_t last = std::min(first + options_.batch_size, size_);
   std::vector<Random> randoms;
+  randoms.reserve(static_cast<size_t>(last - first));
   for (int64_t position = first; position < last; ++position) {
     randoms.emplace_back(
         mix_seed({options_.seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(position)}));

@@ -32,13 +32,13 @@ Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
     }
     batch = dataset.collate(examples, index_list);
   }
-  OrderedMap<at::Tensor> tensors = batch.tensors();
-  if (!tensors.contains("index")) {
+  if (!batch.contains("index")) {
     at::Tensor index = at::empty({static_cast<int64_t>(indices.size())}, at::kLong);
     std::copy(indices.begin(), indices.end(), index.mutable_data_ptr<int64_t>());
-    tensors.set("index", std::move(index));
+    batch.set("index", std::move(index));
   }
-  return {std::move(tensors), batch.texts(), std::move(index_list)};
+  batch.set_indices(std::move(index_list));
+  return batch;
 }
 
 }  // namespace stepop

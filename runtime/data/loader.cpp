@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -19,6 +20,12 @@ extern "C" void omp_set_num_threads(int) __attribute__((weak));
 
 namespace stepop {
 namespace {
+
+/// One slow batch may be a thread that had to wait for its core; so many in a row are the
+/// dataset's.
+constexpr int kSlowInARow = 3;
+/// A first batch that takes this many times longer than a quick one needs no second.
+constexpr double kVerySlow = 100;
 
 Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, bool pin) {
   const std::vector<int64_t> indices = order.indices(number);
@@ -123,17 +130,33 @@ class Loader::Workers {
 
 Loader::Loader(const Dataset& dataset, const BatchOrder& order, LoaderOptions options)
     : dataset_(dataset), order_(order), options_(options), next_batch_(options.first_batch) {
-  if (options_.workers > 0) workers_ = std::make_unique<Workers>(dataset, order, options_);
+  if (options_.workers > 0 && options_.quick <= 0) {
+    workers_ = std::make_unique<Workers>(dataset, order, options_);
+  }
 }
 
 Loader::~Loader() = default;
 
 Batch Loader::next() {
   const at::NoGradGuard no_grad;
-  Batch batch = workers_ ? workers_->next()
-                         : prepare(dataset_, order_, next_batch_, !options_.device.is_cpu());
+  Batch batch = workers_ ? workers_->next() : prepare_here();
   ++next_batch_;
   return options_.device.is_cpu() ? batch : batch.to(options_.device);
+}
+
+Batch Loader::prepare_here() {
+  const auto start = std::chrono::steady_clock::now();
+  Batch batch = prepare(dataset_, order_, next_batch_, !options_.device.is_cpu());
+  if (options_.workers == 0) return batch;
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+  slow_batches_ = passed.count() < options_.quick ? 0 : slow_batches_ + 1;
+  const bool is_first = next_batch_ == options_.first_batch;
+  if (slow_batches_ >= kSlowInARow || (is_first && passed.count() > kVerySlow * options_.quick)) {
+    LoaderOptions rest = options_;
+    rest.first_batch = next_batch_ + 1;
+    workers_ = std::make_unique<Workers>(dataset_, order_, rest);
+  }
+  return batch;
 }
 
 }  // namespace stepop

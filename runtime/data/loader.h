@@ -14,6 +14,10 @@ namespace stepop {
 struct LoaderOptions {
   /// Threads that prepare batches; 0 prepares each in `next()`.
   int64_t workers = 0;
+  /// Seconds. Batches that are prepared in less are prepared in `next()`, and the workers start
+  /// only when some take longer: waking a worker and taking over what it wrote costs tens of
+  /// microseconds. 0 starts them at once.
+  double quick = 0;
   /// Batches that each worker may be ahead.
   int64_t prefetch = 2;
   /// Number of the first batch, counted over all epochs: resuming is a jump.
@@ -46,10 +50,13 @@ class Loader {
  private:
   class Workers;
 
+  Batch prepare_here();
+
   const Dataset& dataset_;
   const BatchOrder& order_;
   LoaderOptions options_;
   int64_t next_batch_;
+  int slow_batches_ = 0;  ///< In a row.
   std::unique_ptr<Workers> workers_;
 };
 

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <set>
 
 namespace stepop {
 namespace {
@@ -42,6 +44,18 @@ void track_number(const Context& context, const std::string& name, T& value, at:
       });
 }
 
+/// Whether `update` trains everything that is trained in any of the networks.
+bool trains_all(const Update& update, const Networks& networks) {
+  std::set<const void*> own;
+  for (const auto& [name, tensor] : update.optimizer().parameters()) {
+    own.insert(tensor.unsafeGetTensorImpl());
+  }
+  const NamedParameters all = networks.parameters(networks.names());
+  return std::all_of(all.begin(), all.end(), [&](const auto& parameter) {
+    return own.contains(parameter.second.unsafeGetTensorImpl());
+  });
+}
+
 }  // namespace
 
 Update& Context::update(const std::string& path,
@@ -58,6 +72,8 @@ Update& Context::update(const std::string& path, NamedParameters parameters) con
       name, [update] { return update->state(); },
       [update](const State& state) { update->load_state(state); });
   updates.set(name, std::move(made));
+  const bool is_alone = updates.size() == 1 && trains_all(*update, networks);
+  for (const auto& [other_name, other] : updates) other->set_alone(is_alone);
   return *update;
 }
 

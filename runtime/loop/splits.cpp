@@ -12,6 +12,9 @@ namespace {
 /// Of the random choice of the fixed examples: the same in every run of a dataset.
 constexpr uint64_t kFixedExamplesSeed = 1;
 
+/// Seconds: about what handing a batch from one thread to another costs.
+constexpr double kQuickBatch = 50e-6;
+
 }  // namespace
 
 Splits::Splits(const Config& config, uint64_t seed, c10::Device device)
@@ -67,6 +70,7 @@ LoaderOptions Splits::loader_options() const {
   LoaderOptions options;
   options.workers =
       config_.get_at_least("n_data_processes", 0, std::clamp<int64_t>(cores / 2, 1, 8));
+  options.quick = kQuickBatch;
   options.prefetch = config_.get_at_least("n_prefetch", 1, 2);
   options.device = device_;
   return options;

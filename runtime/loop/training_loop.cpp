@@ -232,8 +232,4 @@ Elapsed TrainingLoop::elapsed() {
   return {position_.global_step, position_.seconds / 60};
 }
 
-void TrainingLoop::for_each_hook(const std::function<void(Hook&)>& call) {
-  for (Hook* hook : hooks_) call(*hook);
-}
-
 }  // namespace stepop

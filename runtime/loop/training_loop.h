@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -67,7 +66,10 @@ class TrainingLoop {
   SplitStep& split_step(const std::string& split);
   bool is_log_due(const Trigger& when, const Elapsed& before, const Elapsed& now) const;
   Elapsed elapsed();
-  void for_each_hook(const std::function<void(Hook&)>& call);
+  template <class Call>
+  void for_each_hook(const Call& call) {
+    for (Hook* hook : hooks_) call(*hook);
+  }
 
   Parts parts_;
   StepClock& clock_;

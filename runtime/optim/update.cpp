@@ -92,7 +92,8 @@ void Update::backward(const at::Tensor& loss, bool retain_graph) {
   if (clock_->micro_batches > 1) {
     seed = at::full_like(loss.detach(), 1.0 / static_cast<double>(clock_->micro_batches));
   }
-  loss.backward(seed, retain_graph, /*create_graph=*/false, tensors_);
+  const auto inputs = is_alone_ ? std::nullopt : std::optional<at::TensorList>(tensors_);
+  loss.backward(seed, retain_graph, /*create_graph=*/false, inputs);
   tensors_.clear();
 }
 

@@ -7,10 +7,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/adam.h>
 
-#include <algorithm>
-#include <numeric>
-#include <random>
-
+#include "runtime/loop/random_fork.h"
+#include "runtime/loop/splits.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/training.h"
 
@@ -18,12 +16,15 @@ namespace stepop::bench {
 
 HandWrittenLoop::HandWrittenLoop(const std::string& yaml, Data data, Optimizer optimizer) {
   const Config config = config_of(yaml);
+  seed_generators(1, c10::kCPU);
   network_ = std::dynamic_pointer_cast<Network>(models().build(config, "model"));
   dataset_ = datasets().build(config, "datasets/train");
   batch_size_ = config.get<int64_t>("batch_size");
-  order_.resize(static_cast<size_t>(dataset_->size()));
-  std::iota(order_.begin(), order_.end(), 0);
-  std::shuffle(order_.begin(), order_.end(), std::mt19937_64(1));
+  Splits splits(config, /*seed=*/1, c10::kCPU);
+  const BatchOrder& order = splits.order("train");
+  for (int64_t batch = 0; batch < order.batches_per_epoch(); ++batch) {
+    for (const int64_t index : order.indices(batch)) order_.push_back(index);
+  }
   if (data == Data::kPrepared) {
     for (int i = 0; i < 100; ++i) prepared_.push_back(next_batch());
     position_ = 0;

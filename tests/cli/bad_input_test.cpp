@@ -154,7 +154,7 @@ TEST_CASE("an op that is due and was not returned") {
 
 TEST_CASE("what LibTorch refuses is told without a stack trace") {
   Digits().refuses("stepop -b digits.yaml -t --model/classes 5 --num_threads 1", 1,
-                   "train/step_op: Target 5 is out of bounds.");
+                   "train/log_op: Target 5 is out of bounds.");
 }
 
 TEST_CASE("a device that is not there") {

@@ -88,9 +88,9 @@ TEST_CASE("what is no number and no schedule is refused with its place") {
   refused("true",
           "lr: expected a number or a schedule (chain, constant, cosine, linear, step, "
           "warmup), found true");
-  refused(
-      "{class: cosin, from: 1}",
-      "lr/class: unknown schedule \"cosin\"; known are: cosine, chain, constant, step, linear, warmup");
+  refused("{class: cosin, from: 1}",
+          "lr/class: unknown schedule \"cosin\"; known are: cosine, chain, constant, step, linear, "
+          "warmup");
   CHECK_THROWS_WITH_AS(
       Scheduled(config_of("{}"), "lr"),
       "test.yaml:1: lr: missing; give it in a config, or on the command line as --lr VALUE",
