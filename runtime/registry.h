@@ -23,6 +23,9 @@ struct About {
   std::vector<Parameter> parameters;
 };
 
+/// What a registration's trailing arguments tell, if there are any.
+inline About about(About told = {}) { return told; }
+
 /// One registered name of one kind.
 struct Registration {
   std::string name;
@@ -126,4 +129,4 @@ class Registry : public Catalogue {
 /// Adds `factory` to `registry` before main(). The trailing arguments make an `About`.
 #define STEPOP_REGISTER(registry, name, factory, ...)                                 \
   [[maybe_unused]] static const bool STEPOP_CONCAT(stepop_registered_, __COUNTER__) = \
-      (registry).add({name, ::stepop::About __VA_ARGS__, __FILE__, __LINE__}, factory)
+      (registry).add({name, ::stepop::about(__VA_ARGS__), __FILE__, __LINE__}, factory)

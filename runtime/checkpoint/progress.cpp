@@ -13,6 +13,7 @@ std::string Progress::to_json() const {
   json["global_step"] = global_step;
   json["epoch"] = epoch;
   json["batch"] = batch;
+  json["batches_per_epoch"] = batches_per_epoch;
   json["samples_seen"] = samples_seen;
   json["seconds"] = seconds;
   json["batches_taken"] = batches_taken;
@@ -27,6 +28,7 @@ Progress Progress::from_json(const std::string& text) {
     json.at("global_step").get_to(progress.global_step);
     json.at("epoch").get_to(progress.epoch);
     json.at("batch").get_to(progress.batch);
+    json.at("batches_per_epoch").get_to(progress.batches_per_epoch);
     json.at("samples_seen").get_to(progress.samples_seen);
     json.at("seconds").get_to(progress.seconds);
     json.at("batches_taken").get_to(progress.batches_taken);

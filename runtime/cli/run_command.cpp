@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "runtime/checkpoint/checkpoint.h"
@@ -65,8 +66,9 @@ std::optional<std::string> find_checkpoint(const Arguments& arguments,
   return folder + "/" + checkpoint_name(steps.back());
 }
 
-std::string run_name(const Arguments& arguments, const Config& config) {
-  std::string name = "run";
+std::string run_name(const Arguments& arguments, const std::optional<RunDirectory>& project,
+                     const Config& config) {
+  std::string name = project ? project->run_name() : "run";
   if (arguments.name) {
     name = *arguments.name;
   } else if (config.has("experiment_name")) {
@@ -96,20 +98,32 @@ class Run {
               : "nothing to evaluate: give a run with -p or a checkpoint with -c; "
                 "-t trains");
     }
-    const Config config(resolve_config(source.base, arguments_.overrides));
+    if (arguments_.retrain && !arguments_.train) {
+      throw UsageError("-r takes the weights of a run to train on with them: it needs -t");
+    }
+    Value root = resolve_config(source.base, arguments_.overrides);
+    // num_steps wins over num_epochs, but not an old one over what is asked for now.
+    const auto is_given = [&](const char* key) {
+      return std::any_of(arguments_.overrides.begin(), arguments_.overrides.end(),
+                         [&](const Override& given) { return given.path == key; });
+    };
+    if (is_given("num_epochs") && !is_given("num_steps")) root.as_map().erase("num_steps");
+    const Config config(std::move(root));
     make_paths_absolute(config);
-    const std::string name = run_name(arguments_, config);
+    const std::string name = run_name(arguments_, source.project, config);
 
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
     if (!arguments_.train && !session.settings().evaluates) {
       throw UsageError("nothing to evaluate: the config has no datasets/validation");
     }
     if (checkpoint) restore(session, *checkpoint);
+    const bool goes_on = source.project && !arguments_.retrain && !arguments_.debug;
+    // Another run's evaluation is not this one's to finish.
+    if (!goes_on) session.position().evaluation_folder.clear();
     session.check();
     console_.info(session.config_yaml());
     if (!session.warnings().empty()) console_.warn(session.warnings());
 
-    const bool goes_on = source.project && !arguments_.retrain && !arguments_.debug;
     const RunDirectory directory =
         goes_on ? *source.project
                 : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name);

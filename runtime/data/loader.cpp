@@ -54,16 +54,28 @@ class Loader::Workers {
         taken_(options.first_batch),
         given_(options.first_batch),
         slots_(static_cast<size_t>(options.workers * std::max<int64_t>(options.prefetch, 1))) {
-    for (int64_t i = 0; i < options.workers; ++i) threads_.emplace_back([this] { work(); });
+    try {
+      for (int64_t i = 0; i < options.workers; ++i) threads_.emplace_back([this] { work(); });
+    } catch (const std::exception& error) {
+      const size_t started = threads_.size();
+      stop();
+      throw Error(
+          fmt::format("{}: cannot start more than {} loader threads: {}; n_data_processes "
+                      "sets their number",
+                      order.name(), started, error.what()));
+    }
   }
 
-  ~Workers() {
+  ~Workers() { stop(); }
+
+  void stop() {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
     }
     changed_.notify_all();
     for (auto& thread : threads_) thread.join();
+    threads_.clear();
   }
 
   Batch next() {

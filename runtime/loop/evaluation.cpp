@@ -29,8 +29,10 @@ class LabelMeans {
  public:
   void add(const OrderedMap<at::Tensor>& labels) {
     for (const auto& [key, values] : labels) {
-      if (values.dim() != 1 || values.is_complex()) continue;
-      const at::Tensor sum = values.sum(at::kDouble);
+      if (values.numel() == 0 || values.is_complex()) continue;
+      // An example with several numbers counts with their mean.
+      const auto per_example = static_cast<double>(values.numel() / values.size(0));
+      const at::Tensor sum = values.sum(at::kDouble).div(per_example);
       at::Tensor* old = sums_.find(key);
       if (old == nullptr) {
         sums_.set(key, sum);
@@ -87,13 +89,17 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
                   static_cast<uint64_t>(loader.position())}),
         context.device);
     const Batch batch = loader.next();
-    const StepOps ops = call_step_op(iterator, context, position, split, batch);
+    const StepOps ops = call_step_op(iterator, context, position, split, false, batch);
     const EvalOp* op = ops.find_eval_op(settings.eval_op.op);
     if (op == nullptr) throw missing_op(context, split, settings.eval_op.op, ops);
     const EvalOutputs outputs = run_op(split, settings.eval_op.op, *op);
     writer.write(outputs, batch.indices());
     means.add(outputs.labels);
-    if (!outputs.outputs.empty()) result.first_output = "outputs/" + outputs.outputs.begin()->first;
+    if (!outputs.outputs.empty()) {
+      result.first_output = "outputs/" + outputs.outputs.begin()->first;
+    } else if (!outputs.labels.empty()) {
+      result.first_output = "labels/" + outputs.labels.begin()->first;
+    }
     progress(done += batch.size(), total);
   }
   writer.finish();

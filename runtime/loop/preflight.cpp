@@ -70,7 +70,9 @@ void check_split(const DueOps& due, Iterator& iterator, const Context& context,
     return load_batch(context.splits.dataset(due.split), order.indices(0), randoms)
         .to(context.device);
   });
-  const StepOps ops = call_step_op(iterator, context, position, due.split, batch);
+  // An evaluation of the split train alone is none of a training step.
+  const bool is_training = due.split == "train" && !(due.train.empty() && due.log.empty());
+  const StepOps ops = call_step_op(iterator, context, position, due.split, is_training, batch);
   const SplitGuard guard(position, due.split);
   const at::NoGradGuard no_grad;
   for (const auto& name : due.train) {

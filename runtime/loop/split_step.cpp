@@ -39,11 +39,10 @@ SplitGuard::~SplitGuard() {
 }
 
 StepOps call_step_op(Iterator& iterator, const Context& context, Position& position,
-                     const std::string& split, const Batch& batch) {
-  const bool is_train = split == "train";
+                     const std::string& split, bool is_training, const Batch& batch) {
   const SplitGuard guard(position, split);
-  context.networks.set_training(is_train);
-  const at::AutoGradMode gradients(is_train);
+  context.networks.set_training(is_training);
+  const at::AutoGradMode gradients(is_training);
   return run_op(split, "step_op", [&] { return iterator.step_op(batch); });
 }
 
@@ -107,10 +106,10 @@ const StepOps& SplitStep::ops() {
   if (!ops_) {
     batch_size();
     if (split_ == "train") {
-      ops_ = call_step_op(iterator_, context_, position_, split_, *batch_);
+      ops_ = call_step_op(iterator_, context_, position_, split_, true, *batch_);
     } else {
       const RandomFork fork(fork_seed(), context_.device);
-      ops_ = call_step_op(iterator_, context_, position_, split_, *batch_);
+      ops_ = call_step_op(iterator_, context_, position_, split_, false, *batch_);
     }
   }
   return *ops_;

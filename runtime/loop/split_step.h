@@ -60,10 +60,10 @@ auto run_op(const std::string& split, const std::string& op, const Call& call) {
   }
 }
 
-/// Calls `step_op` for a batch in the mode of its split: training mode and gradients for train
-/// only.
+/// Calls `step_op` for a batch; with training mode and gradients only for the split train of a
+/// training step, never in an evaluation of it.
 StepOps call_step_op(Iterator& iterator, const Context& context, Position& position,
-                     const std::string& split, const Batch& batch);
+                     const std::string& split, bool is_training, const Batch& batch);
 
 /// Sets the split that `get_split()` tells while it lives.
 class SplitGuard {

@@ -70,8 +70,15 @@ LoaderOptions Splits::loader_options() const {
   LoaderOptions options;
   options.workers =
       config_.get_at_least("n_data_processes", 0, std::clamp<int64_t>(cores / 2, 1, 8));
-  options.quick = kQuickBatch;
   options.prefetch = config_.get_at_least("n_prefetch", 1, 2);
+  for (const auto& [key, value] : {std::pair{"n_data_processes", options.workers},
+                                   std::pair{"n_prefetch", options.prefetch}}) {
+    constexpr int64_t kMost = 1024;
+    if (value > kMost) {
+      throw config_.error(key, fmt::format("expected {} or less, found {}", kMost, value));
+    }
+  }
+  options.quick = kQuickBatch;
   options.device = device_;
   return options;
 }

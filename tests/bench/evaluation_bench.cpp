@@ -23,7 +23,7 @@ constexpr int64_t kBatchSize = 100;
 void bench_evaluation() {
   print_header("Evaluation: LeNet, 10,000 images of 28x28 in batches of 100");
   const Config config =
-      config_of(fmt::format("iterator: Classifier\nmodel: LeNet\nbatch_size: {}\n"
+      config_of(fmt::format("iterator: Classifier\nmodel: LeNet\noptimizer: Adam\nbatch_size: {}\n"
                             "datasets: {{validation: {{class: Synthetic, size: {}}}}}\n",
                             kBatchSize, kExamples));
   Session session(config, /*train=*/false, /*debug=*/false, /*allow_unknown=*/false);

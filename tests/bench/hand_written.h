@@ -18,7 +18,8 @@ class Adam;
 namespace stepop::bench {
 
 /// The loop that a user would write with LibTorch alone, around the network and the dataset of a
-/// config: zero the gradients, forward, mean cross entropy, backward, Adam.
+/// config: forward, mean cross entropy, backward, Adam. It begins with the weights, and goes
+/// through the batches, of a run with seed 1.
 class HandWrittenLoop {
  public:
   enum class Data {

@@ -49,7 +49,7 @@ void bench_memory() {
 
   const Config config = config_of(fmt::format(
       "iterator: Classifier\nmodel: {{class: LeNet, image_size: [8, 8], padding: [2, 2]}}\n"
-      "batch_size: {}\n"
+      "optimizer: Adam\nbatch_size: {}\n"
       "datasets: {{validation: {{class: Synthetic, size: {}, shape: [1, 8, 8]}}}}\n",
       kBatchSize, kExamples));
   Session session(config, /*train=*/false, /*debug=*/false, /*allow_unknown=*/false);

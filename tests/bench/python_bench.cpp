@@ -15,7 +15,7 @@ void bench_python() {
   Process process({python(), "-B", STEPOP_SOURCE_DIR "/tests/bench/pytorch_loop.py",
                    std::to_string(at::get_num_threads())},
                   ".");
-  constexpr int kRounds = 40;
+  constexpr int kRounds = 60;
   for (const int64_t batch_size : {4, 64}) {
     const int64_t steps = batch_size == 4 ? 50 : 15;
     const std::string yaml = lenet_yaml(batch_size);

@@ -10,7 +10,7 @@ namespace stepop::bench {
 
 void bench_steps() {
   print_header("Training steps: LeNet, 28x28 images, Adam; against LibTorch by hand");
-  constexpr int kRounds = 60;
+  constexpr int kRounds = 100;
   for (const int64_t batch_size : {4, 64}) {
     const int64_t steps = batch_size == 4 ? 50 : 15;
     const std::string yaml = lenet_yaml(batch_size);

@@ -22,7 +22,7 @@ std::string lenet_yaml(int64_t batch_size);
 void train(const std::string& yaml, int64_t steps, Hook* hook = nullptr);
 
 /// As `take_turns`, with `steps` steps of one such training as the first portion: it waits while
-/// the others run. No step is begun or ended outside of its time.
+/// the others run. No step is begun or ended outside of its time. Fewer rounds when 20 s are over.
 std::vector<std::vector<double>> take_turns_with_training(const std::string& yaml, int64_t steps,
                                                           int rounds,
                                                           const std::vector<Portion>& others);

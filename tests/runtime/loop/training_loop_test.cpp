@@ -3,6 +3,8 @@
 #include <ATen/TensorOperators.h>
 #include <doctest/doctest.h>
 
+#include <memory>
+
 #include <csignal>
 #include <filesystem>
 
@@ -195,16 +197,27 @@ TEST_CASE("a run whose steps are all done says so and does nothing") {
   CHECK(reason.text == "all 2 steps were done before; a larger num_epochs or num_steps goes on");
 }
 
-TEST_CASE("a run may go on with shorter epochs than it was in") {
-  TestRun before(trainer_config("num_steps: 3"));
+TEST_CASE("another batch size is taken between epochs and refused within one") {
+  const auto resumed_with_batches_of_15 = [](const TestRun& before, int64_t step) {
+    std::string config = trainer_config("num_steps: 6");
+    config.replace(config.find("batch_size: 8"), 13, "batch_size: 15");
+    return std::make_unique<TestRun>(config, before, step);
+  };
+  TestRun before(trainer_config("num_steps: 4"));
   before.train();
-  std::string config = trainer_config("num_steps: 5");
-  config.replace(config.find("batch_size: 8"), 13, "batch_size: 15");
-  TestRun after(config, before, 3);
-  CHECK(after.session.position().batch == 3);  // of now 2
-  after.train();
-  CHECK(after.session.position().epoch == 2);
-  CHECK(after.session.position().samples_seen == 24 + 29);
+  const auto after = resumed_with_batches_of_15(before, 4);
+  after->train();
+  CHECK(after->session.position().epoch == 2);
+  CHECK(after->session.position().samples_seen == 2 * 29);
+
+  TestRun within(trainer_config("num_steps: 3"));
+  within.train();
+  const auto refused = resumed_with_batches_of_15(within, 3);
+  CHECK(
+      message_of([&] { refused->train(); }) ==
+      "the checkpoint was taken in the middle of an epoch of 4 batches, 3 of them done; an epoch "
+      "now has 2. Keep batch_size, drop_last, max_batches_per_epoch and the dataset until the end "
+      "of the epoch, or take a checkpoint from there with -c");
 }
 
 TEST_CASE("max_batches_per_epoch and drop_last cut an epoch") {
