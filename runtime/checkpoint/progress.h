@@ -8,12 +8,12 @@ namespace stepop {
 
 /// Every number of a run that resumes.
 struct Progress {
-  int64_t global_step = 0;   ///< Training steps that are complete.
-  int64_t epoch = 0;         ///< Epochs that are complete.
-  int64_t batch = 0;         ///< Batches of this epoch that are complete.
+  int64_t global_step = 0;        ///< Training steps that are complete.
+  int64_t epoch = 0;              ///< Epochs that are complete.
+  int64_t batch = 0;              ///< Batches of this epoch that are complete.
   int64_t batches_per_epoch = 0;  ///< 0 before a training told it.
-  int64_t samples_seen = 0;  ///< Training examples so far, each time it was seen.
-  double seconds = 0;        ///< Training time of all starts.
+  int64_t samples_seen = 0;       ///< Training examples so far, each time it was seen.
+  double seconds = 0;             ///< Training time of all starts.
   /// Batches that the logs of other splits took.
   std::map<std::string, int64_t> batches_taken;
   /// The folder of an evaluation that follows this checkpoint, relative to the run; else empty. A
