@@ -65,6 +65,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   }
   declare_callbacks(config_, "eval_hook/eval_callbacks");
   if (settings_->evaluates) splits_->dataset(settings_->eval_op.split);
+  splits_->loader_options();  // throws for what cannot be, before a run has its folder
   check_unknown_keys(train, allow_unknown);
 }
 
@@ -92,6 +93,15 @@ std::string Session::config_yaml() const {
 void Session::check() { preflight(*settings_, train_, *iterator_, *context_, position_); }
 
 void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
+  const Progress& progress = checkpoint.progress;
+  const int64_t batches = splits_->order("train").batches_per_epoch();
+  if (progress.batch > 0 && progress.batches_per_epoch != batches) {
+    throw Error(fmt::format(
+        "{}: taken in the middle of an epoch of {} batches, {} of them done; an epoch now has {}. "
+        "Keep batch_size, drop_last, max_batches_per_epoch and the dataset until the end of the "
+        "epoch, or take a checkpoint from there with -c",
+        path, progress.batches_per_epoch, progress.batch, batches));
+  }
   try {
     tracker_.load(checkpoint.tensors);
   } catch (const std::exception& error) {

@@ -18,7 +18,8 @@ class Session {
   /// are a warning, in `warnings`, when `allow_unknown`.
   Session(const Config& config, bool train, bool debug, bool allow_unknown);
 
-  /// Goes on where the checkpoint was taken. Throws Error that begins with `path` and tells which
+  /// Goes on where the checkpoint was taken, unless that is within an epoch whose length changed.
+  /// Throws Error that begins with `path` and tells which
   /// tensors do not fit.
   void resume(const Checkpoint& checkpoint, const std::string& path);
   /// Takes all but optimizers and random generators, which have no part in an evaluation.

@@ -44,7 +44,7 @@ StopReason TrainingLoop::run() {
   seconds_before_ = position_.seconds;
   start_ = std::chrono::steady_clock::now();
   first_step_ = position_.global_step;
-  check_epoch_length();
+  position_.batches_per_epoch = batches_per_epoch_;
   clock_.global_step = position_.global_step;
   try {
     loop();
@@ -56,17 +56,6 @@ StopReason TrainingLoop::run() {
     throw;
   }
   return reason_;
-}
-
-void TrainingLoop::check_epoch_length() {
-  const int64_t before = position_.batches_per_epoch;
-  position_.batches_per_epoch = batches_per_epoch_;
-  if (before == batches_per_epoch_ || position_.batch == 0) return;
-  throw Error(fmt::format(
-      "the checkpoint was taken in the middle of an epoch of {} batches, {} of them done; an epoch "
-      "now has {}. Keep batch_size, drop_last, max_batches_per_epoch and the dataset until the end "
-      "of the epoch, or take a checkpoint from there with -c",
-      before, position_.batch, batches_per_epoch_));
 }
 
 void TrainingLoop::loop() {

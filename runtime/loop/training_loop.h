@@ -54,8 +54,6 @@ class TrainingLoop {
 
  private:
   StopReason stop_reason() const;
-  /// Throws Error when a run goes on in mid-epoch and its epochs changed.
-  void check_epoch_length();
   void loop();
   void train_step();
   void run_logs_at_start(const Elapsed& beginning);

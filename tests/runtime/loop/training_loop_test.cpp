@@ -212,12 +212,9 @@ TEST_CASE("another batch size is taken between epochs and refused within one") {
 
   TestRun within(trainer_config("num_steps: 3"));
   within.train();
-  const auto refused = resumed_with_batches_of_15(within, 3);
-  CHECK(
-      message_of([&] { refused->train(); }) ==
-      "the checkpoint was taken in the middle of an epoch of 4 batches, 3 of them done; an epoch "
-      "now has 2. Keep batch_size, drop_last, max_batches_per_epoch and the dataset until the end "
-      "of the epoch, or take a checkpoint from there with -c");
+  const std::string message = message_of([&] { resumed_with_batches_of_15(within, 3); });
+  CHECK(message.find("taken in the middle of an epoch of 4 batches, 3 of them done; an epoch now "
+                     "has 2. Keep batch_size") != std::string::npos);
 }
 
 TEST_CASE("max_batches_per_epoch and drop_last cut an epoch") {
