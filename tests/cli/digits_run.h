@@ -1,0 +1,96 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/checkpoint/checkpoint.h"
+#include "tests/cli/command.h"
+
+namespace stepop {
+
+inline constexpr const char* kConfig = STEPOP_SOURCE_DIR "/configs/digits.yaml";
+
+/// Runs a line that must end well; `CONFIG` in it is the digits' config.
+inline CommandResult run_well(const ScratchFolder& folder, std::string line) {
+  for (size_t at = 0; (at = line.find("CONFIG")) != std::string::npos;) {
+    line.replace(at, 6, kConfig);
+  }
+  CAPTURE(line);
+  // Threads that wait for each other are slow when several tests share the cores.
+  const CommandResult result = run_in(folder, "export OMP_NUM_THREADS=1; " + line);
+  CHECK(result.err == "");
+  CHECK(result.exit_code == 0);
+  return result;
+}
+
+/// The tensors of a checkpoint of the only run in `folder`.
+inline State state_after(const ScratchFolder& folder, int64_t step) {
+  return load_checkpoint(folder.path(only_run(folder)) + "/train/checkpoints/" +
+                         checkpoint_name(step))
+      .tensors;
+}
+
+/// What a training of two epochs of 23 steps ends with.
+inline State trained(const std::string& more) {
+  const ScratchFolder folder;
+  run_well(folder, "stepop -n a -b CONFIG -t --num_steps 46 " + more);
+  return state_after(folder, 46);
+}
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+inline bool has_control_characters(const std::string& text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
+  });
+}
+
+/// Files below `folder` by their paths in it, sorted.
+inline std::vector<std::string> files_below(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file())
+      names.push_back(std::filesystem::relative(entry.path(), folder).string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// One whole training with the config as it ships, for the tests that look at what it leaves.
+struct WholeRun {
+  WholeRun() {
+    result = run_well(folder, "stepop -n digits -b CONFIG -t");
+    root = folder.path(only_run(folder));
+    for (const auto& line : lines_of(read_bytes(root + "/train/metrics.jsonl"))) {
+      metrics.push_back(nlohmann::json::parse(line));
+    }
+    const std::filesystem::path evaluations = *std::filesystem::directory_iterator(root + "/eval");
+    outputs = (evaluations / "460" / "outputs.h5").string();
+    checkpoint = root + "/train/checkpoints/model-460.safetensors";
+  }
+
+  ScratchFolder folder;
+  CommandResult result;
+  std::string root, outputs, checkpoint;
+  std::vector<nlohmann::json> metrics;
+};
+
+inline const WholeRun& whole_run() {
+  static const WholeRun run;
+  return run;
+}
+
+}  // namespace stepop

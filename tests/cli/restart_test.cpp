@@ -1,0 +1,140 @@
+// Starts that use what another run left: going on, evaluating, weights, configs; with the real
+// binary.
+
+#include <ATen/ops/equal.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "runtime/config/config.h"
+#include "runtime/config/yaml_reader.h"
+#include "tests/cli/digits_run.h"
+#include "tests/python.h"
+#include "tests/same_state.h"
+
+namespace stepop {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_CASE(
+    "the same seed gives the same bits, with 0, 1 and 4 loader workers; another seed others") {
+  const State none = trained("--n_data_processes 0");
+  CHECK(differences(trained("--n_data_processes 1"), none) == "");
+  CHECK(differences(trained("--n_data_processes 4"), none) == "");
+  CHECK(differences(trained("--log_freq 1 --ckpt_freq 7"), none) == "");
+  CHECK(differences(trained("--seed 2"), none).find("model.conv1.weight") != std::string::npos);
+}
+
+TEST_CASE("a run that stopped in the middle of an epoch goes on with the same bits") {
+  const ScratchFolder folder;
+  run_well(folder, "stepop -n a -b CONFIG -t --num_steps 30");
+  const std::string run = only_run(folder);
+  const CommandResult result = run_well(folder, "stepop -p " + run + " -t --num_steps 46");
+  CHECK(result.out.find("resuming from " + run +
+                        "/train/checkpoints/model-30.safetensors (step "
+                        "30)") != std::string::npos);
+  CHECK(only_run(folder) == run);
+  CHECK(differences(state_after(folder, 46), trained("")) == "");
+  // And from an earlier checkpoint, which -c picks.
+  run_well(folder, "stepop -p " + run + " -c 23 -t --num_steps 46");
+  CHECK(differences(state_after(folder, 46), trained("")) == "");
+}
+
+TEST_CASE("-p alone evaluates the latest checkpoint, -c another one") {
+  const WholeRun& trained_run = whole_run();
+  const std::string run = only_run(trained_run.folder);
+  const auto before = files_below(trained_run.root + "/train/checkpoints");
+  const CommandResult latest = run_well(trained_run.folder, "stepop -p " + run);
+  CHECK(latest.out.find("evaluating " + run + "/train/checkpoints/model-460.safetensors") !=
+        std::string::npos);
+  CHECK(latest.out.find("/460/outputs.h5") != std::string::npos);
+  CHECK(latest.out.find("train/log_op") == std::string::npos);
+  const CommandResult early = run_well(trained_run.folder, "stepop -p " + run + " -c 23");
+  CHECK(early.out.find("/23/outputs.h5") != std::string::npos);
+  CHECK(files_below(trained_run.root + "/train/checkpoints") == before);
+  // A config of the run, and a checkpoint by its path.
+  const std::string config = run + "/configs/" + files_below(trained_run.root + "/configs").back();
+  const std::string path = run + "/train/checkpoints/model-46.safetensors";
+  const CommandResult by_path = run_well(trained_run.folder, "stepop -p " + config + " -c " + path);
+  CHECK(by_path.out.find("/46/outputs.h5") != std::string::npos);
+}
+
+TEST_CASE("a checkpoint alone is evaluated into a folder of its own") {
+  const ScratchFolder folder;
+  const CommandResult result =
+      run_well(folder, "stepop -n other -b CONFIG -c " + whole_run().checkpoint);
+  CHECK(only_run(folder).ends_with("_other"));
+  CHECK(result.out.find("accuracy 0.9") != std::string::npos);
+  CHECK(result.out.find("/460/outputs.h5") != std::string::npos);
+}
+
+TEST_CASE("-r takes the weights into a new run that counts from 0") {
+  const ScratchFolder folder;
+  const CommandResult result = run_well(folder, "stepop -n tuned -p " + whole_run().root +
+                                                    " -r -t --num_steps 3 --optimizer/lr 1e-9");
+  const std::string run = only_run(folder);
+  CHECK(run.ends_with("_tuned"));
+  CHECK(result.out.find("weights from " + whole_run().checkpoint) != std::string::npos);
+  CHECK(result.out.find("step 3/3") != std::string::npos);
+  const State after = state_after(folder, 3);
+  const State before = load_checkpoint(whole_run().checkpoint).tensors;
+  const at::Tensor change = after.at("model.fc3.weight").sub(before.at("model.fc3.weight"));
+  CHECK(change.abs().max().item<double>() < 1e-6);
+}
+
+TEST_CASE("-d makes ten steps and evaluates five batches into logs/debug_runs") {
+  const ScratchFolder folder;
+  const CommandResult result = run_well(folder, "stepop -n try -b CONFIG -t -d");
+  const std::string run = only_run(folder, "logs/debug_runs");
+  CHECK(run.ends_with("_try"));
+  CHECK(checkpoint_steps(folder.path(run) + "/train/checkpoints") == std::vector<int64_t>({10}));
+  CHECK(result.out.find("ended: all 10 steps are done") != std::string::npos);
+  const ScratchFolder other;
+  const CommandResult short_run =
+      run_well(other, "stepop -n try -b CONFIG -t -d --debug/max_steps 2 --debug/max_examples 64");
+  CHECK(short_run.out.find("ended: all 2 steps are done") != std::string::npos);
+  CHECK(run_python("import h5py, sys; print(h5py.File(sys.argv[1])['index'].shape)",
+                   {other.path(only_run(other, "logs/debug_runs")) + "/eval/" +
+                    fs::path(only_run(other, "logs/debug_runs")).filename().string() +
+                    "/2/outputs.h5"}) == "(64,)\n");
+}
+
+TEST_CASE("-l says how much is told") {
+  const ScratchFolder folder;
+  CHECK(run_well(folder, "stepop -n a -b CONFIG -t --num_steps 2 -l warn").out == "");
+  CHECK(only_run(folder).ends_with("_a"));
+}
+
+TEST_CASE("several configs are laid over each other; the printed config gives the same run") {
+  const ScratchFolder folder;
+  const std::string line = "config -b CONFIG " STEPOP_SOURCE_DIR
+                           "/configs/small.yaml --optimizer/lr 3e-3 --batch_size=4";
+  const std::string printed = run_well(folder, "stepop " + line).out;
+  const Config config(parse_yaml(printed, {"printed.yaml", 0}));
+  CHECK(config.get<std::vector<int64_t>>("model/hidden") == std::vector<int64_t>({32, 16}));
+  CHECK(config.get<std::vector<int64_t>>("model/padding") == std::vector<int64_t>({2, 2}));
+  CHECK(config.get<double>("optimizer/lr") == 3e-3);
+  CHECK(config.get<int64_t>("batch_size") == 4);
+  folder.write("elsewhere/printed.yaml", printed);
+  const std::string again = run_well(folder, "cd elsewhere; stepop config -b printed.yaml").out;
+  CHECK(again == printed);
+  run_well(folder, "stepop -n a -b elsewhere/printed.yaml -t --num_steps 1");
+}
+
+TEST_CASE("the config that a run saves is the one that it printed, and trains again") {
+  const WholeRun& run = whole_run();
+  const std::string name = files_below(run.root + "/configs").back();
+  CHECK(name.starts_with("train_"));
+  const std::string saved = read_bytes(run.root + "/configs/" + name);
+  CHECK(run.result.out.starts_with(saved));
+  const ScratchFolder folder;
+  folder.write("saved.yaml", saved);
+  run_well(folder, "stepop -n a -b saved.yaml -t --num_steps 46");
+  CHECK(differences(state_after(folder, 46), trained("")) == "");
+}
+
+}  // namespace
+}  // namespace stepop
