@@ -60,10 +60,10 @@ bool trains_all(const Update& update, const Networks& networks) {
 
 Update& Context::update(const std::string& path,
                         const std::vector<std::string>& network_names) const {
-  return update(path, networks.parameters(network_names));
+  return update_of(path, networks.parameters(network_names));
 }
 
-Update& Context::update(const std::string& path, NamedParameters parameters) const {
+Update& Context::update_of(const std::string& path, NamedParameters parameters) const {
   auto made = std::make_unique<Update>(config.at(path), std::move(parameters), clock);
   Update* update = made.get();
   std::string name = path;

@@ -48,11 +48,12 @@ struct Context {
   }
 
   /// An optimizer with all that belongs to an update, from the config at `path`, over the
-  /// parameters of the named networks. Tracked under `path`.
+  /// parameters of the named networks: `update("discriminator_optimizer", {"discriminator"})`.
+  /// Tracked under `path`.
   Update& update(const std::string& path = "optimizer",
                  const std::vector<std::string>& network_names = {"model"}) const;
   /// The same over any parameters.
-  Update& update(const std::string& path, NamedParameters parameters) const;
+  Update& update_of(const std::string& path, NamedParameters parameters) const;
 
   /// A number of the config that may be a schedule, such as a loss weight: `weight.at(step)`.
   Scheduled scheduled(std::string_view path) const { return {config, path}; }

@@ -56,6 +56,22 @@ TEST_CASE("neither a pipe nor a log file holds a control character") {
   }
 }
 
+TEST_CASE("a callback that fails harms nothing else, and the exit status tells") {
+  const ScratchFolder folder;
+  const std::string line = std::string("stepop -n a -b ") + kConfig +
+                           " -t --num_steps 3 --eval_hook/eval_callbacks "
+                           "'{first: {class: accuracy, target: nowhere}, second: accuracy}'";
+  const CommandResult result = run_in(folder, line);
+  CHECK(result.exit_code == 3);
+  CHECK(result.err.starts_with("warning: the callback first failed: no true classes: "));
+  const auto metrics = lines_of(read_bytes(folder.path(only_run(folder)) + "/train/metrics.jsonl"));
+  REQUIRE_FALSE(metrics.empty());
+  CHECK(nlohmann::json::parse(metrics.back()).contains("validation/eval_op/second/accuracy"));
+  CHECK(result.out.find("ended: all 3 steps are done") != std::string::npos);
+  const CommandResult again = run_in(folder, "stepop -p " + only_run(folder));
+  CHECK(again.exit_code == 3);
+}
+
 TEST_CASE("a terminal shows a progress bar, which the log file does not have") {
   const ScratchFolder folder;
   const std::string screen =

@@ -20,6 +20,7 @@ class Counting : public Dataset {
   int64_t size() const override { return 50; }
   Example get(int64_t index, Random& random) const override {
     ++calls;
+    if (std::this_thread::get_id() == owner_) ++own_calls;
     if (index == bad_) throw std::runtime_error("the file is torn");
     // Later examples are quicker, so that workers overtake each other.
     std::this_thread::sleep_for(std::chrono::microseconds(50 - index));
@@ -29,8 +30,10 @@ class Counting : public Dataset {
   }
 
   mutable std::atomic<int> calls = 0;
+  mutable std::atomic<int> own_calls = 0;  ///< In the thread that made the dataset.
 
  private:
+  std::thread::id owner_ = std::this_thread::get_id();
   int64_t bad_;
 };
 
@@ -47,10 +50,10 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
-Seen load(int64_t workers, int64_t first, int64_t count) {
+Seen load(const LoaderOptions& options, int64_t count) {
   const Counting dataset;
   const BatchOrder order = shuffled(dataset);
-  Loader loader(dataset, order, {.workers = workers, .prefetch = 2, .first_batch = first});
+  Loader loader(dataset, order, options);
   Seen seen;
   for (int64_t i = 0; i < count; ++i) {
     const Batch batch = loader.next();
@@ -61,21 +64,43 @@ Seen load(int64_t workers, int64_t first, int64_t count) {
     const auto index = values_of<int64_t>(batch["index"]);
     CHECK(std::equal(x.begin(), x.end(), index.begin()));
   }
-  CHECK(loader.position() == first + count);
+  CHECK(loader.position() == options.first_batch + count);
   return seen;
 }
 
 TEST_CASE("the number of workers changes nothing, also over the ends of epochs") {
-  const Seen expected = load(0, 0, 20);
-  CHECK(load(1, 0, 20) == expected);
-  CHECK(load(4, 0, 20) == expected);
+  const Seen expected = load({.workers = 0}, 20);
+  CHECK(load({.workers = 1}, 20) == expected);
+  CHECK(load({.workers = 4}, 20) == expected);
 }
 
 TEST_CASE("a loader that starts later gives what one from the beginning gives there") {
-  const Seen whole = load(2, 0, 14);
-  const Seen late = load(2, 9, 5);
+  const Seen whole = load({.workers = 2}, 14);
+  const Seen late = load({.workers = 2, .first_batch = 9}, 5);
   CHECK(std::equal(late.noise.begin(), late.noise.end(),
                    whole.noise.end() - static_cast<std::ptrdiff_t>(late.noise.size())));
+}
+
+TEST_CASE("workers start only for batches that are slow, and the change-over loses none") {
+  const Seen expected = load({.workers = 0}, 12);
+  struct Row {
+    double quick;           // what a batch of 8 sleeps is at least 8 * 1 us, at most some ms
+    int at_most_own_calls;  // that the loop's own thread prepares, of 12 batches
+    int at_least_own_calls;
+  };
+  for (const Row& row : {Row{1e9, 90, 90},     // none is slow
+                         Row{1e-9, 8, 8},      // the first is very slow: workers from the second
+                         Row{8e-6, 90, 8}}) {  // in between: wherever the change falls
+    CAPTURE(row.quick);
+    const Counting dataset;
+    const BatchOrder order = shuffled(dataset);
+    const LoaderOptions options{.workers = 2, .quick = row.quick};
+    CHECK(load(options, 12) == expected);
+    Loader loader(dataset, order, options);
+    for (int i = 0; i < 12; ++i) loader.next();
+    CHECK(dataset.own_calls <= row.at_most_own_calls);
+    CHECK(dataset.own_calls >= row.at_least_own_calls);
+  }
 }
 
 TEST_CASE("a dataset's exception arrives in order with split and index") {

@@ -118,6 +118,31 @@ TEST_CASE("a network is taken by its name and type") {
   CHECK(context.networks.parameters({"b"}).front().first == "layers.0.weight");
 }
 
+TEST_CASE("a loss leaves nothing in networks that the update does not train") {
+  const std::string config = std::string(
+                                 "iterator: TestTracking\noptimizer: SGD\n"
+                                 "networks: {a: {class: MLP, inputs: 9, classes: 9}, "
+                                 "b: {class: MLP, inputs: 9}}\n") +
+                             kData;
+  const Session session(test_config(config), true, false, /*allow_unknown=*/true);
+  const Context& context = session.context();
+  const auto first = context.network<Network>("a"), second = context.network<Network>("b");
+  const auto loss = [&] { return second->forward(first->forward(at::full({2, 9}, 1.0F))).sum(); };
+
+  Update& whole = context.update("optimizer", {"a", "b"});  // alone: it trains all that there is
+  whole.backward(loss());
+  CHECK(first->parameters().front().grad().defined());
+  whole.apply();
+
+  const Session other(test_config(config), true, false, true);
+  const auto trained = other.context().network<Network>("a");
+  const auto kept = other.context().network<Network>("b");
+  Update& part = other.context().update("optimizer", {"a"});
+  part.backward(kept->forward(trained->forward(at::full({2, 9}, 1.0F))).sum());
+  CHECK(trained->parameters().front().grad().defined());
+  CHECK_FALSE(kept->parameters().front().grad().defined());
+}
+
 TEST_CASE("a config gives one model or several networks, not both") {
   CHECK(message_of([] {
           Session(test_config(std::string("iterator: TestTracking\nmodel: {class: MLP, inputs: 9}\n"

@@ -99,6 +99,19 @@ TEST_CASE("a loss gives gradients to its own update's parameters only") {
   CHECK_FALSE(discriminator.weight.grad().defined());
 }
 
+TEST_CASE("an update that is alone makes the same steps") {
+  const TestLayer expected, alone;
+  StepClock clock;
+  const Config config = config_of("{class: AdamW, lr: 0.1, clip_norm: 0.5}");
+  Update careful(config, expected.parameters(), clock);
+  Update quick(config, alone.parameters(), clock);
+  quick.set_alone(true);
+  train(careful, clock, expected, 0, 5);
+  train(quick, clock, alone, 0, 5);
+  CHECK(is_equal(alone, expected));
+  CHECK_FALSE(alone.weight.grad().defined());
+}
+
 TEST_CASE("two losses can be added up before one update") {
   const TestLayer layer;
   StepClock clock;
