@@ -48,6 +48,8 @@ CallbackResults run_callbacks(const Config& config, std::string_view path, const
     try {
       const auto& callback = callbacks().factory(component.name, config, join_path(path, name));
       results.logs.set(name, callback({root, data_in, data_out, config.root(), component.params}));
+    } catch (const Interrupted&) {
+      throw;
     } catch (const std::exception& error) {
       results.failures.set(name, error_text(error));
     } catch (...) {

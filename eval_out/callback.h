@@ -32,7 +32,8 @@ struct CallbackResults {
 
 /// Runs the callbacks that the map at `path` of `config` names, in its order:
 /// `accuracy: accuracy`, with its parameters in `eval_pipeline/callback_kwargs/accuracy`, or
-/// `accuracy: {class: accuracy, logits: scores}`. One that throws does not stop the others.
+/// `accuracy: {class: accuracy, logits: scores}`. One that throws does not stop the others, save by
+/// Interrupted, which passes.
 CallbackResults run_callbacks(const Config& config, std::string_view path, const std::string& root,
                               const Dataset& data_in, const EvalFile& data_out);
 

@@ -94,7 +94,8 @@ struct EvalFile::File {
   Hdf5Id id;
 };
 
-EvalFile::EvalFile(std::string path) : path_(std::move(path)) {
+EvalFile::EvalFile(std::string path, InterruptCheck interrupt)
+    : path_(std::move(path)), interrupt_(std::move(interrupt)) {
   const Hdf5Lock lock;
   file_ = std::make_unique<File>(File{open_file(path_)});
   attributes_ = read_attributes(file_->id);
@@ -140,6 +141,7 @@ const EvalArray& EvalFile::array(std::string_view key) const {
 
 const EvalArray& EvalFile::checked(std::string_view key, EvalKind kind, int64_t first,
                                    int64_t count) const {
+  if (interrupt_) interrupt_();
   const EvalArray& found = array(key);
   if (found.kind != kind) {
     constexpr const char* kNames[] = {"a tensor", "ragged", "text"};

@@ -10,6 +10,7 @@
 
 #include "eval_out/attribute.h"
 #include "eval_out/eval_schema.h"
+#include "runtime/interrupt.h"
 
 namespace stepop {
 
@@ -23,7 +24,8 @@ class EvalFile {
  public:
   /// Throws Error for a file that is missing, no HDF5, cut short, no evaluation outputs, or of a
   /// newer format.
-  explicit EvalFile(std::string path);
+  /// `interrupt` is called before each reading; what it throws passes.
+  explicit EvalFile(std::string path, InterruptCheck interrupt = {});
   ~EvalFile();
   EvalFile(EvalFile&&) noexcept;
 
@@ -64,6 +66,7 @@ class EvalFile {
                        int64_t count) const;
 
   std::string path_;
+  InterruptCheck interrupt_;
   std::unique_ptr<File> file_;
   OrderedMap<Attribute> attributes_;
   std::vector<EvalArray> arrays_;

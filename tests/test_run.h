@@ -51,7 +51,8 @@ class TestRun {
                        .reporter = reporter,
                        .start_time = "2026-11-21T10-00-00",
                        .config_yaml = session.config_yaml(),
-                       .git = "none"});
+                       .git = "none",
+                       .train_means = session.train_means()});
     for (Hook* hook : hooks) loop.add_hook(*hook);
     return loop.run();
   }

@@ -1,15 +1,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <optional>
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/cli/commands.h"
-#include "runtime/config/resolve.h"
-#include "runtime/config/yaml_writer.h"
+#include "runtime/cli/run_source.h"
 #include "runtime/error_text.h"
 #include "runtime/files/atomic_file.h"
+#include "runtime/files/folders.h"
 #include "runtime/log/number_text.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/reporter.h"
@@ -17,32 +18,16 @@
 #include "runtime/loop/training_loop.h"
 #include "runtime/run/device.h"
 #include "runtime/run/run_directory.h"
+#include "runtime/run/run_lock.h"
 #include "runtime/run/signals.h"
 #include "runtime/run/start_record.h"
+#include "runtime/run/supersede.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr int kCallbackFailed = 3;
-
-/// `-p RUN/configs/x.yaml` means that config and that run.
-struct Source {
-  std::vector<std::string> base;
-  std::optional<RunDirectory> project;
-};
-
-Source find_source(const Arguments& arguments) {
-  Source source{arguments.base, std::nullopt};
-  if (!arguments.project) return source;
-  fs::path path(*arguments.project);
-  const bool is_config = path.extension() == ".yaml" && fs::is_regular_file(path);
-  if (is_config) source.base.insert(source.base.begin(), path.string());
-  source.project =
-      RunDirectory::open(is_config ? path.parent_path().parent_path().string() : path.string());
-  if (source.base.empty()) source.base.push_back(source.project->last_config());
-  return source;
-}
 
 /// The checkpoint that `-c` picks, else the latest of `-p`; none for a fresh run.
 std::optional<std::string> find_checkpoint(const Arguments& arguments,
@@ -66,30 +51,17 @@ std::optional<std::string> find_checkpoint(const Arguments& arguments,
   return folder + "/" + checkpoint_name(steps.back());
 }
 
-std::string run_name(const Arguments& arguments, const std::optional<RunDirectory>& project,
-                     const Config& config) {
-  std::string name = project ? project->run_name() : "run";
-  if (arguments.name) {
-    name = *arguments.name;
-  } else if (config.has("experiment_name")) {
-    name = config.get<std::string>("experiment_name");
-  }
-  if (name.empty() || name.find_first_of("/\\\n") != std::string::npos || name[0] == '.') {
-    throw UsageError(fmt::format("-n: \"{}\" cannot be a part of a folder's name", name));
-  }
-  return name;
-}
-
 class Run {
  public:
   explicit Run(const Arguments& arguments) : arguments_(arguments), console_(arguments.log_level) {}
 
   int run() {
     const SignalGuard signals;
-    const Source source = find_source(arguments_);
-    if (source.base.empty()) {
-      throw UsageError("no config given: -b base.yaml, or -p with the folder of a run");
-    }
+    const RunSource source = find_source(arguments_);
+    check_arguments(source);
+    const bool goes_on = source.project && !arguments_.retrain && !arguments_.debug;
+    // From here on nobody else adds to the run, not even while this start finds its checkpoint.
+    if (goes_on && arguments_.train) lock(*source.project);
     const auto checkpoint = find_checkpoint(arguments_, source.project);
     if (!arguments_.train && !checkpoint) {
       throw UsageError(
@@ -98,18 +70,7 @@ class Run {
               : "nothing to evaluate: give a run with -p or a checkpoint with -c; "
                 "-t trains");
     }
-    if (arguments_.retrain && !arguments_.train) {
-      throw UsageError("-r takes the weights of a run to train on with them: it needs -t");
-    }
-    Value root = resolve_config(source.base, arguments_.overrides);
-    // num_steps wins over num_epochs, but not an old one over what is asked for now.
-    const auto is_given = [&](const char* key) {
-      return std::any_of(arguments_.overrides.begin(), arguments_.overrides.end(),
-                         [&](const Override& given) { return given.path == key; });
-    };
-    if (is_given("num_epochs") && !is_given("num_steps")) root.as_map().erase("num_steps");
-    const Config config(std::move(root));
-    make_paths_absolute(config);
+    const Config config = read_run_config(arguments_, source);
     const std::string name = run_name(arguments_, source.project, config);
 
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
@@ -117,18 +78,19 @@ class Run {
       throw UsageError("nothing to evaluate: the config has no datasets/validation");
     }
     if (checkpoint) restore(session, *checkpoint);
-    const bool goes_on = source.project && !arguments_.retrain && !arguments_.debug;
     // Another run's evaluation is not this one's to finish.
     if (!goes_on) session.position().evaluation_folder.clear();
     session.check();
+    throw_if_signal_arrived();
     console_.info(session.config_yaml());
     if (!session.warnings().empty()) console_.warn(session.warnings());
 
     const RunDirectory directory =
         goes_on ? *source.project
                 : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name);
+    if (arguments_.train && !lock_) lock(directory);
     try {
-      begin(directory, session, checkpoint);
+      begin(directory, session, goes_on, checkpoint);
       return arguments_.train ? train(directory, session) : evaluate_only(directory, session);
     } catch (const std::exception& error) {
       console_.end_progress();
@@ -138,6 +100,25 @@ class Run {
   }
 
  private:
+  void check_arguments(const RunSource& source) const {
+    if (source.base.empty()) {
+      throw UsageError("no config given: -b base.yaml, or -p with the folder of a run");
+    }
+    if (arguments_.retrain && !arguments_.train) {
+      throw UsageError("-r takes the weights of a run to train on with them: it needs -t");
+    }
+  }
+
+  void lock(const RunDirectory& directory) {
+    make_folders(fs::path(directory.process_file()).parent_path().string());
+    for (const auto& path : {directory.process_file(), directory.log_file()}) {
+      std::error_code failed;
+      const auto time = fs::last_write_time(path, failed);
+      if (!failed && (!run_ended_ || time > *run_ended_)) run_ended_ = time;
+    }
+    lock_.emplace(directory.process_file(), time_);
+  }
+
   void restore(Session& session, const std::string& path) {
     const Checkpoint checkpoint = load_checkpoint(path);
     if (arguments_.train && !arguments_.retrain) return session.resume(checkpoint, path);
@@ -146,10 +127,10 @@ class Run {
   }
 
   /// Saves the config and says where everything is.
-  void begin(const RunDirectory& directory, Session& session,
+  void begin(const RunDirectory& directory, Session& session, bool goes_on,
              const std::optional<std::string>& checkpoint) {
     git_ = git_state();
-    fs::create_directories(fs::path(directory.log_file()).parent_path());
+    make_folders(fs::path(directory.log_file()).parent_path().string());
     console_.open_log_file(directory.log_file());
     write_file_atomically(fmt::format("{}/{}_{}.yaml", directory.configs(),
                                       arguments_.train ? "train" : "eval", time_),
@@ -163,13 +144,59 @@ class Run {
     for (const auto& text : session.context().networks.descriptions()) {
       console_.info(fmt::format("network   {}", text));
     }
+    if (goes_on && arguments_.name) {
+      console_.warn(fmt::format("-n {}: not used, the run keeps its name", *arguments_.name));
+    }
+    if (arguments_.train && goes_on) return resume(directory, session, checkpoint);
     if (!checkpoint) return;
+    console_.info(fmt::format(
+        "{} {} (step {})", arguments_.train && arguments_.retrain ? "weights from" : "evaluating",
+        *checkpoint, with_thousands(session.position().global_step)));
+  }
+
+  /// Says where the training goes on, and makes room for it.
+  void resume(const RunDirectory& directory, Session& session,
+              const std::optional<std::string>& checkpoint) {
     const Position& position = session.position();
-    const std::string what = !arguments_.train    ? "evaluating"
-                             : arguments_.retrain ? "weights from"
-                                                  : "resuming from";
-    console_.info(
-        fmt::format("{} {} (step {})", what, *checkpoint, with_thousands(position.global_step)));
+    if (lock_->before().state == "running") {
+      console_.info(fmt::format("the last training of this run, process {} on {}, was killed",
+                                lock_->before().pid, lock_->before().host));
+    }
+    if (checkpoint) {
+      console_.info(resume_text(directory, session, *checkpoint));
+    } else {
+      console_.info(fmt::format("no checkpoint was written yet: starting again at step 0, seed {}",
+                                session.context().seed));
+    }
+    const Superseded moved =
+        supersede(directory, checkpoint ? position.global_step : int64_t{-1}, time_);
+    if (!moved.mended.empty()) console_.info(moved.mended);
+    if (moved.folder.empty()) return;
+    console_.info(fmt::format("what came after step {} moved to {}",
+                              with_thousands(position.global_step), moved.folder));
+  }
+
+  std::string resume_text(const RunDirectory& directory, Session& session,
+                          const std::string& checkpoint) {
+    const Position& position = session.position();
+    const BatchOrder& order = session.context().splits.order("train");
+    const std::string epoch = short_number(static_cast<double>(position.epoch) +
+                                           static_cast<double>(position.batch) /
+                                               static_cast<double>(order.batches_per_epoch()));
+    std::string text = fmt::format(
+        "resuming at step {} of {} (epoch {}, position {} of its order) "
+        "from {}",
+        with_thousands(position.global_step), with_thousands(session.settings().num_steps), epoch,
+        with_thousands(order.examples_in(position.batch)),
+        fs::path(checkpoint).lexically_proximate(directory.root()).string());
+    if (run_ended_) {
+      const auto written = fs::last_write_time(checkpoint);
+      const std::chrono::duration<double> before_end = *run_ended_ - written;
+      if (before_end.count() >= 0) {
+        text += fmt::format(", written {} before the run ended", span_text(before_end.count()));
+      }
+    }
+    return text;
   }
 
   int train(const RunDirectory& directory, Session& session) {
@@ -184,14 +211,17 @@ class Run {
                        .reporter = reporter,
                        .start_time = time_,
                        .config_yaml = session.config_yaml(),
-                       .git = git_});
+                       .git = git_,
+                       .train_means = session.train_means()});
     const StopReason reason = loop.run();
     reporter.show_outputs();
     console_.info(fmt::format("ended: {}", reason.text));
-    if (reason.kind == StopReason::Kind::kSignal) {
+    const bool is_done = reason.kind == StopReason::Kind::kDone;
+    lock_->end(is_done ? "done" : "stopped");
+    if (!is_done) {
       console_.info(fmt::format("saved; go on with:  stepop -p {} -t", directory.root()));
-      return 128 + reason.signal;
     }
+    if (reason.kind == StopReason::Kind::kSignal) return 128 + reason.signal;
     return loop.failed_callbacks() > 0 ? kCallbackFailed : 0;
   }
 
@@ -202,7 +232,8 @@ class Run {
     const EvaluationResult result = evaluate(
         session.settings(), session.iterator(), session.context(), session.position(),
         directory.root() + "/" + directory.evaluation(time_, session.position().global_step), git_,
-        [&](int64_t done, int64_t total) { reporter.evaluating(op, done, total); });
+        [&](int64_t done, int64_t total) { reporter.evaluating(op, done, total); },
+        throw_if_signal_arrived);
     reporter.evaluated(session.position(), result);
     reporter.show_outputs();
     return result.failures.empty() ? 0 : kCallbackFailed;
@@ -212,6 +243,8 @@ class Run {
   Console console_;
   std::string time_ = time_name();
   std::string git_;
+  std::optional<RunLock> lock_;
+  std::optional<fs::file_time_type> run_ended_;  ///< When the training before showed life last.
 };
 
 }  // namespace

@@ -26,6 +26,8 @@ namespace {
 constexpr int kSlowInARow = 3;
 /// A first batch that takes this many times longer than a quick one needs no second.
 constexpr double kVerySlow = 100;
+/// How often one that waits looks whether it should.
+constexpr std::chrono::milliseconds kInterruptEvery{50};
 
 Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, bool pin) {
   const std::vector<int64_t> indices = order.indices(number);
@@ -51,6 +53,7 @@ class Loader::Workers {
         order_(order),
         end_(options.end_batch),
         pin_(!options.device.is_cpu()),
+        interrupt_(options.interrupt),
         taken_(options.first_batch),
         given_(options.first_batch),
         slots_(static_cast<size_t>(options.workers * std::max<int64_t>(options.prefetch, 1))) {
@@ -81,7 +84,9 @@ class Loader::Workers {
   Batch next() {
     std::unique_lock lock(mutex_);
     auto& slot = slots_[static_cast<size_t>(given_) % slots_.size()];
-    changed_.wait(lock, [&] { return slot.ready; });
+    while (!changed_.wait_for(lock, kInterruptEvery, [&] { return slot.ready; })) {
+      if (interrupt_) interrupt_();
+    }
     if (slot.error) std::rethrow_exception(slot.error);
     Batch batch = std::move(slot.batch);
     slot = {};
@@ -130,6 +135,7 @@ class Loader::Workers {
   const BatchOrder& order_;
   const int64_t end_;
   const bool pin_;
+  const InterruptCheck interrupt_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -159,6 +165,7 @@ Batch Loader::next() {
 Batch Loader::prepare_here() {
   const auto start = std::chrono::steady_clock::now();
   Batch batch = prepare(dataset_, order_, next_batch_, !options_.device.is_cpu());
+  if (options_.interrupt) options_.interrupt();
   if (options_.workers == 0) return batch;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   slow_batches_ = passed.count() < options_.quick ? 0 : slow_batches_ + 1;

@@ -8,6 +8,7 @@
 #include "runtime/data/batch.h"
 #include "runtime/data/batch_order.h"
 #include "runtime/data/dataset.h"
+#include "runtime/interrupt.h"
 
 namespace stepop {
 
@@ -26,6 +27,9 @@ struct LoaderOptions {
   int64_t end_batch = -1;
   /// Where `next()` puts the tensors.
   c10::Device device = c10::kCPU;
+  /// Called while `next()` waits for a worker, and after a batch was prepared; when it throws, that
+  /// batch counts as not taken.
+  InterruptCheck interrupt = {};
 };
 
 /// The batches of a dataset in order. The number of workers changes the speed and nothing else.

@@ -23,9 +23,17 @@ std::string short_number(double number) {
 
 std::string clock_text(double seconds) {
   if (!(seconds >= 0) || seconds > 1e9) return "-:--";
-  const auto total = static_cast<int64_t>(seconds + 0.5);
+  const auto total = std::llround(seconds);
   if (total < 3600) return fmt::format("{}:{:02}", total / 60, total % 60);
   return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
+}
+
+std::string span_text(double seconds) {
+  const int64_t whole = seconds > 0 && seconds < 1e12 ? std::llround(seconds) : 0;
+  if (whole < 120) return fmt::format("{} s", whole);
+  if (whole < 7200) return fmt::format("{} min", whole / 60);
+  if (whole < 48 * 3600) return fmt::format("{} h", whole / 3600);
+  return fmt::format("{} days", whole / 86400);
 }
 
 std::string local_time(const char* format) {

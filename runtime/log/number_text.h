@@ -14,6 +14,9 @@ std::string short_number(double number);
 /// A span of time in seconds: `0:21`, `1:02:03`.
 std::string clock_text(double seconds);
 
+/// A span of time in seconds, roughly: `90 s`, `12 min`, `3 h`, `5 days`.
+std::string span_text(double seconds);
+
 /// The local time by a format of strftime.
 std::string local_time(const char* format);
 

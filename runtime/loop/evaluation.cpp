@@ -15,7 +15,6 @@
 #include "runtime/log/metrics.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/loop/split_step.h"
-#include "runtime/run/signals.h"
 
 namespace stepop {
 namespace {
@@ -31,7 +30,7 @@ class LabelMeans {
     for (const auto& [key, values] : labels) {
       if (values.numel() == 0 || values.is_complex()) continue;
       // An example with several numbers counts with their mean.
-      const auto per_example = static_cast<double>(values.numel() / values.size(0));
+      const int64_t per_example = values.numel() / values.size(0);
       const at::Tensor sum = values.sum(at::kDouble).div(per_example);
       at::Tensor* old = sums_.find(key);
       if (old == nullptr) {
@@ -44,7 +43,8 @@ class LabelMeans {
 
   void read(const std::string& prefix, int64_t count, OrderedMap<double>& scalars) const {
     for (const auto& [key, sum] : sums_) {
-      scalars.set(prefix + "/" + key, sum.item<double>() / static_cast<double>(count));
+      scalars.set(fmt::format("{}/{}", prefix, key),
+                  sum.item<double>() / static_cast<double>(count));
     }
   }
 
@@ -71,11 +71,12 @@ OrderedMap<Attribute> attributes(const Context& context, const Position& positio
 /// Runs the split through the eval op and writes what it returns; the labels' means go to `result`.
 void write_outputs(const Settings& settings, Iterator& iterator, const Context& context,
                    Position& position, const std::string& git, const EvaluationProgress& progress,
-                   EvaluationResult& result) {
+                   const InterruptCheck& interrupt, EvaluationResult& result) {
   const std::string& split = settings.eval_op.split;
   const auto order = context.splits.evaluation_order(split, settings.max_eval_batches);
   const int64_t total = order->examples_in(order->batches_per_epoch());
   LoaderOptions options = context.splits.loader_options();
+  options.interrupt = interrupt;
   options.end_batch = order->batches_per_epoch();
   Loader loader(context.splits.dataset(split), *order, options);
   EvalWriter writer(result.outputs, total, attributes(context, position, split, git));
@@ -83,7 +84,7 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
   const RandomFork fork(context.seed, context.device);
   int64_t done = 0;
   while (loader.has_next()) {
-    if (const int signal = SignalGuard::received()) throw Interrupted(signal);
+    if (interrupt) interrupt();
     seed_generators(
         mix_seed({context.seed, seed_of(split), static_cast<uint64_t>(position.global_step),
                   static_cast<uint64_t>(loader.position())}),
@@ -107,8 +108,9 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
 }
 
 /// Runs the callbacks over the finished file.
-void look_at_outputs(const Settings& settings, const Context& context, EvaluationResult& result) {
-  const EvalFile file(result.outputs);
+void look_at_outputs(const Settings& settings, const Context& context,
+                     const InterruptCheck& interrupt, EvaluationResult& result) {
+  const EvalFile file(result.outputs, interrupt);
   CallbackResults callbacks =
       run_callbacks(context.config, "eval_hook/eval_callbacks", result.folder,
                     context.splits.dataset(settings.eval_op.split), file);
@@ -126,12 +128,9 @@ void look_at_outputs(const Settings& settings, const Context& context, Evaluatio
 
 }  // namespace
 
-Interrupted::Interrupted(int signal_number)
-    : Error("interrupted by a signal", 128 + signal_number) {}
-
 EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Context& context,
                           Position& position, const std::string& folder, const std::string& git,
-                          const EvaluationProgress& progress) {
+                          const EvaluationProgress& progress, const InterruptCheck& interrupt) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) {
@@ -143,8 +142,8 @@ EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Co
   result.outputs = folder + "/outputs.h5";
   const SplitGuard guard(position, settings.eval_op.split);
   const at::NoGradGuard no_grad;
-  write_outputs(settings, iterator, context, position, git, progress, result);
-  look_at_outputs(settings, context, result);
+  write_outputs(settings, iterator, context, position, git, progress, interrupt, result);
+  look_at_outputs(settings, context, interrupt, result);
   write_file_atomically(folder + "/" + kScalarsFile, to_json(result.scalars) + "\n");
   // Outputs that a failed callback could not look at are worth keeping.
   if (settings.clean_after_callbacks && result.failures.empty()) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/interrupt.h"
 #include "runtime/loop/iterator.h"
 #include "runtime/loop/settings.h"
 
@@ -25,19 +26,14 @@ struct EvaluationResult {
 /// Called now and then with the examples that are done and all of them.
 using EvaluationProgress = std::function<void(int64_t done, int64_t total)>;
 
-/// A signal asked to end; thrown out of an evaluation, which is not finished.
-class Interrupted : public Error {
- public:
-  explicit Interrupted(int signal_number);
-};
-
 /// Runs the config's eval op over its whole split in dataset order, writes the outputs batch by
 /// batch to `folder`/outputs.h5, then runs the callbacks over that file; last of all, its scalars
-/// go to `folder`/scalars.json. The memory needed does not
-/// grow with the dataset. Throws Error when something but a callback failed.
+/// go to `folder`/scalars.json. The memory needed does not grow with the dataset. Throws Error when
+/// something but a callback failed, and what `interrupt` throws between batches, between callbacks,
+/// and whenever a callback reads from the file; `folder` then lacks scalars.json.
 EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Context& context,
                           Position& position, const std::string& folder, const std::string& git,
-                          const EvaluationProgress& progress);
+                          const EvaluationProgress& progress, const InterruptCheck& interrupt = {});
 
 /// Whether the evaluation in `folder` ended, with its callbacks.
 bool is_evaluation_done(const std::string& folder);

@@ -22,7 +22,9 @@ class Snapshot {
       const bool is_network = std::find(networks.begin(), networks.end(), name) != networks.end();
       if (is_network || context.updates.contains(name)) continue;
       State state = context.tracker.save(name);
-      for (auto& [key, tensor] : state) tensors_.emplace(name + "." + key, tensor.clone());
+      for (auto& [key, tensor] : state) {
+        tensors_.emplace(fmt::format("{}.{}", name, key), tensor.clone());
+      }
       names_.push_back(name);
     }
   }

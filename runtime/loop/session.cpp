@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kDefaultSeed = 1;
 /// Reserved for the state of LibTorch's random generators.
 constexpr const char* kRandom = "random";
+/// Reserved for what train ops returned since the last log.
+constexpr const char* kTrainMeans = "train_means";
 
 void track_generators(Tracker& tracker, const c10::Device& device) {
   tracker.add(
@@ -57,6 +59,9 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
                                                   .updates = updates_});
   iterator_ = iterators().build(config_, "iterator", *context_);
   track_generators(tracker_, device);
+  tracker_.add(
+      kTrainMeans, [this] { return train_means_.save(); },
+      [this](const State& state) { train_means_.load(state); });
 
   const int64_t batches = train ? splits_->order("train").batches_per_epoch() : 1;
   settings_ = std::make_unique<Settings>(config_, batches, train, debug);

@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/loop/context.h"
 #include "runtime/loop/iterator.h"
+#include "runtime/loop/scalar_means.h"
 #include "runtime/loop/settings.h"
 
 namespace stepop {
@@ -38,6 +39,7 @@ class Session {
   Iterator& iterator() { return *iterator_; }
   Position& position() { return position_; }
   StepClock& clock() { return clock_; }
+  ScalarMeans& train_means() { return train_means_; }
   const std::string& warnings() const { return warnings_; }
 
  private:
@@ -48,6 +50,7 @@ class Session {
   bool debug_;
   Position position_;
   StepClock clock_;
+  ScalarMeans train_means_;
   Tracker tracker_;
   OrderedMap<std::unique_ptr<Update>> updates_;
   std::unique_ptr<Networks> networks_;

@@ -110,6 +110,7 @@ const Batch& Splits::fixed_examples(const std::string& split) {
     }
   }
   std::vector<Random> randoms;
+  randoms.reserve(indices.size());
   for (const int64_t index : indices) {
     randoms.emplace_back(mix_seed({kFixedExamplesSeed, static_cast<uint64_t>(index)}));
   }

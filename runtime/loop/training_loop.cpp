@@ -1,7 +1,5 @@
 #include "runtime/loop/training_loop.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@ TrainingLoop::TrainingLoop(Parts parts)
     : parts_(std::move(parts)),
       clock_(parts_.clock),
       position_(parts_.position),
+      deadline_(parts_.deadline),
       batches_per_epoch_(parts_.context.splits.order("train").batches_per_epoch()),
       hooks_{&parts_.iterator} {}
 
@@ -25,7 +24,10 @@ TrainingLoop::~TrainingLoop() = default;
 
 StopReason TrainingLoop::stop_reason() const {
   if (const int signal = SignalGuard::received()) {
-    return {StopReason::Kind::kSignal, fmt::format("signal {} arrived", signal), signal};
+    return {StopReason::Kind::kSignal, signal_name(signal) + " arrived", signal};
+  }
+  if (std::chrono::steady_clock::now() >= deadline_) {
+    return {StopReason::Kind::kTime, "max_time is over", 0};
   }
   if (position_.global_step >= parts_.settings.num_steps) {
     const std::string steps = with_thousands(parts_.settings.num_steps);
@@ -40,6 +42,15 @@ StopReason TrainingLoop::stop_reason() const {
   return {};
 }
 
+void TrainingLoop::throw_if_asked_to_stop() const {
+  // Between the batches of one step there is no state that could be saved.
+  if (clock_.micro_batch > 0) return;
+  const StopReason reason = stop_reason();
+  if (reason.kind == StopReason::Kind::kSignal || reason.kind == StopReason::Kind::kTime) {
+    throw Interrupted(reason.text);
+  }
+}
+
 StopReason TrainingLoop::run() {
   seconds_before_ = position_.seconds;
   start_ = std::chrono::steady_clock::now();
@@ -50,6 +61,7 @@ StopReason TrainingLoop::run() {
     loop();
   } catch (const Interrupted&) {
     reason_ = stop_reason();
+    save_checkpoint_once("");  // of an evaluation's beginning there is one
   } catch (const std::exception& error) {
     parts_.reporter.console().end_progress();
     for_each_hook([&](Hook& hook) { hook.at_exception(error); });
@@ -90,19 +102,12 @@ void TrainingLoop::train_step() {
   for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
     train.begin();
     for (const auto& name : parts_.settings.train_ops) {
-      for (const auto& [key, value] : train.train(name.op)) {
-        const at::Tensor* tensor = value.tensor();
-        const std::string full = name.text() + "/" + key;
-        const at::Tensor number =
-            tensor != nullptr ? tensor->detach() : at::scalar_tensor(value.read(full));
-        auto& [sum, count] = train_scalars_[full];
-        sum = sum.defined() ? sum + number : number;
-        ++count;
-      }
+      parts_.train_means.add(name.text(), train.train(name.op));
     }
     ++position_.batch;
     position_.samples_seen += train.batch_size();
   }
+  clock_.micro_batch = 0;
   ++position_.global_step;
 }
 
@@ -128,13 +133,7 @@ void TrainingLoop::run_due_logs(const Elapsed& before, const Elapsed& now) {
   for (const auto& op : parts_.settings.log_ops) {
     if (!is_log_due(op.when, before, now)) continue;
     const Logs& result = split_step(op.name.split).log(op.name.op);
-    if (logs.empty()) {
-      for (const auto& [key, sum] : train_scalars_) {
-        const size_t slash = key.rfind('/');
-        logs[key.substr(0, slash)].scalars.set(key.substr(slash + 1), sum.first / sum.second);
-      }
-      train_scalars_.clear();
-    }
+    if (logs.empty()) logs = parts_.train_means.take();
     logs.set(op.name.text(), result);
   }
   if (logs.empty()) return;
@@ -187,9 +186,11 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
   parts_.reporter.begin_evaluation();
   const EvaluationResult result = evaluate(
       parts_.settings, parts_.iterator, parts_.context, position_,
-      parts_.directory.root() + "/" + relative, parts_.git, [&](int64_t done, int64_t total) {
+      parts_.directory.root() + "/" + relative, parts_.git,
+      [&](int64_t done, int64_t total) {
         parts_.reporter.evaluating(parts_.settings.eval_op.text(), done, total);
-      });
+      },
+      [this] { throw_if_asked_to_stop(); });
   failed_callbacks_ += static_cast<int>(result.failures.size());
   parts_.reporter.evaluated(position_, result);
   position_.evaluation_folder.clear();
@@ -213,6 +214,7 @@ SplitStep& TrainingLoop::split_step(const std::string& split) {
     LoaderOptions options = parts_.context.splits.loader_options();
     if (split == "train") {
       options.first_batch = position_.epoch * batches_per_epoch_ + position_.batch;
+      options.interrupt = [this] { throw_if_asked_to_stop(); };
     } else {
       // Nothing of another split is fetched before one of its ops is due.
       options.workers = 0;

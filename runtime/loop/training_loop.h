@@ -9,6 +9,7 @@
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/iterator.h"
 #include "runtime/loop/reporter.h"
+#include "runtime/loop/scalar_means.h"
 #include "runtime/loop/settings.h"
 #include "runtime/loop/split_step.h"
 #include "runtime/run/run_directory.h"
@@ -17,7 +18,7 @@ namespace stepop {
 
 /// Why a training ended.
 struct StopReason {
-  enum class Kind { kNone, kDone, kSignal };
+  enum class Kind { kNone, kDone, kSignal, kTime };
   Kind kind = Kind::kNone;
   std::string text;  ///< `all 230 steps are done`
   int signal = 0;
@@ -38,6 +39,9 @@ class TrainingLoop {
     std::string start_time;   ///< Names the evaluations of this start.
     std::string config_yaml;  ///< The resolved config, kept in every checkpoint.
     std::string git;
+    ScalarMeans& train_means;
+    /// When to end by itself, with everything saved.
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   };
 
   explicit TrainingLoop(Parts parts);
@@ -54,6 +58,7 @@ class TrainingLoop {
 
  private:
   StopReason stop_reason() const;
+  void throw_if_asked_to_stop() const;
   void loop();
   void train_step();
   void run_logs_at_start(const Elapsed& beginning);
@@ -74,10 +79,10 @@ class TrainingLoop {
   Parts parts_;
   StepClock& clock_;
   Position& position_;
+  std::chrono::steady_clock::time_point deadline_;
   int64_t batches_per_epoch_;
   std::vector<Hook*> hooks_;
   std::map<std::string, std::unique_ptr<SplitStep>> split_steps_;
-  OrderedMap<std::pair<at::Tensor, int64_t>> train_scalars_;  ///< Sums since the last log.
   StopReason reason_;
   int64_t first_step_ = 0;
   int64_t saved_step_ = -1;

@@ -29,7 +29,7 @@ class AdamBase : public Optimizer {
                      .weight_decay = default_weight_decay,
                      .slots = {"exp_avg", "exp_avg_sq"},
                      .has_steps_on_device = true};
-    if (config.get("amsgrad", false)) traits.slots.push_back("max_exp_avg_sq");
+    if (config.get("amsgrad", false)) traits.slots.emplace_back("max_exp_avg_sq");
     return traits;
   }
 };

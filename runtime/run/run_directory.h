@@ -27,6 +27,8 @@ class RunDirectory {
   std::string configs() const { return root_ + "/configs"; }
   std::string log_file() const { return root_ + "/train/log.txt"; }
   std::string metrics_file() const { return root_ + "/train/metrics.jsonl"; }
+  /// Who trains the run; see run_lock.h.
+  std::string process_file() const { return root_ + "/train/process.json"; }
   std::string checkpoints() const { return root_ + "/train/checkpoints"; }
   std::string images(const std::string& split, const std::string& op) const {
     return root_ + "/train/" + split + "/" + op;

@@ -85,7 +85,8 @@ void train(const std::string& yaml, int64_t steps, Hook* hook) {
                      .reporter = reporter,
                      .start_time = time_name(),
                      .config_yaml = session.config_yaml(),
-                     .git = "none"});
+                     .git = "none",
+                     .train_means = session.train_means()});
   if (hook != nullptr) loop.add_hook(*hook);
   loop.run();
 }

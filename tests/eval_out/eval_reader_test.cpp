@@ -131,10 +131,10 @@ TEST_CASE("several threads read one file") {
   const EvalFile file(folder.path("outputs.h5"));
   std::vector<std::thread> threads;
   std::vector<int64_t> sums(4);
-  for (size_t t = 0; t < sums.size(); ++t) {
-    threads.emplace_back([&, t] {
+  for (int64_t& sum : sums) {
+    threads.emplace_back([&] {
       for (int64_t row = 0; row < 1000; ++row) {
-        sums[t] += file.read("labels/loss", row, 1).item<int64_t>();
+        sum += file.read("labels/loss", row, 1).item<int64_t>();
       }
     });
   }

@@ -43,7 +43,7 @@ TEST_CASE("tensors that cannot be stored are refused") {
 }
 
 TEST_CASE("ragged examples differ in their first dimension only") {
-  const auto ragged = [](at::Tensor first, at::Tensor second) {
+  const auto ragged = [](const at::Tensor& first, const at::Tensor& second) {
     return check({.outputs = {{"boxes", std::vector<at::Tensor>{first, second}}}}, 2);
   };
   CHECK(ragged(at::ones({2, 4}), at::ones({2, 5})) ==

@@ -51,6 +51,12 @@ TEST_CASE("a run that is resumed from the checkpoint before its first step is th
 }
 
 TEST_CASE("how often one logs, evaluates and saves never changes the training") {
+  // What is still to be logged is a part of the state that depends on it.
+  const auto trained = [](const std::string& more, int64_t steps) {
+    State state = stepop::trained(more, steps);
+    std::erase_if(state, [](const auto& item) { return item.first.starts_with("train_means."); });
+    return state;
+  };
   const State rarely = trained("log_freq: 1000\nstart_log_freq: 1000", 9);
   CHECK(differences(trained("log_freq: 1", 9), rarely) == "");
   CHECK(differences(trained("log_freq: {every: 3, at_start: true, at_end: true}", 9), rarely) ==
@@ -155,8 +161,8 @@ TEST_CASE("a mean over a split counts each example once, whatever the last batch
 TEST_CASE("a signal ends the training after its step, with a checkpoint") {
   class Raise : public Hook {
    public:
-    void before_step(int64_t step) override {
-      if (step == 2) std::raise(SIGTERM);
+    void after_step(int64_t step) override {
+      if (step == 3) std::raise(SIGTERM);
     }
   };
   Raise hook;

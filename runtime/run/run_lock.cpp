@@ -1,0 +1,181 @@
+#include "runtime/run/run_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "runtime/error.h"
+#include "runtime/run/start_record.h"
+
+namespace stepop {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::chrono::seconds kHeartbeat{10};
+constexpr double kStaleSeconds = 60;
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// Field 22 of /proc/<pid>/stat; empty when there is no such process.
+std::string start_ticks(int pid) {
+  const std::string stat = first_line(fmt::format("/proc/{}/stat", pid));
+  // The name of the program, in parentheses, may hold anything.
+  size_t at = stat.rfind(')');
+  if (at == std::string::npos) return "";
+  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
+  if (at == std::string::npos) return "";
+  return stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
+}
+
+std::string read_all(int file) {
+  std::string text(65536, '\0');
+  const ssize_t count = ::pread(file, text.data(), text.size(), 0);
+  text.resize(count > 0 ? static_cast<size_t>(count) : 0);
+  return text;
+}
+
+double seconds_of(const timespec& time) {
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// How long ago `file` was renewed, both by the clock of the machine that holds the folder: clocks
+/// of different hosts differ.
+double seconds_since_renewal(int file, const std::string& path) {
+  struct stat renewed {};
+  struct stat now {};
+  if (fstat(file, &renewed) != 0) return 0;
+  const std::string probe = fmt::format("{}.{}.tmp", path, getpid());
+  const int probe_file = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  const bool is_known = probe_file >= 0 && fstat(probe_file, &now) == 0;
+  if (probe_file >= 0) {
+    ::close(probe_file);
+    ::unlink(probe.c_str());
+  }
+  if (!is_known) clock_gettime(CLOCK_REALTIME, &now.st_mtim);
+  return seconds_of(now.st_mtim) - seconds_of(renewed.st_mtim);
+}
+
+}  // namespace
+
+bool is_alive_here(const RunProcess& process) {
+  return process.boot == first_line("/proc/sys/kernel/random/boot_id") && process.pid > 0 &&
+         (kill(process.pid, 0) == 0 || errno == EPERM) && start_ticks(process.pid) == process.ticks;
+}
+
+std::string RunProcess::to_json() const {
+  const nlohmann::ordered_json values = {{"state", state},     {"host", host}, {"pid", pid},
+                                         {"started", started}, {"boot", boot}, {"ticks", ticks}};
+  return values.dump() + "\n";
+}
+
+RunProcess RunProcess::from_json(const std::string& text) {
+  const json values = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  RunProcess process;
+  if (!values.is_object()) return process;
+  const auto read = [&](const char* key, std::string& target) {
+    if (values.contains(key) && values[key].is_string()) target = values[key].get<std::string>();
+  };
+  read("state", process.state);
+  read("host", process.host);
+  read("started", process.started);
+  read("boot", process.boot);
+  read("ticks", process.ticks);
+  if (values.contains("pid") && values["pid"].is_number_integer()) {
+    process.pid = values["pid"].get<int>();
+  }
+  return process;
+}
+
+RunProcess RunProcess::self(const std::string& started) {
+  return {.state = "running",
+          .host = host_name(),
+          .pid = getpid(),
+          .started = started,
+          .boot = first_line("/proc/sys/kernel/random/boot_id"),
+          .ticks = start_ticks(getpid())};
+}
+
+RunLock::RunLock(std::string path, const std::string& started)
+    : path_(std::move(path)), self_(RunProcess::self(started)) {
+  file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (file_ < 0) fail_file("open " + path_, errno);
+  const bool is_locked = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
+  const bool is_held = !is_locked && errno == EWOULDBLOCK;
+  before_ = RunProcess::from_json(read_all(file_));
+  if (is_held) refuse(before_, "it holds the lock");
+  if (before_.state == "running") {
+    if (before_.host == self_.host) {
+      if (!is_locked && is_alive_here(before_)) refuse(before_, "it runs");
+    } else {
+      const double age = seconds_since_renewal(file_, path_);
+      if (age < kStaleSeconds) {
+        refuse(before_, fmt::format("it showed a sign of life {:.0f} s ago; should it be dead, "
+                                    "wait until a minute is over",
+                                    age < 0 ? 0 : age));
+      }
+    }
+  }
+  if (!write(self_)) {
+    const int reason = errno;
+    ::close(std::exchange(file_, -1));
+    fail_file("write " + path_, reason);
+  }
+  heartbeat_ = std::jthread([file = file_](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::unique_lock lock(mutex);
+    while (!changed.wait_for(lock, stop, kHeartbeat, [&] { return stop.stop_requested(); })) {
+      futimens(file, nullptr);
+    }
+  });
+}
+
+RunLock::~RunLock() {
+  if (self_.state == "running") end("failed");
+  ::close(file_);
+}
+
+void RunLock::end(const std::string& state) {
+  if (heartbeat_.joinable()) {
+    heartbeat_.request_stop();
+    heartbeat_.join();
+  }
+  self_.state = state;
+  write(self_);  // that the process is gone is seen without it
+}
+
+void RunLock::refuse(const RunProcess& other, const std::string& how_it_is_known) {
+  ::close(std::exchange(file_, -1));
+  throw UsageError(fmt::format(
+      "{}: another training of this run is going on: process {} on {}, since {} ({}). Evaluations "
+      "may run beside it; a second training needs a run of its own",
+      path_, other.pid > 0 ? std::to_string(other.pid) : "?", other.host.empty() ? "?" : other.host,
+      other.started.empty() ? "?" : other.started, how_it_is_known));
+}
+
+bool RunLock::write(const RunProcess& process) {
+  const std::string text = process.to_json();
+  // In place: the lock belongs to this very file.
+  return ::pwrite(file_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
+         ::ftruncate(file_, static_cast<off_t>(text.size())) == 0;
+}
+
+}  // namespace stepop

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "runtime/files/publish.h"
+
+namespace stepop {
+
+/// The process that trains a run, as `train/process.json` tells it:
+/// `{"state": "running", "host": "a", "pid": 12, "started": "2026-11-21T10-00-00", ...}`.
+/// `state` becomes what the process ended with: `done`, `stopped`, `failed`; it stays `running`
+/// when it was killed.
+struct RunProcess {
+  std::string state;
+  std::string host;
+  int pid = 0;
+  std::string started;  ///< Local time, as runs are named.
+  std::string boot;     ///< The kernel's id of the boot of that host.
+  std::string ticks;    ///< When the process began, in clock ticks since that boot.
+
+  std::string to_json() const;
+  /// All empty when `text` is not what `to_json` wrote, as after a kill in the midst of writing.
+  static RunProcess from_json(const std::string& text);
+  static RunProcess self(const std::string& started);
+};
+
+/// Whether that very process is alive, when it is one of this host.
+bool is_alive_here(const RunProcess& process);
+
+/// Keeps a second training out of a run while it lives. A process that died holds nothing: on the
+/// same host the kernel released its lock; where a file system knows no locks, its pid or start
+/// time is gone. Of another host one knows it by the file's time, which a living process renews
+/// every ten seconds: after a minute without it counts as dead.
+class RunLock {
+ public:
+  /// `path`: the file, in a folder that exists. Throws UsageError with host and pid of a training
+  /// that is going on in this run.
+  RunLock(std::string path, const std::string& started);
+  /// Without `end` before it, the state is `failed`.
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+  /// What the process before this one left; its state is empty when there was none.
+  const RunProcess& before() const { return before_; }
+
+  /// Writes the state that stays: `done`, `stopped`, `failed`.
+  void end(const std::string& state);
+
+ private:
+  void refuse(const RunProcess& other, const std::string& how_it_is_known);
+  bool write(const RunProcess& process);
+
+  std::string path_;
+  int file_ = -1;
+  RunProcess before_;
+  RunProcess self_;
+  std::jthread heartbeat_;
+};
+
+}  // namespace stepop
