@@ -5,11 +5,14 @@
 
 namespace stepop {
 
-/// Linear layers with rectifiers between them. Anything [B, ...] with `inputs` numbers an example
-/// to logits [B, classes].
+/// Linear layers with rectifiers between them, and dropout behind these. Anything [B, ...] with
+/// `inputs` numbers an example to logits [B, classes].
 class MLP : public Network {
  public:
-  explicit MLP(const Config& params) {
+  explicit MLP(const Config& params) : dropout_(params.get("dropout", 0.0)) {
+    if (!(dropout_ >= 0 && dropout_ < 1)) {
+      throw params.error("dropout", "expected a probability from 0 to below 1");
+    }
     int64_t width = params.get_at_least("inputs", 1);
     for (const int64_t next : params.get("hidden", std::vector<int64_t>{128})) {
       if (next < 1) throw params.error("hidden", "expected widths of 1 or more");
@@ -24,18 +27,21 @@ class MLP : public Network {
     at::Tensor x = input.flatten(1);
     for (size_t i = 0; i < layers_->size(); ++i) {
       if (i > 0) x = at::relu(x);
+      if (i > 0 && dropout_ > 0) x = at::dropout(x, dropout_, is_training());
       x = layers_->ptr<torch::nn::LinearImpl>(i)->forward(x);
     }
     return x;
   }
 
  private:
+  double dropout_;
   torch::nn::ModuleList layers_;
 };
 
 STEPOP_REGISTER_MODEL(MLP, {"Linear layers with rectifiers between them.",
                             {{"inputs", "", "numbers in an example, such as 784"},
                              {"hidden", "[128]", "widths of the hidden layers"},
-                             {"classes", "10", "number of logits"}}});
+                             {"classes", "10", "number of logits"},
+                             {"dropout", "0", "probability of a hidden value to be left out"}}});
 
 }  // namespace stepop
