@@ -3,14 +3,13 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/files/publish.h"
-
 namespace stepop {
 
 /// Writes a file that is either there as a whole or not at all. The bytes go to `path` + `.tmp`;
 /// `commit()` flushes them to the disk and renames the file, so a process that is killed at any
 /// moment leaves the old file or the new one at `path`. Without a commit the temporary file is
-/// removed. One that a killed process left behind is overwritten.
+/// removed; one that a killed process left behind is overwritten, or swept by sweep_temporaries. A
+/// lock (`flock`) on it tells that it is in use.
 ///
 /// Every failed call throws Error with the operation, the path and the system's reason. After one
 /// the object can only be destroyed; `path` is as it was, unless it is the last step that failed:
@@ -21,7 +20,7 @@ class AtomicFile {
   static constexpr std::string_view kTemporarySuffix = ".tmp";
 
   /// Creates the temporary file; the folder must exist.
-  explicit AtomicFile(std::string path, const FileCalls& calls = FileCalls::system());
+  explicit AtomicFile(std::string path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -39,8 +38,8 @@ class AtomicFile {
 
   std::string path_;
   std::string temporary_;
-  FileCalls calls_;
   int file_ = -1;
+  bool is_committed_ = false;
 };
 
 /// Writes `bytes` to `path` through an AtomicFile.

@@ -2,53 +2,62 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
-#include <system_error>
 
-#include "runtime/error.h"
+#include "runtime/files/atomic_file.h"
+#include "runtime/files/file_calls.h"
 
 namespace stepop {
 namespace {
 
 /// Flushes what a path names to the disk. `what` is for the message: `the folder `.
-void flush(const std::string& path, int flags, const std::string& what, const FileCalls& calls) {
-  const int file = calls.open(path.c_str(), O_RDONLY | O_CLOEXEC | flags, 0);
-  if (file < 0) fail_file("open " + what + path, errno);
-  const int reason = calls.fsync(file) == 0 ? 0 : errno;
-  calls.close(file);
-  // EINVAL: a file system that cannot flush this, as some network file systems with folders.
-  if (reason != 0 && reason != EINVAL) fail_file("flush " + what + path, reason);
+void flush(const std::string& path, int flags, const std::string& what) {
+  const int file = open_file(path, O_RDONLY | flags, "open " + what + path);
+  try {
+    flush_file(file, what + path);
+  } catch (...) {
+    file_calls().close(file);
+    throw;
+  }
+  file_calls().close(file);
 }
 
 }  // namespace
 
-const FileCalls& FileCalls::system() {
-  static const FileCalls calls = {
-      [](const char* path, int flags, mode_t mode) { return ::open(path, flags, mode); }, ::write,
-      ::fsync, ::close, ::rename};
-  return calls;
+void publish_file(const std::string& part, const std::string& path) {
+  flush(part, 0, "");
+  rename_durably(part, path);
 }
 
-void fail_file(const std::string& operation, int reason) {
-  throw Error(fmt::format("cannot {}: {}", operation, std::generic_category().message(reason)));
-}
-
-void publish_file(const std::string& part, const std::string& path, const FileCalls& calls) {
-  flush(part, 0, "", calls);
-  rename_durably(part, path, calls);
-}
-
-void rename_durably(const std::string& part, const std::string& path, const FileCalls& calls) {
-  if (calls.rename(part.c_str(), path.c_str()) != 0) {
+void rename_durably(const std::string& part, const std::string& path) {
+  if (file_calls().rename(part.c_str(), path.c_str()) != 0) {
     fail_file(fmt::format("rename {} to {}", part, path), errno);
   }
-  // The new name is on the disk only when the folder that holds it is.
+  flush_folder_of(path);
+}
+
+void publish_symlink(const std::string& target, const std::string& path) {
+  FileCalls& calls = file_calls();
+  const std::string temporary = path + std::string(AtomicFile::kTemporarySuffix);
+  const auto link = [&] { return calls.symlink(target.c_str(), temporary.c_str()) == 0; };
+  if (!link()) {
+    // A killed process may have left one behind.
+    const bool is_linked = errno == EEXIST && calls.unlink(temporary.c_str()) == 0 && link();
+    if (!is_linked) fail_file(fmt::format("create the link {} to {}", temporary, target), errno);
+  }
+  try {
+    rename_durably(temporary, path);
+  } catch (...) {
+    calls.unlink(temporary.c_str());  // not there any more when it was renamed
+    throw;
+  }
+}
+
+void flush_folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  flush(folder.empty() ? "." : folder, O_DIRECTORY, "the folder ", calls);
+  flush(folder.empty() ? "." : folder, O_DIRECTORY, "the folder ");
 }
 
 }  // namespace stepop

@@ -1,33 +1,24 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 
 namespace stepop {
-
-/// The system calls below every file that must survive, so that a test can make one of them fail.
-struct FileCalls {
-  int (*open)(const char* path, int flags, mode_t mode);
-  ssize_t (*write)(int file, const void* data, size_t size);
-  int (*fsync)(int file);
-  int (*close)(int file);
-  int (*rename)(const char* from, const char* to);
-
-  static const FileCalls& system();
-};
 
 /// Gives the finished file `part` its real name so that it survives a power cut: fsync of the file,
 /// rename to `path` (replacing what is there), fsync of the folder. Both must be in one folder.
 /// Throws Error with the operation, the path and the reason; `path` is then as it was, unless it is
 /// the last step that failed: the flush of the folder.
-void publish_file(const std::string& part, const std::string& path,
-                  const FileCalls& calls = FileCalls::system());
+void publish_file(const std::string& part, const std::string& path);
 
 /// The same for a file that was flushed already.
-void rename_durably(const std::string& part, const std::string& path, const FileCalls& calls);
+void rename_durably(const std::string& part, const std::string& path);
 
-/// Throws Error `cannot <operation>: <the system's reason>`.
-[[noreturn]] void fail_file(const std::string& operation, int reason);
+/// Makes `path` a symbolic link to `target`, which is relative to the folder of `path`, or points
+/// the link that is there elsewhere: whoever looks finds the old target or the new one. It appears
+/// as `path` + `.tmp` first. Fails as publish_file does.
+void publish_symlink(const std::string& target, const std::string& path);
+
+/// Flushes the folder that holds `path`: names in it are on the disk only then. Throws Error.
+void flush_folder_of(const std::string& path);
 
 }  // namespace stepop

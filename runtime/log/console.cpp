@@ -1,6 +1,5 @@
 #include "runtime/log/console.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -8,7 +7,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "runtime/error.h"
 #include "runtime/log/number_text.h"
@@ -44,11 +42,18 @@ LogLevel parse_log_level(const std::string& text) {
 }
 
 Console::Console(LogLevel level, std::FILE* out)
-    : level_(level), out_(out), is_terminal_(is_smart_terminal(out)) {}
+    : level_(level), out_{out}, is_terminal_(is_smart_terminal(out)) {}
 
-Console::~Console() {
-  end_progress();
-  if (file_ >= 0) ::close(file_);
+Console::~Console() { end_progress(); }
+
+void Console::Stream::print(std::string_view text) {
+  if (is_gone) return;
+  if (std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0) {
+    return;
+  }
+  // A reader that is only slow comes back.
+  is_gone = errno != EAGAIN && errno != EINTR;
+  std::clearerr(file);
 }
 
 void Console::line(LogLevel level, std::string_view text) {
@@ -56,9 +61,8 @@ void Console::line(LogLevel level, std::string_view text) {
   end_progress();
   const std::string prefix = level == LogLevel::kWarning ? "warning: " : "";
   const std::string clean = prefix + without_controls(text);
-  std::FILE* target = level >= LogLevel::kWarning ? stderr : out_;
-  fmt::print(target, "{}\n", clean);
-  std::fflush(target);
+  Stream& target = level >= LogLevel::kWarning ? error_ : out_;
+  target.print(clean + "\n");
   write_file(fmt::format("{} {}\n", now_text(), clean));
 }
 
@@ -74,48 +78,40 @@ void Console::record(std::string_view text) {
 
 void Console::progress(std::string_view text) {
   if (!is_terminal_ || level_ > LogLevel::kInfo) return;
-  fmt::print(out_, "\r{}\x1b[K", text);
-  std::fflush(out_);
+  out_.print(fmt::format("\r{}\x1b[K", text));
   has_progress_ = true;
 }
 
 void Console::end_progress() {
   if (!has_progress_) return;
-  fmt::print(out_, "\r\x1b[K");
-  std::fflush(out_);
+  out_.print("\r\x1b[K");
   has_progress_ = false;
 }
 
 int Console::width() const {
   winsize size{};
-  if (ioctl(fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (ioctl(fileno(out_.file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return 80;
 }
 
 void Console::open_log_file(const std::string& path) {
-  file_path_ = path;
-  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file_ < 0)
-    throw Error(fmt::format("{}: cannot open the log: {}", path, std::strerror(errno)));
-  for (const auto& text : before_file_) write_file(text);
+  file_.emplace(path);
+  is_before_file_ = false;
+  write_file(before_file_);
   before_file_.clear();
 }
 
 void Console::write_file(const std::string& text) {
-  if (file_ < 0) {
-    before_file_.push_back(text);
+  if (is_before_file_) {
+    before_file_ += text;
     return;
   }
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t count = ::write(file_, text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      const int reason = errno;
-      ::close(std::exchange(file_, -1));
-      throw Error(fmt::format("{}: cannot write the log: {}", file_path_, std::strerror(reason)));
-    }
-    done += static_cast<size_t>(count);
+  if (!file_) return;
+  try {
+    file_->append(text);
+  } catch (const Error&) {
+    file_.reset();
+    throw;
   }
 }
 

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdio>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "runtime/files/append_file.h"
 
 namespace stepop {
 
@@ -15,6 +16,10 @@ LogLevel parse_log_level(const std::string& text);
 
 /// Lines for people: on the console and, once a run has its folder, in its log file. A progress bar
 /// stands below them on a terminal; a pipe or a file never gets a control character.
+///
+/// A terminal or a pipe that nobody reads any more is no error: the lines go on into the log file.
+/// A log file that cannot be written is one: the Error is thrown once, by the call that found it,
+/// and from then on the lines go to the console alone.
 class Console {
  public:
   explicit Console(LogLevel level = LogLevel::kInfo, std::FILE* out = stdout);
@@ -41,20 +46,29 @@ class Console {
   /// The terminal's width in columns; 80 when it does not tell.
   int width() const;
 
-  /// Appends to the file from here on, first what was said before. Throws Error when it cannot.
+  /// Appends to the file from here on, first what was said before.
   void open_log_file(const std::string& path);
 
  private:
+  /// Where people read; silent once they are gone.
+  struct Stream {
+    std::FILE* file;
+    bool is_gone = false;
+
+    void print(std::string_view text);
+  };
+
   void line(LogLevel level, std::string_view text);
   void write_file(const std::string& text);
 
   LogLevel level_;
-  std::FILE* out_;
+  Stream out_;
+  Stream error_{stderr};
   bool is_terminal_;
   bool has_progress_ = false;
-  std::vector<std::string> before_file_;
-  std::string file_path_;
-  int file_ = -1;
+  bool is_before_file_ = true;
+  std::string before_file_;
+  std::optional<AppendFile> file_;  // empty when it could not be written
 };
 
 }  // namespace stepop

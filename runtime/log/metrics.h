@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/files/append_file.h"
 #include "runtime/ordered_map.h"
 
 namespace stepop {
@@ -24,18 +25,17 @@ class Metrics {
     double seconds = 0;  ///< Training time of all starts.
   };
 
-  /// Throws Error when the file cannot be opened.
-  explicit Metrics(std::string path);
-  ~Metrics();
-  Metrics(const Metrics&) = delete;
-  Metrics& operator=(const Metrics&) = delete;
+  /// Opens the file, or creates it. Throws Error when it cannot, as all functions do.
+  explicit Metrics(std::string path) : file_(std::move(path)) {}
 
   /// Appends one line; does nothing when there are no values.
   void write(const Event& event, const OrderedMap<double>& values);
 
+  /// Returns when all lines are on the disk.
+  void sync() { file_.sync(); }
+
  private:
-  std::string path_;
-  int file_;
+  AppendFile file_;
 };
 
 }  // namespace stepop

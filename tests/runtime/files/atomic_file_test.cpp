@@ -9,6 +9,8 @@
 #include <cerrno>
 
 #include "runtime/error.h"
+#include "tests/failing_files.h"
+#include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {
@@ -95,84 +97,78 @@ TEST_CASE("every call that fails is reported, and the old file stays") {
   const std::string path = folder / "a";
   const std::string temporary = path + ".tmp";
   write_bytes(path, "old");
-  FileCalls calls = FileCalls::system();
+  FailingFiles files;
   std::string message;
-
+  SUBCASE("a folder that became read-only") {
+    files.fail(FileCall::kOpen, 1, EROFS);
+    message = "cannot create " + temporary + ": Read-only file system";
+  }
   SUBCASE("a full disk") {
-    calls.write = [](int, const void*, size_t) -> ssize_t {
-      errno = ENOSPC;
-      return -1;
-    };
+    files.leave_room(2);
     message = "cannot write " + temporary + ": No space left on device";
   }
   SUBCASE("a disk that cannot flush") {
-    calls.fsync = [](int) {
-      errno = EIO;
-      return -1;
-    };
+    files.fail(FileCall::kFsync, 1, EIO);
     message = "cannot flush " + temporary + ": Input/output error";
   }
   SUBCASE("a quota that is found at the end") {
-    calls.close = [](int file) {
-      close(file);
-      errno = EDQUOT;
-      return -1;
-    };
+    files.fail(FileCall::kClose, 1, EDQUOT);
     message = "cannot close " + temporary + ": Disk quota exceeded";
   }
-  SUBCASE("a folder that became read-only") {
-    calls.rename = [](const char*, const char*) {
-      errno = EROFS;
-      return -1;
-    };
+  SUBCASE("a folder that became read-only in the end") {
+    files.fail(FileCall::kRename, 1, EROFS);
     message = "cannot rename " + temporary + " to " + path + ": Read-only file system";
   }
-  {
-    AtomicFile file(path, calls);
-    CHECK_THROWS_WITH_AS(
-        [&] {
-          file.write("new");
-          file.commit();
-        }(),
-        message.c_str(), Error);
-  }
+  CHECK(message_of([&] { write_file_atomically(path, "new"); }) == message);
   CHECK(folder.names() == Names{"a"});
   CHECK(read_bytes(path) == "old");
 }
 
-TEST_CASE("interrupted and partial writes are continued") {
-  const ScratchFolder folder;
-  FileCalls calls = FileCalls::system();
-  calls.write = [](int file, const void* data, size_t size) -> ssize_t {
-    static int count = 0;
-    if (++count % 2 == 1) {
-      errno = EINTR;
-      return -1;
-    }
-    return write(file, data, size > 3 ? 3 : size);
-  };
-  AtomicFile file(folder / "a", calls);
-  file.write("eleven byte");
-  file.commit();
-  CHECK(read_bytes(folder / "a") == "eleven byte");
-}
-
 TEST_CASE("a folder that cannot be flushed is reported after the file is in place") {
   const ScratchFolder folder;
-  FileCalls calls = FileCalls::system();
-  calls.fsync = [](int file) {
-    struct stat status = {};
-    if (fstat(file, &status) == 0 && !S_ISDIR(status.st_mode)) return 0;
-    errno = EIO;
-    return -1;
-  };
+  FailingFiles files;
+  files.fail(FileCall::kFsync, 2, EIO);
+  CHECK(message_of([&] { write_file_atomically(folder / "a", "new"); }) ==
+        "cannot flush the folder " + folder.path() + ": Input/output error");
+  CHECK(read_bytes(folder / "a") == "new");
+}
+
+TEST_CASE("whichever call fails, a file is the old or the new one, and a second try succeeds") {
+  const ScratchFolder folder;
   const std::string path = folder / "a";
-  AtomicFile file(path, calls);
-  file.write("new");
-  const std::string root = std::filesystem::path(path).parent_path().string();
-  CHECK_THROWS_WITH_AS(file.commit(),
-                       ("cannot flush the folder " + root + ": Input/output error").c_str(), Error);
-  CHECK(read_bytes(path) == "new");
+  int tried = 0;
+  for (int number = 1;; ++number) {
+    write_bytes(path, "old");
+    std::string message;
+    {
+      FailingFiles files;
+      files.fail(FileCall::kAny, number, ENOSPC);
+      message = message_of([&] { write_file_atomically(path, "new"); });
+      if (!files.has_failed()) break;
+    }
+    ++tried;
+    CAPTURE(number);
+    const std::string found = read_bytes(path);
+    CHECK((found == "new" || (found == "old" && message.ends_with(": No space left on device"))));
+    write_file_atomically(path, "newer");
+    CHECK(folder.names() == Names{"a"});
+    CHECK(read_bytes(path) == "newer");
+  }
+  CHECK(tried == 8);  // open, write, fsync, close, rename; open, fsync, close of the folder
+}
+
+TEST_CASE("interrupted and partial writes are continued") {
+  const ScratchFolder folder;
+  FailingFiles files;
+  files.shorten_writes(3);
+  files.fail(FileCall::kOpen, 1, EINTR, 2);
+  AtomicFile file(folder / "a");
+  files.fail(FileCall::kWrite, 2, EINTR);
+  file.write("eleven byte");
+  files.fail(FileCall::kFsync, 1, EINTR);
+  file.commit();
+  CHECK(read_bytes(folder / "a") == "eleven byte");
+  CHECK(files.count(FileCall::kWrite) == 5);
 }
 
 }  // namespace

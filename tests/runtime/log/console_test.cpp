@@ -1,10 +1,18 @@
 #include "runtime/log/console.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 
+#include "tests/failing_files.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 
@@ -60,6 +68,104 @@ TEST_CASE("a level hides what is below it, in the log as well") {
       printed(LogLevel::kWarning, [](Console& console) { console.info("hidden"); });
   CHECK(result.out.empty());
   CHECK(result.log.empty());
+}
+
+TEST_CASE("a log file that cannot be opened or written is an error, once") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("log");
+  std::FILE* out = std::fopen(folder.path("out").c_str(), "w");
+  {
+    Console console(LogLevel::kInfo, out);
+    CHECK(message_of([&] { console.open_log_file(folder.path("none/log")); }) ==
+          "cannot open " + folder.path("none/log") + ": No such file or directory");
+    FailingFiles files;
+    console.open_log_file(path);
+    console.info("one");
+    files.leave_room(30);
+    CHECK(message_of([&] { console.info("two"); }) == "no error");
+    CHECK(message_of([&] { console.info("three"); }) ==
+          "cannot write " + path + ": No space left on device");
+    CHECK(message_of([&] { console.info("four"); }) == "no error");
+    console.record("five");
+  }
+  std::fclose(out);
+  CHECK(read_bytes(folder.path("out")) == "one\ntwo\nthree\nfour\n");
+  const std::string log = read_bytes(path);
+  CHECK(log.ends_with(" two\n"));
+  CHECK(std::count(log.begin(), log.end(), '\n') == 2);
+}
+
+TEST_CASE("a log file on a full disk loses nothing of what was said before it was opened") {
+  const ScratchFolder folder;
+  FailingFiles files;
+  Console console(LogLevel::kDebug, stderr);
+  console.record("before");
+  files.fail(FileCall::kOpen, 1, ENOSPC);
+  CHECK(message_of([&] { console.open_log_file(folder.path("log")); }) ==
+        "cannot open " + folder.path("log") + ": No space left on device");
+  console.open_log_file(folder.path("log"));
+  CHECK(read_bytes(folder.path("log")).ends_with(" before\n"));
+}
+
+/// What a console puts into its log when nobody reads what it prints to `out`.
+template <class Leave>
+std::string log_without_reader(std::FILE* out, const Leave& leave) {
+  const ScratchFolder folder;
+  {
+    Console console(LogLevel::kInfo, out);
+    console.open_log_file(folder.path("log"));
+    leave();
+    console.info("one");
+    console.progress("50%");
+    console.info("two");
+    console.detail("three");
+  }
+  std::fclose(out);
+  const std::string log = read_bytes(folder.path("log"));
+  CHECK(std::count(log.begin(), log.end(), '\n') == 3);
+  return log;
+}
+
+TEST_CASE("a pipe that nobody reads any more is no error, and the log goes on") {
+  const sighandler_t handler = signal(SIGPIPE, SIG_IGN);
+  std::array<int, 2> pipe{};
+  REQUIRE(pipe2(pipe.data(), O_CLOEXEC) == 0);
+  const std::string log = log_without_reader(fdopen(pipe[1], "w"), [&] { close(pipe[0]); });
+  signal(SIGPIPE, handler);
+  CHECK(log.ends_with(" three\n"));
+}
+
+TEST_CASE("a terminal that is gone is no error, and the log goes on") {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  REQUIRE(terminal >= 0);
+  REQUIRE(grantpt(terminal) == 0);
+  REQUIRE(unlockpt(terminal) == 0);
+  const int user = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  REQUIRE(user >= 0);
+  const std::string log = log_without_reader(fdopen(user, "w"), [&] { close(terminal); });
+  CHECK(log.ends_with(" three\n"));
+}
+
+TEST_CASE("so is a full disk under the file that the console is sent to") {
+  std::FILE* full = std::fopen("/dev/full", "w");
+  REQUIRE(full != nullptr);
+  CHECK(log_without_reader(full, [] {}).ends_with(" three\n"));
+}
+
+TEST_CASE("a slow reader misses lines and finds the next ones") {
+  std::array<int, 2> pipe{};
+  REQUIRE(pipe2(pipe.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+  std::FILE* out = fdopen(pipe[1], "w");
+  Console console(LogLevel::kInfo, out);
+  for (int i = 0; i < 30; ++i) console.info(std::string(5000, 'x'));
+  std::string found(1'000'000, '\0');
+  CHECK(read(pipe[0], found.data(), found.size()) > 0);
+  console.info("next");
+  const ssize_t size = read(pipe[0], found.data(), found.size());
+  REQUIRE(size > 0);
+  CHECK(found.substr(0, static_cast<size_t>(size)).ends_with("next\n"));
+  std::fclose(out);
+  close(pipe[0]);
 }
 
 TEST_CASE("an unknown level is refused with those that there are") {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tests/failing_files.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 
@@ -36,7 +37,24 @@ TEST_CASE("a metrics file that cannot be written is an error with its path") {
   const ScratchFolder folder;
   const std::string path = folder.path("none/metrics.jsonl");
   CHECK(message_of([&] { Metrics metrics(path); }) ==
-        path + ": cannot open the metrics: No such file or directory");
+        "cannot open " + path + ": No such file or directory");
+  FailingFiles files;
+  Metrics metrics(folder.path("metrics.jsonl"));
+  files.leave_room(10);
+  CHECK(message_of([&] {
+          metrics.write({}, {{"a", 1}});
+        }) == "cannot write " + folder.path("metrics.jsonl") + ": No space left on device");
+  CHECK(read_bytes(folder.path("metrics.jsonl")).empty());
+}
+
+TEST_CASE("an event is one write") {
+  const ScratchFolder folder;
+  Metrics metrics(folder.path("metrics.jsonl"));
+  const FailingFiles files;
+  metrics.write({}, {{"a", 1}, {"b", 2}});
+  CHECK(files.count(FileCall::kWrite) == 1);
+  metrics.sync();
+  CHECK(files.count(FileCall::kFsync) == 1);
 }
 
 }  // namespace

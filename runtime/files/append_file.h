@@ -1,0 +1,41 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+namespace stepop {
+
+/// A file of lines that only grows. Each `append` is one write at its end, so several processes may
+/// append to one file, and a killed one loses at most its last line. A last line that was left
+/// without an end - by a killed process, a full disk - is ended before the first append.
+///
+/// Every failed call throws Error with the operation, the path and the system's reason.
+class AppendFile {
+ public:
+  /// Opens the file, or creates it; the folder must exist.
+  explicit AppendFile(std::string path);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  /// Appends one or several whole lines, all or nothing: what a full disk took of them is taken
+  /// back, so that the file still ends with a whole line. The next append may succeed again.
+  void append(std::string_view lines);
+
+  /// Returns when what was appended is on the disk.
+  void sync();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  off_t size() const;
+  bool take_back(off_t before, off_t written);
+
+  std::string path_;
+  int file_ = -1;
+  bool ends_in_mid_line_ = false;
+};
+
+}  // namespace stepop

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+namespace stepop {
+
+/// Every system call by which stepop changes a file or a folder, but for those that the HDF5
+/// library makes: the one seam in which a test can make any of them fail. Each does what the call
+/// of its name does, and returns and sets `errno` as it does.
+class FileCalls {
+ public:
+  virtual ~FileCalls() = default;
+
+  virtual int open(const char* path, int flags, mode_t mode);
+  virtual ssize_t write(int file, const void* data, size_t size);
+  virtual int fsync(int file);
+  virtual int ftruncate(int file, off_t size);
+  /// Gives the first `size` bytes their place on the disk.
+  virtual int fallocate(int file, off_t size);
+  virtual int close(int file);
+  virtual int rename(const char* from, const char* to);
+  virtual int unlink(const char* path);
+  virtual int symlink(const char* target, const char* path);
+  virtual int mkdir(const char* path, mode_t mode);
+};
+
+/// The calls in use: the system's own, but in a test.
+FileCalls& file_calls();
+
+/// Replaces the calls of all threads while it lives. For tests only; it is made and destroyed while
+/// no file is being written.
+class FileCallsOverride {
+ public:
+  explicit FileCallsOverride(FileCalls& calls);
+  ~FileCallsOverride();
+  FileCallsOverride(const FileCallsOverride&) = delete;
+  FileCallsOverride& operator=(const FileCallsOverride&) = delete;
+
+ private:
+  FileCalls* before_;
+};
+
+/// Throws Error `cannot <operation>: <the system's reason>`.
+[[noreturn]] void fail_file(const std::string& operation, int reason);
+
+/// Opens a file as `open` does, whose other half `close` is; throws Error
+/// `cannot <operation>: <reason>`.
+int open_file(const std::string& path, int flags, const std::string& operation);
+
+/// Writes all of `bytes`, however many calls that takes. Returns 0 or the `errno` of the call that
+/// failed; `written` is what got there.
+int write_all(int file, std::string_view bytes, size_t& written);
+
+/// Flushes a file to the disk; throws Error `cannot flush <what>: <reason>`. Does nothing for one
+/// that cannot be flushed: a pipe, a folder on some network file systems.
+void flush_file(int file, const std::string& what);
+
+}  // namespace stepop
