@@ -168,6 +168,7 @@ class Run {
       console_.info(fmt::format("no checkpoint was written yet: starting again at step 0, seed {}",
                                 session.context().seed));
     }
+    sweep_temporaries(directory.root());
     const Superseded moved =
         supersede(directory, checkpoint ? position.global_step : int64_t{-1}, time_);
     if (!moved.mended.empty()) console_.info(moved.mended);

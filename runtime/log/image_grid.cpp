@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "runtime/describe_tensor.h"
 #include "runtime/error.h"
+#include "runtime/files/atomic_file.h"
+#include "runtime/files/folders.h"
 #include "runtime/files/image_file.h"
 #include "runtime/files/image_values.h"
 
@@ -61,5 +64,11 @@ at::Tensor image_grid(const at::Tensor& images) {
 }
 
 std::string image_grid_png(const at::Tensor& images) { return encode_png(image_grid(images)); }
+
+void write_image_grid(const std::string& stem, int64_t step, const at::Tensor& images) {
+  const std::string path = fmt::format("{}_{:07}.png", stem, step);
+  make_folders(std::filesystem::path(path).parent_path().string());
+  write_file_atomically(path, image_grid_png(images));
+}
 
 }  // namespace stepop

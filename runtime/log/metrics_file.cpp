@@ -134,6 +134,21 @@ MetricsFile read_metrics(const std::string& path) {
   return metrics;
 }
 
+OrderedMap<double> read_scalars(const std::string& path) {
+  const std::string text = read_file(path);
+  try {
+    const Json json = Json::parse(text);
+    if (!json.is_object()) throw Error("not a JSON object");
+    OrderedMap<double> scalars;
+    for (const auto& [key, value] : json.items()) scalars.set(key, number(key, value));
+    return scalars;
+  } catch (const Json::exception&) {
+    throw Error(fmt::format("{}: not JSON", path));
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
 MetricsSplit split_metrics(const std::string& path, int64_t step,
                            const std::string& superseded_path) {
   MetricsSplit split;

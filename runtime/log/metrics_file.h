@@ -27,6 +27,10 @@ struct MetricsFile {
 /// the file cannot be read.
 MetricsFile read_metrics(const std::string& path);
 
+/// Reads a file with one object as `to_json` writes it. Throws Error with the path when it is
+/// another.
+OrderedMap<double> read_scalars(const std::string& path);
+
 /// What split_metrics did.
 struct MetricsSplit {
   enum class LastLine {

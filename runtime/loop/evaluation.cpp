@@ -12,7 +12,9 @@
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/files/atomic_file.h"
-#include "runtime/log/metrics.h"
+#include "runtime/files/folders.h"
+#include "runtime/log/image_grid.h"
+#include "runtime/log/metrics_file.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/loop/split_step.h"
 
@@ -108,7 +110,7 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
 }
 
 /// Runs the callbacks over the finished file.
-void look_at_outputs(const Settings& settings, const Context& context,
+void look_at_outputs(const Settings& settings, const Context& context, int64_t step,
                      const InterruptCheck& interrupt, EvaluationResult& result) {
   const EvalFile file(result.outputs, interrupt);
   CallbackResults callbacks =
@@ -120,7 +122,7 @@ void look_at_outputs(const Settings& settings, const Context& context,
       result.scalars.set(full, value.read(full));
     }
     for (const auto& [key, image] : logs.images) {
-      result.images.set(fmt::format("{}/{}", callback, key), image);
+      write_image_grid(fmt::format("{}/{}/{}", result.folder, callback, key), step, image);
     }
   }
   result.failures = std::move(callbacks.failures);
@@ -131,30 +133,28 @@ void look_at_outputs(const Settings& settings, const Context& context,
 EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Context& context,
                           Position& position, const std::string& folder, const std::string& git,
                           const EvaluationProgress& progress, const InterruptCheck& interrupt) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) {
-    throw Error(
-        fmt::format("{}: cannot make the evaluation's folder: {}", folder, failed.message()));
-  }
+  make_folders(folder);
   EvaluationResult result;
   result.folder = folder;
   result.outputs = folder + "/outputs.h5";
   const SplitGuard guard(position, settings.eval_op.split);
   const at::NoGradGuard no_grad;
   write_outputs(settings, iterator, context, position, git, progress, interrupt, result);
-  look_at_outputs(settings, context, interrupt, result);
+  look_at_outputs(settings, context, position.global_step, interrupt, result);
   write_file_atomically(folder + "/" + kScalarsFile, to_json(result.scalars) + "\n");
   // Outputs that a failed callback could not look at are worth keeping.
   if (settings.clean_after_callbacks && result.failures.empty()) {
+    std::error_code failed;
     std::filesystem::remove(result.outputs, failed);
     result.outputs.clear();
   }
   return result;
 }
 
-bool is_evaluation_done(const std::string& folder) {
-  return std::filesystem::exists(folder + "/" + kScalarsFile);
+std::optional<OrderedMap<double>> scalars_of_evaluation(const std::string& folder) {
+  const std::string path = folder + "/" + kScalarsFile;
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  return read_scalars(path);
 }
 
 }  // namespace stepop

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "runtime/interrupt.h"
 #include "runtime/loop/iterator.h"
@@ -19,23 +19,22 @@ struct EvaluationResult {
   OrderedMap<double> scalars;
   /// The name and the message of each callback that threw.
   OrderedMap<std::string> failures;
-  /// What callbacks return to look at, by full name: images [B, C, H, W].
-  OrderedMap<at::Tensor> images;
 };
 
 /// Called now and then with the examples that are done and all of them.
 using EvaluationProgress = std::function<void(int64_t done, int64_t total)>;
 
 /// Runs the config's eval op over its whole split in dataset order, writes the outputs batch by
-/// batch to `folder`/outputs.h5, then runs the callbacks over that file; last of all, its scalars
-/// go to `folder`/scalars.json. The memory needed does not grow with the dataset. Throws Error when
-/// something but a callback failed, and what `interrupt` throws between batches, between callbacks,
-/// and whenever a callback reads from the file; `folder` then lacks scalars.json.
+/// batch to `folder`/outputs.h5, then runs the callbacks over that file, whose images become
+/// `folder`/<callback>/<name>_<step>.png; last of all, the scalars go to `folder`/scalars.json. The
+/// memory needed does not grow with the dataset. Throws Error when something but a callback failed,
+/// and what `interrupt` throws between batches, between callbacks, and whenever a callback reads
+/// from the file; `folder` then lacks scalars.json.
 EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Context& context,
                           Position& position, const std::string& folder, const std::string& git,
                           const EvaluationProgress& progress, const InterruptCheck& interrupt = {});
 
-/// Whether the evaluation in `folder` ended, with its callbacks.
-bool is_evaluation_done(const std::string& folder);
+/// The scalars of the evaluation in `folder`, when it ended, with its callbacks; else nothing.
+std::optional<OrderedMap<double>> scalars_of_evaluation(const std::string& folder);
 
 }  // namespace stepop

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
-#include "runtime/files/atomic_file.h"
 #include "runtime/log/image_grid.h"
+#include "runtime/log/metrics_file.h"
 #include "runtime/log/number_text.h"
 
 namespace stepop {
@@ -121,14 +120,6 @@ void Reporter::evaluating(const std::string& op, int64_t done, int64_t total) {
                                 with_thousands(done), with_thousands(total)));
 }
 
-void Reporter::write_image(const std::string& folder, const std::string& name, int64_t step,
-                           const at::Tensor& images) {
-  const std::string path = fmt::format("{}/{}_{:07}.png", folder, name, step);
-  std::error_code failed;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
-  write_file_atomically(path, image_grid_png(images));
-}
-
 void Reporter::logged(const Position& position, const OrderedMap<Logs>& logs) {
   OrderedMap<double> values;
   std::string text;
@@ -143,8 +134,8 @@ void Reporter::logged(const Position& position, const OrderedMap<Logs>& logs) {
     if (!numbers.empty()) text += fmt::format("{}{}:{}", text.empty() ? "" : "  ", op, numbers);
     for (const auto& [key, images] : result.images) {
       const size_t slash = op.find('/');
-      write_image(directory_.images(op.substr(0, slash), op.substr(slash + 1)), key,
-                  position.global_step, images);
+      const std::string folder = directory_.images(op.substr(0, slash), op.substr(slash + 1));
+      write_image_grid(folder + "/" + key, position.global_step, images);
     }
   }
   for (const auto& [name, value] : values) {
@@ -170,15 +161,24 @@ void Reporter::evaluated(const Position& position, const EvaluationResult& resul
     text += fmt::format(" {} {}", name.substr(slash + 1), short_number(value));
   }
   console_.info(fmt::format("{}step {}{}", where(position), position.global_step, text));
-  for (const auto& [name, images] : result.images) {
-    write_image(result.folder, name, position.global_step, images);
-  }
   for (const auto& [name, message] : result.failures) {
     console_.warn(fmt::format("the callback {} failed: {}", name, message));
   }
   last_outputs_ = result.outputs;
   last_output_key_ = result.first_output;
   evaluation_time_ += Clock::now() - evaluation_start_;
+}
+
+void Reporter::evaluated_before(const Position& position, const OrderedMap<double>& scalars) {
+  if (scalars.empty()) return;
+  const std::string& name = scalars.begin()->first;
+  for (const auto& line : read_metrics(directory_.metrics_file()).lines) {
+    if (line.event.step == position.global_step && line.values.contains(name)) return;
+  }
+  begin_evaluation();
+  EvaluationResult result;
+  result.scalars = scalars;
+  evaluated(position, result);
 }
 
 void Reporter::show_outputs() {

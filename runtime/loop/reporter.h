@@ -30,6 +30,10 @@ class Reporter {
   /// The result of an evaluation; `begin_evaluation` was called before it.
   void evaluated(const Position& position, const EvaluationResult& result);
 
+  /// An evaluation that ended before this start; a process that was killed right then may not have
+  /// told it.
+  void evaluated_before(const Position& position, const OrderedMap<double>& scalars);
+
   /// Moves the progress bar, at most ten times a second.
   void step_done(const Position& position);
   void evaluating(const std::string& op, int64_t done, int64_t total);
@@ -48,8 +52,6 @@ class Reporter {
   std::string rate() const;
   std::string remaining(const Position& position) const;
   void measure(const Position& position);
-  void write_image(const std::string& folder, const std::string& name, int64_t step,
-                   const at::Tensor& images);
 
   Console& console_;
   const RunDirectory& directory_;

@@ -201,7 +201,8 @@ void TrainingLoop::finish_interrupted_evaluation() {
   saved_step_ = position_.global_step > 0 ? position_.global_step : -1;
   if (position_.evaluation_folder.empty()) return;
   const std::string folder = parts_.directory.root() + "/" + position_.evaluation_folder;
-  if (is_evaluation_done(folder)) {
+  if (const auto scalars = scalars_of_evaluation(folder)) {
+    parts_.reporter.evaluated_before(position_, *scalars);
     position_.evaluation_folder.clear();
     return;
   }

@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "runtime/files/file_calls.h"
 #include "runtime/run/start_record.h"
 
 namespace stepop {
@@ -115,8 +116,7 @@ RunProcess RunProcess::self(const std::string& started) {
 
 RunLock::RunLock(std::string path, const std::string& started)
     : path_(std::move(path)), self_(RunProcess::self(started)) {
-  file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (file_ < 0) fail_file("open " + path_, errno);
+  file_ = open_file(path_, O_RDWR | O_CREAT | O_CLOEXEC, "open " + path_);
   const bool is_locked = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
   const bool is_held = !is_locked && errno == EWOULDBLOCK;
   before_ = RunProcess::from_json(read_all(file_));
@@ -133,9 +133,8 @@ RunLock::RunLock(std::string path, const std::string& started)
       }
     }
   }
-  if (!write(self_)) {
-    const int reason = errno;
-    ::close(std::exchange(file_, -1));
+  if (const int reason = write(self_)) {
+    file_calls().close(std::exchange(file_, -1));
     fail_file("write " + path_, reason);
   }
   heartbeat_ = std::jthread([file = file_](const std::stop_token& stop) {
@@ -150,7 +149,7 @@ RunLock::RunLock(std::string path, const std::string& started)
 
 RunLock::~RunLock() {
   if (self_.state == "running") end("failed");
-  ::close(file_);
+  file_calls().close(file_);
 }
 
 void RunLock::end(const std::string& state) {
@@ -163,7 +162,7 @@ void RunLock::end(const std::string& state) {
 }
 
 void RunLock::refuse(const RunProcess& other, const std::string& how_it_is_known) {
-  ::close(std::exchange(file_, -1));
+  file_calls().close(std::exchange(file_, -1));
   throw UsageError(fmt::format(
       "{}: another training of this run is going on: process {} on {}, since {} ({}). Evaluations "
       "may run beside it; a second training needs a run of its own",
@@ -171,11 +170,13 @@ void RunLock::refuse(const RunProcess& other, const std::string& how_it_is_known
       other.started.empty() ? "?" : other.started, how_it_is_known));
 }
 
-bool RunLock::write(const RunProcess& process) {
-  const std::string text = process.to_json();
+int RunLock::write(const RunProcess& process) {
   // In place: the lock belongs to this very file.
-  return ::pwrite(file_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
-         ::ftruncate(file_, static_cast<off_t>(text.size())) == 0;
+  const std::string text = process.to_json();
+  size_t written = 0;
+  if (::lseek(file_, 0, SEEK_SET) != 0) return errno;
+  if (const int reason = write_all(file_, text, written)) return reason;
+  return file_calls().ftruncate(file_, static_cast<off_t>(text.size())) == 0 ? 0 : errno;
 }
 
 }  // namespace stepop

@@ -3,7 +3,6 @@
 #include <string>
 #include <thread>
 
-#include "runtime/files/publish.h"
 
 namespace stepop {
 
@@ -50,7 +49,8 @@ class RunLock {
 
  private:
   void refuse(const RunProcess& other, const std::string& how_it_is_known);
-  bool write(const RunProcess& process);
+  /// Returns 0 or the reason as `errno` tells it.
+  int write(const RunProcess& process);
 
   std::string path_;
   int file_ = -1;

@@ -9,6 +9,7 @@
 #include "runtime/config/value.h"
 #include "runtime/files/folders.h"
 #include "runtime/files/publish.h"
+#include "runtime/log/metrics_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -47,8 +48,18 @@ void move_files(const std::vector<fs::path>& files, const fs::path& train, const
   for (const auto& file : files) {
     const fs::path to = target / file.lexically_relative(train);
     make_folders(to.parent_path().string());
-    rename_durably(file.string(), to.string(), FileCalls::system());
+    rename_durably(file.string(), to.string());
   }
+}
+
+/// Moves later lines of the metrics; a folder in which nothing came to lie goes again.
+MetricsSplit split_later_metrics(const std::string& path, int64_t step, const fs::path& target) {
+  make_folders(target.string());
+  const MetricsSplit split = split_metrics(path, step, (target / "metrics.jsonl").string());
+  std::error_code not_empty;
+  fs::remove(target, not_empty);
+  fs::remove(target.parent_path(), not_empty);
+  return split;
 }
 
 }  // namespace
@@ -67,6 +78,15 @@ Superseded supersede(const RunDirectory& directory, int64_t step, const std::str
 
   // What a step logs comes before its checkpoint; but a start at step 0 logs it again.
   const int64_t last_logged = step == 0 ? -1 : step;
+  const MetricsSplit metrics = split_later_metrics(directory.metrics_file(), last_logged, target);
+  moved.metrics = metrics.moved;
+  if (metrics.last_line == MetricsSplit::LastLine::kDropped) {
+    moved.mended = fmt::format("{}: half a last line, which a killed process left, is gone",
+                               directory.metrics_file());
+  } else if (metrics.broken > 0) {
+    moved.mended = fmt::format("{}: lines that are no metrics moved to {}: {}",
+                               directory.metrics_file(), relative, metrics.broken);
+  }
   std::vector<fs::path> images;
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(train, failed)) {

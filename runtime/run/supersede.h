@@ -13,7 +13,7 @@ struct Superseded {
   int64_t metrics = 0;
   int64_t checkpoints = 0;
   int64_t images = 0;
-  std::string mended;  ///< What was wrong with the metrics file; empty when nothing was.
+  std::string mended;  ///< What was wrong with the metrics file, a sentence; empty: nothing.
 };
 
 /// Makes room for a training that goes on from `step`, -1 for one that begins anew: the

@@ -33,13 +33,15 @@ TEST_CASE("a run that stopped in the middle of an epoch goes on with the same bi
   run_well(folder, "stepop -n a -b CONFIG -t --num_steps 30");
   const std::string run = only_run(folder);
   const CommandResult result = run_well(folder, "stepop -p " + run + " -t --num_steps 46");
-  CHECK(result.out.find("resuming from " + run +
-                        "/train/checkpoints/model-30.safetensors (step "
-                        "30)") != std::string::npos);
+  CHECK(result.out.find("resuming at step 30 of 46 (epoch 1.304, position 448 of its order) from "
+                        "train/checkpoints/model-30.safetensors, written 0 s before the run "
+                        "ended\n") != std::string::npos);
   CHECK(only_run(folder) == run);
   CHECK(differences(state_after(folder, 46), trained("")) == "");
   // And from an earlier checkpoint, which -c picks.
-  run_well(folder, "stepop -p " + run + " -c 23 -t --num_steps 46");
+  const CommandResult again = run_well(folder, "stepop -p " + run + " -c 23 -t --num_steps 46");
+  CHECK(again.out.find("\nwhat came after step 23 moved to train/superseded/") !=
+        std::string::npos);
   CHECK(differences(state_after(folder, 46), trained("")) == "");
 }
 
