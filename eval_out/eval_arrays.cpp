@@ -18,6 +18,8 @@ namespace {
 
 constexpr int64_t kMinChunkBytes = int64_t{64} << 10;
 constexpr int64_t kMaxChunkBytes = int64_t{1} << 30;  // HDF5 allows 4 GiB
+/// HDF5 makes its heaps of strings, and extends them, by up to this.
+constexpr int64_t kHeapBytes = int64_t{64} << 10;
 constexpr int64_t kChunks = 32;  // a chunk index of 64 entries is one block, never split
 
 Hdf5Id link_properties() {
@@ -81,6 +83,14 @@ class TextWriter : public EvalArrayWriter {
         dataset_(create_dataset(file, array.key, type_, hdf5_space(lengths_of(rows, {})),
                                 creation_properties(H5D_FILL_TIME_IFSET))) {}
 
+  int64_t growth(const EvalColumn& column) const override {
+    constexpr size_t kOverhead = 32;  // of a string in a heap
+    size_t bytes = 0;
+    for (const auto& text : column.texts) bytes += text.size() + kOverhead;
+    // A heap may stay half empty, when the next string does not fit.
+    return kHeapBytes + 2 * static_cast<int64_t>(bytes);
+  }
+
   void write(int64_t first, const EvalColumn& column) override {
     std::vector<const char*> texts;
     for (const auto& text : column.texts) texts.push_back(text.c_str());
@@ -109,9 +119,16 @@ class RaggedWriter : public EvalArrayWriter {
     create_attribute(group_, "ragged", true);
   }
 
+  int64_t growth(const EvalColumn& column) const override {
+    const int64_t capacity = capacity_for(column);
+    if (capacity == capacity_) return 0;
+    // Beside the chunks, of which one is partly used, their index.
+    return (capacity - capacity_ + chunk_values_) * value_bytes_ + kHeapBytes;
+  }
+
   void write(int64_t first, const EvalColumn& column) override {
     const int64_t count = column.values.size(0);
-    if (total_ + count > capacity_) resize(std::max(total_ + count, capacity_ + capacity_ / 2));
+    if (const int64_t capacity = capacity_for(column); capacity > capacity_) resize(capacity);
     write_rows(values_, type_, total_, lengths_of(count, shape_), column.values.const_data_ptr());
     std::vector<int64_t> offsets(column.lengths.size());
     std::partial_sum(column.lengths.begin(), column.lengths.end(), offsets.begin());
@@ -123,6 +140,11 @@ class RaggedWriter : public EvalArrayWriter {
   void finish() override { resize(total_); }
 
  private:
+  int64_t capacity_for(const EvalColumn& column) const {
+    const int64_t needed = total_ + column.values.size(0);
+    return needed <= capacity_ ? capacity_ : std::max(needed, capacity_ + capacity_ / 2);
+  }
+
   Hdf5Id create_values() {
     std::vector<hsize_t> longest = lengths_of(0, shape_);
     std::vector<hsize_t> chunk = longest;
@@ -135,6 +157,8 @@ class RaggedWriter : public EvalArrayWriter {
     longest[0] = H5S_UNLIMITED;
     chunk[0] = static_cast<hsize_t>(
         std::clamp(capacity_ / kChunks + 1, values_in(kMinChunkBytes), values_in(kMaxChunkBytes)));
+    value_bytes_ = value_bytes;
+    chunk_values_ = static_cast<int64_t>(chunk[0]);
 
     const Hdf5Id creation = creation_properties(H5D_FILL_TIME_NEVER);
     check_hdf5(H5Pset_chunk(creation, static_cast<int>(chunk.size()), chunk.data()),
@@ -160,6 +184,8 @@ class RaggedWriter : public EvalArrayWriter {
   Hdf5Id type_;
   std::vector<int64_t> shape_;
   int64_t capacity_;
+  int64_t value_bytes_ = 0;
+  int64_t chunk_values_ = 0;
   int64_t total_ = 0;
   Hdf5Id group_;
   Hdf5Id offsets_;
@@ -175,6 +201,8 @@ at::Tensor to_cpu(const at::Tensor& tensor, at::ScalarType type, at::Tensor spar
 }
 
 }  // namespace
+
+int64_t EvalArrayWriter::growth(const EvalColumn&) const { return 0; }
 
 EvalColumn to_column(const EvalArray& array, const EvalValue& value, EvalColumn spare) {
   const c10::InferenceMode no_graph;

@@ -29,6 +29,10 @@ class EvalArrayWriter {
  public:
   virtual ~EvalArrayWriter() = default;
 
+  /// At most how many bytes the file grows by when `column` is written; 0 for an array that has all
+  /// its space.
+  virtual int64_t growth(const EvalColumn& column) const;
+
   /// Writes the rows from `first` on.
   virtual void write(int64_t first, const EvalColumn& column) = 0;
 

@@ -10,7 +10,9 @@
 #include "eval_out/background_queue.h"
 #include "eval_out/eval_arrays.h"
 #include "eval_out/hdf5_attributes.h"
+#include "runtime/files/file_calls.h"
 #include "runtime/files/publish.h"
+#include "runtime/files/reserve.h"
 
 namespace stepop {
 namespace {
@@ -49,13 +51,29 @@ struct EvalWriter::Batch {
   std::vector<EvalColumn> columns;  // in the order of the first batch's arrays
 };
 
-/// The HDF5 file.
+/// The name of the file; removes it in the end when it failed before it held anything.
+struct PartFile {
+  explicit PartFile(std::string part) : path(std::move(part)) {}
+  ~PartFile() {
+    if (is_worthless) file_calls().unlink(path.c_str());
+  }
+  PartFile(const PartFile&) = delete;
+  PartFile& operator=(const PartFile&) = delete;
+
+  std::string path;
+  bool is_worthless = false;
+};
+
+/// The HDF5 file. What is written into it finds its space reserved: after a write that finds the
+/// disk full, a heap of strings may be longer than the file says it is, and the rows that were
+/// there before cannot be read any more.
 class EvalWriter::File {
  public:
   File(std::string part, int64_t rows, const OrderedMap<Attribute>& attributes)
       : part_(std::move(part)), rows_(rows) {
     const Hdf5Lock lock;
-    file_ = create_file(part_);
+    file_ = create_file(part_.path);
+    part_.is_worthless = true;
     in_context("the attributes", [&] {
       create_attribute(file_, "format_version", kFormatVersion);
       for (const auto& [name, value] : attributes) create_attribute(file_, name, value);
@@ -64,6 +82,7 @@ class EvalWriter::File {
       index_ = create_numbers(file_, "index", rows);
       flush();
     });
+    part_.is_worthless = false;
   }
 
   ~File() {
@@ -80,6 +99,7 @@ class EvalWriter::File {
     const Hdf5Lock lock;
     const size_t count = batch.indices.size();
     if (writers_.empty()) create_arrays(batch);
+    reserve_growth(batch);
     for (size_t i = 0; i < writers_.size(); ++i) {
       in_context(fmt::format("{}, {}", arrays[i].key, rows_text(batch.first_row, count)),
                  [&] { writers_[i]->write(batch.first_row, batch.columns[i]); });
@@ -101,11 +121,13 @@ class EvalWriter::File {
       flush();
       set_attribute(complete_, true);
       close_arrays();
+      const int64_t size = file_size();
       file_.close("cannot close");
+      release_space(part_.path, size);
     });
   }
 
-  const std::string& part() const { return part_; }
+  const std::string& part() const { return part_.path; }
 
  private:
   template <class Function>
@@ -113,7 +135,7 @@ class EvalWriter::File {
     try {
       function();
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: {}: {}", part_, what, error.what()));
+      throw Error(fmt::format("{}: {}: {}", part_.path, what, error.what()));
     }
   }
 
@@ -121,6 +143,7 @@ class EvalWriter::File {
     const auto batch_size = static_cast<int64_t>(batch.indices.size());
     double bytes = 8.0 * static_cast<double>(rows_);
     for (const auto& column : batch.columns) bytes += bytes_of(column, batch_size, rows_);
+    part_.is_worthless = true;
     check_space(bytes);
     for (size_t i = 0; i < arrays.size(); ++i) {
       grows_ = grows_ || arrays[i].kind != EvalKind::kTensor;
@@ -129,16 +152,34 @@ class EvalWriter::File {
       });
     }
     in_context("the first batch", [&] { flush(); });
+    reserve_space(part_.path, 0, file_size());
+    part_.is_worthless = false;
+  }
+
+  /// For what makes the file longer: text, and ragged arrays that were expected to be shorter.
+  void reserve_growth(const Batch& batch) {
+    int64_t growth = 0;
+    for (size_t i = 0; i < writers_.size(); ++i) growth += writers_[i]->growth(batch.columns[i]);
+    if (growth == 0) return;
+    const int64_t size = file_size();
+    reserve_space(part_.path, size, size + growth);
+  }
+
+  /// As HDF5 counts it; what is reserved beyond is not in it.
+  int64_t file_size() const {
+    hsize_t size = 0;
+    check_hdf5(H5Fget_filesize(file_, &size), "cannot tell the file's size");
+    return static_cast<int64_t>(size);
   }
 
   /// Finds a disk that is too small now instead of in the middle of the evaluation.
   void check_space(double bytes) const {
     struct statvfs disk {};
-    if (::statvfs(part_.c_str(), &disk) != 0) return;
+    if (::statvfs(part_.path.c_str(), &disk) != 0) return;
     const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
     if (bytes <= free) return;
-    throw Error(fmt::format("{}: {} rows need {:.1f} MB, the disk has {:.1f} MB left", part_, rows_,
-                            bytes / 1e6, free / 1e6));
+    throw Error(fmt::format("{}: {} rows need {}, the disk has {} left", part_.path, rows_,
+                            size_text(bytes), size_text(free)));
   }
 
   void flush() { check_hdf5(H5Fflush(file_, H5F_SCOPE_LOCAL), "cannot write"); }
@@ -150,7 +191,7 @@ class EvalWriter::File {
     complete_.reset();
   }
 
-  std::string part_;
+  PartFile part_;  // first: destroyed when the file is closed
   int64_t rows_;
   bool grows_ = false;  // has texts or ragged arrays, which are not allocated in advance
   Hdf5Id file_;

@@ -101,8 +101,8 @@ class FailingFiles : public FileCalls {
   int ftruncate(int file, off_t size) override {
     return fails(FileCall::kTruncate) ? -1 : FileCalls::ftruncate(file, size);
   }
-  int fallocate(int file, off_t size) override {
-    return fails(FileCall::kAllocate) ? -1 : FileCalls::fallocate(file, size);
+  int fallocate(int file, off_t offset, off_t size) override {
+    return fails(FileCall::kAllocate) ? -1 : FileCalls::fallocate(file, offset, size);
   }
   int close(int file) override {
     const int result = FileCalls::close(file);

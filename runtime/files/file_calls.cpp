@@ -42,7 +42,9 @@ ssize_t FileCalls::write(int file, const void* data, size_t size) {
 }
 int FileCalls::fsync(int file) { return ::fsync(file); }
 int FileCalls::ftruncate(int file, off_t size) { return ::ftruncate(file, size); }
-int FileCalls::fallocate(int file, off_t size) { return ::fallocate(file, 0, 0, size); }
+int FileCalls::fallocate(int file, off_t offset, off_t size) {
+  return ::fallocate(file, 0, offset, size);
+}
 int FileCalls::close(int file) { return ::close(file); }
 int FileCalls::rename(const char* from, const char* to) { return ::rename(from, to); }
 int FileCalls::unlink(const char* path) { return ::unlink(path); }

@@ -18,8 +18,8 @@ class FileCalls {
   virtual ssize_t write(int file, const void* data, size_t size);
   virtual int fsync(int file);
   virtual int ftruncate(int file, off_t size);
-  /// Gives the first `size` bytes their place on the disk.
-  virtual int fallocate(int file, off_t size);
+  /// In its default mode.
+  virtual int fallocate(int file, off_t offset, off_t size);
   virtual int close(int file);
   virtual int rename(const char* from, const char* to);
   virtual int unlink(const char* path);
