@@ -64,7 +64,7 @@ Update& Context::update(const std::string& path,
 }
 
 Update& Context::update_of(const std::string& path, NamedParameters parameters) const {
-  auto made = std::make_unique<Update>(config.at(path), std::move(parameters), clock);
+  auto made = std::make_unique<Update>(config.at(path), std::move(parameters), clock, on_nan);
   Update* update = made.get();
   std::string name = path;
   for (char& c : name) c = c == '/' ? '_' : c;

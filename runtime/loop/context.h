@@ -31,6 +31,7 @@ struct Context {
   uint64_t seed = 0;
   int rank = 0;
   int world_size = 1;
+  OnNan on_nan = OnNan::kStop;  ///< Of every update.
   const Position& position;
   const StepClock& clock;
   Networks& networks;

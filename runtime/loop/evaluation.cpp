@@ -84,6 +84,7 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
   EvalWriter writer(result.outputs, total, attributes(context, position, split, git));
   LabelMeans means;
   const RandomFork fork(context.seed, context.device);
+  const EmaGuard weights = context.networks.evaluation_weights();
   int64_t done = 0;
   while (loader.has_next()) {
     if (interrupt) interrupt();

@@ -1,11 +1,16 @@
 #include "runtime/loop/networks.h"
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
+
+#include "runtime/error.h"
 #include "runtime/log/number_text.h"
+#include "runtime/loop/network_state.h"
 #include "runtime/network.h"
+#include "runtime/optim/update.h"
 
 namespace stepop {
 
@@ -16,38 +21,14 @@ ModelRegistry& models() {
 
 namespace {
 
-State tensors_of(const torch::nn::Module& module) {
-  State state;
-  for (const auto& item : module.named_parameters()) state.emplace(item.key(), item.value());
-  for (const auto& item : module.named_buffers()) state.emplace(item.key(), item.value());
-  return state;
-}
-
-/// Copies `state` into the network's own tensors; all is checked before anything is changed.
-void load_tensors(const std::string& name, const torch::nn::Module& module, const State& state) {
-  const State own = tensors_of(module);
-  std::string problems;
-  for (const auto& [key, tensor] : own) {
-    const auto found = state.find(key);
-    if (found == state.end()) {
-      problems += fmt::format("\n  {}.{}: missing from the checkpoint", name, key);
-    } else if (found->second.sizes() != tensor.sizes()) {
-      problems +=
-          fmt::format("\n  {}.{}: [{}] in the checkpoint, [{}] in the network", name, key,
-                      fmt::join(found->second.sizes(), ", "), fmt::join(tensor.sizes(), ", "));
-    }
-  }
-  for (const auto& [key, tensor] : state) {
-    if (!own.contains(key)) {
-      problems += fmt::format("\n  {}.{}: in the checkpoint only", name, key);
-    }
-  }
-  if (!problems.empty()) {
-    throw Error(fmt::format("the checkpoint is of another architecture than the network \"{}\":{}",
-                            name, problems));
-  }
-  const at::NoGradGuard no_grad;
-  for (const auto& [key, tensor] : own) at::Tensor(tensor).copy_(state.at(key));
+/// Whether `update` trains a parameter of the network.
+bool trains(const Update& update, const torch::nn::Module& network) {
+  const auto& trained = update.optimizer().parameters();
+  const auto parameters = network.parameters();
+  return std::any_of(parameters.begin(), parameters.end(), [&](const at::Tensor& parameter) {
+    return std::any_of(trained.begin(), trained.end(),
+                       [&](const auto& entry) { return entry.second.is_same(parameter); });
+  });
 }
 
 }  // namespace
@@ -70,7 +51,7 @@ void Networks::add(const std::string& name, const Config& config, std::string_vi
   network->to(device);
   tracker.add(
       name, [network] { return tensors_of(*network); },
-      [name, network](const State& state) { load_tensors(name, *network, state); });
+      [name, network](const State& state) { load_tensors(name, tensors_of(*network), state); });
   class_names_.set(name, read_component(config, path).name);
   networks_.set(name, std::move(network));
 }
@@ -93,6 +74,66 @@ std::vector<std::string> Networks::class_names() const {
   std::vector<std::string> names;
   for (const auto& [name, class_name] : class_names_) names.push_back(class_name);
   return names;
+}
+
+void Networks::add_averages(const Config& config, const Updates& updates, Tracker& tracker,
+                            bool train) {
+  const std::string weights = config.get("eval_weights", "model");
+  if (weights != "model" && weights != "ema") {
+    throw config.error("eval_weights", fmt::format("expected model or ema, found \"{}\"", weights));
+  }
+  evaluates_averages_ = weights == "ema";
+  if (!config.has("ema")) {
+    if (!evaluates_averages_) return;
+    throw config.error("eval_weights", "there are no averages: add ema: {decay: 0.999}");
+  }
+  if (!config.peek("ema")->is_map()) {
+    throw config.error(
+        "ema", "expected a map such as {decay: 0.999}, found " + config.peek("ema")->describe());
+  }
+  const std::vector<std::string> averaged = averaged_networks(config, updates);
+  ema_ = std::make_unique<Ema>(config.at("ema"), evaluates_averages_ && !train);
+  for (const auto& name : averaged) {
+    ema_->add(name, get(name));
+    tracker.add(
+        "ema_" + name, [this, name] { return ema_->state(name); },
+        [this, name](const State& state) { ema_->load_state(name, state); });
+  }
+}
+
+std::vector<std::string> Networks::averaged_networks(const Config& config,
+                                                     const Updates& updates) const {
+  std::vector<std::string> averaged;
+  if (config.has("ema/networks")) {
+    averaged = config.get<std::vector<std::string>>("ema/networks");
+    for (size_t i = 0; i < averaged.size(); ++i) {
+      if (networks_.contains(averaged[i])) continue;
+      throw config.error(
+          fmt::format("ema/networks/{}", i),
+          fmt::format("no network \"{}\"; there are: {}", averaged[i], networks_.key_list()));
+    }
+  } else {
+    for (const auto& [name, network] : networks_) {
+      const bool is_trained = std::any_of(updates.begin(), updates.end(), [&](const auto& entry) {
+        return trains(*entry.second, *network);
+      });
+      if (is_trained) averaged.push_back(name);
+    }
+  }
+  if (averaged.empty()) throw config.error("ema", "no network is trained that could be averaged");
+  return averaged;
+}
+
+void Networks::start_averages() {
+  if (ema_) ema_->start();
+}
+
+void Networks::update_averages(int64_t global_step) {
+  if (ema_) ema_->update(global_step);
+}
+
+EmaGuard Networks::evaluation_weights() const {
+  return EmaGuard(evaluates_averages_ ? ema_.get() : nullptr);
 }
 
 void Networks::set_training(bool on) {

@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/state.h"
 #include "runtime/checkpoint/tracker.h"
 #include "runtime/config/config.h"
+#include "runtime/loop/ema.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/ordered_map.h"
 
@@ -18,6 +19,8 @@ class Module;
 }
 
 namespace stepop {
+
+class Update;
 
 /// The networks of a run: `model`, or several below `networks`, on the device and tracked.
 class Networks {
@@ -28,6 +31,21 @@ class Networks {
   const std::shared_ptr<torch::nn::Module>& get(std::string_view name) const;
   bool empty() const { return networks_.empty(); }
   std::vector<std::string> names() const;
+
+  using Updates = OrderedMap<std::unique_ptr<Update>>;
+
+  /// Reads `ema` and `eval_weights`, the weights that evaluations use: `model`, the default, or
+  /// `ema`. Tracks the averages of a network as `ema_<network>`, with the network's own names.
+  /// `updates` tell what is trained. When not to `train`, a checkpoint without averages that are
+  /// to be evaluated is refused; a training begins them with the weights that it has.
+  void add_averages(const Config& config, const Updates& updates, Tracker& tracker, bool train);
+
+  /// Before the first training step of a start. Does nothing without `ema`, as the next one.
+  void start_averages();
+  /// After each training step, whatever the number of its updates; `global_step` as in `Ema`.
+  void update_averages(int64_t global_step);
+  /// While it lives, the networks have the weights that evaluations use.
+  EmaGuard evaluation_weights() const;
 
   /// Puts all networks into training or evaluation mode.
   void set_training(bool on);
@@ -48,9 +66,12 @@ class Networks {
  private:
   void add(const std::string& name, const Config& config, std::string_view path,
            const c10::Device& device, Tracker& tracker);
+  std::vector<std::string> averaged_networks(const Config& config, const Updates& updates) const;
 
   OrderedMap<std::shared_ptr<torch::nn::Module>> networks_;
   OrderedMap<std::string> class_names_;
+  std::unique_ptr<Ema> ema_;  ///< Null without `ema`.
+  bool evaluates_averages_ = false;
 };
 
 }  // namespace stepop

@@ -51,6 +51,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   context_ = std::unique_ptr<Context>(new Context{.config = config_,
                                                   .device = device,
                                                   .seed = seed,
+                                                  .on_nan = read_on_nan(config_),
                                                   .position = position_,
                                                   .clock = clock_,
                                                   .networks = *networks_,
@@ -58,6 +59,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
                                                   .tracker = tracker_,
                                                   .updates = updates_});
   iterator_ = iterators().build(config_, "iterator", *context_);
+  networks_->add_averages(config_, updates_, tracker_, train);
   track_generators(tracker_, device);
   tracker_.add(
       kTrainMeans, [this] { return train_means_.save(); },

@@ -19,6 +19,8 @@ void rethrow_from(const std::string& split, const std::string& op) {
     throw;
   } catch (const UsageError&) {
     throw;
+  } catch (const NonFinite&) {
+    throw;  // it says where, and the loop looks into it
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
     const std::string place = split + "/" + op;

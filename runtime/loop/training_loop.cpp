@@ -57,6 +57,7 @@ StopReason TrainingLoop::run() {
   first_step_ = position_.global_step;
   position_.batches_per_epoch = batches_per_epoch_;
   clock_.global_step = position_.global_step;
+  parts_.context.networks.start_averages();
   try {
     loop();
   } catch (const Interrupted&) {
@@ -108,7 +109,16 @@ void TrainingLoop::train_step() {
     position_.samples_seen += train.batch_size();
   }
   clock_.micro_batch = 0;
+  parts_.context.networks.update_averages(position_.global_step);
   ++position_.global_step;
+}
+
+/// Before what is logged or saved could be of a training that went wrong.
+void TrainingLoop::read_non_finite() {
+  for (const auto& [name, update] : parts_.context.updates) {
+    const std::string warning = update->read_non_finite();
+    if (!warning.empty()) parts_.reporter.console().warn(warning);
+  }
 }
 
 bool TrainingLoop::is_log_due(const Trigger& when, const Elapsed& before,
@@ -137,6 +147,7 @@ void TrainingLoop::run_due_logs(const Elapsed& before, const Elapsed& now) {
     logs.set(op.name.text(), result);
   }
   if (logs.empty()) return;
+  read_non_finite();
   elapsed();  // the time of the event
   parts_.reporter.logged(position_, logs);
 }
@@ -164,6 +175,7 @@ void TrainingLoop::finish_step(const Elapsed& before) {
 
 void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
   if (saved_step_ == position_.global_step) return;
+  read_non_finite();
   elapsed();
   position_.evaluation_folder = evaluation_folder;
   for (const auto& [name, split] : split_steps_) {

@@ -61,6 +61,7 @@ class TrainingLoop {
   void throw_if_asked_to_stop() const;
   void loop();
   void train_step();
+  void read_non_finite();
   void run_logs_at_start(const Elapsed& beginning);
   void run_due_logs(const Elapsed& before, const Elapsed& now);
   void save_checkpoint_once(const std::string& evaluation_folder);

@@ -25,10 +25,8 @@ class AdamBase : public Optimizer {
 
  private:
   static Traits traits(const Config& config, double default_weight_decay) {
-    Traits traits = {.lr = 1e-3,
-                     .weight_decay = default_weight_decay,
-                     .slots = {"exp_avg", "exp_avg_sq"},
-                     .has_steps_on_device = true};
+    Traits traits = {
+        .lr = 1e-3, .weight_decay = default_weight_decay, .slots = {"exp_avg", "exp_avg_sq"}};
     if (config.get("amsgrad", false)) traits.slots.emplace_back("max_exp_avg_sq");
     return traits;
   }
@@ -44,7 +42,8 @@ class Adam : public AdamBase {
   void update(const Bucket& bucket, double lr, double weight_decay) override {
     at::_fused_adam_(bucket.parameters, bucket.gradients, bucket.slots[0], bucket.slots[1],
                      max_exp_avg_sqs(bucket), bucket.steps, lr, betas_.first, betas_.second,
-                     weight_decay, eps_, amsgrad_, /*maximize=*/false);
+                     weight_decay, eps_, amsgrad_, /*maximize=*/false, /*grad_scale=*/{},
+                     bucket.found_inf);
   }
 };
 
@@ -58,7 +57,8 @@ class AdamW : public AdamBase {
   void update(const Bucket& bucket, double lr, double weight_decay) override {
     at::_fused_adamw_(bucket.parameters, bucket.gradients, bucket.slots[0], bucket.slots[1],
                       max_exp_avg_sqs(bucket), bucket.steps, lr, betas_.first, betas_.second,
-                      weight_decay, eps_, amsgrad_, /*maximize=*/false);
+                      weight_decay, eps_, amsgrad_, /*maximize=*/false, /*grad_scale=*/{},
+                      bucket.found_inf);
   }
 };
 

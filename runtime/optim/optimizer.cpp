@@ -3,6 +3,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/rsub.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
@@ -163,18 +164,24 @@ void Optimizer::add_parameter(Group& group, size_t position) {
     group.members.emplace_back();
   }
   group.members[static_cast<size_t>(place - group.buckets.begin())].push_back(position);
-  const at::Device steps_device = traits_.has_steps_on_device ? parameter.device() : at::kCPU;
   place->parameters.push_back(parameter);
-  place->steps.push_back(at::zeros({}, at::TensorOptions(at::kFloat).device(steps_device)));
+  place->steps.push_back(at::zeros({}, at::TensorOptions(at::kFloat).device(parameter.device())));
+  place->is_first.push_back(1);
   for (auto& slot : place->slots) slot.push_back(at::zeros_like(parameter.detach()));
 }
 
-void Optimizer::step(int64_t global_step) {
+void Optimizer::step(int64_t global_step, const at::Tensor& found_inf) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   for (Group& group : groups_) {
     const double lr = group.lr.at(global_step);
     const double weight_decay = group.weight_decay.at(global_step);
-    for (Bucket& bucket : group.buckets) step_bucket(bucket, lr, weight_decay);
+    for (Bucket& bucket : group.buckets) {
+      bucket.found_inf.reset();
+      if (found_inf.defined()) {
+        bucket.found_inf = found_inf.to(bucket.steps.front().device(), /*non_blocking=*/true);
+      }
+      step_bucket(bucket, lr, weight_decay);
+    }
   }
 }
 
@@ -200,27 +207,45 @@ void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay) {
   if (missing > 0) {
     active = &partial_;
     partial_.slots.resize(bucket.slots.size());
+    partial_.found_inf = bucket.found_inf;
     for (size_t i = 0; i < size; ++i) {
       if (!bucket.gradients[i].defined()) continue;
       partial_.parameters.push_back(bucket.parameters[i]);
       partial_.gradients.push_back(bucket.gradients[i]);
       partial_.steps.push_back(bucket.steps[i]);
+      partial_.is_first.push_back(bucket.is_first[i]);
       for (size_t s = 0; s < bucket.slots.size(); ++s) {
         partial_.slots[s].push_back(bucket.slots[s][i]);
       }
     }
   }
-  if (active->steps.front().is_cpu()) {
-    for (const auto& count : active->steps) *count.mutable_data_ptr<float>() += 1;
-  } else {
-    at::_foreach_add_(active->steps, 1);
-  }
-  update(*active, lr, weight_decay);
-  for (const auto& parameter : active->parameters) {
-    parameter.unsafeGetTensorImpl()->bump_version();
+  if (count_update(*active)) {
+    update(*active, lr, weight_decay);
+    for (size_t i = 0; i < size; ++i) {
+      if (!bucket.gradients[i].defined()) continue;
+      bucket.is_first[i] = 0;
+      bucket.parameters[i].unsafeGetTensorImpl()->bump_version();
+    }
   }
   bucket.gradients.clear();
   if (missing > 0) partial_ = Bucket();
+}
+
+/// Counts the update that comes; false when it is known not to happen.
+bool Optimizer::count_update(Bucket& active) const {
+  if (active.found_inf) {
+    // What begins with the first update has to know whether it happens: the host waits this once.
+    const bool must_know =
+        traits_.first_update_differs &&
+        std::find(active.is_first.begin(), active.is_first.end(), 1) != active.is_first.end();
+    if (must_know && active.found_inf->item<float>() != 0) return false;
+    at::_foreach_add_(active.steps, at::rsub(*active.found_inf, 1));
+  } else if (active.steps.front().is_cpu()) {
+    for (const auto& count : active.steps) *count.mutable_data_ptr<float>() += 1;
+  } else {
+    at::_foreach_add_(active.steps, 1);
+  }
+  return true;
 }
 
 /// Calls `visit(name, tensor)` for every tensor of the state.
@@ -270,6 +295,12 @@ void Optimizer::load_state(const State& state) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   visit_state(
       [&](const std::string& name, const at::Tensor& tensor) { tensor.copy_(state.at(name)); });
+  for (Group& group : groups_) {
+    for (Bucket& bucket : group.buckets) {
+      std::transform(bucket.steps.begin(), bucket.steps.end(), bucket.is_first.begin(),
+                     [](const at::Tensor& step) { return step.item<float>() == 0 ? 1 : 0; });
+    }
+  }
 }
 
 }  // namespace stepop

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,8 +35,9 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Updates every parameter that has a gradient, which is left as it is. `global_step`: training
-  /// steps that are complete, for schedules.
-  void step(int64_t global_step);
+  /// steps that are complete, for schedules. `found_inf`, float32 [], comes from a check on a GPU:
+  /// when it is 1, parameters and state stay as they are, and nobody has to wait to know.
+  void step(int64_t global_step, const at::Tensor& found_inf = {});
 
   /// The learning rate at a step, outside of groups that have their own.
   double lr(int64_t global_step) const { return groups_.back().lr.at(global_step); }
@@ -56,10 +58,10 @@ class Optimizer {
  protected:
   /// What an optimizer says of itself.
   struct Traits {
-    double lr = 1e-3;                  ///< Default.
-    double weight_decay = 0;           ///< Default.
-    std::vector<std::string> slots;    ///< Names of the tensors that it keeps for each parameter.
-    bool has_steps_on_device = false;  ///< Its kernel reads the counts of updates.
+    double lr = 1e-3;                   ///< Default.
+    double weight_decay = 0;            ///< Default.
+    std::vector<std::string> slots;     ///< Names of the tensors that it keeps for each parameter.
+    bool first_update_differs = false;  ///< It reads `is_first`.
   };
 
   /// Parameters of one group, device and type: what one fused call updates. Entry i of every list
@@ -68,7 +70,9 @@ class Optimizer {
     std::vector<at::Tensor> parameters;
     std::vector<at::Tensor> gradients;
     std::vector<at::Tensor> steps;               ///< float32 [], counts the current update.
+    std::vector<char> is_first;                  ///< Whether this is the parameter's first update.
     std::vector<std::vector<at::Tensor>> slots;  ///< By slot, in the order of the traits.
+    std::optional<at::Tensor> found_inf;         ///< For the kernel: 1 when it must do nothing.
   };
 
   /// Reads `groups`, `lr` and `weight_decay` of `config`. Throws UsageError for a bad value and for
@@ -90,6 +94,7 @@ class Optimizer {
   void read_groups(const Config& config);
   void add_parameter(Group& group, size_t position);
   void step_bucket(Bucket& bucket, double lr, double weight_decay);
+  bool count_update(Bucket& active) const;
   template <class Visit>
   void visit_state(const Visit& visit) const;
 

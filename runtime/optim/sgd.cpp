@@ -26,7 +26,10 @@ class SGD : public Optimizer {
  private:
   static Traits traits(const Config& config) {
     Traits traits;
-    if (read_non_negative(config, "momentum", 0) > 0) traits.slots = {"momentum_buffer"};
+    if (read_non_negative(config, "momentum", 0) > 0) {
+      traits.slots = {"momentum_buffer"};
+      traits.first_update_differs = true;
+    }
     return traits;
   }
 
@@ -34,32 +37,30 @@ class SGD : public Optimizer {
   /// updated for the first time need a call of their own.
   void update(const Bucket& bucket, double lr, double weight_decay) override {
     if (bucket.slots.empty())
-      return call(bucket.parameters, bucket.gradients, {}, lr, weight_decay, false);
-    const auto is_first = [](const at::Tensor& count) {
-      return *count.const_data_ptr<float>() == 1;
-    };
+      return call(bucket, bucket.parameters, bucket.gradients, {}, lr, weight_decay, false);
     const auto fresh =
-        static_cast<size_t>(std::count_if(bucket.steps.begin(), bucket.steps.end(), is_first));
-    if (fresh == 0 || fresh == bucket.steps.size()) {
-      return call(bucket.parameters, bucket.gradients, bucket.slots[0], lr, weight_decay,
+        static_cast<size_t>(std::count(bucket.is_first.begin(), bucket.is_first.end(), 1));
+    if (fresh == 0 || fresh == bucket.is_first.size()) {
+      return call(bucket, bucket.parameters, bucket.gradients, bucket.slots[0], lr, weight_decay,
                   fresh > 0);
     }
     for (const bool first : {true, false}) {
       std::vector<at::Tensor> parameters, gradients, momenta;
       for (size_t i = 0; i < bucket.parameters.size(); ++i) {
-        if (is_first(bucket.steps[i]) != first) continue;
+        if ((bucket.is_first[i] != 0) != first) continue;
         parameters.push_back(bucket.parameters[i]);
         gradients.push_back(bucket.gradients[i]);
         momenta.push_back(bucket.slots[0][i]);
       }
-      call(parameters, gradients, momenta, lr, weight_decay, first);
+      call(bucket, parameters, gradients, momenta, lr, weight_decay, first);
     }
   }
 
-  void call(at::TensorList parameters, at::TensorList gradients, at::TensorList momenta, double lr,
-            double weight_decay, bool is_first_step) const {
+  void call(const Bucket& bucket, at::TensorList parameters, at::TensorList gradients,
+            at::TensorList momenta, double lr, double weight_decay, bool is_first_step) const {
     at::_fused_sgd_(parameters, gradients, momenta, weight_decay, momentum_, lr, dampening_,
-                    nesterov_, /*maximize=*/false, is_first_step);
+                    nesterov_, /*maximize=*/false, is_first_step, /*grad_scale=*/{},
+                    bucket.found_inf);
   }
 
   double momentum_;

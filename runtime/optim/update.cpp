@@ -13,8 +13,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/error.h"
+#include "runtime/optim/finite.h"
 #include "runtime/optim/names.h"
 
 namespace stepop {
@@ -45,16 +47,21 @@ void check_loss(const at::Tensor& loss) {
   }
 }
 
-/// As torch.nn.utils.clip_grad_norm_; returns the norm before.
-at::Tensor clip_norm(std::vector<at::Tensor>& gradients, double bound) {
+/// The norm over all gradients, on the device of the first.
+at::Tensor norm_of(const std::vector<at::Tensor>& gradients) {
   const at::Device device = gradients.front().device();
   std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
   for (auto& norm : norms) norm = norm.to(device, /*non_blocking=*/true);
-  at::Tensor norm = at::linalg_vector_norm(at::stack(norms), 2);
+  return at::linalg_vector_norm(at::stack(norms), 2);
+}
+
+/// As torch.nn.utils.clip_grad_norm_.
+void scale_to_norm(std::vector<at::Tensor>& gradients, const at::Tensor& norm, double bound) {
   // Multiplying by 1 costs less than asking the device whether it is needed.
   const at::Tensor factor = norm.add(1e-6).reciprocal_().mul_(bound).clamp_max_(1);
-  const bool is_one_device = std::all_of(gradients.begin(), gradients.end(),
-                                         [&](const auto& g) { return g.device() == device; });
+  const bool is_one_device =
+      std::all_of(gradients.begin(), gradients.end(),
+                  [&](const auto& gradient) { return gradient.device() == norm.device(); });
   if (is_one_device) {
     at::_foreach_mul_(gradients, factor);
   } else {
@@ -62,16 +69,44 @@ at::Tensor clip_norm(std::vector<at::Tensor>& gradients, double bound) {
       gradient.mul_(factor.to(gradient.device(), /*non_blocking=*/true));
     }
   }
-  return norm;
+}
+
+/// What of the gradients or of their norm is not finite.
+NonFinite describe(const std::string& update, const NamedParameters& parameters,
+                   const at::Tensor& norm, int64_t global_step) {
+  std::vector<std::string> names;
+  double value = 0;
+  for (const auto& [name, parameter] : parameters) {
+    const at::Tensor& gradient = parameter.grad();
+    if (!gradient.defined() || is_finite(gradient)) continue;
+    if (names.empty()) value = first_non_finite(gradient);
+    names.push_back(name);
+  }
+  if (names.empty()) {
+    return {update, "the norm of the gradients", first_non_finite(norm), global_step};
+  }
+  return {update,
+          fmt::format("the gradient{} of {}", names.size() > 1 ? "s" : "", list_some(names)), value,
+          global_step};
 }
 
 }  // namespace
 
-Update::Update(const Config& config, NamedParameters parameters, const StepClock& clock)
-    : optimizer_(optimizers().build(config, "", std::move(parameters))),
+Update::Update(const Config& config, NamedParameters parameters, const StepClock& clock,
+               OnNan on_nan, std::optional<bool> checks_on_device)
+    : name_(config.path().empty() ? "optimizer" : config.path()),
+      optimizer_(optimizers().build(config, "", std::move(parameters))),
       clip_norm_(read_bound(config, "clip_norm")),
       clip_value_(read_bound(config, "clip_value")),
-      clock_(&clock) {}
+      clock_(&clock),
+      on_nan_(on_nan) {
+  const auto& all = optimizer_->parameters();
+  const bool is_on_device = std::any_of(
+      all.begin(), all.end(), [](const auto& parameter) { return !parameter.second.is_cpu(); });
+  if (on_nan != OnNan::kIgnore && checks_on_device.value_or(is_on_device)) {
+    device_check_.emplace(/*is_sticky=*/on_nan == OnNan::kStop);
+  }
+}
 
 void Update::step(const at::Tensor& loss) {
   backward(loss);
@@ -80,6 +115,12 @@ void Update::step(const at::Tensor& loss) {
 
 void Update::backward(const at::Tensor& loss, bool retain_graph) {
   check_loss(loss);
+  if (is_spoilt_) return;  // the sum is of no use, whatever is added
+  if (checks_now() && !is_finite(loss)) {
+    is_spoilt_ = true;
+    return leave_out({name_, "the loss", first_non_finite(loss), clock_->global_step});
+  }
+  if (device_check_) device_check_->add_loss(loss);
   tensors_.clear();
   for (const auto& [name, parameter] : optimizer_->parameters()) {
     if (parameter.requires_grad()) tensors_.push_back(parameter);
@@ -98,6 +139,10 @@ void Update::backward(const at::Tensor& loss, bool retain_graph) {
 }
 
 void Update::apply() {
+  if (std::exchange(is_spoilt_, false)) {
+    ++skipped_;
+    return clear_gradients();
+  }
   const int64_t global_step = clock_->global_step;
   tensors_.clear();
   for (const auto& [name, parameter] : optimizer_->parameters()) {
@@ -110,27 +155,95 @@ void Update::apply() {
         "are: " +
         list_names(optimizer_->parameters()));
   }
-  if (clip_norm_ || clip_value_) clip(global_step);
+  const bool is_made = clip();
   tensors_.clear();
-  optimizer_->step(global_step);
-  for (const auto& [name, parameter] : optimizer_->parameters()) parameter.mutable_grad().reset();
-  lr_ = optimizer_->lr(global_step);
-  ++count_;
+  if (is_made) {
+    optimizer_->step(global_step, found_inf_);
+    lr_ = optimizer_->lr(global_step);
+    ++count_;
+  } else {
+    ++skipped_;
+  }
+  clear_gradients();
 }
 
-void Update::clip(int64_t global_step) {
+/// Checks and clips; false when the update must not be made.
+bool Update::clip() {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
+  // Values that are cut off are finite afterwards.
+  const bool norm_tells = clip_norm_ && !clip_value_;
+  if (!norm_tells && !check_gradients({})) return false;
   if (clip_value_) {
-    const double bound = clip_value_->at(global_step);
+    const double bound = clip_value_->at(clock_->global_step);
     at::_foreach_clamp_min_(tensors_, -bound);
     at::_foreach_clamp_max_(tensors_, bound);
   }
-  if (clip_norm_) grad_norm_ = clip_norm(tensors_, clip_norm_->at(global_step));
+  if (clip_norm_) {
+    grad_norm_ = norm_of(tensors_);
+    if (norm_tells && !check_gradients(grad_norm_)) return false;
+    scale_to_norm(tensors_, grad_norm_, clip_norm_->at(clock_->global_step));
+  }
+  return true;
+}
+
+/// Looks at `norm`, or at all gradients when it is undefined; false when the update must not be
+/// made, as far as that is known at once.
+bool Update::check_gradients(const at::Tensor& norm) {
+  if (on_nan_ == OnNan::kIgnore) return true;
+  if (device_check_) {
+    const std::vector<at::Tensor> norms(norm.defined() ? 1 : 0, norm);
+    found_inf_ = device_check_->check(norm.defined() ? norms : tensors_, clock_->global_step);
+    return true;
+  }
+  const bool all_finite =
+      norm.defined() ? is_finite(norm) : std::all_of(tensors_.begin(), tensors_.end(), is_finite);
+  if (!all_finite) leave_out(describe(name_, optimizer_->parameters(), norm, clock_->global_step));
+  return all_finite;
+}
+
+void Update::clear_gradients() {
+  for (const auto& [name, parameter] : optimizer_->parameters()) parameter.mutable_grad().reset();
+}
+
+/// Throws with `stop`; else remembers the first.
+void Update::leave_out(const NonFinite& why) {
+  if (on_nan_ == OnNan::kStop) {
+    is_spoilt_ = false;
+    tensors_.clear();
+    clear_gradients();
+    throw why;
+  }
+  if (!first_unread_) first_unread_ = why;
+  ++unread_;
+}
+
+std::string Update::read_non_finite() {
+  if (device_check_) {
+    const auto reading = device_check_->read();
+    device_check_->reset();
+    if (reading.left_out > 0) {
+      const NonFinite found(name_, "the loss or a gradient", std::nullopt, reading.first_step);
+      count_ -= reading.left_out;
+      if (on_nan_ == OnNan::kStop) throw found;
+      skipped_ += reading.left_out;
+      unread_ = reading.left_out;
+      first_unread_ = found;
+    }
+  }
+  if (!first_unread_) return {};
+  const std::string finding = first_unread_->finding();
+  first_unread_.reset();
+  const int64_t count = std::exchange(unread_, 0);
+  if (count == 1) return fmt::format("{}: {}: the update was left out", name_, finding);
+  return fmt::format("{}: {} updates were left out, the first for {}", name_, count, finding);
 }
 
 State Update::state() const {
+  const int64_t left_out = device_check_ ? device_check_->read().left_out : 0;
   State state = optimizer_->state();
-  state["count"] = at::scalar_tensor(count_, at::kLong);
+  state["count"] = at::scalar_tensor(count_ - left_out, at::kLong);
+  state["skipped"] =
+      at::scalar_tensor(skipped_ + (on_nan_ == OnNan::kSkip ? left_out : 0), at::kLong);
   return state;
 }
 
@@ -140,8 +253,10 @@ void Update::load_state(const State& state) {
   if (!count || !count.mapped().defined() || count.mapped().numel() != 1) {
     throw Error("the state does not fit the update: \"count\", one number, is missing");
   }
+  const auto skipped = of_optimizer.extract("skipped");  // older checkpoints have none
   optimizer_->load_state(of_optimizer);
   count_ = count.mapped().item<int64_t>();
+  skipped_ = skipped ? skipped.mapped().item<int64_t>() : 0;
   lr_.reset();
 }
 

@@ -1,0 +1,44 @@
+#include "runtime/loop/network_state.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/nn/module.h>
+
+#include "runtime/error.h"
+
+namespace stepop {
+
+State tensors_of(const torch::nn::Module& module) {
+  State state;
+  for (const auto& item : module.named_parameters()) state.emplace(item.key(), item.value());
+  for (const auto& item : module.named_buffers()) state.emplace(item.key(), item.value());
+  return state;
+}
+
+void load_tensors(const std::string& name, const State& own, const State& state) {
+  std::string problems;
+  for (const auto& [key, tensor] : own) {
+    const auto found = state.find(key);
+    if (found == state.end()) {
+      problems += fmt::format("\n  {}.{}: missing from the checkpoint", name, key);
+    } else if (found->second.sizes() != tensor.sizes()) {
+      problems +=
+          fmt::format("\n  {}.{}: [{}] in the checkpoint, [{}] in the network", name, key,
+                      fmt::join(found->second.sizes(), ", "), fmt::join(tensor.sizes(), ", "));
+    }
+  }
+  for (const auto& [key, tensor] : state) {
+    if (!own.contains(key)) {
+      problems += fmt::format("\n  {}.{}: in the checkpoint only", name, key);
+    }
+  }
+  if (!problems.empty()) {
+    throw Error(fmt::format("the checkpoint is of another architecture than the network \"{}\":{}",
+                            name, problems));
+  }
+  const at::NoGradGuard no_grad;
+  for (const auto& [key, tensor] : own) at::Tensor(tensor).copy_(state.at(key));
+}
+
+}  // namespace stepop
