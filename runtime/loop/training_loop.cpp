@@ -7,6 +7,7 @@
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/log/number_text.h"
+#include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/run/signals.h"
 
@@ -63,12 +64,22 @@ StopReason TrainingLoop::run() {
   } catch (const Interrupted&) {
     reason_ = stop_reason();
     save_checkpoint_once("");  // of an evaluation's beginning there is one
+  } catch (const NonFinite& error) {
+    const Error told(record_non_finite(error, parts_.directory,
+                                       parts_.context.splits.order("train"), checkpoint(),
+                                       clock_.micro_batch, parts_.settings.accumulate));
+    fail(told);
+    throw told;
   } catch (const std::exception& error) {
-    parts_.reporter.console().end_progress();
-    for_each_hook([&](Hook& hook) { hook.at_exception(error); });
+    fail(error);
     throw;
   }
   return reason_;
+}
+
+void TrainingLoop::fail(const std::exception& error) {
+  parts_.reporter.console().end_progress();
+  for_each_hook([&](Hook& hook) { hook.at_exception(error); });
 }
 
 void TrainingLoop::loop() {
@@ -173,6 +184,10 @@ void TrainingLoop::finish_step(const Elapsed& before) {
   if (evaluation_is_due) run_evaluation(position_.evaluation_folder);
 }
 
+Checkpoint TrainingLoop::checkpoint() const {
+  return {parts_.context.tracker.save(), position_, parts_.config_yaml};
+}
+
 void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
   if (saved_step_ == position_.global_step) return;
   read_non_finite();
@@ -181,9 +196,7 @@ void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
   for (const auto& [name, split] : split_steps_) {
     if (name != "train") position_.batches_taken[name] = split->batches_taken();
   }
-  const std::string path =
-      save_checkpoint(parts_.directory.checkpoints(),
-                      {parts_.context.tracker.save(), position_, parts_.config_yaml});
+  const std::string path = save_checkpoint(parts_.directory.checkpoints(), checkpoint());
   saved_step_ = position_.global_step;
   parts_.reporter.console().detail("checkpoint: " + path);
   for_each_hook([&](Hook& hook) { hook.after_checkpoint(path); });

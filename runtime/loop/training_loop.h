@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/iterator.h"
 #include "runtime/loop/reporter.h"
@@ -64,6 +65,8 @@ class TrainingLoop {
   void read_non_finite();
   void run_logs_at_start(const Elapsed& beginning);
   void run_due_logs(const Elapsed& before, const Elapsed& now);
+  void fail(const std::exception& error);
+  Checkpoint checkpoint() const;
   void save_checkpoint_once(const std::string& evaluation_folder);
   void run_evaluation(const std::string& folder);
   void finish_interrupted_evaluation();

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "runtime/loop/non_finite_record.h"
 #include "runtime/optim/non_finite.h"
 #include "tests/message_of.h"
 #include "tests/test_run.h"
@@ -28,6 +29,8 @@ bool is_finite_model(const State& state) {
   return true;
 }
 
+const BatchOrder& order_of(TestRun& run) { return run.session.context().splits.order("train"); }
+
 TEST_CASE("stop, the default, ends the run before NaN reaches the weights") {
   TestRun run(diverging("num_steps: 5"));
   const std::string message = message_of([&] { run.train(); });
@@ -36,7 +39,44 @@ TEST_CASE("stop, the default, ends the run before NaN reaches the weights") {
   const State state = run.session.context().tracker.save();
   CHECK(is_finite_model(state));
   CHECK(state.at("optimizer.count").item<int64_t>() == 1);
-  CHECK_THROWS_AS(TestRun(diverging("num_steps: 5")).train(), NonFinite);
+
+  const std::string folder = run.root() + "/train/non_finite/2";
+  CHECK(message.find("\nthe indices of its examples: " + folder +
+                     "/batch.json\nthe state before: " + folder + "/model-1.safetensors\n") !=
+        std::string::npos);
+  const auto record = nlohmann::json::parse(read_bytes(folder + "/batch.json"));
+  CHECK(record["step"] == 2);
+  CHECK(record["update"] == "optimizer");
+  CHECK(record["batches"] == nlohmann::json::array({order_of(run).indices(1)}));
+  const Checkpoint saved = load_checkpoint(folder + "/model-1.safetensors");
+  CHECK(saved.progress.batch == 1);
+  CHECK(is_finite_model(saved.tensors));
+}
+
+TEST_CASE("the record names all batches of an accumulated step") {
+  TestRun run(diverging("num_steps: 5\naccumulate: 2"));
+  message_of([&] { run.train(); });
+  const auto record =
+      nlohmann::json::parse(read_bytes(run.root() + "/train/non_finite/2/batch.json"));
+  CHECK(record["batches"] ==
+        nlohmann::json::array({order_of(run).indices(2), order_of(run).indices(3)}));
+  CHECK(load_checkpoint(run.root() + "/train/non_finite/2/model-1.safetensors").progress.batch ==
+        2);
+}
+
+TEST_CASE("a GPU that tells of a step later, in the next epoch, gets the batch of that step") {
+  TestRun run(diverging("num_steps: 5"));
+  const NonFinite error("optimizer", "the loss or a gradient", std::nullopt, 4);
+  Checkpoint now{run.session.context().tracker.save(), {}, ""};
+  now.progress.global_step = 7;  // of five steps an epoch
+  now.progress.epoch = 1;
+  now.progress.batch = 2;
+  const RunDirectory directory = RunDirectory::open(run.root());
+  record_non_finite(error, directory, order_of(run), now, 0, 1);
+  const auto record =
+      nlohmann::json::parse(read_bytes(run.root() + "/train/non_finite/5/batch.json"));
+  CHECK(record["epoch"] == 0);
+  CHECK(record["batches"] == nlohmann::json::array({order_of(run).indices(4)}));
 }
 
 TEST_CASE("skip goes on without such updates, and a resumed run keeps their count") {
