@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+
+#include "runtime/loop/duration.h"
 
 namespace stepop {
 namespace {
 
-constexpr const char* kExpected =
-    "expected a number of steps (100), epochs (2e) or minutes (10m), or a map with \"every\"";
+constexpr const char* kOrElse = ", or a map with \"every\"";
 
 /// Epochs and minutes need not be whole; a point that rounding put just below a period is in it.
 constexpr double kTolerance = 1e-9;
@@ -25,57 +25,29 @@ Trigger Trigger::every_steps(double every, double grow, double up_to) {
   return trigger;
 }
 
-void Trigger::read_duration(const Config& config, std::string_view path, int64_t steps_per_epoch,
-                            double& target, bool may_be_zero) {
-  const Value value = config.get<Value>(path);
-  double number = 0;
-  char unit = 's';
-  if (value.is_int()) {
-    number = static_cast<double>(value.as_int());
-  } else if (value.is_float()) {
-    number = value.as_float();
-  } else if (value.is_text()) {
-    const std::string& text = value.as_text();
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end + 1 != text.data() + text.size()) {
-      throw config.error(path, fmt::format("{}, found {}", kExpected, value.describe()));
-    }
-    unit = *end;
-  } else {
-    throw config.error(path, fmt::format("{}, found {}", kExpected, value.describe()));
-  }
-  if (unit != 's' && unit != 'e' && unit != 'm') {
-    throw config.error(path, fmt::format("unknown unit \"{}\" in {}; there are s (steps), e "
-                                         "(epochs) and m (minutes)",
-                                         unit, value.describe()));
-  }
-  // The very start is a point in time, but no period.
-  if (!(number > 0 || (number == 0 && may_be_zero)) || std::isinf(number)) {
-    throw config.error(
-        path, fmt::format("expected {}, found {}", may_be_zero ? "0 or more" : "more than 0",
-                          value.describe()));
-  }
-  const bool in_minutes = unit == 'm';
-  if (has_unit_ && number > 0 && in_minutes != in_minutes_) {
+void Trigger::read_into(const Config& config, std::string_view path, int64_t steps_per_epoch,
+                        double& target, bool may_be_zero) {
+  const Duration duration = read_duration(config, path, may_be_zero, kOrElse);
+  if (has_unit_ && duration.amount > 0 && duration.in_minutes() != in_minutes_) {
     throw config.error(path, "minutes cannot be mixed with steps or epochs in one trigger");
   }
-  if (number > 0) {
-    in_minutes_ = in_minutes;
+  if (duration.amount > 0) {
+    in_minutes_ = duration.in_minutes();
     has_unit_ = true;
   }
-  target = unit == 'e' ? number * static_cast<double>(steps_per_epoch) : number;
+  target = duration.length(steps_per_epoch);
 }
 
 Trigger::Trigger(const Config& config, std::string_view path, int64_t steps_per_epoch) {
   const Value* value = config.peek(path);
   if (value == nullptr || !value->is_map()) {
-    read_duration(config, path, steps_per_epoch, every_);
+    read_into(config, path, steps_per_epoch, every_);
     up_to_ = every_;
     return;
   }
   const Config map = config.at(path);
   const auto read = [&](std::string_view key, double& target, bool may_be_zero = false) {
-    if (map.has(key)) read_duration(map, key, steps_per_epoch, target, may_be_zero);
+    if (map.has(key)) read_into(map, key, steps_per_epoch, target, may_be_zero);
   };
   read("every", every_);
   up_to_ = every_;
@@ -94,7 +66,7 @@ Trigger::Trigger(const Config& config, std::string_view path, int64_t steps_per_
     throw map.error("up_to", "expected at least as much as \"every\"");
   }
   if (!is_ever_due()) {
-    throw config.error(path, fmt::format("is never due: {}", kExpected));
+    throw config.error(path, fmt::format("is never due: {}{}", kExpectedDuration, kOrElse));
   }
 }
 

@@ -40,8 +40,8 @@ class Trigger {
  private:
   /// The number of times it was due up to a point on the axis of its unit.
   int64_t times_until(double point) const;
-  void read_duration(const Config& config, std::string_view path, int64_t steps_per_epoch,
-                     double& target, bool may_be_zero = false);
+  void read_into(const Config& config, std::string_view path, int64_t steps_per_epoch,
+                 double& target, bool may_be_zero = false);
 
   bool in_minutes_ = false;
   bool has_unit_ = false;
