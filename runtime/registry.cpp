@@ -88,7 +88,24 @@ void declare_component(const Catalogue& catalogue, const Config& config, std::st
   }
 }
 
+namespace {
+
+/// `init_from: weights.safetensors`, `init_from: {path: weights.safetensors}`, a list of such.
+void make_init_from_absolute(const Config& config) {
+  const Value* value = config.peek();
+  if (value == nullptr) return;
+  if (value->is_text()) return config.resolve_path("");
+  if (value->is_map()) return make_init_from_absolute(config.at("path"));
+  if (!value->is_list()) return;
+  for (size_t i = 0; i < value->as_list().size(); ++i) {
+    make_init_from_absolute(config.at(std::to_string(i)));
+  }
+}
+
+}  // namespace
+
 void make_paths_absolute(const Config& config) {
+  if (config.path().empty()) make_init_from_absolute(config.at("init_from"));
   for (const auto& key : config.keys()) make_paths_absolute(config.at(key));
   const Value* value = config.peek();
   const Value* name = value != nullptr && value->is_map() ? value->as_map().find("class") : nullptr;

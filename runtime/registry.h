@@ -86,7 +86,8 @@ Component read_component(const Config& config, std::string_view path);
 void declare_component(const Catalogue& catalogue, const Config& config, std::string_view path);
 
 /// Makes the paths of all components in a config absolute, built or not, by their declared
-/// parameters: so that a config that is printed or saved loads from anywhere.
+/// parameters, and those of `init_from`: so that a config that is printed or saved loads from
+/// anywhere.
 void make_paths_absolute(const Config& config);
 
 /// Name -> factory for one kind of component.

@@ -14,6 +14,7 @@ std::string Progress::to_json() const {
   json["epoch"] = epoch;
   json["batch"] = batch;
   json["batches_per_epoch"] = batches_per_epoch;
+  json["train_examples"] = train_examples;
   json["samples_seen"] = samples_seen;
   json["seconds"] = seconds;
   json["batches_taken"] = batches_taken;
@@ -30,10 +31,13 @@ Progress Progress::from_json(const std::string& text) {
     json.at("batch").get_to(progress.batch);
     json.at("batches_per_epoch").get_to(progress.batches_per_epoch);
     json.at("samples_seen").get_to(progress.samples_seen);
+    // Older checkpoints do not tell it.
+    if (json.contains("train_examples")) json.at("train_examples").get_to(progress.train_examples);
     json.at("seconds").get_to(progress.seconds);
     json.at("batches_taken").get_to(progress.batches_taken);
     json.at("evaluation_folder").get_to(progress.evaluation_folder);
-    if (progress.global_step < 0 || progress.epoch < 0 || progress.batch < 0) {
+    if (progress.global_step < 0 || progress.epoch < 0 || progress.batch < 0 ||
+        progress.train_examples < 0) {
       throw Error("a count is below 0");
     }
     return progress;

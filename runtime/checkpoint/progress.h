@@ -12,6 +12,7 @@ struct Progress {
   int64_t epoch = 0;              ///< Epochs that are complete.
   int64_t batch = 0;              ///< Batches of this epoch that are complete.
   int64_t batches_per_epoch = 0;  ///< 0 before a training told it.
+  int64_t train_examples = 0;     ///< In the training dataset; 0 before a training told it.
   int64_t samples_seen = 0;       ///< Training examples so far, each time it was seen.
   double seconds = 0;             ///< Training time of all starts.
   /// Batches that the logs of other splits took.

@@ -78,6 +78,7 @@ class Run {
       throw UsageError("nothing to evaluate: the config has no datasets/validation");
     }
     if (checkpoint) restore(session, *checkpoint);
+    if (!checkpoint) weights_ = session.init_weights();
     // Another run's evaluation is not this one's to finish.
     if (!goes_on) session.position().evaluation_folder.clear();
     session.check();
@@ -144,6 +145,7 @@ class Run {
     for (const auto& text : session.context().networks.descriptions()) {
       console_.info(fmt::format("network   {}", text));
     }
+    if (!weights_.empty()) console_.info(fmt::format("init_from {}", weights_));
     if (goes_on && arguments_.name) {
       console_.warn(fmt::format("-n {}: not used, the run keeps its name", *arguments_.name));
     }
@@ -246,6 +248,7 @@ class Run {
   std::string git_;
   std::optional<RunLock> lock_;
   std::optional<fs::file_time_type> run_ended_;  ///< When the training before showed life last.
+  std::string weights_;                          ///< What init_from loaded.
 };
 
 }  // namespace

@@ -5,7 +5,10 @@
 #include <fmt/ranges.h>
 #include <torch/nn/module.h>
 
+#include <vector>
+
 #include "runtime/error.h"
+#include "runtime/loop/short_list.h"
 
 namespace stepop {
 
@@ -17,25 +20,28 @@ State tensors_of(const torch::nn::Module& module) {
 }
 
 void load_tensors(const std::string& name, const State& own, const State& state) {
-  std::string problems;
+  std::vector<std::string> problems;
   for (const auto& [key, tensor] : own) {
     const auto found = state.find(key);
     if (found == state.end()) {
-      problems += fmt::format("\n  {}.{}: missing from the checkpoint", name, key);
+      problems.push_back(fmt::format("{}.{}: missing from the checkpoint", name, key));
     } else if (found->second.sizes() != tensor.sizes()) {
-      problems +=
-          fmt::format("\n  {}.{}: [{}] in the checkpoint, [{}] in the network", name, key,
-                      fmt::join(found->second.sizes(), ", "), fmt::join(tensor.sizes(), ", "));
+      problems.push_back(fmt::format("{}.{}: [{}] in the checkpoint, [{}] in the network", name,
+                                     key, fmt::join(found->second.sizes(), ", "),
+                                     fmt::join(tensor.sizes(), ", ")));
     }
   }
   for (const auto& [key, tensor] : state) {
     if (!own.contains(key)) {
-      problems += fmt::format("\n  {}.{}: in the checkpoint only", name, key);
+      problems.push_back(fmt::format("{}.{}: in the checkpoint only", name, key));
     }
   }
   if (!problems.empty()) {
-    throw Error(fmt::format("the checkpoint is of another architecture than the network \"{}\":{}",
-                            name, problems));
+    throw Error(fmt::format(
+        "the checkpoint is of another architecture than the network \"{}\":{}\nGive the config "
+        "that it was trained with; or begin anew with the weights that fit: init_from with "
+        "strict: false",
+        name, short_lines(problems, "\n  ")));
   }
   const at::NoGradGuard no_grad;
   for (const auto& [key, tensor] : own) at::Tensor(tensor).copy_(state.at(key));

@@ -64,6 +64,8 @@ const std::shared_ptr<torch::nn::Module>& Networks::get(std::string_view name) c
                   name, networks_.key_list()));
 }
 
+State Networks::tensors(std::string_view name) const { return tensors_of(*get(name)); }
+
 std::vector<std::string> Networks::names() const {
   std::vector<std::string> names;
   for (const auto& [name, network] : networks_) names.push_back(name);

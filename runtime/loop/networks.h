@@ -32,6 +32,9 @@ class Networks {
   bool empty() const { return networks_.empty(); }
   std::vector<std::string> names() const;
 
+  /// The parameters and buffers of a network, which are the network's own, not copies.
+  State tensors(std::string_view name) const;
+
   using Updates = OrderedMap<std::unique_ptr<Update>>;
 
   /// Reads `ema` and `eval_weights`, the weights that evaluations use: `model`, the default, or

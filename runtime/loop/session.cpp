@@ -6,6 +6,7 @@
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/error_text.h"
+#include "runtime/log/number_text.h"
 #include "runtime/loop/preflight.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/run/device.h"
@@ -48,6 +49,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
 
   splits_ = std::make_unique<Splits>(config_, seed, device);
   networks_ = std::make_unique<Networks>(config_, device, tracker_);
+  init_from_ = std::make_unique<InitFrom>(config_, *networks_);
   context_ = std::unique_ptr<Context>(new Context{.config = config_,
                                                   .device = device,
                                                   .seed = seed,
@@ -66,6 +68,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
       [this](const State& state) { train_means_.load(state); });
 
   const int64_t batches = train ? splits_->order("train").batches_per_epoch() : 1;
+  if (train) position_.train_examples = splits_->dataset("train").size();
   settings_ = std::make_unique<Settings>(config_, batches, train, debug);
   for (const auto& [name, callback] : iterator_->eval_callbacks()) {
     config_.set_default("eval_hook/eval_callbacks/" + name, callback);
@@ -97,10 +100,19 @@ std::string Session::config_yaml() const {
   return to_yaml(escape_references(*config_.root().peek()));
 }
 
+std::string Session::init_weights() { return init_from_->apply(); }
+
 void Session::check() { preflight(*settings_, train_, *iterator_, *context_, position_); }
 
 void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   const Progress& progress = checkpoint.progress;
+  const int64_t examples = splits_->dataset("train").size();
+  if (progress.train_examples > 0 && progress.train_examples != examples) {
+    throw Error(fmt::format(
+        "{}: taken from a training on {} examples; datasets/train now has {}. Resume with the same "
+        "data, or begin anew with these weights: -r",
+        path, with_thousands(progress.train_examples), with_thousands(examples)));
+  }
   const int64_t batches = splits_->order("train").batches_per_epoch();
   if (progress.batch > 0 && progress.batches_per_epoch != batches) {
     throw Error(fmt::format(
@@ -115,6 +127,7 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
     throw Error(fmt::format("{}: {}", path, error_text(error)));
   }
   static_cast<Progress&>(position_) = checkpoint.progress;
+  position_.train_examples = examples;
   clock_.global_step = position_.global_step;
   if (debug_) settings_->num_steps = position_.global_step + settings_->debug_steps;
 }

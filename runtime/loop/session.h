@@ -5,6 +5,7 @@
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/loop/context.h"
+#include "runtime/loop/init_from.h"
 #include "runtime/loop/iterator.h"
 #include "runtime/loop/scalar_means.h"
 #include "runtime/loop/settings.h"
@@ -19,14 +20,18 @@ class Session {
   /// are a warning, in `warnings`, when `allow_unknown`.
   Session(const Config& config, bool train, bool debug, bool allow_unknown);
 
-  /// Goes on where the checkpoint was taken, unless that is within an epoch whose length changed.
-  /// Throws Error that begins with `path` and tells which
+  /// Goes on where the checkpoint was taken, unless that is within an epoch whose length changed,
+  /// or on a training dataset of another size. Throws Error that begins with `path` and tells which
   /// tensors do not fit.
   void resume(const Checkpoint& checkpoint, const std::string& path);
   /// Takes all but optimizers and random generators, which have no part in an evaluation.
   void restore_for_evaluation(const Checkpoint& checkpoint, const std::string& path);
   /// Takes the networks alone; the count begins at 0.
   void restore_weights(const Checkpoint& checkpoint, const std::string& path);
+
+  /// Loads the weights that the config's `init_from` names, for a run that begins without a
+  /// checkpoint, and returns what there is to tell of it; see init_from.h.
+  std::string init_weights();
 
   /// Runs one batch of every split through everything; see preflight.h.
   void check();
@@ -54,6 +59,7 @@ class Session {
   Tracker tracker_;
   OrderedMap<std::unique_ptr<Update>> updates_;
   std::unique_ptr<Networks> networks_;
+  std::unique_ptr<InitFrom> init_from_;
   std::unique_ptr<Splits> splits_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<Iterator> iterator_;

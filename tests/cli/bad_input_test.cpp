@@ -186,7 +186,9 @@ TEST_CASE("a checkpoint of another architecture, or one that is not there") {
             "architecture than the network \"model\":\n"
             "  model.fc1.bias: [120] in the checkpoint, [30] in the network\n"
             "  model.fc1.weight: [120, 64] in the checkpoint, [30, 64] in the network\n"
-            "  model.fc2.weight: [84, 120] in the checkpoint, [84, 30] in the network\n");
+            "  model.fc2.weight: [84, 120] in the checkpoint, [84, 30] in the network\n"
+            "Give the config that it was trained with; or begin anew with the weights that fit: "
+            "init_from with strict: false\n");
   CHECK(result.exit_code == 1);
   result = run_in(digits.folder(), "stepop -p " + run + " -c 7");
   CHECK(result.err == "stepop: -c: " + run +

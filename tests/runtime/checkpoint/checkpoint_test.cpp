@@ -19,6 +19,7 @@ TEST_CASE("a checkpoint comes back with every number of the run") {
   saved.progress.global_step = 700;
   saved.progress.epoch = 30;
   saved.progress.batch = 10;
+  saved.progress.train_examples = 1442;
   saved.progress.samples_seen = 44800;
   saved.progress.seconds = 12.625;
   saved.progress.batches_taken = {{"validation", 5}, {"extra split", 6}};
@@ -33,10 +34,22 @@ TEST_CASE("a checkpoint comes back with every number of the run") {
   CHECK(loaded.progress.global_step == 700);
   CHECK(loaded.progress.epoch == 30);
   CHECK(loaded.progress.batch == 10);
+  CHECK(loaded.progress.train_examples == 1442);
   CHECK(loaded.progress.samples_seen == 44800);
   CHECK(loaded.progress.seconds == 12.625);
   CHECK(loaded.progress.batches_taken == saved.progress.batches_taken);
   CHECK(loaded.progress.evaluation_folder == "eval/x/700");
+}
+
+TEST_CASE("a checkpoint from before the size of the training dataset was kept has it as unknown") {
+  Progress progress;
+  progress.train_examples = 7;
+  std::string text = progress.to_json();
+  const std::string entry = "\"train_examples\":7,";
+  REQUIRE(text.find(entry) != std::string::npos);
+  CHECK(Progress::from_json(text).train_examples == 7);
+  text.erase(text.find(entry), entry.size());
+  CHECK(Progress::from_json(text).train_examples == 0);
 }
 
 TEST_CASE("the steps of a folder are told in order, whatever else lies there") {
