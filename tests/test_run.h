@@ -52,7 +52,8 @@ class TestRun {
                        .start_time = "2026-11-21T10-00-00",
                        .config_yaml = session.config_yaml(),
                        .git = "none",
-                       .train_means = session.train_means()});
+                       .train_means = session.train_means(),
+                       .stop_when = session.stop_when()});
     for (Hook* hook : hooks) loop.add_hook(*hook);
     return loop.run();
   }

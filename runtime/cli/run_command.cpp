@@ -8,6 +8,8 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_source.h"
+#include "runtime/config/difference.h"
+#include "runtime/config/yaml_reader.h"
 #include "runtime/error_text.h"
 #include "runtime/files/atomic_file.h"
 #include "runtime/files/folders.h"
@@ -122,7 +124,12 @@ class Run {
 
   void restore(Session& session, const std::string& path) {
     const Checkpoint checkpoint = load_checkpoint(path);
-    if (arguments_.train && !arguments_.retrain) return session.resume(checkpoint, path);
+    if (arguments_.train && !arguments_.retrain) {
+      session.resume(checkpoint, path);
+      changes_ = describe(differences(parse_yaml(checkpoint.config, {path, 0}),
+                                      parse_yaml(session.config_yaml(), {path, 0})));
+      return;
+    }
     if (arguments_.train) return session.restore_weights(checkpoint, path);
     session.restore_for_evaluation(checkpoint, path);
   }
@@ -166,6 +173,8 @@ class Run {
     }
     if (checkpoint) {
       console_.info(resume_text(directory, session, *checkpoint));
+      if (!changes_.empty())
+        console_.info("the config differs from the checkpoint's:\n" + changes_);
     } else {
       console_.info(fmt::format("no checkpoint was written yet: starting again at step 0, seed {}",
                                 session.context().seed));
@@ -215,17 +224,29 @@ class Run {
                        .start_time = time_,
                        .config_yaml = session.config_yaml(),
                        .git = git_,
-                       .train_means = session.train_means()});
+                       .train_means = session.train_means(),
+                       .stop_when = session.stop_when(),
+                       .deadline = deadline(session.settings().max_seconds)});
     const StopReason reason = loop.run();
     reporter.show_outputs();
     console_.info(fmt::format("ended: {}", reason.text));
-    const bool is_done = reason.kind == StopReason::Kind::kDone;
+    const bool is_done =
+        reason.kind == StopReason::Kind::kDone || reason.kind == StopReason::Kind::kMetric;
     lock_->end(is_done ? "done" : "stopped");
     if (!is_done) {
       console_.info(fmt::format("saved; go on with:  stepop -p {} -t", directory.root()));
     }
     if (reason.kind == StopReason::Kind::kSignal) return 128 + reason.signal;
     return loop.failed_callbacks() > 0 ? kCallbackFailed : 0;
+  }
+
+  /// `max_time` counts from the start of the process, as a cluster's limit does.
+  std::chrono::steady_clock::time_point deadline(double max_seconds) const {
+    using Clock = std::chrono::steady_clock;
+    constexpr double kForever = 1e9;
+    if (max_seconds > kForever) return Clock::time_point::max();
+    return begin_ +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(max_seconds));
   }
 
   int evaluate_only(const RunDirectory& directory, Session& session) {
@@ -244,8 +265,10 @@ class Run {
 
   const Arguments& arguments_;
   Console console_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::string time_ = time_name();
   std::string git_;
+  std::string changes_;  ///< In which the config is not the checkpoint's.
   std::optional<RunLock> lock_;
   std::optional<fs::file_time_type> run_ended_;  ///< When the training before showed life last.
   std::string weights_;                          ///< What init_from loaded.

@@ -120,7 +120,7 @@ void Reporter::evaluating(const std::string& op, int64_t done, int64_t total) {
                                 with_thousands(done), with_thousands(total)));
 }
 
-void Reporter::logged(const Position& position, const OrderedMap<Logs>& logs) {
+OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<Logs>& logs) {
   OrderedMap<double> values;
   std::string text;
   for (const auto& [op, result] : logs) {
@@ -149,6 +149,7 @@ void Reporter::logged(const Position& position, const OrderedMap<Logs>& logs) {
     console_.detail(fmt::format("{}step {}/{}  {}{}{}", where(position), position.global_step,
                                 settings_.num_steps, text, rate(), remaining(position)));
   }
+  return values;
 }
 
 void Reporter::evaluated(const Position& position, const EvaluationResult& result) {

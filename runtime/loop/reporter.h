@@ -23,8 +23,8 @@ class Reporter {
            int64_t batches_per_epoch);
 
   /// The ops that were due at one step: their scalars become one line of the metrics file, their
-  /// images one grid each.
-  void logged(const Position& position, const OrderedMap<Logs>& logs);
+  /// images one grid each. Returns the scalars by their full names.
+  OrderedMap<double> logged(const Position& position, const OrderedMap<Logs>& logs);
 
   void begin_evaluation() { evaluation_start_ = Clock::now(); }
   /// The result of an evaluation; `begin_evaluation` was called before it.

@@ -19,6 +19,8 @@ constexpr int64_t kDefaultSeed = 1;
 constexpr const char* kRandom = "random";
 /// Reserved for what train ops returned since the last log.
 constexpr const char* kTrainMeans = "train_means";
+/// Reserved for the best value of the metric that ends a training.
+constexpr const char* kStopWhen = "stop_when";
 
 void track_generators(Tracker& tracker, const c10::Device& device) {
   tracker.add(
@@ -66,10 +68,14 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   tracker_.add(
       kTrainMeans, [this] { return train_means_.save(); },
       [this](const State& state) { train_means_.load(state); });
+  tracker_.add(
+      kStopWhen, [this] { return stop_when_.save(); },
+      [this](const State& state) { stop_when_.load(state); });
 
   const int64_t batches = train ? splits_->order("train").batches_per_epoch() : 1;
   if (train) position_.train_examples = splits_->dataset("train").size();
   settings_ = std::make_unique<Settings>(config_, batches, train, debug);
+  stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
   for (const auto& [name, callback] : iterator_->eval_callbacks()) {
     config_.set_default("eval_hook/eval_callbacks/" + name, callback);
   }

@@ -9,6 +9,7 @@
 #include "runtime/loop/iterator.h"
 #include "runtime/loop/scalar_means.h"
 #include "runtime/loop/settings.h"
+#include "runtime/loop/stop_when.h"
 
 namespace stepop {
 
@@ -45,6 +46,7 @@ class Session {
   Position& position() { return position_; }
   StepClock& clock() { return clock_; }
   ScalarMeans& train_means() { return train_means_; }
+  StopWhen& stop_when() { return stop_when_; }
   const std::string& warnings() const { return warnings_; }
 
  private:
@@ -56,6 +58,7 @@ class Session {
   Position position_;
   StepClock clock_;
   ScalarMeans train_means_;
+  StopWhen stop_when_;
   Tracker tracker_;
   OrderedMap<std::unique_ptr<Update>> updates_;
   std::unique_ptr<Networks> networks_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/loop/duration.h"
+
 namespace stepop {
 namespace {
 
@@ -102,6 +104,8 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   debug_steps = config.get_at_least("debug/max_steps", 1, 10);
   if (debug) num_steps = std::min(num_steps, debug_steps);
   num_epochs = (num_steps + steps_per_epoch - 1) / steps_per_epoch;
+
+  if (config.has("max_time")) max_seconds = read_seconds(config, "max_time");
 
   const std::vector<std::string> ops = config.get("train_ops", std::vector<std::string>{});
   for (size_t i = 0; i < ops.size(); ++i) {

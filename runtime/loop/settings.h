@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct Settings {
   int64_t num_steps = 0;    ///< Where the training ends.
   int64_t debug_steps = 0;  ///< How many steps a run with `debug` makes.
   int64_t num_epochs = 0;   ///< The same in epochs, rounded up.
+  /// By the clock, of one start: after it the training ends by itself.
+  double max_seconds = std::numeric_limits<double>::infinity();
 
   std::vector<OpName> train_ops;
   std::vector<LogOpSetting> log_ops;

@@ -40,7 +40,22 @@ StopReason TrainingLoop::stop_reason() const {
                               steps),
             0};
   }
+  if (const auto text = parts_.stop_when.reason()) return {StopReason::Kind::kMetric, *text, 0};
   return {};
+}
+
+/// Numbers that were logged, as early stopping sees them.
+void TrainingLoop::observe(const OrderedMap<double>& scalars) {
+  for (const auto& [name, value] : scalars) seen_scalars_.insert(name);
+  parts_.stop_when.observe(scalars, elapsed());
+}
+
+/// Once an evaluation is over it is known whether the metric of stop_when is ever logged.
+void TrainingLoop::check_stop_metric() const {
+  std::vector<std::string> to_come;
+  for (const auto& op : parts_.settings.log_ops) to_come.push_back(op.name.text());
+  for (const auto& op : parts_.settings.train_ops) to_come.push_back(op.text());
+  parts_.stop_when.check_observed({seen_scalars_.begin(), seen_scalars_.end()}, to_come);
 }
 
 void TrainingLoop::throw_if_asked_to_stop() const {
@@ -160,7 +175,7 @@ void TrainingLoop::run_due_logs(const Elapsed& before, const Elapsed& now) {
   if (logs.empty()) return;
   read_non_finite();
   elapsed();  // the time of the event
-  parts_.reporter.logged(position_, logs);
+  observe(parts_.reporter.logged(position_, logs));
 }
 
 void TrainingLoop::finish_step(const Elapsed& before) {
@@ -218,6 +233,8 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
       [this] { throw_if_asked_to_stop(); });
   failed_callbacks_ += static_cast<int>(result.failures.size());
   parts_.reporter.evaluated(position_, result);
+  observe(result.scalars);
+  check_stop_metric();
   position_.evaluation_folder.clear();
   for_each_hook([&](Hook& hook) { hook.after_evaluation(position_.global_step); });
 }
@@ -228,6 +245,7 @@ void TrainingLoop::finish_interrupted_evaluation() {
   const std::string folder = parts_.directory.root() + "/" + position_.evaluation_folder;
   if (const auto scalars = scalars_of_evaluation(folder)) {
     parts_.reporter.evaluated_before(position_, *scalars);
+    observe(*scalars);
     position_.evaluation_folder.clear();
     return;
   }

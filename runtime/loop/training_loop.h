@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,14 @@
 #include "runtime/loop/scalar_means.h"
 #include "runtime/loop/settings.h"
 #include "runtime/loop/split_step.h"
+#include "runtime/loop/stop_when.h"
 #include "runtime/run/run_directory.h"
 
 namespace stepop {
 
 /// Why a training ended.
 struct StopReason {
-  enum class Kind { kNone, kDone, kSignal, kTime };
+  enum class Kind { kNone, kDone, kMetric, kTime, kSignal };
   Kind kind = Kind::kNone;
   std::string text;  ///< `all 230 steps are done`
   int signal = 0;
@@ -41,6 +43,7 @@ class TrainingLoop {
     std::string config_yaml;  ///< The resolved config, kept in every checkpoint.
     std::string git;
     ScalarMeans& train_means;
+    StopWhen& stop_when;
     /// When to end by itself, with everything saved.
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   };
@@ -64,6 +67,8 @@ class TrainingLoop {
   void train_step();
   void read_non_finite();
   void run_logs_at_start(const Elapsed& beginning);
+  void observe(const OrderedMap<double>& scalars);
+  void check_stop_metric() const;
   void run_due_logs(const Elapsed& before, const Elapsed& now);
   void fail(const std::exception& error);
   Checkpoint checkpoint() const;
@@ -87,6 +92,7 @@ class TrainingLoop {
   int64_t batches_per_epoch_;
   std::vector<Hook*> hooks_;
   std::map<std::string, std::unique_ptr<SplitStep>> split_steps_;
+  std::set<std::string> seen_scalars_;  ///< Full names of what was logged in this start.
   StopReason reason_;
   int64_t first_step_ = 0;
   int64_t saved_step_ = -1;

@@ -86,7 +86,8 @@ void train(const std::string& yaml, int64_t steps, Hook* hook) {
                      .start_time = time_name(),
                      .config_yaml = session.config_yaml(),
                      .git = "none",
-                     .train_means = session.train_means()});
+                     .train_means = session.train_means(),
+                     .stop_when = session.stop_when()});
   if (hook != nullptr) loop.add_hook(*hook);
   loop.run();
 }
