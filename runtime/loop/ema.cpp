@@ -74,7 +74,8 @@ State Ema::state(const std::string& name) const {
   const Averaged& of = averaged(name);
   State state = tensors_of(*of.network);
   for (const auto& [key, position] : of.parameters) {
-    if (averages_[position].defined()) state[key] = averages_[position];
+    if (!averages_[position].defined()) return {};
+    state[key] = averages_[position];
   }
   return state;
 }

@@ -43,8 +43,8 @@ class Ema {
   /// The step after `global_step` complete ones is done. After `start` only.
   void update(int64_t global_step);
 
-  /// The tensors of a network by name, with the averages for its parameters; before `start` the
-  /// parameters themselves. They share memory with this.
+  /// The tensors of a network by name, with the averages for its parameters; empty before `start`.
+  /// They share memory with this and the network.
   State state(const std::string& name) const;
 
   /// Restores the averages. An empty state, of a checkpoint that was taken without `ema`, leaves it

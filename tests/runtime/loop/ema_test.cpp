@@ -170,6 +170,7 @@ TEST_CASE("weights taken from elsewhere are what averages begin with") {
   TestRun before(trainer_config("num_steps: 4"));
   before.train();
   TestRun again(trainer_config("num_steps: 1\nckpt_zero: true\nema: {decay: 0.75}"));
+  again.session.check();
   again.session.restore_weights({before.checkpoint(4), {}, {}}, "somewhere");
   again.train();
   const State start = again.checkpoint(0);
@@ -302,7 +303,7 @@ TEST_CASE("what cannot be averaged or evaluated is refused with its place") {
   CHECK(message("ema: {decay: -1}").starts_with("test.yaml:13: ema/decay: "));
   CHECK(message("ema: {networks: []}") ==
         "test.yaml:13: ema: no network is trained that could be averaged");
-  CHECK(message("ema: {decy: 0.9}").find("did you mean \"decay\"?") != std::string::npos);
+  CHECK(message("ema: {decy: 0.9}").find("did you mean \"ema/decay\"?") != std::string::npos);
 }
 
 }  // namespace
