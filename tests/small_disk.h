@@ -68,7 +68,7 @@ bool on_small_disk(size_t bytes, const Test& test) {
   thread.join();
   if (error) std::rethrow_exception(error);
   if (refused == 0) return true;
-  MESSAGE("skipped: cannot mount a small disk: " << std::strerror(refused));
+  MESSAGE("skipped: cannot mount a small disk: " << std::string(std::strerror(refused)));
   return false;
 }
 

@@ -1,16 +1,45 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "runtime/cli/commands.h"
 #include "runtime/error_text.h"
 #include "runtime/registry.h"
 
+namespace {
+
+/// A stream that is closed would leave its number to the next file, and messages would go into
+/// that: into a checkpoint.
+void open_standard_streams() {
+  for (const int stream : {0, 1, 2}) {
+    if (::fcntl(stream, F_GETFD) == -1) ::open("/dev/null", O_RDWR);  // takes the lowest number
+  }
+}
+
+/// For commands whose output is all that they do: a file that got half of it is no success.
+int finish_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
+  throw stepop::Error("cannot write to the standard output: " +
+                      std::generic_category().message(errno));
+}
+
+/// Nothing more can be done when nobody reads it.
+int fail(const std::string& message, int exit_code) {
+  std::fputs(("stepop: " + message + "\n").c_str(), stderr);
+  return exit_code;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using stepop::Arguments;
+  open_standard_streams();
   try {
     stepop::Catalogue::check();
     const Arguments arguments =
@@ -18,24 +47,22 @@ int main(int argc, char** argv) {
     switch (arguments.command) {
       case Arguments::Command::kHelp:
         fmt::print("{}", stepop::help_text());
-        return 0;
+        return finish_output();
       case Arguments::Command::kVersion:
         fmt::print("{}", stepop::version_text());
-        return 0;
+        return finish_output();
       case Arguments::Command::kList:
         stepop::list_command();
-        return 0;
+        return finish_output();
       case Arguments::Command::kConfig:
         stepop::config_command(arguments);
-        return 0;
+        return finish_output();
       case Arguments::Command::kRun:
         return stepop::run_command(arguments);
     }
   } catch (const stepop::Error& error) {
-    fmt::print(stderr, "stepop: {}\n", error.what());
-    return error.exit_code();
+    return fail(error.what(), error.exit_code());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "stepop: {}\n", stepop::error_text(error));
-    return 1;
+    return fail(stepop::error_text(error), 1);
   }
 }
