@@ -88,11 +88,17 @@ class Run {
     console_.info(session.config_yaml());
     if (!session.warnings().empty()) console_.warn(session.warnings());
 
+    const std::string config_name =
+        fmt::format("{}_{}.yaml", arguments_.train ? "train" : "eval", time_);
     const RunDirectory directory =
         goes_on ? *source.project
-                : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name);
+                : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name,
+                                       config_name, session.config_yaml());
     if (arguments_.train && !lock_) lock(directory);
     try {
+      if (goes_on) {
+        write_file_atomically(directory.configs() + "/" + config_name, session.config_yaml());
+      }
       begin(directory, session, goes_on, checkpoint);
       return arguments_.train ? train(directory, session) : evaluate_only(directory, session);
     } catch (const std::exception& error) {
@@ -134,15 +140,12 @@ class Run {
     session.restore_for_evaluation(checkpoint, path);
   }
 
-  /// Saves the config and says where everything is.
+  /// Says what begins, and where everything is.
   void begin(const RunDirectory& directory, Session& session, bool goes_on,
              const std::optional<std::string>& checkpoint) {
     git_ = git_state();
     make_folders(fs::path(directory.log_file()).parent_path().string());
     console_.open_log_file(directory.log_file());
-    write_file_atomically(fmt::format("{}/{}_{}.yaml", directory.configs(),
-                                      arguments_.train ? "train" : "eval", time_),
-                          session.config_yaml());
     console_.info(fmt::format("command   {}", arguments_.command_line));
     console_.info(fmt::format("run       {}", directory.root()));
     console_.info(fmt::format("device    {}", describe_device(session.context().device)));

@@ -1,12 +1,18 @@
 #include "runtime/run/run_directory.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/files/atomic_file.h"
+#include "runtime/files/file_calls.h"
+#include "runtime/files/folders.h"
+#include "runtime/files/publish.h"
 #include "runtime/log/number_text.h"
 
 namespace stepop {
@@ -20,28 +26,29 @@ constexpr size_t kTimeLength = 19;  // 2026-11-21T10-00-00
 std::string time_name() { return local_time("%Y-%m-%dT%H-%M-%S"); }
 
 RunDirectory RunDirectory::create(const std::string& parent, const std::string& time,
-                                  const std::string& name) {
-  std::error_code failed;
-  fs::create_directories(parent, failed);
-  if (failed) {
-    throw Error(
-        fmt::format("{}: cannot make the folder of the runs: {}", parent, failed.message()));
-  }
-  std::string root = parent + "/" + time + "_" + name;
-  for (int count = 2; !fs::create_directory(root, failed); ++count) {
-    if (failed) {
-      throw Error(fmt::format("{}: cannot make the run's folder: {}", root, failed.message()));
+                                  const std::string& name, const std::string& config_name,
+                                  const std::string& config) {
+  // Made under another name, so that a run that is there has its config, whatever happens.
+  make_folders(parent);
+  RunDirectory directory(fmt::format("{}/.{}_{}.{}.tmp", parent, time, name, getpid()));
+  const std::string temporary = directory.root_;
+  try {
+    make_folders(directory.configs());
+    make_folders(directory.checkpoints());
+    if (!config_name.empty()) {
+      write_file_atomically(directory.configs() + "/" + config_name, config);
     }
-    root = fmt::format("{}/{}_{}-{}", parent, time, name, count);
-  }
-  RunDirectory directory(root);
-  for (const auto& folder : {directory.configs(), directory.checkpoints()}) {
-    fs::create_directories(folder, failed);
-    if (failed) {
-      const std::string reason = failed.message();
-      fs::remove_all(root, failed);
-      throw Error(fmt::format("{}: cannot make this folder: {}", folder, reason));
+    directory.root_ = fmt::format("{}/{}_{}", parent, time, name);
+    for (int count = 2; file_calls().rename(temporary.c_str(), directory.root_.c_str()) != 0;
+         ++count) {
+      if (errno != ENOTEMPTY && errno != EEXIST) fail_file("make " + directory.root_, errno);
+      directory.root_ = fmt::format("{}/{}_{}-{}", parent, time, name, count);
     }
+    flush_folder_of(directory.root_);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(temporary, ignored);
+    throw;
   }
   return directory;
 }

@@ -64,11 +64,11 @@ double seconds_since_renewal(int file, const std::string& path) {
   struct stat now {};
   if (fstat(file, &renewed) != 0) return 0;
   const std::string probe = fmt::format("{}.{}.tmp", path, getpid());
-  const int probe_file = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  const int probe_file = file_calls().open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   const bool is_known = probe_file >= 0 && fstat(probe_file, &now) == 0;
   if (probe_file >= 0) {
-    ::close(probe_file);
-    ::unlink(probe.c_str());
+    file_calls().close(probe_file);
+    file_calls().unlink(probe.c_str());
   }
   if (!is_known) clock_gettime(CLOCK_REALTIME, &now.st_mtim);
   return seconds_of(now.st_mtim) - seconds_of(renewed.st_mtim);

@@ -170,7 +170,7 @@ TEST_CASE("a run folder that cannot be written") {
   const Digits digits;
   digits.folder().write("logs", "a file");
   const CommandResult result = run_in(digits.folder(), "stepop -b digits.yaml -t");
-  CHECK(result.err == "stepop: logs: cannot make the folder of the runs: Not a directory\n");
+  CHECK(result.err == "stepop: cannot make the folder logs: File exists\n");
   CHECK(result.exit_code == 1);
   CHECK(read_bytes(digits.folder().path("logs")) == "a file");
 }

@@ -1,0 +1,129 @@
+// The real binary, disturbed at random and started again, must end with the bits of a run that
+// nobody disturbed. `make torture N=200` does it as often as one likes.
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+
+#include "tests/cli/torture.h"
+
+namespace stepop {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Counts = std::array<int, kPhases>;
+
+std::string summary(const Counts& counts, uint64_t seed) {
+  std::string text = fmt::format("seed {}:", seed);
+  for (int i = 0; i < kPhases; ++i) {
+    text += fmt::format("{} {} in {}", i > 0 ? "," : "", counts[static_cast<size_t>(i)],
+                        phase_name(static_cast<Phase>(i)));
+  }
+  return text;
+}
+
+/// Sends a signal when the run is in the wanted phase, or a random time later.
+class Killer {
+ public:
+  Killer(const TortureRun& run, Phase wanted, int signal, Random& random)
+      : run_(run), wanted_(wanted), signal_(signal) {
+    // A start takes some 200 ms to load, a step or a callback less than one.
+    const double most = wanted == Phase::kLoading ? 0.15 : wanted == Phase::kStep ? 0.3 : 0.001;
+    delay_ = std::chrono::duration<double>(random.uniform() * most);
+  }
+
+  void operator()(int pid) {
+    if (is_done_) return;
+    if (!since_ && (wanted_ == Phase::kLoading || run_.phase() == wanted_)) since_ = Clock::now();
+    if (!since_ || Clock::now() - *since_ < delay_) return;
+    kill(pid, signal_);
+    is_done_ = true;
+  }
+
+  bool is_done() const { return is_done_; }
+
+ private:
+  const TortureRun& run_;
+  Phase wanted_;
+  int signal_;
+  std::chrono::duration<double> delay_{};
+  std::optional<Clock::time_point> since_;
+  bool is_done_ = false;
+};
+
+/// Disturbs runs so many times, and finishes the last one. Each must end as the undisturbed one.
+void torture(int signal, int count) {
+  const uint64_t seed = torture_seed();
+  Random random(seed);
+  CAPTURE(seed);
+  Counts counts{};
+  auto run = std::make_unique<TortureRun>();
+  for (int done = 0; done < count;) {
+    constexpr Phase kOrder[] = {Phase::kStep, Phase::kCheckpoint, Phase::kEvaluation,
+                                Phase::kCallback, Phase::kLoading};
+    Killer killer(*run, kOrder[done % kPhases], signal, random);
+    const ProcessEnd end = run->start([&](int pid) { killer(pid); });
+    CAPTURE(end.err);
+    const bool is_killed = end.signal == signal || end.exit_code == 128 + signal;
+    if (is_killed) {
+      ++counts[static_cast<size_t>(run->phase())];
+      ++done;
+      continue;
+    }
+    REQUIRE(end.signal == 0);
+    REQUIRE(end.exit_code == 0);
+    check_same(*run);
+    run = std::make_unique<TortureRun>();
+  }
+  const ProcessEnd end = run->start();
+  CAPTURE(end.err);
+  REQUIRE(end.exit_code == 0);
+  check_same(*run);
+  MESSAGE(fmt::format("{} {}: {}", count, signal == SIGKILL ? "kills" : "SIGTERM",
+                      summary(counts, seed)));
+  if (signal == SIGKILL && count >= 2 * kPhases) {
+    for (const int hits : counts) CHECK(hits > 0);
+  }
+}
+
+TEST_CASE("killed with SIGKILL in every phase and started again, a run ends with the same bits") {
+  torture(SIGKILL, torture_count(10));
+}
+
+TEST_CASE("stopped with SIGTERM in every phase and started again, a run ends with the same bits") {
+  torture(SIGTERM, torture_count(5));
+}
+
+TEST_CASE("on a disk that is full again and again, a run says so and ends with the same bits") {
+  const uint64_t seed = torture_seed();
+  Random random(seed);
+  CAPTURE(seed);
+  TortureRun run;
+  int failures = 0;
+  for (int i = 0; i < torture_count(5); ++i) {
+    // From less than a line of the log to more than a checkpoint.
+    const auto limit = static_cast<int64_t>(std::exp(std::log(200.0) + random.uniform() * 8));
+    CAPTURE(limit);
+    const ProcessEnd end = run.start({}, limit);
+    CAPTURE(end.err);
+    CHECK(end.signal == 0);
+    if (end.exit_code == 0) continue;
+    ++failures;
+    CHECK(end.exit_code == 1);
+    CHECK(end.err.starts_with("stepop: "));
+    CHECK(end.err.find("File too large") != std::string::npos);
+    CHECK(std::count(end.err.begin(), end.err.end(), '\n') == 1);
+  }
+  CHECK(failures > 0);
+  const ProcessEnd end = run.start();
+  CAPTURE(end.err);
+  REQUIRE(end.exit_code == 0);
+  check_same(run);
+}
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,240 @@
+#include "tests/cli/torture.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+
+#include "eval_out/eval_reader.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "tests/cli/digits_run.h"
+#include "tests/same_state.h"
+
+namespace stepop {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kSteps = 90;
+
+/// Comes on top of configs/digits.yaml; the folder of the data is put in.
+constexpr const char* kTortureConfig = R"(
+model: !replace {{class: MLP, inputs: 64, hidden: [96, 48], dropout: 0.3}}
+ema: {{decay: 0.95}}
+eval_weights: ema
+datasets:
+  train: !replace
+    class: Augment
+    shift: 1
+    noise: 0.1
+    dataset: {{class: Idx, images: {0}/digits-train-images.idx.gz, labels: {0}/digits-train-labels.idx.gz}}
+optimizer: {{clip_norm: 1, lr: {{class: chain, parts: [{{class: warmup, to: 3e-3, steps: 20}}, {{class: cosine, from: 3e-3, steps: 70}}]}}}}
+batch_size: 24
+accumulate: 2
+num_steps: {1}
+num_threads: 1
+n_data_processes: 2
+start_log_freq: 2
+log_freq: 8
+ckpt_freq: 3
+checkpoints: {{keep_last: 3, keep_best: 1, metric: validation/eval_op/a/accuracy, mode: max}}
+stop_when: {{metric: validation/eval_op/a/accuracy, patience: 1000, mode: max}}
+eval_hook:
+  freq: 11
+  eval_callbacks: {{a: accuracy, b: accuracy, c: accuracy, d: accuracy, e: accuracy, f: accuracy, g: accuracy, h: accuracy}}
+)";
+
+bool has_file(const fs::path& folder, std::string_view ending) {
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    if (entry.path().filename().string().ends_with(ending)) return true;
+  }
+  return false;
+}
+
+std::vector<fs::path> evaluations(const std::string& root) {
+  std::vector<fs::path> folders;
+  std::error_code failed;
+  for (const auto& start : fs::directory_iterator(root + "/eval", failed)) {
+    for (const auto& step : fs::directory_iterator(start.path(), failed)) {
+      folders.push_back(step.path());
+    }
+  }
+  return folders;
+}
+
+int64_t size_of(const std::string& path) {
+  std::error_code failed;
+  const auto size = fs::file_size(path, failed);
+  return failed ? 0 : static_cast<int64_t>(size);
+}
+
+/// In the child: nothing but system calls until exec.
+[[noreturn]] void run_child(const std::string& folder, char* const* words, int64_t file_limit) {
+  if (chdir(folder.c_str()) != 0) _exit(120);
+  if (file_limit > 0) {
+    const rlimit limit{static_cast<rlim_t>(file_limit), static_cast<rlim_t>(file_limit)};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(121);
+  }
+  execv(words[0], words);
+  _exit(122);
+}
+
+}  // namespace
+
+const char* phase_name(Phase phase) {
+  constexpr const char* kNames[] = {"loading", "a step", "a checkpoint", "an evaluation",
+                                    "a callback"};
+  return kNames[static_cast<int>(phase)];
+}
+
+TortureRun::TortureRun() {
+  folder_.write("torture.yaml",
+                fmt::format(kTortureConfig, STEPOP_SOURCE_DIR "/configs/data", kSteps));
+}
+
+ProcessEnd TortureRun::start(const std::function<void(int pid)>& disturb, int64_t file_limit) {
+  const std::string run = root();
+  log_size_ = run.empty() ? 0 : size_of(run + "/train/log.txt");
+  std::vector<std::string> words = {STEPOP_BINARY_DIR "/stepop"};
+  const auto add = [&](std::initializer_list<std::string> more) {
+    words.insert(words.end(), more);
+  };
+  if (run.empty()) {
+    add({"-n", "t", "-b", STEPOP_SOURCE_DIR "/configs/digits.yaml", "torture.yaml", "-t"});
+  } else {
+    add({"-p", run, "-t"});
+  }
+  std::vector<char*> pointers;
+  for (auto& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  // Pipes would fill up; files in the folder would meet the limit on files' sizes.
+  std::FILE* out = std::tmpfile();
+  std::FILE* err = std::tmpfile();
+  if (out == nullptr || err == nullptr) throw std::runtime_error("no temporary files");
+  setenv("OMP_NUM_THREADS", "1", 1);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    int ends[2];
+    if (file_limit > 0 && pipe(ends) == 0) {
+      dup2(ends[1], 1);  // nobody reads it, which no run should mind; it is short
+    } else {
+      dup2(fileno(out), 1);
+    }
+    dup2(fileno(err), 2);
+    run_child(folder_.path(), pointers.data(), file_limit);
+  }
+  int status = 0;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (disturb) disturb(pid);
+    usleep(disturb ? 20 : 1000);
+  }
+  const auto text_of = [](std::FILE* file) {
+    std::string text(static_cast<size_t>(lseek(fileno(file), 0, SEEK_END)), '\0');
+    if (pread(fileno(file), text.data(), text.size(), 0) < 0) text.clear();
+    std::fclose(file);
+    return text;
+  };
+  ProcessEnd end;
+  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
+  end.out = text_of(out);
+  end.err = text_of(err);
+  return end;
+}
+
+Phase TortureRun::phase() const {
+  const std::string run = root();
+  if (run.empty() || size_of(run + "/train/log.txt") <= log_size_) return Phase::kLoading;
+  if (has_file(run + "/train/checkpoints", ".safetensors.tmp")) return Phase::kCheckpoint;
+  for (const auto& folder : evaluations(run)) {
+    if (fs::exists(folder / "outputs.h5.part")) return Phase::kEvaluation;
+    if (fs::exists(folder / "outputs.h5") && !fs::exists(folder / "scalars.json")) {
+      return Phase::kCallback;
+    }
+  }
+  return Phase::kStep;
+}
+
+std::string TortureRun::root() const {
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder_.path("logs"), failed)) {
+    if (!entry.path().filename().string().starts_with(".")) return entry.path().string();
+  }
+  return "";
+}
+
+State TortureRun::state() const {
+  return load_checkpoint(root() + "/train/checkpoints/" + checkpoint_name(kSteps)).tensors;
+}
+
+std::vector<std::string> TortureRun::metrics() const {
+  std::istringstream text(read_bytes(root() + "/train/metrics.jsonl"));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) {
+    auto json = nlohmann::ordered_json::parse(line);
+    json.erase("time");
+    lines.push_back(json.dump());
+  }
+  return lines;
+}
+
+State TortureRun::outputs() const {
+  fs::path newest;
+  for (const auto& folder : evaluations(root())) {
+    const bool is_last = folder.filename() == std::to_string(kSteps);
+    if (is_last && folder > newest) newest = folder;
+  }
+  const EvalFile file((newest / "outputs.h5").string());
+  if (!file.complete()) throw std::runtime_error("the last evaluation is not complete");
+  State state;
+  for (const auto& key : file.keys()) state.emplace(key, file.read(key));
+  return state;
+}
+
+const TortureRun& undisturbed() {
+  static const TortureRun run = [] {
+    TortureRun whole;
+    const ProcessEnd end = whole.start();
+    if (end.exit_code != 0 || end.signal != 0) throw std::runtime_error(end.err);
+    return whole;
+  }();
+  return run;
+}
+
+void check_same(const TortureRun& run) {
+  CHECK(differences(run.state(), undisturbed().state()) == "");
+  CHECK(differences(run.outputs(), undisturbed().outputs()) == "");
+  const auto lines = run.metrics();
+  const auto expected = undisturbed().metrics();
+  CHECK(lines.size() == expected.size());
+  for (size_t i = 0; i < std::min(lines.size(), expected.size()); ++i) {
+    CHECK(lines[i] == expected[i]);
+  }
+  CHECK(files_below(run.root() + "/train/checkpoints") ==
+        files_below(undisturbed().root() + "/train/checkpoints"));
+  CHECK(files_below(run.root() + "/train/train") ==
+        files_below(undisturbed().root() + "/train/train"));
+}
+
+int torture_count(int fallback) {
+  const char* text = std::getenv("STEPOP_TORTURE");
+  return text != nullptr && std::atoi(text) > 0 ? std::atoi(text) : fallback;
+}
+
+uint64_t torture_seed() {
+  if (const char* text = std::getenv("STEPOP_TORTURE_SEED"))
+    return std::strtoull(text, nullptr, 10);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return mix_seed({static_cast<uint64_t>(now.count()), static_cast<uint64_t>(getpid())}) % 1000000;
+}
+
+}  // namespace stepop

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/checkpoint/state.h"
+#include "runtime/random.h"
+#include "tests/scratch_folder.h"
+
+namespace stepop {
+
+/// What a process was doing when it was killed, as its files tell.
+enum class Phase { kLoading, kStep, kCheckpoint, kEvaluation, kCallback };
+inline constexpr int kPhases = 5;
+const char* phase_name(Phase phase);
+
+/// How a process ended.
+struct ProcessEnd {
+  int signal = 0;     ///< That killed it, or 0.
+  int exit_code = 0;  ///< When none did.
+  std::string out;
+  std::string err;
+};
+
+/// A training of the digits with the real binary, with everything that could make a restart differ:
+/// dropout, augmentation, two workers that do start, accumulation, averages of the weights, a
+/// growing log interval, means of many steps, checkpoints every few steps of which few are kept,
+/// evaluations in mid-epoch with several callbacks.
+class TortureRun {
+ public:
+  TortureRun();
+
+  /// Starts the training, or goes on with it: `stepop -p RUN -t`, and nothing else. `disturb` is
+  /// called again and again with the pid while it runs. With `file_limit` no file gets more bytes,
+  /// as on a disk that is full.
+  ProcessEnd start(const std::function<void(int pid)>& disturb = {}, int64_t file_limit = 0);
+
+  /// Where the run is now. Looks at files only.
+  Phase phase() const;
+
+  /// Empty before the first start made it.
+  std::string root() const;
+  /// The last weights, with all that is tracked.
+  State state() const;
+  /// The lines of metrics.jsonl without their times.
+  std::vector<std::string> metrics() const;
+  /// The arrays that the evaluation of the last step wrote.
+  State outputs() const;
+
+ private:
+  ScratchFolder folder_;
+  int64_t log_size_ = 0;  ///< Of log.txt when the last start began.
+};
+
+/// The run that nobody disturbed, made once.
+const TortureRun& undisturbed();
+
+/// Fails the test when `run` did not end with the very bits of `undisturbed()`: weights, optimizer,
+/// random state, averages, outputs, metrics; with the same checkpoints and pictures.
+void check_same(const TortureRun& run);
+
+/// The number of disturbances that `make torture N=...` asks for, else `fallback`; the seed of
+/// `make torture SEED=...`, else one of the clock.
+int torture_count(int fallback);
+uint64_t torture_seed();
+
+}  // namespace stepop
