@@ -47,6 +47,7 @@ macro(stepop_require_header variable header name)
   endif()
 endmacro()
 stepop_require_header(CXXOPTS_INCLUDE_DIR cxxopts.hpp "cxxopts (libcxxopts-dev)")
+stepop_require_header(XXHASH_INCLUDE_DIR xxhash.h "xxHash (libxxhash-dev)")
 # LibTorch carries a fmt of its own on its include path; Debian's serves a LibTorch without one.
 stepop_require_header(FMT_INCLUDE_DIR fmt/format.h "fmt (libfmt-dev)" HINTS ${TORCH_ROOT}/include)
 if(STEPOP_BUILD_TESTS)
@@ -59,7 +60,8 @@ endif()
 set(TORCH_INCLUDE_DIRS ${TORCH_ROOT}/include ${TORCH_ROOT}/include/torch/csrc/api/include)
 add_library(stepop_dependencies INTERFACE)
 target_include_directories(stepop_dependencies SYSTEM INTERFACE
-  ${TORCH_INCLUDE_DIRS} ${HDF5_INCLUDE_DIRS} ${CXXOPTS_INCLUDE_DIR} ${YAML_CPP_INCLUDE_DIR})
+  ${TORCH_INCLUDE_DIRS} ${HDF5_INCLUDE_DIRS} ${CXXOPTS_INCLUDE_DIR} ${XXHASH_INCLUDE_DIR}
+  ${YAML_CPP_INCLUDE_DIR})
 # libtorch.so itself is empty: it loads the library of each device that LibTorch was built for.
 target_link_libraries(stepop_dependencies INTERFACE
   -Wl,--push-state,--no-as-needed ${TORCH_ROOT}/lib/libtorch.so -Wl,--pop-state

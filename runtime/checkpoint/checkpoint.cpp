@@ -5,43 +5,130 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/checkpoint/aliases.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/checkpoint/safetensors_reader.h"
 #include "runtime/config/value.h"
 #include "runtime/error.h"
+#include "runtime/error_text.h"
 
 namespace stepop {
 namespace {
 
+using Metadata = std::map<std::string, std::string>;
+
 constexpr const char* kFormat = "stepop-1";
+constexpr const char* kAliasesKey = "aliases";
 constexpr std::string_view kPrefix = "model-";
 constexpr std::string_view kSuffix = ".safetensors";
+
+std::string text_of(const Metadata& metadata, const char* key) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? "" : found->second;
+}
+
+/// Throws Error, without the path, unless the header is that of a checkpoint.
+Progress read_progress(const Metadata& metadata) {
+  const auto format = metadata.find("format");
+  if (format == metadata.end() || format->second != kFormat) {
+    throw Error(fmt::format("not a checkpoint of stepop: its format is {}, expected \"{}\"",
+                            format == metadata.end() ? "not given" : "\"" + format->second + "\"",
+                            kFormat));
+  }
+  return Progress::from_json(text_of(metadata, "progress"));
+}
+
+/// Throws Error, without the path, unless the whole file that was read is as it was written.
+void check_checksum(const SafetensorsReader& reader) {
+  const auto given = reader.header().metadata.find(kChecksumKey);
+  if (given == reader.header().metadata.end()) throw Error("damaged: it has no checksum");
+  if (given->second == reader.checksum()) return;
+  throw Error(fmt::format("damaged: its checksum is {}, its content gives {}", given->second,
+                          reader.checksum()));
+}
+
+/// A Checkpoint whose tensors are undefined unless `with_tensors`. Errors have no path.
+Checkpoint read_whole(const std::string& path, bool with_tensors) {
+  SafetensorsReader reader(path);
+  const Metadata& metadata = reader.header().metadata;
+  Checkpoint checkpoint;
+  // Without a checksum it is rather another program's file than a damaged one.
+  if (!metadata.contains(kChecksumKey)) read_progress(metadata);
+  if (with_tensors) {
+    checkpoint.tensors = reader.read_tensors();
+  } else {
+    reader.skip_tensors();
+    for (const auto& entry : reader.header().entries) checkpoint.tensors[entry.name];
+  }
+  check_checksum(reader);
+  checkpoint.progress = read_progress(metadata);
+  checkpoint.config = text_of(metadata, "config");
+  if (metadata.contains(kAliasesKey)) {
+    add_aliases(checkpoint.tensors, metadata.at(kAliasesKey));
+  }
+  return checkpoint;
+}
 
 }  // namespace
 
 std::string checkpoint_name(int64_t step) { return fmt::format("{}{}{}", kPrefix, step, kSuffix); }
 
-std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
-  std::string path = folder + "/" + checkpoint_name(checkpoint.progress.global_step);
-  save_safetensors(path, checkpoint.tensors,
-                   {{"format", kFormat},
-                    {"progress", checkpoint.progress.to_json()},
-                    {"config", checkpoint.config}});
+std::optional<int64_t> checkpoint_step(std::string_view name) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  name.remove_suffix(kSuffix.size());
+  const int64_t step = list_index(name);
+  // `model-007` would be another name than that of step 7.
+  if (step < 0 || fmt::format("{}", step) != name) return std::nullopt;
+  return step;
+}
+
+std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint,
+                            const FileCalls& calls) {
+  const std::string path = folder + "/" + checkpoint_name(checkpoint.progress.global_step);
+  check_savable(path, checkpoint.tensors);
+  Metadata metadata = {{"format", kFormat},
+                       {"progress", checkpoint.progress.to_json()},
+                       {"config", checkpoint.config},
+                       {kChecksumKey, ""}};
+  State once = checkpoint.tensors;
+  if (const Aliases aliases = find_aliases(once); !aliases.empty()) {
+    metadata[kAliasesKey] = aliases_to_json(aliases);
+    for (const auto& [name, first] : aliases) once.erase(name);
+  }
+  AtomicFile file(path, calls);
+  write_safetensors(file, once, metadata);
+  file.commit();
   return path;
 }
 
 Checkpoint load_checkpoint(const std::string& path) {
-  SafetensorsFile file = load_safetensors(path);
-  const auto format = file.metadata.find("format");
-  if (format == file.metadata.end() || format->second != kFormat) {
-    throw Error(fmt::format(
-        "{}: not a checkpoint of stepop: its format is {}, expected \"{}\"", path,
-        format == file.metadata.end() ? "not given" : "\"" + format->second + "\"", kFormat));
-  }
   try {
-    return {std::move(file.tensors), Progress::from_json(file.metadata["progress"]),
-            file.metadata["config"]};
+    return read_whole(path, /*with_tensors=*/true);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+CheckpointHeader read_checkpoint_header(const std::string& path) {
+  try {
+    const SafetensorsReader reader(path);
+    const SafetensorsHeader& header = reader.header();
+    return {read_progress(header.metadata), text_of(header.metadata, "config"), header.entries,
+            reader.file_bytes()};
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+std::optional<std::string> verify_checkpoint(const std::string& path) {
+  try {
+    read_whole(path, /*with_tensors=*/false);
+    return std::nullopt;
+  } catch (const std::exception& error) {
+    std::string reason = error_text(error);
+    constexpr std::string_view kDamaged = "damaged: ";
+    return reason.starts_with(kDamaged) ? reason.substr(kDamaged.size()) : reason;
   }
 }
 
@@ -49,11 +136,7 @@ std::vector<int64_t> checkpoint_steps(const std::string& folder) {
   std::vector<int64_t> steps;
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
-    const int64_t step = list_index(std::string_view(name).substr(
-        kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()));
-    if (step >= 0) steps.push_back(step);
+    if (const auto step = checkpoint_step(entry.path().filename().string())) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end());
   return steps;

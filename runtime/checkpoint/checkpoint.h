@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "runtime/checkpoint/progress.h"
+#include "runtime/checkpoint/safetensors_header.h"
 #include "runtime/checkpoint/state.h"
+#include "runtime/files/publish.h"
 
 namespace stepop {
 
@@ -16,14 +18,37 @@ struct Checkpoint {
   std::string config;  ///< The resolved config as YAML.
 };
 
-/// Writes `model-<step>.safetensors` into `folder`, whole or not at all, and returns its path.
-std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint);
+/// What is in a checkpoint, without the tensors themselves.
+struct CheckpointHeader {
+  Progress progress;
+  std::string config;
+  std::vector<SafetensorsEntry> tensors;  ///< In the order of their bytes; tied ones once.
+  uint64_t file_bytes = 0;
+};
 
-/// Reads a checkpoint. Throws Error with the path when it cannot be read, or is another program's.
+/// Writes `model-<step>.safetensors` into `folder`, whole or not at all, with its checksum, and
+/// returns its path. Tensors that are the same memory are stored once. Throws as
+/// `save_safetensors`.
+std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint,
+                            const FileCalls& calls = FileCalls::system());
+
+/// Reads a checkpoint; tied tensors share memory. Throws Error with the path when it cannot be
+/// read, is damaged, or is another program's.
 Checkpoint load_checkpoint(const std::string& path);
+
+/// Reads the header alone, for listings: a few pages, however large the file. The checksum is not
+/// looked at. Throws as `load_checkpoint`.
+CheckpointHeader read_checkpoint_header(const std::string& path);
+
+/// Reads the whole file without keeping it, and says what is wrong with it, without the path;
+/// nothing when `load_checkpoint` would read it.
+std::optional<std::string> verify_checkpoint(const std::string& path);
 
 /// The file name of a step's checkpoint.
 std::string checkpoint_name(int64_t step);
+
+/// The step whose checkpoint has this file name, or nothing when it is no checkpoint's name.
+std::optional<int64_t> checkpoint_step(std::string_view name);
 
 /// The steps that have a checkpoint in `folder`, ascending; none when there is no such folder.
 std::vector<int64_t> checkpoint_steps(const std::string& folder);

@@ -20,6 +20,12 @@ using c10::ScalarType;
 
 constexpr const char* kMetadata = "__metadata__";
 
+/// A list in a tensor's map in the header's map; anything deeper is no header.
+constexpr int kDeepest = 3;
+
+/// LibTorch's own limit: operations on more dimensions throw.
+constexpr size_t kMostDimensions = 64;
+
 constexpr std::array<std::pair<ScalarType, std::string_view>, 10> kTypes = {{
     {ScalarType::Float, "F32"},
     {ScalarType::Double, "F64"},
@@ -37,6 +43,7 @@ constexpr std::array<std::pair<ScalarType, std::string_view>, 10> kTypes = {{
 Json parse_json(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kDeepest) throw Error("the header has lists or maps in too many others");
     keys.resize(static_cast<size_t>(depth) + 1);
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::key) {
@@ -51,6 +58,8 @@ Json parse_json(std::string_view text) {
     return Json::parse(text, check);
   } catch (const Json::parse_error& error) {
     throw Error(fmt::format("the header is not valid JSON (at its byte {})", error.byte));
+  } catch (const Json::out_of_range&) {
+    throw Error("the header has a number that is too large");
   }
 }
 
@@ -110,6 +119,10 @@ SafetensorsEntry parse_entry(const std::string& name, const Json& info) {
                     fmt::join(offsets, ", ")));
   }
   std::tie(entry.begin, entry.end) = std::pair(offsets[0], offsets[1]);
+  if (shape.size() > kMostDimensions) {
+    throw Error(fmt::format("tensor \"{}\" has {} dimensions, LibTorch allows {}", name,
+                            shape.size(), kMostDimensions));
+  }
   uint64_t bytes = 0;
   if (!count_bytes(shape, c10::elementSize(entry.type), bytes)) {
     throw Error(fmt::format("tensor \"{}\" has the shape [{}], which no memory can hold", name,

@@ -26,7 +26,8 @@ const std::vector<Flag>& flags() {
       {'b', "base", kValues, "YAML files, each laid over those before it"},
       {'t', "train", kOptionalBool, "train; without it the run is evaluated"},
       {'p', "project", kValue, "go on with, or evaluate, the run in this folder"},
-      {'c', "checkpoint", kValue, "this checkpoint (path or step) instead of the latest"},
+      {'c', "checkpoint", kValue,
+       "this checkpoint (path, step, latest or best) instead of the latest"},
       {'r', "retrain", kOptionalBool, "take the weights only and count from step 0"},
       {'l', "log_level", kValue, "debug, info (default), warn or critical"},
       {'d', "debug", kOptionalBool, "a short run into logs/debug_runs/"},
@@ -132,6 +133,15 @@ SplitWords split_words(const std::vector<std::string>& words) {
   return split;
 }
 
+std::optional<Arguments::Command> find_command(const std::string& word) {
+  using enum Arguments::Command;
+  if (word == "config") return kConfig;
+  if (word == "list") return kList;
+  if (word == "checkpoints") return kCheckpoints;
+  if (word == "help") return kHelp;
+  return std::nullopt;
+}
+
 cxxopts::Options own_options() {
   cxxopts::Options options("stepop");
   for (const auto& flag : flags()) {
@@ -152,11 +162,13 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
   arguments.command_line = "stepop";
   for (const auto& word : words) arguments.command_line += " " + word;
   std::vector<std::string> rest = words;
-  if (!rest.empty() && (rest[0] == "config" || rest[0] == "list" || rest[0] == "help")) {
-    using enum Arguments::Command;
-    arguments.command = rest[0] == "config" ? kConfig : rest[0] == "list" ? kList : kHelp;
+  if (const auto command = rest.empty() ? std::nullopt : find_command(rest[0])) {
+    arguments.command = *command;
     rest.erase(rest.begin());
   }
+  const bool names_run = arguments.command == Arguments::Command::kCheckpoints && !rest.empty() &&
+                         !begins_option(rest[0]);
+  if (names_run) rest.insert(rest.begin(), "-p");
   if (words.empty()) arguments.command = Arguments::Command::kHelp;
 
   SplitWords split = split_words(rest);
@@ -198,6 +210,8 @@ std::string help_text() {
   stepop -p logs/<time>_<name> [-t] [--path/key value ...]
   stepop config -b base.yaml [--path/key value ...]    prints the resolved config
   stepop list                                          every component and its parameters
+  stepop checkpoints logs/<time>_<name>                the checkpoints of a run: which is the latest,
+                                                       the best, damaged
 
 Flags
 )";

@@ -11,13 +11,13 @@ namespace stepop {
 
 /// What the command line asks for.
 struct Arguments {
-  enum class Command { kRun, kConfig, kList, kHelp, kVersion };
+  enum class Command { kRun, kConfig, kList, kCheckpoints, kHelp, kVersion };
 
   Command command = Command::kRun;
   std::optional<std::string> name;        ///< -n
   std::vector<std::string> base;          ///< -b
   bool train = false;                     ///< -t
-  std::optional<std::string> project;     ///< -p
+  std::optional<std::string> project;     ///< -p; the run of `checkpoints`
   std::optional<std::string> checkpoint;  ///< -c
   bool retrain = false;                   ///< -r
   LogLevel log_level = LogLevel::kInfo;   ///< -l

@@ -14,4 +14,9 @@ void config_command(const Arguments& arguments);
 /// Prints every registered component with its parameters.
 void list_command();
 
+/// Reads every checkpoint of a run and prints a table of them: step, epoch, size, the config's
+/// metric, age, and which is the latest, the best, damaged. Throws UsageError for a folder that is
+/// no run's.
+void checkpoints_command(const Arguments& arguments);
+
 }  // namespace stepop

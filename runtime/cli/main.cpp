@@ -54,6 +54,9 @@ int main(int argc, char** argv) {
       case Arguments::Command::kList:
         stepop::list_command();
         return finish_output();
+      case Arguments::Command::kCheckpoints:
+        stepop::checkpoints_command(arguments);
+        return finish_output();
       case Arguments::Command::kConfig:
         stepop::config_command(arguments);
         return finish_output();

@@ -35,6 +35,7 @@ class Trigger {
   bool is_due(const Elapsed& before, const Elapsed& now) const;
   bool at_start() const { return at_start_; }
   bool at_end() const { return at_end_; }
+  bool is_in_minutes() const { return in_minutes_; }
   bool is_ever_due() const { return every_ > 0 || at_start_ || at_end_; }
 
  private:

@@ -10,5 +10,6 @@ void bench_log();
 void bench_loader();
 void bench_evaluation();
 void bench_memory();
+void bench_checkpoint();
 
 }  // namespace stepop::bench

@@ -1,12 +1,18 @@
 """Python's safetensors as the other side of the test:
     python safetensors_peer.py write PATH
     python safetensors_peer.py check PATH
-The values are those of `examples()` in safetensors_test.cpp.
+    python safetensors_peer.py rewrite_checkpoint PATH      makes PATH.python
+    python safetensors_peer.py check_checkpoint PATH
+The values are those of `examples()` in examples.h; a checkpoint has "tied" too, which is
+"transposed".
 """
 
+import json
+import re
 import sys
 
 import torch
+import xxhash
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -29,19 +35,59 @@ def examples():
     return tensors
 
 
-def main():
-    command, path = sys.argv[1:]
-    if command == "write":
-        save_file(examples(), path, METADATA)
-        return
+def checksum_of(path):
+    """Where the digits are, those that stand there, and those of the content."""
+    data = open(path, "rb").read()
+    given = re.search(rb'"checksum":"([0-9a-f]{16})"', data)
+    zeroed = data[:given.start(1)] + b"0" * 16 + data[given.end(1):]
+    return given.start(1), given[1].decode(), xxhash.xxh3_64_hexdigest(zeroed)
+
+
+def rewrite_checkpoint(path):
     with safe_open(path, "pt") as file:
-        assert file.metadata() == METADATA, file.metadata()
-    found, expected = load_file(path), examples()
+        metadata = file.metadata()
+    new = path + ".python"
+    save_file(load_file(path), new, metadata)
+    place, _, digits = checksum_of(new)
+    with open(new, "r+b") as file:
+        file.seek(place)
+        file.write(digits.encode())
+
+
+def check_checkpoint(path):
+    _, given, found = checksum_of(path)
+    assert given == found, (given, found)
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    assert metadata["format"] == "stepop-1", metadata
+    assert metadata["config"] == "a: 1\n", metadata
+    assert json.loads(metadata["progress"])["global_step"] == 3, metadata
+    assert json.loads(metadata["aliases"]) == {"transposed": "tied"}, metadata
+    tensors = load_file(path)
+    tensors |= {name: tensors[first] for name, first in json.loads(metadata["aliases"]).items()}
+    check(tensors, examples() | {"tied": examples()["transposed"]})
+
+
+def check(found, expected):
     assert found.keys() == expected.keys(), found.keys() ^ expected.keys()
     for name, value in expected.items():
         assert found[name].dtype == value.dtype, (name, found[name].dtype)
         assert found[name].shape == value.shape, (name, found[name].shape)
         assert torch.equal(found[name], value), (name, found[name], value)
+
+
+def main():
+    command, path = sys.argv[1:]
+    if command == "write":
+        save_file(examples(), path, METADATA)
+    elif command == "rewrite_checkpoint":
+        rewrite_checkpoint(path)
+    elif command == "check_checkpoint":
+        check_checkpoint(path)
+    else:
+        with safe_open(path, "pt") as file:
+            assert file.metadata() == METADATA, file.metadata()
+        check(load_file(path), examples())
 
 
 if __name__ == "__main__":

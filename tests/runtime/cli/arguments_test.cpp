@@ -65,6 +65,9 @@ TEST_CASE("commands come first") {
   using enum Arguments::Command;
   CHECK(parse_arguments({"config", "-b", "a.yaml"}).command == kConfig);
   CHECK(parse_arguments({"list"}).command == kList);
+  CHECK(parse_arguments({"checkpoints", "logs/a"}).command == kCheckpoints);
+  CHECK(parse_arguments({"checkpoints", "logs/a"}).project == "logs/a");
+  CHECK(parse_arguments({"checkpoints", "-p", "logs/a"}).project == "logs/a");
   CHECK(parse_arguments({"-h"}).command == kHelp);
   CHECK(parse_arguments({}).command == kHelp);
   CHECK(parse_arguments({"--version"}).command == kVersion);

@@ -1,0 +1,132 @@
+#include "runtime/checkpoint/checkpoint_folder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/config/value.h"
+#include "runtime/error.h"
+#include "runtime/files/publish.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kLatest = "latest.safetensors";
+constexpr const char* kBest = "best.safetensors";
+
+/// A checkpoint can go while others are looked at; so often the folder is listed again.
+constexpr int kMostListings = 10;
+
+/// Makes `path` a symlink to `target`, in place of one that is there: at each moment one of them.
+void publish_symlink(const std::string& target, const std::string& path) {
+  const std::string temporary = path + ".tmp";
+  ::unlink(temporary.c_str());  // of a killed process
+  if (::symlink(target.c_str(), temporary.c_str()) != 0) fail_file("link " + temporary, errno);
+  rename_durably(temporary, path, FileCalls::system());
+}
+
+}  // namespace
+
+std::string CheckpointFolder::path_of(int64_t step) const {
+  return path_ + "/" + checkpoint_name(step);
+}
+
+std::vector<int64_t> CheckpointFolder::steps() const { return checkpoint_steps(path_); }
+
+std::optional<int64_t> CheckpointFolder::latest() const { return linked(kLatest); }
+std::optional<int64_t> CheckpointFolder::best() const { return linked(kBest); }
+
+std::optional<int64_t> CheckpointFolder::linked(const char* link) const {
+  std::error_code failed;
+  const fs::path target = fs::read_symlink(path_ + "/" + link, failed);
+  if (failed || target.has_parent_path()) return std::nullopt;
+  const auto step = checkpoint_step(target.string());
+  return step && fs::exists(path_of(*step), failed) ? step : std::nullopt;
+}
+
+std::optional<std::string> CheckpointFolder::newest_whole(
+    std::vector<std::string>& warnings) const {
+  for (int listing = 0; listing < kMostListings; ++listing) {
+    const std::vector<int64_t> all = steps();
+    std::vector<std::string> damages;
+    bool one_is_gone = false;
+    for (auto step = all.rbegin(); step != all.rend(); ++step) {
+      const std::string path = path_of(*step);
+      const std::optional<std::string> reason = verify_checkpoint(path);
+      if (!reason) {
+        for (const auto& damage : damages) {
+          warnings.push_back(
+              fmt::format("{}/{}; passed over for {}", path_, damage, checkpoint_name(*step)));
+        }
+        return path;
+      }
+      std::error_code failed;
+      if (!fs::exists(path, failed) && !failed) {
+        one_is_gone = true;  // a training beside us removed it, as it has a newer one
+        continue;
+      }
+      damages.push_back(fmt::format("{}: damaged: {}", checkpoint_name(*step), *reason));
+    }
+    if (one_is_gone) continue;
+    if (damages.empty()) return std::nullopt;
+    throw Error(
+        fmt::format("{}: every checkpoint is damaged; to begin again at step 0, move them to "
+                    "another folder:\n  {}",
+                    path_, fmt::join(damages, "\n  ")));
+  }
+  throw Error(fmt::format("{}: its checkpoints go while they are read", path_));
+}
+
+std::string CheckpointFolder::known_steps() const {
+  const auto all = steps();
+  return all.empty() ? "there are none"
+                     : fmt::format("there are those of the steps {}", fmt::join(all, ", "));
+}
+
+std::optional<std::string> CheckpointFolder::find(const std::string& text) const {
+  if (text == "latest") {
+    const auto all = steps();
+    if (all.empty()) throw UsageError(fmt::format("-c latest: {}: has no checkpoints", path_));
+    return path_of(all.back());
+  }
+  if (text == "best") {
+    const auto step = best();
+    if (step) return path_of(*step);
+    throw UsageError(
+        fmt::format("-c best: {}: no checkpoint is marked as the best, which takes "
+                    "checkpoints/metric in the config and an evaluation; {}",
+                    path_, known_steps()));
+  }
+  const int64_t step = list_index(text);
+  if (step < 0) return std::nullopt;
+  const std::string path = path_of(step);
+  std::error_code failed;
+  if (fs::exists(path, failed)) return path;
+  throw UsageError(fmt::format("-c: {}: no such checkpoint; {}", path, known_steps()));
+}
+
+void CheckpointFolder::link(const char* link, int64_t step) const {
+  if (linked(link) != step) publish_symlink(checkpoint_name(step), path_ + "/" + link);
+}
+
+std::vector<int64_t> CheckpointFolder::update_links_and_sweep(const MetricByStep& values,
+                                                              const Retention& retention) const {
+  const std::vector<int64_t> all = steps();
+  if (all.empty()) return {};
+  link(kLatest, all.back());
+  const std::vector<int64_t> best_ones = best_steps(all, values, retention);
+  if (!best_ones.empty()) link(kBest, best_ones.front());
+  const std::vector<int64_t> removed = steps_to_remove(all, values, retention, latest(), best());
+  for (const int64_t step : removed) {
+    const std::string path = path_of(step);
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_file("remove " + path, errno);
+  }
+  return removed;
+}
+
+}  // namespace stepop

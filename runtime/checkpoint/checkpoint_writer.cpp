@@ -1,0 +1,95 @@
+#include "runtime/checkpoint/checkpoint_writer.h"
+
+#include <ATen/ops/empty.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <utility>
+
+#include "runtime/checkpoint/aliases.h"
+#include "runtime/checkpoint/safetensors.h"
+
+namespace stepop {
+namespace {
+
+/// A thread that no signal is delivered to: those are the main thread's.
+template <class Call>
+std::thread start_thread(Call call) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const auto restore = [&] { pthread_sigmask(SIG_SETMASK, &before, nullptr); };
+  try {
+    std::thread thread(std::move(call));
+    restore();
+    return thread;
+  } catch (...) {
+    restore();
+    throw;
+  }
+}
+
+/// Whether `buffer` can take the values of `tensor`.
+bool fits(const at::Tensor& buffer, const at::Tensor& tensor) {
+  return buffer.scalar_type() == tensor.scalar_type() && buffer.sizes() == tensor.sizes() &&
+         (!tensor.is_cuda() || buffer.is_pinned());
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(std::string folder, const FileCalls& calls)
+    : folder_(std::move(folder)), calls_(calls) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string CheckpointWriter::save(const Checkpoint& checkpoint, AfterWrite after_write) {
+  wait();
+  const std::string path = folder_ + "/" + checkpoint_name(checkpoint.progress.global_step);
+  check_savable(path, checkpoint.tensors);
+  copy(checkpoint);
+  thread_ = start_thread([this, after_write = std::move(after_write)] { write(after_write); });
+  return path;
+}
+
+void CheckpointWriter::wait() {
+  if (thread_.joinable()) thread_.join();
+  failed_.store(false, std::memory_order_relaxed);
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void CheckpointWriter::copy(const Checkpoint& checkpoint) {
+  copy_.progress = checkpoint.progress;
+  copy_.config = checkpoint.config;
+  State buffers = std::exchange(copy_.tensors, {});
+  // What was tied in the checkpoint before need not be in this one.
+  for (const auto& [name, first] : find_aliases(buffers)) buffers.erase(name);
+  const Aliases aliases = find_aliases(checkpoint.tensors);
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    if (aliases.contains(name)) continue;
+    at::Tensor buffer = std::move(buffers[name]);
+    // Memory that is pinned is what a GPU copies into at full speed.
+    if (!buffer.defined() || !fits(buffer, tensor)) {
+      buffer = at::empty(tensor.sizes(),
+                         at::TensorOptions(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
+    }
+    buffer.copy_(tensor.detach());
+    copy_.tensors.emplace(name, std::move(buffer));
+  }
+  // Tied ones are tied in the copy too, so that they are written once.
+  for (const auto& [name, first] : aliases) copy_.tensors.emplace(name, copy_.tensors.at(first));
+}
+
+void CheckpointWriter::write(const AfterWrite& after_write) noexcept {
+  try {
+    const std::string path = save_checkpoint(folder_, copy_, calls_);
+    if (after_write) after_write(path);
+  } catch (...) {
+    failure_ = std::current_exception();
+    failed_.store(true, std::memory_order_release);
+  }
+}
+
+}  // namespace stepop

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "runtime/checkpoint/checkpoint.h"
+
+namespace stepop {
+
+/// Writes checkpoints behind the training loop, one at a time. The loop stands still only while the
+/// tensors are copied into memory of the writer's own, which is kept for the next checkpoint: on
+/// the CPU, as large as the state.
+///
+/// All members are for one thread.
+class CheckpointWriter {
+ public:
+  using AfterWrite = std::function<void(const std::string& path)>;
+
+  /// Writes into `folder`, which must exist, through `calls`.
+  explicit CheckpointWriter(std::string folder, const FileCalls& calls = FileCalls::system());
+  /// Waits for the write. A failure that nobody asked for is lost: call `wait()` before.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// Waits for the write before this one, copies `checkpoint` and begins to write it, as
+  /// `save_checkpoint` does; returns its path to be. When it is safe on the disk, `after_write` is
+  /// called in the writer's thread; what it throws counts as a failure of the write. Throws the
+  /// failure of the write before, and Error for a tensor that cannot be stored.
+  std::string save(const Checkpoint& checkpoint, AfterWrite after_write = {});
+
+  /// Throws what the write failed with, once; does not wait. For every step: it costs a look at an
+  /// atomic.
+  void check() {
+    if (failed_.load(std::memory_order_acquire)) wait();
+  }
+
+  /// Waits until the checkpoint is written and `after_write` has returned. Throws what it failed
+  /// with, once.
+  void wait();
+
+ private:
+  void copy(const Checkpoint& checkpoint);
+  void write(const AfterWrite& after_write) noexcept;
+
+  std::string folder_;
+  FileCalls calls_;
+  Checkpoint copy_;  ///< Belongs to the thread while it runs.
+  std::exception_ptr failure_;
+  std::atomic<bool> failed_ = false;
+  std::thread thread_;
+};
+
+}  // namespace stepop

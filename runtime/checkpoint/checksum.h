@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace stepop {
+
+/// The XXH3-64 (https://xxhash.com) of bytes that come in parts. It finds damage, not deceit.
+class Checksum {
+ public:
+  /// As many hex digits as `text()` has.
+  static constexpr size_t kDigits = 16;
+
+  Checksum();
+  ~Checksum();
+  Checksum(const Checksum&) = delete;
+  Checksum& operator=(const Checksum&) = delete;
+
+  void add(std::string_view bytes);
+
+  /// Of all bytes so far, as 16 hex digits: `2d06800538d394c2` when there are none.
+  std::string text() const;
+
+ private:
+  struct State;
+  struct Delete {
+    void operator()(State* state) const;
+  };
+  std::unique_ptr<State, Delete> state_;
+};
+
+}  // namespace stepop

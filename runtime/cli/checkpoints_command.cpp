@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/cli/commands.h"
+#include "runtime/config/resolve.h"
+#include "runtime/log/number_text.h"
+#include "runtime/run/run_directory.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+using Cells = std::array<std::string, 6>;
+
+constexpr const char* kNone = "-";
+
+/// The run's folder; a UsageError when it is none.
+RunDirectory open_run(const Arguments& arguments) {
+  constexpr const char* kUse = "stepop checkpoints logs/<time>_<name>";
+  if (!arguments.project) {
+    throw UsageError(fmt::format("stepop checkpoints: no run given: {}", kUse));
+  }
+  if (!arguments.base.empty() || !arguments.overrides.empty()) {
+    throw UsageError(fmt::format("stepop checkpoints takes the folder of a run alone: {}", kUse));
+  }
+  const std::string& root = *arguments.project;
+  std::error_code failed;
+  if (!fs::is_directory(root, failed)) {
+    throw UsageError(
+        fmt::format("stepop checkpoints: {}: no such folder; give the folder of a run, "
+                    "logs/<time>_<name>",
+                    root));
+  }
+  if (!fs::is_directory(root + "/configs", failed)) {
+    throw UsageError(
+        fmt::format("stepop checkpoints: {}: not the folder of a run: it has no configs/", root));
+  }
+  return RunDirectory::open(root);
+}
+
+/// `checkpoints/metric` of the run's newest config; empty when it names none. What is listed here
+/// may be all that is left of a run, so a config that cannot be read is no reason to end.
+std::string metric_of(const RunDirectory& run) {
+  try {
+    const Value config = resolve_config({run.last_config()}, {});
+    const Value* metric = config.find("checkpoints/metric");
+    return metric != nullptr && metric->is_text() ? metric->as_text() : "";
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+/// The values of one metric in metrics.jsonl; the last one counts. Lines that are not whole are
+/// passed over.
+MetricByStep read_metric(const std::string& path, const std::string& metric) {
+  MetricByStep values;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.find(metric) == std::string::npos) continue;
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
+    const auto value = json.find(metric);
+    if (value == json.end()) continue;
+    const auto step = json["step"].get<int64_t>();
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    if (value->is_number()) values[step] = value->get<double>();
+    if (*value == "NaN") values[step] = std::numeric_limits<double>::quiet_NaN();
+    if (*value == "Infinity") values[step] = kInfinity;
+    if (*value == "-Infinity") values[step] = -kInfinity;
+  }
+  return values;
+}
+
+std::string size_text(double bytes) {
+  constexpr std::array<const char*, 4> kUnits = {"B", "kB", "MB", "GB"};
+  size_t unit = 0;
+  for (; bytes >= 999.95 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
+}
+
+std::string age_text(fs::file_time_type written) {
+  const auto passed = fs::file_time_type::clock::now() - written;
+  const int64_t seconds =
+      std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(passed).count());
+  if (seconds < 60) return fmt::format("{} s ago", seconds);
+  if (seconds < 3600) return fmt::format("{} min ago", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{} h ago", seconds / 3600);
+  return fmt::format("{} days ago", seconds / (24 * 3600));
+}
+
+std::string epoch_text(const std::string& path) {
+  const Progress progress = read_checkpoint_header(path).progress;
+  auto epoch = static_cast<double>(progress.epoch);
+  if (progress.batches_per_epoch > 0) {
+    epoch += static_cast<double>(progress.batch) / static_cast<double>(progress.batches_per_epoch);
+  }
+  return fmt::format("{:.1f}", epoch);
+}
+
+Cells row_of(const CheckpointFolder& folder, int64_t step, bool is_newest,
+             const MetricByStep& values) {
+  const std::string path = folder.path_of(step);
+  const std::optional<std::string> damage = verify_checkpoint(path);
+  const auto value = values.find(step);
+  std::string marks = is_newest ? "latest" : "";
+  const auto mark = [&](const std::string& text) { marks += (marks.empty() ? "" : ", ") + text; };
+  if (folder.best() == step) mark("best");
+  if (damage) mark("damaged: " + *damage);
+  return {with_thousands(step),
+          damage ? kNone : epoch_text(path),
+          size_text(static_cast<double>(fs::file_size(path))),
+          value == values.end() ? kNone : short_number(value->second),
+          age_text(fs::last_write_time(path)),
+          marks};
+}
+
+/// The rows of all checkpoints; one that a training beside us removes meanwhile has none.
+std::vector<Cells> rows_of(const CheckpointFolder& folder, const std::vector<int64_t>& steps,
+                           const MetricByStep& values) {
+  std::vector<Cells> rows;
+  for (const int64_t step : steps) {
+    try {
+      rows.push_back(row_of(folder, step, step == steps.back(), values));
+    } catch (const std::exception&) {
+      std::error_code failed;
+      if (fs::exists(folder.path_of(step), failed)) throw;
+    }
+  }
+  return rows;
+}
+
+void print_table(const std::vector<Cells>& rows, bool with_metric) {
+  constexpr size_t kMetric = 3;
+  constexpr size_t kAge = 4;
+  Cells::size_type widths[std::tuple_size_v<Cells>] = {};
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (i == kMetric && !with_metric) continue;
+      line += i < kAge ? fmt::format("{:>{}}  ", row[i], widths[i])
+                       : fmt::format("{:<{}}  ", row[i], widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    fmt::print("{}\n", line);
+  }
+}
+
+}  // namespace
+
+void checkpoints_command(const Arguments& arguments) {
+  const RunDirectory run = open_run(arguments);
+  const CheckpointFolder folder(run.checkpoints());
+  const std::vector<int64_t> steps = folder.steps();
+  if (steps.empty()) {
+    fmt::print("{}: the run has no checkpoints yet\n", run.root());
+    return;
+  }
+  const std::string metric = metric_of(run);
+  const MetricByStep values =
+      metric.empty() ? MetricByStep{} : read_metric(run.metrics_file(), metric);
+  std::vector<Cells> rows = {{"step", "epoch", "size", metric, "age", ""}};
+  for (const Cells& row : rows_of(folder, steps, values)) rows.push_back(row);
+  print_table(rows, !metric.empty());
+}
+
+}  // namespace stepop
