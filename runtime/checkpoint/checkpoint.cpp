@@ -83,8 +83,7 @@ std::optional<int64_t> checkpoint_step(std::string_view name) {
   return step;
 }
 
-std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint,
-                            const FileCalls& calls) {
+std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
   const std::string path = folder + "/" + checkpoint_name(checkpoint.progress.global_step);
   check_savable(path, checkpoint.tensors);
   Metadata metadata = {{"format", kFormat},
@@ -96,7 +95,7 @@ std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpo
     metadata[kAliasesKey] = aliases_to_json(aliases);
     for (const auto& [name, first] : aliases) once.erase(name);
   }
-  AtomicFile file(path, calls);
+  AtomicFile file(path);
   write_safetensors(file, once, metadata);
   file.commit();
   return path;

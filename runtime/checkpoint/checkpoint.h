@@ -7,7 +7,6 @@
 #include "runtime/checkpoint/progress.h"
 #include "runtime/checkpoint/safetensors_header.h"
 #include "runtime/checkpoint/state.h"
-#include "runtime/files/publish.h"
 
 namespace stepop {
 
@@ -29,8 +28,7 @@ struct CheckpointHeader {
 /// Writes `model-<step>.safetensors` into `folder`, whole or not at all, with its checksum, and
 /// returns its path. Tensors that are the same memory are stored once. Throws as
 /// `save_safetensors`.
-std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint,
-                            const FileCalls& calls = FileCalls::system());
+std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint);
 
 /// Reads a checkpoint; tied tensors share memory. Throws Error with the path when it cannot be
 /// read, is damaged, or is another program's.

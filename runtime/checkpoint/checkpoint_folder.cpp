@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/config/value.h"
 #include "runtime/error.h"
+#include "runtime/files/file_calls.h"
 #include "runtime/files/publish.h"
 
 namespace stepop {
@@ -21,14 +21,6 @@ constexpr const char* kBest = "best.safetensors";
 
 /// A checkpoint can go while others are looked at; so often the folder is listed again.
 constexpr int kMostListings = 10;
-
-/// Makes `path` a symlink to `target`, in place of one that is there: at each moment one of them.
-void publish_symlink(const std::string& target, const std::string& path) {
-  const std::string temporary = path + ".tmp";
-  ::unlink(temporary.c_str());  // of a killed process
-  if (::symlink(target.c_str(), temporary.c_str()) != 0) fail_file("link " + temporary, errno);
-  rename_durably(temporary, path, FileCalls::system());
-}
 
 }  // namespace
 
@@ -124,7 +116,8 @@ std::vector<int64_t> CheckpointFolder::update_links_and_sweep(const MetricByStep
   const std::vector<int64_t> removed = steps_to_remove(all, values, retention, latest(), best());
   for (const int64_t step : removed) {
     const std::string path = path_of(step);
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_file("remove " + path, errno);
+    if (file_calls().unlink(path.c_str()) != 0 && errno != ENOENT)
+      fail_file("remove " + path, errno);
   }
   return removed;
 }

@@ -38,8 +38,8 @@ bool fits(const at::Tensor& buffer, const at::Tensor& tensor) {
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(std::string folder, const FileCalls& calls)
-    : folder_(std::move(folder)), calls_(calls) {}
+CheckpointWriter::CheckpointWriter(std::string folder, std::function<void()> before_write)
+    : folder_(std::move(folder)), before_write_(std::move(before_write)) {}
 
 CheckpointWriter::~CheckpointWriter() {
   if (thread_.joinable()) thread_.join();
@@ -84,7 +84,8 @@ void CheckpointWriter::copy(const Checkpoint& checkpoint) {
 
 void CheckpointWriter::write(const AfterWrite& after_write) noexcept {
   try {
-    const std::string path = save_checkpoint(folder_, copy_, calls_);
+    if (before_write_) before_write_();
+    const std::string path = save_checkpoint(folder_, copy_);
     if (after_write) after_write(path);
   } catch (...) {
     failure_ = std::current_exception();

@@ -19,8 +19,10 @@ class CheckpointWriter {
  public:
   using AfterWrite = std::function<void(const std::string& path)>;
 
-  /// Writes into `folder`, which must exist, through `calls`.
-  explicit CheckpointWriter(std::string folder, const FileCalls& calls = FileCalls::system());
+  /// Writes into `folder`, which must exist. `before_write` is called in the writer's thread before
+  /// each checkpoint, for what must be on the disk earlier; what it throws is a failure of the
+  /// write.
+  explicit CheckpointWriter(std::string folder, std::function<void()> before_write = {});
   /// Waits for the write. A failure that nobody asked for is lost: call `wait()` before.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -47,7 +49,7 @@ class CheckpointWriter {
   void write(const AfterWrite& after_write) noexcept;
 
   std::string folder_;
-  FileCalls calls_;
+  std::function<void()> before_write_;
   Checkpoint copy_;  ///< Belongs to the thread while it runs.
   std::exception_ptr failure_;
   std::atomic<bool> failed_ = false;

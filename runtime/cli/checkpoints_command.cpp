@@ -4,14 +4,12 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <limits>
-#include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/commands.h"
 #include "runtime/config/resolve.h"
+#include "runtime/log/metrics_file.h"
 #include "runtime/log/number_text.h"
 #include "runtime/run/run_directory.h"
 
@@ -59,23 +57,14 @@ std::string metric_of(const RunDirectory& run) {
   }
 }
 
-/// The values of one metric in metrics.jsonl; the last one counts. Lines that are not whole are
-/// passed over.
+/// The values of one metric; the last one of a step counts.
 MetricByStep read_metric(const std::string& path, const std::string& metric) {
   MetricByStep values;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (line.find(metric) == std::string::npos) continue;
-    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
-    const auto value = json.find(metric);
-    if (value == json.end()) continue;
-    const auto step = json["step"].get<int64_t>();
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    if (value->is_number()) values[step] = value->get<double>();
-    if (*value == "NaN") values[step] = std::numeric_limits<double>::quiet_NaN();
-    if (*value == "Infinity") values[step] = kInfinity;
-    if (*value == "-Infinity") values[step] = -kInfinity;
+  std::error_code failed;
+  if (metric.empty() || !fs::exists(path, failed)) return values;
+  for (const auto& line : read_metrics(path).lines) {
+    const double* value = line.values.find(metric);
+    if (value != nullptr) values[line.event.step] = *value;
   }
   return values;
 }
@@ -88,13 +77,8 @@ std::string size_text(double bytes) {
 }
 
 std::string age_text(fs::file_time_type written) {
-  const auto passed = fs::file_time_type::clock::now() - written;
-  const int64_t seconds =
-      std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(passed).count());
-  if (seconds < 60) return fmt::format("{} s ago", seconds);
-  if (seconds < 3600) return fmt::format("{} min ago", seconds / 60);
-  if (seconds < 48 * 3600) return fmt::format("{} h ago", seconds / 3600);
-  return fmt::format("{} days ago", seconds / (24 * 3600));
+  const std::chrono::duration<double> passed = fs::file_time_type::clock::now() - written;
+  return span_text(passed.count()) + " ago";
 }
 
 std::string epoch_text(const std::string& path) {
@@ -168,8 +152,7 @@ void checkpoints_command(const Arguments& arguments) {
     return;
   }
   const std::string metric = metric_of(run);
-  const MetricByStep values =
-      metric.empty() ? MetricByStep{} : read_metric(run.metrics_file(), metric);
+  const MetricByStep values = read_metric(run.metrics_file(), metric);
   std::vector<Cells> rows = {{"step", "epoch", "size", metric, "age", ""}};
   for (const Cells& row : rows_of(folder, steps, values)) rows.push_back(row);
   print_table(rows, !metric.empty());

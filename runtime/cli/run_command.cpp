@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/config/difference.h"
@@ -31,28 +31,6 @@ namespace {
 
 constexpr int kCallbackFailed = 3;
 
-/// The checkpoint that `-c` picks, else the latest of `-p`; none for a fresh run.
-std::optional<std::string> find_checkpoint(const Arguments& arguments,
-                                           const std::optional<RunDirectory>& project) {
-  const std::string folder = project ? project->checkpoints() : "";
-  if (arguments.checkpoint) {
-    const std::string& wanted = *arguments.checkpoint;
-    const int64_t step = list_index(wanted);
-    std::string path = project && step >= 0 ? folder + "/" + checkpoint_name(step) : wanted;
-    if (fs::exists(path)) return path;
-    std::string known;
-    for (const int64_t there : project ? checkpoint_steps(folder) : std::vector<int64_t>{}) {
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", there);
-    }
-    throw UsageError(fmt::format("-c: {}: no such checkpoint{}", path,
-                                 known.empty() ? "" : "; there are those of the steps " + known));
-  }
-  if (!project) return std::nullopt;
-  const auto steps = checkpoint_steps(folder);
-  if (steps.empty()) return std::nullopt;
-  return folder + "/" + checkpoint_name(steps.back());
-}
-
 class Run {
  public:
   explicit Run(const Arguments& arguments) : arguments_(arguments), console_(arguments.log_level) {}
@@ -64,7 +42,7 @@ class Run {
     const bool goes_on = source.project && !arguments_.retrain && !arguments_.debug;
     // From here on nobody else adds to the run, not even while this start finds its checkpoint.
     if (goes_on && arguments_.train) lock(*source.project);
-    const auto checkpoint = find_checkpoint(arguments_, source.project);
+    const auto checkpoint = find_checkpoint(source);
     if (!arguments_.train && !checkpoint) {
       throw UsageError(
           source.project
@@ -116,6 +94,26 @@ class Run {
     if (arguments_.retrain && !arguments_.train) {
       throw UsageError("-r takes the weights of a run to train on with them: it needs -t");
     }
+  }
+
+  /// The checkpoint that `-c` picks, else the newest one of `-p` that is not damaged; none for a
+  /// fresh run.
+  std::optional<std::string> find_checkpoint(const RunSource& source) {
+    if (!arguments_.checkpoint) {
+      if (!source.project) return std::nullopt;
+      std::vector<std::string> warnings;
+      auto path = CheckpointFolder(source.project->checkpoints()).newest_whole(warnings);
+      for (const auto& warning : warnings) console_.warn(warning);
+      return path;
+    }
+    const std::string& wanted = *arguments_.checkpoint;
+    if (source.project) {
+      auto path = CheckpointFolder(source.project->checkpoints()).find(wanted);
+      if (path) return path;
+    }
+    if (fs::exists(wanted)) return wanted;
+    throw UsageError(fmt::format("-c: {}: no such file{}", wanted,
+                                 source.project ? "; of the run of -p: a step, latest, best" : ""));
   }
 
   void lock(const RunDirectory& directory) {

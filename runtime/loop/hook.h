@@ -17,6 +17,8 @@ class Hook {
   virtual void before_step(int64_t step) { (void)step; }
   virtual void after_step(int64_t step) { (void)step; }
   virtual void after_epoch(int64_t epoch) { (void)epoch; }
+  /// The tensors are copied; the file `path` is written behind the loop, and is there before an
+  /// evaluation of these weights begins.
   virtual void after_checkpoint(const std::string& path) { (void)path; }
   virtual void before_evaluation(int64_t step) { (void)step; }
   virtual void after_evaluation(int64_t step) { (void)step; }

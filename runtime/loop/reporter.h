@@ -38,6 +38,9 @@ class Reporter {
   void step_done(const Position& position);
   void evaluating(const std::string& op, int64_t done, int64_t total);
 
+  /// Flushes the metrics to the disk. May be called in another thread while this one logs.
+  void sync() { metrics_.sync(); }
+
   /// Where the last evaluation's outputs are, and how to load them.
   void show_outputs();
 

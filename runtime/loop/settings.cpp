@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/loop/duration.h"
+#include "runtime/loop/retention_settings.h"
 
 namespace stepop {
 namespace {
@@ -124,6 +125,7 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
 
   if (config.has("ckpt_freq")) checkpoint = Trigger(config, "ckpt_freq", steps_per_epoch);
   checkpoint_zero = config.get("ckpt_zero", false);
+  retention = read_retention(config, steps_per_epoch);
 
   const Config hook = config.at("eval_hook");
   evaluates = config.has("datasets/validation") || hook.has("eval_op");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/retention.h"
 #include "runtime/config/config.h"
 #include "runtime/loop/trigger.h"
 
@@ -43,6 +44,7 @@ struct Settings {
 
   Trigger checkpoint;
   bool checkpoint_zero = false;
+  Retention retention;
 
   bool evaluates = false;
   OpName eval_op;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/log/metrics_file.h"
 #include "runtime/log/number_text.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/random_fork.h"
@@ -19,7 +19,10 @@ TrainingLoop::TrainingLoop(Parts parts)
       position_(parts_.position),
       deadline_(parts_.deadline),
       batches_per_epoch_(parts_.context.splits.order("train").batches_per_epoch()),
-      hooks_{&parts_.iterator} {}
+      hooks_{&parts_.iterator},
+      checkpoints_(parts_.directory.checkpoints()),
+      // A checkpoint that survives a power cut has its metrics beside it.
+      writer_(parts_.directory.checkpoints(), [this] { parts_.reporter.sync(); }) {}
 
 TrainingLoop::~TrainingLoop() = default;
 
@@ -48,6 +51,24 @@ StopReason TrainingLoop::stop_reason() const {
 void TrainingLoop::observe(const OrderedMap<double>& scalars) {
   for (const auto& [name, value] : scalars) seen_scalars_.insert(name);
   parts_.stop_when.observe(scalars, elapsed());
+  const double* metric = scalars.find(parts_.settings.retention.metric);
+  if (metric != nullptr) metric_[position_.global_step] = *metric;
+}
+
+/// What the starts before this one logged of the metric by which checkpoints are kept.
+void TrainingLoop::read_metric() {
+  const std::string& name = parts_.settings.retention.metric;
+  if (name.empty()) return;
+  for (const auto& line : read_metrics(parts_.directory.metrics_file()).lines) {
+    const double* value = line.values.find(name);
+    if (value != nullptr) metric_[line.event.step] = *value;
+  }
+}
+
+/// Sets `latest` and `best`, and removes the checkpoints that are not kept.
+void TrainingLoop::update_checkpoints() {
+  writer_.wait();
+  checkpoints_.update_links_and_sweep(metric_, parts_.settings.retention);
 }
 
 /// Once an evaluation is over it is known whether the metric of stop_when is ever logged.
@@ -75,10 +96,15 @@ StopReason TrainingLoop::run() {
   clock_.global_step = position_.global_step;
   parts_.context.networks.start_averages();
   try {
-    loop();
-  } catch (const Interrupted&) {
-    reason_ = stop_reason();
-    save_checkpoint_once("");  // of an evaluation's beginning there is one
+    read_metric();
+    update_checkpoints();
+    try {
+      loop();
+    } catch (const Interrupted&) {
+      reason_ = stop_reason();
+      save_checkpoint_once("");  // of an evaluation's beginning there is one
+    }
+    writer_.wait();
   } catch (const NonFinite& error) {
     const Error told(record_non_finite(error, parts_.directory,
                                        parts_.context.splits.order("train"), checkpoint(),
@@ -116,6 +142,7 @@ void TrainingLoop::loop() {
     run_due_logs(before, elapsed());
     for_each_hook([&](Hook& hook) { hook.after_step(position_.global_step); });
     parts_.reporter.step_done(position_);
+    writer_.check();
     finish_step(before);
   }
   save_checkpoint_once("");
@@ -211,13 +238,16 @@ void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
   for (const auto& [name, split] : split_steps_) {
     if (name != "train") position_.batches_taken[name] = split->batches_taken();
   }
-  const std::string path = save_checkpoint(parts_.directory.checkpoints(), checkpoint());
+  const std::string path = writer_.save(checkpoint(), [this, metric = metric_](const std::string&) {
+    checkpoints_.update_links_and_sweep(metric, parts_.settings.retention);
+  });
   saved_step_ = position_.global_step;
   parts_.reporter.console().detail("checkpoint: " + path);
   for_each_hook([&](Hook& hook) { hook.after_checkpoint(path); });
 }
 
 void TrainingLoop::run_evaluation(const std::string& folder) {
+  writer_.wait();  // a run that dies in an evaluation goes on in it, so its checkpoint comes first
   for (auto& [name, split] : split_steps_) split->begin();  // its graph makes room
   const std::string relative =
       folder.empty() ? parts_.directory.evaluation(parts_.start_time, position_.global_step)
@@ -235,6 +265,7 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
   parts_.reporter.evaluated(position_, result);
   observe(result.scalars);
   check_stop_metric();
+  update_checkpoints();
   position_.evaluation_folder.clear();
   for_each_hook([&](Hook& hook) { hook.after_evaluation(position_.global_step); });
 }

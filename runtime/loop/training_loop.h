@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/iterator.h"
 #include "runtime/loop/reporter.h"
@@ -68,6 +69,8 @@ class TrainingLoop {
   void read_non_finite();
   void run_logs_at_start(const Elapsed& beginning);
   void observe(const OrderedMap<double>& scalars);
+  void read_metric();
+  void update_checkpoints();
   void check_stop_metric() const;
   void run_due_logs(const Elapsed& before, const Elapsed& now);
   void fail(const std::exception& error);
@@ -96,6 +99,9 @@ class TrainingLoop {
   StopReason reason_;
   int64_t first_step_ = 0;
   int64_t saved_step_ = -1;
+  CheckpointFolder checkpoints_;
+  MetricByStep metric_;  ///< Of `checkpoints/metric`, over all starts.
+  CheckpointWriter writer_;
   int failed_callbacks_ = 0;
   double seconds_before_ = 0;
   std::chrono::steady_clock::time_point start_;

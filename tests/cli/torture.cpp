@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
@@ -36,7 +37,10 @@ datasets:
     shift: 1
     noise: 0.1
     dataset: {{class: Idx, images: {0}/digits-train-images.idx.gz, labels: {0}/digits-train-labels.idx.gz}}
-optimizer: {{clip_norm: 1, lr: {{class: chain, parts: [{{class: warmup, to: 3e-3, steps: 20}}, {{class: cosine, from: 3e-3, steps: 70}}]}}}}
+optimizer: !replace
+  class: Adam
+  clip_norm: 1
+  lr: {{class: chain, parts: [{{schedule: {{class: warmup, to: 3e-3, steps: 20}}, steps: 20}}, {{schedule: {{class: cosine, from: 3e-3, steps: 70}}}}]}}
 batch_size: 24
 accumulate: 2
 num_steps: {1}
@@ -201,13 +205,13 @@ State TortureRun::outputs() const {
 }
 
 const TortureRun& undisturbed() {
-  static const TortureRun run = [] {
-    TortureRun whole;
-    const ProcessEnd end = whole.start();
+  static const auto run = [] {
+    auto whole = std::make_unique<TortureRun>();
+    const ProcessEnd end = whole->start();
     if (end.exit_code != 0 || end.signal != 0) throw std::runtime_error(end.err);
     return whole;
   }();
-  return run;
+  return *run;
 }
 
 void check_same(const TortureRun& run) {

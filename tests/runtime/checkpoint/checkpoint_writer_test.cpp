@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/files/file_calls.h"
 #include "tests/message_of.h"
 #include "tests/runtime/checkpoint/examples.h"
 #include "tests/same_state.h"
@@ -31,22 +32,22 @@ Checkpoint checkpoint_at(int64_t step, State tensors) {
   return checkpoint;
 }
 
-/// System calls whose write waits while the gate is closed and fails while the disk is full.
-std::atomic<bool> gate_is_closed = false;
-std::atomic<bool> disk_is_full = false;
-
-FileCalls tested_calls() {
-  FileCalls calls = FileCalls::system();
-  calls.write = [](int file, const void* data, size_t size) -> ssize_t {
+/// While it lives, a write waits while the gate is closed and fails while the disk is full.
+class TestedDisk : public FileCalls {
+ public:
+  ssize_t write(int file, const void* data, size_t size) override {
     while (gate_is_closed) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (disk_is_full) {
-      errno = ENOSPC;
-      return -1;
-    }
-    return ::write(file, data, size);
-  };
-  return calls;
-}
+    if (!is_full) return FileCalls::write(file, data, size);
+    errno = ENOSPC;
+    return -1;
+  }
+
+  std::atomic<bool> gate_is_closed = false;
+  std::atomic<bool> is_full = false;
+
+ private:
+  FileCallsOverride override_{*this};
+};
 
 int64_t count_threads() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
@@ -69,14 +70,15 @@ TEST_CASE("a file that is written behind the loop is the one that save_checkpoin
 TEST_CASE("the loop goes on while a file is written, and what it changes is not in it") {
   const ScratchFolder folder;
   const at::Tensor weight = at::ones({1000});
+  TestedDisk disk;
   {
-    CheckpointWriter writer(folder.path(), tested_calls());
-    gate_is_closed = true;
+    CheckpointWriter writer(folder.path());
+    disk.gate_is_closed = true;
     writer.save(checkpoint_at(1, {{"w", weight}}));
     weight.zero_();
     writer.check();
     CHECK(folder.names() != Names{"model-1.safetensors"});
-    gate_is_closed = false;
+    disk.gate_is_closed = false;
   }  // which waits
   CHECK(folder.names() == Names{"model-1.safetensors"});
   CHECK(differences(load_checkpoint(folder / "model-1.safetensors").tensors,
@@ -86,12 +88,13 @@ TEST_CASE("the loop goes on while a file is written, and what it changes is not 
 TEST_CASE("a second checkpoint waits for the first, and takes its memory") {
   const ScratchFolder folder;
   const at::Tensor weight = at::ones({1000});
-  CheckpointWriter writer(folder.path(), tested_calls());
-  gate_is_closed = true;
+  TestedDisk disk;
+  CheckpointWriter writer(folder.path());
+  disk.gate_is_closed = true;
   writer.save(checkpoint_at(1, {{"w", weight}}));
-  std::thread opener([] {
+  std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    gate_is_closed = false;
+    disk.gate_is_closed = false;
   });
   weight.zero_();
   writer.save(checkpoint_at(2, {{"w", weight}}));
@@ -128,11 +131,12 @@ TEST_CASE("tensors may come, go, change their type and shape, tie and untie betw
 
 TEST_CASE("a failed write is told by the next look at it, once, and harms nothing") {
   const ScratchFolder folder;
-  CheckpointWriter writer(folder.path(), tested_calls());
+  TestedDisk disk;
+  CheckpointWriter writer(folder.path());
   const State state = {{"w", at::ones({10})}};
   writer.save(checkpoint_at(1, state));
   writer.wait();
-  disk_is_full = true;
+  disk.is_full = true;
   const std::string reason =
       "cannot write " + (folder / "model-2.safetensors.tmp: No space left on device");
   SUBCASE("check") {
@@ -153,14 +157,14 @@ TEST_CASE("a failed write is told by the next look at it, once, and harms nothin
     CHECK(message_of([&] { writer.save(checkpoint_at(3, state)); }) == reason);
   }
   SUBCASE("nobody looks") {
-    CheckpointWriter other(folder.path(), tested_calls());
+    CheckpointWriter other(folder.path());
     other.save(checkpoint_at(2, state));
   }
   writer.check();
   writer.wait();
   CHECK(folder.names() == Names{"model-1.safetensors"});
   CHECK(verify_checkpoint(folder / "model-1.safetensors") == std::nullopt);
-  disk_is_full = false;
+  disk.is_full = false;
   writer.save(checkpoint_at(4, state));
   writer.wait();
   CHECK(folder.names() == Names{"model-1.safetensors", "model-4.safetensors"});
