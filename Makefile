@@ -1,6 +1,6 @@
 # Thin: CMakeLists.txt builds, CMakePresets.json names the kinds of builds. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-build deps-test deps-develop build demo test test-asan test-tsan \
+.PHONY: help deps deps-build deps-test deps-develop build demo test torture test-asan test-tsan \
         format format-check tidy bench clean
 
 sources = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | sort -u)
@@ -26,6 +26,11 @@ demo: build  ## train on the handwritten digits that ship with the tree
 test: deps-test build  ## build and run all tests
 	cmake --build --preset release
 	ctest --test-dir build --output-on-failure -j2
+
+torture: deps-test  ## kill trainings N times (N=200), as SEED says, and compare the ends bit by bit
+	cmake --build --preset release --target stepop_tests
+	STEPOP_TORTURE=$(or $(N),200) $(if $(SEED),STEPOP_TORTURE_SEED=$(SEED)) \
+		build/stepop_tests --source-file='*tests/cli/kill_test.cpp' --success=false
 
 test-asan: deps-test  ## all tests under AddressSanitizer and UBSan, in build-asan/
 	cmake --workflow --preset asan

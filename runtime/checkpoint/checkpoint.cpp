@@ -84,7 +84,7 @@ std::optional<int64_t> checkpoint_step(std::string_view name) {
 }
 
 std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
-  const std::string path = folder + "/" + checkpoint_name(checkpoint.progress.global_step);
+  std::string path = folder + "/" + checkpoint_name(checkpoint.progress.global_step);
   check_savable(path, checkpoint.tensors);
   Metadata metadata = {{"format", kFormat},
                        {"progress", checkpoint.progress.to_json()},

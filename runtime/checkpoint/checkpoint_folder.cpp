@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
@@ -44,16 +45,17 @@ std::optional<int64_t> CheckpointFolder::linked(const char* link) const {
 std::optional<std::string> CheckpointFolder::newest_whole(
     std::vector<std::string>& warnings) const {
   for (int listing = 0; listing < kMostListings; ++listing) {
-    const std::vector<int64_t> all = steps();
+    std::vector<int64_t> newest_first = steps();
+    std::reverse(newest_first.begin(), newest_first.end());
     std::vector<std::string> damages;
     bool one_is_gone = false;
-    for (auto step = all.rbegin(); step != all.rend(); ++step) {
-      const std::string path = path_of(*step);
+    for (const int64_t step : newest_first) {
+      std::string path = path_of(step);
       const std::optional<std::string> reason = verify_checkpoint(path);
       if (!reason) {
         for (const auto& damage : damages) {
           warnings.push_back(
-              fmt::format("{}/{}; passed over for {}", path_, damage, checkpoint_name(*step)));
+              fmt::format("{}/{}; passed over for {}", path_, damage, checkpoint_name(step)));
         }
         return path;
       }
@@ -62,7 +64,7 @@ std::optional<std::string> CheckpointFolder::newest_whole(
         one_is_gone = true;  // a training beside us removed it, as it has a newer one
         continue;
       }
-      damages.push_back(fmt::format("{}: damaged: {}", checkpoint_name(*step), *reason));
+      damages.push_back(fmt::format("{}: damaged: {}", checkpoint_name(step), *reason));
     }
     if (one_is_gone) continue;
     if (damages.empty()) return std::nullopt;
@@ -113,7 +115,7 @@ std::vector<int64_t> CheckpointFolder::update_links_and_sweep(const MetricByStep
   link(kLatest, all.back());
   const std::vector<int64_t> best_ones = best_steps(all, values, retention);
   if (!best_ones.empty()) link(kBest, best_ones.front());
-  const std::vector<int64_t> removed = steps_to_remove(all, values, retention, latest(), best());
+  std::vector<int64_t> removed = steps_to_remove(all, values, retention, latest(), best());
   for (const int64_t step : removed) {
     const std::string path = path_of(step);
     if (file_calls().unlink(path.c_str()) != 0 && errno != ENOENT)

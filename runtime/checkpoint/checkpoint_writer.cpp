@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cstring>
 #include <utility>
 
 #include "runtime/checkpoint/aliases.h"
@@ -36,6 +37,16 @@ bool fits(const at::Tensor& buffer, const at::Tensor& tensor) {
          (!tensor.is_cuda() || buffer.is_pinned());
 }
 
+/// Copies the values of `tensor` into `buffer`. One thread copies as fast as the memory takes it;
+/// several, on cores that others want too, wait for each other at every tensor.
+void copy_values(const at::Tensor& tensor, at::Tensor& buffer) {
+  if (!tensor.is_cpu() || !tensor.is_contiguous()) {
+    buffer.copy_(tensor.detach());
+  } else if (tensor.nbytes() > 0) {
+    std::memcpy(buffer.mutable_data_ptr(), tensor.const_data_ptr(), tensor.nbytes());
+  }
+}
+
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(std::string folder, std::function<void()> before_write)
@@ -47,7 +58,7 @@ CheckpointWriter::~CheckpointWriter() {
 
 std::string CheckpointWriter::save(const Checkpoint& checkpoint, AfterWrite after_write) {
   wait();
-  const std::string path = folder_ + "/" + checkpoint_name(checkpoint.progress.global_step);
+  std::string path = folder_ + "/" + checkpoint_name(checkpoint.progress.global_step);
   check_savable(path, checkpoint.tensors);
   copy(checkpoint);
   thread_ = start_thread([this, after_write = std::move(after_write)] { write(after_write); });
@@ -75,7 +86,7 @@ void CheckpointWriter::copy(const Checkpoint& checkpoint) {
       buffer = at::empty(tensor.sizes(),
                          at::TensorOptions(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
     }
-    buffer.copy_(tensor.detach());
+    copy_values(tensor, buffer);
     copy_.tensors.emplace(name, std::move(buffer));
   }
   // Tied ones are tied in the copy too, so that they are written once.

@@ -1,10 +1,11 @@
 // What a checkpoint of 500 MB costs a training loop.
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <vector>
 
 #include "runtime/checkpoint/checkpoint_writer.h"
@@ -18,11 +19,11 @@ namespace {
 constexpr int64_t kTensors = 50;
 constexpr int64_t kFloats = 2'500'000;  // 10 MB a tensor
 constexpr int64_t kWidth = 768;
-constexpr int kRounds = 7;
+constexpr int kRounds = 5;
 
 /// So many times as long as a plain write are the steps after a checkpoint, so that it is written
 /// within them.
-constexpr double kStepsPerWrite = 3;
+constexpr double kStepsPerWrite = 2;
 
 /// A loop whose step is one matrix product, with a checkpoint before the first step.
 class Loop {
@@ -38,8 +39,6 @@ class Loop {
     run(10);
     steps_ = static_cast<int64_t>(10 * kStepsPerWrite * of_write / run(10)) + 1;
   }
-
-  int64_t steps() const { return steps_; }
 
   /// The seconds of all steps.
   double without() { return run(steps_); }
@@ -81,30 +80,40 @@ class Loop {
   int64_t steps_ = 0;
 };
 
-}  // namespace
-
-void bench_checkpoint() {
+/// With so many threads of LibTorch in the loop.
+void bench_with(int threads) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(threads);
   Loop loop;
-  print_header(fmt::format("A checkpoint of {} MB in {} steps: what it costs the loop",
-                           kTensors * kFloats * 4 / 1'000'000, loop.steps()));
   const auto times =
       take_turns(kRounds, {[&] { return loop.without(); }, [&] { return loop.plain(); },
                            [&] { return loop.behind(); }});
+  at::set_num_threads(before);
   std::vector<double> plain;
   std::vector<double> behind;
   for (size_t i = 0; i < times[0].size(); ++i) {
     plain.push_back(times[1][i] - times[0][i]);
     behind.push_back(times[2][i] - times[0][i]);
   }
-  // The first one made the buffers, and its round is not counted either.
+  // The first one makes the buffers, in the round that is not counted.
   const std::vector<double> standstills(loop.standstills.begin() + 1, loop.standstills.end());
-  print_row({"standstill", "plain write", speedup(standstills, plain),
-             duration_text(median(standstills)), duration_text(median(plain))});
-  print_row({"with slower steps meanwhile", "plain write", median(plain) / median(behind),
-             duration_text(median(behind)), duration_text(median(plain))});
-  print_row({"the first, which makes its buffers", "plain write",
-             median(plain) / loop.standstills.front(), duration_text(loop.standstills.front()),
-             duration_text(median(plain))});
+  const std::string of_plain = duration_text(median(plain));
+  const std::string of_loop = fmt::format("{} thread{}: ", threads, threads == 1 ? "" : "s");
+  print_row({of_loop + "standstill", "plain write", median(plain) / median(standstills),
+             duration_text(median(standstills)), of_plain});
+  print_row({of_loop + "the first one's", "plain write", median(plain) / loop.standstills.front(),
+             duration_text(loop.standstills.front()), of_plain});
+  print_row({of_loop + "with slower steps", "plain write", median(plain) / median(behind),
+             duration_text(median(behind)), of_plain});
+}
+
+}  // namespace
+
+void bench_checkpoint() {
+  print_header(
+      fmt::format("What a checkpoint of {} MB costs the loop", kTensors * kFloats * 4 / 1'000'000));
+  const int most = at::get_num_threads();
+  for (int threads = 1; threads <= most; threads += std::max(1, most - 1)) bench_with(threads);
 }
 
 }  // namespace stepop::bench

@@ -81,14 +81,13 @@ TEST_CASE("checkpoints are listed with the metric, the latest, the best and the 
       .update_links_and_sweep({{10, 0.98765}}, {.keep_best = 1, .metric = "accuracy"});
   fs::resize_file(damaged, 5);
   fs::last_write_time(damaged, fs::file_time_type::clock::now() - 150s);
-  CHECK(
-      run.listing() ==
-      " step  epoch    size  validation/eval_op/accuracy/accuracy  age\n"
-      "    5    0.5  4.0 MB                                   0.5  2 days ago\n"
-      "   10    1.0  1.0 MB                                0.9877  3 h ago     best\n"
-      "   20    2.0  1.0 MB                                   nan  1 min ago\n"
-      "1,234      -     5 B                                     -  2 min ago   latest, damaged: "
-      "it has 5 bytes, too few for a safetensors file\n");
+  CHECK(run.listing() ==
+        " step  epoch    size  validation/eval_op/accuracy/accuracy  age\n"
+        "    5    0.5  4.0 MB                                   0.5  2 days ago\n"
+        "   10    1.0  1.0 MB                                0.9877  3 h ago     best\n"
+        "   20    2.0  1.0 MB                                   nan  1 min ago\n"
+        "1,234      -     5 B                                     -  2 min ago   latest, damaged: "
+        "it has 5 bytes, too few for a safetensors file\n");
 }
 
 TEST_CASE("a run that names no metric has no column for it") {

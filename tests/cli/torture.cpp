@@ -177,7 +177,9 @@ std::string TortureRun::root() const {
 }
 
 State TortureRun::state() const {
-  return load_checkpoint(root() + "/train/checkpoints/" + checkpoint_name(kSteps)).tensors;
+  State state = load_checkpoint(root() + "/train/checkpoints/" + checkpoint_name(kSteps)).tensors;
+  for (const char* time : {"stop_when.minutes", "stop_when.last_minutes"}) state.erase(time);
+  return state;
 }
 
 std::vector<std::string> TortureRun::metrics() const {

@@ -42,7 +42,7 @@ class TortureRun {
 
   /// Empty before the first start made it.
   std::string root() const;
-  /// The last weights, with all that is tracked.
+  /// The last weights, with all that is tracked but times.
   State state() const;
   /// The lines of metrics.jsonl without their times.
   std::vector<std::string> metrics() const;

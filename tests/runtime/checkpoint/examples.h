@@ -48,7 +48,9 @@ inline State examples() {
 
 inline void check_equal(const State& found, const State& expected) {
   CHECK(found.size() == expected.size());
-  for (const auto& [name, tensor] : expected) {
+  for (const auto& entry : expected) {
+    const auto& name = entry.first;
+    const auto& tensor = entry.second;
     INFO(name);
     REQUIRE(found.contains(name));
     CHECK((found.at(name).scalar_type() == tensor.scalar_type()));

@@ -22,8 +22,9 @@ TEST_CASE("a changed, an added and a removed value stand in one line each, by th
         "  - extra/note: \"x y\"\n"
         "  + eval_hook/freq: 2e");
   const auto found = differences(yaml("a: 1\nb: 2"), yaml("a: 3\nc: 4"));
-  CHECK(found == std::vector<ConfigDifference>(
-                     {{"a", "1", "3"}, {"b", "2", std::nullopt}, {"c", std::nullopt, "4"}}));
+  const std::vector<ConfigDifference> expected = {
+      {"a", "1", "3"}, {"b", "2", std::nullopt}, {"c", std::nullopt, "4"}};
+  CHECK((found == expected));
 }
 
 TEST_CASE("equal configs differ in nothing, whatever the order of their keys") {
