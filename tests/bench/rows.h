@@ -11,5 +11,6 @@ void bench_loader();
 void bench_evaluation();
 void bench_memory();
 void bench_checkpoint();
+void bench_resume();
 
 }  // namespace stepop::bench

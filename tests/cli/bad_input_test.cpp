@@ -57,7 +57,7 @@ TEST_CASE("a key that nobody reads") {
   const Digits digits;
   digits.add_line("test_batch_sise: 3");
   digits.refuses("stepop -b changed.yaml -t", 2,
-                 "changed.yaml:21: unknown key \"test_batch_sise\": did you mean "
+                 "changed.yaml:22: unknown key \"test_batch_sise\": did you mean "
                  "\"test_batch_size\"?\n(--allow-unknown makes this a warning)");
   digits.refuses("stepop -b digits.yaml -t --model/hiden '[1, 2]'", 2,
                  "command line: unknown key \"model/hiden\": did you mean \"model/hidden\"?\n"
@@ -68,7 +68,7 @@ TEST_CASE("a value of a wrong type or out of its range") {
   const Digits digits;
   digits.add_line("num_threads: many");
   digits.refuses("stepop -b changed.yaml -t", 2,
-                 "changed.yaml:21: num_threads: expected a whole number, found \"many\"");
+                 "changed.yaml:22: num_threads: expected a whole number, found \"many\"");
   digits.refuses("stepop -b digits.yaml -t --batch_size 0", 2,
                  "command line: batch_size: expected 1 or more, found 0");
   digits.refuses("stepop -b digits.yaml -t --optimizer/lr fast", 2,

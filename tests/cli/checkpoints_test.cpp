@@ -85,7 +85,7 @@ TEST_CASE("checkpoints are listed with the metric, the latest, the best and the 
         " step  epoch    size  validation/eval_op/accuracy/accuracy  age\n"
         "    5    0.5  4.0 MB                                   0.5  2 days ago\n"
         "   10    1.0  1.0 MB                                0.9877  3 h ago     best\n"
-        "   20    2.0  1.0 MB                                   nan  1 min ago\n"
+        "   20    2.0  1.0 MB                                   nan  90 s ago\n"
         "1,234      -     5 B                                     -  2 min ago   latest, damaged: "
         "it has 5 bytes, too few for a safetensors file\n");
 }
@@ -95,7 +95,7 @@ TEST_CASE("a run that names no metric has no column for it") {
   run.save(10, 90s);
   CHECK(run.listing() ==
         "step  epoch    size  age\n"
-        "  10    1.0  1.0 MB  1 min ago  latest\n");
+        "  10    1.0  1.0 MB  90 s ago  latest\n");
 }
 
 TEST_CASE("a config that cannot be read is no reason to list nothing") {
@@ -103,7 +103,7 @@ TEST_CASE("a config that cannot be read is no reason to list nothing") {
   run.save(10, 90s);
   CHECK(run.listing() ==
         "step  epoch    size  age\n"
-        "  10    1.0  1.0 MB  1 min ago  latest\n");
+        "  10    1.0  1.0 MB  90 s ago  latest\n");
 }
 
 TEST_CASE("a run without checkpoints says so") {

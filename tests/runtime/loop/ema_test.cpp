@@ -206,7 +206,9 @@ TEST_CASE("averages of another architecture are refused with what differs") {
   CHECK(message_of([&] { tracker.load("ema_model", state); }) ==
         "the checkpoint is of another architecture than the network \"ema_model\":\n"
         "  ema_model.last.bias: [4] in the checkpoint, [3] in the network\n"
-        "  ema_model.norm.bias: missing from the checkpoint");
+        "  ema_model.norm.bias: missing from the checkpoint\n"
+        "Give the config that it was trained with; or begin anew with the weights that fit: "
+        "init_from with strict: false");
   CHECK(differences(tracker.save(), before) == "");
 }
 
