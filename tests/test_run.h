@@ -42,18 +42,8 @@ class TestRun {
     Console console(LogLevel::kCritical);
     Reporter reporter(console, directory_, session.settings(),
                       session.context().splits.order("train").batches_per_epoch());
-    TrainingLoop loop({.settings = session.settings(),
-                       .iterator = session.iterator(),
-                       .context = session.context(),
-                       .position = session.position(),
-                       .clock = session.clock(),
-                       .directory = directory_,
-                       .reporter = reporter,
-                       .start_time = "2026-11-21T10-00-00",
-                       .config_yaml = session.config_yaml(),
-                       .git = "none",
-                       .train_means = session.train_means(),
-                       .stop_when = session.stop_when()});
+    TrainingLoop loop(session, directory_, reporter,
+                      {.time = "2026-11-21T10-00-00", .git = "none"});
     for (Hook* hook : hooks) loop.add_hook(*hook);
     return loop.run();
   }

@@ -215,19 +215,9 @@ class Run {
   int train(const RunDirectory& directory, Session& session) {
     const int64_t batches = session.context().splits.order("train").batches_per_epoch();
     Reporter reporter(console_, directory, session.settings(), batches);
-    TrainingLoop loop({.settings = session.settings(),
-                       .iterator = session.iterator(),
-                       .context = session.context(),
-                       .position = session.position(),
-                       .clock = session.clock(),
-                       .directory = directory,
-                       .reporter = reporter,
-                       .start_time = time_,
-                       .config_yaml = session.config_yaml(),
-                       .git = git_,
-                       .train_means = session.train_means(),
-                       .stop_when = session.stop_when(),
-                       .deadline = deadline(session.settings().max_seconds)});
+    TrainingLoop loop(
+        session, directory, reporter,
+        {.time = time_, .git = git_, .deadline = deadline(session.settings().max_seconds)});
     const StopReason reason = loop.run();
     reporter.show_outputs();
     console_.info(fmt::format("ended: {}", reason.text));

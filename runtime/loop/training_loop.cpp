@@ -13,16 +13,22 @@
 
 namespace stepop {
 
-TrainingLoop::TrainingLoop(Parts parts)
-    : parts_(std::move(parts)),
-      clock_(parts_.clock),
-      position_(parts_.position),
-      deadline_(parts_.deadline),
-      batches_per_epoch_(parts_.context.splits.order("train").batches_per_epoch()),
-      hooks_{&parts_.iterator},
-      checkpoints_(parts_.directory.checkpoints()),
+TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter,
+                           Start start)
+    : session_(session),
+      settings_(session.settings()),
+      context_(session.context()),
+      directory_(directory),
+      reporter_(reporter),
+      start_(std::move(start)),
+      config_yaml_(session.config_yaml()),
+      clock_(session.clock()),
+      position_(session.position()),
+      batches_per_epoch_(context_.splits.order("train").batches_per_epoch()),
+      hooks_{&session.iterator()},
+      checkpoints_(directory.checkpoints()),
       // A checkpoint that survives a power cut has its metrics beside it.
-      writer_(parts_.directory.checkpoints(), [this] { parts_.reporter.sync(); }) {}
+      writer_(directory.checkpoints(), [this] { reporter_.sync(); }) {}
 
 TrainingLoop::~TrainingLoop() = default;
 
@@ -30,11 +36,11 @@ StopReason TrainingLoop::stop_reason() const {
   if (const int signal = SignalGuard::received()) {
     return {StopReason::Kind::kSignal, signal_name(signal) + " arrived", signal};
   }
-  if (std::chrono::steady_clock::now() >= deadline_) {
+  if (std::chrono::steady_clock::now() >= start_.deadline) {
     return {StopReason::Kind::kTime, "max_time is over", 0};
   }
-  if (position_.global_step >= parts_.settings.num_steps) {
-    const std::string steps = with_thousands(parts_.settings.num_steps);
+  if (position_.global_step >= settings_.num_steps) {
+    const std::string steps = with_thousands(settings_.num_steps);
     return {StopReason::Kind::kDone,
             position_.global_step > first_step_
                 ? fmt::format("all {} steps are done", steps)
@@ -43,23 +49,23 @@ StopReason TrainingLoop::stop_reason() const {
                               steps),
             0};
   }
-  if (const auto text = parts_.stop_when.reason()) return {StopReason::Kind::kMetric, *text, 0};
+  if (const auto text = session_.stop_when().reason()) return {StopReason::Kind::kMetric, *text, 0};
   return {};
 }
 
 /// Numbers that were logged, as early stopping sees them.
 void TrainingLoop::observe(const OrderedMap<double>& scalars) {
   for (const auto& [name, value] : scalars) seen_scalars_.insert(name);
-  parts_.stop_when.observe(scalars, elapsed());
-  const double* metric = scalars.find(parts_.settings.retention.metric);
+  session_.stop_when().observe(scalars, elapsed());
+  const double* metric = scalars.find(settings_.retention.metric);
   if (metric != nullptr) metric_[position_.global_step] = *metric;
 }
 
 /// What the starts before this one logged of the metric by which checkpoints are kept.
 void TrainingLoop::read_metric() {
-  const std::string& name = parts_.settings.retention.metric;
+  const std::string& name = settings_.retention.metric;
   if (name.empty()) return;
-  for (const auto& line : read_metrics(parts_.directory.metrics_file()).lines) {
+  for (const auto& line : read_metrics(directory_.metrics_file()).lines) {
     const double* value = line.values.find(name);
     if (value != nullptr) metric_[line.event.step] = *value;
   }
@@ -68,15 +74,15 @@ void TrainingLoop::read_metric() {
 /// Sets `latest` and `best`, and removes the checkpoints that are not kept.
 void TrainingLoop::update_checkpoints() {
   writer_.wait();
-  checkpoints_.update_links_and_sweep(metric_, parts_.settings.retention);
+  checkpoints_.update_links_and_sweep(metric_, settings_.retention);
 }
 
 /// Once an evaluation is over it is known whether the metric of stop_when is ever logged.
 void TrainingLoop::check_stop_metric() const {
   std::vector<std::string> to_come;
-  for (const auto& op : parts_.settings.log_ops) to_come.push_back(op.name.text());
-  for (const auto& op : parts_.settings.train_ops) to_come.push_back(op.text());
-  parts_.stop_when.check_observed({seen_scalars_.begin(), seen_scalars_.end()}, to_come);
+  for (const auto& op : settings_.log_ops) to_come.push_back(op.name.text());
+  for (const auto& op : settings_.train_ops) to_come.push_back(op.text());
+  session_.stop_when().check_observed({seen_scalars_.begin(), seen_scalars_.end()}, to_come);
 }
 
 void TrainingLoop::throw_if_asked_to_stop() const {
@@ -90,11 +96,11 @@ void TrainingLoop::throw_if_asked_to_stop() const {
 
 StopReason TrainingLoop::run() {
   seconds_before_ = position_.seconds;
-  start_ = std::chrono::steady_clock::now();
+  begin_ = std::chrono::steady_clock::now();
   first_step_ = position_.global_step;
   position_.batches_per_epoch = batches_per_epoch_;
   clock_.global_step = position_.global_step;
-  parts_.context.networks.start_averages();
+  context_.networks.start_averages();
   try {
     read_metric();
     update_checkpoints();
@@ -106,9 +112,8 @@ StopReason TrainingLoop::run() {
     }
     writer_.wait();
   } catch (const NonFinite& error) {
-    const Error told(record_non_finite(error, parts_.directory,
-                                       parts_.context.splits.order("train"), checkpoint(),
-                                       clock_.micro_batch, parts_.settings.accumulate));
+    const Error told(record_non_finite(error, directory_, context_.splits.order("train"),
+                                       checkpoint(), clock_.micro_batch, settings_.accumulate));
     fail(told);
     throw told;
   } catch (const std::exception& error) {
@@ -119,7 +124,7 @@ StopReason TrainingLoop::run() {
 }
 
 void TrainingLoop::fail(const std::exception& error) {
-  parts_.reporter.console().end_progress();
+  reporter_.console().end_progress();
   for_each_hook([&](Hook& hook) { hook.at_exception(error); });
 }
 
@@ -128,9 +133,9 @@ void TrainingLoop::loop() {
   const Elapsed beginning = elapsed();
   if (position_.global_step == 0) {
     run_logs_at_start(beginning);
-    const bool is_due = parts_.settings.checkpoint_zero || parts_.settings.checkpoint.at_start();
+    const bool is_due = settings_.checkpoint_zero || settings_.checkpoint.at_start();
     if (is_due) save_checkpoint_once("");
-    if (parts_.settings.evaluates && parts_.settings.evaluation.at_start()) run_evaluation("");
+    if (settings_.evaluates && settings_.evaluation.at_start()) run_evaluation("");
   }
   while ((reason_ = stop_reason()).kind == StopReason::Kind::kNone) {
     if (position_.batch == 0) {
@@ -141,7 +146,7 @@ void TrainingLoop::loop() {
     train_step();
     run_due_logs(before, elapsed());
     for_each_hook([&](Hook& hook) { hook.after_step(position_.global_step); });
-    parts_.reporter.step_done(position_);
+    reporter_.step_done(position_);
     writer_.check();
     finish_step(before);
   }
@@ -152,82 +157,80 @@ void TrainingLoop::train_step() {
   SplitStep& train = split_step("train");
   for (auto& [name, split] : split_steps_) split->begin();
   clock_.global_step = position_.global_step;
-  clock_.micro_batches = std::min(parts_.settings.accumulate, batches_per_epoch_ - position_.batch);
+  clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
   for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
     train.begin();
-    for (const auto& name : parts_.settings.train_ops) {
-      parts_.train_means.add(name.text(), train.train(name.op));
+    for (const auto& name : settings_.train_ops) {
+      session_.train_means().add(name.text(), train.train(name.op));
     }
     ++position_.batch;
     position_.samples_seen += train.batch_size();
   }
   clock_.micro_batch = 0;
-  parts_.context.networks.update_averages(position_.global_step);
+  context_.networks.update_averages(position_.global_step);
   ++position_.global_step;
 }
 
 /// Before what is logged or saved could be of a training that went wrong.
 void TrainingLoop::read_non_finite() {
-  for (const auto& [name, update] : parts_.context.updates) {
+  for (const auto& [name, update] : context_.updates) {
     const std::string warning = update->read_non_finite();
-    if (!warning.empty()) parts_.reporter.console().warn(warning);
+    if (!warning.empty()) reporter_.console().warn(warning);
   }
 }
 
 bool TrainingLoop::is_log_due(const Trigger& when, const Elapsed& before,
                               const Elapsed& now) const {
   if (now.step == 0) return when.at_start();
-  const bool is_last = now.step >= parts_.settings.num_steps;
+  const bool is_last = now.step >= settings_.num_steps;
   return when.is_due(before, now) || (is_last && when.at_end());
 }
 
 void TrainingLoop::run_logs_at_start(const Elapsed& beginning) {
   // The batch that is logged is also that of the first step, which must not see a trace of it:
   // neither of random numbers that step_op drew nor of running means.
-  const RandomFork fork(parts_.context.seed, parts_.context.device);
-  const State buffers = parts_.context.networks.copy_buffers();
+  const RandomFork fork(context_.seed, context_.device);
+  const State buffers = context_.networks.copy_buffers();
   run_due_logs(beginning, beginning);
   split_steps_.clear();
-  parts_.context.networks.restore_buffers(buffers);
+  context_.networks.restore_buffers(buffers);
 }
 
 void TrainingLoop::run_due_logs(const Elapsed& before, const Elapsed& now) {
   OrderedMap<Logs> logs;
-  for (const auto& op : parts_.settings.log_ops) {
+  for (const auto& op : settings_.log_ops) {
     if (!is_log_due(op.when, before, now)) continue;
     const Logs& result = split_step(op.name.split).log(op.name.op);
-    if (logs.empty()) logs = parts_.train_means.take();
+    if (logs.empty()) logs = session_.train_means().take();
     logs.set(op.name.text(), result);
   }
   if (logs.empty()) return;
   read_non_finite();
   elapsed();  // the time of the event
-  observe(parts_.reporter.logged(position_, logs));
+  observe(reporter_.logged(position_, logs));
 }
 
 void TrainingLoop::finish_step(const Elapsed& before) {
-  const Settings& settings = parts_.settings;
   const Elapsed now = elapsed();
   // The weights that a training ends with are evaluated, wherever in an epoch it ends.
-  const bool is_last = now.step >= settings.num_steps;
+  const bool is_last = now.step >= settings_.num_steps;
   const bool evaluation_is_due =
-      settings.evaluates && (is_last || settings.evaluation.is_due(before, now));
+      settings_.evaluates && (is_last || settings_.evaluation.is_due(before, now));
   const bool is_epoch_end = position_.batch >= batches_per_epoch_;
   if (is_epoch_end) {
     position_.batch = 0;
     ++position_.epoch;
     for_each_hook([&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
   }
-  if (is_epoch_end || evaluation_is_due || settings.checkpoint.is_due(before, now)) {
-    save_checkpoint_once(evaluation_is_due
-                             ? parts_.directory.evaluation(parts_.start_time, position_.global_step)
-                             : "");
+  if (is_epoch_end || evaluation_is_due || settings_.checkpoint.is_due(before, now)) {
+    save_checkpoint_once(
+        evaluation_is_due ? directory_.evaluation(start_.time, position_.global_step) : "");
   }
   if (evaluation_is_due) run_evaluation(position_.evaluation_folder);
 }
 
 Checkpoint TrainingLoop::checkpoint() const {
-  return {parts_.context.tracker.save(), position_, parts_.config_yaml};
+  return {context_.tracker.save(), position_, config_yaml_};
 }
 
 void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
@@ -239,10 +242,10 @@ void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
     if (name != "train") position_.batches_taken[name] = split->batches_taken();
   }
   const std::string path = writer_.save(checkpoint(), [this, metric = metric_](const std::string&) {
-    checkpoints_.update_links_and_sweep(metric, parts_.settings.retention);
+    checkpoints_.update_links_and_sweep(metric, settings_.retention);
   });
   saved_step_ = position_.global_step;
-  parts_.reporter.console().detail("checkpoint: " + path);
+  reporter_.console().detail("checkpoint: " + path);
   for_each_hook([&](Hook& hook) { hook.after_checkpoint(path); });
 }
 
@@ -250,19 +253,18 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
   writer_.wait();  // a run that dies in an evaluation goes on in it, so its checkpoint comes first
   for (auto& [name, split] : split_steps_) split->begin();  // its graph makes room
   const std::string relative =
-      folder.empty() ? parts_.directory.evaluation(parts_.start_time, position_.global_step)
-                     : folder;
+      folder.empty() ? directory_.evaluation(start_.time, position_.global_step) : folder;
   for_each_hook([&](Hook& hook) { hook.before_evaluation(position_.global_step); });
-  parts_.reporter.begin_evaluation();
+  reporter_.begin_evaluation();
   const EvaluationResult result = evaluate(
-      parts_.settings, parts_.iterator, parts_.context, position_,
-      parts_.directory.root() + "/" + relative, parts_.git,
+      settings_, session_.iterator(), context_, position_, directory_.root() + "/" + relative,
+      start_.git,
       [&](int64_t done, int64_t total) {
-        parts_.reporter.evaluating(parts_.settings.eval_op.text(), done, total);
+        reporter_.evaluating(settings_.eval_op.text(), done, total);
       },
       [this] { throw_if_asked_to_stop(); });
   failed_callbacks_ += static_cast<int>(result.failures.size());
-  parts_.reporter.evaluated(position_, result);
+  reporter_.evaluated(position_, result);
   observe(result.scalars);
   check_stop_metric();
   update_checkpoints();
@@ -273,10 +275,11 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
 void TrainingLoop::finish_interrupted_evaluation() {
   saved_step_ = position_.global_step > 0 ? position_.global_step : -1;
   if (position_.evaluation_folder.empty()) return;
-  const std::string folder = parts_.directory.root() + "/" + position_.evaluation_folder;
+  const std::string folder = directory_.root() + "/" + position_.evaluation_folder;
   if (const auto scalars = scalars_of_evaluation(folder)) {
-    parts_.reporter.evaluated_before(position_, *scalars);
+    reporter_.evaluated_before(position_, *scalars);
     observe(*scalars);
+    update_checkpoints();
     position_.evaluation_folder.clear();
     return;
   }
@@ -286,7 +289,7 @@ void TrainingLoop::finish_interrupted_evaluation() {
 SplitStep& TrainingLoop::split_step(const std::string& split) {
   auto& step = split_steps_[split];
   if (!step) {
-    LoaderOptions options = parts_.context.splits.loader_options();
+    LoaderOptions options = context_.splits.loader_options();
     if (split == "train") {
       options.first_batch = position_.epoch * batches_per_epoch_ + position_.batch;
       options.interrupt = [this] { throw_if_asked_to_stop(); };
@@ -295,13 +298,13 @@ SplitStep& TrainingLoop::split_step(const std::string& split) {
       options.workers = 0;
       options.first_batch = position_.batches_taken[split];
     }
-    step = std::make_unique<SplitStep>(split, parts_.iterator, parts_.context, position_, options);
+    step = std::make_unique<SplitStep>(split, session_.iterator(), context_, position_, options);
   }
   return *step;
 }
 
 Elapsed TrainingLoop::elapsed() {
-  const auto passed = std::chrono::steady_clock::now() - start_;
+  const auto passed = std::chrono::steady_clock::now() - begin_;
   position_.seconds = seconds_before_ + std::chrono::duration<double>(passed).count();
   return {position_.global_step, position_.seconds / 60};
 }

@@ -9,13 +9,9 @@
 
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
-#include "runtime/loop/evaluation.h"
-#include "runtime/loop/iterator.h"
 #include "runtime/loop/reporter.h"
-#include "runtime/loop/scalar_means.h"
-#include "runtime/loop/settings.h"
+#include "runtime/loop/session.h"
 #include "runtime/loop/split_step.h"
-#include "runtime/loop/stop_when.h"
 #include "runtime/run/run_directory.h"
 
 namespace stepop {
@@ -29,27 +25,20 @@ struct StopReason {
 };
 
 /// Trains: a batch, its train ops, the logs, checkpoints and evaluations that are due, until there
-/// is a reason to stop. Goes on from `position`, which the caller may have restored.
+/// is a reason to stop. Goes on from the session's position, which
+/// may have been restored.
 class TrainingLoop {
  public:
-  struct Parts {
-    const Settings& settings;
-    Iterator& iterator;
-    const Context& context;
-    Position& position;
-    StepClock& clock;
-    const RunDirectory& directory;
-    Reporter& reporter;
-    std::string start_time;   ///< Names the evaluations of this start.
-    std::string config_yaml;  ///< The resolved config, kept in every checkpoint.
+  /// What a start is told beside its config.
+  struct Start {
+    std::string time;  ///< Names the evaluations of this start.
     std::string git;
-    ScalarMeans& train_means;
-    StopWhen& stop_when;
     /// When to end by itself, with everything saved.
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   };
 
-  explicit TrainingLoop(Parts parts);
+  /// All must outlive the loop.
+  TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter, Start start);
   ~TrainingLoop();
 
   /// A further observer beside the iterator; must outlive the loop.
@@ -88,10 +77,15 @@ class TrainingLoop {
     for (Hook* hook : hooks_) call(*hook);
   }
 
-  Parts parts_;
+  Session& session_;
+  const Settings& settings_;
+  const Context& context_;
+  const RunDirectory& directory_;
+  Reporter& reporter_;
+  const Start start_;
+  const std::string config_yaml_;
   StepClock& clock_;
   Position& position_;
-  std::chrono::steady_clock::time_point deadline_;
   int64_t batches_per_epoch_;
   std::vector<Hook*> hooks_;
   std::map<std::string, std::unique_ptr<SplitStep>> split_steps_;
@@ -104,7 +98,7 @@ class TrainingLoop {
   CheckpointWriter writer_;
   int failed_callbacks_ = 0;
   double seconds_before_ = 0;
-  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point begin_;
 };
 
 }  // namespace stepop

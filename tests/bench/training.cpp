@@ -76,18 +76,7 @@ void train(const std::string& yaml, int64_t steps, Hook* hook) {
   console.open_log_file(directory.log_file());
   Reporter reporter(console, directory, session.settings(),
                     session.context().splits.order("train").batches_per_epoch());
-  TrainingLoop loop({.settings = session.settings(),
-                     .iterator = session.iterator(),
-                     .context = session.context(),
-                     .position = session.position(),
-                     .clock = session.clock(),
-                     .directory = directory,
-                     .reporter = reporter,
-                     .start_time = time_name(),
-                     .config_yaml = session.config_yaml(),
-                     .git = "none",
-                     .train_means = session.train_means(),
-                     .stop_when = session.stop_when()});
+  TrainingLoop loop(session, directory, reporter, {.time = time_name(), .git = "none"});
   if (hook != nullptr) loop.add_hook(*hook);
   loop.run();
 }
