@@ -73,6 +73,7 @@ class Run {
                 : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name,
                                        config_name, session.config_yaml());
     if (arguments_.train && !lock_) lock(directory);
+    if (lock_) lock_->begin();
     try {
       if (goes_on) {
         write_file_atomically(directory.configs() + "/" + config_name, session.config_yaml());

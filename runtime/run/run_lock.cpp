@@ -120,6 +120,8 @@ RunLock::RunLock(std::string path, const std::string& started)
   const bool is_locked = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
   const bool is_held = !is_locked && errno == EWOULDBLOCK;
   before_ = RunProcess::from_json(read_all(file_));
+  struct stat status {};
+  if (fstat(file_, &status) == 0) time_before_ = status.st_mtim;
   if (is_held) refuse(before_, "it holds the lock");
   if (before_.state == "running") {
     if (before_.host == self_.host) {
@@ -148,15 +150,25 @@ RunLock::RunLock(std::string path, const std::string& started)
 }
 
 RunLock::~RunLock() {
-  if (self_.state == "running") end("failed");
+  if (has_begun_) {
+    if (self_.state == "running") end("failed");
+  } else {
+    stop_heartbeat();
+    write(before_);
+    const timespec times[2] = {time_before_, time_before_};
+    futimens(file_, times);
+  }
   file_calls().close(file_);
 }
 
+void RunLock::stop_heartbeat() {
+  if (!heartbeat_.joinable()) return;
+  heartbeat_.request_stop();
+  heartbeat_.join();
+}
+
 void RunLock::end(const std::string& state) {
-  if (heartbeat_.joinable()) {
-    heartbeat_.request_stop();
-    heartbeat_.join();
-  }
+  stop_heartbeat();
   self_.state = state;
   write(self_);  // that the process is gone is seen without it
 }

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <ctime>
 #include <string>
 #include <thread>
-
 
 namespace stepop {
 
@@ -36,7 +36,8 @@ class RunLock {
   /// `path`: the file, in a folder that exists. Throws UsageError with host and pid of a training
   /// that is going on in this run.
   RunLock(std::string path, const std::string& started);
-  /// Without `end` before it, the state is `failed`.
+  /// Without `end` before it, the state is `failed`; without `begin`, as for a start that was
+  /// refused, the file becomes what it was.
   ~RunLock();
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
@@ -44,16 +45,22 @@ class RunLock {
   /// What the process before this one left; its state is empty when there was none.
   const RunProcess& before() const { return before_; }
 
+  /// The training begins: what was there before is history.
+  void begin() { has_begun_ = true; }
+
   /// Writes the state that stays: `done`, `stopped`, `failed`.
   void end(const std::string& state);
 
  private:
+  void stop_heartbeat();
   void refuse(const RunProcess& other, const std::string& how_it_is_known);
   /// Returns 0 or the reason as `errno` tells it.
   int write(const RunProcess& process);
 
   std::string path_;
   int file_ = -1;
+  bool has_begun_ = false;
+  timespec time_before_ = {};  ///< When the file was written last.
   RunProcess before_;
   RunProcess self_;
   std::jthread heartbeat_;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -42,11 +43,20 @@ TEST_CASE("the file tells who trains, and how it ended") {
     CHECK(process.host == host_name());
     CHECK(process.pid == getpid());
     CHECK(process.started == "2026-11-21T10-00-00");
+    lock.begin();
     lock.end("done");
     CHECK(process_in(folder).state == "done");
   }
   CHECK(process_in(folder).state == "done");
-  { const RunLock lock(path, "2026-11-21T10-00-01"); }  // nobody said how it ended
+  age(folder, 500);
+  const auto time = std::filesystem::last_write_time(path);
+  { const RunLock lock(path, "2026-11-21T10-00-07"); }  // a start that was refused
+  CHECK(process_in(folder).state == "done");
+  CHECK(std::filesystem::last_write_time(path) == time);
+  {
+    RunLock lock(path, "2026-11-21T10-00-01");
+    lock.begin();
+  }  // nobody said how it ended
   CHECK(process_in(folder).state == "failed");
   const RunLock lock(path, "2026-11-21T10-00-02");
   CHECK(lock.before().state == "failed");
