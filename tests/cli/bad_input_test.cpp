@@ -99,7 +99,7 @@ TEST_CASE("a component that is not registered") {
                  "command line: model: unknown model \"LeNte\"; known are: LeNet, MLP");
   digits.refuses(
       "stepop -b digits.yaml -t --datasets/train/class Idz", 2,
-      "command line: datasets/train/class: unknown dataset \"Idz\"; known are: Idx, Csv, "
+      "command line: datasets/train/class: unknown dataset \"Idz\"; known are: Idx, Csv, Augment, "
       "ImageFolder, Synthetic");
 }
 
