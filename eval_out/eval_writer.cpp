@@ -13,6 +13,7 @@
 #include "runtime/files/file_calls.h"
 #include "runtime/files/publish.h"
 #include "runtime/files/reserve.h"
+#include "runtime/files/size_text.h"
 
 namespace stepop {
 namespace {

@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/commands.h"
 #include "runtime/config/resolve.h"
+#include "runtime/files/size_text.h"
 #include "runtime/log/metrics_file.h"
 #include "runtime/log/number_text.h"
 #include "runtime/run/run_directory.h"
@@ -67,13 +68,6 @@ MetricByStep read_metric(const std::string& path, const std::string& metric) {
     if (value != nullptr) values[line.event.step] = *value;
   }
   return values;
-}
-
-std::string size_text(double bytes) {
-  constexpr std::array<const char*, 4> kUnits = {"B", "kB", "MB", "GB"};
-  size_t unit = 0;
-  for (; bytes >= 999.95 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
 }
 
 std::string age_text(fs::file_time_type written) {

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "runtime/files/file_calls.h"
+#include "runtime/files/size_text.h"
 
 namespace stepop {
 namespace {
@@ -71,11 +72,6 @@ void release_space(const std::string& path, int64_t end) {
   while (file_calls().ftruncate(file, end) != 0) {
     if (errno != EINTR) fail_file(fmt::format("cut {} to {} bytes", path, end), errno);
   }
-}
-
-std::string size_text(double bytes) {
-  return bytes < 1e6 ? fmt::format("{:.1f} KB", bytes / 1e3)
-                     : fmt::format("{:.1f} MB", bytes / 1e6);
 }
 
 }  // namespace stepop

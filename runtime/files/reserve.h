@@ -16,7 +16,4 @@ void reserve_space(const std::string& path, int64_t begin, int64_t end);
 /// Cuts off what a file has beyond `end`; throws Error when that fails.
 void release_space(const std::string& path, int64_t end);
 
-/// `12.0 KB`, `3.4 MB`
-std::string size_text(double bytes);
-
 }  // namespace stepop

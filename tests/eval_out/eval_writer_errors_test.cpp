@@ -132,7 +132,7 @@ TEST_CASE("outputs for which the disk is too small stop the evaluation at its fi
                    std::vector<int64_t>{row, row + 1});
     }
   });
-  CHECK(message.starts_with(path + ".part: 1000000000000 rows need 48000000.0 MB, the disk has "));
+  CHECK(message.starts_with(path + ".part: 1000000000000 rows need 48000.0 GB, the disk has "));
 }
 
 /// No file of this process grows beyond `bytes` while it lives: the system then answers as it does
@@ -186,7 +186,7 @@ TEST_CASE("a batch that the disk does not take is reported by the next call, wit
             }) == message);
       CHECK(message_of([&] { writer.finish(); }) == message);
     }
-    CHECK(message == "cannot reserve 85.6 KB in " + path + ".part: File too large");
+    CHECK(message == "cannot reserve 85.6 kB in " + path + ".part: File too large");
   }
   CHECK_FALSE(std::filesystem::exists(path));
   CHECK(run_python(R"(

@@ -67,7 +67,7 @@ TEST_CASE("a disk that is really full as well") {
     const std::string path = disk / "a";
     write_bytes(path, "begin");
     CHECK(message_of([&] { reserve_space(path, 5, 100'000); }) ==
-          "cannot reserve 100.0 KB in " + path + ": No space left on device");
+          "cannot reserve 100.0 kB in " + path + ": No space left on device");
     CHECK(read_bytes(path) == "begin");
     CHECK(bytes_on_disk(path) == 4096);
     reserve_space(path, 5, 50'000);
