@@ -17,6 +17,7 @@ namespace stepop {
 namespace {
 
 constexpr uint64_t kLengthBytes = sizeof(uint64_t);
+constexpr std::string_view kZipArchive = "PK\x03\x04";
 
 /// So much is read, then added to the checksum while the processor's cache still holds it.
 constexpr uint64_t kPieceBytes = 1 << 20;
@@ -48,6 +49,11 @@ SafetensorsReader::SafetensorsReader(const std::string& path) {
   }
   char length[kLengthBytes];
   read(length, kLengthBytes);
+  if (std::string_view(length, kZipArchive.size()) == kZipArchive) {
+    throw Error(
+        "not a safetensors file but a zip archive, such as torch.save writes; "
+        "safetensors.torch.save_file(torch.load(...), path) makes one of its tensors");
+  }
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, length, kLengthBytes);
   if (header_bytes > kLongestSafetensorsHeader) {

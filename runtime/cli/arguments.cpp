@@ -8,6 +8,7 @@
 #include <cxxopts.hpp>
 
 #include "runtime/config/yaml_reader.h"
+#include "runtime/shell_text.h"
 
 namespace stepop {
 namespace {
@@ -160,7 +161,7 @@ cxxopts::Options own_options() {
 Arguments parse_arguments(const std::vector<std::string>& words) {
   Arguments arguments;
   arguments.command_line = "stepop";
-  for (const auto& word : words) arguments.command_line += " " + word;
+  for (const auto& word : words) arguments.command_line += " " + shell_word(word);
   std::vector<std::string> rest = words;
   if (const auto command = rest.empty() ? std::nullopt : find_command(rest[0])) {
     arguments.command = *command;

@@ -24,7 +24,7 @@ struct Arguments {
   bool debug = false;                     ///< -d
   bool allow_unknown = false;             ///< --allow-unknown
   std::vector<Override> overrides;        ///< --path/key value
-  std::string command_line;               ///< All words, as the log shows them.
+  std::string command_line;               ///< All words, quoted as a shell needs them.
 };
 
 /// Reads the words of a command line. Throws UsageError for a stray word, a flag without its value,

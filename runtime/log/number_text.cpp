@@ -17,6 +17,7 @@ std::string with_thousands(int64_t number) {
 }
 
 std::string short_number(double number) {
+  if (std::isnan(number)) return "nan";  // its sign says nothing
   if (number == std::floor(number) && std::abs(number) < 1e6) return fmt::format("{:.0f}", number);
   return fmt::format("{:.4g}", number);
 }

@@ -9,6 +9,7 @@
 #include "runtime/files/atomic_file.h"
 #include "runtime/files/folders.h"
 #include "runtime/log/number_text.h"
+#include "runtime/shell_text.h"
 
 namespace stepop {
 namespace {
@@ -64,8 +65,10 @@ std::string record_non_finite(const NonFinite& error, const RunDirectory& direct
   } catch (const std::exception& failed) {
     text += "\nwhat would help to look at it could not be saved: " + error_text(failed);
   }
-  return text + fmt::format("\nfrom its last checkpoint the run goes on with:  stepop -p {} -t",
-                            directory.root());
+  return text + fmt::format(
+                    "\ngo on from its last checkpoint, with a key changed (else it ends the same "
+                    "way):  stepop -p {} -t --path/key VALUE",
+                    shell_word(directory.root()));
 }
 
 }  // namespace stepop

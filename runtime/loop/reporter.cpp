@@ -8,6 +8,7 @@
 #include "runtime/log/image_grid.h"
 #include "runtime/log/metrics_file.h"
 #include "runtime/log/number_text.h"
+#include "runtime/shell_text.h"
 
 namespace stepop {
 namespace {
@@ -17,6 +18,13 @@ constexpr auto kDrawInterval = std::chrono::milliseconds(100);
 constexpr double kMeasureSeconds = 1.0;
 constexpr int kBarWidth = 18;
 constexpr int kLeastBarWidth = 8;
+
+/// A text as Python reads it.
+std::string python_text(const std::string& text) {
+  std::string literal = "\"";
+  for (const char c : text) literal += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
+  return literal + "\"";
+}
 
 }  // namespace
 
@@ -185,9 +193,9 @@ void Reporter::evaluated_before(const Position& position, const OrderedMap<doubl
 void Reporter::show_outputs() {
   if (last_outputs_.empty()) return;
   console_.info(fmt::format("outputs: {}", last_outputs_));
-  console_.info(fmt::format(
-      "load them:  python -c \"import h5py; f = h5py.File('{}'); print(f['{}'].shape)\"",
-      last_outputs_, last_output_key_));
+  const std::string python = fmt::format("import h5py; f = h5py.File({}); print(f[{}].shape)",
+                                         python_text(last_outputs_), python_text(last_output_key_));
+  console_.info("load them:  python -c " + shell_word(python));
 }
 
 }  // namespace stepop

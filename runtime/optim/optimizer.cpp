@@ -290,7 +290,8 @@ void Optimizer::load_state(const State& state) {
       problems.push_back(fmt::format("\"{}\" is not of this optimizer", name));
   }
   if (!problems.empty()) {
-    throw Error("the state does not fit the optimizer: " + list_some(problems, "; "));
+    throw Error("the state does not fit the optimizer: " + list_some(problems, "; ") +
+                "\nGive the config that it was trained with; or begin anew with these weights: -r");
   }
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   visit_state(

@@ -97,8 +97,11 @@ TEST_CASE("every file that breaks the format is refused with its path and what i
   refused("", "it has 0 bytes, too few for a safetensors file");
   refused("1234567", "it has 7 bytes, too few for a safetensors file");
   refused("PK\x03\x04 a zip file",
+          "not a safetensors file but a zip archive, such as torch.save writes; "
+          "safetensors.torch.save_file(torch.load(...), path) makes one of its tensors");
+  refused("a text file",
           "not a safetensors file: its first 8 bytes say that the header "
-          "has 8800140462016121680 bytes, the format allows 100000000");
+          "has 7359009851570397281 bytes, the format allows 100000000");
   refused(file_of("{}", 0).substr(0, 9),
           "its header has 2 bytes, only 1 are there: the file is cut short");
   refused(file_of("{\"a\":", 0), "the header is not valid JSON (at its byte 6)");

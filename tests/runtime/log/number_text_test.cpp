@@ -21,6 +21,8 @@ TEST_CASE("short numbers keep four digits") {
   CHECK(short_number(8940) == "8940");
   CHECK(short_number(-2) == "-2");
   CHECK(short_number(std::numeric_limits<double>::quiet_NaN()) == "nan");
+  CHECK(short_number(-std::numeric_limits<double>::quiet_NaN()) == "nan");
+  CHECK(short_number(-std::numeric_limits<double>::infinity()) == "-inf");
 }
 
 TEST_CASE("times are told as a clock tells them") {

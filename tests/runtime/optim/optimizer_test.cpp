@@ -146,7 +146,8 @@ TEST_CASE("a state of other parameters is refused and changes nothing") {
       optimizer->load_state(state),
       "the state does not fit the optimizer: \"fc.weight.momentum_buffer\" has the "
       "shape [3, 4], expected [4, 3]; \"fc.bias.momentum_buffer\" is missing; "
-      "\"old.step\" is not of this optimizer",
+      "\"old.step\" is not of this optimizer\n"
+      "Give the config that it was trained with; or begin anew with these weights: -r",
       Error);
   CHECK(optimizer->state().at("fc.weight.step").item<float>() == 0);
 }
@@ -159,7 +160,8 @@ TEST_CASE("a long list of what does not fit is cut") {
       "the state does not fit the optimizer: \"p0.step\" is missing; \"p1.step\" is "
       "missing; \"p2.step\" is missing; \"p3.step\" is missing; \"p4.step\" is "
       "missing; \"p5.step\" is missing; \"p6.step\" is missing; \"p7.step\" is "
-      "missing; \"p8.step\" is missing; \"p9.step\" is missing and 2 more",
+      "missing; \"p8.step\" is missing; \"p9.step\" is missing and 2 more\n"
+      "Give the config that it was trained with; or begin anew with these weights: -r",
       Error);
 }
 
