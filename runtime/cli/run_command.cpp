@@ -24,6 +24,7 @@
 #include "runtime/run/signals.h"
 #include "runtime/run/start_record.h"
 #include "runtime/run/supersede.h"
+#include "runtime/shell_text.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -49,6 +50,13 @@ class Run {
               ? fmt::format("{}: the run has no checkpoint to evaluate yet", source.project->root())
               : "nothing to evaluate: give a run with -p or a checkpoint with -c; "
                 "-t trains");
+    }
+    if (arguments_.retrain && !checkpoint) {
+      throw UsageError(
+          source.project
+              ? fmt::format("-r: {}: the run has no checkpoint to take weights from yet",
+                            source.project->root())
+              : "-r takes the weights of a run: name it with -p, or a checkpoint with -c");
     }
     const Config config = read_run_config(arguments_, source);
     const std::string name = run_name(arguments_, source.project, config);
@@ -113,8 +121,11 @@ class Run {
       if (path) return path;
     }
     if (fs::exists(wanted)) return wanted;
-    throw UsageError(fmt::format("-c: {}: no such file{}", wanted,
-                                 source.project ? "; of the run of -p: a step, latest, best" : ""));
+    throw UsageError(fmt::format(
+        "-c: {}: no such file{}", wanted,
+        source.project
+            ? ", nor a checkpoint of the run: those are named by their step, latest, best"
+            : ""));
   }
 
   void lock(const RunDirectory& directory) {
@@ -160,8 +171,9 @@ class Run {
     }
     if (arguments_.train && goes_on) return resume(directory, session, checkpoint);
     if (!checkpoint) return;
+    if (arguments_.retrain) return console_.info("weights from " + *checkpoint);
     console_.info(fmt::format(
-        "{} {} (step {})", arguments_.train && arguments_.retrain ? "weights from" : "evaluating",
+        "{} {} (step {})", arguments_.train ? "going on, in a run of its own, from" : "evaluating",
         *checkpoint, with_thousands(session.position().global_step)));
   }
 
@@ -226,7 +238,8 @@ class Run {
         reason.kind == StopReason::Kind::kDone || reason.kind == StopReason::Kind::kMetric;
     lock_->end(is_done ? "done" : "stopped");
     if (!is_done) {
-      console_.info(fmt::format("saved; go on with:  stepop -p {} -t", directory.root()));
+      console_.info(
+          fmt::format("saved; go on with:  stepop -p {} -t", shell_word(directory.root())));
     }
     if (reason.kind == StopReason::Kind::kSignal) return 128 + reason.signal;
     return loop.failed_callbacks() > 0 ? kCallbackFailed : 0;
