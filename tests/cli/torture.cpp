@@ -126,6 +126,7 @@ ProcessEnd TortureRun::start(const std::function<void(int pid)>& disturb, int64_
   if (out == nullptr || err == nullptr) throw std::runtime_error("no temporary files");
   setenv("OMP_NUM_THREADS", "1", 1);
   const pid_t pid = fork();
+  if (pid < 0) throw std::runtime_error("cannot start another process");
   if (pid == 0) {
     int ends[2];
     if (file_limit > 0 && pipe(ends) == 0) {
