@@ -1,6 +1,6 @@
 # Thin: CMakeLists.txt builds, CMakePresets.json names the kinds of builds. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-build deps-test deps-develop build demo test torture test-asan test-tsan \
+.PHONY: help deps deps-build deps-test deps-develop build demo test torture fuzz test-asan test-tsan \
         format format-check tidy bench clean
 
 sources = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | sort -u)
@@ -30,7 +30,16 @@ test: deps-test build  ## build and run all tests
 torture: deps-test  ## kill trainings N times (N=200), as SEED says, and compare the ends bit by bit
 	cmake --build --preset release --target stepop_tests
 	STEPOP_TORTURE=$(or $(N),200) $(if $(SEED),STEPOP_TORTURE_SEED=$(SEED)) \
-		build/stepop_tests --source-file='*tests/cli/kill_test.cpp' --success=false
+		build/stepop_tests --source-file='*tests/cli/kill_test.cpp,*tests/runtime/loop/full_disk_test.cpp' \
+		--success=false
+
+fuzz: deps-test  ## read N broken checkpoints, configs and metrics files (N=10000), as SEED says, under ASan
+	cmake --preset asan >/dev/null
+	cmake --build --preset asan --target stepop_tests
+	@seed=$(or $(SEED),$$(date +%s)); echo "seed $$seed"; \
+		STEPOP_FUZZ_COUNT=$(or $(N),10000) STEPOP_FUZZ_SEED=$$seed UBSAN_OPTIONS=halt_on_error=1 \
+		LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
+		build-asan/stepop_tests --source-file='*fuzz_test.cpp'
 
 test-asan: deps-test  ## all tests under AddressSanitizer and UBSan, in build-asan/
 	cmake --workflow --preset asan

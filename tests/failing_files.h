@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "runtime/files/file_calls.h"
 
@@ -81,9 +82,12 @@ class FailingFiles : public FileCalls {
   }
 
   /// Whether a call was made to fail.
-  bool has_failed() const {
+  bool has_failed() const { return failed_kind().has_value(); }
+
+  /// The kind of the call that was made to fail last.
+  std::optional<FileCall> failed_kind() const {
     const std::lock_guard lock(mutex_);
-    return has_failed_;
+    return failed_kind_;
   }
 
   int open(const char* path, int flags, mode_t mode) override {
@@ -92,7 +96,7 @@ class FailingFiles : public FileCalls {
   ssize_t write(int file, const void* data, size_t size) override {
     if (fails(FileCall::kWrite)) return -1;
     const std::lock_guard lock(mutex_);
-    if (size > 0 && room_ == 0) return fail_now(ENOSPC);
+    if (size > 0 && room_ == 0) return fail_now(FileCall::kWrite, ENOSPC);
     const ssize_t count = FileCalls::write(file, data, std::min({size, longest_write_, room_}));
     if (count > 0 && room_ != kNoLimit) room_ -= static_cast<size_t>(count);
     return count;
@@ -124,8 +128,8 @@ class FailingFiles : public FileCalls {
  private:
   static constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
 
-  int fail_now(int reason) {
-    has_failed_ = true;
+  int fail_now(FileCall kind, int reason) {
+    failed_kind_ = kind;
     errno = reason;
     return -1;
   }
@@ -137,7 +141,7 @@ class FailingFiles : public FileCalls {
     const int of_any = ++counts_[FileCall::kAny];
     if (kind_ != FileCall::kAny && kind_ != kind) return false;
     const int number = kind_ == FileCall::kAny ? of_any : of_kind;
-    return number >= first_ && number <= last_ && fail_now(reason_) != 0;
+    return number >= first_ && number <= last_ && fail_now(kind, reason_) != 0;
   }
 
   mutable std::mutex mutex_;
@@ -148,7 +152,7 @@ class FailingFiles : public FileCalls {
   int reason_ = 0;
   size_t longest_write_ = kNoLimit;
   size_t room_ = kNoLimit;
-  bool has_failed_ = false;
+  std::optional<FileCall> failed_kind_;
   FileCallsOverride override_{*this};  // last: from here on it is in use
 };
 

@@ -32,10 +32,14 @@ class TestRun {
 
   /// Goes on with `before`, in its folder, from its checkpoint of `step`.
   TestRun(const std::string& yaml, const TestRun& before, int64_t step)
+      : TestRun(yaml, before, load_checkpoint(before.checkpoint_path(step))) {}
+
+  /// The same from a checkpoint that is no file.
+  TestRun(const std::string& yaml, const TestRun& before, const Checkpoint& checkpoint)
       : folder_(before.folder_),
         directory_(before.directory_),
         session(test_config(yaml), true, false, false) {
-    session.resume(load_checkpoint(checkpoint_path(step)), checkpoint_path(step));
+    session.resume(checkpoint, checkpoint_path(checkpoint.progress.global_step));
   }
 
   StopReason train(const std::vector<Hook*>& hooks = {}) {

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "runtime/cli/commands.h"
+#include "runtime/data/loader.h"
 #include "runtime/error_text.h"
 #include "runtime/registry.h"
 
@@ -35,9 +37,7 @@ int fail(const std::string& message, int exit_code) {
   return exit_code;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   using stepop::Arguments;
   open_standard_streams();
   try {
@@ -61,11 +61,22 @@ int main(int argc, char** argv) {
         stepop::config_command(arguments);
         return finish_output();
       case Arguments::Command::kRun:
-        return stepop::run_command(arguments);
+        break;
     }
+    return stepop::run_command(arguments);
   } catch (const stepop::Error& error) {
     return fail(error.what(), error.exit_code());
   } catch (const std::exception& error) {
     return fail(stepop::error_text(error), 1);
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int exit_code = run(argc, argv);
+  if (stepop::Loader::workers_left_behind() == 0) return exit_code;
+  // A dataset that hangs must not keep a run that has saved everything from ending.
+  std::fflush(nullptr);
+  _exit(exit_code);
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -28,6 +29,10 @@ constexpr int kSlowInARow = 3;
 constexpr double kVerySlow = 100;
 /// How often one that waits looks whether it should.
 constexpr std::chrono::milliseconds kInterruptEvery{50};
+/// How long one that goes waits for workers that are in the midst of an example.
+constexpr std::chrono::milliseconds kPatience{500};
+
+std::atomic<int64_t> left_behind = 0;
 
 Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, bool pin) {
   const std::vector<int64_t> indices = order.indices(number);
@@ -46,7 +51,7 @@ Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, b
 }  // namespace
 
 /// Threads that each take the next number, prepare that batch, and put it into its slot of a ring.
-class Loader::Workers {
+class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
  public:
   Workers(const Dataset& dataset, const BatchOrder& order, const LoaderOptions& options)
       : dataset_(dataset),
@@ -54,30 +59,39 @@ class Loader::Workers {
         end_(options.end_batch),
         pin_(!options.device.is_cpu()),
         interrupt_(options.interrupt),
+        owner_(options.owner),
         taken_(options.first_batch),
         given_(options.first_batch),
-        slots_(static_cast<size_t>(options.workers * std::max<int64_t>(options.prefetch, 1))) {
+        slots_(static_cast<size_t>(options.workers * std::max<int64_t>(options.prefetch, 1))) {}
+
+  void start(int64_t count) {
     try {
-      for (int64_t i = 0; i < options.workers; ++i) threads_.emplace_back([this] { work(); });
+      for (int64_t i = 0; i < count; ++i) {
+        threads_.emplace_back([self = shared_from_this()] { self->run(); });
+      }
     } catch (const std::exception& error) {
       const size_t started = threads_.size();
       stop();
       throw Error(
           fmt::format("{}: cannot start more than {} loader threads: {}; n_data_processes "
                       "sets their number",
-                      order.name(), started, error.what()));
+                      order_.name(), started, error.what()));
     }
   }
 
-  ~Workers() { stop(); }
-
+  /// Ends the threads, or leaves them behind when they do not end.
   void stop() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
+    std::unique_lock lock(mutex_);
+    stopping_ = true;
     changed_.notify_all();
-    for (auto& thread : threads_) thread.join();
+    const auto all_ended = [&] { return ended_ == threads_.size(); };
+    const bool is_left = owner_ && !changed_.wait_for(lock, kPatience, all_ended);
+    if (is_left) {
+      are_left_ = true;
+      left_behind += static_cast<int64_t>(threads_.size() - ended_);
+    }
+    lock.unlock();
+    for (auto& thread : threads_) is_left ? thread.detach() : thread.join();
     threads_.clear();
   }
 
@@ -105,6 +119,14 @@ class Loader::Workers {
 
   bool may_take() const {
     return taken_ < given_ + static_cast<int64_t>(slots_.size()) && (end_ < 0 || taken_ < end_);
+  }
+
+  void run() {
+    work();
+    const std::lock_guard lock(mutex_);
+    ++ended_;
+    if (are_left_) --left_behind;
+    changed_.notify_all();
   }
 
   void work() {
@@ -136,10 +158,13 @@ class Loader::Workers {
   const int64_t end_;
   const bool pin_;
   const InterruptCheck interrupt_;
+  const std::shared_ptr<const void> owner_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
+  bool are_left_ = false;
+  size_t ended_ = 0;
   int64_t taken_;
   int64_t given_;
   std::vector<Slot> slots_;
@@ -148,33 +173,58 @@ class Loader::Workers {
 
 Loader::Loader(const Dataset& dataset, const BatchOrder& order, LoaderOptions options)
     : dataset_(dataset), order_(order), options_(options), next_batch_(options.first_batch) {
-  if (options_.workers > 0 && options_.quick <= 0) {
-    workers_ = std::make_unique<Workers>(dataset, order, options_);
-  }
+  if (options_.workers > 0 && options_.quick <= 0) start_workers(options_);
 }
 
-Loader::~Loader() = default;
+Loader::~Loader() {
+  if (workers_) workers_->stop();
+}
+
+int64_t Loader::workers_left_behind() { return left_behind; }
+
+void Loader::start_workers(const LoaderOptions& options) {
+  const auto workers = std::make_shared<Workers>(dataset_, order_, options);
+  workers->start(options.workers);
+  workers_ = workers;
+}
 
 Batch Loader::next() {
   const at::NoGradGuard no_grad;
-  Batch batch = workers_ ? workers_->next() : prepare_here();
+  const bool is_first = next_batch_ == options_.first_batch && options_.quick > 0;
+  Batch batch = workers_ && !is_first ? workers_->next() : prepare_one(is_first);
   ++next_batch_;
   return options_.device.is_cpu() ? batch : batch.to(options_.device);
 }
 
-Batch Loader::prepare_here() {
+Batch Loader::prepare_one(bool is_first) {
   const auto start = std::chrono::steady_clock::now();
-  Batch batch = prepare(dataset_, order_, next_batch_, !options_.device.is_cpu());
+  const bool is_apart = is_first && options_.workers > 0 && options_.interrupt && options_.owner;
+  Batch batch = is_apart ? prepare_apart()
+                         : prepare(dataset_, order_, next_batch_, !options_.device.is_cpu());
   if (options_.interrupt) options_.interrupt();
   if (options_.workers == 0) return batch;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   slow_batches_ = passed.count() < options_.quick ? 0 : slow_batches_ + 1;
-  const bool is_first = next_batch_ == options_.first_batch;
   if (slow_batches_ >= kSlowInARow || (is_first && passed.count() > kVerySlow * options_.quick)) {
     LoaderOptions rest = options_;
     rest.first_batch = next_batch_ + 1;
-    workers_ = std::make_unique<Workers>(dataset_, order_, rest);
+    start_workers(rest);
   }
+  return batch;
+}
+
+/// In a thread of its own: nobody knows yet how long this dataset takes, and the wait can be broken
+/// off.
+Batch Loader::prepare_apart() {
+  if (!workers_) {
+    LoaderOptions one = options_;
+    one.workers = one.prefetch = 1;
+    one.end_batch = next_batch_ + 1;
+    start_workers(one);
+  }
+  Batch batch = workers_->next();
+  workers_->stop();
+  workers_.reset();
   return batch;
 }
 

@@ -30,12 +30,16 @@ struct LoaderOptions {
   /// Called while `next()` waits for a worker, and after a batch was prepared; when it throws, that
   /// batch counts as not taken.
   InterruptCheck interrupt = {};
+  /// Owns the dataset and the order. With it, a loader that goes waits at most half a second for
+  /// workers that are in the midst of an example, as one that reads from a disk that hangs; it then
+  /// leaves them behind, with this. Without it, it waits for them.
+  std::shared_ptr<const void> owner = {};
 };
 
 /// The batches of a dataset in order. The number of workers changes the speed and nothing else.
 class Loader {
  public:
-  /// `dataset` and `order` must outlive the loader.
+  /// `dataset` and `order` must outlive the loader, unless `owner` owns them.
   Loader(const Dataset& dataset, const BatchOrder& order, LoaderOptions options);
   ~Loader();
   Loader(const Loader&) = delete;
@@ -51,17 +55,23 @@ class Loader {
   /// The number of the batch that `next()` will give, counted over all epochs.
   int64_t position() const { return next_batch_; }
 
+  /// The workers of this process that were left behind and are still busy. While there are any, the
+  /// process must end by `_exit`, which takes nothing away from under them.
+  static int64_t workers_left_behind();
+
  private:
   class Workers;
 
-  Batch prepare_here();
+  Batch prepare_one(bool is_first);
+  Batch prepare_apart();
+  void start_workers(const LoaderOptions& options);
 
   const Dataset& dataset_;
   const BatchOrder& order_;
   LoaderOptions options_;
   int64_t next_batch_;
-  int slow_batches_ = 0;  ///< In a row.
-  std::unique_ptr<Workers> workers_;
+  int slow_batches_ = 0;              ///< In a row.
+  std::shared_ptr<Workers> workers_;  ///< Each of its threads has a share in it.
 };
 
 }  // namespace stepop

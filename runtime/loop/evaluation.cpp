@@ -75,12 +75,12 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
                    Position& position, const std::string& git, const EvaluationProgress& progress,
                    const InterruptCheck& interrupt, EvaluationResult& result) {
   const std::string& split = settings.eval_op.split;
-  const auto order = context.splits.evaluation_order(split, settings.max_eval_batches);
-  const int64_t total = order->examples_in(order->batches_per_epoch());
+  const BatchOrder& order = context.splits.evaluation_order(split, settings.max_eval_batches);
+  const int64_t total = order.examples_in(order.batches_per_epoch());
   LoaderOptions options = context.splits.loader_options();
   options.interrupt = interrupt;
-  options.end_batch = order->batches_per_epoch();
-  Loader loader(context.splits.dataset(split), *order, options);
+  options.end_batch = order.batches_per_epoch();
+  Loader loader(context.splits.dataset(split), order, options);
   EvalWriter writer(result.outputs, total, attributes(context, position, split, git));
   LabelMeans means;
   const RandomFork fork(context.seed, context.device);

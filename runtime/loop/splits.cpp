@@ -21,7 +21,7 @@ Splits::Splits(const Config& config, uint64_t seed, c10::Device device)
     : config_(config), seed_(seed), device_(device) {}
 
 const Dataset& Splits::dataset(const std::string& split) {
-  auto& dataset = datasets_[split];
+  auto& dataset = parts_->datasets[split];
   if (!dataset) {
     const std::string path = "datasets/" + split;
     dataset = datasets().build(config_, path);
@@ -33,7 +33,7 @@ const Dataset& Splits::dataset(const std::string& split) {
 }
 
 const BatchOrder& Splits::order(const std::string& split) {
-  auto& order = orders_[split];
+  auto& order = parts_->orders[split];
   if (order) return *order;
   const Dataset& data = dataset(split);
   const bool is_train = split == "train";
@@ -52,8 +52,9 @@ const BatchOrder& Splits::order(const std::string& split) {
   return *order;
 }
 
-std::unique_ptr<BatchOrder> Splits::evaluation_order(const std::string& split,
-                                                     int64_t max_batches) {
+const BatchOrder& Splits::evaluation_order(const std::string& split, int64_t max_batches) {
+  auto& order = parts_->evaluation_orders[{split, max_batches}];
+  if (order) return *order;
   const Dataset& data = dataset(split);
   const std::string name = "datasets/" + split;
   BatchOrderOptions options;
@@ -62,7 +63,8 @@ std::unique_ptr<BatchOrder> Splits::evaluation_order(const std::string& split,
   options.max_batches = max_batches;
   options.seed = mix_seed({seed_, seed_of(split), seed_of("evaluation")});
   auto sampler = samplers().factory("sequential", config_, name)(config_.at(name), data, seed_);
-  return std::make_unique<BatchOrder>(name, std::move(sampler), options);
+  order = std::make_unique<BatchOrder>(name, std::move(sampler), options);
+  return *order;
 }
 
 LoaderOptions Splits::loader_options() const {
@@ -80,6 +82,7 @@ LoaderOptions Splits::loader_options() const {
   }
   options.quick = kQuickBatch;
   options.device = device_;
+  options.owner = parts_;
   return options;
 }
 

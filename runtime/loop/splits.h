@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/config/config.h"
@@ -26,9 +27,10 @@ class Splits {
   const BatchOrder& order(const std::string& split);
 
   /// All examples once, in the dataset's own order, for evaluations.
-  std::unique_ptr<BatchOrder> evaluation_order(const std::string& split, int64_t max_batches);
+  const BatchOrder& evaluation_order(const std::string& split, int64_t max_batches);
 
-  /// The options of a loader with the config's workers.
+  /// The options of a loader with the config's workers, which may use datasets and orders for
+  /// longer than this lives.
   LoaderOptions loader_options() const;
 
   /// The batch that is the same in every log: `fixed_example_indices/<split>`, by default
@@ -42,8 +44,12 @@ class Splits {
   Config config_;
   uint64_t seed_;
   c10::Device device_;
-  std::map<std::string, std::unique_ptr<Dataset>> datasets_;
-  std::map<std::string, std::unique_ptr<BatchOrder>> orders_;
+  struct Parts {
+    std::map<std::string, std::unique_ptr<Dataset>> datasets;
+    std::map<std::string, std::unique_ptr<BatchOrder>> orders;
+    std::map<std::pair<std::string, int64_t>, std::unique_ptr<BatchOrder>> evaluation_orders;
+  };
+  std::shared_ptr<Parts> parts_ = std::make_shared<Parts>();
   std::map<std::string, Batch> fixed_examples_;
 };
 

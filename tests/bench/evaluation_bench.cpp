@@ -38,11 +38,11 @@ void bench_evaluation() {
   };
 
   const auto network = session.context().network<Network>();
-  const auto order = session.context().splits.evaluation_order("validation", 0);
+  const BatchOrder& order = session.context().splits.evaluation_order("validation", 0);
   std::vector<at::Tensor> images;
-  for (int64_t batch = 0; batch < order->batches_per_epoch(); ++batch) {
-    std::vector<Random> randoms = order->randoms(batch);
-    images.push_back(load_batch(session.context().dataset("validation"), order->indices(batch),
+  for (int64_t batch = 0; batch < order.batches_per_epoch(); ++batch) {
+    std::vector<Random> randoms = order.randoms(batch);
+    images.push_back(load_batch(session.context().dataset("validation"), order.indices(batch),
                                 randoms)["image"]);
   }
   const auto forward = [&] {

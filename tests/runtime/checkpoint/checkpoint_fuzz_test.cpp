@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -12,17 +11,12 @@
 #include "runtime/checkpoint/checksum.h"
 #include "runtime/checkpoint/safetensors_reader.h"
 #include "runtime/error.h"
+#include "tests/fuzz.h"
 #include "tests/same_state.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {
 namespace {
-
-/// STEPOP_FUZZ_SEED repeats a test, STEPOP_FUZZ_COUNT searches further than it has time for.
-uint64_t setting(const char* name, uint64_t fallback) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
-}
 
 class Mutator {
  public:
@@ -121,9 +115,8 @@ Checkpoint original() {
 }
 
 TEST_CASE("a mutated checkpoint gives an Error or the very content") {
-  const uint64_t seed = setting("STEPOP_FUZZ_SEED", std::random_device()());
-  const uint64_t count = setting("STEPOP_FUZZ_COUNT", 2000);
-  MESSAGE("seed " << seed);
+  const uint64_t seed = fuzz_seed();
+  const uint64_t count = fuzz_count(2000);
   CAPTURE(seed);
   const ScratchFolder folder;
   const Checkpoint saved = original();

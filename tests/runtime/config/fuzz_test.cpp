@@ -3,23 +3,17 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
 #include "runtime/config/config.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
+#include "tests/fuzz.h"
 #include "tests/runtime/config/random_values.h"
 
 namespace stepop {
 namespace {
-
-/// STEPOP_FUZZ_SEED and STEPOP_FUZZ_COUNT search further than a test has time for.
-uint64_t setting(const char* name, uint64_t fallback) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
-}
 
 /// The configs that come of a text, alone and merged over another; none when it is refused with a
 /// UsageError. Any other exception fails the test.
@@ -106,8 +100,8 @@ std::string mutated(std::string text, RandomValues& random) {
 }
 
 TEST_CASE("mutated configs are read or refused, and nothing else") {
-  const uint64_t seed = setting("STEPOP_FUZZ_SEED", 1);
-  const uint64_t count = setting("STEPOP_FUZZ_COUNT", 20000);
+  const uint64_t seed = fuzz_seed();
+  const uint64_t count = fuzz_count(20000);
   RandomValues random(seed);
   uint64_t accepted = 0;
   for (uint64_t i = 0; i < count; ++i) {
@@ -125,8 +119,10 @@ TEST_CASE("mutated configs are read or refused, and nothing else") {
 }
 
 TEST_CASE("random bytes are read or refused, and nothing else") {
-  RandomValues random(setting("STEPOP_FUZZ_SEED", 1));
-  const uint64_t count = setting("STEPOP_FUZZ_COUNT", 20000) / 4;
+  const uint64_t seed = fuzz_seed();
+  CAPTURE(seed);
+  RandomValues random(seed);
+  const uint64_t count = fuzz_count(20000) / 4;
   for (uint64_t i = 0; i < count; ++i) {
     std::string text(random.below(40), ' ');
     const bool is_ascii = random.below(2) == 0;
@@ -153,8 +149,11 @@ TEST_CASE("deep and long inputs of each shape end in time") {
 }
 
 TEST_CASE("overrides with random paths and values are set or refused, and nothing else") {
-  RandomValues random(setting("STEPOP_FUZZ_SEED", 1));
-  for (int i = 0; i < 3000; ++i) {
+  const uint64_t seed = fuzz_seed();
+  CAPTURE(seed);
+  RandomValues random(seed);
+  for (uint64_t i = 0; i < fuzz_count(20000) / 4; ++i) {
+    CAPTURE(i);
     Value root = random.value(3);
     if (!root.is_map()) root = Value(Value::Map{{"a", root}});
     std::vector<Override> overrides;

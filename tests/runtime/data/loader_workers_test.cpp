@@ -104,6 +104,65 @@ TEST_CASE("a loader can go while its workers are busy, blocked or failing") {
   }
 }
 
+TEST_CASE("a loader that owns its data goes without a worker that is stuck, which keeps them") {
+  struct Owned {
+    explicit Owned(std::latch& gate) : data(100, [&gate](int64_t) { gate.wait(); }) {}
+    Numbers data;
+    BatchOrder order = order_of(data, 1);
+  };
+  // As long as nobody knows how long a batch takes, one worker prepares the first one.
+  for (const double quick : {0.0, 1.0}) {
+    CAPTURE(quick);
+    std::latch gate(1);
+    auto owned = std::make_shared<Owned>(gate);
+    const std::weak_ptr<Owned> watch = owned;
+    {
+      int asked = 0;
+      const auto interrupt = [&] {
+        if (++asked == 2) throw Interrupted("enough");
+      };
+      Loader loader(owned->data, owned->order,
+                    {.workers = 2, .quick = quick, .interrupt = interrupt, .owner = owned});
+      owned.reset();
+      CHECK(message_of([&] { loader.next(); }) == "enough");
+    }
+    CHECK(Loader::workers_left_behind() == (quick > 0 ? 1 : 2));
+    CHECK_FALSE(watch.expired());
+    gate.count_down();
+    while (!watch.expired()) std::this_thread::sleep_for(milliseconds(1));
+    CHECK(Loader::workers_left_behind() == 0);
+  }
+}
+
+TEST_CASE("a wait that was broken off can be taken up again") {
+  std::latch gate(1);
+  auto data = std::make_shared<Numbers>(100, [&](int64_t) { gate.wait(); });
+  const BatchOrder order = order_of(*data, 2);
+  for (const double quick : {0.0, 1.0}) {
+    int asked = 0;
+    const auto interrupt = [&] {
+      if (++asked == 1) throw Interrupted("enough");
+      if (asked == 2) gate.count_down();
+    };
+    Loader loader(*data, order,
+                  {.workers = 2, .quick = quick, .interrupt = interrupt, .owner = data});
+    if (quick == 0) CHECK(message_of([&] { loader.next(); }) == "enough");
+    for (int64_t i = 0; i < 10; ++i) {
+      if (quick > 0 && i == 0) CHECK(message_of([&] { loader.next(); }) == "enough");
+      CHECK(loader.next().indices() == Indices{2 * i, 2 * i + 1});
+    }
+  }
+}
+
+TEST_CASE("workers that end in time are not left behind") {
+  auto data = std::make_shared<Numbers>(
+      100, [](int64_t) { std::this_thread::sleep_for(milliseconds(20)); });
+  const BatchOrder order = order_of(*data, 1);
+  { Loader(*data, order, {.workers = 3, .owner = data}).next(); }
+  CHECK(Loader::workers_left_behind() == 0);
+  CHECK(data.use_count() == 1);
+}
+
 TEST_CASE("several workers load at the same time") {
   std::latch all_there(3);
   const Numbers data(30, [&](int64_t index) {

@@ -1,0 +1,413 @@
+// What must survive a restart, entry by entry: what a checkpoint holds is exactly the list below;
+// with all of it a resumed run ends with the same bits and the same metrics; and with any entry at
+// the value that a fresh start has it ends otherwise, so that nothing on the list is there in vain
+// and leaving it out would be seen. Restoring into a fresh process is tests/cli/kill_test.cpp's.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <regex>
+#include <thread>
+
+#include "runtime/loop/iterator.h"
+#include "runtime/network.h"
+#include "tests/message_of.h"
+#include "tests/same_state.h"
+#include "tests/test_run.h"
+
+namespace stepop {
+namespace {
+
+/// One weight under two names, running statistics, dropout.
+class TestStateEncoder : public Network {
+ public:
+  explicit TestStateEncoder(const Config& /*params*/)
+      : first_(register_module("first", torch::nn::Linear(9, 9))),
+        norm_(register_module("norm", torch::nn::BatchNorm1d(9))),
+        dropout_(register_module("dropout", torch::nn::Dropout(0.3))),
+        tied_(register_parameter("tied", first_->weight)) {}
+
+  at::Tensor forward(const at::Tensor& images) override {
+    const at::Tensor hidden = norm_->forward(first_->forward(images.flatten(1))).relu();
+    return at::linear(dropout_->forward(hidden), tied_);
+  }
+
+ private:
+  torch::nn::Linear first_;
+  torch::nn::BatchNorm1d norm_;
+  torch::nn::Dropout dropout_;
+  at::Tensor tied_;
+};
+
+class TestStateHead : public Network {
+ public:
+  explicit TestStateHead(const Config& /*params*/)
+      : linear_(register_module("linear", torch::nn::Linear(9, 3))) {}
+  at::Tensor forward(const at::Tensor& hidden) override { return linear_->forward(hidden); }
+
+ private:
+  torch::nn::Linear linear_;
+};
+
+/// Its first batches take so long that the workers start.
+class TestSlowStart : public Dataset {
+ public:
+  static inline std::atomic<int> calls_elsewhere = 0;
+
+  explicit TestSlowStart(const Config& params) : source_(datasets().build(params, "dataset")) {}
+  int64_t size() const override { return source_->size(); }
+  Example get(int64_t index, Random& random) const override {
+    if (calls_++ < 8) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (std::this_thread::get_id() != maker_) ++calls_elsewhere;
+    return source_->get(index, random);
+  }
+
+ private:
+  std::unique_ptr<Dataset> source_;
+  std::thread::id maker_ = std::this_thread::get_id();
+  mutable std::atomic<int> calls_ = 0;
+};
+
+/// Two optimizers, one NaN that is skipped, and numbers of its own that change the training.
+class TestStateTrainer : public Iterator {
+ public:
+  explicit TestStateTrainer(const Context& context)
+      : Iterator(context),
+        encoder_(context.network<Network>("encoder")),
+        head_(context.network<Network>("head")),
+        update_encoder_(context.update("encoder_optimizer", {"encoder"})),
+        update_head_(context.update("head_optimizer", {"head"})),
+        center_(at::zeros({9})) {
+    context.track("seen", seen_);
+    context.track("level", level_);
+    context.track("center", center_);
+    context.track("last", last_);
+  }
+
+  StepOps step_op(const Batch& batch) override {
+    const at::Tensor hidden = encoder_->forward(batch["image"]);
+    const at::Tensor logits = head_->forward(hidden);
+    at::Tensor losses = at::cross_entropy_loss(logits, batch["class"], {}, at::Reduction::None);
+    const at::Tensor age = at::full({batch.size()}, static_cast<double>(global_step()));
+    return {.train_op =
+                [=, this] {
+                  double weight = 1 + 0.1 * static_cast<double>(seen_ % 7) + 0.1 * level_;
+                  if (global_step() == 2) weight = std::numeric_limits<double>::quiet_NaN();
+                  at::Tensor loss = losses.mean() * weight + (hidden - center_).pow(2).mean() * 0.1;
+                  if (last_.defined()) loss = loss * (1 + 0.1 * last_.sigmoid());
+                  update_encoder_.backward(loss, /*retain_graph=*/true);
+                  update_head_.backward(loss);
+                  if (this->context().clock.is_last_micro_batch()) {
+                    update_encoder_.apply();
+                    update_head_.apply();
+                  }
+                  ++seen_;
+                  level_ = 0.9 * level_ + 0.1;
+                  center_ = center_ * 0.9 + hidden.detach().mean(0) * 0.1;
+                  last_ = losses.detach().mean();
+                  return Scalars{{"loss", last_}};
+                },
+            .log_op =
+                [=] {
+                  return Logs{.scalars = {{"loss", losses.mean()}}, .images = {}};
+                },
+            .eval_op =
+                [=] {
+                  return EvalOutputs{.outputs = {{"logits", logits}},
+                                     .labels = {{"loss", losses}, {"age", age}}};
+                }};
+  }
+
+ private:
+  std::shared_ptr<Network> encoder_;
+  std::shared_ptr<Network> head_;
+  Update& update_encoder_;
+  Update& update_head_;
+  int64_t seen_ = 0;
+  double level_ = 0;
+  at::Tensor center_;
+  at::Tensor last_;  // undefined before the first step
+};
+
+STEPOP_REGISTER_MODEL(TestStateEncoder, {"For tests.", {}});
+STEPOP_REGISTER_MODEL(TestStateHead, {"For tests.", {}});
+STEPOP_REGISTER_DATASET(TestSlowStart, {"For tests.", {{"dataset", "", "the other one"}}});
+STEPOP_REGISTER_ITERATOR(TestStateTrainer, {"For tests.", {}});
+
+/// An epoch has 8 batches, so 4 steps. The metric is never better than at step 3, so the training
+/// ends at step 15.
+constexpr const char* kConfig = R"(
+iterator: TestStateTrainer
+networks: {encoder: {class: TestStateEncoder}, head: {class: TestStateHead}}
+datasets:
+  train:
+    class: TestSlowStart
+    dataset: {class: Augment, shift: 1, noise: 0.1, dataset: {class: Synthetic, size: 31, shape: [1, 3, 3], classes: 3}}
+  validation: {class: Synthetic, size: 10, shape: [1, 3, 3], classes: 3, seed: 5}
+batch_size: 4
+accumulate: 2
+encoder_optimizer:
+  class: SGD
+  momentum: 0.9
+  lr: {class: cosine, from: 1e-2, to: 1e-4, steps: 12}
+  groups: [{match: bias, lr: 3e-3}]
+head_optimizer: {class: Adam, lr: 1e-2, groups: [{match: bias, weight_decay: 0.1}]}
+on_nan: skip
+ema: {decay: 0.9}
+eval_weights: ema
+stop_when: {metric: validation/eval_op/age, patience: 12s, mode: min}
+num_steps: 30
+num_threads: 1
+n_data_processes: 2
+log_freq: {every: 5}
+ckpt_freq: 7
+eval_hook: {freq: 3}
+)";
+
+/// Of the checkpoint that a run goes on from: the middle of an epoch, a log and an evaluation.
+constexpr int64_t kStep = 7;
+constexpr int64_t kEvaluated = 6;  ///< A checkpoint that an evaluation follows.
+constexpr int64_t kLast = 15;
+
+/// What a run ends with: everything but times.
+struct End {
+  int64_t step = 0;
+  State state;
+  std::vector<std::string> metrics;  ///< The lines of the steps after the one it went on from.
+
+  bool operator==(const End& other) const {
+    return step == other.step && metrics == other.metrics &&
+           differences(state, other.state).empty();
+  }
+};
+
+std::vector<std::string> metrics_of(const TestRun& run, size_t first_line) {
+  std::vector<std::string> lines;
+  for (auto& line : run.metrics()) {
+    line.erase("time");
+    if (first_line > 0) {
+      --first_line;
+    } else {
+      lines.push_back(line.dump());
+    }
+  }
+  return lines;
+}
+
+End end_of(TestRun& run) {
+  const size_t lines =
+      std::filesystem::exists(run.root() + "/train/metrics.jsonl") ? run.metrics().size() : 0;
+  run.train();
+  End end{run.session.position().global_step, {}, metrics_of(run, lines)};
+  end.state = run.checkpoint(end.step);
+  for (const char* time : {"stop_when.minutes", "stop_when.last_minutes"}) end.state.erase(time);
+  return end;
+}
+
+/// The run that was never stopped.
+struct Whole {
+  Whole() : run(kConfig), fresh(run.session.context().tracker.save()) {
+    for (auto& [name, tensor] : fresh) tensor = tensor.clone();
+    end = end_of(run);
+    // Runs that go on from them write their own.
+    for (const int64_t step : {kEvaluated, kStep}) {
+      saved.emplace(step, load_checkpoint(run.checkpoint_path(step)));
+    }
+  }
+
+  /// What it ends with as one sees it that goes on from `step`.
+  End end_after(int64_t step) const {
+    End after = end;
+    std::erase_if(after.metrics, [&](const std::string& line) {
+      return nlohmann::json::parse(line)["step"] <= step;
+    });
+    return after;
+  }
+
+  TestRun run;
+  State fresh;  ///< Of a start at step 0.
+  End end;
+  std::map<int64_t, Checkpoint> saved;
+};
+
+const Whole& whole() {
+  static const Whole run;
+  return run;
+}
+
+const Checkpoint& saved(int64_t step) { return whole().saved.at(step); }
+
+End resumed(const Checkpoint& checkpoint) {
+  TestRun run(kConfig, whole().run, checkpoint);
+  return end_of(run);
+}
+
+/// Tensors of a checkpoint that belong together. Within a group there are few that a resumed run
+/// could do without: the running statistics beside the averages, which are the network's, put there
+/// for who takes the averages out of the file; and the minutes of stop_when, which are times.
+struct Group {
+  std::string what;
+  std::string names;  ///< A regular expression of all names.
+  int count;
+};
+
+const std::vector<Group>& groups() {
+  static const std::vector<Group> all = {
+      {"parameters of a network", R"(encoder\.first\.bias|encoder\.norm\.(weight|bias))", 3},
+      {"parameters of another network", R"(head\.linear\.(weight|bias))", 2},
+      {"tied weights, under both names", R"(encoder\.(first\.weight|tied))", 2},
+      {"running statistics", R"(encoder\.norm\.running_(mean|var))", 2},
+      {"the count of batches of a norm", R"(encoder\.norm\.num_batches_tracked)", 1},
+      {"momenta of SGD", R"(encoder_optimizer\..*\.momentum_buffer)", 4},
+      {"step counts of SGD, which know a first update", R"(encoder_optimizer\..*\.step)", 4},
+      {"first moments of Adam", R"(head_optimizer\..*\.exp_avg)", 2},
+      {"second moments of Adam", R"(head_optimizer\..*\.exp_avg_sq)", 2},
+      {"step counts of Adam", R"(head_optimizer\..*\.step)", 2},
+      {"each optimizer's updates", R"((encoder|head)_optimizer\.count)", 2},
+      {"each optimizer's updates that were left out", R"((encoder|head)_optimizer\.skipped)", 2},
+      {"averages of the weights, and the running statistics that are put beside them", R"(ema_.*)",
+       10},
+      {"random state", R"(random\.cpu)", 1},
+      {"means since the last log", R"(train_means\..*)", 2},
+      {"the best value of stop_when and its step", R"(stop_when\..*)", 6},
+      {"a number of the iterator", R"(seen\.value)", 1},
+      {"a real number of the iterator", R"(level\.value)", 1},
+      {"a tensor of the iterator", R"(center\.value)", 1},
+      {"a tensor of the iterator that came later", R"(last\.value)", 1},
+  };
+  return all;
+}
+
+bool belongs(const Group& group, const std::string& name) {
+  return std::regex_match(name, std::regex(group.names));
+}
+
+TEST_CASE("a checkpoint holds exactly what is on the list") {
+  const State state = saved(kStep).tensors;
+  for (const auto& [name, tensor] : state) {
+    CAPTURE(name);
+    CHECK(std::count_if(groups().begin(), groups().end(),
+                        [&](const Group& group) { return belongs(group, name); }) == 1);
+  }
+  for (const auto& group : groups()) {
+    CAPTURE(group.what);
+    CHECK(std::count_if(state.begin(), state.end(), [&](const auto& entry) {
+            return belongs(group, entry.first);
+          }) == group.count);
+  }
+  CHECK(state.at("encoder.tied").is_alias_of(state.at("encoder.first.weight")));
+
+  const auto json = nlohmann::ordered_json::parse(saved(kStep).progress.to_json());
+  std::string fields;
+  for (const auto& [key, value] : json.items()) fields += key + " ";
+  CHECK(fields ==
+        "global_step epoch batch batches_per_epoch train_examples samples_seen seconds "
+        "batches_taken evaluation_folder ");
+}
+
+TEST_CASE("the run has what the list is about") {
+  CHECK(whole().end.step == kLast);
+  CHECK(TestSlowStart::calls_elsewhere > 0);  // the workers did start
+  const Progress progress = saved(kStep).progress;
+  CHECK(progress.epoch == 1);
+  CHECK(progress.batch == 6);
+  CHECK(progress.batches_taken == std::map<std::string, int64_t>{{"validation", 1}});
+  CHECK(progress.evaluation_folder == "");
+  CHECK(saved(kStep).tensors.at("head_optimizer.skipped").item<int64_t>() == 1);
+  CHECK(saved(kStep).tensors.at("head_optimizer.count").item<int64_t>() == 6);
+}
+
+TEST_CASE("with all of it a run ends with the same bits and metrics") {
+  for (const int64_t step : {kStep, kEvaluated}) {
+    CAPTURE(step);
+    const End end = resumed(saved(step));
+    CHECK(end.step == kLast);
+    CHECK(differences(end.state, whole().end.state) == "");
+    CHECK(end.metrics == whole().end_after(step).metrics);
+  }
+}
+
+TEST_CASE("with a tensor of the checkpoint at its fresh value a run ends otherwise") {
+  const End expected = whole().end_after(kStep);
+  for (const auto& group : groups()) {
+    CAPTURE(group.what);
+    Checkpoint checkpoint = saved(kStep);
+    std::erase_if(checkpoint.tensors,
+                  [&](const auto& entry) { return belongs(group, entry.first); });
+    for (const auto& [name, tensor] : whole().fresh) {
+      if (belongs(group, name)) checkpoint.tensors[name] = tensor;
+    }
+    const bool ends_otherwise = !(resumed(checkpoint) == expected);
+    CHECK(ends_otherwise);
+  }
+}
+
+/// The numbers that only tell times, or refuse what does not fit, end no run otherwise; what they
+/// do is checked instead.
+TEST_CASE("with a number of the progress at its fresh value a run ends otherwise") {
+  const auto ends_otherwise = [](int64_t step, const auto& change) {
+    Checkpoint checkpoint = saved(step);
+    change(checkpoint.progress);
+    return !(resumed(checkpoint) == whole().end_after(step));
+  };
+  CHECK(ends_otherwise(kStep, [](Progress& progress) { progress.global_step = 0; }));
+  CHECK(ends_otherwise(kStep, [](Progress& progress) { progress.epoch = 0; }));
+  CHECK(ends_otherwise(kStep, [](Progress& progress) { progress.batch = 0; }));
+  CHECK(ends_otherwise(kStep, [](Progress& progress) { progress.samples_seen = 0; }));
+  CHECK(ends_otherwise(kStep, [](Progress& progress) { progress.batches_taken.clear(); }));
+  CHECK_FALSE(ends_otherwise(kStep, [](Progress& progress) { progress.seconds = 0; }));
+  CHECK_FALSE(ends_otherwise(kStep, [](Progress& progress) { progress.train_examples = 0; }));
+  const auto message = [](const auto& change) {
+    return message_of([&] {
+      Checkpoint checkpoint = saved(kStep);
+      change(checkpoint.progress);
+      resumed(checkpoint);
+    });
+  };
+  CHECK(message([](Progress& progress) {
+          progress.train_examples = 32;
+        }).find("taken from a training on 32 examples; datasets/train now has 31") !=
+        std::string::npos);
+  CHECK(message([](Progress& progress) {
+          progress.batches_per_epoch = 0;
+        }).find("taken in the middle of an epoch of 0 batches") != std::string::npos);
+  TestRun later(kConfig, whole().run, saved(kStep));
+  CHECK(later.session.position().seconds > 0);
+}
+
+TEST_CASE("an evaluation that follows a checkpoint is made up for by the name that is in it") {
+  class Fail : public Hook {
+   public:
+    void before_evaluation(int64_t step) override {
+      if (step == kEvaluated) throw Error("the power is gone");
+    }
+  };
+  Fail fail;
+  TestRun stopped(kConfig);
+  CHECK(message_of([&] { stopped.train({&fail}); }) == "the power is gone");
+  const Checkpoint whole_one = load_checkpoint(stopped.checkpoint_path(kEvaluated));
+  CHECK(whole_one.progress.evaluation_folder.ends_with("/6"));
+  Checkpoint without = whole_one;
+  without.progress.evaluation_folder.clear();
+
+  std::vector<std::string> expected = whole().end_after(kEvaluated - 1).metrics;
+  TestRun lacks(kConfig, stopped, without);
+  CHECK(end_of(lacks).metrics == std::vector<std::string>(expected.begin() + 1, expected.end()));
+  TestRun has(kConfig, stopped, whole_one);
+  CHECK(end_of(has).metrics == expected);
+}
+
+}  // namespace
+}  // namespace stepop
