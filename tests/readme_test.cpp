@@ -11,23 +11,33 @@
 namespace stepop {
 namespace {
 
-/// The Python blocks of a section of the README.
-std::vector<std::string> python_blocks(const std::string& heading) {
+std::string section_of(const std::string& heading) {
   const std::string text = read_bytes(STEPOP_SOURCE_DIR "/README.md");
   const size_t begin = text.find("\n## " + heading + "\n");
   REQUIRE(begin != std::string::npos);
-  const std::string section = text.substr(begin, text.find("\n## ", begin + 1) - begin);
-  std::vector<std::string> blocks;
-  const std::string fence = "```python\n";
-  for (size_t at = 0; (at = section.find(fence, at)) != std::string::npos;) {
-    at += fence.size();
-    blocks.push_back(section.substr(at, section.find("```", at) - at));
+  return text.substr(begin, text.find("\n## ", begin + 1) - begin);
+}
+
+/// The parts of `text` that stand between `open` and `close`.
+std::vector<std::string> between(const std::string& text, const std::string& open,
+                                 const std::string& close) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; (at = text.find(open, at)) != std::string::npos;) {
+    at += open.size();
+    const size_t end = text.find(close, at);
+    parts.push_back(text.substr(at, end - at));
+    at = end + close.size();
   }
-  return blocks;
+  return parts;
+}
+
+/// The blocks of a section that are written in `language`.
+std::vector<std::string> blocks_of(const std::string& heading, const std::string& language) {
+  return between(section_of(heading), "```" + language + "\n", "```");
 }
 
 TEST_CASE("the README's lines take weights to a PyTorch module, and back into a training") {
-  const std::vector<std::string> blocks = python_blocks("Weights to Python and back");
+  const std::vector<std::string> blocks = blocks_of("Weights to Python and back", "python");
   REQUIRE(blocks.size() == 2);
   for (const auto& block : blocks) CHECK(lines_of(block).size() == 3);
   const std::string call = "load_file(\"";
@@ -64,6 +74,67 @@ TEST_CASE("the README's lines take weights to a PyTorch module, and back into a 
   const State changed = load_safetensors(folder / "changed.safetensors").tensors;
   CHECK(differences(back.context().networks.tensors("model"), changed) == "");
   CHECK(differences(changed, trained) != "");
+}
+
+TEST_CASE("the README's job for Slurm goes on in its run until the training is done") {
+  const std::vector<std::string> blocks = blocks_of("A run is never lost", "bash");
+  REQUIRE(blocks.size() == 1);
+  const ScratchFolder folder;
+  folder.write("job.sh", blocks[0]);
+  folder.write("configs/digits.yaml",
+               "iterator: Classifier\noptimizer: SGD\nlog_freq: 10000\n"
+               "model: {class: LeNet, image_size: [8, 8], padding: [2, 2]}\n"
+               "datasets: {train: {class: Synthetic, shape: [1, 8, 8]}}\n"
+               "batch_size: 1\nnum_steps: 4000\nmax_batches_per_epoch: 400\n");
+  folder.write("bin/scontrol", "#!/bin/sh\necho \"$*\" >>queue\n");
+  const std::string prepare = "chmod +x bin/scontrol; mkdir -p build; ln -sf '" STEPOP_BINARY_DIR
+                              "/stepop' build/stepop\n"
+                              "export PATH=$PWD/bin:$PATH SLURM_JOB_ID=7 OMP_NUM_THREADS=1\n";
+
+  const CommandResult first =
+      run_in(folder, prepare +
+                         "bash job.sh & job=$!\n"
+                         "until [ -e logs/*/train/checkpoints/model-400.safetensors ]; do\n"
+                         "  kill -0 $job || break; sleep 0.02\n"
+                         "done\n"
+                         "kill -USR1 $job; wait $job; exit 0");
+  CAPTURE(first.out);
+  CHECK(first.err == "");
+  CHECK(first.out.find("ended: SIGUSR1 arrived") != std::string::npos);
+  CHECK(read_bytes(folder.path("queue")) == "requeue 7\n");
+
+  const CommandResult second = run_in(folder, prepare + "bash job.sh; exit 0");
+  CAPTURE(second.out);
+  CHECK(second.err == "");
+  CHECK(second.out.find("resuming at step ") != std::string::npos);
+  CHECK(second.out.find("ended: all 4,000 steps are done") != std::string::npos);
+  CHECK(read_bytes(folder.path("queue")) == "requeue 7\n");
+  CHECK(only_run(folder).ends_with("_job7"));
+}
+
+TEST_CASE("what the README names beside its promises is there") {
+  namespace fs = std::filesystem;
+  const std::string tests = STEPOP_SOURCE_DIR "/tests/";
+  const std::string makefile = read_bytes(STEPOP_SOURCE_DIR "/Makefile");
+  const std::string section = section_of("Promises");
+  int named = 0;
+  for (const std::string& row : lines_of(section.substr(section.find("|---|")))) {
+    const std::string shown_by = row.substr(std::min(row.find(" | "), row.size()));
+    for (std::string name : between(shown_by, "`", "`")) {
+      CAPTURE(name);
+      ++named;
+      if (name.starts_with("make ")) {
+        const std::string target = name.substr(5, name.find(' ', 5) - 5);
+        CHECK(makefile.find("\n" + target + ": ") != std::string::npos);
+      } else if (name.starts_with("build/stepop_bench ")) {
+        CHECK(fs::exists(tests + "bench/" + name.substr(name.find(' ') + 1) + "_bench.cpp"));
+      } else {
+        if (name.starts_with("ctest -R ")) name = name.substr(9);
+        CHECK((fs::exists(tests + name + "_test.cpp") || fs::is_directory(tests + name)));
+      }
+    }
+  }
+  CHECK(named > 20);
 }
 
 }  // namespace
