@@ -229,13 +229,18 @@ Every key of the config can be set: --optimizer/lr 3e-3, --model/hidden '[64, 32
 null, 1e-3, -3, [1, 2], {a: 1}; anything else is text. Relative paths are relative to the current
 folder here, and to its own folder in a config file.
 
+A signal (INT, TERM, USR1, HUP) or --max_time 3h50m ends a training after its step, saved; -p RUN -t
+goes on from the newest checkpoint that is whole, with the same bits as if nothing had happened.
+
 Examples
   stepop -n digits -b configs/digits.yaml -t                     train
   stepop -n small -b configs/digits.yaml configs/small.yaml -t   the second file on top
   stepop -n fast -b configs/digits.yaml -t --optimizer/lr 3e-3 --num_epochs 2
   stepop -p logs/2026-11-21T10-00-00_digits                      evaluate its latest checkpoint
   stepop -p logs/2026-11-21T10-00-00_digits -c 230               evaluate the one of step 230
-  stepop -p logs/2026-11-21T10-00-00_digits -t --num_epochs 20   go on training, for longer
+  stepop -p logs/2026-11-21T10-00-00_digits -t                   go on after a stop or a kill
+  stepop -p logs/2026-11-21T10-00-00_digits -t --num_epochs 40   go on training, for longer
+  stepop checkpoints logs/2026-11-21T10-00-00_digits             what there is to go on from
   stepop -n tuned -p logs/2026-11-21T10-00-00_digits -r -t       its weights, a new count and run
   stepop -n try -b configs/digits.yaml -t -d                     10 steps, to see that it runs
 )";
