@@ -9,9 +9,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "runtime/config/nearest.h"
 #include "runtime/log/number_text.h"
-#include "runtime/loop/short_list.h"
+#include "runtime/loop/logged_metric.h"
 
 namespace stepop {
 namespace {
@@ -119,19 +118,7 @@ std::optional<std::string> StopWhen::reason() const {
 
 void StopWhen::check_observed(const std::vector<std::string>& known,
                               const std::vector<std::string>& to_come) const {
-  if (!is_given() || last_ || known.empty()) return;
-  for (const auto& op : to_come) {
-    if (metric_.starts_with(op + "/")) return;
-  }
-  const auto nearest = nearest_paths(metric_, known, 1);
-  std::string help;
-  if (!nearest.empty()) {
-    help = fmt::format("; did you mean \"{}\"?", nearest.front());
-  } else {
-    help = "; there are: " + short_list(known);
-  }
-  throw config_.error(
-      "metric", fmt::format("no log and no evaluation gave a number \"{}\"{}", metric_, help));
+  if (is_given() && !last_) check_is_logged(config_, "metric", metric_, known, to_come);
 }
 
 std::string StopWhen::identity() const { return (more_is_better_ ? "max " : "min ") + metric_; }

@@ -7,6 +7,7 @@
 
 #include "runtime/log/metrics_file.h"
 #include "runtime/log/number_text.h"
+#include "runtime/loop/logged_metric.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/run/signals.h"
@@ -77,12 +78,17 @@ void TrainingLoop::update_checkpoints() {
   checkpoints_.update_links_and_sweep(metric_, settings_.retention);
 }
 
-/// Once an evaluation is over it is known whether the metric of stop_when is ever logged.
-void TrainingLoop::check_stop_metric() const {
+/// Once an evaluation is over it is known whether the metrics that the config names are ever
+/// logged.
+void TrainingLoop::check_metrics() const {
   std::vector<std::string> to_come;
   for (const auto& op : settings_.log_ops) to_come.push_back(op.name.text());
   for (const auto& op : settings_.train_ops) to_come.push_back(op.text());
-  session_.stop_when().check_observed({seen_scalars_.begin(), seen_scalars_.end()}, to_come);
+  const std::vector<std::string> known(seen_scalars_.begin(), seen_scalars_.end());
+  session_.stop_when().check_observed(known, to_come);
+  const std::string& best_by = settings_.retention.metric;
+  if (best_by.empty() || !metric_.empty()) return;
+  check_is_logged(session_.config(), "checkpoints/metric", best_by, known, to_come);
 }
 
 void TrainingLoop::throw_if_asked_to_stop() const {
@@ -266,7 +272,8 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
   failed_callbacks_ += static_cast<int>(result.failures.size());
   reporter_.evaluated(position_, result);
   observe(result.scalars);
-  check_stop_metric();
+  // A callback that failed may be the one that gives it.
+  if (result.failures.empty()) check_metrics();
   update_checkpoints();
   position_.evaluation_folder.clear();
   for_each_hook([&](Hook& hook) { hook.after_evaluation(position_.global_step); });

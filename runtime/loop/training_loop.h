@@ -60,7 +60,7 @@ class TrainingLoop {
   void observe(const OrderedMap<double>& scalars);
   void read_metric();
   void update_checkpoints();
-  void check_stop_metric() const;
+  void check_metrics() const;
   void run_due_logs(const Elapsed& before, const Elapsed& now);
   void fail(const std::exception& error);
   Checkpoint checkpoint() const;
