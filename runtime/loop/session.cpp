@@ -135,6 +135,11 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   static_cast<Progress&>(position_) = checkpoint.progress;
   position_.train_examples = examples;
   clock_.global_step = position_.global_step;
+  // Epochs may have had other numbers of steps before, with another batch_size or accumulate.
+  const int64_t accumulate = settings_->accumulate;
+  const int64_t left_of_epoch = (batches - position_.batch + accumulate - 1) / accumulate;
+  const int64_t usual = (position_.epoch + 1) * settings_->steps_per_epoch - left_of_epoch;
+  if (!config_.has("num_steps")) settings_->num_steps += position_.global_step - usual;
   if (debug_) settings_->num_steps = position_.global_step + settings_->debug_steps;
 }
 

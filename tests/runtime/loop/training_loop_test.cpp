@@ -223,6 +223,29 @@ TEST_CASE("another batch size is taken between epochs and refused within one") {
                      "has 2. Keep batch_size") != std::string::npos);
 }
 
+TEST_CASE("num_epochs counts epochs, also when a resume gives them another number of steps") {
+  const auto end_of = [](const TestRun& before, int64_t step, const std::string& more) {
+    std::string config = trainer_config(more);
+    if (more.find("accumulate") == std::string::npos) {
+      config.replace(config.find("batch_size: 8"), 13, "batch_size: 15");
+    }
+    TestRun after(config, before, step);
+    after.train();
+    const Position& end = after.session.position();
+    CHECK(end.batch == 0);
+    return std::pair(end.global_step, end.epoch);
+  };
+  using End = std::pair<int64_t, int64_t>;
+  TestRun epoch(trainer_config("num_epochs: 1"));
+  epoch.train();
+  CHECK(end_of(epoch, 4, "num_epochs: 3") == End{8, 3});
+  CHECK(end_of(epoch, 4, "num_epochs: 2\naccumulate: 2") == End{6, 2});
+  CHECK(end_of(epoch, 4, "num_epochs: 9\nnum_steps: 6") == End{6, 2});
+  TestRun within(trainer_config("num_steps: 3"));
+  within.train();
+  CHECK(end_of(within, 3, "num_epochs: 2\naccumulate: 2") == End{6, 2});
+}
+
 TEST_CASE("max_batches_per_epoch and drop_last cut an epoch") {
   TestRun cut(trainer_config("num_epochs: 2\nmax_batches_per_epoch: 3"));
   cut.train();
