@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cxxopts.hpp>
 
+#include "runtime/cli/commands.h"
+#include "runtime/config/nearest.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/shell_text.h"
 
@@ -62,6 +64,7 @@ bool begins_option(const std::string& word) {
 /// Our own flags in the form that cxxopts reads (`--base=a --base=b`), and the overrides.
 struct SplitWords {
   std::vector<std::string> own;
+  std::vector<std::string> operands;  // neither a flag nor a flag's value
   std::vector<Override> overrides;
 };
 
@@ -93,10 +96,8 @@ SplitWords split_words(const std::vector<std::string>& words) {
                       word));
     }
     if (flag == nullptr && !begins_option(word)) {
-      throw UsageError(
-          fmt::format("stray word \"{}\"; a key of the config is set by --path/key "
-                      "VALUE, a list of values by --path/key '[1, 2]'",
-                      word));
+      split.operands.push_back(word);
+      continue;
     }
     const bool has_next = i + 1 < words.size() && !begins_option(words[i + 1]);
     if (flag == nullptr) {
@@ -134,13 +135,34 @@ SplitWords split_words(const std::vector<std::string>& words) {
   return split;
 }
 
-std::optional<Arguments::Command> find_command(const std::string& word) {
-  using enum Arguments::Command;
-  if (word == "config") return kConfig;
-  if (word == "list") return kList;
-  if (word == "checkpoints") return kCheckpoints;
-  if (word == "help") return kHelp;
-  return std::nullopt;
+/// The command that the first word names; null for a flag.
+const Command* read_command(const std::string& word) {
+  const Command* command = find_command(word);
+  if (command != nullptr || begins_option(word)) return command;
+  std::vector<std::string> names;
+  for (const auto& known : commands()) names.emplace_back(known.name);
+  const auto near = nearest_names(word, names, 1);
+  throw UsageError(fmt::format("no command \"{}\"{} `stepop --help` lists the commands", word,
+                               near.empty() ? ";" : "; did you mean " + near[0] + "?"));
+}
+
+void check_operands(const Command* command, const std::vector<std::string>& operands) {
+  const size_t most = command == nullptr ? 0 : command->most;
+  if (operands.size() > most) {
+    const std::string word = operands[most];
+    if (command != nullptr) {
+      throw UsageError(fmt::format("stray word \"{}\": {}", word, command->usage()));
+    }
+    throw UsageError(
+        fmt::format("stray word \"{}\"; a key of the config is set by --path/key VALUE, a list of "
+                    "values by --path/key '[1, 2]'",
+                    word));
+  }
+  if (command != nullptr && operands.size() < command->fewest) {
+    throw UsageError(fmt::format("stepop {}: {}: {}", command->name,
+                                 operands.empty() ? "nothing given" : "too little given",
+                                 command->usage()));
+  }
 }
 
 cxxopts::Options own_options() {
@@ -163,17 +185,13 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
   arguments.command_line = "stepop";
   for (const auto& word : words) arguments.command_line += " " + shell_word(word);
   std::vector<std::string> rest = words;
-  if (const auto command = rest.empty() ? std::nullopt : find_command(rest[0])) {
-    arguments.command = *command;
-    rest.erase(rest.begin());
-  }
-  const bool names_run = arguments.command == Arguments::Command::kCheckpoints && !rest.empty() &&
-                         !begins_option(rest[0]);
-  if (names_run) rest.insert(rest.begin(), "-p");
-  if (words.empty()) arguments.command = Arguments::Command::kHelp;
+  if (!rest.empty()) arguments.command = read_command(rest[0]);
+  if (arguments.command != nullptr) rest.erase(rest.begin());
+  arguments.help = words.empty();
 
   SplitWords split = split_words(rest);
   arguments.overrides = std::move(split.overrides);
+  arguments.operands = std::move(split.operands);
   std::vector<const char*> pointers = {"stepop"};
   for (const auto& word : split.own) pointers.push_back(word.c_str());
   try {
@@ -196,10 +214,17 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     std::optional<std::string> level;
     text("log_level", level);
     if (level) arguments.log_level = parse_log_level(*level);
-    if (flag("help")) arguments.command = Arguments::Command::kHelp;
-    if (flag("version")) arguments.command = Arguments::Command::kVersion;
+    arguments.help = arguments.help || flag("help");
+    arguments.version = flag("version");
   } catch (const cxxopts::exceptions::exception& error) {
     throw UsageError(error.what());
+  }
+  const bool takes_folder = arguments.command != nullptr && arguments.command->most > 0;
+  if (takes_folder && arguments.operands.empty() && arguments.project) {
+    arguments.operands.push_back(*arguments.project);
+  }
+  if (!arguments.help && !arguments.version) {
+    check_operands(arguments.command, arguments.operands);
   }
   return arguments;
 }
@@ -209,13 +234,13 @@ std::string help_text() {
 
   stepop -n NAME -b base1.yaml base2.yaml -t [--path/key value ...]
   stepop -p logs/<time>_<name> [-t] [--path/key value ...]
-  stepop config -b base.yaml [--path/key value ...]    prints the resolved config
-  stepop list                                          every component and its parameters
-  stepop checkpoints logs/<time>_<name>                the checkpoints of a run: which is the latest,
-                                                       the best, damaged
 
-Flags
+Commands
 )";
+  for (const auto& command : commands()) {
+    text += fmt::format("  {}\n      {}\n", command.usage(), command.about);
+  }
+  text += "\nFlags\n";
   for (const auto& flag : flags()) {
     using enum Flag::Takes;
     const std::string names = flag.letter == 0 ? fmt::format("    --{}", flag.name)

@@ -9,15 +9,18 @@
 
 namespace stepop {
 
+struct Command;
+
 /// What the command line asks for.
 struct Arguments {
-  enum class Command { kRun, kConfig, kList, kCheckpoints, kHelp, kVersion };
-
-  Command command = Command::kRun;
+  const Command* command = nullptr;       ///< Named by the first word; none: train or evaluate.
+  std::vector<std::string> operands;      ///< Words of a command that are no flags: its folders.
+  bool help = false;                      ///< -h, or no word at all
+  bool version = false;                   ///< --version
   std::optional<std::string> name;        ///< -n
   std::vector<std::string> base;          ///< -b
   bool train = false;                     ///< -t
-  std::optional<std::string> project;     ///< -p; the run of `checkpoints`
+  std::optional<std::string> project;     ///< -p
   std::optional<std::string> checkpoint;  ///< -c
   bool retrain = false;                   ///< -r
   LogLevel log_level = LogLevel::kInfo;   ///< -l
@@ -27,8 +30,8 @@ struct Arguments {
   std::string command_line;               ///< All words, quoted as a shell needs them.
 };
 
-/// Reads the words of a command line. Throws UsageError for a stray word, a flag without its value,
-/// an unknown flag of one letter.
+/// Reads the words of a command line. Throws UsageError for a stray word (with a command: for more
+/// words, or fewer, than it takes), a flag without its value, an unknown flag of one letter.
 Arguments parse_arguments(const std::vector<std::string>& words);
 
 /// What `--help` prints.

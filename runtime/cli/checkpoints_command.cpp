@@ -24,14 +24,11 @@ constexpr const char* kNone = "-";
 
 /// The run's folder; a UsageError when it is none.
 RunDirectory open_run(const Arguments& arguments) {
-  constexpr const char* kUse = "stepop checkpoints logs/<time>_<name>";
-  if (!arguments.project) {
-    throw UsageError(fmt::format("stepop checkpoints: no run given: {}", kUse));
-  }
   if (!arguments.base.empty() || !arguments.overrides.empty()) {
-    throw UsageError(fmt::format("stepop checkpoints takes the folder of a run alone: {}", kUse));
+    throw UsageError("stepop checkpoints takes the folder of a run alone: " +
+                     arguments.command->usage());
   }
-  const std::string& root = *arguments.project;
+  const std::string& root = arguments.operands.front();
   std::error_code failed;
   if (!fs::is_directory(root, failed)) {
     throw UsageError(
@@ -137,19 +134,20 @@ void print_table(const std::vector<Cells>& rows, bool with_metric) {
 
 }  // namespace
 
-void checkpoints_command(const Arguments& arguments) {
+int checkpoints_command(const Arguments& arguments) {
   const RunDirectory run = open_run(arguments);
   const CheckpointFolder folder(run.checkpoints());
   const std::vector<int64_t> steps = folder.steps();
   if (steps.empty()) {
     fmt::print("{}: the run has no checkpoints yet\n", run.root());
-    return;
+    return 0;
   }
   const std::string metric = metric_of(run);
   const MetricByStep values = read_metric(run.metrics_file(), metric);
   std::vector<Cells> rows = {{"step", "epoch", "size", metric, "age", ""}};
   for (const Cells& row : rows_of(folder, steps, values)) rows.push_back(row);
   print_table(rows, !metric.empty());
+  return 0;
 }
 
 }  // namespace stepop

@@ -7,16 +7,40 @@
 
 namespace stepop {
 
-void config_command(const Arguments& arguments) {
+std::string Command::usage() const {
+  return fmt::format("stepop {}{}{}", name, *operands != 0 ? " " : "", operands);
+}
+
+std::span<const Command> commands() {
+  static constexpr Command kAll[] = {
+      {"config", "-b base.yaml [--path/key value ...]", 0, 0, "the resolved config",
+       config_command},
+      {"list", "", 0, 0, "every component and its parameters", list_command},
+      {"checkpoints", "logs/<time>_<name>", 1, 1,
+       "the checkpoints of a run: which is the latest, the best, damaged", checkpoints_command},
+      {"help", "", 0, 0, "this text", help_command},
+  };
+  return kAll;
+}
+
+const Command* find_command(std::string_view name) {
+  for (const Command& command : commands()) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+int config_command(const Arguments& arguments) {
   if (arguments.base.empty()) {
     throw UsageError("stepop config: no config given: -b base.yaml");
   }
   const Config config(resolve_config(arguments.base, arguments.overrides));
   make_paths_absolute(config);
   fmt::print("{}", to_yaml(escape_references(*config.peek())));
+  return 0;
 }
 
-void list_command() {
+int list_command(const Arguments&) {
   for (const Catalogue* catalogue : Catalogue::all()) {
     fmt::print("{}s\n", catalogue->kind());
     for (const auto& registration : catalogue->registrations()) {
@@ -29,6 +53,12 @@ void list_command() {
     }
     fmt::print("\n");
   }
+  return 0;
+}
+
+int help_command(const Arguments&) {
+  fmt::print("{}", help_text());
+  return 0;
 }
 
 }  // namespace stepop

@@ -1,22 +1,46 @@
 #pragma once
 
+#include <span>
+#include <string_view>
+
 #include "runtime/cli/arguments.h"
 
 namespace stepop {
+
+/// What the first word of a command line names: `stepop checkpoints logs/...`.
+struct Command {
+  const char* name;
+  const char* operands;  ///< The words that it takes, for help and messages: `logs/<time>_<name>`.
+  size_t fewest;         ///< Words that it needs.
+  size_t most;           ///< Words that it takes.
+  const char* about;     ///< For help, one line.
+  int (*run)(const Arguments&);  ///< Returns the exit code.
+
+  /// `stepop checkpoints logs/<time>_<name>`
+  std::string usage() const;
+};
+
+/// All of them, in the order of the help.
+std::span<const Command> commands();
+/// The command of that name, or null.
+const Command* find_command(std::string_view name);
 
 /// Trains or evaluates, as the arguments say. Returns the exit code: 0; 3 when a callback of an
 /// evaluation failed; 128 + the signal's number after a signal. Throws Error for anything else.
 int run_command(const Arguments& arguments);
 
 /// Prints the resolved config as YAML.
-void config_command(const Arguments& arguments);
+int config_command(const Arguments& arguments);
 
 /// Prints every registered component with its parameters.
-void list_command();
+int list_command(const Arguments& arguments);
+
+/// Prints the help.
+int help_command(const Arguments& arguments);
 
 /// Reads every checkpoint of a run and prints a table of them: step, epoch, size, the config's
 /// metric, age, and which is the latest, the best, damaged. Throws UsageError for a folder that is
 /// no run's.
-void checkpoints_command(const Arguments& arguments);
+int checkpoints_command(const Arguments& arguments);
 
 }  // namespace stepop

@@ -25,8 +25,8 @@ void open_standard_streams() {
 }
 
 /// For commands whose output is all that they do: a file that got half of it is no success.
-int finish_output() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
+int finish_output(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
   throw stepop::Error("cannot write to the standard output: " +
                       std::generic_category().message(errno));
 }
@@ -44,25 +44,12 @@ int run(int argc, char** argv) {
     stepop::Catalogue::check();
     const Arguments arguments =
         stepop::parse_arguments(std::vector<std::string>(argv + 1, argv + argc));
-    switch (arguments.command) {
-      case Arguments::Command::kHelp:
-        fmt::print("{}", stepop::help_text());
-        return finish_output();
-      case Arguments::Command::kVersion:
-        fmt::print("{}", stepop::version_text());
-        return finish_output();
-      case Arguments::Command::kList:
-        stepop::list_command();
-        return finish_output();
-      case Arguments::Command::kCheckpoints:
-        stepop::checkpoints_command(arguments);
-        return finish_output();
-      case Arguments::Command::kConfig:
-        stepop::config_command(arguments);
-        return finish_output();
-      case Arguments::Command::kRun:
-        break;
+    if (arguments.version) {
+      fmt::print("{}", stepop::version_text());
+      return finish_output(0);
     }
+    if (arguments.help) return finish_output(stepop::help_command(arguments));
+    if (arguments.command != nullptr) return finish_output(arguments.command->run(arguments));
     return stepop::run_command(arguments);
   } catch (const stepop::Error& error) {
     return fail(error.what(), error.exit_code());

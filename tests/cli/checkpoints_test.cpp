@@ -123,7 +123,7 @@ TEST_CASE("what is no run is refused") {
   };
   fs::create_directory(folder.path("empty"));
   folder.write("file", "");
-  refused("", "stepop checkpoints: no run given: stepop checkpoints logs/<time>_<name>");
+  refused("", "stepop checkpoints: nothing given: stepop checkpoints logs/<time>_<name>");
   refused(" none",
           "stepop checkpoints: none: no such folder; give the folder of a run, logs/<time>_<name>");
   refused(" file",

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "runtime/cli/commands.h"
 #include "runtime/config/yaml_writer.h"
 #include "tests/message_of.h"
 
@@ -62,16 +63,18 @@ TEST_CASE("an override is a path and a YAML value") {
 }
 
 TEST_CASE("commands come first") {
-  using enum Arguments::Command;
-  CHECK(parse_arguments({"config", "-b", "a.yaml"}).command == kConfig);
-  CHECK(parse_arguments({"list"}).command == kList);
-  CHECK(parse_arguments({"checkpoints", "logs/a"}).command == kCheckpoints);
-  CHECK(parse_arguments({"checkpoints", "logs/a"}).project == "logs/a");
-  CHECK(parse_arguments({"checkpoints", "-p", "logs/a"}).project == "logs/a");
-  CHECK(parse_arguments({"-h"}).command == kHelp);
-  CHECK(parse_arguments({}).command == kHelp);
-  CHECK(parse_arguments({"--version"}).command == kVersion);
-  CHECK(parse_arguments({"-n", "list"}).command == kRun);
+  const auto command = [](const Words& words) { return parse_arguments(words).command; };
+  for (const Command& known : commands()) CHECK(find_command(known.name) == &known);
+  CHECK(command({"config", "-b", "a.yaml"}) == find_command("config"));
+  CHECK(command({"list"}) == find_command("list"));
+  CHECK(command({"checkpoints", "logs/a"}) == find_command("checkpoints"));
+  CHECK(command({"-n", "list"}) == nullptr);
+  CHECK((parse_arguments({"checkpoints", "logs/a"}).operands == Words{"logs/a"}));
+  CHECK((parse_arguments({"checkpoints", "-p", "logs/a"}).operands == Words{"logs/a"}));
+  CHECK(parse_arguments({"-h"}).help);
+  CHECK(parse_arguments({"checkpoints", "-h"}).help);
+  CHECK(parse_arguments({}).help);
+  CHECK(parse_arguments({"--version"}).version);
 }
 
 TEST_CASE("what cannot be understood is refused with what would help") {
@@ -83,6 +86,12 @@ TEST_CASE("what cannot be understood is refused with what would help") {
       "stray word \"digits\"; a key of the config is set by --path/key VALUE, a list of values by "
       "--path/key '[1, 2]'");
   CHECK(refusal({"--lr", "1", "2"}).starts_with("stray word \"2\""));
+  CHECK(refusal({"checkpoint", "logs/a"}) ==
+        "no command \"checkpoint\"; did you mean checkpoints? `stepop --help` lists the commands");
+  CHECK(refusal({"checkpoints", "a", "b"}) ==
+        "stray word \"b\": stepop checkpoints logs/<time>_<name>");
+  CHECK(refusal({"checkpoints"}) ==
+        "stepop checkpoints: nothing given: stepop checkpoints logs/<time>_<name>");
   CHECK(refusal({"--lr"}) == "--lr: no value given; write --lr VALUE, for a switch --lr true");
   CHECK(refusal({"--lr", "--x", "1"}).starts_with("--lr: no value given"));
   CHECK(refusal({"-n"}) == "-n: no value given: name of the run, the end of its folder's name");
