@@ -17,23 +17,16 @@ void bench_python() {
                   ".");
   constexpr int kRounds = 60;
   for (const int64_t batch_size : {4, 64}) {
-    const int64_t steps = batch_size == 4 ? 50 : 15;
-    const std::string yaml = lenet_yaml(batch_size);
+    const int64_t steps = steps_per_round(batch_size);
     const auto ask = [&](const char* optimizer) {
       process.write_line(fmt::format("{} {} {}", optimizer, batch_size, steps));
       return std::stod(process.read_line());
     };
-    const auto times = take_turns_with_training(
-        yaml, steps, kRounds, {[&] { return ask("adam"); }, [&] { return ask("fused"); }});
-    const char* names[] = {"", "PyTorch, DataLoader, Adam",
-                           "PyTorch, DataLoader, Adam(fused=True)"};
-    const auto text = [&](size_t i) {
-      return per_second(static_cast<double>(steps), median(times[i]), "steps");
-    };
-    for (size_t i = 1; i < times.size(); ++i) {
-      print_row({fmt::format("steps, batch {}", batch_size), names[i], speedup(times[0], times[i]),
-                 text(0), text(i)});
-    }
+    const auto times =
+        take_turns_with_training(lenet_yaml(batch_size), steps, kRounds,
+                                 {[&] { return ask("adam"); }, [&] { return ask("fused"); }});
+    print_steps(batch_size, times,
+                {"PyTorch, DataLoader, Adam", "PyTorch, DataLoader, Adam(fused=True)"});
   }
 }
 

@@ -92,4 +92,16 @@ std::vector<std::vector<double>> take_turns_with_training(const std::string& yam
   return turns.times();
 }
 
+int64_t steps_per_round(int64_t batch_size) { return batch_size == 4 ? 50 : 15; }
+
+void print_steps(int64_t batch_size, const std::vector<std::vector<double>>& times,
+                 const std::vector<std::string>& baselines) {
+  const auto steps = static_cast<double>(steps_per_round(batch_size));
+  const auto text = [&](size_t i) { return per_second(steps, median(times[i]), "steps"); };
+  for (size_t i = 1; i < times.size(); ++i) {
+    print_row({fmt::format("steps, batch {}", batch_size), baselines[i - 1],
+               speedup(times[0], times[i]), text(0), text(i)});
+  }
+}
+
 }  // namespace stepop::bench

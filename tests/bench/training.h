@@ -27,4 +27,12 @@ std::vector<std::vector<double>> take_turns_with_training(const std::string& yam
                                                           int rounds,
                                                           const std::vector<Portion>& others);
 
+/// The steps of a portion: some 30 ms.
+int64_t steps_per_round(int64_t batch_size);
+
+/// A row for each baseline: `times` as `take_turns_with_training` returns them for portions of
+/// `steps_per_round` steps, the baselines' names in the same order.
+void print_steps(int64_t batch_size, const std::vector<std::vector<double>>& times,
+                 const std::vector<std::string>& baselines);
+
 }  // namespace stepop::bench
