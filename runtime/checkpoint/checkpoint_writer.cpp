@@ -58,11 +58,18 @@ CheckpointWriter::~CheckpointWriter() {
 
 std::string CheckpointWriter::save(const Checkpoint& checkpoint, AfterWrite after_write) {
   wait();
+  written_.store(false, std::memory_order_relaxed);  // the thread's from here on
   std::string path = folder_ + "/" + checkpoint_name(checkpoint.progress.global_step);
   check_savable(path, checkpoint.tensors);
   copy(checkpoint);
   thread_ = start_thread([this, after_write = std::move(after_write)] { write(after_write); });
   return path;
+}
+
+std::optional<std::string> CheckpointWriter::take_written() {
+  if (!written_.load(std::memory_order_acquire)) return std::nullopt;
+  written_.store(false, std::memory_order_relaxed);
+  return written_path_;
 }
 
 void CheckpointWriter::wait() {
@@ -98,6 +105,8 @@ void CheckpointWriter::write(const AfterWrite& after_write) noexcept {
     if (before_write_) before_write_();
     const std::string path = save_checkpoint(folder_, copy_);
     if (after_write) after_write(path);
+    written_path_ = path;
+    written_.store(true, std::memory_order_release);
   } catch (...) {
     failure_ = std::current_exception();
     failed_.store(true, std::memory_order_release);

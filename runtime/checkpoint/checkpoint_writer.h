@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -40,6 +41,10 @@ class CheckpointWriter {
     if (failed_.load(std::memory_order_acquire)) wait();
   }
 
+  /// The path of the checkpoint that became safe on the disk since the last call, if one did; does
+  /// not wait.
+  std::optional<std::string> take_written();
+
   /// Waits until the checkpoint is written and `after_write` has returned. Throws what it failed
   /// with, once.
   void wait();
@@ -53,6 +58,8 @@ class CheckpointWriter {
   Checkpoint copy_;  ///< Belongs to the thread while it runs.
   std::exception_ptr failure_;
   std::atomic<bool> failed_ = false;
+  std::string written_path_;  ///< The loop's once `written_` is set.
+  std::atomic<bool> written_ = false;
   std::thread thread_;
 };
 

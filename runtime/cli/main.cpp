@@ -13,6 +13,7 @@
 #include "runtime/data/loader.h"
 #include "runtime/error_text.h"
 #include "runtime/registry.h"
+#include "runtime/shell_text.h"
 
 namespace {
 
@@ -40,6 +41,7 @@ int fail(const std::string& message, int exit_code) {
 int run(int argc, char** argv) {
   using stepop::Arguments;
   open_standard_streams();
+  if (argc > 0 && *argv[0] != 0) stepop::set_program_name(argv[0]);
   try {
     stepop::Catalogue::check();
     const Arguments arguments =

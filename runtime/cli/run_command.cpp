@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -9,7 +10,9 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/config/difference.h"
+#include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
+#include "runtime/config/yaml_writer.h"
 #include "runtime/error_text.h"
 #include "runtime/files/atomic_file.h"
 #include "runtime/files/folders.h"
@@ -18,6 +21,7 @@
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/session.h"
 #include "runtime/loop/training_loop.h"
+#include "runtime/optim/non_finite.h"
 #include "runtime/run/device.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/run/run_lock.h"
@@ -83,6 +87,7 @@ class Run {
     if (arguments_.train && !lock_) lock(directory);
     if (lock_) lock_->begin();
     try {
+      if (goes_on && !checkpoint && arguments_.train) compare_with_last_config(directory, session);
       if (goes_on) {
         write_file_atomically(directory.configs() + "/" + config_name, session.config_yaml());
       }
@@ -90,12 +95,21 @@ class Run {
       return arguments_.train ? train(directory, session) : evaluate_only(directory, session);
     } catch (const std::exception& error) {
       console_.end_progress();
-      console_.record(fmt::format("error: {}", error_text(error)));  // main() prints it
-      throw;
+      const std::string text = error_text(error) + what_next(error, directory);
+      console_.record("error: " + text);  // main() prints it
+      const auto* ours = dynamic_cast<const Error*>(&error);
+      throw Error(text, ours != nullptr ? ours->exit_code() : 1);
     }
   }
 
  private:
+  /// For an error that ended a training: how to go on.
+  std::string what_next(const std::exception& error, const RunDirectory& directory) const {
+    if (!arguments_.train || dynamic_cast<const NonFinite*>(&error) != nullptr) return "";
+    return "\nwhat was saved is whole; once the cause is mended, go on with:  " +
+           resume_command(directory.root());
+  }
+
   void check_arguments(const RunSource& source) const {
     if (source.base.empty()) {
       throw UsageError("no config given: -b base.yaml, or -p with the folder of a run");
@@ -118,6 +132,12 @@ class Run {
     const std::string& wanted = *arguments_.checkpoint;
     if (source.project) {
       auto path = CheckpointFolder(source.project->checkpoints()).find(wanted);
+      const auto damage = path ? verify_checkpoint(*path) : std::nullopt;
+      if (damage) {
+        throw Error(
+            fmt::format("-c {}: {}: damaged: {}; without -c the newest one that is whole is taken",
+                        wanted, *path, *damage));
+      }
       if (path) return path;
     }
     if (fs::exists(wanted)) return wanted;
@@ -142,19 +162,29 @@ class Run {
     const Checkpoint checkpoint = load_checkpoint(path);
     if (arguments_.train && !arguments_.retrain) {
       session.resume(checkpoint, path);
-      changes_ = describe(differences(parse_yaml(checkpoint.config, {path, 0}),
-                                      parse_yaml(session.config_yaml(), {path, 0})));
+      changes_ = differences_to(checkpoint.config, session);
       return;
     }
     if (arguments_.train) return session.restore_weights(checkpoint, path);
     session.restore_for_evaluation(checkpoint, path);
   }
 
+  static std::string differences_to(const std::string& yaml, const Session& session) {
+    return describe(
+        differences(parse_yaml(yaml, {"", 0}), parse_yaml(session.config_yaml(), {"", 0})));
+  }
+
+  /// Without a checkpoint the last start tells what changed.
+  void compare_with_last_config(const RunDirectory& directory, const Session& session) {
+    const Value last = resolve_config({directory.last_config()}, {});
+    changes_ = differences_to(to_yaml(escape_references(last)), session);
+  }
+
   /// Says what begins, and where everything is.
   void begin(const RunDirectory& directory, Session& session, bool goes_on,
              const std::optional<std::string>& checkpoint) {
     git_ = git_state();
-    make_folders(fs::path(directory.log_file()).parent_path().string());
+    make_folders(directory.checkpoints());  // beside the log, and missing when someone removed it
     console_.open_log_file(directory.log_file());
     console_.info(fmt::format("command   {}", arguments_.command_line));
     console_.info(fmt::format("run       {}", directory.root()));
@@ -187,11 +217,13 @@ class Run {
     }
     if (checkpoint) {
       console_.info(resume_text(directory, session, *checkpoint));
-      if (!changes_.empty())
-        console_.info("the config differs from the checkpoint's:\n" + changes_);
     } else {
       console_.info(fmt::format("no checkpoint was written yet: starting again at step 0, seed {}",
                                 session.context().seed));
+    }
+    if (!changes_.empty()) {
+      console_.info(fmt::format("the config differs from {}'s:\n{}",
+                                checkpoint ? "the checkpoint" : "the last start", changes_));
     }
     sweep_temporaries(directory.root());
     const Superseded moved =
@@ -218,9 +250,9 @@ class Run {
     if (run_ended_) {
       const auto written = fs::last_write_time(checkpoint);
       const std::chrono::duration<double> before_end = *run_ended_ - written;
-      if (before_end.count() >= 0) {
-        text += fmt::format(", written {} before the run ended", span_text(before_end.count()));
-      }
+      // A checkpoint can be the last thing that a run wrote.
+      text += fmt::format(", written {} before the run ended",
+                          span_text(std::max(before_end.count(), 0.0)));
     }
     return text;
   }
@@ -238,8 +270,7 @@ class Run {
         reason.kind == StopReason::Kind::kDone || reason.kind == StopReason::Kind::kMetric;
     lock_->end(is_done ? "done" : "stopped");
     if (!is_done) {
-      console_.info(
-          fmt::format("saved; go on with:  stepop -p {} -t", shell_word(directory.root())));
+      console_.info("saved; go on with:  " + resume_command(directory.root()));
     }
     if (reason.kind == StopReason::Kind::kSignal) return 128 + reason.signal;
     return loop.failed_callbacks() > 0 ? kCallbackFailed : 0;

@@ -67,8 +67,8 @@ std::string record_non_finite(const NonFinite& error, const RunDirectory& direct
   }
   return text + fmt::format(
                     "\ngo on from its last checkpoint, with a key changed (else it ends the same "
-                    "way):  stepop -p {} -t --path/key VALUE",
-                    shell_word(directory.root()));
+                    "way):  {} --path/key VALUE",
+                    resume_command(directory.root()));
 }
 
 }  // namespace stepop

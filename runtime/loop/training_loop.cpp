@@ -72,9 +72,21 @@ void TrainingLoop::read_metric() {
   }
 }
 
+/// Of one that is safe on the disk.
+void TrainingLoop::tell_of_checkpoint() {
+  if (const auto path = writer_.take_written()) {
+    reporter_.console().detail("checkpoint: " + *path);
+  }
+}
+
+void TrainingLoop::wait_for_checkpoint() {
+  writer_.wait();
+  tell_of_checkpoint();
+}
+
 /// Sets `latest` and `best`, and removes the checkpoints that are not kept.
 void TrainingLoop::update_checkpoints() {
-  writer_.wait();
+  wait_for_checkpoint();
   checkpoints_.update_links_and_sweep(metric_, settings_.retention);
 }
 
@@ -116,7 +128,7 @@ StopReason TrainingLoop::run() {
       reason_ = stop_reason();
       save_checkpoint_once("");  // of an evaluation's beginning there is one
     }
-    writer_.wait();
+    wait_for_checkpoint();
   } catch (const NonFinite& error) {
     const Error told(record_non_finite(error, directory_, context_.splits.order("train"),
                                        checkpoint(), clock_.micro_batch, settings_.accumulate));
@@ -154,6 +166,7 @@ void TrainingLoop::loop() {
     for_each_hook([&](Hook& hook) { hook.after_step(position_.global_step); });
     reporter_.step_done(position_);
     writer_.check();
+    tell_of_checkpoint();
     finish_step(before);
   }
   save_checkpoint_once("");
@@ -247,16 +260,17 @@ void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
   for (const auto& [name, split] : split_steps_) {
     if (name != "train") position_.batches_taken[name] = split->batches_taken();
   }
+  wait_for_checkpoint();  // the one before
   const std::string path = writer_.save(checkpoint(), [this, metric = metric_](const std::string&) {
     checkpoints_.update_links_and_sweep(metric, settings_.retention);
   });
   saved_step_ = position_.global_step;
-  reporter_.console().detail("checkpoint: " + path);
   for_each_hook([&](Hook& hook) { hook.after_checkpoint(path); });
 }
 
 void TrainingLoop::run_evaluation(const std::string& folder) {
-  writer_.wait();  // a run that dies in an evaluation goes on in it, so its checkpoint comes first
+  wait_for_checkpoint();  // a run that dies in an evaluation goes on in it, so its checkpoint comes
+                          // first
   for (auto& [name, split] : split_steps_) split->begin();  // its graph makes room
   const std::string relative =
       folder.empty() ? directory_.evaluation(start_.time, position_.global_step) : folder;

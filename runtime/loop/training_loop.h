@@ -59,6 +59,8 @@ class TrainingLoop {
   void run_logs_at_start(const Elapsed& beginning);
   void observe(const OrderedMap<double>& scalars);
   void read_metric();
+  void tell_of_checkpoint();
+  void wait_for_checkpoint();
   void update_checkpoints();
   void check_metrics() const;
   void run_due_logs(const Elapsed& before, const Elapsed& now);

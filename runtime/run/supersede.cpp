@@ -43,13 +43,24 @@ std::vector<fs::path> later_files(const std::string& folder, const char* extensi
   return files;
 }
 
-/// Moves files below `train` to the same places below `target`.
+/// Moves files and folders below `train` to the same places below `target`.
 void move_files(const std::vector<fs::path>& files, const fs::path& train, const fs::path& target) {
   for (const auto& file : files) {
     const fs::path to = target / file.lexically_relative(train);
     make_folders(to.parent_path().string());
     rename_durably(file.string(), to.string());
   }
+}
+
+/// Moves what was saved of steps after `step` that met NaN: they are made again.
+int64_t move_non_finite(int64_t step, const fs::path& train, const fs::path& target) {
+  std::error_code failed;
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(train / "non_finite", failed)) {
+    if (list_index(entry.path().filename().string()) > step) folders.push_back(entry.path());
+  }
+  move_files(folders, train, target);
+  return static_cast<int64_t>(folders.size());
 }
 
 /// Moves later lines of the metrics; a folder in which nothing came to lie goes again.
@@ -87,18 +98,23 @@ Superseded supersede(const RunDirectory& directory, int64_t step, const std::str
     moved.mended = fmt::format("{}: lines that are no metrics moved to {}: {}",
                                directory.metrics_file(), relative, metrics.broken);
   }
+  moved.non_finite = move_non_finite(step, train, target);
   std::vector<fs::path> images;
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(train, failed)) {
     const std::string name = entry.path().filename().string();
-    if (!entry.is_directory() || name == "superseded" || name == "checkpoints") continue;
+    if (!entry.is_directory() || name == "superseded" || name == "checkpoints" ||
+        name == "non_finite") {
+      continue;
+    }
     const auto more = later_files(entry.path().string(), ".png", last_logged);
     images.insert(images.end(), more.begin(), more.end());
   }
   move_files(images, train, target);
   moved.images = static_cast<int64_t>(images.size());
   moved.checkpoints = static_cast<int64_t>(checkpoints.size());
-  if (moved.images + moved.checkpoints + moved.metrics > 0) moved.folder = relative;
+  if (moved.images + moved.checkpoints + moved.metrics + moved.non_finite > 0)
+    moved.folder = relative;
   return moved;
 }
 

@@ -13,7 +13,8 @@ struct Superseded {
   int64_t metrics = 0;
   int64_t checkpoints = 0;
   int64_t images = 0;
-  std::string mended;  ///< What was wrong with the metrics file, a sentence; empty: nothing.
+  int64_t non_finite = 0;  ///< Folders of steps that met NaN.
+  std::string mended;      ///< What was wrong with the metrics file, a sentence; empty: nothing.
 };
 
 /// Makes room for a training that goes on from `step`, -1 for one that begins anew: the

@@ -45,6 +45,34 @@ TEST_CASE("a run that stopped in the middle of an epoch goes on with the same bi
   CHECK(differences(state_after(folder, 46), trained("")) == "");
 }
 
+TEST_CASE("a run without a checkpoint tells what changed since its last start") {
+  const ScratchFolder folder;
+  run_well(folder, "stepop -n a -b CONFIG -t --num_steps 5");
+  const std::string run = only_run(folder);
+  fs::remove_all(folder.path(run + "/train/checkpoints"));
+  const CommandResult again = run_well(folder, "stepop -p " + run + " -t --num_steps 4");
+  CHECK(again.out.find("no checkpoint was written yet: starting again at step 0, seed 1\n"
+                       "the config differs from the last start's:\n"
+                       "  num_steps: 5 -> 4\n") != std::string::npos);
+}
+
+TEST_CASE("a damaged checkpoint that -c picks is refused, with the way out") {
+  const ScratchFolder folder;
+  run_well(folder, "stepop -n a -b CONFIG -t --num_steps 5");
+  const std::string run = only_run(folder);
+  const std::string path = run + "/train/checkpoints/model-5.safetensors";
+  fs::resize_file(folder.path(path), 5);
+  for (const char* wanted : {"latest", "5"}) {
+    const CommandResult result =
+        run_in(folder, std::string("stepop -p ") + run + " -t -c " + wanted);
+    CHECK(result.exit_code == 1);
+    CHECK(result.err ==
+          "stepop: -c " + std::string(wanted) + ": " + path +
+              ": damaged: it has 5 bytes, too few for a safetensors file; without -c the newest "
+              "one that is whole is taken\n");
+  }
+}
+
 TEST_CASE("-p alone evaluates the latest checkpoint, -c another one") {
   const WholeRun& trained_run = whole_run();
   const std::string run = only_run(trained_run.folder);

@@ -202,6 +202,16 @@ TEST_CASE("what follows a write runs behind it, once the file is there") {
   CHECK(std::filesystem::exists(folder / "model-2.safetensors"));
 }
 
+TEST_CASE("a checkpoint is told once it is safe, and once") {
+  const ScratchFolder folder;
+  CheckpointWriter writer(folder.path());
+  CHECK_FALSE(writer.take_written());
+  const std::string path = writer.save(Checkpoint());
+  writer.wait();
+  CHECK(writer.take_written() == path);
+  CHECK_FALSE(writer.take_written());
+}
+
 TEST_CASE("the writer has one thread, none of LibTorch's, and takes no signals") {
   const ScratchFolder folder;
   // Large, and not contiguous: what LibTorch would copy with several threads.

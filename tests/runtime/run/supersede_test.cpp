@@ -65,6 +65,15 @@ TEST_CASE("what came after the step moves aside, what belongs to no step stays")
   CHECK_FALSE(fs::exists(run.directory.root() + "/train/superseded/again"));
 }
 
+TEST_CASE("what was saved of a later step that met NaN moves aside, too") {
+  const OldRun run;
+  run.write("train/non_finite/100/batch.json");
+  run.write("train/non_finite/400/batch.json");
+  CHECK(supersede(run.directory, 300, "now").folder == "train/superseded/now");
+  CHECK(run.files("train/superseded/now") == Names{"non_finite/400/batch.json"});
+  CHECK(run.files("train/non_finite") == Names{"100/batch.json"});
+}
+
 TEST_CASE("a start at step 0 logs step 0 again, one without a checkpoint keeps nothing") {
   const OldRun run;
   const Superseded moved = supersede(run.directory, 0, "now");
