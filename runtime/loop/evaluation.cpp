@@ -9,6 +9,7 @@
 #include "eval_out/callback.h"
 #include "eval_out/eval_reader.h"
 #include "eval_out/eval_writer.h"
+#include "runtime/config/json_writer.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/files/atomic_file.h"
@@ -65,7 +66,9 @@ OrderedMap<Attribute> attributes(const Context& context, const Position& positio
     models += (models.empty() ? "" : ", ") + text;
   }
   attributes.set("model", models);
-  attributes.set("config", to_yaml(escape_references(*context.config.root().peek())));
+  const Value& config = *context.config.root().peek();
+  attributes.set("config", to_yaml(escape_references(config)));
+  attributes.set("config_json", to_json(config));
   attributes.set("git", git);
   return attributes;
 }

@@ -108,7 +108,7 @@ print(image.format, image.size, image.mode)
 
 TEST_CASE("the outputs open in h5py: every example once, in the dataset's order") {
   CHECK(run_python(R"(
-import sys
+import json, sys
 import h5py, numpy
 f = h5py.File(sys.argv[1])
 print(f['outputs/logits'].shape, f['outputs/logits'].dtype, f['labels/loss'].shape)
@@ -117,6 +117,7 @@ print(bool(f.attrs['complete']), int(f.attrs['rows']), int(f.attrs['global_step'
 text = lambda v: v.decode() if isinstance(v, bytes) else v
 print(text(f.attrs['split']), text(f.attrs['iterator']), text(f.attrs['model']))
 print('class: LeNet' in text(f.attrs['config']))
+print(json.loads(text(f.attrs['config_json']))['optimizer']['lr'])
 accuracy = (f['outputs/logits'][:].argmax(1) == f['outputs/class'][:]).mean()
 print(abs(accuracy - float(sys.argv[2])) < 1e-6)
 print(abs(f['labels/loss'][:].astype('f8').mean() - float(sys.argv[3])) < 1e-9)
@@ -124,8 +125,8 @@ print(abs(f['labels/loss'][:].astype('f8').mean() - float(sys.argv[3])) < 1e-9)
                    {whole_run().outputs,
                     whole_run().metrics.back()["validation/eval_op/accuracy/accuracy"].dump(),
                     whole_run().metrics.back()["validation/eval_op/loss"].dump()}) ==
-        "(355, 10) float32 (355,)\nTrue\nTrue 355 460\nvalidation Classifier LeNet\nTrue\nTrue\n"
-        "True\n");
+        "(355, 10) float32 (355,)\nTrue\nTrue 355 460\nvalidation Classifier LeNet\nTrue\n"
+        "{'class': 'cosine', 'from': 0.006, 'to': 1e-05, 'steps': 460}\nTrue\nTrue\n");
 }
 
 TEST_CASE(

@@ -1,0 +1,252 @@
+"""One evaluation, as people work with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
+
+import numpy as np
+import numpy.typing as npt
+
+from .config import read_config
+from .arrays import Array, own_rows
+from .errors import EvalError, PathLike
+from .file import EvalFile
+from .locate import SCALARS, find
+from .rows import Rows, blocks, choose
+from .tables import Labels, Outputs, nested, read_scalars
+
+Example = Dict[str, Any]
+
+
+class Evaluation:
+    """The outputs of one evaluation of a model over a split. Rows are in the order of the dataset;
+    `index` says which example each is. Nothing is held in memory but labels that were asked for.
+
+    `evaluation[row]` is an example as a dict: {"index": 7, "outputs": {...}, "labels": {...}},
+    keys with a slash as dicts within. A slice or an array of rows gives a list of them. It can be
+    iterated, pickled, closed, and be a context manager.
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        """Opens a file; `stepop_eval.open` finds that of a run. Throws EvalError for one that is
+        missing, no HDF5, cut short, no evaluation outputs, or of a newer format."""
+        self._file = EvalFile(Path(path))
+        self.outputs = Outputs(f"{path}: outputs", self._file.outputs)
+        self.labels = Labels(f"{path}: labels", self._file.labels, self._file.index)
+        self._config: Optional[Dict[str, Any]] = None
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    @property
+    def rows(self) -> int:
+        """How many examples were written when the file was opened; all of them when `complete`."""
+        return self._file.rows
+
+    @property
+    def complete(self) -> bool:
+        """Whether the evaluation came to its end. It did not when it was killed or still runs."""
+        return self._file.complete
+
+    @property
+    def index(self) -> Rows:
+        """Each row's index in the dataset, int64 [rows], increasing."""
+        return np.asarray(self._file.index)
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """All that the file says about itself, as bool, int, float and str."""
+        return dict(self._file.attributes)
+
+    @property
+    def config(self) -> Dict[str, Any]:
+        """The resolved config of the run: dicts, lists and plain values. Throws EvalError when the
+        file has none."""
+        if self._config is None:
+            self._config = read_config(self.path, self._file.attributes)
+        return self._config
+
+    @property
+    def global_step(self) -> Optional[int]:
+        """The training steps of the evaluated weights; None when the file does not say."""
+        return self._file.attributes.get("global_step")
+
+    @property
+    def split(self) -> Optional[str]:
+        """`validation`"""
+        return self._file.attributes.get("split")
+
+    @property
+    def iterator(self) -> Optional[str]:
+        """The registered name of the iterator."""
+        return self._file.attributes.get("iterator")
+
+    @property
+    def model(self) -> Optional[str]:
+        """The registered names of the networks."""
+        return self._file.attributes.get("model")
+
+    @property
+    def git(self) -> Optional[str]:
+        """The state of the user's code: `main e6339a6, clean`."""
+        return self._file.attributes.get("git")
+
+    @property
+    def scalars(self) -> Dict[str, float]:
+        """What the evaluation and its callbacks found, by full name, from the scalars.json beside
+        the file: `validation/eval_op/accuracy/accuracy`. Empty when there is none, as in an
+        evaluation that did not end."""
+        path = self.path.with_name(SCALARS)
+        return read_scalars(path) if self.complete and path.is_file() else {}
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, key: Any) -> Any:
+        chosen = choose(key, self.rows, str(self.path))
+        if isinstance(chosen, int):
+            return self._example(int(self._file.index[chosen]), self._columns(chosen))
+        numbers = np.asarray(chosen, dtype=np.int64)
+        return self._examples(self._columns(numbers), self._file.index[numbers])
+
+    def __iter__(self) -> Iterator[Example]:
+        arrays = [*self._file.outputs.values(), *self._file.labels.values()]
+        for first, last in blocks(self.rows, sum(array.row_bytes for array in arrays) + 8):
+            yield from self[first:last]
+
+    def worst(self, label: str, n: int, largest: bool = True) -> Rows:
+        """The rows of the `n` largest values of a label, the worst first, int64 [n]; fewer when
+        there are fewer. NaN is worse than all numbers; among equals the earlier row comes first.
+        largest=False takes the smallest values, for a label such as an accuracy.
+
+        Row numbers go everywhere: `e[rows]`, `e.outputs["logits"][rows]`, `e.index[rows]`,
+        `e.join(dataset)[rows]`.
+        """
+        return self._ranked(label, largest, nan_first=True)[: _count(n)]
+
+    def best(self, label: str, n: int, largest: bool = False) -> Rows:
+        """The rows of the `n` smallest values of a label, or with largest=True of the largest, the
+        best first; otherwise as `worst`. NaN comes after all numbers."""
+        return self._ranked(label, largest, nan_first=False)[: _count(n)]
+
+    def join(self, dataset: Any) -> "Joined":
+        """Pairs each row with `dataset[index]`, where `dataset` is the one that was evaluated: any
+        sequence, torch's map-style datasets included. Nothing is read before a pair is asked for.
+        Throws EvalError when the dataset is too small."""
+        return Joined(self, dataset)
+
+    def close(self) -> None:
+        """Closes the file; its arrays cannot be read any more, labels that were read can."""
+        self._file.h5.close()
+
+    def __enter__(self) -> "Evaluation":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:  # a process of a data loader opens the file for itself
+        return Evaluation, (self.path,)
+
+    def __repr__(self) -> str:
+        state = "" if self.complete else ", not complete"
+        step = "" if self.global_step is None else f", step {self.global_step}"
+        return f"<Evaluation {self.path}: {self.rows} rows{state}{step}>"
+
+    def _columns(self, rows: Any) -> Dict[str, Dict[str, Any]]:
+        """What all arrays hold of a row or of rows."""
+        return {
+            group: {key: array[rows] for key, array in arrays.items()}
+            for group, arrays in (("outputs", self._file.outputs), ("labels", self._file.labels))
+        }
+
+    @staticmethod
+    def _example(index: int, values: Mapping[str, Mapping[str, Any]]) -> Example:
+        return {"index": index, **{group: nested(found) for group, found in values.items()}}
+
+    def _examples(self, columns: Mapping[str, Mapping[str, Any]], index: Rows) -> List[Example]:
+        rows: Dict[str, List[Dict[str, Any]]] = {}
+        for group, arrays in columns.items():
+            rows[group] = [{} for _ in range(len(index))]
+            for key, values in arrays.items():
+                for row, value in zip(rows[group], own_rows(values)):
+                    row[key] = value
+        return [
+            self._example(number, {group: rows[group][i] for group in rows})
+            for i, number in enumerate(index.tolist())
+        ]
+
+    def _ranked(self, label: str, largest: bool, nan_first: bool) -> Rows:
+        values = self.labels[label]
+        if values.ndim != 1 or values.dtype.kind not in "biuf":
+            array: Array = self._file.labels[label]
+            raise EvalError(
+                f"{self.path}: labels/{label} is {array.describe()}; only one number an example "
+                f"can be the worst"
+            )
+        rows = np.arange(len(values))
+        is_nan = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+        nans, numbers = rows[is_nan], rows[~is_nan]
+        if largest:  # sorted from behind, so that equals stay in their order
+            numbers = numbers[::-1]
+        order = numbers[np.argsort(values[numbers], kind="stable")]
+        if largest:
+            order = order[::-1]
+        parts = [nans, order] if nan_first else [order, nans]
+        ranked: npt.NDArray[np.int64] = np.concatenate(parts).astype(np.int64)
+        return ranked
+
+
+class Pair(NamedTuple):
+    """An example of a dataset and what the model made of it."""
+
+    example: Any
+    result: Example
+
+
+class Joined:
+    """The rows of an evaluation, each with its example of the dataset; see Evaluation.join."""
+
+    def __init__(self, evaluation: Evaluation, dataset: Any) -> None:
+        self._evaluation, self._dataset = evaluation, dataset
+        index = evaluation.index
+        size = len(dataset) if hasattr(dataset, "__len__") else None
+        if size is not None and len(index) and index[-1] >= size:
+            raise EvalError(
+                f"{evaluation.path}: row {int(np.argmax(index >= size))} is example "
+                f"{index[index >= size][0]} of its dataset, this one has {size}; is it the split "
+                f'"{evaluation.split}"?'
+            )
+
+    def __len__(self) -> int:
+        return len(self._evaluation)
+
+    def __getitem__(self, key: Any) -> Any:
+        """A Pair for an integer, a list of them for a slice or an array of rows."""
+        found = self._evaluation[key]
+        return [self._pair(one) for one in found] if isinstance(found, list) else self._pair(found)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return map(self._pair, self._evaluation)
+
+    def __repr__(self) -> str:
+        return f"<{self._evaluation!r} joined with {type(self._dataset).__name__}>"
+
+    def _pair(self, result: Example) -> Pair:
+        return Pair(self._dataset[result["index"]], result)
+
+
+def _count(n: int) -> int:
+    if n < 0:
+        raise ValueError(f"cannot take {n} rows")
+    return n
+
+
+def open(path: PathLike, step: Optional[int] = None) -> Evaluation:
+    """The evaluation in a file (outputs.h5, or the outputs.h5.part of one that goes on or was
+    killed), in an evaluation's folder (eval/<time>_<name>/<step>), or the latest in a run's
+    (logs/<time>_<name>, eval/<time>_<name>): that of the last start and its last step, complete if
+    there is one that is. With `step`, the latest of that step. Throws EvalError."""
+    return Evaluation(find(path, step))

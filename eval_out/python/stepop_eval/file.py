@@ -1,0 +1,98 @@
+"""One HDF5 file of evaluation outputs: opened, checked, its arrays listed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, Mapping
+
+import h5py
+
+from .arrays import Array, RaggedArray, TextArray
+from .errors import EvalError, reading
+
+# The newest format that this reader knows; eval_out/README.md of stepop tells it byte by byte.
+NEWEST_FORMAT = 1
+
+
+class EvalFile:
+    """Opened for reading only, and without a lock: the evaluation that writes it may go on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.h5: Any = _open(path)
+        try:
+            with reading(path, "its attributes"):
+                self.attributes: Dict[str, Any] = {
+                    name: _plain(value) for name, value in self.h5.attrs.items()
+                }
+            version = self._required("format_version", int)
+            if version > NEWEST_FORMAT:
+                raise EvalError(
+                    f"{path}: format {version} is newer than this package, which reads format "
+                    f"{NEWEST_FORMAT}; install the stepop_eval of the stepop that wrote it"
+                )
+            self.rows: int = self._required("rows", int)
+            self.complete: bool = self._required("complete", bool)
+            with reading(path, "its list of arrays"):
+                if "index" not in self.h5:
+                    raise EvalError(f'{path}: not a file of evaluation outputs: it has no "index"')
+                self.index = Array(path, "index", self.h5["index"], self.rows)
+                self.outputs = self._arrays("outputs")
+                self.labels = self._arrays("labels")
+        except BaseException:
+            self.h5.close()
+            raise
+
+    def _required(self, name: str, kind: type) -> Any:
+        value = self.attributes.get(name)
+        if type(value) is not kind or (kind is int and value < 0):
+            raise EvalError(
+                f'{self.path}: not a file of evaluation outputs: it has no attribute "{name}"'
+            )
+        return value
+
+    def _arrays(self, group: str) -> Mapping[str, Array]:
+        found: Dict[str, Array] = {}
+        if group in self.h5:
+            self._list(self.h5[group], group, found)
+        return {key[len(group) + 1 :]: array for key, array in found.items()}
+
+    def _list(self, item: Any, key: str, found: Dict[str, Array]) -> None:
+        if isinstance(item, h5py.Dataset):
+            is_text = h5py.check_string_dtype(item.dtype) is not None
+            found[key] = (TextArray if is_text else Array)(self.path, key, item, self.rows)
+        elif isinstance(item, h5py.Group) and "ragged" in item.attrs:
+            values, offsets = item["values"], item["offsets"]
+            found[key] = RaggedArray(self.path, key, values, offsets, self.rows)
+        elif isinstance(item, h5py.Group):
+            for name in item:
+                self._list(item[name], f"{key}/{name}", found)
+
+
+def _open(path: Path) -> Any:
+    try:
+        size = path.stat().st_size
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise EvalError(f"cannot read {path}: {error.strerror}") from error
+    if size == 0:
+        raise EvalError(f"cannot read {path}: it is empty")
+    try:
+        return h5py.File(path, "r", locking=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        text = str(error)
+        if "file signature not found" in text:
+            reason = "it is no HDF5 file"
+        elif "truncated file" in text:
+            reason = "the file is cut short; its end is lost, and HDF5 opens no part of it"
+        else:
+            reason = text
+        raise EvalError(f"cannot read {path}: {reason}") from error
+
+
+def _plain(value: Any) -> Any:
+    """numpy's scalars as Python's."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value.item() if getattr(value, "ndim", None) == 0 else value
