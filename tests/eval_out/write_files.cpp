@@ -1,7 +1,6 @@
 // Files for the tests of eval_out/python, written by the real writer:
-//   stepop_eval_files rich PATH      every kind of array, in a file that is complete
-//   stepop_eval_files endless PATH   goes on until it is killed; prints + when 20 batches are
-//   accepted
+//   stepop_eval_files rich PATH         every kind of array, in a file that is complete
+//   stepop_eval_files unfinished PATH   320 of a million rows; prints +, then waits to be killed
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
@@ -79,11 +78,10 @@ void write_rich(const std::string& path) {
 }
 
 /// Row i: x is [i, i], the text is "row i", the ragged array has i % 5 values i.
-void write_endless(const std::string& path) {
-  constexpr int64_t kRows = 1'000'000;
+void write_unfinished(const std::string& path) {
   constexpr int64_t kBatch = 16;
-  EvalWriter writer(path, kRows, {{"global_step", int64_t{5}}});
-  for (int64_t first = 0; first < kRows; first += kBatch) {
+  EvalWriter writer(path, 1'000'000, {{"global_step", int64_t{5}}});
+  for (int64_t first = 0; first < 20 * kBatch; first += kBatch) {
     std::vector<at::Tensor> ragged;
     std::vector<std::string> texts;
     for (int64_t i = first; i < first + kBatch; ++i) {
@@ -94,8 +92,8 @@ void write_endless(const std::string& path) {
     writer.write({.outputs = {{"x", at::stack({i, i}, 1)}, {"ragged", ragged}, {"text", texts}},
                   .labels = {{"loss", i}}},
                  range(first, kBatch));
-    if (first == 20 * kBatch && ::write(STDOUT_FILENO, "+", 1) != 1) return;
   }
+  if (::write(STDOUT_FILENO, "+", 1) == 1) ::pause();
 }
 
 }  // namespace
@@ -105,10 +103,10 @@ int main(int argc, char** argv) try {
   const std::string what = argc == 3 ? argv[1] : "";
   if (what == "rich") {
     stepop::write_rich(argv[2]);
-  } else if (what == "endless") {
-    stepop::write_endless(argv[2]);
+  } else if (what == "unfinished") {
+    stepop::write_unfinished(argv[2]);
   } else {
-    std::fputs("stepop_eval_files rich|endless PATH\n", stderr);
+    std::fputs("stepop_eval_files rich|unfinished PATH\n", stderr);
     return 2;
   }
   return 0;

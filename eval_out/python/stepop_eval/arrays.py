@@ -46,7 +46,8 @@ class Array:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of the numbers; `object` for text."""
-        return np.dtype(self._dataset.dtype)
+        dtype: np.dtype[Any] = self._dataset.dtype
+        return dtype
 
     @property
     def row_bytes(self) -> int:
@@ -196,7 +197,8 @@ class RaggedArray(Array):
         """The first dimension of each row, int64 [rows]."""
         self._check_open()
         with reading(self._path, f"{self._key}/offsets"):
-            return np.diff(self._offsets[: self._rows + 1])
+            lengths: Rows = np.diff(self._offsets[: self._rows + 1])
+            return lengths
 
     def describe(self) -> str:
         shape = ", ".join([str(self._rows), "*", *map(str, self._values.shape[1:])])

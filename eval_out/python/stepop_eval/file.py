@@ -15,7 +15,7 @@ NEWEST_FORMAT = 1
 
 
 class EvalFile:
-    """Opened for reading only, and without a lock: the evaluation that writes it may go on."""
+    """Opened for reading only, whether the evaluation that writes it goes on or not."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -25,7 +25,7 @@ class EvalFile:
                 self.attributes: Dict[str, Any] = {
                     name: _plain(value) for name, value in self.h5.attrs.items()
                 }
-            version = self._required("format_version", int)
+            version: int = self._required("format_version", int)
             if version > NEWEST_FORMAT:
                 raise EvalError(
                     f"{path}: format {version} is newer than this package, which reads format "
@@ -44,8 +44,9 @@ class EvalFile:
             raise
 
     def _required(self, name: str, kind: type) -> Any:
-        value = self.attributes.get(name)
-        if type(value) is not kind or (kind is int and value < 0):
+        value: Any = self.attributes.get(name)
+        is_right = type(value) is kind
+        if not is_right or value < 0:
             raise EvalError(
                 f'{self.path}: not a file of evaluation outputs: it has no attribute "{name}"'
             )
@@ -78,17 +79,28 @@ def _open(path: Path) -> Any:
         raise EvalError(f"cannot read {path}: {error.strerror}") from error
     if size == 0:
         raise EvalError(f"cannot read {path}: it is empty")
+    # A lock on a .part would be in the way of the evaluation that goes on with it. A file that is
+    # whole is opened as h5py does by default: HDF5 opens no file twice with different locking.
+    by_default = path.suffix != ".part"
     try:
-        return h5py.File(path, "r", locking=False)
+        return _open_with(path, by_default)
     except (OSError, RuntimeError, ValueError) as error:
-        text = str(error)
-        if "file signature not found" in text:
-            reason = "it is no HDF5 file"
-        elif "truncated file" in text:
-            reason = "the file is cut short; its end is lost, and HDF5 opens no part of it"
-        else:
-            reason = text
-        raise EvalError(f"cannot read {path}: {reason}") from error
+        try:
+            return _open_with(path, not by_default)
+        except (OSError, RuntimeError, ValueError):
+            raise EvalError(f"cannot read {path}: {_reason(str(error))}") from error
+
+
+def _open_with(path: Path, default_locking: bool) -> Any:
+    return h5py.File(path, "r", locking=None if default_locking else False)
+
+
+def _reason(text: str) -> str:
+    if "file signature not found" in text:
+        return "it is no HDF5 file"
+    if "truncated file" in text:
+        return "the file is cut short; its end is lost, and HDF5 opens no part of it"
+    return text
 
 
 def _plain(value: Any) -> Any:

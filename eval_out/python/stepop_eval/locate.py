@@ -59,7 +59,9 @@ def find(path: PathLike, step: Optional[int] = None) -> Path:
         steps = sorted({one.step for one in found})
         found = [one for one in found if one.step == step]
         if not found:
-            raise EvalError(f"{given}: no evaluation of step {step}; there are those of {_list(steps)}")
+            raise EvalError(
+                f"{given}: no evaluation of step {step}; there are those of {_list(steps)}"
+            )
     best = latest(found)
     outputs = best.outputs
     if outputs is None:  # it came to its end, and its .part became the file, a moment ago
@@ -113,7 +115,9 @@ def _nothing(given: Path, is_run: bool) -> str:
             f"{given}: this run has no evaluation yet; there is one after each epoch, or with "
             f"`stepop -p {given}`"
         )
-    runs = [one.name for one in _folders(given) if (one / "train").is_dir() or (one / "eval").is_dir()]
+    runs = [
+        one.name for one in _folders(given) if (one / "train").is_dir() or (one / "eval").is_dir()
+    ]
     if runs:
         return f"{given}: a folder of runs; open one of them, such as {given / max(runs)}"
     return f"{given}: neither a run nor an evaluation: it has no folder eval and no {OUTPUTS}"

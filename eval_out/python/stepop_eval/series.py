@@ -49,9 +49,7 @@ class Evaluations:
         the scalars.json of each; those whose outputs were cleaned up are in it as well."""
         return Scalars(str(self._path), self._scalars_by_step())
 
-    def series(
-        self, key: str, reduce: Callable[[npt.NDArray[Any]], float] = _mean
-    ) -> Series:
+    def series(self, key: str, reduce: Callable[[npt.NDArray[Any]], float] = _mean) -> Series:
         """A number over steps: of a label, `labels/loss`, what `reduce` makes of its array in each
         evaluation that is complete, by default the mean; of a scalar, as `scalars` has it. Throws
         UnknownKeyError when there is none of that name."""

@@ -1,0 +1,67 @@
+"""Files for the tests, made once by the command and by the real writer.
+
+The build folder is build/ of this tree, or what STEPOP_BUILD says.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).resolve().parents[1]
+TREE = PACKAGE.parents[1]
+BUILD = Path(os.environ.get("STEPOP_BUILD", TREE / "build"))
+RUN = "logs/2026-11-21T10-00-00_digits"
+
+
+def call(*command: object, **options: Any) -> str:
+    """What a command printed; throws with its errors when it fails."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    options.setdefault("env", environment)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        raise RuntimeError(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def scratch() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="stepop-eval-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@functools.lru_cache(maxsize=None)
+def rich() -> Path:
+    """A file with every kind of array: see tests/eval_out/write_files.cpp."""
+    path = scratch() / "outputs.h5"
+    call(BUILD / "stepop_eval_files", "rich", path)
+    return path
+
+
+@functools.lru_cache(maxsize=None)
+def root() -> Path:
+    """A folder in which RUN is a run on the digits with evaluations of steps 23 and 46."""
+    folder = scratch()
+    config = TREE / "configs" / "digits.yaml"
+    call(BUILD / "stepop", "-n", "digits", "-b", config, "-t", "--num_epochs", 2,
+         "--extra/bound", ".inf", "--extra/text", '"{{a}}"', cwd=folder)  # fmt: skip
+    # Under a time that is known.
+    (made,) = (folder / "logs").iterdir()
+    run = made.rename(folder / RUN)
+    (start,) = (run / "eval").iterdir()
+    start.rename(run / "eval" / run.name)
+    return folder
+
+
+def run() -> Path:
+    return root() / RUN
+
+
+def evaluation(step: int) -> Path:
+    return run() / "eval" / run().name / str(step)

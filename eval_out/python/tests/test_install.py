@@ -1,0 +1,39 @@
+import importlib.util
+import re
+import shutil
+import sys
+import unittest
+
+from tests import files
+
+
+class InstallTest(unittest.TestCase):
+    def test_pip_installs_it_and_it_works_from_there(self):
+        if importlib.util.find_spec("setuptools") is None:
+            self.skipTest("setuptools is not installed, and pip would have to download it")
+        folder = files.scratch()
+        # A copy, since pip leaves its build beside the sources.
+        source = shutil.copytree(
+            files.PACKAGE,
+            folder / "source",
+            ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"),
+        )
+        files.call(
+            sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index",
+            "--no-build-isolation", "--disable-pip-version-check", "--target", folder / "site", source,
+        )  # fmt: skip
+        self.assertTrue((folder / "site" / "stepop_eval" / "py.typed").is_file())
+        script = (
+            "import sys; sys.path.insert(0, sys.argv[1]); import stepop_eval; "
+            "print(stepop_eval.__file__); print(stepop_eval.open(sys.argv[2]).rows)"
+        )
+        out = files.call(sys.executable, "-c", script, folder / "site", files.rich(), cwd=folder)
+        self.assertEqual(out, f"{folder}/site/stepop_eval/__init__.py\n12\n")
+
+    def test_it_imports_numpy_h5py_and_the_standard_library_only(self):
+        allowed = set(sys.stdlib_module_names) | {"numpy", "h5py"}
+        optional = {"pandas", "yaml"}
+        for path in (files.PACKAGE / "stepop_eval").glob("*.py"):
+            for indent, module in re.findall(r"^( *)(?:import|from) (\w+)", path.read_text(), re.M):
+                # What may be missing is imported where it is used.
+                self.assertIn(module, allowed | (optional if indent else set()), path)
