@@ -172,8 +172,8 @@ class TextArray(Array):
 
 
 class RaggedArray(Array):
-    """Arrays that differ in their first dimension, one a row: an integer gives that row's array, anything
-    else an array of objects [n] that are arrays."""
+    """Arrays that differ in their first dimension, one a row: an integer gives that row's array,
+    anything else an array of objects [n] that are arrays."""
 
     kind = "ragged"
 

@@ -46,8 +46,8 @@ class Outputs(Mapping[str, Array]):
 
 
 class Labels(Mapping[str, npt.NDArray[Any]]):
-    """The labels by their keys, each a whole array [rows, ...], read when it is first asked for and kept;
-    so it is read-only, and a copy is for changes."""
+    """The labels by their keys, each a whole array [rows, ...], read when it is first asked for and
+    kept; so it is read-only, and a copy is for changes."""
 
     def __init__(self, where: str, arrays: Mapping[str, Array], index: Array) -> None:
         self._where, self._arrays, self._index = where, dict(arrays), index
