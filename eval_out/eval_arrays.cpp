@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "eval_out/hdf5_attributes.h"
+#include "eval_out/hdf5_bytes.h"
 #include "eval_out/hdf5_types.h"
 
 namespace stepop {
@@ -43,6 +44,10 @@ Hdf5Id create_dataset(hid_t parent, const std::string& name, hid_t type, hid_t s
           H5Dclose, fmt::format("cannot create {}", name)};
 }
 
+Hdf5Id open_dataset(hid_t parent, const std::string& name, hid_t access = H5P_DEFAULT) {
+  return {H5Dopen2(parent, name.c_str(), access), H5Dclose, fmt::format("cannot open {}", name)};
+}
+
 std::vector<hsize_t> lengths_of(int64_t first, const std::vector<int64_t>& rest) {
   std::vector<hsize_t> lengths{static_cast<hsize_t>(first)};
   lengths.insert(lengths.end(), rest.begin(), rest.end());
@@ -59,6 +64,9 @@ void write_rows(hid_t dataset, hid_t type, int64_t first, const std::vector<hsiz
 
 class TensorWriter : public EvalArrayWriter {
  public:
+  TensorWriter(const EvalArray& array, Hdf5Id dataset)
+      : type_(hdf5_type(array.dtype)), shape_(array.shape), dataset_(std::move(dataset)) {}
+
   TensorWriter(hid_t file, const EvalArray& array, int64_t rows)
       : type_(hdf5_type(array.dtype)),
         shape_(array.shape),
@@ -78,6 +86,8 @@ class TensorWriter : public EvalArrayWriter {
 
 class TextWriter : public EvalArrayWriter {
  public:
+  explicit TextWriter(Hdf5Id dataset) : type_(hdf5_text_type()), dataset_(std::move(dataset)) {}
+
   TextWriter(hid_t file, const EvalArray& array, int64_t rows)
       : type_(hdf5_text_type()),
         dataset_(create_dataset(file, array.key, type_, hdf5_space(lengths_of(rows, {})),
@@ -119,6 +129,27 @@ class RaggedWriter : public EvalArrayWriter {
     create_attribute(group_, "ragged", true);
   }
 
+  RaggedWriter(hid_t file, const EvalArray& array, int64_t rows)
+      : type_(hdf5_type(array.dtype)),
+        shape_(array.shape),
+        capacity_(0),
+        total_(read_offset(file, array.key, rows)),
+        group_(H5Gopen2(file, array.key.c_str(), H5P_DEFAULT), H5Gclose, "cannot open"),
+        offsets_(open_dataset(group_, "offsets")),
+        values_(open_dataset(group_, "values", values_access())) {
+    const Hdf5Id space(H5Dget_space(values_), H5Sclose, "HDF5 dataspace");
+    std::vector<hsize_t> lengths(shape_.size() + 1);
+    H5Sget_simple_extent_dims(space, lengths.data(), nullptr);
+    capacity_ = static_cast<int64_t>(lengths[0]);
+    const Hdf5Id creation(H5Dget_create_plist(values_), H5Pclose, "HDF5 properties");
+    std::vector<hsize_t> chunk(lengths.size());
+    check_hdf5(H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data()),
+               "HDF5 properties");
+    chunk_values_ = static_cast<int64_t>(chunk[0]);
+    value_bytes_ = static_cast<int64_t>(H5Tget_size(type_));
+    for (size_t i = 1; i < chunk.size(); ++i) value_bytes_ *= static_cast<int64_t>(chunk[i]);
+  }
+
   int64_t growth(const EvalColumn& column) const override {
     const int64_t capacity = capacity_for(column);
     if (capacity == capacity_) return 0;
@@ -145,6 +176,24 @@ class RaggedWriter : public EvalArrayWriter {
     return needed <= capacity_ ? capacity_ : std::max(needed, capacity_ + capacity_ / 2);
   }
 
+  /// Where the values of the row `rows` begin.
+  static int64_t read_offset(hid_t file, const std::string& key, int64_t rows) {
+    const Hdf5Id offsets = open_dataset(file, key + "/offsets");
+    int64_t offset = 0;
+    const Hdf5Id in_file = hdf5_rows(offsets, static_cast<hsize_t>(rows), {1});
+    check_hdf5(
+        H5Dread(offsets, hdf5_type(at::kLong), hdf5_space({1}), in_file, H5P_DEFAULT, &offset),
+        "cannot read the offsets");
+    return offset;
+  }
+
+  /// Without a cache of chunks every row goes straight into the file.
+  static Hdf5Id values_access() {
+    Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, "HDF5 properties");
+    check_hdf5(H5Pset_chunk_cache(access, 0, 0, 0), "HDF5 properties");
+    return access;
+  }
+
   Hdf5Id create_values() {
     std::vector<hsize_t> longest = lengths_of(0, shape_);
     std::vector<hsize_t> chunk = longest;
@@ -163,14 +212,11 @@ class RaggedWriter : public EvalArrayWriter {
     const Hdf5Id creation = creation_properties(H5D_FILL_TIME_NEVER);
     check_hdf5(H5Pset_chunk(creation, static_cast<int>(chunk.size()), chunk.data()),
                "HDF5 properties");
-    // Without a cache of chunks every row goes straight into the file.
-    const Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, "HDF5 properties");
-    check_hdf5(H5Pset_chunk_cache(access, 0, 0, 0), "HDF5 properties");
     const std::vector<hsize_t> lengths = lengths_of(capacity_, shape_);
     const Hdf5Id space(
         H5Screate_simple(static_cast<int>(lengths.size()), lengths.data(), longest.data()),
         H5Sclose, "HDF5 dataspace");
-    return create_dataset(group_, "values", type_, space, creation, access);
+    return create_dataset(group_, "values", type_, space, creation, values_access());
   }
 
   void resize(int64_t count) {
@@ -186,11 +232,24 @@ class RaggedWriter : public EvalArrayWriter {
   int64_t capacity_;
   int64_t value_bytes_ = 0;
   int64_t chunk_values_ = 0;
-  int64_t total_ = 0;
+  int64_t total_ = 0;  ///< Values that were written.
   Hdf5Id group_;
   Hdf5Id offsets_;
   Hdf5Id values_;
 };
+
+/// Makes null references of those from row `rows` on: before HDF5 writes a text it looks at the one
+/// that was there, which may point at a heap that a killed process did not write.
+void forget_rows(const std::string& path, hid_t texts, int64_t rows) {
+  const haddr_t begin = H5Dget_offset(texts);
+  const hsize_t size = H5Dget_storage_size(texts);
+  const Hdf5Id space(H5Dget_space(texts), H5Sclose, "HDF5 dataspace");
+  const int64_t count = check_hdf5(H5Sget_simple_extent_npoints(space), "HDF5 dataspace");
+  if (rows >= count) return;
+  if (begin == HADDR_UNDEF) throw Error("texts have no place in the file");
+  const int64_t row_bytes = static_cast<int64_t>(size) / count;
+  zero_bytes(path, static_cast<int64_t>(begin) + rows * row_bytes, (count - rows) * row_bytes);
+}
 
 /// Copied even when it is on the CPU already: the caller may write into it while it waits here.
 at::Tensor to_cpu(const at::Tensor& tensor, at::ScalarType type, at::Tensor spare) {
@@ -232,6 +291,17 @@ std::unique_ptr<EvalArrayWriter> create_array(hid_t file, const EvalArray& array
       static_cast<double>(batch.values.size(0)) / static_cast<double>(batch_size);
   const auto expected = static_cast<int64_t>(1.25 * per_row * static_cast<double>(rows));
   return std::make_unique<RaggedWriter>(file, array, rows, expected);
+}
+
+std::unique_ptr<EvalArrayWriter> open_array(hid_t file, const std::string& path,
+                                            const EvalArray& array, int64_t rows) {
+  if (array.kind == EvalKind::kRagged) return std::make_unique<RaggedWriter>(file, array, rows);
+  Hdf5Id dataset = open_dataset(file, array.key);
+  if (array.kind == EvalKind::kTensor) {
+    return std::make_unique<TensorWriter>(array, std::move(dataset));
+  }
+  forget_rows(path, dataset, rows);
+  return std::make_unique<TextWriter>(std::move(dataset));
 }
 
 Hdf5Id create_numbers(hid_t parent, const std::string& name, int64_t count) {

@@ -45,6 +45,11 @@ class EvalArrayWriter {
 std::unique_ptr<EvalArrayWriter> create_array(hid_t file, const EvalArray& array, int64_t rows,
                                               const EvalColumn& batch, int64_t batch_size);
 
+/// Opens an array of the file `path` that another process left, to go on behind its first `rows`
+/// rows. What it wrote of later rows is not looked at: it may be half written.
+std::unique_ptr<EvalArrayWriter> open_array(hid_t file, const std::string& path,
+                                            const EvalArray& array, int64_t rows);
+
 /// An array of int64 for `count` numbers, all in its place from the start.
 Hdf5Id create_numbers(hid_t parent, const std::string& name, int64_t count);
 void write_numbers(hid_t dataset, int64_t first, const std::vector<int64_t>& numbers);

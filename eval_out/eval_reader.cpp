@@ -170,6 +170,11 @@ at::Tensor EvalFile::read_rows(const std::string& name, const EvalArray& array, 
   return values;
 }
 
+int64_t EvalFile::index_length() const {
+  const Hdf5Lock lock;
+  return shape_of(open_dataset(file_->id, "index")).at(0);
+}
+
 at::Tensor EvalFile::index() const {
   const Hdf5Lock lock;
   return read_rows("index", {"index", EvalKind::kTensor, at::kLong, {}}, 0, rows_);

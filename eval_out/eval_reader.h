@@ -41,6 +41,9 @@ class EvalFile {
   bool contains(std::string_view key) const;
   const EvalArray& array(std::string_view key) const;
 
+  /// The rows that it was made for.
+  int64_t index_length() const;
+
   /// Each row's index in the dataset, int64 [rows].
   at::Tensor index() const;
 

@@ -213,4 +213,9 @@ void check_same(const std::vector<EvalArray>& first, const std::vector<EvalArray
   }
 }
 
+std::string rows_text(int64_t first, size_t count) {
+  if (count == 1) return fmt::format("row {}", first);
+  return fmt::format("rows {} to {}", first, first + static_cast<int64_t>(count) - 1);
+}
+
 }  // namespace stepop

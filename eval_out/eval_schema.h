@@ -2,6 +2,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ std::vector<EvalArray> describe(const OrderedMap<EvalValue>& values, int64_t bat
 /// appeared, another kind, type or shape. `rows` says which batch: `rows 64 to 127`.
 void check_same(const std::vector<EvalArray>& first, const std::vector<EvalArray>& batch,
                 const std::string& rows);
+
+/// `rows 64 to 127`
+std::string rows_text(int64_t first, size_t count);
 
 /// `[3, 256, 256]`
 std::string shape_text(const std::vector<int64_t>& shape);

@@ -16,14 +16,20 @@ class BackgroundQueue;
 struct EvalWriterOptions {
   /// Batches that may wait for the disk before `write` waits for it: what bounds the memory.
   int queued_batches = 3;
+  /// Goes on behind the rows of a .part that was left at this path, when it was made for as many
+  /// rows with exactly these attributes; `rows()` says how many there are. Else it is replaced.
+  bool go_on = false;
 };
+
+struct EvalBatch;
+class EvalFileWriter;
 
 /// Writes the outputs of one evaluation into one HDF5 file, whose format eval_out/README.md tells.
 /// A background thread does the writing; all functions are for one thread.
 ///
 /// The file is `path` + ".part" until `finish` gives it its name. Whatever happens before - an
-/// exception, a kill - the .part opens, with `complete` false and `rows` rows readable; it is
-/// replaced by the next evaluation that writes to `path`.
+/// exception, a kill - the .part opens, with `complete` false and `rows` rows readable; the next
+/// evaluation that writes to `path` goes on with it, or replaces it.
 class EvalWriter {
  public:
   /// Creates the file for `rows` rows. `attributes` are stored in it, beside the writer's own
@@ -43,21 +49,21 @@ class EvalWriter {
   /// failed to be written.
   void write(const EvalOutputs& outputs, std::span<const int64_t> indices);
 
+  /// The rows that were written or are waiting: at first those of the .part that is gone on with.
+  int64_t rows() const { return next_row_; }
+
   /// Writes what is waiting, marks the file complete, forces it to the disk and gives it its name.
   /// Throws Error when rows are missing or something could not be written.
   void finish();
 
  private:
-  class File;
-  struct Batch;
-
   std::string path_;
   int64_t rows_;
   int64_t next_row_ = 0;
-  int64_t last_index_;
+  int64_t last_index_ = 0;
   bool is_finished_ = false;
-  std::unique_ptr<File> file_;
-  std::unique_ptr<BackgroundQueue<Batch>> queue_;  // after file_, which its thread uses
+  std::unique_ptr<EvalFileWriter> file_;
+  std::unique_ptr<BackgroundQueue<EvalBatch>> queue_;  // after file_, which its thread uses
 };
 
 }  // namespace stepop

@@ -1,9 +1,9 @@
 #include "runtime/loop/evaluation.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "eval_out/callback.h"
@@ -18,6 +18,7 @@
 #include "runtime/log/metrics_file.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/loop/split_step.h"
+#include "runtime/run/start_record.h"
 
 namespace stepop {
 namespace {
@@ -25,35 +26,26 @@ namespace {
 /// Written when everything else is.
 constexpr const char* kScalarsFile = "scalars.json";
 
-/// The mean of every label over all examples: each counts once, whatever its batch's size. Sums in
-/// float64 on the device; nothing is read back before the end.
-class LabelMeans {
- public:
-  void add(const OrderedMap<at::Tensor>& labels) {
-    for (const auto& [key, values] : labels) {
-      if (values.numel() == 0 || values.is_complex()) continue;
-      // An example with several numbers counts with their mean.
-      const int64_t per_example = values.numel() / values.size(0);
-      const at::Tensor sum = values.sum(at::kDouble).div(per_example);
-      at::Tensor* old = sums_.find(key);
-      if (old == nullptr) {
-        sums_.set(key, sum);
-      } else {
-        old->add_(sum);
-      }
+/// The mean of every label over all examples: each counts once, whatever its batch's size; one with
+/// several numbers counts with their mean. Sums are float64.
+void mean_labels(const EvalFile& file, const std::string& prefix, OrderedMap<double>& scalars) {
+  for (const auto& array : file.arrays()) {
+    constexpr std::string_view kGroup = "labels/";
+    if (!array.key.starts_with(kGroup) || array.kind != EvalKind::kTensor) continue;
+    const int64_t block = file.rows_per_block(array.key);
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t first = 0; first < file.rows(); first += block) {
+      const at::Tensor values = file.read(array.key, first, std::min(block, file.rows() - first));
+      if (values.is_complex()) break;
+      sum += values.sum(at::kDouble).item<double>();
+      count += values.numel();
     }
+    if (count == 0) continue;
+    scalars.set(fmt::format("{}/{}", prefix, array.key.substr(kGroup.size())),
+                sum / static_cast<double>(count));
   }
-
-  void read(const std::string& prefix, int64_t count, OrderedMap<double>& scalars) const {
-    for (const auto& [key, sum] : sums_) {
-      scalars.set(fmt::format("{}/{}", prefix, key),
-                  sum.item<double>() / static_cast<double>(count));
-    }
-  }
-
- private:
-  OrderedMap<at::Tensor> sums_;
-};
+}
 
 OrderedMap<Attribute> attributes(const Context& context, const Position& position,
                                  const std::string& split, const std::string& git) {
@@ -70,6 +62,7 @@ OrderedMap<Attribute> attributes(const Context& context, const Position& positio
   attributes.set("config", to_yaml(escape_references(config)));
   attributes.set("config_json", to_json(config));
   attributes.set("git", git);
+  attributes.set("program", program_time());
   return attributes;
 }
 
@@ -80,15 +73,17 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
   const std::string& split = settings.eval_op.split;
   const BatchOrder& order = context.splits.evaluation_order(split, settings.max_eval_batches);
   const int64_t total = order.examples_in(order.batches_per_epoch());
+  // A process that was stopped in this evaluation left the first rows.
+  EvalWriter writer(result.outputs, total, attributes(context, position, split, git),
+                    {.go_on = true});
+  int64_t done = writer.rows();
   LoaderOptions options = context.splits.loader_options();
   options.interrupt = interrupt;
+  options.first_batch = (done + order.batch_size() - 1) / order.batch_size();
   options.end_batch = order.batches_per_epoch();
   Loader loader(context.splits.dataset(split), order, options);
-  EvalWriter writer(result.outputs, total, attributes(context, position, split, git));
-  LabelMeans means;
   const RandomFork fork(context.seed, context.device);
   const EmaGuard weights = context.networks.evaluation_weights();
-  int64_t done = 0;
   while (loader.has_next()) {
     if (interrupt) interrupt();
     seed_generators(
@@ -101,7 +96,6 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
     if (op == nullptr) throw missing_op(context, split, settings.eval_op.op, ops);
     const EvalOutputs outputs = run_op(split, settings.eval_op.op, *op);
     writer.write(outputs, batch.indices());
-    means.add(outputs.labels);
     if (!outputs.outputs.empty()) {
       result.first_output = "outputs/" + outputs.outputs.begin()->first;
     } else if (!outputs.labels.empty()) {
@@ -110,13 +104,14 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
     progress(done += batch.size(), total);
   }
   writer.finish();
-  means.read(settings.eval_op.text(), total, result.scalars);
 }
 
 /// Runs the callbacks over the finished file.
 void look_at_outputs(const Settings& settings, const Context& context, int64_t step,
                      const InterruptCheck& interrupt, EvaluationResult& result) {
   const EvalFile file(result.outputs, interrupt);
+  mean_labels(file, settings.eval_op.text(), result.scalars);
+  if (result.first_output.empty() && !file.keys().empty()) result.first_output = file.keys().back();
   CallbackResults callbacks =
       run_callbacks(context.config, "eval_hook/eval_callbacks", result.folder,
                     context.splits.dataset(settings.eval_op.split), file);

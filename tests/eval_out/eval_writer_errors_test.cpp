@@ -186,7 +186,7 @@ TEST_CASE("a batch that the disk does not take is reported by the next call, wit
             }) == message);
       CHECK(message_of([&] { writer.finish(); }) == message);
     }
-    CHECK(message == "cannot reserve 85.6 kB in " + path + ".part: File too large");
+    CHECK(message == "cannot reserve 93.8 kB in " + path + ".part: File too large");
   }
   CHECK_FALSE(std::filesystem::exists(path));
   CHECK(run_python(R"(

@@ -26,6 +26,23 @@ constexpr const char* kReadyVariable = "STEPOP_TEST_READY_AFTER";
 
 /// Row i: x is [i, i], a text is "row i", the ragged array has i % 5 (after the first batch, to
 /// make it grow, 40 + i % 5) values i.
+void write_batch(EvalWriter& writer, int64_t first) {
+  std::vector<int64_t> indices(kBatch);
+  std::iota(indices.begin(), indices.end(), first);
+  std::vector<at::Tensor> ragged;
+  std::vector<std::string> texts;
+  for (const int64_t i : indices) {
+    ragged.push_back(at::full({first > 0 ? 40 + i % 5 : 0}, i));
+    texts.push_back("row " + std::to_string(i));
+  }
+  const at::Tensor rows = at::arange(first, first + kBatch, at::kFloat);
+  writer.write({.outputs = {{"deep/x", rows.unsqueeze(1).expand({kBatch, 2})},
+                            {"ragged", ragged},
+                            {"text", texts}},
+                .labels = {{"loss", rows}}},
+               indices);
+}
+
 TEST_CASE("(child) writes until it is killed" * doctest::skip()) {
   const char* path = std::getenv(kPathVariable);
   const char* ready = std::getenv(kReadyVariable);
@@ -33,20 +50,7 @@ TEST_CASE("(child) writes until it is killed" * doctest::skip()) {
   const int64_t ready_row = std::atoi(ready) * kBatch;
   EvalWriter writer(path, kRows);
   for (int64_t first = 0; first < kRows; first += kBatch) {
-    std::vector<int64_t> indices(kBatch);
-    std::iota(indices.begin(), indices.end(), first);
-    std::vector<at::Tensor> ragged;
-    std::vector<std::string> texts;
-    for (const int64_t i : indices) {
-      ragged.push_back(at::full({first > 0 ? 40 + i % 5 : 0}, i));
-      texts.push_back("row " + std::to_string(i));
-    }
-    const at::Tensor rows = at::arange(first, first + kBatch, at::kFloat);
-    writer.write({.outputs = {{"deep/x", rows.unsqueeze(1).expand({kBatch, 2})},
-                              {"ragged", ragged},
-                              {"text", texts}},
-                  .labels = {{"loss", rows}}},
-                 indices);
+    write_batch(writer, first);
     if (first == ready_row) CHECK(::write(STDERR_FILENO, "+", 1) == 1);
   }
 }
@@ -105,6 +109,29 @@ for path, ready in zip(sys.argv[1::2], sys.argv[2::2]):
 print("ok")
 )";
 
+void check_last_row(const std::string& path) {
+  const EvalFile file(path + ".part");
+  CHECK_FALSE(file.complete());
+  const int64_t last = file.rows() - 1;
+  CHECK(file.read("outputs/deep/x", last, 1).sum().item<double>() ==
+        2.0 * static_cast<double>(last));
+  CHECK(file.read_texts("outputs/text", last, 1).at(0) == "row " + std::to_string(last));
+  const int64_t length = last < kBatch ? 0 : 40 + last % 5;
+  CHECK(file.read_ragged("outputs/ragged", last, 1).at(0).size(0) == length);
+}
+
+/// Writes three more batches behind what was left.
+void go_on(const std::string& path) {
+  const int64_t rows = EvalFile(path + ".part").rows();
+  {
+    EvalWriter writer(path, kRows, {}, {.go_on = true});
+    REQUIRE(writer.rows() == rows);
+    for (int i = 0; i < 3; ++i) write_batch(writer, rows + i * kBatch);
+  }
+  CHECK(EvalFile(path + ".part").rows() == rows + 3 * kBatch);
+  check_last_row(path);
+}
+
 /// Kills one writer after another, and lets h5py read what they left.
 void check_kills(int ready, int longest_wait) {
   const ScratchFolder folder;
@@ -116,19 +143,15 @@ void check_kills(int ready, int longest_wait) {
     kill_a_writer(path, ready, i * 7919 % longest_wait);
     arguments.insert(arguments.end(), {path + ".part", std::to_string(ready)});
 
-    const EvalFile file(path + ".part");
-    CHECK_FALSE(file.complete());
-    const int64_t last = file.rows() - 1;
-    CHECK(file.read("outputs/deep/x", last, 1).sum().item<double>() ==
-          2.0 * static_cast<double>(last));
-    CHECK(file.read_texts("outputs/text", last, 1).at(0) == "row " + std::to_string(last));
-    const int64_t length = last < kBatch ? 0 : 40 + last % 5;
-    CHECK(file.read_ragged("outputs/ragged", last, 1).at(0).size(0) == length);
+    check_last_row(path);
+    go_on(path);
   }
   CHECK(run_python(kCheck, arguments) == "ok\n");
 }
 
-TEST_CASE("a writer that is killed leaves every flushed row readable") { check_kills(20, 100'000); }
+TEST_CASE("a writer that is killed leaves every flushed row readable, and the next goes on") {
+  check_kills(20, 100'000);
+}
 
 TEST_CASE("so does one that is killed while its ragged arrays grow") { check_kills(6, 3'000); }
 

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "eval_out/attribute.h"
+#include "eval_out/eval_arrays.h"
+#include "eval_out/hdf5_room.h"
+
+namespace stepop {
+
+/// One batch on its way to the file.
+struct EvalBatch {
+  int64_t first_row = 0;
+  std::vector<int64_t> indices;
+  std::vector<EvalColumn> columns;  ///< In the order of the file's arrays.
+};
+
+/// The .part of an evaluation as an open HDF5 file; what EvalWriter's thread writes into. What is
+/// written finds its space reserved: after a write that finds the disk full, a heap of strings may
+/// be longer than the file says it is, and the rows that were there before could not be read.
+class EvalFileWriter {
+ public:
+  /// Creates the file `part` for `rows` rows. Throws Error with the path and the reason.
+  EvalFileWriter(std::string part, int64_t rows, const OrderedMap<Attribute>& attributes);
+
+  /// Opens the file `part` that another process left, to go on behind its rows; null when there is
+  /// none, when it is not for as many rows with exactly these attributes, or cannot be opened.
+  static std::unique_ptr<EvalFileWriter> go_on(const std::string& part, int64_t rows,
+                                               const OrderedMap<Attribute>& attributes);
+
+  ~EvalFileWriter();
+  EvalFileWriter(const EvalFileWriter&) = delete;
+  EvalFileWriter& operator=(const EvalFileWriter&) = delete;
+
+  /// The arrays of the first batch, empty before. Set by the thread that prepares batches and read
+  /// by the one that writes them, with a queue between the two.
+  std::vector<EvalArray> arrays;
+
+  /// The rows that were there when the file was opened, and the last one's index in the dataset.
+  int64_t first_row() const { return first_row_; }
+  int64_t last_index() const { return last_index_; }
+
+  void write(const EvalBatch& batch);
+  /// After the last row: marks the file complete and closes it.
+  void finish();
+
+  const std::string& part() const { return part_.path; }
+
+ private:
+  /// The name of the file; removes it in the end when it failed before it held anything.
+  struct PartFile {
+    explicit PartFile(std::string part) : path(std::move(part)) {}
+    ~PartFile();
+    PartFile(const PartFile&) = delete;
+    PartFile& operator=(const PartFile&) = delete;
+
+    std::string path;
+    bool is_worthless = false;
+  };
+
+  struct Reopened {};
+  EvalFileWriter(Reopened, const std::string& part, int64_t rows);
+
+  template <class Function>
+  void in_context(const std::string& what, const Function& function);
+  void create_arrays(const EvalBatch& batch);
+  void reserve_growth(const EvalBatch& batch);
+  void check_space(double bytes) const;
+  void flush();
+  void close_arrays();
+
+  PartFile part_;  // first: destroyed when the file is closed
+  int64_t rows_;
+  int64_t first_row_ = 0;
+  int64_t last_index_;
+  bool grows_ = false;  // has texts or ragged arrays, which are not allocated in advance
+  Hdf5Id file_;
+  Hdf5Id index_;
+  Hdf5Id written_rows_;
+  Hdf5Id complete_;
+  std::vector<std::unique_ptr<EvalArrayWriter>> writers_;
+  Hdf5Room room_;
+};
+
+}  // namespace stepop
