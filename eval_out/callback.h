@@ -18,6 +18,10 @@ struct CallbackArguments {
   const EvalFile& data_out;  ///< What came out; read it block by block, it may be large.
   Config config;             ///< The whole config of the run.
   Config params;             ///< The callback's own part of it.
+  std::string name = {};     ///< What the config calls it.
+
+  /// The path of a file of the callback's own, `<root>/<name>/<file>`; makes the folder.
+  std::string path_of(const std::string& file) const;
 };
 
 /// Looks at the outputs of an evaluation; what it returns is logged under its name.
@@ -32,13 +36,14 @@ struct CallbackResults {
 
 /// Runs the callbacks that the map at `path` of `config` names, in its order:
 /// `accuracy: accuracy`, with its parameters in `eval_pipeline/callback_kwargs/accuracy`, or
-/// `accuracy: {class: accuracy, logits: scores}`. One that throws does not stop the others, save by
+/// `accuracy: {class: accuracy, logits: scores}`; `report: ./my_report.py` is a Python script, as
+/// script.h has it. One that throws does not stop the others, save by
 /// Interrupted, which passes.
 CallbackResults run_callbacks(const Config& config, std::string_view path, const std::string& root,
                               const Dataset& data_in, const EvalFile& data_out);
 
-/// Finds mistakes before the run starts: throws UsageError for an unknown callback, and makes the
-/// parameters that the callbacks will read known.
+/// Finds mistakes before the run starts: throws UsageError for an unknown callback and for a
+/// script that is not there, and makes the parameters that the callbacks will read known.
 void declare_callbacks(const Config& config, std::string_view path);
 
 }  // namespace stepop

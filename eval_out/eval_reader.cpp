@@ -141,18 +141,22 @@ const EvalArray& EvalFile::array(std::string_view key) const {
 
 const EvalArray& EvalFile::checked(std::string_view key, EvalKind kind, int64_t first,
                                    int64_t count) const {
-  if (interrupt_) interrupt_();
+  throw_if_interrupted();
   const EvalArray& found = array(key);
   if (found.kind != kind) {
     constexpr const char* kNames[] = {"a tensor", "ragged", "text"};
     throw Error(fmt::format("{}: {} is {}, not {}", path_, key,
                             kNames[static_cast<int>(found.kind)], kNames[static_cast<int>(kind)]));
   }
+  check_rows(key, first, count);
+  return found;
+}
+
+void EvalFile::check_rows(std::string_view key, int64_t first, int64_t count) const {
   if (first < 0 || count < 0 || first > rows_ || count > rows_ - first) {
     throw Error(fmt::format("{}: {}: {} rows from row {} on were asked for, it has {}", path_, key,
                             count, first, rows_));
   }
-  return found;
 }
 
 at::Tensor EvalFile::read_rows(const std::string& name, const EvalArray& array, int64_t first,
@@ -175,9 +179,14 @@ int64_t EvalFile::index_length() const {
   return shape_of(open_dataset(file_->id, "index")).at(0);
 }
 
-at::Tensor EvalFile::index() const {
+at::Tensor EvalFile::index(int64_t first, int64_t count) const {
+  check_rows("index", first, count);
   const Hdf5Lock lock;
-  return read_rows("index", {"index", EvalKind::kTensor, at::kLong, {}}, 0, rows_);
+  return read_rows("index", {"index", EvalKind::kTensor, at::kLong, {}}, first, count);
+}
+
+void EvalFile::throw_if_interrupted() const {
+  if (interrupt_) interrupt_();
 }
 
 at::Tensor EvalFile::read(std::string_view key, int64_t first, int64_t count) const {

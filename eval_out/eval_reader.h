@@ -45,7 +45,8 @@ class EvalFile {
   int64_t index_length() const;
 
   /// Each row's index in the dataset, int64 [rows].
-  at::Tensor index() const;
+  at::Tensor index() const { return index(0, rows_); }
+  at::Tensor index(int64_t first, int64_t count) const;
 
   /// Rows `first` to `first + count` of a tensor array, [count, ...]; throws Error for rows that
   /// are not there and for an array of another kind.
@@ -61,10 +62,14 @@ class EvalFile {
   /// How many rows of a tensor array take about 8 MB, at least 1: for reading it block by block.
   int64_t rows_per_block(std::string_view key) const;
 
+  /// Calls the `interrupt` of the constructor: for what takes long without reading.
+  void throw_if_interrupted() const;
+
  private:
   struct File;
 
   const EvalArray& checked(std::string_view key, EvalKind kind, int64_t first, int64_t count) const;
+  void check_rows(std::string_view key, int64_t first, int64_t count) const;
   at::Tensor read_rows(const std::string& name, const EvalArray& array, int64_t first,
                        int64_t count) const;
 

@@ -18,8 +18,10 @@ namespace {
 struct Flag {
   char letter;  // 0: none
   std::string name;
-  enum class Takes { kNothing, kValue, kValues, kOptionalBool } takes;
+  /// kEach: one value, as often as the flag is given.
+  enum class Takes { kNothing, kValue, kValues, kEach, kOptionalBool } takes;
   std::string about;
+  std::string_view command = {};  // The only one that takes it, in the place of others like it.
 };
 
 const std::vector<Flag>& flags() {
@@ -31,6 +33,10 @@ const std::vector<Flag>& flags() {
       {'p', "project", kValue, "go on with, or evaluate, the run in this folder"},
       {'c', "checkpoint", kValue,
        "this checkpoint (path, step, latest or best) instead of the latest"},
+      {'c', "callback", kEach,
+       "a callback, name:callback or ./script.py, as often as wanted; by default those of the "
+       "config",
+       "eval"},
       {'r', "retrain", kOptionalBool, "take the weights only and count from step 0"},
       {'l', "log_level", kValue, "debug, info (default), warn or critical"},
       {'d', "debug", kOptionalBool, "a short run into logs/debug_runs/"},
@@ -41,12 +47,15 @@ const std::vector<Flag>& flags() {
   return all;
 }
 
-const Flag* find_flag(const std::string& word) {
+const Flag* find_flag(const std::string& word, const Command* command) {
+  const Flag* found = nullptr;
   for (const auto& flag : flags()) {
     const bool is_short = flag.letter != 0 && word == std::string("-") + flag.letter;
-    if (is_short || word == "--" + flag.name) return &flag;
+    if (!is_short && word != "--" + flag.name) continue;
+    if (flag.command.empty() && found == nullptr) found = &flag;
+    if (command != nullptr && flag.command == command->name) found = &flag;
   }
-  return nullptr;
+  return found;
 }
 
 bool is_bool(const std::string& word) {
@@ -82,13 +91,13 @@ Value override_value(const std::string& path, const std::string& text) {
   }
 }
 
-SplitWords split_words(const std::vector<std::string>& words) {
+SplitWords split_words(const std::vector<std::string>& words, const Command* command) {
   SplitWords split;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
-    const Flag* flag = find_flag(key);
+    const Flag* flag = find_flag(key, command);
     if (flag == nullptr && begins_option(word) && !word.starts_with("--")) {
       throw UsageError(
           fmt::format("unknown flag \"{}\"; there are -n, -b, -t, -p, -c, -r, -l, -d "
@@ -171,9 +180,9 @@ cxxopts::Options own_options() {
     using enum Flag::Takes;
     std::shared_ptr<cxxopts::Value> value = cxxopts::value<std::string>();
     if (flag.takes == kNothing || flag.takes == kOptionalBool) value = cxxopts::value<bool>();
-    if (flag.takes == kValues) value = cxxopts::value<std::vector<std::string>>();
-    const std::string letter = flag.letter == 0 ? "" : std::string(1, flag.letter) + ",";
-    options.add_options()(letter + flag.name, flag.about, value);
+    if (flag.takes == kValues || flag.takes == kEach)
+      value = cxxopts::value<std::vector<std::string>>();
+    options.add_options()(flag.name, flag.about, value);
   }
   return options;
 }
@@ -189,7 +198,7 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
   if (arguments.command != nullptr) rest.erase(rest.begin());
   arguments.help = words.empty();
 
-  SplitWords split = split_words(rest);
+  SplitWords split = split_words(rest, arguments.command);
   arguments.overrides = std::move(split.overrides);
   arguments.operands = std::move(split.operands);
   std::vector<const char*> pointers = {"stepop"};
@@ -206,7 +215,11 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     text("name", arguments.name);
     text("project", arguments.project);
     text("checkpoint", arguments.checkpoint);
-    if (parsed.count("base") > 0) arguments.base = parsed["base"].as<std::vector<std::string>>();
+    const auto texts = [&](const char* name, std::vector<std::string>& target) {
+      if (parsed.count(name) > 0) target = parsed[name].as<std::vector<std::string>>();
+    };
+    texts("base", arguments.base);
+    texts("callback", arguments.callbacks);
     arguments.train = flag("train");
     arguments.retrain = flag("retrain");
     arguments.debug = flag("debug");
@@ -245,8 +258,11 @@ Commands
     using enum Flag::Takes;
     const std::string names = flag.letter == 0 ? fmt::format("    --{}", flag.name)
                                                : fmt::format("-{}, --{}", flag.letter, flag.name);
-    const char* value = flag.takes == kValue ? " X" : flag.takes == kValues ? " X..." : "";
-    text += fmt::format("  {:<24}{}\n", names + value, flag.about);
+    const char* value = flag.takes == kValues                         ? " X..."
+                        : flag.takes == kValue || flag.takes == kEach ? " X"
+                                                                      : "";
+    const std::string only = flag.command.empty() ? "" : fmt::format("stepop {}: ", flag.command);
+    text += fmt::format("  {:<24}{}{}\n", names + value, only, flag.about);
   }
   return text + R"(
 Every key of the config can be set: --optimizer/lr 3e-3, --model/hidden '[64, 32]',

@@ -22,6 +22,7 @@ struct Arguments {
   bool train = false;                     ///< -t
   std::optional<std::string> project;     ///< -p
   std::optional<std::string> checkpoint;  ///< -c
+  std::vector<std::string> callbacks;     ///< -c of `stepop eval`, each
   bool retrain = false;                   ///< -r
   LogLevel log_level = LogLevel::kInfo;   ///< -l
   bool debug = false;                     ///< -d

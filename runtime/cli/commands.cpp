@@ -18,6 +18,9 @@ std::span<const Command> commands() {
       {"list", "", 0, 0, "every component and its parameters", list_command},
       {"checkpoints", "logs/<time>_<name>", 1, 1,
        "the checkpoints of a run: which is the latest, the best, damaged", checkpoints_command},
+      {"eval", "PATH [-c CALLBACK ...] [--CALLBACK/key value ...]", 1, 1,
+       "callbacks over the outputs.h5, the evaluation or the latest one of the run at PATH",
+       eval_command},
       {"help", "", 0, 0, "this text", help_command},
   };
   return kAll;

@@ -29,6 +29,9 @@ const Command* find_command(std::string_view name);
 /// evaluation failed; 128 + the signal's number after a signal. Throws Error for anything else.
 int run_command(const Arguments& arguments);
 
+/// What run_command and eval_command return when a callback failed.
+inline constexpr int kCallbackFailed = 3;
+
 /// Prints the resolved config as YAML.
 int config_command(const Arguments& arguments);
 
@@ -42,5 +45,9 @@ int help_command(const Arguments& arguments);
 /// metric, age, and which is the latest, the best, damaged. Throws UsageError for a folder that is
 /// no run's.
 int checkpoints_command(const Arguments& arguments);
+
+/// Runs callbacks over the outputs of an evaluation that is over, prints their scalars and adds
+/// them to its scalars.json. Returns 0, or kCallbackFailed when one failed: the others still ran.
+int eval_command(const Arguments& arguments);
 
 }  // namespace stepop

@@ -34,8 +34,6 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kCallbackFailed = 3;
-
 class Run {
  public:
   explicit Run(const Arguments& arguments) : arguments_(arguments), console_(arguments.log_level) {}

@@ -6,15 +6,14 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "eval_out/callback.h"
 #include "eval_out/eval_reader.h"
 #include "eval_out/eval_writer.h"
+#include "eval_out/evaluation_callbacks.h"
 #include "runtime/config/json_writer.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/files/atomic_file.h"
 #include "runtime/files/folders.h"
-#include "runtime/log/image_grid.h"
 #include "runtime/log/metrics_file.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/loop/split_step.h"
@@ -107,24 +106,16 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
 }
 
 /// Runs the callbacks over the finished file.
-void look_at_outputs(const Settings& settings, const Context& context, int64_t step,
-                     const InterruptCheck& interrupt, EvaluationResult& result) {
+void add_callbacks(const Settings& settings, const Context& context, int64_t step,
+                   const InterruptCheck& interrupt, EvaluationResult& result) {
   const EvalFile file(result.outputs, interrupt);
   mean_labels(file, settings.eval_op.text(), result.scalars);
   if (result.first_output.empty() && !file.keys().empty()) result.first_output = file.keys().back();
-  CallbackResults callbacks =
-      run_callbacks(context.config, "eval_hook/eval_callbacks", result.folder,
-                    context.splits.dataset(settings.eval_op.split), file);
-  for (const auto& [callback, logs] : callbacks.logs) {
-    for (const auto& [key, value] : logs.scalars) {
-      const std::string full = fmt::format("{}/{}/{}", settings.eval_op.text(), callback, key);
-      result.scalars.set(full, value.read(full));
-    }
-    for (const auto& [key, image] : logs.images) {
-      write_image_grid(fmt::format("{}/{}/{}", result.folder, callback, key), step, image);
-    }
-  }
-  result.failures = std::move(callbacks.failures);
+  CallbackScalars found =
+      look_at_outputs(context.config, settings.eval_op.text(), step, result.folder,
+                      context.splits.dataset(settings.eval_op.split), file);
+  for (const auto& [name, value] : found.scalars) result.scalars.set(name, value);
+  result.failures = std::move(found.failures);
 }
 
 }  // namespace
@@ -139,7 +130,7 @@ EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Co
   const SplitGuard guard(position, settings.eval_op.split);
   const at::NoGradGuard no_grad;
   write_outputs(settings, iterator, context, position, git, progress, interrupt, result);
-  look_at_outputs(settings, context, position.global_step, interrupt, result);
+  add_callbacks(settings, context, position.global_step, interrupt, result);
   write_file_atomically(folder + "/" + kScalarsFile, to_json(result.scalars) + "\n");
   // Outputs that a failed callback could not look at are worth keeping.
   if (settings.clean_after_callbacks && result.failures.empty()) {
@@ -154,6 +145,13 @@ std::optional<OrderedMap<double>> scalars_of_evaluation(const std::string& folde
   const std::string path = folder + "/" + kScalarsFile;
   if (!std::filesystem::exists(path)) return std::nullopt;
   return read_scalars(path);
+}
+
+void add_scalars_of_evaluation(const std::string& folder, const OrderedMap<double>& scalars) {
+  auto all = scalars_of_evaluation(folder);
+  if (!all) return;
+  for (const auto& [name, value] : scalars) all->set(name, value);
+  write_file_atomically(folder + "/" + kScalarsFile, to_json(*all) + "\n");
 }
 
 }  // namespace stepop

@@ -37,4 +37,8 @@ EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Co
 /// The scalars of the evaluation in `folder`, when it ended, with its callbacks; else nothing.
 std::optional<OrderedMap<double>> scalars_of_evaluation(const std::string& folder);
 
+/// Adds scalars of callbacks that ran afterwards, in the place of those of the same names, when the
+/// evaluation ended; else there is no file of them, which says so, and none is made.
+void add_scalars_of_evaluation(const std::string& folder, const OrderedMap<double>& scalars);
+
 }  // namespace stepop

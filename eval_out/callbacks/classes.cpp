@@ -1,0 +1,124 @@
+#include "eval_out/callbacks/classes.h"
+
+#include <ATen/ops/argmax.h>
+#include <fmt/format.h>
+
+#include "eval_out/hdf5_types.h"
+
+namespace stepop {
+namespace {
+
+bool is_class(const std::vector<int64_t>& shape, at::ScalarType dtype) {
+  return shape.empty() && c10::isIntegralType(dtype, /*includeBool=*/false);
+}
+
+RowValues find_scores(const CallbackArguments& arguments, bool needs_scores) {
+  const EvalFile& file = arguments.data_out;
+  const auto key = arguments.params.get("logits", "logits");
+  if (!find_key(file, key)) {
+    throw Error(
+        fmt::format("no logits: {} has no outputs/{}; it has: {}; name another key by \"logits\"",
+                    file.path(), key, there_are(file)));
+  }
+  RowValues found(arguments, key, "logits", RowValues::From::kFile);
+  const bool are_scores =
+      found.shape().size() == 1 && found.shape()[0] > 0 && !c10::isComplexType(found.dtype());
+  if (are_scores || (!needs_scores && is_class(found.shape(), found.dtype()))) return found;
+  throw Error(fmt::format("{} must have the shape [classes] an example, found {}", found.name(),
+                          shape_text(found.shape())));
+}
+
+RowValues find_truth(const CallbackArguments& arguments) {
+  const EvalFile& file = arguments.data_out;
+  const auto key = arguments.params.get("target", "class");
+  if (!find_key(file, key)) {
+    std::string reason = "neither the dataset's labels nor " + file.path() + " have";
+    bool is_there = false;
+    try {
+      is_there = arguments.data_in.labels(key).defined();
+    } catch (const Error& error) {  // of a dataset that is not there
+      reason = fmt::format("{}, and {} has no", error.what(), file.path());
+    }
+    if (!is_there) {
+      throw Error(fmt::format(
+          "no true classes: {} \"{}\"; the file has: {}; return labels/{} from eval_op, "
+          "or name another key by \"target\"",
+          reason, key, there_are(file), key));
+    }
+  }
+  RowValues found(arguments, key, "target", RowValues::From::kFileOrDataset);
+  if (is_class(found.shape(), found.dtype())) return found;
+  throw Error(fmt::format("{} must hold one class an example as an integer, found {} {}",
+                          found.name(), type_name(found.dtype()), shape_text(found.shape())));
+}
+
+}  // namespace
+
+Classes::Classes(const CallbackArguments& arguments, bool needs_scores)
+    : scores_(find_scores(arguments, needs_scores)), truth_(find_truth(arguments)) {
+  has_scores_ = !scores_.shape().empty();
+  if (has_scores_) {
+    count_ = scores_.shape()[0];
+    return;
+  }
+  int64_t largest = -1;
+  for_each_block(rows(), rows_per_block(), [&](int64_t first, int64_t count) {
+    const Block block = read(first, count);
+    largest = std::max(
+        {largest, block.predicted.max().item<int64_t>(), block.truth.max().item<int64_t>()});
+  });
+  count_ = largest + 1;
+}
+
+int64_t Classes::rows_per_block() const {
+  return std::min(scores_.rows_per_block(), truth_.rows_per_block());
+}
+
+Classes::Block Classes::read(int64_t first, int64_t count) const {
+  Block block;
+  if (has_scores_) {
+    block.scores = scores_.read(first, count);
+    scores_.refuse_nan(block.scores, first);
+    block.predicted = at::argmax(block.scores, 1);
+  } else {
+    block.predicted = read_classes(scores_, first, count);
+  }
+  block.truth = read_classes(truth_, first, count);
+  return block;
+}
+
+at::Tensor Classes::read_classes(const RowValues& source, int64_t first, int64_t count) const {
+  const at::Tensor classes = source.read(first, count).to(at::kLong).contiguous();
+  const auto* values = classes.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < count; ++i) {
+    if (values[i] >= 0 && (count_ < 0 || values[i] < count_)) continue;
+    const std::string place = fmt::format("{} has the class {} in {}", source.name(), values[i],
+                                          source.row_text(first + i));
+    if (values[i] < 0) throw Error(place + "; classes count from 0");
+    throw Error(fmt::format("{}, but {} has the scores of {} classes, 0 to {}", place,
+                            scores_.name(), count_, count_ - 1));
+  }
+  return classes;
+}
+
+std::vector<std::string> class_names(const CallbackArguments& arguments, int64_t count) {
+  const auto names = arguments.params.get("class_names", std::vector<std::string>{});
+  if (!names.empty() && static_cast<int64_t>(names.size()) != count) {
+    throw arguments.params.error("class_names",
+                                 fmt::format("expected {} names, found {}", count, names.size()));
+  }
+  if (!names.empty()) return names;
+  std::vector<std::string> numbers;
+  for (int64_t i = 0; i < count; ++i) numbers.push_back(std::to_string(i));
+  return numbers;
+}
+
+std::vector<Parameter> class_parameters(std::vector<Parameter> more) {
+  std::vector<Parameter> all = {
+      {"logits", "logits", "the key of the scores [classes], or of the classes said, as integers"},
+      {"target", "class", "the key of the true class, in the outputs or the dataset's labels"}};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+}  // namespace stepop

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "eval_out/callback.h"
+#include "eval_out/callbacks/row_values.h"
+
+namespace stepop {
+
+/// What a classifier said of each row and what was true, read block by block. The parameter
+/// `logits` names scores [classes], or an integer [] that is the class itself; `target` the true
+/// class, an integer [] in the file or in the dataset's labels.
+class Classes {
+ public:
+  /// Throws Error, which says what there is, for keys that are missing and for other shapes.
+  /// `needs_scores`: classes in the place of scores are refused.
+  explicit Classes(const CallbackArguments& arguments, bool needs_scores = false);
+
+  /// How many classes there are: of the scores, else one more than the largest class that occurs.
+  int64_t count() const { return count_; }
+  int64_t rows() const { return scores_.rows(); }
+  int64_t rows_per_block() const;
+
+  struct Block {
+    at::Tensor scores;     ///< [rows, classes]; undefined when the file has classes only.
+    at::Tensor predicted;  ///< int64 [rows], the first of the largest scores.
+    at::Tensor truth;      ///< int64 [rows]
+  };
+  /// Throws Error, which names the row, for a NaN among the scores and for a class below 0 or not
+  /// below count().
+  Block read(int64_t first, int64_t count) const;
+
+ private:
+  at::Tensor read_classes(const RowValues& source, int64_t first, int64_t count) const;
+
+  RowValues scores_;
+  RowValues truth_;
+  bool has_scores_ = true;
+  int64_t count_ = -1;  ///< -1: not yet known.
+};
+
+/// The names of `count` classes: the parameter `class_names`, else their numbers. Throws UsageError
+/// for another number of names.
+std::vector<std::string> class_names(const CallbackArguments& arguments, int64_t count);
+
+/// The parameters of Classes, for registrations.
+std::vector<Parameter> class_parameters(std::vector<Parameter> more = {});
+
+}  // namespace stepop

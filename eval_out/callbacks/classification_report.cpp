@@ -1,0 +1,108 @@
+#include <ATen/ops/bincount.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include "eval_out/callbacks/classes.h"
+#include "runtime/files/atomic_file.h"
+
+namespace stepop {
+namespace {
+
+/// Precision, recall and F1 of one class, or an average of them.
+struct Row {
+  std::string name;
+  double precision = 0;
+  double recall = 0;
+  double f1 = 0;
+  int64_t support = 0;  ///< Examples of that class.
+};
+
+double ratio(int64_t part, int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// Of each class that is the true or the predicted one of any example.
+struct Report {
+  std::vector<Row> classes;
+  double accuracy = 0;
+  Row macro{"macro average"};
+  Row weighted{"weighted average"};
+};
+
+Report make_report(const CallbackArguments& arguments) {
+  const Classes classes(arguments);
+  const auto names = class_names(arguments, classes.count());
+  at::Tensor hits = at::zeros({classes.count()}, at::kLong);
+  at::Tensor said = hits.clone();
+  at::Tensor support = hits.clone();
+  for_each_block(classes.rows(), classes.rows_per_block(), [&](int64_t first, int64_t count) {
+    const Classes::Block block = classes.read(first, count);
+    hits += at::bincount(block.truth.masked_select(block.truth.eq(block.predicted)), {},
+                         classes.count());
+    said += at::bincount(block.predicted, {}, classes.count());
+    support += at::bincount(block.truth, {}, classes.count());
+  });
+  Report report;
+  report.accuracy = ratio(hits.sum().item<int64_t>(), classes.rows());
+  for (int64_t i = 0; i < classes.count(); ++i) {
+    const auto tp = hits[i].item<int64_t>();
+    const auto predicted = said[i].item<int64_t>();
+    const auto truly = support[i].item<int64_t>();
+    if (predicted + truly == 0) continue;
+    report.classes.push_back({names[static_cast<size_t>(i)], ratio(tp, predicted), ratio(tp, truly),
+                              ratio(2 * tp, predicted + truly), truly});
+  }
+  for (const Row& row : report.classes) {
+    for (const bool is_weighted : {false, true}) {
+      Row& average = is_weighted ? report.weighted : report.macro;
+      const double weight = is_weighted ? ratio(row.support, classes.rows())
+                                        : 1 / static_cast<double>(report.classes.size());
+      average.precision += weight * row.precision;
+      average.recall += weight * row.recall;
+      average.f1 += weight * row.f1;
+      average.support += row.support;
+    }
+  }
+  return report;
+}
+
+std::string table(const Report& report) {
+  size_t width = report.weighted.name.size();
+  for (const Row& row : report.classes) width = std::max(width, row.name.size());
+  const auto line = [&](const Row& row) {
+    return fmt::format("{:>{}}  {:>9.4f}  {:>6.4f}  {:>6.4f}  {:>8}\n", row.name, width,
+                       row.precision, row.recall, row.f1, row.support);
+  };
+  std::string text = fmt::format("{:>{}}  precision  recall      f1  examples\n", "class", width);
+  for (const Row& row : report.classes) text += line(row);
+  text += "\n" + line(report.macro) + line(report.weighted);
+  return text + fmt::format("{:>{}}  {:>9.4f}  {:>6}  {:>6}  {:>8}\n", "accuracy", width,
+                            report.accuracy, "", "", report.macro.support);
+}
+
+Logs classification_report(const CallbackArguments& arguments) {
+  const bool by_class = arguments.params.get("by_class", false);
+  const Report report = make_report(arguments);
+  write_file_atomically(arguments.path_of("report.txt"), table(report));
+  Logs logs;
+  const auto log = [&](const std::string& prefix, const Row& row) {
+    logs.scalars.set(prefix + "precision", row.precision);
+    logs.scalars.set(prefix + "recall", row.recall);
+    logs.scalars.set(prefix + "f1", row.f1);
+  };
+  logs.scalars.set("accuracy", report.accuracy);
+  log("macro_", report.macro);
+  log("weighted_", report.weighted);
+  if (!by_class) return logs;
+  for (const Row& row : report.classes) log(row.name + "/", row);
+  return logs;
+}
+
+STEPOP_REGISTER_CALLBACK(
+    classification_report, classification_report,
+    {"Precision, recall and F1 of each class, their plain and their weighted averages.",
+     class_parameters({{"by_class", "false", "log those of each class as well"},
+                       {"class_names", "[]", "their names in order, instead of numbers"}})});
+
+}  // namespace
+}  // namespace stepop

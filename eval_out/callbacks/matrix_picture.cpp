@@ -1,0 +1,132 @@
+#include "eval_out/callbacks/matrix_picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eval_out/callbacks/canvas.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kMostWithNumbers = 30;
+constexpr int64_t kLabelWidth = 160;  ///< Longer names are cut.
+constexpr int64_t kMargin = 16;
+constexpr int64_t kBarWidth = 20;
+/// A matrix of many classes is about that large.
+constexpr int64_t kSide = 900;
+
+std::string cell_text(int64_t count, double share, bool show_shares) {
+  if (!show_shares) return std::to_string(count);
+  if (share == 1) return "1";
+  // Two digits behind the point, without the 0 before it; what would round to nothing says so.
+  return share < 0.005 ? "<.01" : share > 0.994 ? ">.99" : fmt::format("{:.2f}", share).substr(1);
+}
+
+/// Where everything is.
+struct Layout {
+  int64_t classes;
+  int64_t cell;        ///< The side of a cell, with its line.
+  int64_t label_step;  ///< Every so many classes are named.
+  int64_t label_size;  ///< The longest name in the picture.
+  bool has_numbers;
+  int64_t left;
+  int64_t top;
+
+  int64_t side() const { return classes * cell; }
+};
+
+Layout lay_out(const at::Tensor& counts, const std::vector<std::string>& names) {
+  Layout layout{};
+  layout.classes = counts.size(0);
+  layout.has_numbers = layout.classes <= kMostWithNumbers;
+  const int64_t digits = static_cast<int64_t>(std::to_string(counts.max().item<int64_t>()).size());
+  const int64_t text =
+      text_width(std::string(static_cast<size_t>(std::max<int64_t>(digits, 4)), '0'));
+  layout.cell = layout.has_numbers ? text + 8 : std::max<int64_t>(kSide / layout.classes, 1);
+  layout.label_step = (text_height() + 4 + layout.cell - 1) / layout.cell;
+  for (const auto& name : names) {
+    layout.label_size = std::max(layout.label_size, std::min(text_width(name), kLabelWidth));
+  }
+  layout.left = kMargin + text_height() + 8 + layout.label_size + 8;
+  layout.top = kMargin + text_height() + 8 + layout.label_size + 8;
+  return layout;
+}
+
+void draw_labels(Canvas& canvas, const Layout& layout, const std::vector<std::string>& names) {
+  const int64_t middle = (layout.cell - text_height()) / 2;
+  for (int64_t i = 0; i < layout.classes; i += layout.label_step) {
+    const std::string name = fit_text(names[static_cast<size_t>(i)], kLabelWidth);
+    const int64_t width = text_width(name);
+    const int64_t place = i * layout.cell;
+    canvas.text(layout.left - 8 - width, layout.top + place + middle, name);
+    if (layout.label_size <= layout.cell) {
+      canvas.text(layout.left + place + (layout.cell - width) / 2, layout.top - 6 - text_height(),
+                  name);
+    } else {
+      canvas.text_upwards(layout.left + place + middle, layout.top - 8 - width, name);
+    }
+  }
+  canvas.text(
+      layout.left + std::max<int64_t>((layout.side() - text_width("predicted class")) / 2, 0),
+      kMargin, "predicted class");
+  canvas.text_upwards(
+      kMargin, layout.top + std::max<int64_t>((layout.side() - text_width("true class")) / 2, 0),
+      "true class");
+}
+
+void draw_cells(Canvas& canvas, const Layout& layout, const at::Tensor& counts,
+                const at::Tensor& shares, bool show_shares) {
+  const int64_t line = layout.cell >= 8 ? 1 : 0;
+  const auto* count = counts.const_data_ptr<int64_t>();
+  const auto* share = shares.const_data_ptr<double>();
+  for (int64_t row = 0; row < layout.classes; ++row) {
+    for (int64_t column = 0; column < layout.classes; ++column, ++count, ++share) {
+      const int64_t x = layout.left + column * layout.cell;
+      const int64_t y = layout.top + row * layout.cell;
+      const Colour colour = *count == 0 ? kPaper : viridis(*share);
+      canvas.fill(x, y, layout.cell - line, layout.cell - line, colour);
+      if (!layout.has_numbers || *count == 0) continue;
+      const std::string text = cell_text(*count, *share, show_shares);
+      canvas.text(x + (layout.cell - text_width(text)) / 2,
+                  y + (layout.cell - text_height()) / 2 + 1, text, ink_on(colour));
+    }
+  }
+}
+
+/// What the colours mean.
+void draw_bar(Canvas& canvas, const Layout& layout) {
+  const int64_t left = layout.left + layout.side() + kMargin;
+  const int64_t height = std::max<int64_t>(layout.side(), 120);
+  for (int64_t y = 0; y < height; ++y) {
+    const double share = 1 - static_cast<double>(y) / static_cast<double>(height - 1);
+    canvas.fill(left, layout.top + y, kBarWidth, 1, viridis(share));
+  }
+  for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0}) {
+    const auto y = layout.top + static_cast<int64_t>((1 - share) * static_cast<double>(height - 1));
+    canvas.fill(left + kBarWidth, y, 5, 1, kInk);
+    canvas.text(left + kBarWidth + 9, y - text_height() / 2 + 1,
+                fmt::format("{:.0f} %", 100 * share));
+  }
+}
+
+}  // namespace
+
+std::string matrix_picture(const at::Tensor& counts, const at::Tensor& shares,
+                           const std::vector<std::string>& names, bool show_shares) {
+  const Layout layout = lay_out(counts, names);
+  const int64_t bar = kMargin + kBarWidth + 9 + text_width("100 %");
+  const std::string note = "colour: share of the true class";
+  const int64_t width = std::max(layout.left + layout.side() + bar, kMargin + text_width(note));
+  Canvas canvas(width + kMargin,
+                layout.top + std::max<int64_t>(layout.side(), 120) + 12 + text_height() + kMargin);
+  draw_labels(canvas, layout, names);
+  canvas.fill(layout.left - 1, layout.top - 1, layout.side() + 1, layout.side() + 1, kFaintInk);
+  draw_cells(canvas, layout, counts.contiguous(), shares.contiguous(), show_shares);
+  draw_bar(canvas, layout);
+  canvas.text(std::max<int64_t>(width - text_width(note), kMargin),
+              canvas.height() - kMargin - text_height(), note);
+  return canvas.png();
+}
+
+}  // namespace stepop

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "eval_out/callback.h"
+
+namespace stepop {
+
+/// The whole key of `key` in the file, in its outputs or else its labels; `labels/loss` is taken as
+/// it is. Nothing when neither has it.
+std::optional<std::string> find_key(const EvalFile& file, const std::string& key);
+
+/// The keys that the file has, for messages.
+std::string there_are(const EvalFile& file);
+
+/// The numbers that each row has under one key, of any shape, read block by block: from the file's
+/// outputs, else its labels, else the dataset's labels, else its examples one by one.
+class RowValues {
+ public:
+  /// Where to look besides the file.
+  enum class From { kFile, kFileOrDataset };
+
+  /// `parameter` is the callback's that names the key. Throws Error, which says what there is, when
+  /// nobody has the key, or has no tensors under it, or the file has no rows.
+  RowValues(const CallbackArguments& arguments, const std::string& key,
+            const std::string& parameter, From from);
+
+  /// `outputs/logits`, or `"image" of the dataset`.
+  const std::string& name() const { return name_; }
+  bool is_in_file() const { return where_ == Where::kFile; }
+  /// Of one row.
+  const std::vector<int64_t>& shape() const { return shape_; }
+  at::ScalarType dtype() const { return dtype_; }
+  int64_t rows() const { return arguments_.data_out.rows(); }
+  /// How many rows take about 8 MB, at least 1.
+  int64_t rows_per_block() const;
+
+  /// Rows `first` to `first + count`, [count, ...].
+  at::Tensor read(int64_t first, int64_t count) const;
+
+  /// `outputs/logits has a NaN in row 3 (example 17 of the dataset)`: throws that for the first row
+  /// of `values`, which begin at row `first`, that has one.
+  void refuse_nan(const at::Tensor& values, int64_t first) const;
+
+  /// `row 3 (example 17 of the dataset)`
+  std::string row_text(int64_t row) const;
+
+ private:
+  enum class Where { kFile, kLabels, kExamples };
+
+  bool find_in_dataset(const std::string& key);
+  at::Tensor read_examples(int64_t first, int64_t count) const;
+
+  const CallbackArguments& arguments_;
+  std::string key_;
+  std::string name_;
+  Where where_ = Where::kFile;
+  at::Tensor labels_;
+  std::vector<int64_t> shape_;
+  at::ScalarType dtype_ = at::kFloat;
+};
+
+/// Calls `look(first, count)` for all rows, at most `block` at a time.
+template <class Look>
+void for_each_block(int64_t rows, int64_t block, const Look& look) {
+  for (int64_t first = 0; first < rows; first += block) look(first, std::min(block, rows - first));
+}
+
+}  // namespace stepop

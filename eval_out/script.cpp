@@ -1,0 +1,158 @@
+#include "eval_out/script.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "eval_out/child_process.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kBlank = " \t\r\n";
+
+std::string python_of(const Config& params) {
+  if (params.has("python")) return params.get<std::string>("python");
+  const char* given = std::getenv("STEPOP_PYTHON");
+  if (given != nullptr && *given != '\0') return given;
+  std::error_code failed;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
+  for (const fs::path& place : {folder, folder.parent_path()}) {
+    const fs::path python = place / ".venv/bin/python3";
+    if (!place.empty() && fs::exists(python, failed)) return python.string();
+  }
+  return "python3";
+}
+
+/// Whether a shell would find that program.
+bool can_run(const std::string& program) {
+  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0;
+  const char* path = std::getenv("PATH");
+  const std::string folders = path == nullptr ? "/usr/bin:/bin" : path;
+  for (size_t begin = 0; begin <= folders.size();) {
+    const size_t end = std::min(folders.find(':', begin), folders.size());
+    const std::string place = folders.substr(begin, end - begin) + "/" + program;
+    if (::access(place.c_str(), X_OK) == 0) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+Json to_json(const Value& value) {
+  if (value.is_bool()) return value.as_bool();
+  if (value.is_int()) return value.as_int();
+  if (value.is_float()) return value.as_float();
+  if (value.is_text()) return value.as_text();
+  if (value.is_null()) return nullptr;
+  Json json = value.is_list() ? Json::array() : Json::object();
+  if (value.is_list()) {
+    for (const auto& item : value.as_list()) json.push_back(to_json(item));
+  } else {
+    for (const auto& [key, item] : value.as_map()) json[key] = to_json(item);
+  }
+  return json;
+}
+
+std::vector<std::string> words_of(const CallbackArguments& arguments, const std::string& script) {
+  std::vector<std::string> words{python_of(arguments.params), script, arguments.data_out.path(),
+                                 arguments.root};
+  for (const auto& key : arguments.params.keys()) {
+    if (key == "class" || key == "path" || key == "python") continue;
+    const Value& value = *arguments.params.peek(key);
+    if (value.is_null()) continue;
+    words.push_back("--" + key);
+    words.push_back(value.is_text() ? value.as_text() : to_json(value).dump());
+  }
+  return words;
+}
+
+/// The last line that is not blank.
+std::string last_line(const std::string& text) {
+  const size_t last = text.find_last_not_of(kBlank);
+  if (last == std::string::npos) return "";
+  const size_t begin = text.rfind('\n', last);
+  return text.substr(begin == std::string::npos ? 0 : begin + 1,
+                     last - (begin == std::string::npos ? -1 : begin));
+}
+
+std::string without_blank_end(std::string text) {
+  text.erase(text.find_last_not_of(kBlank) + 1);
+  return text;
+}
+
+Logs read_scalars(const std::string& script, const std::string& line) {
+  const auto fail = [&](const std::string& what) {
+    constexpr size_t kMost = 200;
+    return Error(
+        fmt::format("{}: the last line that it prints must be a JSON object of numbers, such as "
+                    "{{\"accuracy\": 0.98}}; {}: {}",
+                    script, what, line.size() > kMost ? line.substr(0, kMost) + "..." : line));
+  };
+  Logs logs;
+  if (line.empty()) return logs;
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) throw fail("found");
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_number()) throw fail(fmt::format("\"{}\" is no number", key));
+    if (key.empty() || key.find_first_of("\n\r\t") != std::string::npos) {
+      throw fail("a number has no name");
+    }
+    logs.scalars.set(key, value.get<double>());
+  }
+  return logs;
+}
+
+}  // namespace
+
+bool is_script(std::string_view name) { return name.ends_with(".py"); }
+
+void check_script(const std::string& script, const Config& config, std::string_view path,
+                  const Config& params) {
+  params.claim();
+  std::error_code failed;
+  if (!fs::is_regular_file(script, failed)) {
+    throw config.error(path, fmt::format("{}: no such script", script));
+  }
+  const std::string python = python_of(params);
+  if (can_run(python)) return;
+  throw config.error(path, fmt::format("no Python to run {} with: {}: not found; give one by "
+                                       "\"python\" or by the environment's STEPOP_PYTHON",
+                                       script, python));
+}
+
+Logs run_script(const CallbackArguments& arguments, const std::string& script) {
+  const ChildResult result =
+      run_child(words_of(arguments, script), [&] { arguments.data_out.throw_if_interrupted(); });
+  if (result.exit_code == 0 && result.signal == 0) {
+    return read_scalars(script, last_line(result.out));
+  }
+  const std::string how = result.signal != 0
+                              ? fmt::format("was ended by signal {}", result.signal)
+                              : fmt::format("ended with exit status {}", result.exit_code);
+  const std::string said = without_blank_end(result.err);
+  throw Error(fmt::format("{} {}{}{}", script, how,
+                          said.empty() ? " and wrote nothing to its standard error" : ":\n", said));
+}
+
+namespace {
+
+Logs script(const CallbackArguments& arguments) {
+  return run_script(arguments, arguments.params.get_path("path"));
+}
+
+STEPOP_REGISTER_CALLBACK(
+    Script, script,
+    {"A Python script, `python SCRIPT OUTPUTS ROOT --key value ...`, that prints its scalars as "
+     "JSON.",
+     {{"path", "", "the script; other keys are handed to it", true},
+      {"python", "python3", "the Python, by default that of the tree's .venv, else on the PATH"}}});
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,79 @@
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "eval_out/evaluation_callbacks.h"
+#include "eval_out/find_outputs.h"
+#include "eval_out/stored_config.h"
+#include "eval_out/stored_dataset.h"
+#include "runtime/cli/commands.h"
+#include "runtime/log/number_text.h"
+#include "runtime/loop/evaluation.h"
+#include "runtime/run/signals.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+void check_arguments(const Arguments& arguments) {
+  if (arguments.base.empty() && !arguments.name && !arguments.checkpoint && !arguments.train &&
+      !arguments.retrain && !arguments.debug) {
+    return;
+  }
+  throw UsageError(
+      "stepop eval takes outputs that are there, with the config that is stored in "
+      "them: " +
+      arguments.command->usage());
+}
+
+template <class T>
+T attribute(const EvalFile& file, const char* name, T fallback) {
+  const Attribute* found = file.attributes().find(name);
+  return found != nullptr && std::holds_alternative<T>(*found) ? std::get<T>(*found) : fallback;
+}
+
+/// What is looked at, in a line.
+void print_head(const EvalFile& file, const std::string& split) {
+  fmt::print("{}: {} rows of {}", file.path(), with_thousands(file.rows()), split);
+  const auto step = attribute<int64_t>(file, "global_step", -1);
+  if (step >= 0) fmt::print(" at step {}", with_thousands(step));
+  fmt::print("{}\n", file.complete() ? "" : ", of an evaluation that did not come to its end");
+  std::fflush(stdout);
+}
+
+void print_scalars(const OrderedMap<double>& scalars) {
+  size_t width = 0;
+  for (const auto& [name, value] : scalars) width = std::max(width, name.size());
+  for (const auto& [name, value] : scalars) {
+    fmt::print("{:<{}}  {}\n", name, width, short_number(value));
+  }
+}
+
+}  // namespace
+
+int eval_command(const Arguments& arguments) {
+  check_arguments(arguments);
+  const SignalGuard signals;
+  const at::NoGradGuard no_grad;
+  const EvalFile file(find_outputs(arguments.operands.front()), throw_if_signal_arrived);
+  const Config config = stored_config(file, arguments.callbacks, arguments.overrides);
+  const std::string op = config.get(
+      "eval_hook/eval_op", attribute<std::string>(file, "split", "validation") + "/eval_op");
+  const std::string split = op.substr(0, op.find('/'));
+  const StoredDataset data_in(config, "datasets/" + split);
+  const std::string folder = fs::absolute(file.path()).lexically_normal().parent_path().string();
+
+  print_head(file, split);
+  const CallbackScalars found = look_at_outputs(
+      config, op, attribute<int64_t>(file, "global_step", 0), folder, data_in, file);
+  print_scalars(found.scalars);
+  add_scalars_of_evaluation(folder, found.scalars);
+  for (const auto& [name, message] : found.failures) {
+    fmt::print(stderr, "stepop: the callback {} failed: {}\n", name, message);
+  }
+  return found.failures.empty() ? 0 : kCallbackFailed;
+}
+
+}  // namespace stepop
