@@ -102,10 +102,21 @@ void make_init_from_absolute(const Config& config) {
   }
 }
 
+/// `report: ./my_report.py`, a callback that is a Python script.
+void make_scripts_absolute(const Config& callbacks) {
+  for (const auto& name : callbacks.keys()) {
+    const Value* value = callbacks.peek(name);
+    if (value->is_text() && value->as_text().ends_with(".py")) callbacks.resolve_path(name);
+  }
+}
+
 }  // namespace
 
 void make_paths_absolute(const Config& config) {
-  if (config.path().empty()) make_init_from_absolute(config.at("init_from"));
+  if (config.path().empty()) {
+    make_init_from_absolute(config.at("init_from"));
+    make_scripts_absolute(config.at("eval_hook/eval_callbacks"));
+  }
   for (const auto& key : config.keys()) make_paths_absolute(config.at(key));
   const Value* value = config.peek();
   const Value* name = value != nullptr && value->is_map() ? value->as_map().find("class") : nullptr;

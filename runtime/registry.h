@@ -86,8 +86,8 @@ Component read_component(const Config& config, std::string_view path);
 void declare_component(const Catalogue& catalogue, const Config& config, std::string_view path);
 
 /// Makes the paths of all components in a config absolute, built or not, by their declared
-/// parameters, and those of `init_from`: so that a config that is printed or saved loads from
-/// anywhere.
+/// parameters, those of `init_from` and of callbacks that are scripts: so that a config that is
+/// printed or saved loads from anywhere.
 void make_paths_absolute(const Config& config);
 
 /// Name -> factory for one kind of component.

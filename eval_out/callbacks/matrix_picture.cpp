@@ -49,7 +49,8 @@ Layout lay_out(const at::Tensor& counts, const std::vector<std::string>& names) 
     layout.label_size = std::max(layout.label_size, std::min(text_width(name), kLabelWidth));
   }
   layout.left = kMargin + text_height() + 8 + layout.label_size + 8;
-  layout.top = kMargin + text_height() + 8 + layout.label_size + 8;
+  const bool is_upwards = layout.label_size > layout.cell;
+  layout.top = kMargin + text_height() + 14 + (is_upwards ? layout.label_size : text_height()) + 6;
   return layout;
 }
 
@@ -60,7 +61,7 @@ void draw_labels(Canvas& canvas, const Layout& layout, const std::vector<std::st
     const int64_t width = text_width(name);
     const int64_t place = i * layout.cell;
     canvas.text(layout.left - 8 - width, layout.top + place + middle, name);
-    if (layout.label_size <= layout.cell) {
+    if (layout.label_size <= layout.cell) {  // else they would touch
       canvas.text(layout.left + place + (layout.cell - width) / 2, layout.top - 6 - text_height(),
                   name);
     } else {

@@ -50,7 +50,9 @@ Logs top_k(const CallbackArguments& arguments) {
 STEPOP_REGISTER_CALLBACK(
     top_k, top_k,
     {"The share of examples whose class is among those with the k largest logits.",
-     class_parameters({{"k", "[1, 5]", "one or several; by default 5 needs five classes"}})});
+     {{"logits", "logits", "the key of the scores [classes] in the outputs"},
+      {"target", "class", "the key of the true class, in the outputs or the dataset's labels"},
+      {"k", "[1, 5]", "one or several; by default 5 needs five classes"}}});
 
 }  // namespace
 }  // namespace stepop

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/config/yaml_writer.h"
 #include "runtime/registry.h"
 
@@ -46,8 +48,12 @@ int config_command(const Arguments& arguments) {
 int list_command(const Arguments&) {
   for (const Catalogue* catalogue : Catalogue::all()) {
     fmt::print("{}s\n", catalogue->kind());
+    size_t width = 14;
     for (const auto& registration : catalogue->registrations()) {
-      fmt::print("  {:<14} {}\n", registration.name, registration.about.summary);
+      width = std::max(width, registration.name.size());
+    }
+    for (const auto& registration : catalogue->registrations()) {
+      fmt::print("  {:<{}} {}\n", registration.name, width, registration.about.summary);
       for (const auto& parameter : registration.about.parameters) {
         const std::string value =
             parameter.default_value.empty() ? "(required)" : parameter.default_value;

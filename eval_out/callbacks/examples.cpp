@@ -1,0 +1,200 @@
+#include <ATen/ops/argmax.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eval_out/callbacks/captioned_grid.h"
+#include "eval_out/callbacks/images.h"
+#include "runtime/files/atomic_file.h"
+#include "runtime/log/number_text.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kMostExamples = 400;
+struct Row {
+  int64_t row;
+  double value;
+};
+
+/// The `count` rows that come first by `before`, found while rows pass by. Of equal ones the
+/// earlier come first.
+class FirstRows {
+ public:
+  FirstRows(size_t count, bool ascending) : count_(count), ascending_(ascending) {}
+
+  void add(Row row) {
+    if (rows_.size() == count_ && !is_before(row, rows_.back())) return;
+    const auto place =
+        std::upper_bound(rows_.begin(), rows_.end(), row,
+                         [&](const Row& a, const Row& b) { return is_before(a, b); });
+    rows_.insert(place, row);
+    if (rows_.size() > count_) rows_.pop_back();
+  }
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  bool is_before(const Row& a, const Row& b) const {
+    return ascending_ ? a.value < b.value : a.value > b.value;
+  }
+
+  size_t count_;
+  bool ascending_;
+  std::vector<Row> rows_;
+};
+
+/// Each row with the same chance (Vitter's algorithm R), in their order.
+class RandomRows {
+ public:
+  RandomRows(size_t count, uint64_t seed) : count_(count), random_(seed) {}
+
+  void add(Row row) {
+    ++seen_;
+    if (rows_.size() < count_) {
+      rows_.push_back(row);
+    } else if (const auto place = static_cast<size_t>(random_.below(seen_)); place < count_) {
+      rows_[place] = row;
+    }
+  }
+  std::vector<Row> rows() const {
+    std::vector<Row> sorted = rows_;
+    std::sort(sorted.begin(), sorted.end(),
+              [](const Row& a, const Row& b) { return a.row < b.row; });
+    return sorted;
+  }
+
+ private:
+  size_t count_;
+  Random random_;
+  int64_t seen_ = 0;
+  std::vector<Row> rows_;
+};
+
+struct Chosen {
+  std::vector<Row> best;
+  std::vector<Row> worst;
+  std::vector<Row> random;
+};
+
+Chosen choose(const RowValues& by, size_t count, bool least_is_best, uint64_t seed) {
+  FirstRows best(count, least_is_best);
+  FirstRows worst(count, !least_is_best);
+  RandomRows random(count, mix_seed({seed, seed_of("examples")}));
+  for_each_block(by.rows(), by.rows_per_block(), [&](int64_t first, int64_t rows) {
+    const at::Tensor values = by.read(first, rows).to(at::kDouble).contiguous();
+    by.refuse_nan(values, first);
+    for (int64_t i = 0; i < rows; ++i) {
+      const Row row{first + i, values.const_data_ptr<double>()[i]};
+      best.add(row);
+      worst.add(row);
+      random.add(row);
+    }
+  });
+  return {best.rows(), worst.rows(), random.rows()};
+}
+
+/// `class 9`; of a vector the place of its largest number: `logits 4`.
+std::string value_text(const RowValues& values, const std::string& key, int64_t row) {
+  const at::Tensor value = values.read(row, 1)[0];
+  const auto number = value.dim() == 1 ? static_cast<double>(at::argmax(value).item<int64_t>())
+                                       : value.to(at::kDouble).item<double>();
+  return fmt::format("{} {}", key, short_number(number));
+}
+
+/// What is asked for, found in the file and the dataset.
+struct Sources {
+  using From = RowValues::From;
+
+  explicit Sources(const CallbackArguments& arguments)
+      : file(arguments.data_out),
+        by_key(arguments.params.get("by", "loss")),
+        images(arguments, arguments.params.get("image", "image"), "image", From::kFileOrDataset),
+        by(arguments, by_key, "by", From::kFileOrDataset),
+        shown_keys(arguments.params.get("show", std::vector<std::string>{})) {
+    check_images(images);
+    if (!by.shape().empty() || c10::isComplexType(by.dtype())) {
+      throw Error(fmt::format("{} must hold one number an example to sort them by, found {}",
+                              by.name(), shape_text(by.shape())));
+    }
+    for (const auto& key : shown_keys) {
+      const RowValues& values = shown.emplace_back(arguments, key, "show", From::kFileOrDataset);
+      if (values.shape().size() > 1 || c10::isComplexType(values.dtype())) {
+        throw Error(
+            fmt::format("{} must hold one number an example, or a vector, to be shown; "
+                        "found {}",
+                        values.name(), shape_text(values.shape())));
+      }
+    }
+  }
+
+  std::string grid(const std::vector<Row>& rows) const {
+    std::vector<CaptionedImage> pictures;
+    for (const Row& row : rows) {
+      file.throw_if_interrupted();
+      CaptionedImage& picture = pictures.emplace_back();
+      picture.image = thumbnail(to_images(images.read(row.row, 1)));
+      picture.lines = {fmt::format("#{}", file.index(row.row, 1).item<int64_t>()),
+                       fmt::format("{} {}", by_key, short_number(row.value))};
+      for (size_t i = 0; i < shown.size(); ++i) {
+        picture.lines.push_back(value_text(shown[i], shown_keys[i], row.row));
+      }
+    }
+    return captioned_grid(pictures);
+  }
+
+  const EvalFile& file;
+  std::string by_key;
+  RowValues images;
+  RowValues by;
+  std::vector<std::string> shown_keys;
+  std::vector<RowValues> shown;
+};
+
+/// Whether the smallest value is the best one.
+bool read_mode(const Config& params) {
+  const auto mode = params.get("mode", "min");
+  if (mode == "min" || mode == "max") return mode == "min";
+  throw params.error("mode", fmt::format("expected min or max, which of the values are good, "
+                                         "found \"{}\"",
+                                         mode));
+}
+
+Logs examples(const CallbackArguments& arguments) {
+  const Config& params = arguments.params;
+  const bool least_is_best = read_mode(params);
+  const int64_t count = params.get_at_least("count", 1, 16);
+  if (count > kMostExamples) {
+    throw params.error("count", fmt::format("expected {} or less, found {}", kMostExamples, count));
+  }
+  const auto seed = static_cast<uint64_t>(params.get_at_least("seed", 0, 1));
+  const Sources sources(arguments);
+  const Chosen chosen = choose(sources.by, static_cast<size_t>(count), least_is_best, seed);
+  std::string table = fmt::format("set,index,{}\n", sources.by_key);
+  for (const auto& [name, rows] :
+       {std::pair{"best", &chosen.best}, std::pair{"worst", &chosen.worst},
+        std::pair{"random", &chosen.random}}) {
+    write_file_atomically(arguments.path_of(fmt::format("{}.png", name)), sources.grid(*rows));
+    for (const Row& row : *rows) {
+      const auto index = arguments.data_out.index(row.row, 1).item<int64_t>();
+      table += fmt::format("{},{},{}\n", name, index, row.value);
+    }
+  }
+  write_file_atomically(arguments.path_of("examples.csv"), table);
+  Logs logs;
+  logs.scalars.set("best", chosen.best.front().value);
+  logs.scalars.set("worst", chosen.worst.front().value);
+  return logs;
+}
+
+STEPOP_REGISTER_CALLBACK(
+    examples, examples,
+    {"Pictures of the best, the worst and random examples by a label.",
+     {{"image", "image", "the key of the images, in the outputs or the dataset"},
+      {"by", "loss", "the key of the number that tells good from bad"},
+      {"mode", "min", "min: the smallest is the best; max: the largest"},
+      {"count", "16", "how many examples a picture has"},
+      {"show", "[]", "more keys to write below an image; of a vector, the place of its largest"},
+      {"seed", "1", "which random ones"}}});
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,97 @@
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include <set>
+#include <sstream>
+
+#include "runtime/files/image_file.h"
+#include "tests/eval_out/callbacks/run_callback.h"
+#include "tests/message_of.h"
+
+namespace stepop {
+namespace {
+
+/// The indices of a set in examples.csv, in their order.
+std::vector<int> indices_of(const Looked& looked, const std::string& set) {
+  std::vector<int> found;
+  std::istringstream lines(looked.text("examples.csv"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(set + ",")) found.push_back(std::stoi(line.substr(set.size() + 1)));
+  }
+  return found;
+}
+
+const TensorData kData({{"image", at::zeros({100, 1, 8, 8})}});
+const EvalOutputs kLosses{.labels = {{"loss", at::arange(10).mul(7).remainder(10).to(at::kFloat)}}};
+// 0 7 4 1 8 5 2 9 6 3
+
+TEST_CASE("the best, the worst and random examples are chosen by a label") {
+  const auto looked = look("examples", kLosses, "{count: 3}", kData);
+  CHECK((indices_of(*looked, "best") == std::vector<int>{0, 3, 6}));
+  CHECK((indices_of(*looked, "worst") == std::vector<int>{7, 4, 1}));
+  const auto random = indices_of(*looked, "random");
+  CHECK(std::set<int>(random.begin(), random.end()).size() == 3);
+  CHECK(looked->value("best") == 0);
+  CHECK(looked->value("worst") == 9);
+  for (const char* name : {"best.png", "worst.png", "random.png"}) {
+    CHECK(read_image(looked->folder.path(name)).size(0) == 3);
+  }
+  const auto most = look("examples", kLosses, "{count: 3, mode: max}", kData);
+  CHECK((indices_of(*most, "best") == std::vector<int>{7, 4, 1}));
+}
+
+TEST_CASE("random examples depend on the seed alone, and each has the same chance") {
+  const auto random = [](const std::string& seed) {
+    return indices_of(*look("examples", kLosses, ("{count: 2, seed: " + seed + "}").c_str(), kData),
+                      "random");
+  };
+  CHECK((random("5") == random("5")));
+  std::vector<int> drawn(10, 0);
+  for (int seed = 0; seed < 60; ++seed) {
+    for (const int index : random(std::to_string(seed))) ++drawn[static_cast<size_t>(index)];
+  }
+  for (const int count : drawn) CHECK(count > 2);  // 12 on average
+}
+
+TEST_CASE("fewer examples than asked for are all of them, and equal ones keep their order") {
+  const auto looked =
+      look("examples", {.labels = {{"loss", at::ones({4})}}}, "{}", kData, {5, 6, 7, 90});
+  CHECK((indices_of(*looked, "best") == std::vector<int>{5, 6, 7, 90}));
+  CHECK((indices_of(*looked, "worst") == std::vector<int>{5, 6, 7, 90}));
+}
+
+TEST_CASE("images of the outputs come before those of the dataset, of any size") {
+  const EvalOutputs outputs{.outputs = {{"image", at::zeros({1, 3, 600, 300}, at::kByte)}},
+                            .labels = {{"loss", at::ones({1})}}};
+  const at::Tensor picture = read_image(look("examples", outputs)->folder.path("best.png"));
+  CHECK(picture.size(1) > 256);
+  CHECK(picture.size(1) < 350);
+}
+
+TEST_CASE("what examples misses is named") {
+  const auto message = [](const EvalOutputs& outputs, const char* params = "{}",
+                          const TensorData& data = kData) {
+    return message_of([&] { look("examples", outputs, params, data); });
+  };
+  CHECK(message(kLosses, "{mode: best}") ==
+        "test.yaml:1: mode: expected min or max, which of the values are good, found \"best\"");
+  CHECK(message(kLosses, "{count: 500}") == "test.yaml:1: count: expected 400 or less, found 500");
+  CHECK(message(kLosses, "{by: lost}") ==
+        "no \"lost\" in FILE, nor in the dataset (its examples have: image, index); the file has: "
+        "labels/loss; name another key by \"by\"");
+  CHECK(message(kLosses, "{}", TensorData()) ==
+        "no \"image\" in FILE, nor in the dataset; the file has: labels/loss; name another key by "
+        "\"image\"");
+  CHECK(message({.labels = {{"loss", at::ones({2, 2})}}}) ==
+        "labels/loss must hold one number an example to sort them by, found [2]");
+  CHECK(message({.labels = {{"loss", at::tensor({1., NAN})}}}) ==
+        "labels/loss has a NaN in row 1 (example 1 of the dataset)");
+  CHECK(message({.outputs = {{"x", at::ones({2, 2, 2})}}, .labels = {{"loss", at::ones({2})}}},
+                "{show: [x]}") ==
+        "outputs/x must hold one number an example, or a vector, to be shown; found [2, 2]");
+}
+
+}  // namespace
+}  // namespace stepop
