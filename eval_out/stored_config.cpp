@@ -38,7 +38,14 @@ Value::Map& map_at(Value& root, const std::string& path) {
 
 /// One callback that is asked for, as `name: value` in the config.
 OrderedMap<Value>::Entry read_wanted(const std::string& text, const Value::Map& stored) {
-  if (const Value* known = stored.find(text)) return {text, *known};
+  const Value* known = stored.find(text);
+  if (known != nullptr && known->is_null()) {
+    throw UsageError(
+        fmt::format("-c {}: the stored config has switched that callback off; name a "
+                    "callback: -c {}:my_callback",
+                    text, text));
+  }
+  if (known != nullptr) return {text, *known};
   const size_t colon = text.find(':');
   std::string callback = colon == std::string::npos ? text : text.substr(colon + 1);
   std::string name = colon == std::string::npos ? text : text.substr(0, colon);
@@ -101,11 +108,11 @@ Override placed(Override given, const Value& root, const Value::Map& chosen) {
 void check(const Config& config) {
   declare_callbacks(config, kEvalCallbacks);
   Value part = Value(Value::Map{});
-  Value::Map& callbacks = map_at(part, kEvalCallbacks);
-  Value::Map& parameters = map_at(part, kArguments);
   for (const auto& name : config.at(kEvalCallbacks).keys()) {
-    callbacks.set(name, *config.peek(join_path(kEvalCallbacks, name)));
-    if (const Value* given = config.peek(join_path(kArguments, name))) parameters.set(name, *given);
+    for (const char* map : {kEvalCallbacks, kArguments}) {
+      const Value* given = config.peek(join_path(map, name));
+      if (given != nullptr) map_at(part, map).set(name, *given);
+    }
   }
   const Config alone(std::move(part));
   declare_callbacks(alone, kEvalCallbacks);

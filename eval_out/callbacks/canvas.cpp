@@ -111,8 +111,13 @@ int64_t text_width(std::string_view text, int scale) {
 int64_t text_height(int scale) { return kGlyphHeight * scale; }
 
 std::string fit_text(const std::string& text, int64_t width, int scale) {
-  if (text_width(text, scale) <= width) return text;
-  std::string cut = text;
+  std::string cut;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool continues = byte >= 0x80 && byte < 0xc0;
+    if (!continues) cut += byte < 0x80 ? c : '?';
+  }
+  if (text_width(cut, scale) <= width) return cut;
   while (!cut.empty() && text_width(cut + "..", scale) > width) cut.pop_back();
   return cut.empty() ? "" : cut + "..";
 }

@@ -56,7 +56,8 @@ class Canvas {
 int64_t text_width(std::string_view text, int scale = 2);
 int64_t text_height(int scale = 2);
 
-/// The text, or its beginning with two dots when it is wider than that.
+/// The text, or its beginning with two dots when it is wider than that. A character of UTF-8 that
+/// is not ASCII becomes a question mark.
 std::string fit_text(const std::string& text, int64_t width, int scale = 2);
 
 }  // namespace stepop

@@ -10,7 +10,7 @@ namespace stepop {
 namespace {
 
 constexpr int64_t kMostWithNumbers = 30;
-constexpr int64_t kLabelWidth = 160;  ///< Longer names are cut.
+constexpr int64_t kLabelWidth = 240;  ///< Longer names are cut.
 constexpr int64_t kMargin = 16;
 constexpr int64_t kBarWidth = 20;
 /// A matrix of many classes is about that large.
@@ -46,9 +46,9 @@ Layout lay_out(const at::Tensor& counts, const std::vector<std::string>& names) 
   layout.cell = layout.has_numbers ? text + 8 : std::max<int64_t>(kSide / layout.classes, 1);
   layout.label_step = (text_height() + 4 + layout.cell - 1) / layout.cell;
   for (const auto& name : names) {
-    layout.label_size = std::max(layout.label_size, std::min(text_width(name), kLabelWidth));
+    layout.label_size = std::max(layout.label_size, text_width(fit_text(name, kLabelWidth)));
   }
-  layout.left = kMargin + text_height() + 8 + layout.label_size + 8;
+  layout.left = kMargin + text_height() + 14 + layout.label_size + 8;
   const bool is_upwards = layout.label_size > layout.cell;
   layout.top = kMargin + text_height() + 14 + (is_upwards ? layout.label_size : text_height()) + 6;
   return layout;

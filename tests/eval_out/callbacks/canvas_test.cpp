@@ -58,6 +58,7 @@ TEST_CASE("text that is too wide is cut") {
   CHECK(fit_text("abcdef", 1000) == "abcdef");
   CHECK(fit_text("abcdef", text_width("abcdef") - 1) == "abc..");
   CHECK(fit_text("abcdef", 5) == "");
+  CHECK(fit_text("K\xc3\xbcken \xe2\x82\xac", 1000) == "K?ken ?");
 }
 
 TEST_CASE("the colours are matplotlib's viridis, and ink is read on each") {
