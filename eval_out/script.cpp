@@ -77,9 +77,9 @@ std::vector<std::string> words_of(const CallbackArguments& arguments, const std:
 std::string last_line(const std::string& text) {
   const size_t last = text.find_last_not_of(kBlank);
   if (last == std::string::npos) return "";
-  const size_t begin = text.rfind('\n', last);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1,
-                     last - (begin == std::string::npos ? -1 : begin));
+  const size_t line_end = text.rfind('\n', last);
+  const size_t begin = line_end == std::string::npos ? 0 : line_end + 1;
+  return text.substr(begin, last + 1 - begin);
 }
 
 std::string without_blank_end(std::string text) {

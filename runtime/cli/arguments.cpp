@@ -33,9 +33,7 @@ const std::vector<Flag>& flags() {
       {'p', "project", kValue, "go on with, or evaluate, the run in this folder"},
       {'c', "checkpoint", kValue,
        "this checkpoint (path, step, latest or best) instead of the latest"},
-      {'c', "callback", kEach,
-       "a callback, name:callback or ./script.py, as often as wanted; by default those of the "
-       "config",
+      {'c', "callback", kEach, "a callback, name:callback or ./script.py; again for more of them",
        "eval"},
       {'r', "retrain", kOptionalBool, "take the weights only and count from step 0"},
       {'l', "log_level", kValue, "debug, info (default), warn or critical"},

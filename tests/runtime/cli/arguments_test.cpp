@@ -51,6 +51,16 @@ TEST_CASE("the other flags take a value") {
   CHECK(arguments.command_line == "stepop -n x -p logs/a -c 230 -l debug --lr 1");
 }
 
+TEST_CASE("-c of `stepop eval` names a callback, as often as it is given") {
+  const Arguments arguments = parse_arguments(
+      {"eval", "-c", "a", "-c", "b:c", "logs/x", "--callback=./d.py", "--a/normalize", "true"});
+  CHECK(arguments.callbacks == Words{"a", "b:c", "./d.py"});
+  CHECK(arguments.operands == Words{"logs/x"});
+  CHECK_FALSE(arguments.checkpoint);
+  CHECK(arguments.overrides.size() == 1);
+  CHECK(parse_arguments({"-p", "logs/x", "-c", "best"}).callbacks.empty());
+}
+
 TEST_CASE("an override is a path and a YAML value") {
   CHECK(overrides({"--optimizer/lr", "1e-3"}) == Words{"optimizer/lr=0.001"});
   CHECK(overrides({"--lr", "-1e-3", "--n", "-3"}) == Words{"lr=-0.001", "n=-3"});
