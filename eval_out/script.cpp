@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "eval_out/child_process.h"
+#include "runtime/config/json_writer.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -45,21 +46,6 @@ bool can_run(const std::string& program) {
   return false;
 }
 
-Json to_json(const Value& value) {
-  if (value.is_bool()) return value.as_bool();
-  if (value.is_int()) return value.as_int();
-  if (value.is_float()) return value.as_float();
-  if (value.is_text()) return value.as_text();
-  if (value.is_null()) return nullptr;
-  Json json = value.is_list() ? Json::array() : Json::object();
-  if (value.is_list()) {
-    for (const auto& item : value.as_list()) json.push_back(to_json(item));
-  } else {
-    for (const auto& [key, item] : value.as_map()) json[key] = to_json(item);
-  }
-  return json;
-}
-
 std::vector<std::string> words_of(const CallbackArguments& arguments, const std::string& script) {
   std::vector<std::string> words{python_of(arguments.params), script, arguments.data_out.path(),
                                  arguments.root};
@@ -68,7 +54,7 @@ std::vector<std::string> words_of(const CallbackArguments& arguments, const std:
     const Value& value = *arguments.params.peek(key);
     if (value.is_null()) continue;
     words.push_back("--" + key);
-    words.push_back(value.is_text() ? value.as_text() : to_json(value).dump());
+    words.push_back(value.is_text() ? value.as_text() : to_json(value));
   }
   return words;
 }

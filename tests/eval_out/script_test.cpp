@@ -73,7 +73,7 @@ print()
   };
   check(script.run(), "[]");
   const char* words =
-      R"(["--threshold", "0.5", "--names", "[\"a b\",1]", "--text", "x y", "--on", "true"])";
+      R"(["--threshold", "0.5", "--names", "[\"a b\", 1]", "--text", "x y", "--on", "true"])";
   check(script.run("eval_hook: {eval_callbacks: {report: report.py}}\n"
                    "eval_pipeline: {callback_kwargs: {report: {threshold: 0.5, names: [a b, 1], "
                    "text: x y, none: null, on: true}}}"),
