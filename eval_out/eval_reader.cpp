@@ -240,4 +240,14 @@ int64_t EvalFile::rows_per_block(std::string_view key) const {
   return std::max<int64_t>(kBlockBytes / std::max<int64_t>(bytes, 1), 1);
 }
 
+int64_t EvalFile::stored_bytes(std::string_view key) const {
+  const EvalArray& found = array(key);
+  const Hdf5Lock lock;
+  const auto bytes_of = [&](const std::string& name) {
+    return static_cast<int64_t>(H5Dget_storage_size(open_dataset(file_->id, name)));
+  };
+  if (found.kind != EvalKind::kRagged) return bytes_of(found.key);
+  return bytes_of(found.key + "/offsets") + bytes_of(found.key + "/values");
+}
+
 }  // namespace stepop

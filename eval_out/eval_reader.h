@@ -65,6 +65,10 @@ class EvalFile {
   /// Calls the `interrupt` of the constructor: for what takes long without reading.
   void throw_if_interrupted() const;
 
+  /// The bytes that the array takes in the file, compressed where it is; of text only the
+  /// references, not the characters.
+  int64_t stored_bytes(std::string_view key) const;
+
  private:
   struct File;
 

@@ -96,15 +96,22 @@ void SafetensorsReader::read_data(char* target, uint64_t size) {
   }
 }
 
-State SafetensorsReader::read_tensors() {
-  State tensors;
+void SafetensorsReader::visit_tensors(
+    const std::function<void(const SafetensorsEntry&, const at::Tensor&)>& visit) {
   for (const auto& entry : header_.entries) {
-    at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(entry.type));
+    const at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(entry.type));
     if (entry.end > entry.begin) {
       read_data(static_cast<char*>(tensor.mutable_data_ptr()), entry.end - entry.begin);
     }
-    tensors.emplace(entry.name, std::move(tensor));
+    visit(entry, tensor);
   }
+}
+
+State SafetensorsReader::read_tensors() {
+  State tensors;
+  visit_tensors([&](const SafetensorsEntry& entry, const at::Tensor& tensor) {
+    tensors.emplace(entry.name, tensor);
+  });
   return tensors;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <string>
 
 #include "runtime/checkpoint/checksum.h"
@@ -21,6 +22,9 @@ class SafetensorsReader {
 
   /// Reads every tensor: on the CPU, contiguous. Once, and not after `skip_tensors`.
   State read_tensors();
+
+  /// The same, a tensor at a time: calls `visit` with each in the order of the header.
+  void visit_tensors(const std::function<void(const SafetensorsEntry&, const at::Tensor&)>& visit);
 
   /// Reads the same bytes and keeps none: for the checksum alone.
   void skip_tensors();

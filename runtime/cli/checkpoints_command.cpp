@@ -1,47 +1,25 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <filesystem>
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/cli/commands.h"
+#include "runtime/cli/run_operand.h"
 #include "runtime/config/resolve.h"
 #include "runtime/files/size_text.h"
 #include "runtime/log/metrics_file.h"
 #include "runtime/log/number_text.h"
-#include "runtime/run/run_directory.h"
+#include "runtime/log/text_table.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-using Cells = std::array<std::string, 6>;
+using Cells = std::vector<std::string>;
 
 constexpr const char* kNone = "-";
-
-/// The run's folder; a UsageError when it is none.
-RunDirectory open_run(const Arguments& arguments) {
-  if (!arguments.base.empty() || !arguments.overrides.empty()) {
-    throw UsageError("stepop checkpoints takes the folder of a run alone: " +
-                     arguments.command->usage());
-  }
-  const std::string& root = arguments.operands.front();
-  std::error_code failed;
-  if (!fs::is_directory(root, failed)) {
-    throw UsageError(
-        fmt::format("stepop checkpoints: {}: no such folder; give the folder of a run, "
-                    "logs/<time>_<name>",
-                    root));
-  }
-  if (!fs::is_directory(root + "/configs", failed)) {
-    throw UsageError(
-        fmt::format("stepop checkpoints: {}: not the folder of a run: it has no configs/", root));
-  }
-  return RunDirectory::open(root);
-}
+constexpr int kMetric = 3;  // its column
 
 /// `checkpoints/metric` of the run's newest config; empty when it names none. What is listed here
 /// may be all that is left of a run, so a config that cannot be read is no reason to end.
@@ -113,29 +91,11 @@ std::vector<Cells> rows_of(const CheckpointFolder& folder, const std::vector<int
   return rows;
 }
 
-void print_table(const std::vector<Cells>& rows, bool with_metric) {
-  constexpr size_t kMetric = 3;
-  constexpr size_t kAge = 4;
-  Cells::size_type widths[std::tuple_size_v<Cells>] = {};
-  for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (i == kMetric && !with_metric) continue;
-      line += i < kAge ? fmt::format("{:>{}}  ", row[i], widths[i])
-                       : fmt::format("{:<{}}  ", row[i], widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
-  }
-}
-
 }  // namespace
 
 int checkpoints_command(const Arguments& arguments) {
-  const RunDirectory run = open_run(arguments);
+  refuse_config(arguments, "the folder of a run");
+  const RunDirectory run = open_run(arguments, arguments.operands.front());
   const CheckpointFolder folder(run.checkpoints());
   const std::vector<int64_t> steps = folder.steps();
   if (steps.empty()) {
@@ -144,9 +104,15 @@ int checkpoints_command(const Arguments& arguments) {
   }
   const std::string metric = metric_of(run);
   const MetricByStep values = read_metric(run.metrics_file(), metric);
-  std::vector<Cells> rows = {{"step", "epoch", "size", metric, "age", ""}};
-  for (const Cells& row : rows_of(folder, steps, values)) rows.push_back(row);
-  print_table(rows, !metric.empty());
+  std::vector<TextTable::Column> columns = {{"step", true}, {"epoch", true}, {"size", true},
+                                            {metric, true}, {"age"},         {""}};
+  if (metric.empty()) columns.erase(columns.begin() + kMetric);
+  TextTable table(columns);
+  for (Cells cells : rows_of(folder, steps, values)) {
+    if (metric.empty()) cells.erase(cells.begin() + kMetric);
+    table.add(std::move(cells));
+  }
+  fmt::print("{}", table.text());
   return 0;
 }
 

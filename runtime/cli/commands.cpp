@@ -23,6 +23,16 @@ std::span<const Command> commands() {
       {"eval", "PATH [-c CALLBACK ...] [--CALLBACK/key value ...]", 1, 1,
        "callbacks over the outputs.h5, the evaluation or the latest one of the run at PATH",
        eval_command},
+      {"runs", "[logs]", 0, 1,
+       "the runs in a folder: state, step, metric, age; -d: those of -d as well", runs_command},
+      {"inspect", "outputs.h5", 1, 1,
+       "what is in the outputs of an evaluation (file, its folder, or a run: its newest), or in a "
+       ".safetensors",
+       inspect_command},
+      {"compare", "logs/a logs/b [...]", 2, 100,
+       "what differs in the configs of runs, and their metrics side by side", compare_command},
+      {"report", "logs/<time>_<name> [FILE.html]", 1, 2,
+       "one HTML file about a run: curves, pictures, config, evaluations", report_command},
       {"help", "", 0, 0, "this text", help_command},
   };
   return kAll;

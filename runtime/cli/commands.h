@@ -50,4 +50,19 @@ int checkpoints_command(const Arguments& arguments);
 /// them to its scalars.json. Returns 0, or kCallbackFailed when one failed: the others still ran.
 int eval_command(const Arguments& arguments);
 
+/// Prints a table of the runs in a folder (default: logs), the newest first. Throws UsageError for
+/// a folder that is not there.
+int runs_command(const Arguments& arguments);
+
+/// Prints what is in a file of evaluation outputs or a safetensors file: where it comes from, and a
+/// table of its arrays. Throws Error for a file that is neither, is cut short or of a newer format.
+int inspect_command(const Arguments& arguments);
+
+/// Prints where the configs of two runs or more differ, and a table of their scalars: the last and
+/// the best value of each.
+int compare_command(const Arguments& arguments);
+
+/// Writes one HTML file about a run, `RUN/report.html` unless another is named.
+int report_command(const Arguments& arguments);
+
 }  // namespace stepop

@@ -8,8 +8,6 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string_view>
 #include <system_error>
 
 #include "runtime/error.h"
@@ -101,11 +99,8 @@ MetricsLine parse_line(std::string_view text) {
 }
 
 std::optional<int64_t> step_of(std::string_view text) {
-  try {
-    return parse_line(text).event.step;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+  const auto line = parse_metrics_line(text);
+  return line ? std::optional(line->event.step) : std::nullopt;
 }
 
 void append_durably(const std::string& path, std::string_view lines) {
@@ -132,6 +127,14 @@ MetricsFile read_metrics(const std::string& path) {
     }
   }
   return metrics;
+}
+
+std::optional<MetricsLine> parse_metrics_line(std::string_view text) {
+  try {
+    return parse_line(text);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 OrderedMap<double> read_scalars(const std::string& path) {

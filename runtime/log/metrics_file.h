@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/log/metrics.h"
@@ -26,6 +28,9 @@ struct MetricsFile {
 /// over; any other line that is no metrics is passed over and told in `problems`. Throws Error when
 /// the file cannot be read.
 MetricsFile read_metrics(const std::string& path);
+
+/// One line without its end; nothing when it is no metrics.
+std::optional<MetricsLine> parse_metrics_line(std::string_view text);
 
 /// Reads a file with one object as `to_json` writes it. Throws Error with the path when it is
 /// another.

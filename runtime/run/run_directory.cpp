@@ -53,16 +53,20 @@ RunDirectory RunDirectory::create(const std::string& parent, const std::string& 
   return directory;
 }
 
-RunDirectory RunDirectory::open(const std::string& root) {
+RunDirectory RunDirectory::at(const std::string& root) {
   std::string clean = fs::path(root).lexically_normal().string();
   while (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
-  if (!fs::is_directory(clean)) {
+  return RunDirectory(clean);
+}
+
+RunDirectory RunDirectory::open(const std::string& root) {
+  RunDirectory directory = at(root);
+  if (!fs::is_directory(directory.root())) {
     throw UsageError(
         fmt::format("-p: {}: no such folder; give the folder of a run, "
                     "logs/<time>_<name>",
                     root));
   }
-  RunDirectory directory(clean);
   if (!fs::is_directory(directory.configs())) {
     throw UsageError(fmt::format("-p: {}: not the folder of a run: it has no configs/", root));
   }

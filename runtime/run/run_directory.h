@@ -21,6 +21,9 @@ class RunDirectory {
   /// The folder of a run that is there. Throws UsageError when it is not, or is no run's.
   static RunDirectory open(const std::string& root);
 
+  /// The same without a look at what is there: for listings, which show what is damaged too.
+  static RunDirectory at(const std::string& root);
+
   const std::string& root() const { return root_; }
   /// The folder's name, `<time>_<name>`, and the part behind the time.
   std::string folder_name() const;

@@ -1,0 +1,12 @@
+# The files of the report's page become one source: runtime/report/page.h gives them back.
+set(page_source ${CMAKE_BINARY_DIR}/generated/report_page.cpp)
+file(GLOB page_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/report/page/*)
+set(page_code "#include \"runtime/report/page.h\"\n\nstd::string_view stepop::page_file(std::string_view name) {\n")
+foreach(page_file ${page_files})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page_file})
+  get_filename_component(page_name ${page_file} NAME)
+  file(READ ${page_file} page_text)
+  string(APPEND page_code "  if (name == \"${page_name}\") return R\"page!(${page_text})page!\";\n")
+endforeach()
+string(APPEND page_code "  return {};\n}\n")
+file(CONFIGURE OUTPUT ${page_source} CONTENT "@page_code@" @ONLY)

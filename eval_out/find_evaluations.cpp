@@ -1,0 +1,82 @@
+#include "eval_out/find_evaluations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <tuple>
+
+#include "runtime/config/value.h"
+#include "runtime/error.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+/// The steps that one start evaluated.
+void add_steps(const fs::path& start, std::vector<FoundEvaluation>& found) {
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(start, failed)) {
+    const int64_t step = list_index(entry.path().filename().string());
+    if (step < 0 || !entry.is_directory(failed)) continue;
+    const std::string folder = entry.path().string();
+    found.push_back({folder, start.filename().string(), step, outputs_in(folder)});
+  }
+}
+
+void sort(std::vector<FoundEvaluation>& found) {
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.start, a.step) < std::tie(b.start, b.step);
+  });
+}
+
+std::string newest_outputs(const std::vector<FoundEvaluation>& found) {
+  for (auto evaluation = found.rbegin(); evaluation != found.rend(); ++evaluation) {
+    if (!evaluation->outputs.empty()) return evaluation->outputs;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<FoundEvaluation> find_evaluations(const std::string& run) {
+  std::vector<FoundEvaluation> found;
+  std::error_code failed;
+  for (const auto& start : fs::directory_iterator(run + "/eval", failed)) {
+    if (start.is_directory(failed)) add_steps(start.path(), found);
+  }
+  sort(found);
+  return found;
+}
+
+std::string outputs_in(const std::string& folder) {
+  std::error_code failed;
+  for (const char* name : {"/outputs.h5", "/outputs.h5.part"}) {
+    if (fs::is_regular_file(folder + name, failed)) return folder + name;
+  }
+  return "";
+}
+
+std::string find_outputs(const std::string& path) {
+  std::error_code failed;
+  if (!fs::is_directory(path, failed)) return path;
+  std::string folder = path;
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  std::string outputs = outputs_in(folder);
+  if (outputs.empty()) outputs = newest_outputs(find_evaluations(folder));
+  if (outputs.empty()) {
+    std::vector<FoundEvaluation> of_start;
+    add_steps(folder, of_start);
+    sort(of_start);
+    outputs = newest_outputs(of_start);
+  }
+  if (outputs.empty()) {
+    throw UsageError(fmt::format(
+        "{}: no outputs in this folder; give the folder of a run that was evaluated, of one of its "
+        "evaluations (eval/<time>_<name>/<step>), or an outputs.h5",
+        path));
+  }
+  return outputs;
+}
+
+}  // namespace stepop

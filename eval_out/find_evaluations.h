@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stepop {
+
+/// A folder `eval/<time>_<name>/<step>` of a run.
+struct FoundEvaluation {
+  std::string folder;
+  std::string start;  ///< `<time>_<name>`
+  int64_t step = 0;
+  std::string outputs;  ///< The path of its outputs.h5, else of its .part; empty without either.
+};
+
+/// The evaluations of the run in folder `run`, by the time of their start, then by step; none when
+/// it has none.
+std::vector<FoundEvaluation> find_evaluations(const std::string& run);
+
+/// The outputs in the folder of an evaluation: `outputs.h5`, else `outputs.h5.part`, else empty.
+std::string outputs_in(const std::string& folder);
+
+/// The file that a path names: itself; the outputs in the folder of an evaluation; the newest ones
+/// of the folder of a run. Throws UsageError for a folder without any.
+std::string find_outputs(const std::string& path);
+
+}  // namespace stepop

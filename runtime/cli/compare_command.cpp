@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/cli/run_operand.h"
+#include "runtime/config/resolve.h"
+#include "runtime/log/number_text.h"
+#include "runtime/log/text_table.h"
+#include "runtime/report/config_table.h"
+#include "runtime/report/scalar_summary.h"
+#include "runtime/run/run_summary.h"
+
+namespace stepop {
+namespace {
+
+constexpr const char* kNone = "-";
+constexpr size_t kMostValue = 40;
+
+/// One of the runs, under the letter or number by which the tables call it.
+struct Compared {
+  std::string label;
+  RunSummary summary;
+  Value config = Value::Map{};
+  OrderedMap<ScalarSummary> scalars = {};
+};
+
+/// `a`, `b`, ... `z`, `27`, ...
+std::string label_of(size_t i) {
+  return i < 26 ? std::string(1, static_cast<char>('a' + i)) : fmt::format("{}", i + 1);
+}
+
+/// Reads what can be read; what cannot is told on the standard error.
+Compared read_run(const RunDirectory& run, size_t i) {
+  Compared compared{.label = label_of(i), .summary = summarize_run(run.root())};
+  try {
+    compared.config = resolve_config({run.last_config()}, {});
+  } catch (const Error& error) {
+    fmt::print(stderr, "stepop: its config cannot be compared: {}\n", error.what());
+  }
+  try {
+    compared.scalars = summarize_scalars(run.metrics_file());
+  } catch (const Error& error) {
+    fmt::print(stderr, "stepop: {}\n", error.what());
+  }
+  return compared;
+}
+
+void print_runs(const std::vector<Compared>& runs) {
+  TextTable table({{""}, {"run"}, {"state"}, {"step", true}, {"epoch", true}});
+  for (const auto& [label, run, config, scalars] : runs) {
+    table.add({label, run.root, run.status.text(), run.step ? with_thousands(*run.step) : kNone,
+               run.epoch ? fmt::format("{:.1f}", *run.epoch) : kNone});
+  }
+  fmt::print("{}\n", table.text());
+}
+
+void print_configs(const std::vector<Compared>& runs) {
+  std::vector<Value> configs;
+  std::vector<TextTable::Column> columns = {{"config"}};
+  for (const auto& run : runs) {
+    configs.push_back(run.config);
+    columns.push_back({run.label});
+  }
+  TextTable table(columns);
+  const std::vector<ConfigRow> rows = compare_configs(configs);
+  for (const ConfigRow& row : rows) {
+    std::vector<std::string> cells;
+    for (const auto& value : row.values) cells.push_back(value.value_or(kNone));
+    cells = shortened(cells, kMostValue);
+    cells.insert(cells.begin(), row.path);
+    table.add(std::move(cells));
+  }
+  fmt::print("{}\n", rows.empty() ? "The configs are the same.\n" : table.text());
+}
+
+std::vector<std::string> scalar_names(const std::vector<Compared>& runs) {
+  std::vector<std::string> names;
+  for (const auto& run : runs) {
+    for (const auto& [name, scalar] : run.scalars) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+std::string value_text(const std::optional<ScalarAt>& at) {
+  return at ? short_number(at->value) : kNone;
+}
+
+std::string step_text(const std::optional<ScalarAt>& at) {
+  return at ? with_thousands(at->step) : kNone;
+}
+
+void print_scalars(const std::vector<Compared>& runs) {
+  const std::vector<std::string> names = scalar_names(runs);
+  if (names.empty()) {
+    fmt::print("None of them has logged a number yet.\n");
+    return;
+  }
+  std::vector<TextTable::Column> columns = {{"metric"}, {"best is"}};
+  for (const auto& run : runs) {
+    columns.push_back({run.label + " last", true});
+    columns.push_back({"best", true});
+    columns.push_back({"at step", true});
+  }
+  TextTable table(columns);
+  for (const auto& name : names) {
+    Better better = Better::kUnknown;
+    for (const auto& run : runs) {
+      if (better == Better::kUnknown) better = better_of(name, &run.config);
+    }
+    std::vector<std::string> cells = {name, better == Better::kLower    ? "lowest"
+                                            : better == Better::kHigher ? "highest"
+                                                                        : ""};
+    for (const auto& run : runs) {
+      const ScalarSummary* found = run.scalars.find(name);
+      const ScalarSummary scalar = found != nullptr ? *found : ScalarSummary{};
+      const auto best = best_of(scalar, better);
+      cells.push_back(value_text(scalar.last));
+      cells.push_back(value_text(best));
+      cells.push_back(step_text(best));
+    }
+    table.add(std::move(cells));
+  }
+  fmt::print("{}", table.text());
+}
+
+}  // namespace
+
+int compare_command(const Arguments& arguments) {
+  refuse_config(arguments, "the folders of runs");
+  std::vector<RunDirectory> directories;
+  for (const auto& root : arguments.operands) directories.push_back(open_run(arguments, root));
+  std::vector<Compared> runs;
+  for (size_t i = 0; i < directories.size(); ++i) runs.push_back(read_run(directories[i], i));
+  print_runs(runs);
+  print_configs(runs);
+  print_scalars(runs);
+  return 0;
+}
+
+}  // namespace stepop

@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include "eval_out/eval_statistics.h"
+#include "eval_out/find_evaluations.h"
+#include "eval_out/hdf5_types.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/safetensors_reader.h"
+#include "runtime/cli/run_operand.h"
+#include "runtime/error_text.h"
+#include "runtime/files/size_text.h"
+#include "runtime/log/number_text.h"
+#include "runtime/log/text_table.h"
+
+namespace stepop {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNone = "-";
+
+/// Whole numbers whole, others with four digits.
+std::string number_text(const std::optional<double>& number) {
+  if (!number) return kNone;
+  const bool is_whole = *number == std::floor(*number) && std::abs(*number) < 1e15;
+  return is_whole ? fmt::format("{:.0f}", *number) : short_number(*number);
+}
+
+std::string count_text(int64_t count) { return count == 0 ? kNone : with_thousands(count); }
+
+std::vector<std::string> number_cells(const TensorStatistics& numbers) {
+  return {number_text(numbers.min()), number_text(numbers.max()),
+          numbers.mean() ? short_number(*numbers.mean()) : kNone, count_text(numbers.nans()),
+          count_text(numbers.infinities())};
+}
+
+std::vector<TextTable::Column> columns(const std::string& first) {
+  return {{first},       {"type"},       {"shape"},     {"size", true}, {"min", true},
+          {"max", true}, {"mean", true}, {"NaN", true}, {"inf", true},  {""}};
+}
+
+void add_row(TextTable& table, std::vector<std::string> cells, const TensorStatistics& numbers,
+             std::string note) {
+  for (auto& cell : number_cells(numbers)) cells.push_back(std::move(cell));
+  cells.push_back(std::move(note));
+  table.add(std::move(cells));
+}
+
+std::string age_text(const std::string& path) {
+  std::error_code failed;
+  const auto written = fs::last_write_time(path, failed);
+  if (failed) return "";
+  const std::chrono::duration<double> passed = fs::file_time_type::clock::now() - written;
+  return fmt::format(", written {} ago", span_text(passed.count()));
+}
+
+std::string file_size_text(const std::string& path) {
+  std::error_code failed;
+  const uintmax_t bytes = fs::file_size(path, failed);
+  return failed ? "?" : size_text(static_cast<double>(bytes));
+}
+
+/// `[355, 2 to 9, 4]`: the lengths of a ragged array stand where its second dimension would.
+std::string array_shape(const EvalArray& array, const EvalStatistics& statistics, int64_t rows) {
+  std::string text = fmt::format("[{}", rows);
+  if (array.kind == EvalKind::kRagged && statistics.shortest) {
+    text += *statistics.shortest == *statistics.longest
+                ? fmt::format(", {}", *statistics.shortest)
+                : fmt::format(", {} to {}", *statistics.shortest, *statistics.longest);
+  }
+  for (const int64_t length : array.shape) text += fmt::format(", {}", length);
+  return text + "]";
+}
+
+std::string note_of(const EvalArray& array, const EvalStatistics& statistics) {
+  if (array.kind == EvalKind::kTensor || !statistics.shortest) return "";
+  if (array.kind == EvalKind::kRagged) {
+    return fmt::format("ragged, mean length {}", short_number(statistics.mean_length));
+  }
+  return fmt::format("{} to {} bytes, mean {}", *statistics.shortest, *statistics.longest,
+                     short_number(statistics.mean_length));
+}
+
+/// The attributes of a file, but for the config: the first lines of what is printed.
+void print_source(const EvalFile& file) {
+  fmt::print("{}: outputs of an evaluation, {}, {} rows, {}{}\n", file.path(),
+             file.complete() ? "complete" : "NOT complete: it was stopped, or is being written",
+             with_thousands(file.rows()), file_size_text(file.path()), age_text(file.path()));
+  for (const auto& [name, value] : file.attributes()) {
+    if (name == "rows" || name == "complete") continue;
+    std::string text = std::visit(
+        [](const auto& held) {
+          using Held = std::decay_t<decltype(held)>;
+          if constexpr (std::is_same_v<Held, std::string>) return held;
+          if constexpr (std::is_same_v<Held, bool>) return std::string(held ? "true" : "false");
+          return fmt::format("{}", held);
+        },
+        value);
+    const auto lines = std::count(text.begin(), text.end(), '\n');
+    if (lines > 0) text = fmt::format("{} lines of YAML, as `stepop config` prints it", lines);
+    if (lines > 0 && name != "config") text = fmt::format("{} lines", lines);
+    fmt::print("  {:<15} {}\n", name, text);
+  }
+}
+
+void inspect_outputs(const std::string& path) {
+  const EvalFile file(path);
+  print_source(file);
+  TextTable table(columns("key"));
+  TensorStatistics index;
+  index.add(file.index());
+  const int64_t rows = file.rows();
+  add_row(table,
+          {"index", "int64", fmt::format("[{}]", rows), size_text(static_cast<double>(rows * 8))},
+          index, "");
+  for (const EvalArray& array : file.arrays()) {
+    const EvalStatistics statistics = statistics_of(file, array.key);
+    add_row(table,
+            {array.key, array.kind == EvalKind::kText ? "text" : type_name(array.dtype),
+             array_shape(array, statistics, rows),
+             size_text(static_cast<double>(statistics.stored_bytes))},
+            statistics.numbers, note_of(array, statistics));
+  }
+  fmt::print("\n{}", table.text());
+}
+
+std::string checkpoint_text(const std::string& path) {
+  try {
+    const Progress progress = read_checkpoint_header(path).progress;
+    return fmt::format("checkpoint of step {}, epoch {}, {} examples seen",
+                       with_thousands(progress.global_step), progress.epoch,
+                       with_thousands(progress.samples_seen));
+  } catch (const Error&) {
+    return "tensors of another program";
+  }
+}
+
+void inspect_tensors(const std::string& path) {
+  TextTable table(columns("tensor"));
+  int64_t numbers = 0;
+  size_t tensors = 0;
+  bool is_checkpoint = false;
+  try {
+    SafetensorsReader reader(path);
+    tensors = reader.header().entries.size();
+    is_checkpoint = reader.header().metadata.contains("progress");
+    reader.visit_tensors([&](const SafetensorsEntry& entry, const at::Tensor& tensor) {
+      TensorStatistics statistics;
+      statistics.add(tensor);
+      numbers += tensor.numel();
+      add_row(table,
+              {entry.name, type_name(entry.type), shape_text(entry.shape),
+               size_text(static_cast<double>(entry.end - entry.begin))},
+              statistics, "");
+    });
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path, error_text(error)));
+  }
+  fmt::print("{}: {}, {} tensors, {} numbers, {}{}\n", path, checkpoint_text(path), tensors,
+             with_thousands(numbers), file_size_text(path), age_text(path));
+  if (is_checkpoint) {
+    const auto damage = verify_checkpoint(path);
+    if (damage) fmt::print("  damaged: {}\n", *damage);
+  }
+  fmt::print("\n{}", table.text());
+}
+
+}  // namespace
+
+int inspect_command(const Arguments& arguments) {
+  refuse_config(arguments, "a file or a folder");
+  const std::string& path = arguments.operands.front();
+  std::error_code failed;
+  if (!fs::exists(path, failed) && !fs::exists(path + ".part", failed)) {
+    throw UsageError(fmt::format("stepop inspect: {}: no such file or folder", path));
+  }
+  if (path.ends_with(".safetensors") && !fs::is_directory(path, failed)) {
+    inspect_tensors(path);
+  } else {
+    inspect_outputs(find_outputs(path));
+  }
+  return 0;
+}
+
+}  // namespace stepop

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/log/metrics_file.h"
+
+namespace stepop {
+
+/// Calls `visit` with each line of a metrics file, in its order, holding one line at a time. Lines
+/// that are no metrics, half a last one included, are passed over; returns how many whole ones
+/// were. Throws Error when the file cannot be read.
+int64_t scan_metrics(const std::string& path, const std::function<void(const MetricsLine&)>& visit);
+
+/// The end of a metrics file: its last whole lines, as many as are in its last `bytes` (with a
+/// longer line: that one), as they stand. Throws Error when the file cannot be read.
+std::vector<std::string> last_lines(const std::string& path, int64_t bytes = 65536);
+
+}  // namespace stepop

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepop {
+
+/// A table for people: columns two spaces apart, each as wide as its widest cell.
+class TextTable {
+ public:
+  struct Column {
+    std::string title;
+    bool is_right = false;  ///< Numbers stand to the right.
+  };
+
+  explicit TextTable(std::vector<Column> columns);
+
+  /// One row, with a cell for each column.
+  void add(std::vector<std::string> cells);
+
+  /// The columns it takes at its widest line.
+  size_t width() const;
+
+  /// Lines that end with newlines, the titles first (none when all are empty). Control characters
+  /// of a cell become `?`.
+  std::string text() const;
+
+ private:
+  std::vector<size_t> widths() const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// The columns of a terminal that `text` takes: its characters, not its bytes.
+size_t text_width(std::string_view text);
+
+/// `names`, each cut in its middle (`2026-11-21...digits`) to `most` columns. Where that would make
+/// two different ones look alike, those stay whole.
+std::vector<std::string> shortened(const std::vector<std::string>& names, size_t most);
+
+}  // namespace stepop

@@ -1,0 +1,141 @@
+#include "runtime/report/frames.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+
+#include "eval_out/find_evaluations.h"
+#include "runtime/config/value.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+using SeriesByTitle = std::map<std::string, FrameSeries>;
+
+constexpr std::array<std::string_view, 4> kTextEndings = {".txt", ".csv", ".md", ".tsv"};
+
+/// The step in `<name>_<step>`; cuts it off.
+std::optional<int64_t> cut_step(std::string& name) {
+  const size_t underscore = name.rfind('_');
+  if (underscore == std::string::npos || underscore + 1 == name.size()) return std::nullopt;
+  int64_t step = 0;
+  for (const char digit : name.substr(underscore + 1)) {
+    if (digit < '0' || digit > '9' || step > 1'000'000'000'000'000) return std::nullopt;
+    step = step * 10 + (digit - '0');
+  }
+  name.resize(underscore);
+  return step;
+}
+
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    if (entry->is_regular_file(failed)) files.push_back(entry->path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void add(SeriesByTitle& all, const std::string& title, int64_t step, const fs::path& path) {
+  all[title].title = title;
+  all[title].paths[step] = path.string();
+}
+
+std::vector<FrameSeries> values_of(const SeriesByTitle& all) {
+  std::vector<FrameSeries> series;
+  for (const auto& [title, each] : all) series.push_back(each);
+  return series;
+}
+
+std::vector<FrameSeries> find_logged(const std::string& run) {
+  SeriesByTitle all;
+  std::error_code failed;
+  const fs::path train = run + "/train";
+  for (const auto& split : fs::directory_iterator(train, failed)) {
+    const std::string name = split.path().filename().string();
+    const bool is_other = name == "superseded" || name == "checkpoints" || name == "non_finite";
+    if (is_other || !split.is_directory(failed)) continue;
+    for (const fs::path& file : files_below(split.path())) {
+      if (file.extension() != ".png") continue;
+      std::string title = (file.parent_path() / file.stem()).lexically_relative(train).string();
+      if (const auto step = cut_step(title)) add(all, title, *step, file);
+    }
+  }
+  return values_of(all);
+}
+
+int64_t bytes_of(const std::vector<FrameSeries>& series) {
+  int64_t bytes = 0;
+  for (const auto& each : series) {
+    for (const auto& [step, path] : each.paths) {
+      std::error_code failed;
+      const uintmax_t size = fs::file_size(path, failed);
+      if (!failed) bytes += static_cast<int64_t>(size);
+    }
+  }
+  return bytes;
+}
+
+/// `count` of them, evenly, with the first and the last one; of one the last.
+std::map<int64_t, std::string> pick(const std::map<int64_t, std::string>& paths, size_t count) {
+  if (count >= paths.size()) return paths;
+  const std::vector<std::pair<int64_t, std::string>> all(paths.begin(), paths.end());
+  std::map<int64_t, std::string> kept = {all.back()};
+  for (size_t i = 0; count > 1 && i < count; ++i) {
+    kept.insert(all[i * (all.size() - 1) / (count - 1)]);
+  }
+  return kept;
+}
+
+}  // namespace
+
+RunFrames find_frames(const std::string& run) {
+  RunFrames frames;
+  frames.logged = find_logged(run);
+  SeriesByTitle pictures;
+  SeriesByTitle texts;
+  for (const FoundEvaluation& evaluation : find_evaluations(run)) {
+    for (const fs::path& file : files_below(evaluation.folder)) {
+      const std::string ending = file.extension().string();
+      std::string title =
+          (file.parent_path() / file.stem()).lexically_relative(evaluation.folder).string();
+      std::string shorter = title;
+      if (cut_step(shorter) == evaluation.step) title = shorter;
+      if (ending == ".png") add(pictures, title, evaluation.step, file);
+      const bool is_text =
+          std::find(kTextEndings.begin(), kTextEndings.end(), ending) != kTextEndings.end();
+      if (is_text) add(texts, title + ending, evaluation.step, file);
+    }
+  }
+  frames.evaluated = values_of(pictures);
+  frames.texts = values_of(texts);
+  return frames;
+}
+
+void fit_frames(std::vector<FrameSeries>& series, int64_t bytes) {
+  const std::vector<FrameSeries> all = series;
+  size_t longest = 0;
+  for (const auto& each : all) longest = std::max(longest, each.paths.size());
+  for (size_t most = longest; bytes_of(series) > bytes && most > 0;) {
+    // In proportion to what is too much, so that long series take few rounds.
+    const double share = static_cast<double>(bytes) / static_cast<double>(bytes_of(series));
+    most = std::min(most - 1, static_cast<size_t>(static_cast<double>(most) * share) + 1);
+    for (size_t i = 0; i < series.size(); ++i) series[i].paths = pick(all[i].paths, most);
+    if (most == 0) break;
+  }
+  while (!series.empty() && bytes_of(series) > bytes) {
+    const auto last = std::find_if(series.rbegin(), series.rend(),
+                                   [](const FrameSeries& each) { return !each.paths.empty(); });
+    if (last == series.rend()) break;
+    last->paths.clear();
+  }
+  for (size_t i = 0; i < series.size(); ++i) {
+    series[i].left_out = all[i].paths.size() - series[i].paths.size();
+  }
+}
+
+}  // namespace stepop

@@ -1,0 +1,274 @@
+// One chart: an SVG, its legend, a logarithmic axis. What all charts share is in `view`.
+
+const margin = { left: 56, right: 12, top: 8, bottom: 24 };
+const height = 220;
+
+// Round numbers within [low, high], about `count`.
+const ticks = (low, high, count) => {
+  const span = high - low;
+  if (!(span > 0)) return [low];
+  const rough = span / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= rough);
+  const found = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i) found.push(Number((i * step).toPrecision(12)));
+  return found;
+};
+
+// 1, 10, 100, ... within, with 2 and 5 when those are few.
+const logTicks = (low, high) => {
+  const decades = Math.log10(high / low);
+  const factors = decades < 1 ? [1, 2, 3, 5, 7] : decades < 3 ? [1, 2, 5] : [1];
+  const every = Math.max(1, Math.ceil(decades / 6));
+  const found = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); ++power) {
+    if (factors.length === 1 && power % every !== 0) continue;
+    for (const factor of factors) {
+      const tick = Number((factor * 10 ** power).toPrecision(6));
+      if (tick >= low && tick <= high) found.push(tick);
+    }
+  }
+  return found.length > 1 ? found : ticks(low, high, 4);
+};
+
+// Where `value` would stand in the ascending `values`.
+const lowerBound = (values, value) => {
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+};
+
+// The point of a series that is nearest to x: its place, or -1.
+const nearest = (xs, x) => {
+  if (xs.length === 0) return -1;
+  const at = lowerBound(xs, x);
+  if (at === 0) return 0;
+  return at === xs.length || x - xs[at - 1] <= xs[at] - x ? at - 1 : at;
+};
+
+// An exponential mean, corrected for its start; gaps stay gaps.
+const smoothed = (values, weight) => {
+  let mean = 0;
+  let sum = 0;
+  return values.map((value) => {
+    if (value === null) return null;
+    mean = weight * mean + (1 - weight) * value;
+    sum = weight * sum + (1 - weight);
+    return mean / sum;
+  });
+};
+
+class Chart {
+  // `series`: {label, color, dash, curve}, a curve as the report's data has it.
+  constructor(title, series, view) {
+    this.title = title;
+    this.series = series;
+    this.view = view;
+    const values = series.flatMap((each) => each.curve.values.filter((value) => value !== null));
+    this.low = Math.min(...values.length ? [values.reduce((a, b) => Math.min(a, b))] : [0]);
+    this.isLog = false;
+    const high = values.reduce((a, b) => Math.max(a, b), 0);
+    this.canLog = values.length > 1 && this.low > 0 && high / this.low > 3;
+    this.svg = drawn("svg", { tabindex: 0, role: "img", "aria-label": this.description() });
+    this.legend = element("tbody");
+    this.column = element("th", { class: "number", scope: "col", text: "last" });
+    const log = this.canLog
+      ? element("button", { type: "button", "aria-pressed": "false", text: "log", "aria-label": `logarithmic axis for ${title}`,
+          onclick: () => { this.isLog = !this.isLog; log.setAttribute("aria-pressed", this.isLog); this.draw(); } })
+      : null;
+    this.card = element("figure", { class: "card chart" },
+      element("div", { class: "top" }, element("h3", { text: title }), log), this.svg,
+      element("table", { class: "legend" },
+        element("thead", {}, element("tr", {}, element("th", { scope: "col" }, ""), this.column, element("th", { class: "number", scope: "col", text: "best" }))),
+        this.legend));
+    this.listen();
+    this.fillLegend();
+  }
+
+  description() {
+    const lasts = this.series.map((each) => `${each.label} ${number(each.curve.last?.value)}`).join(", ");
+    return `${this.title} by step; last: ${lasts}. Arrow keys move the cursor.`;
+  }
+
+  listen() {
+    const xAt = (event) => {
+      const box = this.svg.getBoundingClientRect();
+      return this.xScale ? this.xScale.invert(event.clientX - box.left) : null;
+    };
+    let from = null;
+    this.svg.addEventListener("pointermove", (event) => {
+      this.view.moveCursor(xAt(event));
+      if (from !== null) this.drawZone(from, xAt(event));
+    });
+    this.svg.addEventListener("pointerleave", () => { if (from === null) this.view.moveCursor(null); });
+    this.svg.addEventListener("pointerdown", (event) => {
+      if (event.pointerType !== "mouse" || event.button !== 0) return;
+      from = xAt(event);
+      this.svg.setPointerCapture(event.pointerId);
+    });
+    this.svg.addEventListener("pointerup", (event) => {
+      if (from === null) return;
+      const [low, high] = [from, xAt(event)].sort((a, b) => a - b);
+      from = null;
+      const [left, right] = this.view.range();
+      if (high - low > (right - left) * 0.02) this.view.zoom([Math.max(low, left), Math.min(high, right)]);
+      else this.draw();
+    });
+    this.svg.addEventListener("dblclick", () => this.view.zoom(null));
+    this.svg.addEventListener("keydown", (event) => {
+      const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
+      if (event.key === "Escape") this.view.moveCursor(null);
+      else if (event.key in steps) this.view.stepCursor(steps[event.key]);
+      else return;
+      event.preventDefault();
+    });
+  }
+
+  fillLegend() {
+    this.cells = this.series.map(({ label, color, dash, curve }) => {
+      const swatch = drawn("svg", { viewBox: "0 0 26 10", "aria-hidden": "true" });
+      swatch.append(drawn("line", { x1: 1, x2: 25, y1: 5, y2: 5, stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash || undefined }));
+      const value = element("td", { class: "number" });
+      const best = curve.best ? `${number(curve.best.value)} at ${whole(curve.best.step)}` : "";
+      this.legend.append(element("tr", {}, element("td", { title: curve.name }, swatch, label), value,
+        element("td", { class: "number", text: best })));
+      return value;
+    });
+    this.showValues();
+  }
+
+  // The values at the cursor, or the last ones.
+  showValues() {
+    const x = this.view.cursor;
+    this.column.textContent = x === null ? "last" : "at cursor";
+    this.series.forEach(({ curve }, i) => {
+      const at = x === null ? -1 : nearest(this.view.xs(curve), x);
+      const value = x === null ? curve.last?.value : at < 0 ? null : curve.values[at];
+      this.cells[i].textContent = x !== null && at >= 0 && value === null ? "NaN or inf" : number(value);
+    });
+  }
+
+  // [low, high] of what is in view, with some room.
+  extent(lines) {
+    let low = Infinity;
+    let high = -Infinity;
+    const [left, right] = this.view.range();
+    for (const { xs, values } of lines) {
+      for (let i = 0; i < xs.length; ++i) {
+        if (values[i] === null || xs[i] < left || xs[i] > right) continue;
+        low = Math.min(low, values[i]);
+        high = Math.max(high, values[i]);
+      }
+    }
+    if (low > high) return [0, 1];
+    if (this.isLog) {
+      const room = (high / low) ** 0.05 || 1.1;
+      return low === high ? [low / 2, high * 2] : [low / room, high * room];
+    }
+    const room = low === high ? Math.abs(low) * 0.1 || 1 : (high - low) * 0.06;
+    return [low - (low >= 0 && low - room < 0 ? low : room), high + room];
+  }
+
+  draw() {
+    const width = this.svg.clientWidth;
+    if (width === 0) return;
+    const weight = this.view.smoothing;
+    const lines = this.series.map(({ curve, color, dash }) => {
+      const xs = this.view.xs(curve);
+      return { xs, raw: curve.values, values: weight > 0 ? smoothed(curve.values, weight) : curve.values, color, dash };
+    });
+    const [left, right] = this.view.range();
+    const [low, high] = this.extent(lines);
+    const inner = width - margin.left - margin.right;
+    const x = (value) => margin.left + (value - left) / (right - left || 1) * inner;
+    x.invert = (pixel) => left + Math.min(Math.max((pixel - margin.left) / inner, 0), 1) * (right - left);
+    const share = this.isLog ? (value) => Math.log(value / low) / Math.log(high / low) : (value) => (value - low) / (high - low);
+    const y = (value) => height - margin.bottom - share(value) * (height - margin.top - margin.bottom);
+    this.xScale = x;
+    this.yScale = y;
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.svg.replaceChildren();
+    this.drawAxes(width, x, y, left, right, this.isLog ? logTicks(low, high) : ticks(low, high, 5));
+    for (const line of lines) this.drawLine(line, x, y, left, right, weight > 0);
+    this.overlay = drawn("g");
+    this.svg.append(this.overlay);
+    this.drawCursor();
+  }
+
+  drawAxes(width, x, y, left, right, yTicks) {
+    const bottom = height - margin.bottom;
+    for (const tick of yTicks) {
+      this.svg.append(drawn("line", { class: "grid", x1: margin.left, x2: width - margin.right, y1: y(tick), y2: y(tick) }));
+      this.svg.append(drawn("text", { x: margin.left - 7, y: y(tick) + 4, "text-anchor": "end", text: number(tick) }));
+    }
+    this.svg.append(drawn("line", { class: "axis", x1: margin.left, x2: width - margin.right, y1: bottom, y2: bottom }));
+    const marks = ticks(left, right, Math.max(2, Math.floor(width / 110)));
+    marks.forEach((tick, i) => {
+      const isLast = i === marks.length - 1;
+      const isClose = x(tick) > width - margin.right - 24;
+      this.svg.append(drawn("line", { class: "axis", x1: x(tick), x2: x(tick), y1: bottom, y2: bottom + 4 }));
+      this.svg.append(drawn("text", { x: isClose ? width - margin.right : x(tick), y: height - 7, "text-anchor": isClose ? "end" : "middle",
+        text: this.view.label(tick, isLast) }));
+    });
+  }
+
+  drawLine({ xs, raw, values, color, dash }, x, y, left, right, isSmoothed) {
+    // One point beyond each edge, so that lines go on there; a clip keeps them inside.
+    const first = Math.max(lowerBound(xs, left) - 1, 0);
+    const last = Math.min(lowerBound(xs, right) + 1, xs.length - 1);
+    const inside = (i) => xs[i] >= left && xs[i] <= right;
+    let count = 0;
+    let bad = "";
+    for (let i = first; i <= last; ++i) {
+      if (raw[i] === null && inside(i)) bad += `M${x(xs[i]) - 3} ${margin.top + 1}l6 6m0 -6l-6 6`;
+      else if (inside(i)) ++count;
+    }
+    const path = (numbers, onlyDots) => {
+      let text = "";
+      let isOpen = false;
+      for (let i = first; i <= last; ++i) {
+        const isGap = numbers[i] === null || (this.isLog && numbers[i] <= 0) || (onlyDots && !inside(i));
+        if (!isGap) {
+          const place = `${x(xs[i]).toFixed(1)} ${y(numbers[i]).toFixed(1)}`;
+          // A point between two gaps is a dot.
+          text += onlyDots ? `M${place}h0` : isOpen ? `L${place}` : `M${place}h0`;
+        }
+        isOpen = !isGap;
+      }
+      return text;
+    };
+    const clip = `inset(0 ${margin.right - 3}px 0 ${margin.left - 3}px)`;
+    const lines = drawn("g", { style: `clip-path: ${clip}` });
+    if (isSmoothed) lines.append(drawn("path", { class: "raw", d: path(raw), stroke: color }));
+    lines.append(drawn("path", { class: "line", d: path(values), stroke: color, "stroke-dasharray": dash || undefined }));
+    if (count <= 40) lines.append(drawn("path", { class: "dots", d: path(values, true), stroke: color }));
+    if (bad) lines.append(drawn("path", { class: "bad", d: bad }));
+    this.svg.append(lines);
+  }
+
+  drawZone(from, to) {
+    const [a, b] = [this.xScale(from), this.xScale(to)].sort((left, right) => left - right);
+    this.overlay.replaceChildren(drawn("rect", { class: "zone", x: a, width: b - a, y: margin.top, height: height - margin.top - margin.bottom }));
+  }
+
+  drawCursor() {
+    if (!this.overlay) return;
+    this.overlay.replaceChildren();
+    const at = this.view.cursor;
+    const [left, right] = this.view.range();
+    if (at === null || at < left || at > right) return;
+    const x = this.xScale(at);
+    this.overlay.append(drawn("line", { class: "cursor", x1: x, x2: x, y1: margin.top, y2: height - margin.bottom }));
+    for (const { curve, color } of this.series) {
+      const xs = this.view.xs(curve);
+      const i = nearest(xs, at);
+      if (i < 0 || curve.values[i] === null || xs[i] < left || xs[i] > right) continue;
+      this.overlay.append(drawn("circle", { cx: this.xScale(xs[i]), cy: this.yScale(curve.values[i]), r: 3.5, fill: color, stroke: "var(--card)", "stroke-width": 1.5 }));
+    }
+  }
+}

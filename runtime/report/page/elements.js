@@ -1,0 +1,81 @@
+// Elements and texts. Whatever comes from the run goes through textContent, never through markup.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+
+const set = (element, attributes) => {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "text") element.textContent = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  return element;
+};
+
+const element = (name, attributes = {}, ...children) => {
+  const made = set(document.createElement(name), attributes);
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+};
+
+const drawn = (name, attributes = {}) =>
+  set(document.createElementNS("http://www.w3.org/2000/svg", name), attributes);
+
+const whole = (number) => String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+
+// About four digits: 0.3124, 12.35, 1.2e-5. NaN and infinity come as words, gaps as null.
+const number = (value) => {
+  if (value === null || value === undefined) return "–";
+  if (typeof value === "string") return value;
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e6) return whole(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) {
+    const [digits, exponent] = value.toExponential(3).split("e");
+    return `${Number(digits)}e${Number(exponent)}`;
+  }
+  return String(Number(value.toPrecision(4)));
+};
+
+const duration = (seconds) => {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 100) return `${Number(seconds.toFixed(1))} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+};
+
+// 2026-11-21T10-00-00 as people write it.
+const timeText = (name) => {
+  const found = /^(\d{4}-\d{2}-\d{2})T(\d{2})-(\d{2})-(\d{2})/.exec(name);
+  return found ? `${found[1]} ${found[2]}:${found[3]}:${found[4]}` : name;
+};
+
+const picture = (base64, description) => {
+  const image = element("img", { alt: description, src: `data:image/png;base64,${base64}`, loading: "lazy", decoding: "async" });
+  // Few pixels are shown as such, not blurred.
+  const mark = () => image.classList.toggle("small", image.naturalWidth > 0 && image.naturalWidth < 400);
+  if (image.complete) mark();
+  image.addEventListener("load", mark);
+  return image;
+};
+
+// A table; a cell is a text, an element, or {text, class}. `columns`: {title, note, text: bool}.
+const table = (columns, rows) => {
+  const cell = (name, content, column) => {
+    const isPlain = content === null || typeof content !== "object" || content instanceof Node;
+    const made = element(name, { class: [column.text ? "text" : "", isPlain ? "" : content.class].join(" ").trim() || undefined });
+    made.append(isPlain ? content ?? "–" : content.text);
+    return made;
+  };
+  const head = element("tr");
+  for (const column of columns) {
+    const title = cell("th", column.title, column);
+    title.setAttribute("scope", "col");
+    if (column.note) title.append(element("small", { text: column.note }));
+    head.append(title);
+  }
+  const body = element("tbody");
+  for (const row of rows) body.append(element("tr", {}, ...row.map((content, i) => cell("td", content, columns[i]))));
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "table" },
+    element("table", { class: "data" }, element("thead", {}, head), body));
+};

@@ -1,0 +1,136 @@
+// The parts of the page in their order.
+
+const facts = () => {
+  const run = data.run ?? {};
+  const list = element("dl", { class: "facts" });
+  const add = (name, value, more) => {
+    if (value === null || value === undefined || value === "") return;
+    const shown = element("dd", { text: value });
+    if (more) shown.append(" ", element("small", { text: more }));
+    list.append(element("div", { class: "fact" }, element("dt", { text: name }), shown));
+  };
+  add("training steps", run.step === null ? null : whole(run.step));
+  add("epochs", run.epoch === null ? null : run.epoch.toFixed(1), run.num_epochs ? `of ${number(run.num_epochs)}` : "");
+  add("training time", run.seconds === null ? null : duration(run.seconds));
+  add("examples seen", run.samples ? whole(run.samples) : null);
+  if (run.metric && run.last !== null) {
+    add(run.metric, number(run.last), run.best !== null ? `best ${number(run.best)}` : "");
+  }
+  add("checkpoints", run.checkpoints ? whole(run.checkpoints) : null, run.best_checkpoint !== null ? `best at ${whole(run.best_checkpoint)}` : "");
+  return list;
+};
+
+const fillHead = (sections) => {
+  const run = data.run ?? { name: document.title, state: "unknown" };
+  const head = document.getElementById("head");
+  const where = run.host && run.state === "running" ? ` on ${run.host}, process ${run.pid}` : "";
+  head.append(element("div", { class: "title" }, element("h1", { text: run.name }),
+    element("span", { class: `state ${run.state}`, text: run.state + where })));
+  if (run.folder) head.append(element("p", { class: "folder", text: run.folder }));
+  head.append(facts());
+  if (data.notes?.length) {
+    head.append(element("div", { class: "notes", role: "note" }, element("ul", {}, ...data.notes.map((text) => element("li", { text })))));
+  }
+  head.append(element("nav", { "aria-label": "sections" },
+    ...sections.map((section) => element("a", { href: `#${section.id}`, text: section.querySelector("h2").textContent }))));
+};
+
+const evaluationsSection = () => {
+  const { columns, rows, total } = data.evaluations ?? { columns: [], rows: [], total: 0 };
+  const section = element("section", { id: "evaluations" }, element("h2", { text: "Evaluations" }));
+  if (rows.length === 0) {
+    section.append(element("p", { class: "empty", text: "The run has not been evaluated yet." }));
+    return section;
+  }
+  const best = columns.map(({ name, better }) => {
+    const values = rows.map((row) => row.values[name]).filter((value) => typeof value === "number");
+    if (!better || values.length === 0) return null;
+    return values.reduce((a, b) => (better === "lower" ? Math.min(a, b) : Math.max(a, b)));
+  });
+  const starts = new Set(rows.map((row) => row.start));
+  const head = [{ title: "step" }];
+  if (starts.size > 1) head.push({ title: "start", text: true });
+  for (const { name, better } of columns) {
+    const { split, op, key } = partsOf(name);
+    const note = [split, op.replace(/_op$/, "")].filter(Boolean).join(" ");
+    head.push({ title: key, note: better ? `${note}, ${better} is better` : note });
+  }
+  const cells = rows.map((row) => {
+    const step = whole(row.step) + (row.complete ? "" : " (not complete)");
+    const numbers = columns.map(({ name }, i) => {
+      const value = row.values[name];
+      const isBest = best[i] !== null && value === best[i];
+      return isBest ? { text: `★ ${number(value)}`, class: "best" } : number(value);
+    });
+    return [step, ...(starts.size > 1 ? [row.start] : []), ...numbers];
+  });
+  section.append(table(head, cells));
+  const notes = [];
+  if (best.some((value) => value !== null)) notes.push("★ marks the best value of a column.");
+  if (total > rows.length) notes.push(`${whole(rows.length)} of ${whole(total)} evaluations are shown, evenly.`);
+  if (notes.length) section.append(element("p", { class: "quiet", text: notes.join(" ") }));
+  return section;
+};
+
+const worstSection = () => {
+  const worst = data.worst;
+  if (!worst) return null;
+  const section = element("section", { id: "worst" }, element("h2", { text: "Worst examples" }),
+    element("p", { class: "quiet", text: `The examples with the greatest ${worst.loss} in ${worst.file}.` }));
+  const columns = [...worst.picture_keys.map((title) => ({ title, text: true })), { title: "index", note: "in the dataset" },
+    { title: worst.loss }, ...worst.keys.map((title) => ({ title }))];
+  const rows = worst.examples.map((example) => [
+    ...example.pictures.map((bytes, i) => picture(bytes, `${worst.picture_keys[i]} of example ${example.index}`)),
+    whole(example.index), example.loss, ...example.values.map((text) => ({ text, class: text.length > 30 ? "wrap" : "" }))]);
+  section.append(table(columns, rows));
+  return section;
+};
+
+// YAML with its keys and comments set off.
+const yaml = (text) => {
+  const shown = element("pre", { tabindex: "0" });
+  for (const line of text.split("\n")) {
+    const found = /^(\s*(?:- )*)("[^"]*"|[^\s#:"'][^:]*?)(:)(?=\s|$)(.*)$/.exec(line);
+    if (found) shown.append(found[1], element("span", { class: "key", text: found[2] }), found[3] + found[4] + "\n");
+    else if (/^\s*#/.test(line)) shown.append(element("span", { class: "comment", text: line }), "\n");
+    else shown.append(line + "\n");
+  }
+  return shown;
+};
+
+const configSection = () => {
+  const { file, yaml: text, starts } = data.config ?? { file: "", yaml: "", starts: [] };
+  const section = element("section", { id: "config" }, element("h2", { text: "Config" }));
+  if (!text) {
+    section.append(element("p", { class: "empty", text: "The run has no config that can be read." }));
+    return section;
+  }
+  if (starts.length > 1) {
+    section.append(element("p", { class: "quiet", text: `The run was started ${starts.length} times. What each start changed:` }));
+    const rows = starts.flatMap(({ name, changes }, i) => {
+      const time = timeText(name.replace(/^[a-z]+_/, ""));
+      if (i === 0) return [[time, { text: "(the first start)", class: "" }, "", ""]];
+      if (changes.length === 0) return [[time, "nothing", "", ""]];
+      return changes.map(({ path, before, now }) => [time, path, { text: before ?? "–", class: "wrap" }, { text: now ?? "–", class: "wrap" }]);
+    });
+    section.append(table(["start", "key", "before", "now"].map((title) => ({ title, text: true })), rows));
+  }
+  section.append(element("details", { open: "" }, element("summary", { text: `configs/${file}` }), yaml(text)));
+  return section;
+};
+
+const logSection = () => {
+  if (!data.log?.length) return null;
+  return element("section", { id: "log" }, element("h2", { text: "Log" }),
+    element("details", {}, element("summary", { text: `the last ${data.log.length} lines of train/log.txt` }),
+      element("pre", { tabindex: "0", text: data.log.join("\n") })));
+};
+
+const sections = [curvesSection(), framesSection("pictures", "Pictures", data.pictures, false), evaluationsSection(),
+  framesSection("evaluation-pictures", "Pictures of evaluations", data.evaluation_pictures, false),
+  framesSection("evaluation-texts", "Texts of evaluations", data.evaluation_texts, true),
+  worstSection(), configSection(), logSection()].filter(Boolean);
+fillHead(sections);
+document.getElementById("main").append(...sections,
+  element("footer", { text: `Written ${data.run?.written ?? ""} by stepop report. This file needs nothing else: no network, no other file.` }));
+document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/run/run_state.h"
+
+namespace stepop {
+
+/// What a list of runs tells of one. Whatever cannot be read is left out.
+struct RunSummary {
+  std::string root;  ///< Its folder.
+  std::string name;  ///< As it is listed: `2026-11-21T10-00-00_digits`, `debug_runs/...`.
+  RunStatus status;
+  std::optional<int64_t> step;
+  std::optional<double> epoch;       ///< With its fraction.
+  std::optional<double> num_epochs;  ///< Where it is to end, if its config says so.
+  /// `checkpoints/metric` of its config, else `stop_when/metric`, else the first number of its
+  /// newest evaluation, else the first one that it logged last. Empty when there is none.
+  std::string metric;
+  std::optional<double> last;
+  /// Only of a metric whose `mode` the config tells. That of the checkpoint that is the best one;
+  /// without such a link, of a metrics file up to 4 MB.
+  std::optional<double> best;
+  double age = 0;  ///< Seconds since it wrote something.
+};
+
+/// Whether this is the folder of a run, whole or not.
+bool is_run(const std::string& root);
+
+/// Reads the newest config, the end of the metrics and the names of the checkpoints: a few pages,
+/// however long the run. Throws nothing for a run that is damaged.
+RunSummary summarize_run(const std::string& root);
+
+/// The runs in `logs/`, those with the newest start first; with `with_debug` those in
+/// `logs/debug_runs/` as well. Throws Error when the folder cannot be read.
+std::vector<RunSummary> list_runs(const std::string& logs, bool with_debug);
+
+}  // namespace stepop
