@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -26,7 +27,7 @@ constexpr const char* kNone = "-";
 std::string number_text(const std::optional<double>& number) {
   if (!number) return kNone;
   const bool is_whole = *number == std::floor(*number) && std::abs(*number) < 1e15;
-  return is_whole ? fmt::format("{:.0f}", *number) : short_number(*number);
+  return is_whole ? fmt::format("{:.0f}", *number + 0.0) : short_number(*number);  // no -0
 }
 
 std::string count_text(int64_t count) { return count == 0 ? kNone : with_thousands(count); }
@@ -84,25 +85,30 @@ std::string note_of(const EvalArray& array, const EvalStatistics& statistics) {
                      short_number(statistics.mean_length));
 }
 
-/// The attributes of a file, but for the config: the first lines of what is printed.
+std::string attribute_text(const std::string& name, const Attribute& value) {
+  if (const auto* is_true = std::get_if<bool>(&value)) return *is_true ? "true" : "false";
+  if (const auto* count = std::get_if<int64_t>(&value)) return with_thousands(*count);
+  if (const auto* number = std::get_if<double>(&value)) return short_number(*number);
+  const auto& text = std::get<std::string>(value);
+  const auto lines = std::count(text.begin(), text.end(), '\n');
+  if (lines == 0) return text;
+  return fmt::format("{} lines{}", lines, name == "config" ? " of YAML" : "");
+}
+
+/// What the file says about itself, the usual first.
 void print_source(const EvalFile& file) {
   fmt::print("{}: outputs of an evaluation, {}, {} rows, {}{}\n", file.path(),
              file.complete() ? "complete" : "NOT complete: it was stopped, or is being written",
              with_thousands(file.rows()), file_size_text(file.path()), age_text(file.path()));
+  std::vector<std::string> names = {"global_step", "split", "iterator", "model", "git", "config"};
   for (const auto& [name, value] : file.attributes()) {
-    if (name == "rows" || name == "complete") continue;
-    std::string text = std::visit(
-        [](const auto& held) {
-          using Held = std::decay_t<decltype(held)>;
-          if constexpr (std::is_same_v<Held, std::string>) return held;
-          if constexpr (std::is_same_v<Held, bool>) return std::string(held ? "true" : "false");
-          return fmt::format("{}", held);
-        },
-        value);
-    const auto lines = std::count(text.begin(), text.end(), '\n');
-    if (lines > 0) text = fmt::format("{} lines of YAML, as `stepop config` prints it", lines);
-    if (lines > 0 && name != "config") text = fmt::format("{} lines", lines);
-    fmt::print("  {:<15} {}\n", name, text);
+    const bool is_told = name == "rows" || name == "complete" ||
+                         std::find(names.begin(), names.end(), name) != names.end();
+    if (!is_told) names.push_back(name);
+  }
+  for (const auto& name : names) {
+    const Attribute* value = file.attributes().find(name);
+    if (value != nullptr) fmt::print("  {:<15} {}\n", name, attribute_text(name, *value));
   }
 }
 
@@ -159,8 +165,9 @@ void inspect_tensors(const std::string& path) {
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", path, error_text(error)));
   }
-  fmt::print("{}: {}, {} tensors, {} numbers, {}{}\n", path, checkpoint_text(path), tensors,
-             with_thousands(numbers), file_size_text(path), age_text(path));
+  fmt::print("{}: {}, {} tensor{}, {} numbers, {}{}\n", path, checkpoint_text(path), tensors,
+             tensors == 1 ? "" : "s", with_thousands(numbers), file_size_text(path),
+             age_text(path));
   if (is_checkpoint) {
     const auto damage = verify_checkpoint(path);
     if (damage) fmt::print("  damaged: {}\n", *damage);

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kNone = "-";
 constexpr size_t kMostColumns = 100;
-constexpr size_t kLeastName = 30;
+constexpr size_t kLeastName = 20;
 
 std::string number_text(const std::optional<double>& number) {
   return number ? short_number(*number) : kNone;

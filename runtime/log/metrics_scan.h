@@ -14,8 +14,9 @@ namespace stepop {
 /// were. Throws Error when the file cannot be read.
 int64_t scan_metrics(const std::string& path, const std::function<void(const MetricsLine&)>& visit);
 
-/// The end of a metrics file: its last whole lines, as many as are in its last `bytes` (with a
-/// longer line: that one), as they stand. Throws Error when the file cannot be read.
+/// The end of a file of lines: the whole ones that its last `bytes` hold, as they stand; of so many
+/// more that it is one at least. Half a last line is left out. Throws Error when the file cannot be
+/// read.
 std::vector<std::string> last_lines(const std::string& path, int64_t bytes = 65536);
 
 }  // namespace stepop

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/config/value.h"
+#include "runtime/log/better.h"
 #include "runtime/ordered_map.h"
 
 namespace stepop {
@@ -21,14 +21,6 @@ struct ScalarSummary {
   std::optional<ScalarAt> min;   ///< The first of equal ones; NaN does not count.
   std::optional<ScalarAt> max;
 };
-
-/// What of a scalar is better.
-enum class Better { kUnknown, kLower, kHigher };
-
-/// By the config's own word (`checkpoints` or `stop_when`: metric, mode), else by the words in the
-/// name: lower for losses and errors, higher for accuracies and scores; else unknown, as for a
-/// learning rate. `config` may be null.
-Better better_of(const std::string& name, const Value* config);
 
 /// The minimum or maximum, whichever is better; none where that is unknown.
 std::optional<ScalarAt> best_of(const ScalarSummary& summary, Better better);

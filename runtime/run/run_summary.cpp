@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/config/resolve.h"
 #include "runtime/error.h"
+#include "runtime/log/better.h"
 #include "runtime/log/metrics_scan.h"
 #include "runtime/run/run_directory.h"
 
@@ -19,7 +23,7 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uintmax_t kMostMetricsBytes = 4'000'000;
+constexpr uintmax_t kMostMetricsBytes = 1'000'000;
 constexpr const char* kDebugRuns = "debug_runs";
 
 std::string text_at(const Value& config, const char* path) {
@@ -34,51 +38,58 @@ std::optional<double> number_at(const Value& config, const char* path) {
   return value->is_float() ? std::optional(value->as_float()) : std::nullopt;
 }
 
-/// The config's metric; `mode` is empty when it names none.
-struct Metric {
-  std::string name;
-  std::string mode;
+/// The metric that the config names; empty when it names none.
+std::string metric_of(const Value& config) {
+  const std::string metric = text_at(config, "checkpoints/metric");
+  return metric.empty() ? text_at(config, "stop_when/metric") : metric;
+}
+
+/// A name as it stands in a line of metrics: within quotes.
+std::string quoted(const std::string& name) {
+  const std::string json = to_json({{name, 0}});  // {"name":0}
+  return json.substr(1, json.rfind(':') - 1);
+}
+
+/// The last lines of a metrics file. Only those that are asked for are parsed.
+class LastMetrics {
+ public:
+  explicit LastMetrics(const std::string& path) {
+    try {
+      lines_ = last_lines(path);
+    } catch (const Error&) {
+      lines_.clear();
+    }
+  }
+
+  /// The last one that is metrics and holds `text`.
+  std::optional<MetricsLine> find(const std::string& text) const {
+    for (auto line = lines_.rbegin(); line != lines_.rend(); ++line) {
+      if (line->find(text) == std::string::npos) continue;
+      if (auto parsed = parse_metrics_line(*line)) return parsed;
+    }
+    return std::nullopt;
+  }
+
+  /// The first number of the newest evaluation, else of the last line.
+  std::string any_metric() const {
+    if (const auto line = find("/eval_op/")) {
+      for (const auto& [name, value] : line->values) {
+        if (name.find("/eval_op/") != std::string::npos) return name;
+      }
+    }
+    const auto line = find("");
+    return line && !line->values.empty() ? line->values.begin()->first : "";
+  }
+
+  std::optional<double> value_of(const std::string& name) const {
+    const auto line = find(quoted(name));
+    const double* value = line ? line->values.find(name) : nullptr;
+    return value != nullptr ? std::optional(*value) : std::nullopt;
+  }
+
+ private:
+  std::vector<std::string> lines_;
 };
-
-Metric metric_of(const Value& config) {
-  for (const std::string part : {"checkpoints", "stop_when"}) {
-    const std::string name = text_at(config, (part + "/metric").c_str());
-    if (!name.empty()) return {name, text_at(config, (part + "/mode").c_str())};
-  }
-  return {};
-}
-
-/// The first number of the newest evaluation in these lines, else of the last line.
-std::string any_metric(const std::vector<MetricsLine>& lines) {
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    for (const auto& [name, value] : line->values) {
-      if (name.find("/eval_op/") != std::string::npos) return name;
-    }
-  }
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (!line->values.empty()) return line->values.begin()->first;
-  }
-  return "";
-}
-
-std::optional<double> last_value(const std::vector<MetricsLine>& lines, const std::string& name) {
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (const double* value = line->values.find(name)) return *value;
-  }
-  return std::nullopt;
-}
-
-std::vector<MetricsLine> last_metrics(const std::string& path) {
-  std::vector<MetricsLine> lines;
-  try {
-    for (const auto& text : last_lines(path)) {
-      if (auto line = parse_metrics_line(text)) lines.push_back(std::move(*line));
-    }
-  } catch (const Error&) {
-    lines.clear();
-  }
-  return lines;
-}
 
 /// The metric of an evaluation at `step`, by what it left in its folder.
 std::optional<double> value_of_evaluation(const RunDirectory& run, int64_t step,
@@ -96,22 +107,37 @@ std::optional<double> value_of_evaluation(const RunDirectory& run, int64_t step,
   return std::nullopt;
 }
 
-std::optional<double> best_value(const RunDirectory& run, const Metric& metric) {
-  if (const auto best = CheckpointFolder(run.checkpoints()).best()) {
-    const auto value = value_of_evaluation(run, *best, metric.name);
+/// The best number of that name in a whole metrics file; no line is parsed for it.
+std::optional<double> best_in_file(const std::string& path, const std::string& name,
+                                   Better better) {
+  const std::string key = quoted(name);
+  std::optional<double> best;
+  std::ifstream file(path, std::ios::binary);
+  for (std::string line; std::getline(file, line);) {
+    size_t at = line.find(key);
+    if (at == std::string::npos || line.back() != '}') continue;
+    at = line.find_first_not_of(": ", at + key.size());
+    if (at == std::string::npos) continue;
+    char* end = nullptr;
+    const double value = std::strtod(line.c_str() + at, &end);
+    if (end == line.c_str() + at || std::isnan(value)) continue;
+    const bool is_better = !best || (better == Better::kHigher ? value > *best : value < *best);
+    if (is_better) best = value;
+  }
+  return best;
+}
+
+std::optional<double> best_value(const RunDirectory& run, const std::string& name, Better better,
+                                 bool is_of_config) {
+  const auto checkpoint = CheckpointFolder(run.checkpoints()).best();
+  if (is_of_config && checkpoint) {
+    const auto value = value_of_evaluation(run, *checkpoint, name);
     if (value) return value;
   }
   std::error_code failed;
   const uintmax_t bytes = fs::file_size(run.metrics_file(), failed);
   if (failed || bytes > kMostMetricsBytes) return std::nullopt;
-  std::optional<double> best;
-  scan_metrics(run.metrics_file(), [&](const MetricsLine& line) {
-    const double* value = line.values.find(metric.name);
-    if (value == nullptr || std::isnan(*value)) return;
-    const bool is_better = !best || (metric.mode == "max" ? *value > *best : *value < *best);
-    if (is_better) best = *value;
-  });
-  return best;
+  return best_in_file(run.metrics_file(), name, better);
 }
 
 double seconds_since_writing(const RunDirectory& run) {
@@ -127,21 +153,19 @@ double seconds_since_writing(const RunDirectory& run) {
   return std::isfinite(age) ? age : 0;
 }
 
-void read_config(const RunDirectory& run, RunSummary& summary, Metric& metric) {
+/// The newest config; an empty one when it cannot be read.
+Value read_config(const RunDirectory& run) {
   try {
-    const Value config = resolve_config({run.last_config()}, {});
-    metric = metric_of(config);
-    if (!number_at(config, "num_steps")) summary.num_epochs = number_at(config, "num_epochs");
+    return resolve_config({run.last_config()}, {});
   } catch (const Error&) {
-    metric = {};
+    return Value::Map{};
   }
 }
 
-void read_position(const RunDirectory& run, const std::vector<MetricsLine>& lines,
-                   RunSummary& summary) {
-  if (!lines.empty()) {
-    summary.step = lines.back().event.step;
-    summary.epoch = lines.back().event.epoch;
+void read_position(const RunDirectory& run, const LastMetrics& metrics, RunSummary& summary) {
+  if (const auto line = metrics.find("")) {
+    summary.step = line->event.step;
+    summary.epoch = line->event.epoch;
   }
   const std::vector<int64_t> steps = checkpoint_steps(run.checkpoints());
   if (steps.empty() || steps.back() <= summary.step.value_or(-1)) return;
@@ -208,14 +232,18 @@ RunSummary summarize_run(const std::string& root) {
   summary.name = run.folder_name();
   summary.status = read_run_status(run.process_file());
   summary.age = seconds_since_writing(run);
-  Metric metric;
-  read_config(run, summary, metric);
-  const std::vector<MetricsLine> lines = last_metrics(run.metrics_file());
-  read_position(run, lines, summary);
-  summary.metric = metric.name.empty() ? any_metric(lines) : metric.name;
-  summary.last = last_value(lines, summary.metric);
-  const bool has_best = metric.mode == "max" || metric.mode == "min";
-  if (has_best) summary.best = best_value(run, metric);
+  const Value config = read_config(run);
+  if (!number_at(config, "num_steps")) summary.num_epochs = number_at(config, "num_epochs");
+  const LastMetrics metrics(run.metrics_file());
+  read_position(run, metrics, summary);
+  const std::string named = metric_of(config);
+  summary.metric = named.empty() ? metrics.any_metric() : named;
+  if (summary.metric.empty()) return summary;
+  summary.last = metrics.value_of(summary.metric);
+  const Better better = better_of(summary.metric, &config);
+  if (better != Better::kUnknown) {
+    summary.best = best_value(run, summary.metric, better, !named.empty());
+  }
   return summary;
 }
 

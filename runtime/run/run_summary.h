@@ -21,8 +21,8 @@ struct RunSummary {
   /// newest evaluation, else the first one that it logged last. Empty when there is none.
   std::string metric;
   std::optional<double> last;
-  /// Only of a metric whose `mode` the config tells. That of the checkpoint that is the best one;
-  /// without such a link, of a metrics file up to 4 MB.
+  /// By `better_of`. Of the config's metric that of the checkpoint which is the best one; else of a
+  /// metrics file up to 1 MB.
   std::optional<double> best;
   double age = 0;  ///< Seconds since it wrote something.
 };

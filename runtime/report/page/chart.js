@@ -17,7 +17,7 @@ const ticks = (low, high, count) => {
 
 // 1, 10, 100, ... within, with 2 and 5 when those are few.
 const logTicks = (low, high) => {
-  const decades = Math.log10(high / low);
+  const decades = Math.log10(high) - Math.log10(low);
   const factors = decades < 1 ? [1, 2, 3, 5, 7] : decades < 3 ? [1, 2, 5] : [1];
   const every = Math.max(1, Math.ceil(decades / 6));
   const found = [];
@@ -69,11 +69,14 @@ class Chart {
     this.title = title;
     this.series = series;
     this.view = view;
+    this.clip = `clip-${view.charts.length}`;
     const values = series.flatMap((each) => each.curve.values.filter((value) => value !== null));
-    this.low = Math.min(...values.length ? [values.reduce((a, b) => Math.min(a, b))] : [0]);
+    this.low = values.reduce((a, b) => Math.min(a, b), Infinity);
     this.isLog = false;
     const high = values.reduce((a, b) => Math.max(a, b), 0);
-    this.canLog = values.length > 1 && this.low > 0 && high / this.low > 3;
+    // Shares of 1, such as an accuracy, are read as they are.
+    const isShare = high <= 1 && series.some((each) => each.curve.better === "higher");
+    this.canLog = values.length > 1 && this.low > 0 && high / this.low > 5 && !isShare;
     this.svg = drawn("svg", { tabindex: 0, role: "img", "aria-label": this.description() });
     this.legend = element("tbody");
     this.column = element("th", { class: "number", scope: "col", text: "last" });
@@ -160,15 +163,19 @@ class Chart {
     const [left, right] = this.view.range();
     for (const { xs, values } of lines) {
       for (let i = 0; i < xs.length; ++i) {
-        if (values[i] === null || xs[i] < left || xs[i] > right) continue;
+        const isShown = values[i] !== null && (!this.isLog || values[i] > 0);
+        if (!isShown || xs[i] < left || xs[i] > right) continue;
         low = Math.min(low, values[i]);
         high = Math.max(high, values[i]);
       }
     }
-    if (low > high) return [0, 1];
+    if (low > high) return this.isLog ? [0.1, 10] : [0, 1];
+    // The largest numbers leave room to calculate with.
+    const bounded = (value) => Math.min(Math.max(value, this.isLog ? 1e-300 : -1e300), 1e300);
+    [low, high] = [bounded(low), bounded(high)];
     if (this.isLog) {
-      const room = (high / low) ** 0.05 || 1.1;
-      return low === high ? [low / 2, high * 2] : [low / room, high * room];
+      const room = Math.exp((Math.log(high) - Math.log(low)) * 0.05);
+      return low === high ? [low / 2, high * 2] : [bounded(low / room), bounded(high * room)];
     }
     const room = low === high ? Math.abs(low) * 0.1 || 1 : (high - low) * 0.06;
     return [low - (low >= 0 && low - room < 0 ? low : room), high + room];
@@ -187,12 +194,14 @@ class Chart {
     const inner = width - margin.left - margin.right;
     const x = (value) => margin.left + (value - left) / (right - left || 1) * inner;
     x.invert = (pixel) => left + Math.min(Math.max((pixel - margin.left) / inner, 0), 1) * (right - left);
-    const share = this.isLog ? (value) => Math.log(value / low) / Math.log(high / low) : (value) => (value - low) / (high - low);
+    const share = this.isLog ? (value) => (Math.log(value) - Math.log(low)) / (Math.log(high) - Math.log(low)) : (value) => (value - low) / (high - low);
     const y = (value) => height - margin.bottom - share(value) * (height - margin.top - margin.bottom);
     this.xScale = x;
     this.yScale = y;
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.svg.replaceChildren();
+    const clip = drawn("clipPath", { id: this.clip });
+    clip.append(drawn("rect", { x: margin.left - 3, y: 0, width: inner + 6, height }));
+    this.svg.replaceChildren(clip);
     this.drawAxes(width, x, y, left, right, this.isLog ? logTicks(low, high) : ticks(low, high, 5));
     for (const line of lines) this.drawLine(line, x, y, left, right, weight > 0);
     this.overlay = drawn("g");
@@ -224,9 +233,14 @@ class Chart {
     const inside = (i) => xs[i] >= left && xs[i] <= right;
     let count = 0;
     let bad = "";
+    let lastBad = -Infinity;
     for (let i = first; i <= last; ++i) {
-      if (raw[i] === null && inside(i)) bad += `M${x(xs[i]) - 3} ${margin.top + 1}l6 6m0 -6l-6 6`;
-      else if (inside(i)) ++count;
+      if (!inside(i)) continue;
+      if (raw[i] !== null) ++count;
+      else if (x(xs[i]) - lastBad > 9) {
+        lastBad = x(xs[i]);
+        bad += `M${lastBad - 3} ${margin.top + 1}l6 6m0 -6l-6 6`;
+      }
     }
     const path = (numbers, onlyDots) => {
       let text = "";
@@ -242,8 +256,7 @@ class Chart {
       }
       return text;
     };
-    const clip = `inset(0 ${margin.right - 3}px 0 ${margin.left - 3}px)`;
-    const lines = drawn("g", { style: `clip-path: ${clip}` });
+    const lines = drawn("g", { "clip-path": `url(#${this.clip})` });
     if (isSmoothed) lines.append(drawn("path", { class: "raw", d: path(raw), stroke: color }));
     lines.append(drawn("path", { class: "line", d: path(values), stroke: color, "stroke-dasharray": dash || undefined }));
     if (count <= 40) lines.append(drawn("path", { class: "dots", d: path(values, true), stroke: color }));

@@ -25,7 +25,7 @@ const whole = (number) => String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 // About four digits: 0.3124, 12.35, 1.2e-5. NaN and infinity come as words, gaps as null.
 const number = (value) => {
   if (value === null || value === undefined) return "–";
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return value === "nan" ? "NaN" : value.replace("inf", "∞");
   const size = Math.abs(value);
   if (Number.isInteger(value) && size < 1e6) return whole(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e6)) {

@@ -14,7 +14,8 @@ const facts = () => {
   add("training time", run.seconds === null ? null : duration(run.seconds));
   add("examples seen", run.samples ? whole(run.samples) : null);
   if (run.metric && run.last !== null) {
-    add(run.metric, number(run.last), run.best !== null ? `best ${number(run.best)}` : "");
+    const { split, op, key } = partsOf(run.metric);
+    add([key, split, op.replace(/_op$/, "")].filter(Boolean).join(" · "), number(run.last), run.best !== null ? `best ${number(run.best)}` : "");
   }
   add("checkpoints", run.checkpoints ? whole(run.checkpoints) : null, run.best_checkpoint !== null ? `best at ${whole(run.best_checkpoint)}` : "");
   return list;
@@ -45,7 +46,8 @@ const evaluationsSection = () => {
   const best = columns.map(({ name, better }) => {
     const values = rows.map((row) => row.values[name]).filter((value) => typeof value === "number");
     if (!better || values.length === 0) return null;
-    return values.reduce((a, b) => (better === "lower" ? Math.min(a, b) : Math.max(a, b)));
+    const found = values.reduce((a, b) => (better === "lower" ? Math.min(a, b) : Math.max(a, b)));
+    return rows.findIndex((row) => row.values[name] === found);
   });
   const starts = new Set(rows.map((row) => row.start));
   const head = [{ title: "step" }];
@@ -55,18 +57,17 @@ const evaluationsSection = () => {
     const note = [split, op.replace(/_op$/, "")].filter(Boolean).join(" ");
     head.push({ title: key, note: better ? `${note}, ${better} is better` : note });
   }
-  const cells = rows.map((row) => {
+  const cells = rows.map((row, place) => {
     const step = whole(row.step) + (row.complete ? "" : " (not complete)");
     const numbers = columns.map(({ name }, i) => {
       const value = row.values[name];
-      const isBest = best[i] !== null && value === best[i];
-      return isBest ? { text: `★ ${number(value)}`, class: "best" } : number(value);
+      return best[i] === place ? { text: `★ ${number(value)}`, class: "best" } : number(value);
     });
     return [step, ...(starts.size > 1 ? [row.start] : []), ...numbers];
   });
   section.append(table(head, cells));
   const notes = [];
-  if (best.some((value) => value !== null)) notes.push("★ marks the best value of a column.");
+  if (best.some((value) => value !== null)) notes.push("★ marks the first best value of a column.");
   if (total > rows.length) notes.push(`${whole(rows.length)} of ${whole(total)} evaluations are shown, evenly.`);
   if (notes.length) section.append(element("p", { class: "quiet", text: notes.join(" ") }));
   return section;
@@ -78,10 +79,10 @@ const worstSection = () => {
   const section = element("section", { id: "worst" }, element("h2", { text: "Worst examples" }),
     element("p", { class: "quiet", text: `The examples with the greatest ${worst.loss} in ${worst.file}.` }));
   const columns = [...worst.picture_keys.map((title) => ({ title, text: true })), { title: "index", note: "in the dataset" },
-    { title: worst.loss }, ...worst.keys.map((title) => ({ title }))];
+    { title: worst.loss }, ...worst.keys.map((title, i) => ({ title, text: worst.examples.some(({ values }) => values[i].length > 30) }))];
   const rows = worst.examples.map((example) => [
     ...example.pictures.map((bytes, i) => picture(bytes, `${worst.picture_keys[i]} of example ${example.index}`)),
-    whole(example.index), example.loss, ...example.values.map((text) => ({ text, class: text.length > 30 ? "wrap" : "" }))]);
+    whole(example.index), number(example.loss), ...example.values.map((text) => ({ text, class: text.length > 30 ? "wrap" : "" }))]);
   section.append(table(columns, rows));
   return section;
 };

@@ -1,0 +1,75 @@
+// `stepop compare RUN RUN ...`.
+
+#include <doctest/doctest.h>
+
+#include "tests/cli/command.h"
+
+namespace stepop {
+namespace {
+
+void make_run(const ScratchFolder& folder, const std::string& name, const std::string& config,
+              const std::string& metrics) {
+  folder.write(name + "/configs/train_2026-11-21T10-00-00.yaml", config);
+  if (!metrics.empty()) folder.write(name + "/train/metrics.jsonl", metrics);
+}
+
+TEST_CASE("what differs in the configs and the metrics side by side") {
+  const ScratchFolder folder;
+  make_run(folder, "one", "optimizer: {lr: 0.1}\nsame: 1\nnum_epochs: 2\n",
+           "{\"step\":10,\"epoch\":1,\"validation/eval_op/loss\":0.5,\"a/b/lr\":0.1}\n"
+           "{\"step\":1020,\"epoch\":2,\"validation/eval_op/loss\":0.75,\"a/b/lr\":0.01}\n");
+  make_run(folder, "two", "optimizer: {lr: 0.2}\nsame: 1\nnum_epochs: 2\nema: {decay: 0.9}\n",
+           "{\"step\":10,\"epoch\":1,\"validation/eval_op/loss\":\"NaN\"}\n"
+           "{\"step\":20,\"epoch\":1.5,\"validation/eval_op/accuracy/accuracy\":0.5}\n");
+  const CommandResult result = run_in(folder, "stepop compare one two");
+  CHECK(result.err == "");
+  CHECK(result.exit_code == 0);
+  CHECK(result.out ==
+        "   run  state     step  epoch\n"
+        "a  one  unknown  1,020    2.0\n"
+        "b  two  unknown     20    1.5\n"
+        "\n"
+        "config        a    b\n"
+        "optimizer/lr  0.1  0.2\n"
+        "ema/decay     -    0.9\n"
+        "\n"
+        "metric                                best is  a last  best  at step  b last  best  at "
+        "step\n"
+        "validation/eval_op/loss               lowest     0.75   0.5       10     nan     -        "
+        "-\n"
+        "a/b/lr                                           0.01     -        -       -     -        "
+        "-\n"
+        "validation/eval_op/accuracy/accuracy  highest       -     -        -     0.5   0.5       "
+        "20\n");
+}
+
+TEST_CASE("runs that are the same, or have logged nothing, say so") {
+  const ScratchFolder folder;
+  make_run(folder, "one", "a: 1\n", "");
+  make_run(folder, "two", "a: 1\n", "");
+  make_run(folder, "broken", "a: [\n", "");
+  const CommandResult same = run_in(folder, "stepop compare one two");
+  CHECK(same.out.find("\nThe configs are the same.\n\nNone of them has logged a number yet.\n") !=
+        std::string::npos);
+  const CommandResult broken = run_in(folder, "stepop compare one broken");
+  CHECK(broken.exit_code == 0);
+  CHECK(broken.err.starts_with("stepop: its config cannot be compared: broken/configs/"));
+  CHECK(broken.out.find("a       1  -\n") != std::string::npos);
+}
+
+TEST_CASE("one run alone, and what is no run, are refused") {
+  const ScratchFolder folder;
+  make_run(folder, "one", "a: 1\n", "");
+  const auto refused = [&](const std::string& words, const std::string& message) {
+    const CommandResult result = run_in(folder, "stepop compare" + words);
+    CHECK(result.err == "stepop: " + message + "\n");
+    CHECK(result.exit_code == 2);
+  };
+  refused(" one", "stepop compare: too little given: stepop compare logs/a logs/b [...]");
+  refused(" one none",
+          "stepop compare: none: no such folder; give the folder of a run, logs/<time>_<name>");
+  refused(" one .", "stepop compare: .: not the folder of a run: it has no configs/");
+}
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,136 @@
+// `stepop runs [logs]`.
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "runtime/run/run_lock.h"
+#include "runtime/run/start_record.h"
+#include "tests/cli/command.h"
+
+namespace stepop {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr const char* kConfig =
+    "num_epochs: 20\n"
+    "checkpoints: {metric: validation/eval_op/accuracy/accuracy, mode: max}\n";
+
+/// A run made by hand, which wrote last so long ago. `state` as in process.json; empty: no such
+/// file.
+void make_run(const ScratchFolder& folder, const std::string& name, const std::string& metrics,
+              const std::string& state, std::chrono::seconds age,
+              const std::string& config = kConfig) {
+  const std::string root = folder / name;
+  folder.write(name + "/configs/train_2026-11-21T10-00-00.yaml", config);
+  if (!metrics.empty()) folder.write(name + "/train/metrics.jsonl", metrics);
+  if (!state.empty()) {
+    RunProcess process = RunProcess::self("2026-11-21T10-00-00");
+    process.state = state;
+    if (state == "killed") process.state = "running", process.ticks = "1";
+    folder.write(name + "/train/process.json", process.to_json());
+  }
+  const auto time = fs::file_time_type::clock::now() - age;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    fs::last_write_time(entry.path(), time);
+  }
+  fs::last_write_time(root, time);
+}
+
+std::string accuracy(int step, const std::string& value) {
+  return "{\"step\": " + std::to_string(step) + ", \"epoch\": " + std::to_string(step / 23) +
+         ", \"validation/eval_op/accuracy/accuracy\": " + value + "}\n";
+}
+
+std::string squeezed(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const bool is_space = c == ' ';
+    if (!is_space || (!result.empty() && result.back() != ' ' && result.back() != '\n'))
+      result += c;
+  }
+  return result;
+}
+
+TEST_CASE("runs are listed with state, step, epoch, metric and age, the newest first") {
+  const ScratchFolder folder;
+  make_run(folder, "logs/2026-11-21T10-00-00_ended", accuracy(230, "0.98") + accuracy(460, "0.97"),
+           "done", 3h + 1min);
+  make_run(folder, "logs/2026-11-21T11-00-00_running", accuracy(23, "0.5"), "running", 5s);
+  make_run(folder, "logs/2026-11-21T09-00-00_killed", accuracy(1150, "\"NaN\""), "killed", 49h);
+  make_run(folder, "logs/2026-11-21T08-00-00_new", "", "failed", 90s);
+  make_run(folder, "logs/2026-11-21T07-00-00_old", "[1]\n{\"half", "", 90s, "a: [\n");
+  make_run(folder, "logs/debug_runs/2026-11-21T12-00-00_d", "", "stopped", 90s);
+  fs::create_directory(folder / "logs/.2026-11-21T12-00-00_half.123.tmp");
+  folder.write("logs/notes.txt", "");
+
+  const CommandResult result = run_in(folder, "stepop runs");
+  CHECK(result.err == "");
+  CHECK(result.exit_code == 0);
+  const std::string here = host_name() + ":" + std::to_string(getpid());
+  // The name of the host says how wide its column is: spaces count as one.
+  CHECK(squeezed(result.out) ==
+        "run state step epoch last best age\n"
+        "2026-11-21T11-00-00_running running " +
+            here +
+            " 23 1.0/20 0.5 0.5 5 s ago\n"
+            "2026-11-21T10-00-00_ended ended 460 20.0/20 0.97 0.98 3 h ago\n"
+            "2026-11-21T09-00-00_killed killed 1,150 50.0/20 nan - 2 days ago\n"
+            "2026-11-21T08-00-00_new failed - - - - 90 s ago\n"
+            "2026-11-21T07-00-00_old unknown - - - - 90 s ago\n"
+            "last, best: validation/eval_op/accuracy/accuracy\n");
+
+  const CommandResult debug = run_in(folder, "stepop runs logs -d");
+  CHECK(debug.out.find("debug_runs/2026-11-21T12-00-00_d  stopped") != std::string::npos);
+  CHECK(debug.out.find("_ended") != std::string::npos);
+  const CommandResult one = run_in(folder, "stepop runs logs/2026-11-21T10-00-00_ended");
+  CHECK(one.out ==
+        "run                        state  step    epoch  last  best  age\n"
+        "2026-11-21T10-00-00_ended  ended   460  20.0/20  0.97  0.98  3 h ago\n"
+        "last, best: validation/eval_op/accuracy/accuracy\n");
+}
+
+TEST_CASE("a table fits 100 columns, and names that would look alike stay whole") {
+  const ScratchFolder folder;
+  const std::string name = "logs/2026-11-21T10-00-00_a_very_long_name_that_says_all_about_the_run";
+  make_run(folder, name + "_lr_1", accuracy(23, "0.5"), "done", 90s);
+  make_run(folder, "logs/2026-11-21T10-00-00_b",
+           "{\"step\": 5, \"epoch\": 1, \"train/log_op/loss\": 0.25}\n", "done", 90s, "a: 1\n");
+  const CommandResult fits = run_in(folder, "stepop runs");
+  CHECK(fits.out.find("...") != std::string::npos);
+  for (size_t begin = 0; begin < fits.out.size();) {
+    const size_t end = fits.out.find('\n', begin);
+    CHECK(end - begin <= 100);
+    begin = end + 1;
+  }
+  // Cut in the middle these two would be one.
+  fs::rename(folder / name + "_lr_1", folder / name + "_lr_1_x_seed_12345678901234567890");
+  make_run(folder, name + "_lr_2_x_seed_12345678901234567890", accuracy(23, "0.5"), "done", 90s);
+  const CommandResult alike = run_in(folder, "stepop runs");
+  CHECK(alike.out.find("_lr_1_x_seed_12345678901234567890") != std::string::npos);
+  CHECK(alike.out.find("_lr_2_x_seed_12345678901234567890") != std::string::npos);
+}
+
+TEST_CASE("folders without runs say so, and what is no folder is refused") {
+  const ScratchFolder folder;
+  const CommandResult none = run_in(folder, "stepop runs");
+  CHECK(
+      none.err ==
+      "stepop: stepop runs: logs: no such folder; give one with runs in it: stepop runs [logs]\n");
+  CHECK(none.exit_code == 2);
+  fs::create_directories(folder / "logs/debug_runs");
+  const CommandResult empty = run_in(folder, "stepop runs logs");
+  CHECK(empty.out ==
+        "logs: no runs in this folder but those of -d in debug_runs/: stepop runs -d lists them\n");
+  CHECK(empty.exit_code == 0);
+  const CommandResult stray = run_in(folder, "stepop runs logs --lr 3");
+  CHECK(stray.err == "stepop: stepop runs takes a folder alone: stepop runs [logs]\n");
+  CHECK(run_in(folder, "stepop runs a b").err == "stepop: stray word \"b\": stepop runs [logs]\n");
+}
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,46 @@
+#include "eval_out/find_evaluations.h"
+
+#include <doctest/doctest.h>
+
+#include "runtime/error.h"
+#include "tests/message_of.h"
+#include "tests/scratch_folder.h"
+
+namespace stepop {
+namespace {
+
+TEST_CASE("evaluations are found by their start, then by their step as a number") {
+  const ScratchFolder folder;
+  folder.write("run/eval/2026-11-21T10-00-00_a/100/outputs.h5", "");
+  folder.write("run/eval/2026-11-21T10-00-00_a/20/outputs.h5", "");
+  folder.write("run/eval/2026-11-21T10-00-00_a/20/outputs.h5.part", "");
+  folder.write("run/eval/2026-11-22T10-00-00_a/3/outputs.h5.part", "");
+  folder.write("run/eval/2026-11-22T10-00-00_a/4/scalars.json", "");
+  folder.write("run/eval/2026-11-22T10-00-00_a/notes/file", "");
+  folder.write("run/eval/2026-11-22T10-00-00_a/5", "a file");
+  folder.write("run/eval/file", "");
+  const std::string run = folder / "run";
+  const auto found = find_evaluations(run);
+  REQUIRE(found.size() == 4);
+  CHECK(found[0].step == 20);
+  CHECK(found[0].start == "2026-11-21T10-00-00_a");
+  CHECK(found[0].folder == run + "/eval/2026-11-21T10-00-00_a/20");
+  CHECK(found[0].outputs == found[0].folder + "/outputs.h5");
+  CHECK(found[1].step == 100);
+  CHECK(found[2].outputs == found[2].folder + "/outputs.h5.part");
+  CHECK(found[3].step == 4);
+  CHECK(found[3].outputs == "");
+  CHECK(find_evaluations(folder / "none").empty());
+
+  CHECK(find_outputs(run + "/") == found[2].outputs);  // the newest that has any
+  CHECK(find_outputs(run + "/eval/2026-11-21T10-00-00_a") == found[1].outputs);
+  CHECK(find_outputs(found[0].folder) == found[0].outputs);
+  CHECK(find_outputs(found[0].outputs) == found[0].outputs);
+  CHECK(message_of([&] { find_outputs(found[3].folder); }) ==
+        found[3].folder +
+            ": no outputs in this folder; give the folder of a run that was evaluated, of one of "
+            "its evaluations (eval/<time>_<name>/<step>), or an outputs.h5");
+}
+
+}  // namespace
+}  // namespace stepop
