@@ -17,6 +17,17 @@ void Curve::Bucket::add(const ScalarAt& point) {
   }
   if (!low || point.value < low->value) low = point;
   if (!high || point.value > high->value) high = point;
+  ++count;
+  mean += (point.value - mean) / static_cast<double>(count);
+}
+
+void Curve::Bucket::add(const Bucket& other) {
+  if (other.gap) gap = other.gap;
+  if (other.count == 0) return;
+  if (!low || other.low->value < low->value) low = other.low;
+  if (!high || other.high->value > high->value) high = other.high;
+  count += other.count;
+  mean += (other.mean - mean) * static_cast<double>(other.count) / static_cast<double>(count);
 }
 
 void Curve::add(int64_t step, double value) {
@@ -31,16 +42,21 @@ void Curve::halve() {
   width_ *= 2;
   std::map<int64_t, Bucket> wider;
   for (const auto& [place, bucket] : buckets_) {
-    Bucket& target = wider[place / 2];
-    for (const auto& point : {bucket.low, bucket.high, bucket.gap}) {
-      if (point) target.add(*point);
-    }
+    wider[place / 2].add(bucket);
   }
   buckets_ = std::move(wider);
 }
 
 void Curve::thin(size_t buckets) {
   while (buckets_.size() > std::max<size_t>(buckets, 1)) halve();
+}
+
+std::vector<ScalarAt> Curve::means() const {
+  std::vector<ScalarAt> means;
+  for (const auto& [place, bucket] : buckets_) {
+    if (bucket.count > 0) means.push_back({place * width_ + width_ / 2, bucket.mean});
+  }
+  return means;
 }
 
 std::vector<ScalarAt> Curve::points() const {

@@ -23,6 +23,9 @@ class Curve {
   bool is_thinned() const { return width_ > 1; }
   int64_t count() const { return count_; }
 
+  /// Of a thinned curve the mean of each bucket, at its middle: what a smoothed line goes through.
+  std::vector<ScalarAt> means() const;
+
   /// By step. What is NaN or infinite is a point too: a gap.
   std::vector<ScalarAt> points() const;
 
@@ -31,8 +34,11 @@ class Curve {
     std::optional<ScalarAt> low;
     std::optional<ScalarAt> high;
     std::optional<ScalarAt> gap;
+    double mean = 0;  ///< Of those that are finite.
+    int64_t count = 0;
 
     void add(const ScalarAt& point);
+    void add(const Bucket& other);
   };
 
   void halve();

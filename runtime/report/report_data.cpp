@@ -130,6 +130,7 @@ class Report {
       curve["name"] = name;
       curve["count"] = scalar.curve.count();
       curve["thinned"] = scalar.curve.is_thinned();
+      if (scalar.curve.is_thinned()) curve["means"] = columns(scalar.curve.means());
       curve["better"] = better == Better::kLower    ? "lower"
                         : better == Better::kHigher ? "higher"
                                                     : "";
@@ -138,8 +139,8 @@ class Report {
       data_["curves"].push_back(std::move(curve));
     }
     if (curves_.broken_lines > 0) {
-      notes_.push_back(fmt::format(
-          "{} lines of train/metrics.jsonl are no metrics and are left out", curves_.broken_lines));
+      notes_.push_back(fmt::format("lines of train/metrics.jsonl that are no metrics, left out: {}",
+                                   curves_.broken_lines));
     }
   }
 

@@ -160,7 +160,7 @@ TEST_CASE("NaN, damage and markup in names are shown as what they are") {
   REQUIRE(data["notes"].size() == 3);
   CHECK(data["notes"][0].get<std::string>().starts_with(
       "train_2026-11-21T12-00-00 could not be read: "));
-  CHECK(data["notes"][1] == "1 lines of train/metrics.jsonl are no metrics and are left out");
+  CHECK(data["notes"][1] == "lines of train/metrics.jsonl that are no metrics, left out: 1");
   CHECK(data["notes"][2].get<std::string>().starts_with(
       "the worst examples could not be read: cannot read "));
   CHECK(data["config"]["starts"][1]["changes"].size() == 2);
@@ -215,6 +215,7 @@ TEST_CASE("a long run and many pictures make a page of bounded size, which says 
   CHECK(data["curves"][0]["thinned"] == true);
   CHECK(data["curves"][0]["count"] == 60'000);
   CHECK(data["curves"][0]["steps"].size() <= 2'000);
+  CHECK(data["curves"][0]["means"]["values"].size() <= 1'000);
   CHECK(data["pictures"][0]["frames"].size() == 6);
   CHECK(data["pictures"][0]["left_out"] == 94);
   CHECK(data["pictures"][0]["frames"][0]["step"] == 1);

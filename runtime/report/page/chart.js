@@ -51,15 +51,19 @@ const nearest = (xs, x) => {
   return at === xs.length || x - xs[at - 1] <= xs[at] - x ? at - 1 : at;
 };
 
-// An exponential mean, corrected for its start; gaps stay gaps.
-const smoothed = (values, weight) => {
-  let mean = 0;
+// The mean of the points so far, each weighing less the further back it is on the axis, so that
+// curves with few points and with many are smoothed alike. Gaps stay gaps.
+const smoothed = (xs, values, stretch) => {
   let sum = 0;
-  return values.map((value) => {
+  let weight = 0;
+  let before = 0;
+  return values.map((value, i) => {
     if (value === null) return null;
-    mean = weight * mean + (1 - weight) * value;
-    sum = weight * sum + (1 - weight);
-    return mean / sum;
+    const decay = Math.exp((before - xs[i]) / stretch);
+    before = xs[i];
+    sum = sum * decay + value;
+    weight = weight * decay + 1;
+    return sum / weight;
   });
 };
 
@@ -184,13 +188,16 @@ class Chart {
   draw() {
     const width = this.svg.clientWidth;
     if (width === 0) return;
-    const weight = this.view.smoothing;
+    const stretch = this.view.stretch();
     const lines = this.series.map(({ curve, color, dash }) => {
-      const xs = this.view.xs(curve);
-      return { xs, raw: curve.values, values: weight > 0 ? smoothed(curve.values, weight) : curve.values, color, dash };
+      const raw = { xs: this.view.xs(curve), values: curve.values, color, dash };
+      if (stretch === 0) return { raw, line: raw };
+      const base = curve.means ?? curve;
+      const xs = this.view.xs(base);
+      return { raw, line: { xs, values: smoothed(xs, base.values, stretch), color, dash } };
     });
     const [left, right] = this.view.range();
-    const [low, high] = this.extent(lines);
+    const [low, high] = this.extent(lines.map(({ line }) => line));
     const inner = width - margin.left - margin.right;
     const x = (value) => margin.left + (value - left) / (right - left || 1) * inner;
     x.invert = (pixel) => left + Math.min(Math.max((pixel - margin.left) / inner, 0), 1) * (right - left);
@@ -200,10 +207,13 @@ class Chart {
     this.yScale = y;
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const clip = drawn("clipPath", { id: this.clip });
-    clip.append(drawn("rect", { x: margin.left - 3, y: 0, width: inner + 6, height }));
+    clip.append(drawn("rect", { x: margin.left - 3, y: margin.top - 4, width: inner + 6, height: height - margin.bottom - margin.top + 7 }));
     this.svg.replaceChildren(clip);
     this.drawAxes(width, x, y, left, right, this.isLog ? logTicks(low, high) : ticks(low, high, 5));
-    for (const line of lines) this.drawLine(line, x, y, left, right, weight > 0);
+    for (const { raw, line } of lines) {
+      if (line !== raw) this.drawLine(raw, x, y, left, right, "raw");
+      this.drawLine(line, x, y, left, right, "line");
+    }
     this.overlay = drawn("g");
     this.svg.append(this.overlay);
     this.drawCursor();
@@ -217,51 +227,44 @@ class Chart {
     }
     this.svg.append(drawn("line", { class: "axis", x1: margin.left, x2: width - margin.right, y1: bottom, y2: bottom }));
     const marks = ticks(left, right, Math.max(2, Math.floor(width / 110)));
-    marks.forEach((tick, i) => {
-      const isLast = i === marks.length - 1;
+    for (const tick of marks) {
       const isClose = x(tick) > width - margin.right - 24;
       this.svg.append(drawn("line", { class: "axis", x1: x(tick), x2: x(tick), y1: bottom, y2: bottom + 4 }));
       this.svg.append(drawn("text", { x: isClose ? width - margin.right : x(tick), y: height - 7, "text-anchor": isClose ? "end" : "middle",
-        text: this.view.label(tick, isLast) }));
-    });
+        text: this.view.label(tick) }));
+    }
   }
 
-  drawLine({ xs, raw, values, color, dash }, x, y, left, right, isSmoothed) {
+  // `kind`: the line itself, or the raw one behind a smoothed one. Gaps are marked once.
+  drawLine({ xs, values, color, dash }, x, y, left, right, kind) {
     // One point beyond each edge, so that lines go on there; a clip keeps them inside.
     const first = Math.max(lowerBound(xs, left) - 1, 0);
     const last = Math.min(lowerBound(xs, right) + 1, xs.length - 1);
-    const inside = (i) => xs[i] >= left && xs[i] <= right;
-    let count = 0;
+    const isInside = (i) => xs[i] >= left && xs[i] <= right;
+    const isGap = (i) => values[i] === null || (this.isLog && values[i] <= 0);
+    const place = (i) => `${x(xs[i]).toFixed(1)} ${y(values[i]).toFixed(1)}`;
+    let line = "";
+    let dots = "";
     let bad = "";
+    let count = 0;
     let lastBad = -Infinity;
     for (let i = first; i <= last; ++i) {
-      if (!inside(i)) continue;
-      if (raw[i] !== null) ++count;
-      else if (x(xs[i]) - lastBad > 9) {
+      if (isInside(i) && values[i] === null && x(xs[i]) - lastBad > 9) {
         lastBad = x(xs[i]);
         bad += `M${lastBad - 3} ${margin.top + 1}l6 6m0 -6l-6 6`;
       }
+      if (isGap(i)) continue;
+      // A point between two gaps is a dot.
+      line += i > first && !isGap(i - 1) ? `L${place(i)}` : `M${place(i)}h0`;
+      if (!isInside(i)) continue;
+      dots += `M${place(i)}h0`;
+      ++count;
     }
-    const path = (numbers, onlyDots) => {
-      let text = "";
-      let isOpen = false;
-      for (let i = first; i <= last; ++i) {
-        const isGap = numbers[i] === null || (this.isLog && numbers[i] <= 0) || (onlyDots && !inside(i));
-        if (!isGap) {
-          const place = `${x(xs[i]).toFixed(1)} ${y(numbers[i]).toFixed(1)}`;
-          // A point between two gaps is a dot.
-          text += onlyDots ? `M${place}h0` : isOpen ? `L${place}` : `M${place}h0`;
-        }
-        isOpen = !isGap;
-      }
-      return text;
-    };
-    const lines = drawn("g", { "clip-path": `url(#${this.clip})` });
-    if (isSmoothed) lines.append(drawn("path", { class: "raw", d: path(raw), stroke: color }));
-    lines.append(drawn("path", { class: "line", d: path(values), stroke: color, "stroke-dasharray": dash || undefined }));
-    if (count <= 40) lines.append(drawn("path", { class: "dots", d: path(values, true), stroke: color }));
-    if (bad) lines.append(drawn("path", { class: "bad", d: bad }));
-    this.svg.append(lines);
+    const shown = drawn("g", { "clip-path": `url(#${this.clip})` });
+    shown.append(drawn("path", { class: kind, d: line, stroke: color, "stroke-dasharray": dash || undefined }));
+    if (kind === "line" && count <= 40) shown.append(drawn("path", { class: "dots", d: dots, stroke: color }));
+    if (bad) shown.append(drawn("path", { class: "bad", d: bad }));
+    this.svg.append(shown);
   }
 
   drawZone(from, to) {

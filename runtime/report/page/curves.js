@@ -79,8 +79,11 @@ class View {
 
   range() { return this.limits ?? this.whole; }
 
-  label(value, isLast) {
-    if (this.kind === "step") return whole(value) + (isLast ? "" : "");
+  // What is smoothed over, as a stretch of the axis: up to a fifth of the run.
+  stretch() { return this.smoothing ** 2 * 0.2 * (this.whole[1] - this.whole[0]); }
+
+  label(value) {
+    if (this.kind === "step") return whole(value);
     if (this.kind === "epoch") return number(value);
     const [, right] = this.range();
     if (right > 7200) return `${number(value / 3600)} h`;
@@ -141,7 +144,7 @@ class View {
       element("option", { value: "step", text: "training steps" }), element("option", { value: "epoch", text: "epochs" }),
       element("option", { value: "seconds", text: "training time" }));
     const shown = element("output", { text: "off" });
-    const slider = element("input", { type: "range", min: 0, max: 0.98, step: 0.02, value: 0, oninput: () => {
+    const slider = element("input", { type: "range", min: 0, max: 1, step: 0.02, value: 0, oninput: () => {
       this.smoothing = Number(slider.value);
       shown.textContent = this.smoothing > 0 ? this.smoothing.toFixed(2) : "off";
       this.drawAll();

@@ -26,7 +26,9 @@ TEST_CASE("a short curve keeps every point, of one step the last one") {
 TEST_CASE("a long curve keeps each spike, its first and last step roughly, and its order") {
   Curve curve;
   for (int64_t step = 0; step < 1'000'000; ++step) {
-    curve.add(step, step == 123'456 ? 99 : step == 777'777 ? -99 : std::sin(static_cast<double>(step) * 1e-5));
+    curve.add(step, step == 123'456   ? 99
+                    : step == 777'777 ? -99
+                                      : std::sin(static_cast<double>(step) * 1e-5));
   }
   curve.thin(1000);
   CHECK(curve.is_thinned());
@@ -45,6 +47,17 @@ TEST_CASE("a long curve keeps each spike, its first and last step roughly, and i
   CHECK(has_low);
   CHECK(points.front().step < 2000);
   CHECK(points.back().step > 998'000);
+}
+
+TEST_CASE("the means of a thinned curve are those of its buckets") {
+  Curve curve;
+  for (int64_t step = 0; step < 1024; ++step) curve.add(step, step % 2 == 0 ? 3 : 5);
+  curve.add(1024, std::nan(""));
+  curve.thin(16);
+  const auto means = curve.means();
+  CHECK(means.size() == 8);
+  for (const auto& mean : means) CHECK(mean.value == doctest::Approx(4));
+  CHECK(means[0].step == 64);
 }
 
 TEST_CASE("gaps stay, in short and in thinned curves") {
