@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
 
 #include "eval_out/hdf5.h"
 #include "eval_out/hdf5_attributes.h"
@@ -76,6 +78,9 @@ Hdf5Id open_file(const std::string& path) {
   if (reason.starts_with("truncated file")) reason = "the file is cut short";
   if (reason == "unable to locate file signature" || reason == "file signature not found") {
     reason = "it is no HDF5 file";
+  }
+  if (reason == std::generic_category().message(EAGAIN)) {  // the library's lock
+    reason = "another process is writing it";
   }
   throw Error(fmt::format("cannot read {}: {}", path, reason));
 }

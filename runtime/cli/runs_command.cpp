@@ -72,18 +72,24 @@ TextTable table_of(const std::vector<RunSummary>& runs, const Shown& shown,
   return table;
 }
 
-/// The widest table that fits, names cut where it must be; the whole one when none does.
+/// The widest table that fits: where it must be, metrics are cut, then the names of runs. The whole
+/// one when none does.
 std::string fitting_table(const std::vector<RunSummary>& runs, const Shown& shown) {
   std::vector<std::string> names;
   std::vector<std::string> metrics;
-  size_t longest = 0;
+  size_t longest_name = kLeastName;
+  size_t longest_metric = kLeastName;
   for (const auto& run : runs) {
     names.push_back(run.name);
     metrics.push_back(run.metric.empty() ? kNone : run.metric);
-    longest = std::max({longest, text_width(run.name), text_width(run.metric)});
+    longest_name = std::max(longest_name, text_width(run.name));
+    longest_metric = std::max(longest_metric, text_width(run.metric));
   }
-  for (size_t most = longest; most >= kLeastName; --most) {
-    const TextTable table = table_of(runs, shown, shortened(names, most), shortened(metrics, most));
+  for (size_t cut = 0; cut <= longest_name + longest_metric - 2 * kLeastName; ++cut) {
+    const size_t of_metric = std::min(cut, longest_metric - kLeastName);
+    const TextTable table =
+        table_of(runs, shown, shortened(names, longest_name - (cut - of_metric)),
+                 shortened(metrics, longest_metric - of_metric));
     if (table.width() <= kMostColumns) return table.text();
   }
   return table_of(runs, shown, names, metrics).text();

@@ -260,7 +260,10 @@ class Report {
   void add_worst() {
     std::string path;
     for (const FoundEvaluation& evaluation : find_evaluations(run_.root())) {
-      if (!evaluation.outputs.empty()) path = evaluation.outputs;
+      // A .part may be in the midst of being written.
+      const bool is_whole = evaluation.outputs.ends_with(".h5");
+      const bool has_whole = path.ends_with(".h5");
+      if (!evaluation.outputs.empty() && (is_whole || !has_whole)) path = evaluation.outputs;
     }
     if (path.empty()) return;
     const EvalFile file(path);

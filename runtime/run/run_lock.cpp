@@ -35,12 +35,14 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// Field 22 of /proc/<pid>/stat; empty when there is no such process.
+/// Field 22 of /proc/<pid>/stat; empty when there is no such process, or one that has ended and
+/// whose parent has not asked for it yet.
 std::string start_ticks(int pid) {
   const std::string stat = first_line(fmt::format("/proc/{}/stat", pid));
   // The name of the program, in parentheses, may hold anything.
   size_t at = stat.rfind(')');
   if (at == std::string::npos) return "";
+  if (stat.compare(at, 3, ") Z") == 0 || stat.compare(at, 3, ") X") == 0) return "";
   for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
   if (at == std::string::npos) return "";
   return stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);

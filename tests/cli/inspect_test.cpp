@@ -133,6 +133,17 @@ TEST_CASE("what is none, damaged or newer is refused with the reason") {
       "its evaluations (eval/<time>_<name>/<step>), or an outputs.h5");
 }
 
+TEST_CASE("a file that another process has open to write it is told as such") {
+  const ScratchFolder folder;
+  const std::string printed = run_python(
+      "import h5py, subprocess, sys\n"
+      "f = h5py.File(sys.argv[2], 'w'); f.flush()\n"
+      "print(subprocess.run([sys.argv[1], 'inspect', 'a.h5'], cwd=sys.argv[3], text=True,\n"
+      "                     stderr=subprocess.PIPE).stderr, end='')",
+      {STEPOP_BINARY_DIR "/stepop", folder / "a.h5", folder.path()});
+  CHECK(printed == "stepop: cannot read a.h5: another process is writing it\n");
+}
+
 TEST_CASE("a safetensors file is told tensor by tensor, a damaged checkpoint as such") {
   const ScratchFolder folder;
   Checkpoint checkpoint;

@@ -14,8 +14,8 @@ const facts = () => {
   add("training time", run.seconds === null ? null : duration(run.seconds));
   add("examples seen", run.samples ? whole(run.samples) : null);
   if (run.metric && run.last !== null) {
-    const { split, op, key } = partsOf(run.metric);
-    add([key, split, op.replace(/_op$/, "")].filter(Boolean).join(" · "), number(run.last), run.best !== null ? `best ${number(run.best)}` : "");
+    const { split, key } = partsOf(run.metric);
+    add(`${split} ${key}`.trim(), number(run.last), run.best !== null ? `best ${number(run.best)}` : "");
   }
   add("checkpoints", run.checkpoints ? whole(run.checkpoints) : null, run.best_checkpoint !== null ? `best at ${whole(run.best_checkpoint)}` : "");
   return list;

@@ -2,8 +2,12 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 
@@ -42,6 +46,28 @@ TEST_CASE("a process that lives runs; one whose pid is gone, or another's, was k
   process = RunProcess::self("2026-11-21T10-00-00");
   process.boot = "another";
   CHECK(status_of(folder, process).text() == "killed");
+}
+
+TEST_CASE("a process that was killed is no longer alive though its parent has not noticed") {
+  const ScratchFolder folder;
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe(pipe.data()) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string json = RunProcess::self("2026-11-21T10-00-00").to_json();
+    if (::write(pipe[1], json.data(), json.size()) < 0) _exit(1);
+    for (;;) ::pause();
+  }
+  std::string json(4096, '\0');
+  json.resize(static_cast<size_t>(std::max<ssize_t>(::read(pipe[0], json.data(), json.size()), 0)));
+  CHECK(status_of(folder, json).state == RunState::kRunning);
+  kill(child, SIGKILL);
+  siginfo_t ended{};
+  waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT);  // it stays a zombie
+  CHECK(status_of(folder, json).state == RunState::kKilled);
+  waitpid(child, nullptr, 0);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
 }
 
 TEST_CASE("a process of another host lives while its file is renewed") {
