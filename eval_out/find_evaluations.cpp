@@ -31,10 +31,10 @@ void sort(std::vector<FoundEvaluation>& found) {
 }
 
 std::string newest_outputs(const std::vector<FoundEvaluation>& found) {
-  for (auto evaluation = found.rbegin(); evaluation != found.rend(); ++evaluation) {
-    if (!evaluation->outputs.empty()) return evaluation->outputs;
-  }
-  return "";
+  const auto newest = std::find_if(found.rbegin(), found.rend(), [](const auto& evaluation) {
+    return !evaluation.outputs.empty();
+  });
+  return newest == found.rend() ? "" : newest->outputs;
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "runtime/cli/run_operand.h"
 #include "runtime/log/number_text.h"
@@ -48,15 +47,39 @@ std::vector<RunSummary> find_runs(const Arguments& arguments) {
 struct Shown {
   bool with_best = false;
   bool with_last = false;
-  bool with_metric = false;  ///< The runs have different ones; else it is told below the table.
+  /// The metrics that runs have a value of. Several are told by a letter, which is explained below
+  /// the table: their names are long.
+  std::vector<std::string> metrics = {};
+
+  bool with_letters() const { return metrics.size() > 1; }
 };
 
+Shown shown_of(const std::vector<RunSummary>& runs) {
+  Shown shown;
+  for (const auto& run : runs) {
+    shown.with_best = shown.with_best || run.best;
+    shown.with_last = shown.with_last || run.last;
+    const bool is_known =
+        std::find(shown.metrics.begin(), shown.metrics.end(), run.metric) != shown.metrics.end();
+    if ((run.last || run.best) && !is_known) shown.metrics.push_back(run.metric);
+  }
+  return shown;
+}
+
+/// `a`, `b`, ..., `z`, `27`, ...; empty for a metric that no run has a value of.
+std::string letter_of(const Shown& shown, const std::string& metric) {
+  const auto found = std::find(shown.metrics.begin(), shown.metrics.end(), metric);
+  if (found == shown.metrics.end()) return "";
+  const auto place = found - shown.metrics.begin();
+  return place < 26 ? std::string(1, static_cast<char>('a' + place)) : fmt::format("{}", place + 1);
+}
+
 TextTable table_of(const std::vector<RunSummary>& runs, const Shown& shown,
-                   const std::vector<std::string>& names, const std::vector<std::string>& metrics) {
+                   const std::vector<std::string>& names) {
   std::vector<TextTable::Column> columns = {{"run"}, {"state"}, {"step", true}, {"epoch", true}};
   if (shown.with_last) columns.push_back({"last", true});
   if (shown.with_best) columns.push_back({"best", true});
-  if (shown.with_metric) columns.push_back({"metric"});
+  if (shown.with_letters()) columns.push_back({"of"});
   columns.push_back({"age"});
   TextTable table(columns);
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -65,34 +88,26 @@ TextTable table_of(const std::vector<RunSummary>& runs, const Shown& shown,
         names[i], run.status.text(), run.step ? with_thousands(*run.step) : kNone, epoch_text(run)};
     if (shown.with_last) cells.push_back(number_text(run.last));
     if (shown.with_best) cells.push_back(number_text(run.best));
-    if (shown.with_metric) cells.push_back(metrics[i]);
+    if (shown.with_letters()) cells.push_back(letter_of(shown, run.metric));
     cells.push_back(span_text(run.age) + " ago");
     table.add(std::move(cells));
   }
   return table;
 }
 
-/// The widest table that fits: where it must be, metrics are cut, then the names of runs. The whole
-/// one when none does.
+/// The widest table that fits, names cut where it must be; the whole one when none does.
 std::string fitting_table(const std::vector<RunSummary>& runs, const Shown& shown) {
   std::vector<std::string> names;
-  std::vector<std::string> metrics;
-  size_t longest_name = kLeastName;
-  size_t longest_metric = kLeastName;
+  size_t longest = 0;
   for (const auto& run : runs) {
     names.push_back(run.name);
-    metrics.push_back(run.metric.empty() ? kNone : run.metric);
-    longest_name = std::max(longest_name, text_width(run.name));
-    longest_metric = std::max(longest_metric, text_width(run.metric));
+    longest = std::max(longest, text_width(run.name));
   }
-  for (size_t cut = 0; cut <= longest_name + longest_metric - 2 * kLeastName; ++cut) {
-    const size_t of_metric = std::min(cut, longest_metric - kLeastName);
-    const TextTable table =
-        table_of(runs, shown, shortened(names, longest_name - (cut - of_metric)),
-                 shortened(metrics, longest_metric - of_metric));
+  for (size_t most = longest; most >= kLeastName; --most) {
+    const TextTable table = table_of(runs, shown, shortened(names, most));
     if (table.width() <= kMostColumns) return table.text();
   }
-  return table_of(runs, shown, names, metrics).text();
+  return table_of(runs, shown, names).text();
 }
 
 }  // namespace
@@ -101,17 +116,15 @@ int runs_command(const Arguments& arguments) {
   refuse_config(arguments, "a folder");
   const std::vector<RunSummary> runs = find_runs(arguments);
   if (runs.empty()) return 0;
-  Shown shown;
-  std::set<std::string> metrics;
-  for (const auto& run : runs) {
-    shown.with_best = shown.with_best || run.best;
-    shown.with_last = shown.with_last || run.last;
-    if (run.last || run.best) metrics.insert(run.metric);
-  }
-  shown.with_metric = metrics.size() > 1;
+  const Shown shown = shown_of(runs);
   fmt::print("{}", fitting_table(runs, shown));
-  if (metrics.size() == 1) {
-    fmt::print("{}: {}\n", shown.with_best ? "last, best" : "last", *metrics.begin());
+  for (const auto& metric : shown.metrics) {
+    const std::string letter = letter_of(shown, metric);
+    fmt::print("{}: {}\n",
+               shown.with_letters() ? letter
+               : shown.with_best    ? "last, best"
+                                    : "last",
+               metric);
   }
   return 0;
 }

@@ -47,11 +47,11 @@ Better by_config(const std::string& name, const Value& config) {
 Better better_of(const std::string& name, const Value* config) {
   const Better told = config != nullptr ? by_config(name, *config) : Better::kUnknown;
   if (told != Better::kUnknown) return told;
-  const std::vector<std::string> words = words_of(name);
-  // The last word says most: `accuracy/error`.
-  for (auto word = words.rbegin(); word != words.rend(); ++word) {
-    if (std::find(kLower.begin(), kLower.end(), *word) != kLower.end()) return Better::kLower;
-    if (std::find(kHigher.begin(), kHigher.end(), *word) != kHigher.end()) return Better::kHigher;
+  std::vector<std::string> words = words_of(name);
+  std::reverse(words.begin(), words.end());  // the last word says most: `accuracy/error`
+  for (const auto& word : words) {
+    if (std::find(kLower.begin(), kLower.end(), word) != kLower.end()) return Better::kLower;
+    if (std::find(kHigher.begin(), kHigher.end(), word) != kHigher.end()) return Better::kHigher;
   }
   return Better::kUnknown;
 }

@@ -130,7 +130,7 @@ WorstExamples find_worst_examples(const EvalFile& file, size_t count) {
   }
   // A column says what it shows.
   for (auto& key : worst.keys) {
-    if (is_distribution(file.array(key))) key = "largest of " + key;
+    if (is_distribution(file.array(key))) key.insert(0, "largest of ");
   }
   return worst;
 }

@@ -56,6 +56,7 @@ class LastMetrics {
   explicit LastMetrics(const std::string& path) {
     try {
       lines_ = last_lines(path);
+      std::reverse(lines_.begin(), lines_.end());
     } catch (const Error&) {
       lines_.clear();
     }
@@ -63,9 +64,9 @@ class LastMetrics {
 
   /// The last one that is metrics and holds `text`.
   std::optional<MetricsLine> find(const std::string& text) const {
-    for (auto line = lines_.rbegin(); line != lines_.rend(); ++line) {
-      if (line->find(text) == std::string::npos) continue;
-      if (auto parsed = parse_metrics_line(*line)) return parsed;
+    for (const std::string& line : lines_) {
+      if (line.find(text) == std::string::npos) continue;
+      if (auto parsed = parse_metrics_line(line)) return parsed;
     }
     return std::nullopt;
   }
@@ -88,7 +89,7 @@ class LastMetrics {
   }
 
  private:
-  std::vector<std::string> lines_;
+  std::vector<std::string> lines_;  ///< The last one first.
 };
 
 /// The metric of an evaluation at `step`, by what it left in its folder.
@@ -256,6 +257,7 @@ std::vector<RunSummary> list_runs(const std::string& logs, bool with_debug) {
   for (size_t i = 0; i < runs.size(); ++i) order.emplace_back(start_of(runs[i]) + runs[i].name, i);
   std::sort(order.rbegin(), order.rend());
   std::vector<RunSummary> sorted;
+  sorted.reserve(runs.size());
   for (const auto& [start, i] : order) sorted.push_back(std::move(runs[i]));
   return sorted;
 }

@@ -57,7 +57,7 @@ std::string check_in_browser(const std::string& path, int width = 1200) {
   CHECK(page.console == "");
   const size_t begin = page.document.find("<pre id=\"checks\">");
   REQUIRE(begin != std::string::npos);
-  const std::string checks = page.document.substr(begin);
+  std::string checks = page.document.substr(begin);
   CAPTURE(checks);
   CHECK(checks.find("FAILED") == std::string::npos);
   CHECK(checks.find("ok: the page came to its end") != std::string::npos);

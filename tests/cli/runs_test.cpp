@@ -96,11 +96,14 @@ TEST_CASE("runs are listed with state, step, epoch, metric and age, the newest f
 
 TEST_CASE("a table fits 100 columns, and names that would look alike stay whole") {
   const ScratchFolder folder;
-  const std::string name = "logs/2026-11-21T10-00-00_a_very_long_name_that_says_all_about_the_run";
+  const std::string name =
+      "logs/2026-11-21T10-00-00_a_very_long_name_that_says_all_about_the_run_and_more";
   make_run(folder, name + "_lr_1", accuracy(23, "0.5"), "done", 90s);
   make_run(folder, "logs/2026-11-21T10-00-00_b",
            "{\"step\": 5, \"epoch\": 1, \"train/log_op/loss\": 0.25}\n", "done", 90s, "a: 1\n");
   const CommandResult fits = run_in(folder, "stepop runs");
+  CHECK(fits.out.ends_with("\na: train/log_op/loss\nb: validation/eval_op/accuracy/accuracy\n"));
+  CHECK(fits.out.find("0.25  0.25  a   90 s ago\n") != std::string::npos);
   CHECK(fits.out.find("...") != std::string::npos);
   for (size_t begin = 0; begin < fits.out.size();) {
     const size_t end = fits.out.find('\n', begin);
