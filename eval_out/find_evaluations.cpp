@@ -30,11 +30,15 @@ void sort(std::vector<FoundEvaluation>& found) {
   });
 }
 
+/// One that is being written, or was killed, is no reason to hide a whole one.
 std::string newest_outputs(const std::vector<FoundEvaluation>& found) {
-  const auto newest = std::find_if(found.rbegin(), found.rend(), [](const auto& evaluation) {
-    return !evaluation.outputs.empty();
-  });
-  return newest == found.rend() ? "" : newest->outputs;
+  for (const char* ending : {"outputs.h5", "outputs.h5.part"}) {
+    const auto newest = std::find_if(found.rbegin(), found.rend(), [&](const auto& evaluation) {
+      return evaluation.outputs.ends_with(ending);
+    });
+    if (newest != found.rend()) return newest->outputs;
+  }
+  return "";
 }
 
 }  // namespace
@@ -59,7 +63,15 @@ std::string outputs_in(const std::string& folder) {
 
 std::string find_outputs(const std::string& path) {
   std::error_code failed;
-  if (!fs::is_directory(path, failed)) return path;
+  if (fs::is_regular_file(path, failed)) return path;
+  if (!fs::is_directory(path, failed)) {
+    const bool has_part = fs::is_regular_file(path + ".part", failed);
+    throw UsageError(
+        has_part ? fmt::format("{}: no such file; {}.part holds the rows of an evaluation that did "
+                               "not come to its end",
+                               path, path)
+                 : fmt::format("{}: no such file or folder", path));
+  }
   std::string folder = path;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   std::string outputs = outputs_in(folder);

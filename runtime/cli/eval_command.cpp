@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "eval_out/evaluation_callbacks.h"
-#include "eval_out/find_outputs.h"
+#include "eval_out/find_evaluations.h"
 #include "eval_out/stored_config.h"
 #include "eval_out/stored_dataset.h"
 #include "runtime/cli/commands.h"
