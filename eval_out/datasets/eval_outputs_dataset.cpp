@@ -1,0 +1,250 @@
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eval_out/datasets/array_table.h"
+#include "eval_out/eval_reader.h"
+#include "eval_out/find_evaluations.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/datasets/checks.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kCacheBytes = 256'000'000;
+
+/// `logits` of `outputs/logits`.
+std::string short_key(const std::string& key) { return key.substr(key.find('/') + 1); }
+
+/// The key in the file that `name` means: `outputs/logits`, or `logits` where only one of outputs
+/// and labels has it.
+std::string find_key(const Config& params, const EvalFile& file, const ArrayKey& key) {
+  std::vector<std::string> found;
+  for (const auto& name : file.keys()) {
+    if (name == key.array) return name;
+    if (short_key(name) == key.array) found.push_back(name);
+  }
+  if (found.size() == 1) return found[0];
+  if (found.size() > 1) {
+    throw params.error(key.place, fmt::format("{}: \"{}\" may be {} or {}; give the whole name",
+                                              file.path(), key.array, found[0], found[1]));
+  }
+  std::string known;
+  for (const auto& name : file.keys()) known += (known.empty() ? "" : ", ") + name;
+  throw params.error(key.place, fmt::format("{} has no \"{}\"; there are: {}", file.path(),
+                                            key.array, known.empty() ? "none" : known));
+}
+
+/// Keys in a batch and in the file.
+using Chosen = std::vector<std::pair<std::string, std::string>>;
+
+Chosen choose(const Config& params, const EvalFile& file) {
+  Chosen chosen;
+  const auto keys = read_array_keys(params);
+  if (keys) {
+    for (const auto& key : *keys) {
+      // In a list the group is not part of the key.
+      const bool is_listed = key.key == key.array;
+      const std::string in_file = find_key(params, file, key);
+      chosen.emplace_back(is_listed ? short_key(in_file) : key.key, in_file);
+    }
+  } else {
+    for (const auto& key : file.keys()) chosen.emplace_back(short_key(key), key);
+  }
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (chosen[i].first != chosen[j].first) continue;
+      throw params.error(
+          keys ? "keys" : "path",
+          fmt::format("{}: {} and {} would both be \"{}\"; choose other keys: keys: {{{}: {}, "
+                      "other_{}: {}}}",
+                      file.path(), chosen[j].second, chosen[i].second, chosen[i].first,
+                      chosen[j].first, chosen[j].second, chosen[i].first, chosen[i].second));
+    }
+  }
+  if (chosen.empty()) throw params.error("path", file.path() + ": holds no outputs and no labels");
+  return chosen;
+}
+
+std::vector<int64_t> numbers(const at::Tensor& tensor) {
+  const auto* values = tensor.const_data_ptr<int64_t>();
+  return {values, values + tensor.numel()};
+}
+
+const Hdf5Array& named(const std::vector<Hdf5Array>& arrays, const std::string& name,
+                       const std::string& path) {
+  for (const auto& array : arrays) {
+    if (array.name == name && array.has_rows()) return array;
+  }
+  throw Error(fmt::format("{}: no array {}", path, name));
+}
+
+/// Where each example's values begin, [rows + 1].
+std::vector<int64_t> read_offsets(hid_t file, const EvalFile& outputs, const std::string& key,
+                                  const std::vector<Hdf5Array>& arrays) {
+  const std::string name = key + "/offsets";
+  const Hdf5Rows array(file, outputs.path(), named(arrays, name, outputs.path()));
+  if (array.array().dtype != at::kLong || array.array().shape.size() != 1 ||
+      array.rows() <= outputs.rows()) {
+    throw Error(fmt::format("{}: expected {} int64 in {}, found {}", outputs.path(),
+                            outputs.rows() + 1, name, array.array().describe()));
+  }
+  const auto offsets = numbers(array.read(0, outputs.rows() + 1));
+  const int64_t values = named(arrays, key + "/values", outputs.path()).shape[0];
+  if (offsets.front() != 0 || !std::is_sorted(offsets.begin(), offsets.end()) ||
+      offsets.back() > values) {
+    throw Error(fmt::format("{}: {} do not increase from 0 to at most the {} values",
+                            outputs.path(), name, values));
+  }
+  return offsets;
+}
+
+/// Outputs of an evaluation, joined with the dataset that they came from when there is one;
+/// eval_out/README.md tells the parameters.
+class EvalOutputsDataset : public Dataset {
+ public:
+  explicit EvalOutputsDataset(const Config& params) {
+    const bool allow_incomplete = params.get("allow_incomplete", false);
+    const auto cache_bytes =
+        static_cast<double>(params.get_at_least("cache_bytes", 0, kCacheBytes));
+    const EvalFile file = open(params, allow_incomplete);
+    index_ = numbers(file.index());
+    const auto chosen = choose(params, file);
+    read_arrays(params, file, chosen);
+    table_.keep(cache_bytes);
+    if (params.has("dataset")) join(params, file, chosen);
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(index_.size()); }
+
+  Example get(int64_t index, Random& random) const override {
+    check_index(index, size());
+    Example example = table_.example(index);
+    if (!source_) return example;
+    const Example joined = source_->get(index_[static_cast<size_t>(index)], random);
+    for (const auto& [key, value] : joined.tensors) example.tensors.set(key, value);
+    for (const auto& [key, value] : joined.texts) example.texts.set(key, value);
+    return example;
+  }
+
+  std::optional<Batch> get_batch(std::span<const int64_t> indices,
+                                 std::span<Random> randoms) const override {
+    for (const int64_t index : indices) check_index(index, size());
+    OrderedMap<at::Tensor> tensors;
+    OrderedMap<std::vector<std::string>> texts;
+    table_.gather(indices, tensors, texts);
+    if (source_) {
+      std::vector<int64_t> rows;
+      for (const int64_t index : indices) rows.push_back(index_[static_cast<size_t>(index)]);
+      add(load_batch(*source_, rows, randoms), tensors, texts);
+    }
+    return Batch(std::move(tensors), std::move(texts), {indices.begin(), indices.end()});
+  }
+
+  /// Of the outputs, else of the joined dataset.
+  at::Tensor labels(std::string_view key) const override {
+    at::Tensor values = table_.labels(key);
+    if (values.defined() || !source_) return values;
+    values = source_->labels(key);
+    if (!values.defined()) return values;
+    at::Tensor rows = at::empty({size()}, at::kLong);
+    std::copy(index_.begin(), index_.end(), rows.mutable_data_ptr<int64_t>());
+    return values.index_select(0, rows);
+  }
+
+  /// Only for a dataset that changes these examples; `get_batch` does it at once.
+  Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
+    OrderedMap<at::Tensor> tensors;
+    OrderedMap<std::vector<std::string>> texts;
+    std::vector<Example> even = examples;
+    table_.collate_ragged(even, tensors);
+    add(source_ ? source_->collate(even, indices) : stepop::collate(even, indices), tensors, texts);
+    return {std::move(tensors), std::move(texts), std::move(indices)};
+  }
+
+ private:
+  static EvalFile open(const Config& params, bool allow_incomplete) {
+    EvalFile file(find_outputs(params.get_path("path")));
+    if (!file.complete() && !allow_incomplete) {
+      throw params.error("path", fmt::format("{}: an evaluation that did not come to its end, of "
+                                             "{} rows; allow_incomplete: true takes those",
+                                             file.path(), file.rows()));
+    }
+    if (file.rows() <= 0) throw params.error("path", file.path() + ": holds no rows");
+    return file;
+  }
+
+  static void add(const Batch& batch, OrderedMap<at::Tensor>& tensors,
+                  OrderedMap<std::vector<std::string>>& texts) {
+    for (const auto& [key, value] : batch.tensors()) {
+      if (key != "index") tensors.set(key, value);  // its place in the joined dataset
+    }
+    for (const auto& [key, value] : batch.texts()) texts.set(key, value);
+  }
+
+  void read_arrays(const Config& params, const EvalFile& file, const Chosen& chosen) {
+    const Hdf5Lock lock;
+    const Hdf5Id id = open_hdf5(file.path());
+    const std::vector<Hdf5Array> arrays = list_hdf5(id);
+    for (const auto& [key, in_file] : chosen) {
+      if (key == "index") {
+        throw params.error(
+            "keys", fmt::format("\"index\" is each example's place in the dataset; read {} under "
+                                "another key: keys: {{row: {}}}",
+                                in_file, in_file));
+      }
+      if (file.array(in_file).kind == EvalKind::kRagged) {
+        table_.add_ragged(
+            key, read_offsets(id, file, in_file, arrays),
+            Hdf5Rows(id, file.path(), named(arrays, in_file + "/values", file.path())));
+      } else {
+        table_.add(key,
+                   Hdf5Rows(id, file.path(), named(arrays, in_file, file.path()), file.rows()));
+      }
+    }
+  }
+
+  /// Finds here what would else be found at the first batch.
+  void join(const Config& params, const EvalFile& file, const Chosen& chosen) {
+    source_ = datasets().build(params, "dataset");
+    for (size_t row = 0; row < index_.size(); ++row) {
+      if (index_[row] >= 0 && index_[row] < source_->size()) continue;
+      throw params.error("dataset",
+                         fmt::format("{}: row {} is example {} of its dataset; this one has {}",
+                                     file.path(), row, index_[row], source_->size()));
+    }
+    Random random(0);
+    const Example first = source_->get(index_[0], random);
+    const auto is_in_both = [&](const std::string& key) {
+      return first.tensors.contains(key) || first.texts.contains(key);
+    };
+    for (const auto& [key, in_file] : chosen) {
+      const bool is_ragged = file.array(in_file).kind == EvalKind::kRagged;
+      if (!is_in_both(key) && !(is_ragged && is_in_both(key + ArrayTable::kLengths))) continue;
+      throw params.error("dataset",
+                         fmt::format("\"{}\" is in the dataset and in {}; read the outputs under "
+                                     "another key: keys: {{output_{}: {}}}",
+                                     key, file.path(), short_key(in_file), in_file));
+    }
+  }
+
+  std::vector<int64_t> index_;
+  ArrayTable table_;
+  std::unique_ptr<Dataset> source_;
+};
+
+STEPOP_REGISTER(
+    datasets(), "EvalOutputs",
+    [](const Config& params) { return std::make_unique<EvalOutputsDataset>(params); },
+    {"The outputs of an evaluation, alone or joined with the dataset that they came from.",
+     {{"path", "", "outputs.h5, the folder of an evaluation, or a run: its latest one", true},
+      {"keys", "null",
+       "map from a key in the batch to an output or label, {teacher: logits}, or a list; null: "
+       "all, without outputs/ and labels/"},
+      {"dataset", "null", "the dataset that was evaluated, such as {class: Idx, ...}; null: none"},
+      {"allow_incomplete", "false", "whether to take the rows of an evaluation that was cut short"},
+      {"cache_bytes", "256000000", "arrays up to this size in all are kept in memory"}}});
+
+}  // namespace
+}  // namespace stepop
