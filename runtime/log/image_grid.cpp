@@ -65,10 +65,12 @@ at::Tensor image_grid(const at::Tensor& images) {
 
 std::string image_grid_png(const at::Tensor& images) { return encode_png(image_grid(images)); }
 
-void write_image_grid(const std::string& stem, int64_t step, const at::Tensor& images) {
+std::string write_image_grid(const std::string& stem, int64_t step, const at::Tensor& images) {
   const std::string path = fmt::format("{}_{:07}.png", stem, step);
   make_folders(std::filesystem::path(path).parent_path().string());
-  write_file_atomically(path, image_grid_png(images));
+  std::string png = image_grid_png(images);
+  write_file_atomically(path, png);
+  return png;
 }
 
 }  // namespace stepop

@@ -45,6 +45,18 @@ Reporter::Reporter(Console& console, const RunDirectory& directory, const Settin
       batches_per_epoch_(batches_per_epoch),
       metrics_(directory.metrics_file()) {}
 
+void Reporter::begin_training(const Position& position, const std::string& config) {
+  if (!settings_.writes_tensorboard) return;
+  // What a step logs comes before its checkpoint; but a start at step 0 logs it again.
+  const int64_t first_step = position.global_step == 0 ? 0 : position.global_step + 1;
+  tensorboard_.emplace(directory_.tensorboard(), first_step, config);
+}
+
+void Reporter::sync() {
+  metrics_.sync();
+  if (tensorboard_) tensorboard_->sync();
+}
+
 bool Reporter::is_time_to_draw() {
   const auto now = Clock::now();
   if (now - last_draw_ < kDrawInterval) return false;
@@ -130,6 +142,7 @@ void Reporter::evaluating(const std::string& op, int64_t done, int64_t total) {
 
 OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<Logs>& logs) {
   OrderedMap<double> values;
+  OrderedMap<std::string> pngs;
   std::string text;
   for (const auto& [op, result] : logs) {
     std::string numbers;
@@ -143,7 +156,8 @@ OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<L
     for (const auto& [key, images] : result.images) {
       const size_t slash = op.find('/');
       const std::string folder = directory_.images(op.substr(0, slash), op.substr(slash + 1));
-      write_image_grid(folder + "/" + key, position.global_step, images);
+      std::string png = write_image_grid(folder + "/" + key, position.global_step, images);
+      if (tensorboard_) pngs.set(op + "/" + key, std::move(png));
     }
   }
   for (const auto& [name, value] : values) {
@@ -152,6 +166,8 @@ OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<L
     break;
   }
   measure(position);
+  // Before the metrics: a process that is killed in between may tell it twice, but not lose it.
+  if (tensorboard_) tensorboard_->write(position.global_step, values, pngs);
   metrics_.write(event(position), values);
   if (!text.empty()) {
     console_.detail(fmt::format("{}step {}/{}  {}{}{}", where(position), position.global_step,
@@ -161,6 +177,7 @@ OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<L
 }
 
 void Reporter::evaluated(const Position& position, const EvaluationResult& result) {
+  if (tensorboard_) tensorboard_->write(position.global_step, result.scalars);
   metrics_.write(event(position), result.scalars);
   std::string text;
   std::string group;

@@ -8,6 +8,7 @@
 #include "runtime/log/console.h"
 #include "runtime/log/logs.h"
 #include "runtime/log/metrics.h"
+#include "runtime/log/tensorboard.h"
 #include "runtime/loop/context.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/settings.h"
@@ -21,6 +22,9 @@ class Reporter {
   /// `batches_per_epoch` is 0 when nothing is trained.
   Reporter(Console& console, const RunDirectory& directory, const Settings& settings,
            int64_t batches_per_epoch);
+
+  /// A training begins or goes on from `position`; `config` is its resolved config.
+  void begin_training(const Position& position, const std::string& config);
 
   /// The ops that were due at one step: their scalars become one line of the metrics file, their
   /// images one grid each. Returns the scalars by their full names.
@@ -39,7 +43,7 @@ class Reporter {
   void evaluating(const std::string& op, int64_t done, int64_t total);
 
   /// Flushes the metrics to the disk. May be called in another thread while this one logs.
-  void sync() { metrics_.sync(); }
+  void sync();
 
   /// Where the last evaluation's outputs are, and how to load them.
   void show_outputs();
@@ -61,6 +65,7 @@ class Reporter {
   const Settings& settings_;
   int64_t batches_per_epoch_;
   Metrics metrics_;
+  std::optional<TensorBoard> tensorboard_;
 
   std::string loss_;  ///< The first scalar of the last train log, `loss 0.312`.
   Clock::time_point last_draw_ = Clock::now();

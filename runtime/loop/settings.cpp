@@ -127,6 +127,9 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   checkpoint_zero = config.get("ckpt_zero", false);
   retention = read_retention(config, steps_per_epoch);
 
+  const bool no_integrations = config.get("debug/disable_integrations", true) && debug;
+  writes_tensorboard = config.get("integrations/tensorboard/active", false) && !no_integrations;
+
   const Config hook = config.at("eval_hook");
   evaluates = config.has("datasets/validation") || hook.has("eval_op");
   const std::string op = hook.get("eval_op", "validation/eval_op");

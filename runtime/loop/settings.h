@@ -46,6 +46,8 @@ struct Settings {
   bool checkpoint_zero = false;
   Retention retention;
 
+  bool writes_tensorboard = false;
+
   bool evaluates = false;
   OpName eval_op;
   Trigger evaluation;

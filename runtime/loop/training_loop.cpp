@@ -122,6 +122,7 @@ StopReason TrainingLoop::run() {
   try {
     read_metric();
     update_checkpoints();
+    reporter_.begin_training(position_, config_yaml_);
     try {
       loop();
     } catch (const Interrupted&) {

@@ -32,6 +32,8 @@ class RunDirectory {
   std::string configs() const { return root_ + "/configs"; }
   std::string log_file() const { return root_ + "/train/log.txt"; }
   std::string metrics_file() const { return root_ + "/train/metrics.jsonl"; }
+  /// The folder of the event files for TensorBoard.
+  std::string tensorboard() const { return root_ + "/train/tensorboard"; }
   /// Who trains the run; see run_lock.h.
   std::string process_file() const { return root_ + "/train/process.json"; }
   std::string checkpoints() const { return root_ + "/train/checkpoints"; }

@@ -1,0 +1,171 @@
+#include "runtime/log/tensorboard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+
+#include "runtime/error.h"
+#include "runtime/files/crc32c.h"
+#include "runtime/files/folders.h"
+
+namespace stepop {
+namespace {
+
+constexpr std::string_view kPrefix = "events.out.tfevents.";
+
+// Protocol buffers (https://protobuf.dev/programming-guides/encoding), as event.proto and
+// summary.proto of TensorBoard number the fields.
+
+template <class Unsigned>
+std::string little_endian(Unsigned number) {
+  std::string bytes;
+  for (size_t i = 0; i < sizeof(number); ++i) bytes += static_cast<char>(number >> (8 * i));
+  return bytes;
+}
+
+std::string varint(uint64_t number) {
+  std::string bytes;
+  for (; number >= 0x80; number >>= 7) bytes += static_cast<char>(number | 0x80);
+  return bytes + static_cast<char>(number);
+}
+
+enum WireType : uint64_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
+
+std::string tag(uint64_t field, WireType type) { return varint(field << 3 | type); }
+
+std::string number_field(uint64_t field, int64_t number) {
+  return tag(field, kVarint) + varint(static_cast<uint64_t>(number));
+}
+
+/// Text, bytes or a message.
+std::string bytes_field(uint64_t field, std::string_view bytes) {
+  return tag(field, kLength) + varint(bytes.size()) + std::string(bytes);
+}
+
+std::string double_field(uint64_t field, double number) {
+  return tag(field, kFixed64) + little_endian(std::bit_cast<uint64_t>(number));
+}
+
+std::string float_field(uint64_t field, float number) {
+  return tag(field, kFixed32) + little_endian(std::bit_cast<uint32_t>(number));
+}
+
+double wall_time() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+/// Event.wall_time and Event.step, before what makes the event.
+std::string event(int64_t step, const std::string& what) {
+  return double_field(1, wall_time()) + number_field(2, step) + what;
+}
+
+std::string file_version() { return event(0, bytes_field(3, "brain.Event:2")); }
+
+/// Event.session_log with SessionLog.status START: what comes from its step on replaces what was
+/// written of it before.
+std::string session_start(int64_t first_step) {
+  return event(first_step, bytes_field(7, number_field(1, 1)));
+}
+
+/// A value of Event.summary.
+std::string summary_value(std::string_view name, const std::string& what) {
+  return bytes_field(1, bytes_field(1, name) + what);
+}
+
+std::string scalar(std::string_view name, double value) {
+  return summary_value(name, float_field(2, static_cast<float>(value)));
+}
+
+uint32_t big_endian(std::string_view bytes) {
+  uint32_t number = 0;
+  for (const char c : bytes) number = number << 8 | static_cast<unsigned char>(c);
+  return number;
+}
+
+/// Summary.Image. The size is in the PNG's header (https://www.w3.org/TR/png/#11IHDR).
+std::string image(std::string_view name, std::string_view png) {
+  constexpr size_t kHeader = 26;
+  if (png.size() < kHeader || png.substr(1, 3) != "PNG") {
+    throw Error(fmt::format("TensorBoard: the image {} is no PNG", name));
+  }
+  const bool is_grey = png[25] == 0;
+  return summary_value(name,
+                       bytes_field(4, number_field(1, big_endian(png.substr(20, 4))) +
+                                          number_field(2, big_endian(png.substr(16, 4))) +
+                                          number_field(3, is_grey ? 1 : 3) + bytes_field(4, png)));
+}
+
+/// A tensor of one string for the plugin "text", which takes it for Markdown: indented, it is shown
+/// as it stands.
+std::string text(std::string_view name, std::string_view content) {
+  constexpr std::string_view kIndent = "    ";
+  std::string code;
+  for (bool is_start = true; const char c : content) {
+    if (is_start) code += kIndent;
+    code += c;
+    is_start = c == '\n';
+  }
+  constexpr int64_t kString = 7;  // DataType.DT_STRING
+  const std::string tensor = number_field(1, kString) + bytes_field(2, "") + bytes_field(8, code);
+  const std::string metadata = bytes_field(1, bytes_field(1, "text"));  // plugin_data.plugin_name
+  return summary_value(name, bytes_field(8, tensor) + bytes_field(9, metadata));
+}
+
+std::string summary(int64_t step, const std::string& values) {
+  return event(step, bytes_field(5, values));
+}
+
+/// The second in a file's name; 0 for another file.
+int64_t second_of(const std::string& name) {
+  int64_t second = 0;
+  if (name.starts_with(kPrefix)) {
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), second);
+  }
+  return second;
+}
+
+/// Later than those of all files that are there, whatever became of the clock.
+std::string new_path(const std::string& folder) {
+  make_folders(folder);
+  auto second = static_cast<int64_t>(wall_time());
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    second = std::max(second, second_of(entry.path().filename().string()) + 1);
+  }
+  return fmt::format("{}/{}{:010}.stepop", folder, kPrefix, second);
+}
+
+}  // namespace
+
+std::string tf_record(std::string_view data) {
+  const auto masked = [](std::string_view bytes) {
+    constexpr uint32_t kMask = 0xa282ead8;
+    const uint32_t sum = crc32c(bytes);
+    return little_endian((sum >> 15 | sum << 17) + kMask);
+  };
+  const std::string length = little_endian(static_cast<uint64_t>(data.size()));
+  std::string record = length + masked(length);
+  record += data;
+  return record + masked(data);
+}
+
+TensorBoard::TensorBoard(const std::string& folder, int64_t first_step, std::string_view config)
+    : file_(new_path(folder)) {
+  file_.append(tf_record(file_version()) + tf_record(session_start(first_step)) +
+               tf_record(summary(first_step, text("config", config))));
+}
+
+void TensorBoard::write(int64_t step, const OrderedMap<double>& scalars,
+                        const OrderedMap<std::string>& pngs) {
+  std::string values;
+  for (const auto& [name, value] : scalars) values += scalar(name, value);
+  for (const auto& [name, png] : pngs) values += image(name, png);
+  if (!values.empty()) file_.append(tf_record(summary(step, values)));
+}
+
+}  // namespace stepop

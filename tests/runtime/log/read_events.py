@@ -1,0 +1,108 @@
+"""Prints the events of TensorBoard's files as JSON lines. Reads TFRecords and protocol buffers by
+their specifications alone, and checks every checksum.
+
+    read_events.py FILE...
+"""
+
+import json
+import struct
+import sys
+
+
+def crc32c(data):
+    """Bit by bit (RFC 3720)."""
+    remainder = 0xFFFFFFFF
+    for byte in data:
+        remainder ^= byte
+        for _ in range(8):
+            remainder = (remainder >> 1) ^ (0x82F63B78 if remainder & 1 else 0)
+    return remainder ^ 0xFFFFFFFF
+
+
+def masked(data):
+    sum_ = crc32c(data)
+    return ((sum_ >> 15 | sum_ << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    at = 0
+    while at < len(data):
+        length, check = struct.unpack_from("<QI", data, at)
+        assert check == masked(data[at : at + 8]), f"{path}: length at {at}"
+        record = data[at + 12 : at + 12 + length]
+        assert len(record) == length, f"{path}: cut short at {at}"
+        (check,) = struct.unpack_from("<I", data, at + 12 + length)
+        assert check == masked(record), f"{path}: record at {at}"
+        yield record
+        at += 16 + length
+
+
+def fields(message):
+    """(number, value): ints, floats of fixed types, bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        key = varint()
+        kind = key & 7
+        if kind == 0:
+            value = varint()
+        elif kind == 1:
+            (value,) = struct.unpack_from("<d", message, at)
+            at += 8
+        elif kind == 5:
+            (value,) = struct.unpack_from("<f", message, at)
+            at += 4
+        else:
+            assert kind == 2, kind
+            length = varint()
+            value = message[at : at + length]
+            assert len(value) == length
+            at += length
+        yield key >> 3, value
+
+
+def one(message):
+    return dict(fields(message))
+
+
+def value_of(message):
+    value = one(message)
+    if 2 in value:
+        return repr(value[2])
+    if 4 in value:
+        image = one(value[4])
+        png = image[4]
+        assert png[:8] == b"\x89PNG\r\n\x1a\n"
+        assert struct.unpack(">II", png[16:24]) == (image[2], image[1])
+        return f"png {image[1]}x{image[2]}x{image[3]}"
+    tensor, metadata = one(value[8]), one(value[9])
+    assert tensor[1] == 7 and tensor[2] == b"", tensor
+    return one(metadata[1])[1].decode() + ": " + tensor[8].decode()
+
+
+for path in sys.argv[1:]:
+    for record in records(path):
+        event = one(record)
+        shown = {"step": event[2]}
+        assert event[1] > 1.6e9
+        if 3 in event:
+            shown["version"] = event[3].decode()
+        if 7 in event:
+            shown["status"] = one(event[7])[1]
+        for number, value in fields(event.get(5, b"")):
+            assert number == 1
+            shown[one(value)[1].decode()] = value_of(value)
+        print(json.dumps(shown, ensure_ascii=False))

@@ -1,0 +1,100 @@
+// What a training with `integrations/tensorboard` writes, beside its metrics.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "tests/message_of.h"
+#include "tests/python.h"
+#include "tests/test_run.h"
+
+namespace stepop {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kTraining = R"(
+iterator: Classifier
+model: {class: MLP, inputs: 16, hidden: [4], classes: 3}
+datasets:
+  train: {class: Synthetic, size: 20, shape: [1, 4, 4], classes: 3}
+  validation: {class: Synthetic, size: 6, shape: [1, 4, 4], classes: 3}
+batch_size: 5
+log_freq: 2
+ckpt_freq: 1
+optimizer: {class: SGD, lr: 0.1}
+)";
+
+const std::string kActive = "integrations: {tensorboard: {active: true}}\n";
+
+/// Its events, one JSON object a line.
+std::vector<nlohmann::json> events_of(const TestRun& run) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(run.root() + "/train/tensorboard")) {
+    files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  std::istringstream text(
+      run_python(read_bytes(STEPOP_SOURCE_DIR "/tests/runtime/log/read_events.py"), files));
+  std::vector<nlohmann::json> events;
+  for (std::string line; std::getline(text, line);) events.push_back(nlohmann::json::parse(line));
+  return events;
+}
+
+TEST_CASE("nothing is written for TensorBoard unless it is asked for") {
+  TestRun run(kTraining + "num_steps: 2\n");
+  run.train();
+  CHECK_FALSE(fs::exists(run.root() + "/train/tensorboard"));
+}
+
+TEST_CASE("TensorBoard gets the numbers of the metrics file, images and the config") {
+  TestRun run(kTraining + kActive + "num_steps: 4\n");
+  run.train();
+  const auto events = events_of(run);
+  CHECK(events.at(0) == nlohmann::json{{"step", 0}, {"version", "brain.Event:2"}});
+  CHECK(events.at(1) == nlohmann::json{{"step", 0}, {"status", 1}});
+  CHECK(events.at(2).at("config").get<std::string>().find("    iterator: Classifier\n") !=
+        std::string::npos);
+  size_t next = 3;
+  int images = 0;
+  for (const auto& line : run.metrics()) {
+    CAPTURE(line);
+    const auto& event = events.at(next++);
+    CHECK(event.at("step") == line.at("step"));
+    for (const auto& [key, value] : line.items()) {
+      if (key.find('/') == std::string::npos) continue;
+      const auto shown = static_cast<float>(std::stod(event.at(key).get<std::string>()));
+      CHECK(shown == static_cast<float>(value.get<double>()));
+    }
+    if (event.contains("train/log_op/input")) {
+      ++images;
+      CHECK(event.at("train/log_op/input") == "png 8x12x1");
+    }
+  }
+  CHECK(next == events.size());
+  CHECK(images > 0);
+}
+
+TEST_CASE("a training that goes on begins a file that replaces what came after its checkpoint") {
+  TestRun run(kTraining + kActive + "num_steps: 4\n");
+  run.train();
+  const size_t before = events_of(run).size();
+  TestRun resumed(kTraining + kActive + "num_steps: 6\n", run, 2);
+  resumed.train();
+  const auto events = events_of(resumed);
+  CHECK(events.at(before) == nlohmann::json{{"step", 0}, {"version", "brain.Event:2"}});
+  CHECK(events.at(before + 1) == nlohmann::json{{"step", 3}, {"status", 1}});
+  CHECK(events.at(before + 2).at("step") == 3);
+  for (size_t i = before + 3; i < events.size(); ++i) CHECK(events[i].at("step").get<int>() > 2);
+}
+
+TEST_CASE("a misspelt key of the integration is told") {
+  CHECK(message_of([] {
+          TestRun(kTraining + "num_steps: 2\nintegrations: {tensorboard: {actve: true}}\n");
+        }) ==
+        "test.yaml:12: unknown key \"integrations/tensorboard/actve\": did you mean "
+        "\"integrations/tensorboard/active\"?\n(--allow-unknown makes this a warning)");
+}
+
+}  // namespace
+}  // namespace stepop
