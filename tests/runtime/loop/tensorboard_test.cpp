@@ -88,6 +88,14 @@ TEST_CASE("a training that goes on begins a file that replaces what came after i
   for (size_t i = before + 3; i < events.size(); ++i) CHECK(events[i].at("step").get<int>() > 2);
 }
 
+TEST_CASE("a folder that cannot be made ends the training before its first step") {
+  TestRun run(kTraining + kActive + "num_steps: 2\n");
+  write_bytes(run.root() + "/train/tensorboard", "in the way");
+  const std::string message = message_of([&] { run.train(); });
+  CHECK(message.find(run.root() + "/train/tensorboard") != std::string::npos);
+  CHECK(run.metrics().empty());
+}
+
 TEST_CASE("a misspelt key of the integration is told") {
   CHECK(message_of([] {
           TestRun(kTraining + "num_steps: 2\nintegrations: {tensorboard: {actve: true}}\n");
