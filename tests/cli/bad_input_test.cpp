@@ -99,8 +99,8 @@ TEST_CASE("a component that is not registered") {
                  "command line: model: unknown model \"LeNte\"; known are: LeNet, MLP");
   digits.refuses(
       "stepop -b digits.yaml -t --datasets/train/class Idz", 2,
-      "command line: datasets/train/class: unknown dataset \"Idz\"; known are: Idx, Csv, Augment, "
-      "ImageFolder, Synthetic");
+      "command line: datasets/train/class: unknown dataset \"Idz\"; known are: Idx, Csv, Hdf5, "
+      "Augment, ImageFolder, Synthetic, EvalOutputs");
 }
 
 TEST_CASE("a reference to nowhere or in a circle") {
