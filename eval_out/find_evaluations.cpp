@@ -88,7 +88,7 @@ std::string find_outputs(const std::string& path) {
         "evaluations (eval/<time>_<name>/<step>), or an outputs.h5",
         path));
   }
-  return outputs;
+  return fs::path(outputs).lexically_normal().string();
 }
 
 }  // namespace stepop

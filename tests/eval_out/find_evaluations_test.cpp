@@ -32,7 +32,7 @@ TEST_CASE("evaluations are found by their start, then by their step as a number"
   CHECK(found[3].outputs == "");
   CHECK(find_evaluations(folder / "none").empty());
 
-  CHECK(find_outputs(run + "/") == found[2].outputs);  // the newest that has any
+  CHECK(find_outputs(run + "/") == found[1].outputs);  // the newest whole one
   CHECK(find_outputs(run + "/eval/2026-11-21T10-00-00_a") == found[1].outputs);
   CHECK(find_outputs(found[0].folder) == found[0].outputs);
   CHECK(find_outputs(found[0].outputs) == found[0].outputs);
