@@ -5,8 +5,10 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <thread>
 
 #include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/cli/checkpoint_queue.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/config/difference.h"
@@ -45,6 +47,7 @@ class Run {
     const bool goes_on = source.project && !arguments_.retrain && !arguments_.debug;
     // From here on nobody else adds to the run, not even while this start finds its checkpoint.
     if (goes_on && arguments_.train) lock(*source.project);
+    if (goes_on && !arguments_.train) take_free_time(*source.project);
     const auto checkpoint = find_checkpoint(source);
     if (!arguments_.train && !checkpoint) {
       throw UsageError(
@@ -64,6 +67,7 @@ class Run {
     const std::string name = run_name(arguments_, source.project, config);
 
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
+    check_evaluation(session.settings(), source);
     if (!arguments_.train && !session.settings().evaluates) {
       throw UsageError("nothing to evaluate: the config has no datasets/validation");
     }
@@ -90,7 +94,8 @@ class Run {
         write_file_atomically(directory.configs() + "/" + config_name, session.config_yaml());
       }
       begin(directory, session, goes_on, checkpoint);
-      return arguments_.train ? train(directory, session) : evaluate_only(directory, session);
+      return arguments_.train ? train(directory, session)
+                              : evaluate_only(directory, session, source);
     } catch (const std::exception& error) {
       console_.end_progress();
       const std::string text = error_text(error) + what_next(error, directory);
@@ -114,6 +119,26 @@ class Run {
     }
     if (arguments_.retrain && !arguments_.train) {
       throw UsageError("-r takes the weights of a run to train on with them: it needs -t");
+    }
+  }
+
+  /// An evaluation gets a folder of its own, also in the second in which another began.
+  void take_free_time(const RunDirectory& directory) {
+    while (fs::exists(
+        fs::path(directory.root() + "/" + directory.evaluation(time_, 0)).parent_path())) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      time_ = time_name();
+    }
+  }
+
+  void check_evaluation(const Settings& settings, const RunSource& source) const {
+    if (arguments_.train || !(settings.eval_all || settings.eval_forever)) return;
+    const char* key = settings.eval_all ? "eval_all" : "eval_forever";
+    if (!source.project) {
+      throw UsageError(fmt::format("{} takes the checkpoints of a run: name it with -p", key));
+    }
+    if (arguments_.checkpoint) {
+      throw UsageError(fmt::format("{} and -c: -c is for one checkpoint", key));
     }
   }
 
@@ -200,6 +225,7 @@ class Run {
     if (arguments_.train && goes_on) return resume(directory, session, checkpoint);
     if (!checkpoint) return;
     if (arguments_.retrain) return console_.info("weights from " + *checkpoint);
+    if (session.settings().eval_all) return;  // each is told
     console_.info(fmt::format(
         "{} {} (step {})", arguments_.train ? "going on, in a run of its own, from" : "evaluating",
         *checkpoint, with_thousands(session.position().global_step)));
@@ -283,18 +309,35 @@ class Run {
            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(max_seconds));
   }
 
-  int evaluate_only(const RunDirectory& directory, Session& session) {
+  int evaluate_only(const RunDirectory& directory, Session& session, const RunSource& source) {
     Reporter reporter(console_, directory, session.settings(), 0);
-    const std::string op = session.settings().eval_op.text();
-    reporter.begin_evaluation();
-    const EvaluationResult result = evaluate(
-        session.settings(), session.iterator(), session.context(), session.position(),
-        directory.root() + "/" + directory.evaluation(time_, session.position().global_step), git_,
-        [&](int64_t done, int64_t total) { reporter.evaluating(op, done, total); },
-        throw_if_signal_arrived);
-    reporter.evaluated(session.position(), result);
+    const Settings& settings = session.settings();
+    int failures = 0;
+    const auto evaluate_one = [&] {
+      const std::string op = settings.eval_op.text();
+      reporter.begin_evaluation();
+      const EvaluationResult result = evaluate(
+          settings, session.iterator(), session.context(), session.position(),
+          directory.root() + "/" + directory.evaluation(time_, session.position().global_step),
+          git_, [&](int64_t done, int64_t total) { reporter.evaluating(op, done, total); },
+          throw_if_signal_arrived);
+      reporter.evaluated(session.position(), result);
+      failures += static_cast<int>(result.failures.size());
+    };
+    if (!settings.eval_all) evaluate_one();
+    if (settings.eval_all || settings.eval_forever) {
+      const int64_t evaluated = settings.eval_all ? -1 : session.position().global_step;
+      CheckpointQueue queue(source.project->checkpoints(), evaluated, settings.eval_forever,
+                            deadline(settings.max_seconds));
+      while (const auto next = queue.next(console_)) {
+        restore(session, *next);
+        console_.info(fmt::format("evaluating {} (step {})", *next,
+                                  with_thousands(session.position().global_step)));
+        evaluate_one();
+      }
+    }
     reporter.show_outputs();
-    return result.failures.empty() ? 0 : kCallbackFailed;
+    return failures == 0 ? 0 : kCallbackFailed;
   }
 
   const Arguments& arguments_;

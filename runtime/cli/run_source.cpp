@@ -24,6 +24,30 @@ RunSource find_source(const Arguments& arguments) {
   return source;
 }
 
+namespace {
+
+/// A run's own config names the callbacks of its iterator; a functor has others. What the command
+/// line asks for stays.
+void leave_callbacks_to_functor(Value& root, const std::vector<Override>& overrides) {
+  Value* hook = root.as_map().find("eval_hook");
+  Value* callbacks =
+      hook != nullptr && hook->is_map() ? hook->as_map().find("eval_callbacks") : nullptr;
+  if (callbacks == nullptr || !callbacks->is_map()) return;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : callbacks->as_map()) names.push_back(name);
+  for (const auto& name : names) {
+    const std::string path = "eval_hook/eval_callbacks/" + name;
+    const bool is_given = std::any_of(overrides.begin(), overrides.end(), [&](const auto& given) {
+      return given.path == path || given.path.starts_with(path + "/") ||
+             path.starts_with(given.path + "/");
+    });
+    if (!is_given) callbacks->as_map().erase(name);
+  }
+  if (callbacks->as_map().empty()) hook->as_map().erase("eval_callbacks");
+}
+
+}  // namespace
+
 Config read_run_config(const Arguments& arguments, const RunSource& source) {
   Value root = resolve_config(source.base, arguments.overrides);
   // num_steps wins over num_epochs, but not an old one over what is asked for now.
@@ -32,6 +56,9 @@ Config read_run_config(const Arguments& arguments, const RunSource& source) {
                        [&](const Override& given) { return given.path == key; });
   };
   if (is_given("num_epochs") && !is_given("num_steps")) root.as_map().erase("num_steps");
+  if (arguments.base.empty() && root.find("eval_functor") != nullptr) {
+    leave_callbacks_to_functor(root, arguments.overrides);
+  }
   const Config config(std::move(root));
   make_paths_absolute(config);
   return config;

@@ -7,6 +7,7 @@
 #include "runtime/config/yaml_writer.h"
 #include "runtime/error_text.h"
 #include "runtime/log/number_text.h"
+#include "runtime/loop/eval_functor.h"
 #include "runtime/loop/preflight.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/run/device.h"
@@ -63,6 +64,8 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
                                                   .tracker = tracker_,
                                                   .updates = updates_});
   iterator_ = iterators().build(config_, "iterator", *context_);
+  config_.claim("eval_functor");
+  if (!train && config_.has("eval_functor")) functor_ = iterator_of_functor(config_, *context_);
   networks_->add_averages(config_, updates_, tracker_, train);
   track_generators(tracker_, device);
   tracker_.add(
@@ -76,7 +79,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   if (train) position_.train_examples = splits_->dataset("train").size();
   settings_ = std::make_unique<Settings>(config_, batches, train, debug);
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
-  for (const auto& [name, callback] : iterator_->eval_callbacks()) {
+  for (const auto& [name, callback] : iterator().eval_callbacks()) {
     config_.set_default("eval_hook/eval_callbacks/" + name, callback);
   }
   declare_callbacks(config_, "eval_hook/eval_callbacks");
@@ -108,7 +111,7 @@ std::string Session::config_yaml() const {
 
 std::string Session::init_weights() { return init_from_->apply(); }
 
-void Session::check() { preflight(*settings_, train_, *iterator_, *context_, position_); }
+void Session::check() { preflight(*settings_, train_, iterator(), *context_, position_); }
 
 void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   const Progress& progress = checkpoint.progress;

@@ -42,7 +42,8 @@ class Session {
   std::string config_yaml() const;
   const Settings& settings() const { return *settings_; }
   const Context& context() const { return *context_; }
-  Iterator& iterator() { return *iterator_; }
+  /// The config's, or in an evaluation the one of its `eval_functor`.
+  Iterator& iterator() { return functor_ ? *functor_ : *iterator_; }
   Position& position() { return position_; }
   StepClock& clock() { return clock_; }
   ScalarMeans& train_means() { return train_means_; }
@@ -66,6 +67,7 @@ class Session {
   std::unique_ptr<Splits> splits_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<Iterator> iterator_;
+  std::unique_ptr<Iterator> functor_;
   std::unique_ptr<Settings> settings_;
   std::string warnings_;
 };

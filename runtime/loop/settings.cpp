@@ -132,6 +132,8 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
 
   const Config hook = config.at("eval_hook");
   evaluates = config.has("datasets/validation") || hook.has("eval_op");
+  eval_all = config.get("eval_all", false);
+  eval_forever = config.get("eval_forever", false);
   const std::string op = hook.get("eval_op", "validation/eval_op");
   if (evaluates) eval_op = parse_op(config, "eval_hook/eval_op", op, "validation/eval_op");
   evaluation = hook.has("freq") ? Trigger(hook, "freq", steps_per_epoch)

@@ -53,6 +53,10 @@ struct Settings {
   Trigger evaluation;
   int64_t max_eval_batches = 0;  ///< 0 for no limit.
   bool clean_after_callbacks = false;
+  /// Without a training: every checkpoint is evaluated; and those that a training is going to
+  /// write.
+  bool eval_all = false;
+  bool eval_forever = false;
 };
 
 }  // namespace stepop

@@ -1,0 +1,95 @@
+// Evaluations without a training: of every checkpoint, of those to come, by a functor; with the
+// real binary.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "eval_out/eval_reader.h"
+#include "eval_out/find_evaluations.h"
+#include "tests/cli/digits_run.h"
+
+namespace stepop {
+namespace {
+
+/// A run with checkpoints of the steps 4, 8 and 10.
+struct ShortRun {
+  ShortRun() {
+    run_well(folder, "stepop -n a -b CONFIG -t --num_steps 10 --ckpt_freq 4 --eval_hook/freq 100");
+    run = only_run(folder);
+  }
+
+  std::vector<int64_t> evaluated() const {
+    std::vector<int64_t> steps;
+    for (const auto& found : find_evaluations(folder.path(run))) steps.push_back(found.step);
+    return steps;
+  }
+
+  ScratchFolder folder;
+  std::string run;
+};
+
+TEST_CASE("eval_all evaluates every checkpoint that is whole") {
+  const ShortRun run;
+  REQUIRE((run.evaluated() == std::vector<int64_t>{10}));
+  std::filesystem::resize_file(run.folder.path(run.run + "/train/checkpoints/model-8.safetensors"),
+                               100);
+  const CommandResult result = run_in(run.folder, "stepop -p " + run.run + " --eval_all true");
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("model-8.safetensors: damaged: ") != std::string::npos);
+  CHECK(result.err.find("passed over") != std::string::npos);
+  CHECK(result.out.find("(step 4)\nstep 4  validation/eval_op: loss ") != std::string::npos);
+  CHECK(result.out.find("(step 10)\nstep 10  validation/eval_op: loss ") != std::string::npos);
+  CHECK((run.evaluated() == std::vector<int64_t>{10, 4, 10}));
+}
+
+TEST_CASE("eval_forever waits for checkpoints until max_time is over") {
+  const ShortRun run;
+  const CommandResult result =
+      run_well(run.folder, "stepop -p " + run.run + " --eval_forever true --max_time 1s");
+  CHECK(result.out.find("(step 10)\n") != std::string::npos);
+  CHECK(result.out.find("waiting for the next checkpoint\n") != std::string::npos);
+  CHECK((run.evaluated() == std::vector<int64_t>{10, 10}));
+}
+
+TEST_CASE("eval_all without a run, or for one checkpoint, is refused") {
+  const ShortRun run;
+  const auto refused = [&](const std::string& words, const std::string& message) {
+    const CommandResult result = run_in(run.folder, "stepop " + words);
+    CHECK(result.err == "stepop: " + message + "\n");
+    CHECK(result.exit_code == 2);
+  };
+  refused("-p " + run.run + " -c 4 --eval_all true", "eval_all and -c: -c is for one checkpoint");
+  refused("-b '" STEPOP_SOURCE_DIR "/configs/digits.yaml' -c " + run.run +
+              "/train/checkpoints/model-4.safetensors --eval_forever true",
+          "eval_forever takes the checkpoints of a run: name it with -p");
+}
+
+TEST_CASE("a functor evaluates in place of the iterator, with its own callbacks") {
+  const ShortRun run;
+  const CommandResult result = run_well(
+      run.folder, "stepop -p " + run.run + " --eval_functor Predict --eval_functor/output logits");
+  CHECK(result.out.find("accuracy: accuracy") == std::string::npos);
+  const auto found = find_evaluations(run.folder.path(run.run));
+  REQUIRE(found.size() == 2);
+  const EvalFile by_iterator(found[0].outputs);
+  const EvalFile by_functor(found[1].outputs);
+  CHECK((by_functor.keys() == std::vector<std::string>{"outputs/logits"}));
+  CHECK(by_functor.read("outputs/logits").equal(by_iterator.read("outputs/logits")));
+
+  const CommandResult more =
+      run_well(run.folder, "stepop -p " + run.run +
+                               " --eval_functor '{class: Predict, output: logits}'"
+                               " --eval_hook/eval_callbacks/accuracy accuracy");
+  CHECK(more.out.find("validation/eval_op/accuracy: accuracy") != std::string::npos);
+}
+
+TEST_CASE("an unknown functor is refused with those that there are") {
+  const ShortRun run;
+  const CommandResult result =
+      run_in(run.folder, "stepop -p " + run.run + " --eval_functor Predikt");
+  CHECK(result.err.find("unknown functor \"Predikt\"; known are: Predict\n") != std::string::npos);
+  CHECK(result.exit_code == 2);
+}
+
+}  // namespace
+}  // namespace stepop
