@@ -3,64 +3,19 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <utility>
 
-#include "eval_out/hdf5_attributes.h"
+#include "eval_out/eval_dataset.h"
+#include "eval_out/eval_ragged.h"
 #include "eval_out/hdf5_bytes.h"
 #include "eval_out/hdf5_types.h"
 
 namespace stepop {
 namespace {
 
-constexpr int64_t kMinChunkBytes = int64_t{64} << 10;
-constexpr int64_t kMaxChunkBytes = int64_t{1} << 30;  // HDF5 allows 4 GiB
 /// HDF5 makes its heaps of strings, and extends them, by up to this.
 constexpr int64_t kHeapBytes = int64_t{64} << 10;
-constexpr int64_t kChunks = 32;  // a chunk index of 64 entries is one block, never split
-
-Hdf5Id link_properties() {
-  Hdf5Id properties(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "HDF5 properties");
-  check_hdf5(H5Pset_create_intermediate_group(properties, 1), "HDF5 properties");
-  check_hdf5(H5Pset_char_encoding(properties, H5T_CSET_UTF8), "HDF5 properties");
-  return properties;
-}
-
-/// All space is taken at once. Numbers are not filled: the file is sparse where nothing is written.
-Hdf5Id creation_properties(H5D_fill_time_t fill_time) {
-  Hdf5Id properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "HDF5 properties");
-  check_hdf5(H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY), "HDF5 properties");
-  check_hdf5(H5Pset_fill_time(properties, fill_time), "HDF5 properties");
-  return properties;
-}
-
-Hdf5Id create_dataset(hid_t parent, const std::string& name, hid_t type, hid_t space,
-                      hid_t creation, hid_t access = H5P_DEFAULT) {
-  return {H5Dcreate2(parent, name.c_str(), type, space, link_properties(), creation, access),
-          H5Dclose, fmt::format("cannot create {}", name)};
-}
-
-Hdf5Id open_dataset(hid_t parent, const std::string& name, hid_t access = H5P_DEFAULT) {
-  return {H5Dopen2(parent, name.c_str(), access), H5Dclose, fmt::format("cannot open {}", name)};
-}
-
-std::vector<hsize_t> lengths_of(int64_t first, const std::vector<int64_t>& rest) {
-  std::vector<hsize_t> lengths{static_cast<hsize_t>(first)};
-  lengths.insert(lengths.end(), rest.begin(), rest.end());
-  return lengths;
-}
-
-void write_rows(hid_t dataset, hid_t type, int64_t first, const std::vector<hsize_t>& lengths,
-                const void* data) {
-  if (std::find(lengths.begin(), lengths.end(), 0U) != lengths.end()) return;
-  const Hdf5Id in_file = hdf5_rows(dataset, static_cast<hsize_t>(first), lengths);
-  const Hdf5Id in_memory = hdf5_space(lengths);
-  check_hdf5(H5Dwrite(dataset, type, in_memory, in_file, H5P_DEFAULT, data), "cannot write");
-}
 
 class TensorWriter : public EvalArrayWriter {
  public:
@@ -110,132 +65,6 @@ class TextWriter : public EvalArrayWriter {
  private:
   Hdf5Id type_;
   Hdf5Id dataset_;
-};
-
-/// `values` grows: nobody knows its length before the end. Growing changes the chunk index, and a
-/// file that is killed while an index is written cannot be read; so `values` gets room for the
-/// whole evaluation, as the first batch lets expect, grows by half when that was too little (with a
-/// flush on either side), and is cut to its length in the end.
-class RaggedWriter : public EvalArrayWriter {
- public:
-  RaggedWriter(hid_t file, const EvalArray& array, int64_t rows, int64_t expected_values)
-      : type_(hdf5_type(array.dtype)),
-        shape_(array.shape),
-        capacity_(std::max<int64_t>(expected_values, 1)),
-        group_(H5Gcreate2(file, array.key.c_str(), link_properties(), H5P_DEFAULT, H5P_DEFAULT),
-               H5Gclose, "cannot create"),
-        offsets_(create_numbers(group_, "offsets", rows + 1)),
-        values_(create_values()) {
-    create_attribute(group_, "ragged", true);
-  }
-
-  RaggedWriter(hid_t file, const EvalArray& array, int64_t rows)
-      : type_(hdf5_type(array.dtype)),
-        shape_(array.shape),
-        capacity_(0),
-        total_(read_offset(file, array.key, rows)),
-        group_(H5Gopen2(file, array.key.c_str(), H5P_DEFAULT), H5Gclose, "cannot open"),
-        offsets_(open_dataset(group_, "offsets")),
-        values_(open_dataset(group_, "values", values_access())) {
-    const Hdf5Id space(H5Dget_space(values_), H5Sclose, "HDF5 dataspace");
-    std::vector<hsize_t> lengths(shape_.size() + 1);
-    H5Sget_simple_extent_dims(space, lengths.data(), nullptr);
-    capacity_ = static_cast<int64_t>(lengths[0]);
-    const Hdf5Id creation(H5Dget_create_plist(values_), H5Pclose, "HDF5 properties");
-    std::vector<hsize_t> chunk(lengths.size());
-    check_hdf5(H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data()),
-               "HDF5 properties");
-    chunk_values_ = static_cast<int64_t>(chunk[0]);
-    value_bytes_ = static_cast<int64_t>(H5Tget_size(type_));
-    for (size_t i = 1; i < chunk.size(); ++i) value_bytes_ *= static_cast<int64_t>(chunk[i]);
-  }
-
-  int64_t growth(const EvalColumn& column) const override {
-    const int64_t capacity = capacity_for(column);
-    if (capacity == capacity_) return 0;
-    // Beside the chunks, of which one is partly used, their index.
-    return (capacity - capacity_ + chunk_values_) * value_bytes_ + kHeapBytes;
-  }
-
-  void write(int64_t first, const EvalColumn& column) override {
-    const int64_t count = column.values.size(0);
-    if (const int64_t capacity = capacity_for(column); capacity > capacity_) resize(capacity);
-    write_rows(values_, type_, total_, lengths_of(count, shape_), column.values.const_data_ptr());
-    std::vector<int64_t> offsets(column.lengths.size());
-    std::partial_sum(column.lengths.begin(), column.lengths.end(), offsets.begin());
-    for (auto& offset : offsets) offset += total_;
-    write_numbers(offsets_, first + 1, offsets);
-    total_ += count;
-  }
-
-  void finish() override { resize(total_); }
-
- private:
-  int64_t capacity_for(const EvalColumn& column) const {
-    const int64_t needed = total_ + column.values.size(0);
-    return needed <= capacity_ ? capacity_ : std::max(needed, capacity_ + capacity_ / 2);
-  }
-
-  /// Where the values of the row `rows` begin.
-  static int64_t read_offset(hid_t file, const std::string& key, int64_t rows) {
-    const Hdf5Id offsets = open_dataset(file, key + "/offsets");
-    int64_t offset = 0;
-    const Hdf5Id in_file = hdf5_rows(offsets, static_cast<hsize_t>(rows), {1});
-    check_hdf5(
-        H5Dread(offsets, hdf5_type(at::kLong), hdf5_space({1}), in_file, H5P_DEFAULT, &offset),
-        "cannot read the offsets");
-    return offset;
-  }
-
-  /// Without a cache of chunks every row goes straight into the file.
-  static Hdf5Id values_access() {
-    Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, "HDF5 properties");
-    check_hdf5(H5Pset_chunk_cache(access, 0, 0, 0), "HDF5 properties");
-    return access;
-  }
-
-  Hdf5Id create_values() {
-    std::vector<hsize_t> longest = lengths_of(0, shape_);
-    std::vector<hsize_t> chunk = longest;
-    int64_t value_bytes = static_cast<int64_t>(H5Tget_size(type_));
-    for (size_t i = 1; i < chunk.size(); ++i) {
-      longest[i] = chunk[i] = std::max<hsize_t>(chunk[i], 1);  // a chunk has no dimension of 0
-      value_bytes *= static_cast<int64_t>(chunk[i]);
-    }
-    const auto values_in = [&](int64_t bytes) { return std::max<int64_t>(bytes / value_bytes, 1); };
-    longest[0] = H5S_UNLIMITED;
-    chunk[0] = static_cast<hsize_t>(
-        std::clamp(capacity_ / kChunks + 1, values_in(kMinChunkBytes), values_in(kMaxChunkBytes)));
-    value_bytes_ = value_bytes;
-    chunk_values_ = static_cast<int64_t>(chunk[0]);
-
-    const Hdf5Id creation = creation_properties(H5D_FILL_TIME_NEVER);
-    check_hdf5(H5Pset_chunk(creation, static_cast<int>(chunk.size()), chunk.data()),
-               "HDF5 properties");
-    const std::vector<hsize_t> lengths = lengths_of(capacity_, shape_);
-    const Hdf5Id space(
-        H5Screate_simple(static_cast<int>(lengths.size()), lengths.data(), longest.data()),
-        H5Sclose, "HDF5 dataspace");
-    return create_dataset(group_, "values", type_, space, creation, values_access());
-  }
-
-  void resize(int64_t count) {
-    const std::vector<hsize_t> lengths = lengths_of(count, shape_);
-    check_hdf5(H5Fflush(values_, H5F_SCOPE_LOCAL), "cannot write");
-    check_hdf5(H5Dset_extent(values_, lengths.data()), "cannot write");
-    check_hdf5(H5Fflush(values_, H5F_SCOPE_LOCAL), "cannot write");
-    capacity_ = count;
-  }
-
-  Hdf5Id type_;
-  std::vector<int64_t> shape_;
-  int64_t capacity_;
-  int64_t value_bytes_ = 0;
-  int64_t chunk_values_ = 0;
-  int64_t total_ = 0;  ///< Values that were written.
-  Hdf5Id group_;
-  Hdf5Id offsets_;
-  Hdf5Id values_;
 };
 
 /// Makes null references of those from row `rows` on: before HDF5 writes a text it looks at the one
@@ -290,28 +119,18 @@ std::unique_ptr<EvalArrayWriter> create_array(hid_t file, const EvalArray& array
   const double per_row =
       static_cast<double>(batch.values.size(0)) / static_cast<double>(batch_size);
   const auto expected = static_cast<int64_t>(1.25 * per_row * static_cast<double>(rows));
-  return std::make_unique<RaggedWriter>(file, array, rows, expected);
+  return create_ragged(file, array, rows, expected);
 }
 
 std::unique_ptr<EvalArrayWriter> open_array(hid_t file, const std::string& path,
                                             const EvalArray& array, int64_t rows) {
-  if (array.kind == EvalKind::kRagged) return std::make_unique<RaggedWriter>(file, array, rows);
+  if (array.kind == EvalKind::kRagged) return open_ragged(file, array, rows);
   Hdf5Id dataset = open_dataset(file, array.key);
   if (array.kind == EvalKind::kTensor) {
     return std::make_unique<TensorWriter>(array, std::move(dataset));
   }
   forget_rows(path, dataset, rows);
   return std::make_unique<TextWriter>(std::move(dataset));
-}
-
-Hdf5Id create_numbers(hid_t parent, const std::string& name, int64_t count) {
-  return create_dataset(parent, name, hdf5_type(at::kLong),
-                        hdf5_space({static_cast<hsize_t>(count)}),
-                        creation_properties(H5D_FILL_TIME_NEVER));
-}
-
-void write_numbers(hid_t dataset, int64_t first, const std::vector<int64_t>& numbers) {
-  write_rows(dataset, hdf5_type(at::kLong), first, {numbers.size()}, numbers.data());
 }
 
 double bytes_of(const EvalColumn& batch, int64_t batch_size, int64_t rows) {

@@ -50,10 +50,6 @@ std::unique_ptr<EvalArrayWriter> create_array(hid_t file, const EvalArray& array
 std::unique_ptr<EvalArrayWriter> open_array(hid_t file, const std::string& path,
                                             const EvalArray& array, int64_t rows);
 
-/// An array of int64 for `count` numbers, all in its place from the start.
-Hdf5Id create_numbers(hid_t parent, const std::string& name, int64_t count);
-void write_numbers(hid_t dataset, int64_t first, const std::vector<int64_t>& numbers);
-
 /// The bytes that `rows` rows of these arrays take; ragged arrays and text as their first batch.
 double bytes_of(const EvalColumn& batch, int64_t batch_size, int64_t rows);
 

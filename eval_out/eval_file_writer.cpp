@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "eval_out/eval_dataset.h"
 #include "eval_out/eval_reader.h"
 #include "eval_out/hdf5_attributes.h"
 #include "runtime/files/file_calls.h"
