@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 
+#include <cstring>
 #include <utility>
 
 #include "eval_out/eval_dataset.h"
@@ -85,7 +86,15 @@ at::Tensor to_cpu(const at::Tensor& tensor, at::ScalarType type, at::Tensor spar
   if (!spare.defined() || spare.sizes() != tensor.sizes()) {
     spare = at::empty(tensor.sizes(), at::TensorOptions().dtype(type));
   }
-  return spare.copy_(tensor);
+  const bool is_plain = tensor.is_cpu() && tensor.scalar_type() == type && tensor.is_contiguous() &&
+                        !tensor.is_conj() && !tensor.is_neg();
+  if (!is_plain) return spare.copy_(tensor);
+  // copy_ wakes LibTorch's threads, and on a busy machine waits for the last of them for longer
+  // than one thread takes.
+  if (tensor.nbytes() > 0) {
+    std::memcpy(spare.mutable_data_ptr(), tensor.const_data_ptr(), tensor.nbytes());
+  }
+  return spare;
 }
 
 }  // namespace
