@@ -47,6 +47,11 @@ void write_rows(hid_t dataset, hid_t type, int64_t first, const std::vector<hsiz
   check_hdf5(H5Dwrite(dataset, type, in_memory, in_file, H5P_DEFAULT, data), "cannot write");
 }
 
+bool is_chunked(hid_t dataset) {
+  const Hdf5Id creation(H5Dget_create_plist(dataset), H5Pclose, "HDF5 properties");
+  return H5Pget_layout(creation) == H5D_CHUNKED;
+}
+
 std::vector<hsize_t> chunk_lengths(hid_t dataset) {
   const Hdf5Id creation(H5Dget_create_plist(dataset), H5Pclose, "HDF5 properties");
   std::vector<hsize_t> chunk(H5S_MAX_RANK);

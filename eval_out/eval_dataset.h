@@ -29,6 +29,9 @@ std::vector<hsize_t> lengths_of(int64_t first, const std::vector<int64_t>& rest)
 void write_rows(hid_t dataset, hid_t type, int64_t first, const std::vector<hsize_t>& lengths,
                 const void* data);
 
+/// Whether the array is stored in chunks, and not in one piece.
+bool is_chunked(hid_t dataset);
+
 /// The lengths of a chunk, as many as the array has dimensions.
 std::vector<hsize_t> chunk_lengths(hid_t dataset);
 

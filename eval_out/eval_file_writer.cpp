@@ -28,6 +28,18 @@ Hdf5Id access_properties() {
   return access;
 }
 
+/// Chunks of zeros give way to those that are written. Their places are not used again: a process
+/// that is killed in between would leave an index that still points at them.
+Hdf5Id file_properties(EvalCompression compression) {
+  Hdf5Id creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "HDF5 properties");
+  if (compression == EvalCompression::kGzip) {
+    check_hdf5(H5Pset_file_space_strategy(creation, H5F_FSPACE_STRATEGY_FSM_AGGR, false,
+                                          CompressedArrays::kMinFreePlace),
+               "HDF5 properties");
+  }
+  return creation;
+}
+
 Hdf5Id open_attribute(hid_t file, const char* name) {
   return {H5Aopen(file, name, H5P_DEFAULT), H5Aclose, "cannot open the attributes"};
 }
@@ -48,10 +60,14 @@ EvalFileWriter::PartFile::~PartFile() {
 }
 
 EvalFileWriter::EvalFileWriter(std::string part, int64_t rows,
-                               const OrderedMap<Attribute>& attributes)
-    : part_(std::move(part)), rows_(rows), last_index_(std::numeric_limits<int64_t>::min()) {
+                               const OrderedMap<Attribute>& attributes, EvalCompression compression)
+    : part_(std::move(part)),
+      rows_(rows),
+      compression_(compression),
+      last_index_(std::numeric_limits<int64_t>::min()) {
   const Hdf5Lock lock;
-  file_ = Hdf5Id(H5Fcreate(part_.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access_properties()),
+  file_ = Hdf5Id(H5Fcreate(part_.path.c_str(), H5F_ACC_TRUNC, file_properties(compression),
+                           access_properties()),
                  H5Fclose, fmt::format("cannot create {}", part_.path));
   part_.is_worthless = true;
   in_context("the attributes", [&] {
@@ -75,12 +91,11 @@ std::unique_ptr<EvalFileWriter> EvalFileWriter::go_on(const std::string& part, i
   try {
     {
       const EvalFile file(part);
-      if (!is_of(file, rows, attributes)) return nullptr;
+      // Without rows there is nothing to go on with, and some of the arrays may not be there yet.
+      if (!is_of(file, rows, attributes) || file.rows() == 0) return nullptr;
       writer->arrays = file.arrays();
-      writer->first_row_ = file.rows();
-      if (file.rows() > 0) {
-        writer->last_index_ = file.index().select(0, file.rows() - 1).item<int64_t>();
-      }
+      writer->first_row_ = writer->claimed_rows_ = file.rows();
+      writer->last_index_ = file.index().select(0, file.rows() - 1).item<int64_t>();
     }  // closed: the library opens a file either for reading or for writing
     writer->file_ =
         Hdf5Id(H5Fopen(part.c_str(), H5F_ACC_RDWR, access_properties()), H5Fclose, "cannot open");
@@ -88,10 +103,7 @@ std::unique_ptr<EvalFileWriter> EvalFileWriter::go_on(const std::string& part, i
     writer->complete_ = open_attribute(writer->file_, "complete");
     writer->index_ =
         Hdf5Id(H5Dopen2(writer->file_, "index", H5P_DEFAULT), H5Dclose, "cannot open index");
-    for (const auto& array : writer->arrays) {
-      writer->grows_ = writer->grows_ || array.kind != EvalKind::kTensor;
-      writer->writers_.push_back(open_array(writer->file_, part, array, writer->first_row_));
-    }
+    writer->open_arrays();
     return writer;
   } catch (const Error&) {
     return nullptr;
@@ -99,35 +111,82 @@ std::unique_ptr<EvalFileWriter> EvalFileWriter::go_on(const std::string& part, i
 }
 
 EvalFileWriter::~EvalFileWriter() {
+  if (is_sound_ && !compressed_.empty()) {
+    try {
+      compressed_.settle(/*is_last=*/false);
+      const Hdf5Lock lock;
+      write_compressed();
+      claim_rows(compressed_.written_rows(rows_at_once_));
+    } catch (const std::exception&) {
+      // The rows are not claimed; the next evaluation makes them again.
+    }
+  }
   const Hdf5Lock lock;
   close_arrays();
   file_.reset();
 }
 
 void EvalFileWriter::write(const EvalBatch& batch) {
+  is_sound_ = false;
+  if (writers_.empty()) create_arrays(batch);
+  if (rows_at_once_ == 0) {
+    rows_at_once_ = compressed_.rows_at_once(static_cast<int64_t>(batch.indices.size()));
+  }
+  compressed_.add(batch.columns);  // without the lock: it waits for those who compress
+  write_batch(batch);
+  is_sound_ = true;
+}
+
+void EvalFileWriter::write_batch(const EvalBatch& batch) {
   const Hdf5Lock lock;
   const size_t count = batch.indices.size();
   const std::string rows = rows_text(batch.first_row, count);
-  if (writers_.empty()) create_arrays(batch);
   reserve_growth(batch);
   for (size_t i = 0; i < writers_.size(); ++i) {
+    if (!writers_[i]) continue;
     in_context(fmt::format("{}, {}", arrays[i].key, rows),
                [&] { writers_[i]->write(batch.first_row, batch.columns[i]); });
   }
+  write_compressed();
   in_context(rows, [&] {
     write_numbers(index_, batch.first_row, batch.indices);
-    // A flush writes its parts in an order of its own. Where rows make the file longer, they must
-    // be there before the file claims them.
-    if (grows_) flush();
-    set_attribute(written_rows_, batch.first_row + static_cast<int64_t>(count));
-    flush();
+    const int64_t end = batch.first_row + static_cast<int64_t>(count);
+    claim_rows(compressed_.empty() ? end : compressed_.written_rows(rows_at_once_));
   });
 }
 
+/// Writes the chunks that are compressed. At the end nothing has made room for them before.
+void EvalFileWriter::write_compressed() {
+  const int64_t bytes = compressed_.growth();
+  if (bytes == 0) return;
+  room_.ensure(file_, part_.path, bytes, compressed_.growth_to_come());
+  try {
+    compressed_.write();
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", part_.path, error.what()));
+  }
+}
+
+void EvalFileWriter::claim_rows(int64_t rows) {
+  if (rows <= claimed_rows_) return;
+  // A flush writes its parts in an order of its own. Where rows make the file longer, they must be
+  // there before the file claims them.
+  if (grows_) flush();
+  set_attribute(written_rows_, rows);
+  flush();
+  claimed_rows_ = rows;
+}
+
 void EvalFileWriter::finish() {
+  is_sound_ = false;
+  compressed_.settle(/*is_last=*/true);
   const Hdf5Lock lock;
+  write_compressed();
   in_context("the end of the file", [&] {
-    for (const auto& writer : writers_) writer->finish();
+    if (!compressed_.empty()) claim_rows(rows_);
+    for (const auto& writer : writers_) {
+      if (writer) writer->finish();
+    }
     room_.give_back();
     flush();
     set_attribute(complete_, true);
@@ -148,15 +207,26 @@ void EvalFileWriter::in_context(const std::string& what, const Function& functio
 }
 
 void EvalFileWriter::create_arrays(const EvalBatch& batch) {
+  const Hdf5Lock lock;
   const auto batch_size = static_cast<int64_t>(batch.indices.size());
+  std::vector<int64_t> chunks(arrays.size(), 0);
+  if (compression_ == EvalCompression::kGzip) chunks = rows_of_chunks(arrays, batch_size, rows_);
   double bytes = 8.0 * static_cast<double>(rows_);
-  for (const auto& column : batch.columns) bytes += bytes_of(column, batch_size, rows_);
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    // How small the compressed ones get is not known.
+    if (chunks[i] == 0) bytes += bytes_of(batch.columns[i], batch_size, rows_);
+  }
   part_.is_worthless = true;
   check_space(bytes);
   for (size_t i = 0; i < arrays.size(); ++i) {
-    grows_ = grows_ || arrays[i].kind != EvalKind::kTensor;
+    grows_ = grows_ || chunks[i] > 0 || arrays[i].kind != EvalKind::kTensor;
     in_context(arrays[i].key, [&] {
-      writers_.push_back(create_array(file_, arrays[i], rows_, batch.columns[i], batch_size));
+      if (chunks[i] > 0) {
+        compressed_.create(file_, arrays[i], i, rows_, chunks[i]);
+        writers_.push_back(nullptr);
+      } else {
+        writers_.push_back(create_array(file_, arrays[i], rows_, batch.columns[i], batch_size));
+      }
     });
   }
   in_context("the first batch", [&] { flush(); });
@@ -164,11 +234,33 @@ void EvalFileWriter::create_arrays(const EvalBatch& batch) {
   part_.is_worthless = false;
 }
 
-/// For what makes the file longer: text, and ragged arrays that were expected to be shorter.
+void EvalFileWriter::open_arrays() {
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const bool is_tensor = arrays[i].kind == EvalKind::kTensor;
+    Hdf5Id dataset = is_tensor ? open_dataset(file_, arrays[i].key) : Hdf5Id();
+    const bool is_compressed = is_tensor && is_chunked(dataset);
+    grows_ = grows_ || is_compressed || !is_tensor;
+    if (is_compressed) {
+      compressed_.open(std::move(dataset), arrays[i], i, first_row_);
+      writers_.push_back(nullptr);
+    } else {
+      writers_.push_back(open_array(file_, part_.path, arrays[i], first_row_));
+    }
+  }
+}
+
+/// For what makes the file longer: compressed chunks, text, and ragged arrays that were expected to
+/// be shorter.
 void EvalFileWriter::reserve_growth(const EvalBatch& batch) {
-  int64_t growth = 0;
-  for (size_t i = 0; i < writers_.size(); ++i) growth += writers_[i]->growth(batch.columns[i]);
-  if (growth > 0) room_.ensure(file_, part_.path, growth);
+  int64_t others = 0;
+  for (size_t i = 0; i < writers_.size(); ++i) {
+    if (writers_[i]) others += writers_[i]->growth(batch.columns[i]);
+  }
+  const int64_t growth = compressed_.growth() + others;
+  if (growth == 0) return;
+  const auto batch_size = static_cast<int64_t>(batch.indices.size());
+  const int64_t batches_left = (rows_ - batch.first_row - 1) / batch_size + 1;
+  room_.ensure(file_, part_.path, growth, compressed_.growth_to_come() + others * batches_left);
 }
 
 /// Finds a disk that is too small now instead of in the middle of the evaluation.
@@ -185,6 +277,7 @@ void EvalFileWriter::flush() { check_hdf5(H5Fflush(file_, H5F_SCOPE_LOCAL), "can
 
 void EvalFileWriter::close_arrays() {
   writers_.clear();
+  compressed_.clear();
   room_.give_back();
   index_.reset();
   written_rows_.reset();

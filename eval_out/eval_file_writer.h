@@ -7,6 +7,8 @@
 
 #include "eval_out/attribute.h"
 #include "eval_out/eval_arrays.h"
+#include "eval_out/eval_compressed.h"
+#include "eval_out/eval_compression.h"
 #include "eval_out/hdf5_room.h"
 
 namespace stepop {
@@ -24,13 +26,16 @@ struct EvalBatch {
 class EvalFileWriter {
  public:
   /// Creates the file `part` for `rows` rows. Throws Error with the path and the reason.
-  EvalFileWriter(std::string part, int64_t rows, const OrderedMap<Attribute>& attributes);
+  EvalFileWriter(std::string part, int64_t rows, const OrderedMap<Attribute>& attributes,
+                 EvalCompression compression);
 
   /// Opens the file `part` that another process left, to go on behind its rows; null when there is
-  /// none, when it is not for as many rows with exactly these attributes, or cannot be opened.
+  /// none, when it has no rows, is not for as many rows with exactly these attributes, or cannot be
+  /// opened. Its arrays stay compressed, or not.
   static std::unique_ptr<EvalFileWriter> go_on(const std::string& part, int64_t rows,
                                                const OrderedMap<Attribute>& attributes);
 
+  /// Writes the chunks that are full.
   ~EvalFileWriter();
   EvalFileWriter(const EvalFileWriter&) = delete;
   EvalFileWriter& operator=(const EvalFileWriter&) = delete;
@@ -67,21 +72,30 @@ class EvalFileWriter {
   template <class Function>
   void in_context(const std::string& what, const Function& function);
   void create_arrays(const EvalBatch& batch);
+  void open_arrays();
+  void write_batch(const EvalBatch& batch);
   void reserve_growth(const EvalBatch& batch);
+  void write_compressed();
+  void claim_rows(int64_t rows);
   void check_space(double bytes) const;
   void flush();
   void close_arrays();
 
   PartFile part_;  // first: destroyed when the file is closed
   int64_t rows_;
+  EvalCompression compression_ = EvalCompression::kNone;
   int64_t first_row_ = 0;
   int64_t last_index_;
-  bool grows_ = false;  // has texts or ragged arrays, which are not allocated in advance
+  int64_t claimed_rows_ = 0;
+  int64_t rows_at_once_ = 0;  // with compressed arrays: so many are claimed together
+  bool grows_ = false;        // has arrays that are not allocated in advance
+  bool is_sound_ = false;     // wrote something, and nothing failed
   Hdf5Id file_;
   Hdf5Id index_;
   Hdf5Id written_rows_;
   Hdf5Id complete_;
-  std::vector<std::unique_ptr<EvalArrayWriter>> writers_;
+  std::vector<std::unique_ptr<EvalArrayWriter>> writers_;  // null for one that is compressed
+  CompressedArrays compressed_;
   Hdf5Room room_;
 };
 

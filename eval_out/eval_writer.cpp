@@ -32,7 +32,7 @@ EvalWriter::EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> att
   }
   const std::string part = path_ + ".part";
   if (options.go_on) file_ = EvalFileWriter::go_on(part, rows, attributes);
-  if (!file_) file_ = std::make_unique<EvalFileWriter>(part, rows, attributes);
+  if (!file_) file_ = std::make_unique<EvalFileWriter>(part, rows, attributes, options.compression);
   next_row_ = file_->first_row();
   last_index_ = file_->last_index();
   queue_ = std::make_unique<BackgroundQueue<EvalBatch>>(

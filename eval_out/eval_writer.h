@@ -6,6 +6,7 @@
 #include <string>
 
 #include "eval_out/attribute.h"
+#include "eval_out/eval_compression.h"
 #include "eval_out/eval_outputs.h"
 
 namespace stepop {
@@ -16,6 +17,9 @@ class BackgroundQueue;
 struct EvalWriterOptions {
   /// Batches that may wait for the disk before `write` waits for it: what bounds the memory.
   int queued_batches = 3;
+  /// Of tensors. Compressed rows are in the file, and counted, when their chunk is full: `rows` of
+  /// the file goes by multiples of the first batch's size, and a few more batches are in memory.
+  EvalCompression compression = EvalCompression::kNone;
   /// Goes on behind the rows of a .part that was left at this path, when it was made for as many
   /// rows with exactly these attributes; `rows()` says how many there are. Else it is replaced.
   bool go_on = false;
@@ -37,7 +41,8 @@ class EvalWriter {
   EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> attributes = {},
              EvalWriterOptions options = {});
 
-  /// Writes what is waiting, and leaves the .part unless `finish` was called.
+  /// Writes what is waiting (of compressed arrays full chunks), and leaves the .part unless
+  /// `finish` was called.
   ~EvalWriter();
   EvalWriter(const EvalWriter&) = delete;
   EvalWriter& operator=(const EvalWriter&) = delete;

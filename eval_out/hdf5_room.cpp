@@ -49,11 +49,11 @@ int64_t hdf5_file_size(hid_t file) {
   return static_cast<int64_t>(size);
 }
 
-void Hdf5Room::ensure(hid_t file, const std::string& path, int64_t bytes) {
+void Hdf5Room::ensure(hid_t file, const std::string& path, int64_t bytes, int64_t to_come) {
   const int64_t used = free_ - free_space(file);
   left_ -= std::max<int64_t>(used, 0);
   while (left_ < bytes) {
-    Block next = append_block(file, path, bytes);
+    Block next = append_block(file, path, bytes, to_come);
     left_ = last_.size;
     last_ = std::move(next);  // the one before is freed
   }
@@ -62,9 +62,11 @@ void Hdf5Room::ensure(hid_t file, const std::string& path, int64_t bytes) {
 
 /// A block of at least `bytes`, more when the disk has more. The disk comes first: the library does
 /// not recover from one that is full.
-Hdf5Room::Block Hdf5Room::append_block(hid_t file, const std::string& path, int64_t bytes) {
+Hdf5Room::Block Hdf5Room::append_block(hid_t file, const std::string& path, int64_t bytes,
+                                       int64_t to_come) {
   const int64_t end = hdf5_file_size(file);
-  int64_t size = std::max(bytes, std::clamp(kBatchesPerBlock * bytes, kMinBlock, kMaxBlock));
+  const int64_t several = std::clamp(kBatchesPerBlock * bytes, kMinBlock, kMaxBlock);
+  int64_t size = std::max(bytes, std::min(several, to_come));
   size = reserve_at_most(path, end, size, bytes);
   Block block{make_block(file, path, size), size};
   while (static_cast<int64_t>(H5Dget_offset(block.dataset)) + block.size <= end) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "eval_out/hdf5.h"
@@ -17,8 +18,10 @@ namespace stepop {
 class Hdf5Room {
  public:
   /// Makes sure that the next `bytes` bytes find room inside of the file, and on the disk. Throws
-  /// Error when the disk has none.
-  void ensure(hid_t file, const std::string& path, int64_t bytes);
+  /// Error when the disk has none. At once it takes room for several such calls, but no more than
+  /// `to_come`: what the file is expected to grow by until its end.
+  void ensure(hid_t file, const std::string& path, int64_t bytes,
+              int64_t to_come = std::numeric_limits<int64_t>::max());
 
   /// Lets the file end behind what it holds.
   void give_back();
@@ -29,7 +32,7 @@ class Hdf5Room {
     int64_t size = 0;
   };
 
-  static Block append_block(hid_t file, const std::string& path, int64_t bytes);
+  static Block append_block(hid_t file, const std::string& path, int64_t bytes, int64_t to_come);
 
   int64_t left_ = 0;  ///< Of the last block that was freed, in one piece.
   int64_t free_ = 0;  ///< In the whole file when that was last looked at.

@@ -74,7 +74,7 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
   const int64_t total = order.examples_in(order.batches_per_epoch());
   // A process that was stopped in this evaluation left the first rows.
   EvalWriter writer(result.outputs, total, attributes(context, position, split, git),
-                    {.go_on = true});
+                    {.compression = settings.compression, .go_on = true});
   int64_t done = writer.rows();
   LoaderOptions options = context.splits.loader_options();
   options.interrupt = interrupt;

@@ -72,6 +72,13 @@ std::vector<Settings::LogOpSetting> read_log_ops(const Config& config, int64_t s
   return ops;
 }
 
+EvalCompression read_compression(const Config& hook) {
+  const std::string name = hook.get("compression", "none");
+  if (name == "none") return EvalCompression::kNone;
+  if (name == "gzip") return EvalCompression::kGzip;
+  throw hook.error("compression", fmt::format("expected none or gzip, found \"{}\"", name));
+}
+
 }  // namespace
 
 Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug) {
@@ -138,6 +145,7 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   if (evaluates) eval_op = parse_op(config, "eval_hook/eval_op", op, "validation/eval_op");
   evaluation = hook.has("freq") ? Trigger(hook, "freq", steps_per_epoch)
                                 : Trigger::every_steps(static_cast<double>(steps_per_epoch));
+  compression = read_compression(hook);
   clean_after_callbacks = hook.get("clean_after_callbacks", false);
 
   const int64_t batch_size = config.get_at_least("batch_size", 1);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "eval_out/eval_compression.h"
 #include "runtime/checkpoint/retention.h"
 #include "runtime/config/config.h"
 #include "runtime/loop/trigger.h"
@@ -51,7 +52,8 @@ struct Settings {
   bool evaluates = false;
   OpName eval_op;
   Trigger evaluation;
-  int64_t max_eval_batches = 0;  ///< 0 for no limit.
+  int64_t max_eval_batches = 0;                          ///< 0 for no limit.
+  EvalCompression compression = EvalCompression::kNone;  ///< Of the outputs.
   bool clean_after_callbacks = false;
   /// Without a training: every checkpoint is evaluated; and those that a training is going to
   /// write.

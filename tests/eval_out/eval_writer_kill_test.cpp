@@ -19,14 +19,25 @@
 namespace stepop {
 namespace {
 
-constexpr int64_t kRows = 1'000'000;
 constexpr int64_t kBatch = 16;
 constexpr const char* kPathVariable = "STEPOP_TEST_WRITE_TO";
 constexpr const char* kReadyVariable = "STEPOP_TEST_READY_AFTER";
+constexpr const char* kGzipVariable = "STEPOP_TEST_GZIP";
+
+/// Without compression, or with one array of rows that are large enough for it, in chunks of 64.
+struct Kind {
+  bool is_gzip = false;
+
+  int64_t rows() const { return is_gzip ? 100'000 : 1'000'000; }
+  EvalWriterOptions options() const {
+    return {.compression = is_gzip ? EvalCompression::kGzip : EvalCompression::kNone,
+            .go_on = true};
+  }
+};
 
 /// Row i: x is [i, i], a text is "row i", the ragged array has i % 5 (after the first batch, to
-/// make it grow, 40 + i % 5) values i.
-void write_batch(EvalWriter& writer, int64_t first) {
+/// make it grow, 40 + i % 5) values i; wide, if there, has i * j % 1021.
+void write_batch(EvalWriter& writer, int64_t first, Kind kind) {
   std::vector<int64_t> indices(kBatch);
   std::iota(indices.begin(), indices.end(), first);
   std::vector<at::Tensor> ragged;
@@ -36,11 +47,15 @@ void write_batch(EvalWriter& writer, int64_t first) {
     texts.push_back("row " + std::to_string(i));
   }
   const at::Tensor rows = at::arange(first, first + kBatch, at::kFloat);
-  writer.write({.outputs = {{"deep/x", rows.unsqueeze(1).expand({kBatch, 2})},
-                            {"ragged", ragged},
-                            {"text", texts}},
-                .labels = {{"loss", rows}}},
-               indices);
+  EvalOutputs outputs{.outputs = {{"deep/x", rows.unsqueeze(1).expand({kBatch, 2})},
+                                  {"ragged", ragged},
+                                  {"text", texts}},
+                      .labels = {{"loss", rows}}};
+  if (kind.is_gzip) {
+    const at::Tensor i = at::arange(first, first + kBatch).unsqueeze(1);
+    outputs.outputs.set("wide", i.mul(at::arange(1024)).remainder(1021).to(at::kFloat));
+  }
+  writer.write(outputs, indices);
 }
 
 TEST_CASE("(child) writes until it is killed" * doctest::skip()) {
@@ -48,16 +63,18 @@ TEST_CASE("(child) writes until it is killed" * doctest::skip()) {
   const char* ready = std::getenv(kReadyVariable);
   if (path == nullptr || ready == nullptr) return;  // somebody runs skipped tests as well
   const int64_t ready_row = std::atoi(ready) * kBatch;
-  EvalWriter writer(path, kRows);
-  for (int64_t first = 0; first < kRows; first += kBatch) {
-    write_batch(writer, first);
+  const Kind kind{std::getenv(kGzipVariable) != nullptr};
+  EvalWriter writer(path, kind.rows(), {}, kind.options());
+  for (int64_t first = 0; first < kind.rows(); first += kBatch) {
+    write_batch(writer, first, kind);
     if (first == ready_row) CHECK(::write(STDERR_FILENO, "+", 1) == 1);
   }
 }
 
 /// Starts this program again, to write to `path`, waits until `ready` batches are accepted and
 /// `microseconds` longer, and kills it.
-void kill_a_writer(const std::string& path, int ready, int microseconds) {
+void kill_a_writer(const std::string& path, Kind kind, int ready, int microseconds) {
+  if (kind.is_gzip) ::setenv(kGzipVariable, "", 1);
   ::setenv(kPathVariable, path.c_str(), 1);
   ::setenv(kReadyVariable, std::to_string(ready).c_str(), 1);
   std::array<int, 2> pipe{};
@@ -83,6 +100,7 @@ void kill_a_writer(const std::string& path, int ready, int microseconds) {
   ::close(pipe[0]);
   ::unsetenv(kPathVariable);
   ::unsetenv(kReadyVariable);
+  ::unsetenv(kGzipVariable);
 }
 
 const std::string kCheck = R"(
@@ -90,13 +108,25 @@ import sys, h5py, numpy as np
 for path, ready in zip(sys.argv[1::2], sys.argv[2::2]):
     f = h5py.File(path, "r")
     n = int(f.attrs["rows"])
-    assert n >= (int(ready) - 4) * 16 and n % 16 == 0, n  # three wait and one is being written
+    is_gzip = "outputs/wide" in f
+    step = 64 if is_gzip else 16
+    # Three batches wait and one is being written; two chunks for each of four threads, and one.
+    late = 64 + (9 * 64 if is_gzip else 0)
+    assert n >= int(ready) * 16 - late and n % step == 0, n
     assert not f.attrs["complete"]
     rows = np.arange(n)
     assert (f["index"][:n] == rows).all()
     assert (f["labels/loss"][:n] == rows).all()
-    assert f["outputs/deep/x"].shape == (1000000, 2)
-    assert f["outputs/deep/x"][()].shape == (1000000, 2)  # the whole array can be read
+    if is_gzip:
+        wide = f["outputs/wide"]
+        whole = wide[()]  # with those that nobody wrote
+        assert wide.chunks == (64, 1024) and len(whole) == 100000
+        assert (whole[:n] == rows[:, None] * np.arange(1024) % 1021).all()
+        assert (whole[n + 40 * 64:] == 0).all()
+    N = len(f["index"])
+    assert N == (100000 if is_gzip else 1000000)
+    assert f["outputs/deep/x"].shape == (N, 2)
+    assert f["outputs/deep/x"][()].shape == (N, 2)  # the whole array can be read
     assert (f["outputs/deep/x"][:n] == rows[:, None]).all()
     text = f["outputs/text"].asstr()[:n]
     assert all(text[i] == f"row {i}" for i in range(n))
@@ -120,40 +150,40 @@ void check_last_row(const std::string& path) {
   CHECK(file.read_ragged("outputs/ragged", last, 1).at(0).size(0) == length);
 }
 
-/// Writes three more batches behind what was left.
-void go_on(const std::string& path) {
+/// Writes twelve more batches behind what was left.
+void go_on(const std::string& path, Kind kind) {
   const int64_t rows = EvalFile(path + ".part").rows();
   {
-    EvalWriter writer(path, kRows, {}, {.go_on = true});
+    EvalWriter writer(path, kind.rows(), {}, kind.options());
     REQUIRE(writer.rows() == rows);
-    for (int i = 0; i < 3; ++i) write_batch(writer, rows + i * kBatch);
+    for (int i = 0; i < 12; ++i) write_batch(writer, rows + i * kBatch, kind);
   }
-  CHECK(EvalFile(path + ".part").rows() == rows + 3 * kBatch);
+  CHECK(EvalFile(path + ".part").rows() == rows + 12 * kBatch);
   check_last_row(path);
 }
 
 /// Kills one writer after another, and lets h5py read what they left.
-void check_kills(int ready, int longest_wait) {
-  const ScratchFolder folder;
+void check_kills(Kind kind, int ready, int longest_wait) {
   const char* more = std::getenv("STEPOP_TEST_KILLS");
   const int kills = more == nullptr ? 3 : std::atoi(more);
-  std::vector<std::string> arguments;
   for (int i = 0; i < kills; ++i) {
-    const std::string path = folder.path(std::to_string(i) + ".h5");
-    kill_a_writer(path, ready, i * 7919 % longest_wait);
-    arguments.insert(arguments.end(), {path + ".part", std::to_string(ready)});
-
+    const ScratchFolder left;
+    const std::string path = left.path("outputs.h5");
+    kill_a_writer(path, kind, ready, i * 7919 % longest_wait);
+    CHECK(run_python(kCheck, {path + ".part", std::to_string(ready)}) == "ok\n");
     check_last_row(path);
-    go_on(path);
+    go_on(path, kind);
+    CHECK(run_python(kCheck, {path + ".part", std::to_string(ready)}) == "ok\n");
   }
-  CHECK(run_python(kCheck, arguments) == "ok\n");
 }
 
 TEST_CASE("a writer that is killed leaves every flushed row readable, and the next goes on") {
-  check_kills(20, 100'000);
+  check_kills({}, 20, 100'000);
 }
 
-TEST_CASE("so does one that is killed while its ragged arrays grow") { check_kills(6, 3'000); }
+TEST_CASE("so does one that is killed while its ragged arrays grow") { check_kills({}, 6, 3'000); }
+
+TEST_CASE("so does one that compresses") { check_kills({.is_gzip = true}, 80, 100'000); }
 
 }  // namespace
 }  // namespace stepop

@@ -21,13 +21,16 @@ namespace {
 class RandomEvaluation {
  public:
   RandomEvaluation(const ScratchFolder& folder, uint64_t seed)
-      : folder_(folder), random_(seed), rows_(random_.below(40)) {
+      : folder_(folder),
+        random_(seed),
+        rows_(random_.below(40)),
+        compression_(seed % 2 == 0 ? EvalCompression::kNone : EvalCompression::kGzip) {
     for (int64_t i = random_.below(6) + 1; i > 0; --i) add_array();
   }
 
   std::string write() {
     const std::string path = folder_.path("outputs.h5");
-    EvalWriter writer(path, rows_);
+    EvalWriter writer(path, rows_, {}, {.compression = compression_});
     for (int64_t first = 0; first < rows_;) {
       const int64_t count = std::min(random_.below(9) + 1, rows_ - first);
       std::vector<int64_t> indices(static_cast<size_t>(count));
@@ -145,6 +148,7 @@ class RandomEvaluation {
   const ScratchFolder& folder_;
   Random random_;
   int64_t rows_;
+  EvalCompression compression_;
   EvalOutputs all_;
 };
 

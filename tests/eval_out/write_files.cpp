@@ -1,5 +1,6 @@
 // Files for the tests of eval_out/python, written by the real writer:
 //   stepop_eval_files rich PATH         every kind of array, in a file that is complete
+//   stepop_eval_files gzip PATH         compressed arrays, in a file that is complete
 //   stepop_eval_files unfinished PATH   320 of a million rows; prints +, then waits to be killed
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
@@ -77,6 +78,24 @@ void write_rich(const std::string& path) {
   writer.finish();
 }
 
+/// 500 rows in batches of 16; see `rows` for the values, of which the image has the remainder by
+/// 256.
+void write_gzip(const std::string& path) {
+  constexpr int64_t kRows = 500;
+  constexpr int64_t kBatch = 16;
+  EvalWriter writer(path, kRows, {{"global_step", int64_t{5}}},
+                    {.compression = EvalCompression::kGzip});
+  for (int64_t first = 0; first < kRows; first += kBatch) {
+    const int64_t count = std::min(kBatch, kRows - first);
+    writer.write(
+        {.outputs = {{"features", rows(first, count, {300}).to(at::kFloat)},
+                     {"image", rows(first, count, {3, 32, 32}).remainder(256).to(at::kByte)}},
+         .labels = {{"loss", at::arange(first, first + count, at::kFloat)}}},
+        range(first, count));
+  }
+  writer.finish();
+}
+
 /// Row i: x is [i, i], the text is "row i", the ragged array has i % 5 values i.
 void write_unfinished(const std::string& path) {
   constexpr int64_t kBatch = 16;
@@ -103,10 +122,12 @@ int main(int argc, char** argv) try {
   const std::string what = argc == 3 ? argv[1] : "";
   if (what == "rich") {
     stepop::write_rich(argv[2]);
+  } else if (what == "gzip") {
+    stepop::write_gzip(argv[2]);
   } else if (what == "unfinished") {
     stepop::write_unfinished(argv[2]);
   } else {
-    std::fputs("stepop_eval_files rich|unfinished PATH\n", stderr);
+    std::fputs("stepop_eval_files rich|gzip|unfinished PATH\n", stderr);
     return 2;
   }
   return 0;

@@ -45,6 +45,14 @@ def rich() -> Path:
 
 
 @functools.lru_cache(maxsize=None)
+def compressed() -> Path:
+    """A file with `compression: gzip`."""
+    path = scratch() / "outputs.h5"
+    call(BUILD / "stepop_eval_files", "gzip", path)
+    return path
+
+
+@functools.lru_cache(maxsize=None)
 def root() -> Path:
     """A folder in which RUN is a run on the digits with evaluations of steps 23 and 46."""
     folder = scratch()

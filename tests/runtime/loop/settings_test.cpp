@@ -63,6 +63,7 @@ TEST_CASE("the defaults are edflow's") {
   CHECK_FALSE(settings.checkpoint.is_ever_due());
   CHECK_FALSE(settings.checkpoint_zero);
   CHECK(settings.evaluates);
+  CHECK(settings.compression == EvalCompression::kNone);
   CHECK(settings.eval_op.text() == "validation/eval_op");
   CHECK(due_steps(settings.evaluation, 25) == std::vector<int64_t>({10, 20}));
   CHECK(settings.max_eval_batches == 0);
@@ -86,7 +87,7 @@ TEST_CASE("ops by name, each with its own trigger") {
 num_epochs: 9
 train_ops: [train/train_op/generator, train/train_op/discriminator]
 log_ops: [test/log_op, {op: validation/sample_op, when: 7}]
-eval_hook: {eval_op: test/eval_op, freq: 2e, clean_after_callbacks: true}
+eval_hook: {eval_op: test/eval_op, freq: 2e, clean_after_callbacks: true, compression: gzip}
 ckpt_freq: 25
 ckpt_zero: true)");
   REQUIRE(settings.train_ops.size() == 2);
@@ -96,6 +97,7 @@ ckpt_zero: true)");
   CHECK(settings.eval_op.split == "test");
   CHECK(due_steps(settings.evaluation, 50) == std::vector<int64_t>({20, 40}));
   CHECK(settings.clean_after_callbacks);
+  CHECK(settings.compression == EvalCompression::kGzip);
   CHECK(due_steps(settings.checkpoint, 60) == std::vector<int64_t>({25, 50}));
   CHECK(settings.checkpoint_zero);
 }
@@ -140,6 +142,8 @@ TEST_CASE("ops that cannot be are told with their place") {
   CHECK(refused(one + "eval_hook: {eval_op: eval_op}") ==
         "test.yaml:4: eval_hook/eval_op: expected a split and an op, such as validation/eval_op, "
         "found \"eval_op\"");
+  CHECK(refused(one + "eval_hook: {compression: zip}") ==
+        "test.yaml:4: eval_hook/compression: expected none or gzip, found \"zip\"");
   CHECK(refused(one + "accumulate: 0") == "test.yaml:4: accumulate: expected 1 or more, found 0");
   CHECK(refused(one + "train_ops: [train/train_op, train/train_op]") ==
         "test.yaml:4: train_ops/1: \"train/train_op\" is there twice");
