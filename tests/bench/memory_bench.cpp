@@ -1,7 +1,12 @@
 // Memory must not grow: neither with the steps of a training nor with the examples of an
 // evaluation.
+#include <ATen/ops/randint.h>
 #include <fmt/format.h>
 
+#include <numeric>
+#include <vector>
+
+#include "eval_out/eval_writer.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/session.h"
 #include "tests/bench/measure.h"
@@ -32,6 +37,24 @@ void print(const std::string& what, const std::string& when, double early, doubl
       {what, when, late / early, fmt::format("{:.1f} MB", late), fmt::format("{:.1f} MB", early)});
 }
 
+/// Outputs of 40 bytes and of 80, of which the second ones are compressed if any are.
+void write_a_million(const std::string& what, EvalCompression compression) {
+  constexpr int64_t kMillion = 1'000'000;
+  const at::Tensor values = at::randint(256, {kBatchSize, 20}, at::kFloat);
+  std::vector<int64_t> indices(kBatchSize);
+  std::iota(indices.begin(), indices.end(), 0);
+  const ScratchFolder scratch;
+  EvalWriter writer(scratch.path("outputs.h5"), kMillion, {}, {.compression = compression});
+  double early = 0;
+  while (writer.rows() < kMillion) {
+    writer.write({.outputs = {{"few", values.slice(1, 0, 10)}, {"more", values}}}, indices);
+    for (auto& index : indices) index += kBatchSize;
+    if (writer.rows() == 1000) early = resident_megabytes();
+  }
+  writer.finish();
+  print(what, "after 1,000", early, resident_megabytes());
+}
+
 }  // namespace
 
 void bench_memory() {
@@ -60,6 +83,9 @@ void bench_memory() {
              if (done == kEarly * kBatchSize) early = resident_megabytes();
            });
   print("evaluation of 100,000 examples", "after 100 batches", early, resident_megabytes());
+
+  write_a_million("1,000,000 outputs", EvalCompression::kNone);
+  write_a_million("1,000,000 outputs, gzip", EvalCompression::kGzip);
 }
 
 }  // namespace stepop::bench

@@ -9,6 +9,7 @@ void bench_start();
 void bench_log();
 void bench_loader();
 void bench_evaluation();
+void bench_outputs();
 void bench_memory();
 void bench_checkpoint();
 void bench_resume();
