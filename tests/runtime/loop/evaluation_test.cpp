@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <regex>
+#include <string>
 
 #include "eval_out/eval_reader.h"
 #include "runtime/network.h"
@@ -58,7 +60,8 @@ log_ops: []
 
 class Evaluating {
  public:
-  explicit Evaluating(const std::string& more = "") : run_(kYaml + more) {}
+  explicit Evaluating(const std::string& more = "", const std::string& yaml = kYaml)
+      : run_(yaml + more) {}
 
   /// The evaluation in one folder; breaks off before the batch number `stop_at`, from 0.
   EvaluationResult operator()(int stop_at = -1, const std::string& git = "none") {
@@ -95,6 +98,20 @@ TEST_CASE("an evaluation that was stopped goes on at its row, with the same rand
     CHECK(EvalFile(rest.outputs).read_texts("outputs/text", 37, 1).at(0) == "example 37");
     CHECK((rest.scalars == whole.scalars));
     CHECK(rest.first_output == "outputs/logits");
+  }
+}
+
+TEST_CASE("so does one that compresses its outputs, whose chunks are a batch here") {
+  const std::string yaml = std::regex_replace(kYaml, std::regex("classes: 3"), "classes: 20000");
+  const std::string gzip = "eval_hook: {compression: gzip}\n";
+  Evaluating undisturbed("", yaml);
+  const EvaluationResult whole = undisturbed();
+  for (const int stop_at : {1, 5, 9}) {
+    Evaluating evaluating(gzip, yaml);
+    CHECK_THROWS_AS(evaluating(stop_at), Interrupted);
+    const EvaluationResult rest = evaluating();
+    CHECK(TestRandomOutputs::batches == 10 - stop_at);
+    CHECK(differences(outputs_of(rest), outputs_of(whole)) == "");
   }
 }
 
