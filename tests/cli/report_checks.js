@@ -1,6 +1,6 @@
 // Runs in a page that `stepop report` wrote, after its own scripts; what it finds goes into an
 // element of the document, a line each.
-setTimeout(() => {
+const run = () => {
   const lines = [];
   const check = (what, isTrue) => lines.push(`${isTrue ? "ok" : "FAILED"}: ${what}`);
   const all = (selector) => [...document.querySelectorAll(selector)];
@@ -67,4 +67,12 @@ setTimeout(() => {
   shown.id = "checks";
   shown.textContent = "\n" + lines.join("\n") + "\n";
   document.body.append(shown);
-}, 500);
+};
+
+// A busy machine lays the page out later than its scripts run.
+const isLaidOut = () =>
+  document.documentElement.dataset.ready === "yes" &&
+  [...document.images].every((image) => image.complete) &&
+  [...document.querySelectorAll(".chart svg[tabindex]")].every((chart) => chart.querySelector("path.line"));
+const waitAndRun = (looks) => (isLaidOut() || looks === 0 ? run() : setTimeout(() => waitAndRun(looks - 1), 100));
+setTimeout(() => waitAndRun(80), 500);
