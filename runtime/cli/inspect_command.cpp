@@ -90,6 +90,7 @@ std::string attribute_text(const std::string& name, const Attribute& value) {
   if (const auto* count = std::get_if<int64_t>(&value)) return with_thousands(*count);
   if (const auto* number = std::get_if<double>(&value)) return short_number(*number);
   const auto& text = std::get<std::string>(value);
+  if (name == "config_json") return size_text(static_cast<double>(text.size())) + " of JSON";
   const auto lines = std::count(text.begin(), text.end(), '\n');
   if (lines == 0) return text;
   return fmt::format("{} lines{}", lines, name == "config" ? " of YAML" : "");

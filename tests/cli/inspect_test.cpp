@@ -28,6 +28,7 @@ void write_outputs(const std::string& path, bool is_whole) {
                      {"split", "validation"},
                      {"iterator", "Classifier"},
                      {"config", "a: 1\nb: 2\n"},
+                     {"config_json", R"({"a": 1, "b": 2})"},
                      {"note", 0.5}});
   writer.write(
       {.outputs = {{"logits",
@@ -48,6 +49,7 @@ constexpr const char* kTable =
     "  split           validation\n"
     "  iterator        Classifier\n"
     "  config          2 lines of YAML\n"
+    "  config_json     16 B of JSON\n"
     "  format_version  1\n"
     "  note            0.5\n"
     "\n"

@@ -179,10 +179,13 @@ const curvesSection = () => {
   section.append(element("p", { class: "quiet", text: "Move over a chart or use the arrow keys to read values; drag to zoom, double-click to see the whole run. × marks NaN or infinity."
     + (isThinned ? " * Thinned: of each group of steps the lowest and the highest point is shown." : "") }));
   let width = 0;
-  new ResizeObserver(() => {
+  const drawToFit = () => {
     if (section.clientWidth === width) return;
     width = section.clientWidth;
     view.drawAll();
-  }).observe(section);
+  };
+  new ResizeObserver(drawToFit).observe(section);
+  // The observer is called with the first frame, which a page in the background never gets.
+  document.addEventListener("sections-are-there", drawToFit, { once: true });
   return section;
 };

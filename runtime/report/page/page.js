@@ -134,4 +134,5 @@ const sections = [curvesSection(), framesSection("pictures", "Pictures", data.pi
 fillHead(sections);
 document.getElementById("main").append(...sections,
   element("footer", { text: `Written ${data.run?.written ?? ""} by stepop report. This file needs nothing else: no network, no other file.` }));
+document.dispatchEvent(new Event("sections-are-there"));
 document.documentElement.dataset.ready = "yes";
