@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/bench/measure.h"
 
@@ -58,6 +60,15 @@ std::string Process::read_line() {
     line += static_cast<char>(c);
   }
   throw std::runtime_error(name_ + " ended too early");
+}
+
+double Process::ask_seconds(const std::string& line) {
+  constexpr std::chrono::milliseconds kRest{30};
+  std::this_thread::sleep_for(kRest);
+  write_line(line);
+  const double seconds = std::stod(read_line());
+  std::this_thread::sleep_for(kRest);
+  return seconds;
 }
 
 int Process::wait() {

@@ -23,6 +23,11 @@ class Process {
   /// The next line without its end. Throws std::runtime_error when the program has ended.
   std::string read_line();
 
+  /// Sends a line and returns the seconds that the program answers. Waits a little before and
+  /// after: LibTorch's threads spin for a while after their last work, on the cores of whoever is
+  /// measured next.
+  double ask_seconds(const std::string& line);
+
   /// Closes its input, reads the rest of its output, waits for its end; returns its exit status.
   int wait();
 

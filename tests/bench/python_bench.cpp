@@ -19,8 +19,7 @@ void bench_python() {
   for (const int64_t batch_size : {4, 64}) {
     const int64_t steps = steps_per_round(batch_size);
     const auto ask = [&](const char* optimizer) {
-      process.write_line(fmt::format("{} {} {}", optimizer, batch_size, steps));
-      return std::stod(process.read_line());
+      return process.ask_seconds(fmt::format("{} {} {}", optimizer, batch_size, steps));
     };
     const auto times =
         take_turns_with_training(lenet_yaml(batch_size), steps, kRounds,
