@@ -87,8 +87,8 @@ class Run {
                 : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name,
                                        config_name, session.config_yaml());
     if (arguments_.train && !lock_) lock(directory);
-    if (lock_) lock_->begin();
     try {
+      if (lock_) lock_->begin();
       if (goes_on && !checkpoint && arguments_.train) compare_with_last_config(directory, session);
       if (goes_on) {
         write_file_atomically(directory.configs() + "/" + config_name, session.config_yaml());
@@ -99,13 +99,21 @@ class Run {
     } catch (const std::exception& error) {
       console_.end_progress();
       const std::string text = error_text(error) + what_next(error, directory);
-      console_.record("error: " + text);  // main() prints it
+      record_error(text);
       const auto* ours = dynamic_cast<const Error*>(&error);
       throw Error(text, ours != nullptr ? ours->exit_code() : 1);
     }
   }
 
  private:
+  /// For the log; main() prints it. A log that cannot be written is not to hide what happened.
+  void record_error(const std::string& text) {
+    try {
+      console_.record("error: " + text);
+    } catch (const Error&) {
+    }
+  }
+
   /// For an error that ended a training: how to go on.
   std::string what_next(const std::exception& error, const RunDirectory& directory) const {
     if (!arguments_.train || dynamic_cast<const NonFinite*>(&error) != nullptr) return "";
