@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
-#include <system_error>
 
 #include "eval_out/hdf5.h"
 #include "eval_out/hdf5_attributes.h"
+#include "eval_out/hdf5_rows.h"
 #include "eval_out/hdf5_types.h"
 
 namespace stepop {
@@ -72,17 +71,7 @@ Hdf5Id open_file(const std::string& path) {
                                                    path)
                                      : ""));
   }
-  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-  if (file >= 0) return {file, H5Fclose, path};
-  std::string reason = hdf5_reason();
-  if (reason.starts_with("truncated file")) reason = "the file is cut short";
-  if (reason == "unable to locate file signature" || reason == "file signature not found") {
-    reason = "it is no HDF5 file";
-  }
-  if (reason == std::generic_category().message(EAGAIN)) {  // the library's lock
-    reason = "another process is writing it";
-  }
-  throw Error(fmt::format("cannot read {}: {}", path, reason));
+  return open_hdf5(path);
 }
 
 template <class T>

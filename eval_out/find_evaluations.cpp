@@ -75,7 +75,9 @@ std::string find_outputs(const std::string& path) {
   std::string folder = path;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   std::string outputs = outputs_in(folder);
-  if (outputs.empty()) outputs = newest_outputs(find_evaluations(folder));
+  const bool is_eval = fs::path(folder).filename() == "eval";
+  const auto found = find_evaluations(is_eval ? folder + "/.." : folder);
+  if (outputs.empty()) outputs = newest_outputs(found);
   if (outputs.empty()) {
     std::vector<FoundEvaluation> of_start;
     add_steps(folder, of_start);
@@ -85,8 +87,8 @@ std::string find_outputs(const std::string& path) {
   if (outputs.empty()) {
     throw UsageError(fmt::format(
         "{}: no outputs in this folder; give the folder of a run that was evaluated, of one of its "
-        "evaluations (eval/<time>_<name>/<step>), or an outputs.h5",
-        path));
+        "evaluations (eval/<time>_<name>/<step>), or an outputs.h5{}",
+        path, found.empty() ? "" : "; clean_after_callbacks removes outputs after the callbacks"));
   }
   return fs::path(outputs).lexically_normal().string();
 }

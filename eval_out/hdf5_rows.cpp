@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <numeric>
+#include <system_error>
 
 #include "eval_out/eval_schema.h"
 #include "eval_out/hdf5_types.h"
@@ -119,6 +121,9 @@ Hdf5Id open_hdf5(const std::string& path) {
   if (reason.starts_with("truncated file")) reason = "the file is cut short";
   if (reason == "unable to locate file signature" || reason == "file signature not found") {
     reason = "it is no HDF5 file";
+  }
+  if (reason == std::generic_category().message(EAGAIN)) {  // the library's lock
+    reason = "another process is writing it";
   }
   throw Error(fmt::format("cannot read {}: {}", path, reason));
 }

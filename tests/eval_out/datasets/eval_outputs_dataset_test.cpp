@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "eval_out/eval_writer.h"
-#include "eval_out/find_outputs.h"
+#include "eval_out/find_evaluations.h"
 #include "runtime/config/yaml_reader.h"
 #include "tests/eval_out/datasets/loaded.h"
 #include "tests/message_of.h"
@@ -192,29 +192,26 @@ TEST_CASE("of a run the last evaluation that came to its end is taken") {
         "killed/eval/2026-11-21T10-00-00_a/9/outputs.h5.part"}) {
     folder.write(one, "");
   }
-  const auto found = [&](const std::string& path, bool allow_incomplete = false) {
-    return without(find_outputs(folder / path, allow_incomplete), folder.path());
+  const auto found = [&](const std::string& path) {
+    return without(find_outputs(folder / path), folder.path());
   };
   const std::string last = "r/eval/2026-11-21T12-00-00_a/50/outputs.h5";
   CHECK(found("r") == last);
-  CHECK(found("r", true) == last);
   CHECK(found("r/eval") == last);
   CHECK(found("r/eval/2026-11-21T10-00-00_a") == "r/eval/2026-11-21T10-00-00_a/100/outputs.h5");
   CHECK(found("r/eval/2026-11-21T10-00-00_a/9") == "r/eval/2026-11-21T10-00-00_a/9/outputs.h5");
   const std::string part = "killed/eval/2026-11-21T10-00-00_a/9/outputs.h5.part";
-  CHECK(found("killed", true) == part);
+  CHECK(found("killed") == part);
   const auto error = [&](const std::string& path) {
     return without(message_of([&] { found(path); }), folder.path());
   };
-  CHECK(error("killed") ==
-        "killed: no evaluation came to its end; " + part + " holds the rows of one that did not");
+  const std::string none =
+      ": no outputs in this folder; give the folder of a run that was evaluated, of one of its "
+      "evaluations (eval/<time>_<name>/<step>), or an outputs.h5";
   CHECK(error("cleaned") ==
-        "cleaned: no outputs of an evaluation: neither outputs.h5 nor "
-        "eval/<start>/<step>/outputs.h5 is there; clean_after_callbacks removes them after the "
-        "callbacks");
-  CHECK(error("cleaned/eval/2026-11-21T10-00-00_a/9") ==
-        "cleaned/eval/2026-11-21T10-00-00_a/9: no outputs of an evaluation: neither outputs.h5 nor "
-        "eval/<start>/<step>/outputs.h5 is there");
+        "cleaned" + none + "; clean_after_callbacks removes outputs after the callbacks");
+  const std::string cleaned = "cleaned/eval/2026-11-21T10-00-00_a/9";
+  CHECK(error(cleaned) == cleaned + none);
 }
 
 TEST_CASE("a damaged file of outputs is told") {
