@@ -23,8 +23,9 @@ std::vector<FoundEvaluation> find_evaluations(const std::string& run);
 std::string outputs_in(const std::string& folder);
 
 /// The file that a path names: itself; the outputs in the folder of an evaluation; the newest ones
-/// of the folder of a run, of its eval/ or of one start in that, where one that came to its end goes before one that did not. Throws
-/// UsageError for a path that is not there and for a folder without any.
+/// of the folder of a run, of its eval/ or of one start in that, where one that came to its end
+/// goes before one that did not. Throws UsageError for a path that is not there and for a folder
+/// without any.
 std::string find_outputs(const std::string& path);
 
 }  // namespace stepop
