@@ -69,15 +69,7 @@ double psnr(const at::Tensor& a, const at::Tensor& b, double range) {
 void check_shapes(const RowValues& prediction, const RowValues& target) {
   check_images(prediction);
   check_images(target);
-  if (prediction.name() == target.name()) {
-    throw Error(fmt::format("prediction and target are both {}; name another key by \"target\"",
-                            target.name()));
-  }
-  if (prediction.shape() != target.shape()) {
-    throw Error(fmt::format("{} has the shape {} an example, {} has {}", prediction.name(),
-                            shape_text(prediction.shape()), target.name(),
-                            shape_text(target.shape())));
-  }
+  check_pair(prediction, target);
   const auto& shape = target.shape();
   if (shape[shape.size() - 1] < kWindow || shape[shape.size() - 2] < kWindow) {
     throw Error(fmt::format("SSIM needs images of at least {} x {} pixels, {} has {}", kWindow,

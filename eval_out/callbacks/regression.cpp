@@ -58,15 +58,7 @@ void check_shapes(const RowValues& prediction, const RowValues& target) {
     if (!c10::isComplexType(values->dtype())) continue;
     throw Error(fmt::format("{} must hold real numbers, found complex ones", values->name()));
   }
-  if (prediction.name() == target.name()) {
-    throw Error(fmt::format("prediction and target are both {}; name another key by \"target\"",
-                            target.name()));
-  }
-  if (prediction.shape() != target.shape()) {
-    throw Error(fmt::format("{} has the shape {} an example, {} has {}", prediction.name(),
-                            shape_text(prediction.shape()), target.name(),
-                            shape_text(target.shape())));
-  }
+  check_pair(prediction, target);
 }
 
 Logs regression(const CallbackArguments& arguments) {

@@ -127,4 +127,16 @@ std::string RowValues::row_text(int64_t row) const {
   return fmt::format("row {} (example {} of the dataset)", row, example);
 }
 
+void check_pair(const RowValues& prediction, const RowValues& target) {
+  if (prediction.name() == target.name()) {
+    throw Error(fmt::format("prediction and target are both {}; name another key by \"target\"",
+                            target.name()));
+  }
+  if (prediction.shape() != target.shape()) {
+    throw Error(fmt::format("{} has the shape {} an example, {} has {}", prediction.name(),
+                            shape_text(prediction.shape()), target.name(),
+                            shape_text(target.shape())));
+  }
+}
+
 }  // namespace stepop

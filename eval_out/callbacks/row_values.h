@@ -72,4 +72,7 @@ void for_each_block(int64_t rows, int64_t block, const Look& look) {
   for (int64_t first = 0; first < rows; first += block) look(first, std::min(block, rows - first));
 }
 
+/// Throws Error when what is to be compared is the same array, or of two shapes.
+void check_pair(const RowValues& prediction, const RowValues& target);
+
 }  // namespace stepop
