@@ -41,7 +41,8 @@ TEST_CASE("the numbers of an output of any shape and type are counted, in many b
   const at::Tensor numbers = at::arange(3'000'000).remainder(10).to(at::kInt).view({-1, 2, 3});
   const auto looked =
       look("histogram", {.outputs = {{"x", numbers}}}, "{of: x, bins: 10, range: [0, 10]}");
-  for (const auto& count : counts(*looked)["counts"]) CHECK(count == 300'000);
+  const auto looked_counts = counts(*looked);
+  for (const auto& count : looked_counts["counts"]) CHECK(count == 300'000);
   CHECK(looked->value("mean") == doctest::Approx(4.5));
 }
 
