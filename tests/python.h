@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/places.h"
+
 namespace stepop {
 
 /// Runs a Python script with `arguments` in the tree's own virtual environment, which has numpy,

@@ -4,6 +4,7 @@
 
 #include "runtime/checkpoint/safetensors.h"
 #include "tests/cli/digits_run.h"
+#include "tests/places.h"
 #include "tests/python.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"

@@ -16,6 +16,7 @@
 #include "tests/bench/measure.h"
 #include "tests/bench/process.h"
 #include "tests/bench/rows.h"
+#include "tests/places.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop::bench {

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "tests/bench/measure.h"
+#include "tests/places.h"
 
 namespace stepop::bench {
 

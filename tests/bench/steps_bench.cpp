@@ -7,6 +7,7 @@
 #include "tests/bench/process.h"
 #include "tests/bench/rows.h"
 #include "tests/bench/training.h"
+#include "tests/places.h"
 
 namespace stepop::bench {
 

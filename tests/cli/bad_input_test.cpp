@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/cli/command.h"
+#include "tests/places.h"
 
 namespace stepop {
 namespace {

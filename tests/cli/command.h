@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/places.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {

@@ -10,6 +10,7 @@
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "tests/cli/command.h"
+#include "tests/places.h"
 
 namespace stepop {
 

@@ -7,6 +7,7 @@
 #include "eval_out/eval_reader.h"
 #include "eval_out/find_evaluations.h"
 #include "tests/cli/digits_run.h"
+#include "tests/places.h"
 
 namespace stepop {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "eval_out/eval_writer.h"
 #include "tests/cli/digits_run.h"
+#include "tests/places.h"
 
 namespace stepop {
 namespace {

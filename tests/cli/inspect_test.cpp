@@ -13,6 +13,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "tests/cli/command.h"
+#include "tests/places.h"
 #include "tests/python.h"
 
 namespace stepop {

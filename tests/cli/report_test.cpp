@@ -9,6 +9,7 @@
 
 #include "tests/cli/browser.h"
 #include "tests/cli/digits_run.h"
+#include "tests/places.h"
 #include "tests/python.h"
 
 namespace stepop {

@@ -10,6 +10,7 @@
 #include "runtime/config/config.h"
 #include "runtime/config/yaml_reader.h"
 #include "tests/cli/digits_run.h"
+#include "tests/places.h"
 #include "tests/python.h"
 #include "tests/same_state.h"
 

@@ -8,6 +8,7 @@
 
 #include "runtime/run/signals.h"
 #include "tests/cli/digits_run.h"
+#include "tests/places.h"
 #include "tests/same_state.h"
 
 namespace stepop {

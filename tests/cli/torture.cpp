@@ -17,6 +17,7 @@
 #include "eval_out/eval_reader.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "tests/cli/digits_run.h"
+#include "tests/places.h"
 #include "tests/same_state.h"
 
 namespace stepop {

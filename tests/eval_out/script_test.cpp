@@ -11,6 +11,7 @@
 #include "runtime/config/yaml_reader.h"
 #include "tests/eval_out/callbacks/run_callback.h"
 #include "tests/message_of.h"
+#include "tests/places.h"
 
 namespace stepop {
 namespace {

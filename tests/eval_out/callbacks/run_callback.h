@@ -13,6 +13,7 @@
 #include "eval_out/callback.h"
 #include "eval_out/eval_writer.h"
 #include "runtime/config/yaml_reader.h"
+#include "tests/places.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {

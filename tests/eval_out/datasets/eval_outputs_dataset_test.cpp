@@ -12,6 +12,7 @@
 #include "runtime/config/yaml_reader.h"
 #include "tests/eval_out/datasets/loaded.h"
 #include "tests/message_of.h"
+#include "tests/places.h"
 #include "tests/python.h"
 #include "tests/scratch_folder.h"
 #include "tests/test_run.h"

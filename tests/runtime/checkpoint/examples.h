@@ -15,6 +15,7 @@
 #include <string>
 
 #include "runtime/checkpoint/state.h"
+#include "tests/places.h"
 
 namespace stepop {
 

@@ -9,6 +9,7 @@
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "tests/places.h"
 #include "tests/python.h"
 #include "tests/same_state.h"
 #include "tests/scratch_folder.h"

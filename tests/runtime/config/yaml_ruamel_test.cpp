@@ -8,6 +8,7 @@
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/error.h"
+#include "tests/places.h"
 
 namespace stepop {
 namespace {

@@ -12,6 +12,7 @@
 #include "runtime/files/gzip_file.h"
 #include "runtime/files/image_values.h"
 #include "tests/message_of.h"
+#include "tests/places.h"
 #include "tests/scratch_folder.h"
 #include "tests/tensor_values.h"
 

@@ -9,6 +9,7 @@
 #include "runtime/log/image_grid.h"
 #include "tests/failing_files.h"
 #include "tests/message_of.h"
+#include "tests/places.h"
 #include "tests/python.h"
 #include "tests/scratch_folder.h"
 

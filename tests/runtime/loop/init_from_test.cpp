@@ -11,6 +11,7 @@
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/network.h"
 #include "tests/message_of.h"
+#include "tests/places.h"
 #include "tests/python.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tests/message_of.h"
+#include "tests/places.h"
 #include "tests/python.h"
 #include "tests/test_run.h"
 

@@ -7,6 +7,7 @@
 
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/optim/update.h"
+#include "tests/places.h"
 #include "tests/runtime/optim/networks.h"
 
 namespace stepop {

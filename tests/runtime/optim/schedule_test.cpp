@@ -7,6 +7,7 @@
 
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/config/yaml_reader.h"
+#include "tests/places.h"
 
 namespace stepop {
 namespace {

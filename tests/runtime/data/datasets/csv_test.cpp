@@ -10,6 +10,7 @@
 #include "runtime/files/image_file.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
+#include "tests/places.h"
 #include "tests/scratch_folder.h"
 #include "tests/tensor_values.h"
 

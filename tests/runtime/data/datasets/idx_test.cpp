@@ -7,6 +7,7 @@
 #include "runtime/describe_tensor.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
+#include "tests/places.h"
 #include "tests/scratch_folder.h"
 #include "tests/tensor_values.h"
 
