@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "eval_out/child_process.h"
+#include "runtime/child_process.h"
 #include "runtime/config/json_writer.h"
 
 namespace stepop {

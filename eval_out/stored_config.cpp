@@ -15,16 +15,6 @@ namespace {
 
 constexpr const char* kArguments = "eval_pipeline/callback_kwargs";
 
-Value read_config(const EvalFile& file) {
-  const Attribute* found = file.attributes().find("config");
-  if (found == nullptr || !std::holds_alternative<std::string>(*found)) return Value(Value::Map{});
-  try {
-    return parse_yaml(std::get<std::string>(*found), {file.path(), 0});
-  } catch (const UsageError& error) {
-    throw Error(fmt::format("the config that is stored in the file: {}", error.what()));
-  }
-}
-
 /// The map at `path`, made when it is not there or is no map.
 Value::Map& map_at(Value& root, const std::string& path) {
   Value* place = &root;
@@ -121,9 +111,19 @@ void check(const Config& config) {
 
 }  // namespace
 
+Value read_stored_config(const EvalFile& file) {
+  const Attribute* found = file.attributes().find("config");
+  if (found == nullptr || !std::holds_alternative<std::string>(*found)) return Value(Value::Map{});
+  try {
+    return parse_yaml(std::get<std::string>(*found), {file.path(), 0});
+  } catch (const UsageError& error) {
+    throw Error(fmt::format("the config that is stored in the file: {}", error.what()));
+  }
+}
+
 Config stored_config(const EvalFile& file, const std::vector<std::string>& callbacks,
                      std::vector<Override> overrides) {
-  Value root = read_config(file);
+  Value root = read_stored_config(file);
   Value::Map& stored = map_at(root, kEvalCallbacks);
   const Value::Map chosen = choose(stored, callbacks);
   stored = chosen;

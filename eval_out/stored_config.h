@@ -9,6 +9,9 @@
 
 namespace stepop {
 
+/// The config that is stored in a file of outputs. Throws UsageError when there is none.
+Value read_stored_config(const EvalFile& file);
+
 /// The config to run callbacks with over a file of outputs: the one that is stored in it, with
 /// `eval_hook/eval_callbacks` cut down to those that are asked for.
 ///

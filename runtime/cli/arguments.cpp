@@ -38,6 +38,8 @@ const std::vector<Flag>& flags() {
       {'r', "retrain", kOptionalBool, "take the weights only and count from step 0"},
       {'l', "log_level", kValue, "debug, info (default), warn or critical"},
       {'d', "debug", kOptionalBool, "a short run into logs/debug_runs/"},
+      {0, "current-code", kOptionalBool,
+       "with -p: the sources as they are now, not the run's own copy of them"},
       {0, "allow-unknown", kOptionalBool, "unknown keys of the config are a warning"},
       {'h', "help", kNothing, "this text"},
       {0, "version", kNothing, "the versions of stepop and of its libraries"},
@@ -221,6 +223,7 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     arguments.train = flag("train");
     arguments.retrain = flag("retrain");
     arguments.debug = flag("debug");
+    arguments.current_code = flag("current-code");
     arguments.allow_unknown = flag("allow-unknown");
     std::optional<std::string> level;
     text("log_level", level);

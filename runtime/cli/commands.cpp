@@ -4,8 +4,11 @@
 
 #include <algorithm>
 
+#include "runtime/cli/run_source.h"
+#include "runtime/code/precompiled_header.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/registry.h"
+#include "runtime/run/signals.h"
 
 namespace stepop {
 
@@ -17,7 +20,12 @@ std::span<const Command> commands() {
   static constexpr Command kAll[] = {
       {"config", "-b base.yaml [--path/key value ...]", 0, 0, "the resolved config",
        config_command},
-      {"list", "", 0, 0, "every component and its parameters", list_command},
+      {"list", "[-b base.yaml]", 0, 0,
+       "every component and its parameters; with a config those of its own code as well",
+       list_command},
+      {"prepare", "", 0, 0,
+       "precompile the headers for code of your own, so that its first compile is fast",
+       prepare_command},
       {"checkpoints", "logs/<time>_<name>", 1, 1,
        "the checkpoints of a run: which is the latest, the best, damaged", checkpoints_command},
       {"eval", "PATH [-c CALLBACK ...] [--CALLBACK/key value ...]", 1, 1,
@@ -50,12 +58,16 @@ int config_command(const Arguments& arguments) {
     throw UsageError("stepop config: no config given: -b base.yaml");
   }
   const Config config(resolve_config(arguments.base, arguments.overrides));
+  load_code(config, "");
   make_paths_absolute(config);
   fmt::print("{}", to_yaml(escape_references(*config.peek())));
   return 0;
 }
 
-int list_command(const Arguments&) {
+int list_command(const Arguments& arguments) {
+  if (!arguments.base.empty()) {
+    load_code(Config(resolve_config(arguments.base, arguments.overrides)), "");
+  }
   for (const Catalogue* catalogue : Catalogue::all()) {
     fmt::print("{}s\n", catalogue->kind());
     size_t width = 14;
@@ -72,6 +84,12 @@ int list_command(const Arguments&) {
     }
     fmt::print("\n");
   }
+  return 0;
+}
+
+int prepare_command(const Arguments&) {
+  const SignalGuard signals;
+  prepare_precompiled_header(Compiler(throw_if_signal_arrived));
   return 0;
 }
 

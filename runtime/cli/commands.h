@@ -38,6 +38,9 @@ int config_command(const Arguments& arguments);
 /// Prints every registered component with its parameters.
 int list_command(const Arguments& arguments);
 
+/// Precompiles the headers for code of a user's own, where this build or installation lies.
+int prepare_command(const Arguments& arguments);
+
 /// Prints the help.
 int help_command(const Arguments& arguments);
 

@@ -9,6 +9,7 @@
 #include "eval_out/stored_config.h"
 #include "eval_out/stored_dataset.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/run_source.h"
 #include "runtime/log/number_text.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/run/signals.h"
@@ -58,6 +59,9 @@ int eval_command(const Arguments& arguments) {
   const SignalGuard signals;
   const at::NoGradGuard no_grad;
   const EvalFile file(find_outputs(arguments.operands.front()), throw_if_signal_arrived);
+  // Its callbacks, and the datasets and classes of its config, may be the user's own.
+  const fs::path run = fs::absolute(file.path()).lexically_normal().parent_path() / "../../..";
+  load_code(Config(read_stored_config(file)), run.lexically_normal().string());
   const Config config = stored_config(file, arguments.callbacks, arguments.overrides);
   const std::string op = config.get(
       "eval_hook/eval_op", attribute<std::string>(file, "split", "validation") + "/eval_op");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/cli/commands.h"
+#include "runtime/code/compiler.h"
 #include "runtime/data/loader.h"
 #include "runtime/error_text.h"
 #include "runtime/registry.h"
@@ -53,6 +54,9 @@ int run(int argc, char** argv) {
     if (arguments.help) return finish_output(stepop::help_command(arguments));
     if (arguments.command != nullptr) return finish_output(arguments.command->run(arguments));
     return stepop::run_command(arguments);
+  } catch (const stepop::CompileError& error) {
+    std::fputs(error.what(), stderr);  // the compiler's own message
+    return error.exit_code();
   } catch (const stepop::Error& error) {
     return fail(error.what(), error.exit_code());
   } catch (const std::exception& error) {

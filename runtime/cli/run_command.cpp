@@ -11,6 +11,7 @@
 #include "runtime/cli/checkpoint_queue.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_source.h"
+#include "runtime/code/code_copy.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
@@ -63,7 +64,8 @@ class Run {
                             source.project->root())
               : "-r takes the weights of a run: name it with -p, or a checkpoint with -c");
     }
-    const Config config = read_run_config(arguments_, source);
+    const RunConfig read = read_run_config(arguments_, source);
+    const Config& config = read.config;
     const std::string name = run_name(arguments_, source.project, config);
 
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
@@ -94,6 +96,8 @@ class Run {
         write_file_atomically(directory.configs() + "/" + config_name, session.config_yaml());
       }
       begin(directory, session, goes_on, checkpoint);
+      if (!read.code_note.empty()) console_.info(read.code_note);
+      if (arguments_.train) CodeCopy(directory.root()).save(read.code_files, time_);
       return arguments_.train ? train(directory, session)
                               : evaluate_only(directory, session, source);
     } catch (const std::exception& error) {

@@ -1,13 +1,17 @@
 #include "runtime/cli/run_source.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/code/code_copy.h"
+#include "runtime/code/user_code.h"
 #include "runtime/config/resolve.h"
 #include "runtime/error.h"
 #include "runtime/registry.h"
+#include "runtime/run/signals.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -48,7 +52,16 @@ void leave_callbacks_to_functor(Value& root, const std::vector<Override>& overri
 
 }  // namespace
 
-Config read_run_config(const Arguments& arguments, const RunSource& source) {
+std::vector<std::string> load_code(const Config& config, const std::string& run) {
+  const auto say = [](const std::string& text) {
+    fmt::print(stderr, "{}{}", text, text.ends_with('\n') ? "" : "\n");
+  };
+  const CodeCopy copy(run);
+  return load_user_code(config, copy.is_there() ? &copy : nullptr, say, throw_if_signal_arrived)
+      .files;
+}
+
+RunConfig read_run_config(const Arguments& arguments, const RunSource& source) {
   Value root = resolve_config(source.base, arguments.overrides);
   // num_steps wins over num_epochs, but not an old one over what is asked for now.
   const auto is_given = [&](const char* key) {
@@ -59,9 +72,20 @@ Config read_run_config(const Arguments& arguments, const RunSource& source) {
   if (arguments.base.empty() && root.find("eval_functor") != nullptr) {
     leave_callbacks_to_functor(root, arguments.overrides);
   }
-  const Config config(std::move(root));
-  make_paths_absolute(config);
-  return config;
+  RunConfig result{Config(std::move(root)), {}, ""};
+  const bool takes_copy = source.project && !arguments.current_code;
+  result.code_files = load_code(result.config, takes_copy ? source.project->root() : "");
+  if (takes_copy && !result.code_files.empty()) {
+    const auto differences = CodeCopy(source.project->root()).differences();
+    if (!differences.empty()) {
+      result.code_note = fmt::format(
+          "code      the run's own copy; since it was made {}: --current-code takes what is there "
+          "now",
+          fmt::join(differences, ", "));
+    }
+  }
+  make_paths_absolute(result.config);
+  return result;
 }
 
 std::string run_name(const Arguments& arguments, const std::optional<RunDirectory>& project,

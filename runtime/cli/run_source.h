@@ -20,8 +20,20 @@ struct RunSource {
 /// that config and that run. Throws UsageError for a folder that is no run's.
 RunSource find_source(const Arguments& arguments);
 
-/// The config that these arguments resolve to, with absolute paths.
-Config read_run_config(const Arguments& arguments, const RunSource& source);
+/// A config, and the user's own code that it named.
+struct RunConfig {
+  Config config;
+  std::vector<std::string> code_files;  ///< Sources and headers that were compiled.
+  std::string code_note;  ///< Where a run's own copy of them differs from the originals, or empty.
+};
+
+/// The config that these arguments resolve to, with absolute paths. Its `code` is compiled and
+/// loaded; that of a run from the run's own copy, unless --current-code is given.
+RunConfig read_run_config(const Arguments& arguments, const RunSource& source);
+
+/// Compiles and loads the `code` of a config, telling on the standard error what takes long. With
+/// the folder of a run the sources are its copies. Returns the files that were compiled.
+std::vector<std::string> load_code(const Config& config, const std::string& run);
 
 /// The second part of the run folder's name: `-n`, else `experiment_name`, else that of the run.
 std::string run_name(const Arguments& arguments, const std::optional<RunDirectory>& project,

@@ -1,4 +1,4 @@
-#include "eval_out/child_process.h"
+#include "runtime/child_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,7 +20,6 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostOut = 1'000'000;
-constexpr size_t kMostErr = 16'000;
 constexpr int kPollMilliseconds = 50;
 
 std::string reason(int error) { return std::generic_category().message(error); }
@@ -132,9 +131,10 @@ class Child {
 
 }  // namespace
 
-ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt) {
+ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt,
+                      size_t most_err) {
   Stream out(kMostOut);
-  Stream err(kMostErr);
+  Stream err(most_err);
   Child child(start(words, out, err));
   out.close_child_end();
   err.close_child_end();

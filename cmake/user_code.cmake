@@ -1,0 +1,41 @@
+# What a user's own sources are compiled with: libstepop.json, beside libstepop.so, tells
+# build/stepop; and the precompiled header that makes it quick.
+
+# A JSON list of texts.
+function(stepop_json_list out)
+  set(items "")
+  foreach(item ${ARGN})
+    string(REPLACE "\\" "\\\\" item "${item}")
+    string(REPLACE "\"" "\\\"" item "${item}")
+    list(APPEND items "\"${item}\"")
+  endforeach()
+  list(JOIN items ", " items)
+  set(${out} "[${items}]" PARENT_SCOPE)
+endfunction()
+
+# Writes libstepop.json for headers in `includes` and LibTorch's in `torch_includes`.
+function(stepop_write_settings path includes torch_includes headers templates)
+  set(flags -std=c++20 -DFMT_HEADER_ONLY "-DSTEPOP_VERSION=\"${PROJECT_VERSION}\"")
+  set(folders ${includes} ${torch_includes})
+  list(REMOVE_DUPLICATES folders)
+  list(REMOVE_ITEM folders /usr/include)  # named again, it hides the compiler's own headers
+  foreach(folder ${folders})
+    list(APPEND flags -isystem ${folder})
+  endforeach()
+  stepop_json_list(flags ${flags})
+  stepop_json_list(includes ${includes})
+  file(CONFIGURE OUTPUT ${path} @ONLY CONTENT [[{
+  "version": "@PROJECT_VERSION@",
+  "compiler": "@CMAKE_CXX_COMPILER@",
+  "compiler_version": "@CMAKE_CXX_COMPILER_ID@ @CMAKE_CXX_COMPILER_VERSION@",
+  "flags": @flags@,
+  "includes": @includes@,
+  "headers": "@headers@",
+  "templates": "@templates@"
+}
+]])
+endfunction()
+
+stepop_write_settings(${CMAKE_BINARY_DIR}/libstepop.json
+  "${CMAKE_SOURCE_DIR}/runtime/include;${CMAKE_SOURCE_DIR}" "${TORCH_INCLUDE_DIRS};${FMT_INCLUDE_DIR}"
+  "{here}/stepop_headers" "${CMAKE_SOURCE_DIR}/iterators/templates")

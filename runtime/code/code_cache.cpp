@@ -1,0 +1,234 @@
+#include "runtime/code/code_cache.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "runtime/checkpoint/checksum.h"
+#include "runtime/code/abi.h"
+#include "runtime/code/build_settings.h"
+#include "runtime/code/content.h"
+#include "runtime/code/file_lock.h"
+#include "runtime/files/atomic_file.h"
+#include "runtime/files/folders.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr auto kUnused = std::chrono::hours(24 * 60);
+
+/// One set of sources in the cache. `<key>.json` lists what they were compiled to: a library for
+/// each content that their headers had, the newest first.
+class Entry {
+ public:
+  Entry(std::string folder, const std::vector<std::string>& sources,
+        const std::vector<std::string>& flags)
+      : folder_(std::move(folder)), sources_(sources), flags_(flags) {
+    Checksum sum;
+    for (const auto& flag : flags) sum.add(flag + '\n');
+    sum.add(build_settings().compiler + build_settings().text + STEPOP_BUILT_AGAINST);
+    sum.add(*read_content(build_settings().library));
+    for (const auto& source : sources) {
+      const std::string content = read_content(source).value_or("");
+      sum.add(fmt::format("{} {}\n", fs::path(source).filename().string(), content.size()));
+      sum.add(content);
+    }
+    key_ = sum.text();
+    base_ = fs::path(sources.front()).parent_path();
+  }
+
+  std::string lock_path() const { return folder_ + "/" + key_ + ".lock"; }
+
+  /// The library whose headers have not changed.
+  std::optional<CompiledCode> find() const {
+    for (const auto& build : builds()) {
+      CompiledCode code{folder_ + "/" + build.at("library").get<std::string>(), sources_};
+      bool is_same = fs::exists(code.library);
+      for (const auto& [path, checksum] : build.at("headers").items()) {
+        code.files.push_back((base_ / path).lexically_normal().string());
+        const auto content = read_content(code.files.back());
+        is_same = is_same && content && content_checksum(*content) == checksum.get<std::string>();
+      }
+      if (is_same) {
+        std::error_code ignored;  // a cache of somebody else
+        fs::last_write_time(json_path(), fs::file_time_type::clock::now(), ignored);
+        return code;
+      }
+    }
+    return std::nullopt;
+  }
+
+  CompiledCode compile(const Compiler& compiler, const Say& say) const {
+    const auto precompiled = precompiled_header(compiler, folder_, say);
+    std::string names;
+    for (const auto& source : sources_) {
+      names += (names.empty() ? "" : ", ") + fs::path(source).filename().string();
+    }
+    say("compiling " + names);
+    const fs::path work = fs::path(folder_) / fmt::format("{}.{}.tmp", key_, ::getpid());
+    make_folders(work.string());
+    struct Remove {
+      const fs::path& folder;
+      ~Remove() {
+        std::error_code ignored;
+        fs::remove_all(folder, ignored);
+      }
+    } const remove{work};
+    const CompiledCode code = compile_in(work, compiler, precompiled, say);
+    record(code);
+    return code;
+  }
+
+ private:
+  std::string json_path() const { return folder_ + "/" + key_ + ".json"; }
+
+  Json builds() const {
+    const auto text = read_content(json_path());
+    const Json builds = text ? Json::parse(*text, nullptr, false) : Json::array();
+    return builds.is_array() ? builds : Json::array();
+  }
+
+  CompiledCode compile_in(const fs::path& work, const Compiler& compiler,
+                          const std::optional<std::string>& precompiled, const Say& say) const {
+    struct Unit {
+      std::string object;
+      std::string text;
+      std::vector<std::string> headers;
+      std::exception_ptr error;
+    };
+    std::vector<Unit> units(sources_.size());
+    const auto compile_one = [&](size_t i) {
+      Unit& unit = units[i];
+      unit.object = (work / fmt::format("{}.o", i)).string();
+      try {
+        std::vector<std::string> flags = flags_;
+        const bool takes_all =
+            read_content(sources_[i]).value_or("").find("<stepop/stepop.h>") != std::string::npos;
+        if (precompiled && takes_all) flags.insert(flags.end(), {"-include", *precompiled});
+        unit.headers = compiler.compile(sources_[i], unit.object, flags, unit.text);
+      } catch (...) {
+        unit.error = std::current_exception();
+      }
+    };
+    const size_t at_once = std::max(1U, std::thread::hardware_concurrency());
+    for (size_t i = 0; i < sources_.size(); i += at_once) {
+      std::vector<std::jthread> threads;
+      for (size_t k = i; k < std::min(sources_.size(), i + at_once); ++k) {
+        threads.emplace_back(compile_one, k);
+      }
+    }
+    CompiledCode code{(work / "code.so").string(), sources_};
+    std::vector<std::string> objects;
+    for (const auto& unit : units) {
+      if (!unit.text.empty() && !unit.error) say(unit.text);
+      objects.push_back(unit.object);
+      for (const auto& header : unit.headers) {
+        if (std::find(code.files.begin(), code.files.end(), header) == code.files.end()) {
+          code.files.push_back(header);
+        }
+      }
+    }
+    for (const auto& unit : units) {
+      if (unit.error) std::rethrow_exception(unit.error);
+    }
+    compiler.link(objects, code.library, flags_);
+    std::string content;
+    for (const auto& file : code.files) content += file_checksum(file);
+    const std::string library =
+        fmt::format("{}/{}-{}.so", folder_, key_, content_checksum(content).substr(0, 8));
+    fs::rename(code.library, library);
+    code.library = library;
+    return code;
+  }
+
+  void record(const CompiledCode& code) const {
+    Json headers = Json::object();
+    for (size_t i = sources_.size(); i < code.files.size(); ++i) {
+      const std::string path = fs::path(code.files[i]).lexically_relative(base_).string();
+      headers[path] = file_checksum(code.files[i]);
+    }
+    Json all = Json::array({{{"library", fs::path(code.library).filename().string()},
+                             {"headers", std::move(headers)}}});
+    for (const auto& build : builds()) {
+      if (build.at("library") != all[0]["library"]) all.push_back(build);
+    }
+    write_file_atomically(json_path(), all.dump(1) + "\n");
+  }
+
+  std::string folder_;
+  std::vector<std::string> sources_;
+  std::vector<std::string> flags_;
+  std::string key_;
+  fs::path base_;  ///< Headers are named from here, so that a copy of all files has the same names.
+};
+
+/// Removes what nobody used for long; a file that cannot be removed is no matter.
+void remove_unused(const std::string& folder) {
+  std::error_code ignored;
+  const auto limit = fs::file_time_type::clock::now() - kUnused;
+  std::vector<std::string> keys;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".json" && entry.last_write_time(ignored) < limit) {
+      keys.push_back(entry.path().stem().string());
+    }
+  }
+  for (const auto& key : keys) {
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      if (entry.path().filename().string().starts_with(key)) fs::remove(entry.path(), ignored);
+    }
+  }
+}
+
+}  // namespace
+
+std::string code_cache_folder() {
+  const auto value = [](const char* name) {
+    const char* text = std::getenv(name);
+    return std::string(text != nullptr ? text : "");
+  };
+  if (const auto own = value("STEPOP_CACHE"); !own.empty()) return fs::absolute(own).string();
+  if (const auto xdg = value("XDG_CACHE_HOME"); xdg.starts_with("/")) return xdg + "/stepop";
+  if (const auto home = value("HOME"); !home.empty()) return home + "/.cache/stepop";
+  throw Error("no folder for compiled code: neither STEPOP_CACHE nor HOME is set");
+}
+
+CompiledCode compile_code(const std::vector<std::string>& sources,
+                          const std::vector<std::string>& flags, const Say& say,
+                          const InterruptCheck& interrupt) {
+  const std::string folder = code_cache_folder();
+  const Entry entry(folder, sources, flags);
+  if (auto code = entry.find()) return *code;
+  const Compiler compiler(interrupt);
+  bool is_told = false;
+  const auto waiting = [&] {
+    if (!is_told) say("waiting for another stepop, which compiles the same code");
+    is_told = true;
+    if (interrupt) interrupt();
+  };
+  std::optional<FileLock> lock;
+  try {
+    make_folders(folder);
+    lock.emplace(entry.lock_path(), waiting);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: the folder for compiled code; STEPOP_CACHE names another one",
+                            error.what()));
+  }
+  if (auto code = entry.find()) return *code;
+  remove_unused(folder);
+  return entry.compile(compiler, say);
+}
+
+}  // namespace stepop

@@ -1,0 +1,110 @@
+#include "runtime/code/code_copy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "runtime/code/content.h"
+#include "runtime/error.h"
+#include "runtime/files/atomic_file.h"
+#include "runtime/files/folders.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The deepest folder that all files lie in.
+fs::path common_folder(const std::vector<std::string>& files) {
+  fs::path common = fs::path(files.front()).parent_path();
+  for (const auto& file : files) {
+    while (fs::path(file).lexically_relative(common).string().starts_with("..")) {
+      common = common.parent_path();
+    }
+  }
+  return common;
+}
+
+}  // namespace
+
+CodeCopy::CodeCopy(std::string run) : run_(std::move(run)) {
+  std::vector<std::string> folders;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run_ + "/code", none)) {
+    if (fs::exists(entry.path() / "sources.json")) folders.push_back(entry.path().string());
+  }
+  if (folders.empty()) return;
+  folder_ = *std::max_element(folders.begin(), folders.end());
+  try {
+    const Json json = Json::parse(read_content(folder_ + "/sources.json").value_or(""));
+    root_ = json.at("root").get<std::string>();
+    for (const auto& [name, checksum] : json.at("files").items()) {
+      files_.push_back({name, checksum.get<std::string>()});
+    }
+  } catch (const Json::exception& error) {
+    throw Error(
+        fmt::format("{}/sources.json: damaged: {}; remove that folder to go on with the "
+                    "code that the config names",
+                    folder_, error.what()));
+  }
+}
+
+std::string CodeCopy::find(const std::string& path) const {
+  for (const auto& file : files_) {
+    if (fs::path(root_) / file.name == path) return folder_ + "/" + file.name;
+  }
+  return path;
+}
+
+std::vector<std::string> CodeCopy::differences() const {
+  std::vector<std::string> all;
+  for (const auto& file : files_) {
+    const auto original = read_content((fs::path(root_) / file.name).string());
+    const std::string name = fs::path(file.name).filename().string();
+    if (!original) {
+      all.push_back(name + " is gone");
+    } else if (content_checksum(*original) != file.checksum) {
+      all.push_back(name + " changed");
+    }
+  }
+  return all;
+}
+
+void CodeCopy::save(const std::vector<std::string>& files, const std::string& time) const {
+  if (files.empty()) return;
+  const fs::path root = common_folder(files);
+  // A resume compiles the copies themselves.
+  const auto is_ours = [&](const std::string& path) {
+    return is_there() && path.starts_with(fs::absolute(folder_).lexically_normal().string() + "/");
+  };
+  if (std::all_of(files.begin(), files.end(), is_ours)) return;
+  Json names = Json::object();
+  std::vector<std::pair<std::string, std::string>> contents;
+  for (const auto& path : files) {
+    const std::string name = fs::path(path).lexically_relative(root).string();
+    auto content = read_content(path);
+    if (!content) throw Error(fmt::format("cannot read {}", path));
+    names[name] = content_checksum(*content);
+    contents.emplace_back(name, std::move(*content));
+  }
+  const bool is_same = root == root_ && names.size() == files_.size() &&
+                       std::all_of(files_.begin(), files_.end(), [&](const File& file) {
+                         return names.value(file.name, "") == file.checksum;
+                       });
+  if (is_same) return;
+  const std::string folder = run_ + "/code/" + time;
+  for (const auto& [name, content] : contents) {
+    const std::string path = folder + "/" + name;
+    make_folders(fs::path(path).parent_path().string());
+    write_file_atomically(path, content);
+  }
+  // Last: a folder with it is whole.
+  write_file_atomically(folder + "/sources.json",
+                        Json{{"root", root.string()}, {"files", names}}.dump(1) + "\n");
+}
+
+}  // namespace stepop

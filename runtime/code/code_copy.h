@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace stepop {
+
+/// The user's sources in a run's folder, `code/<time>/`: a folder for each start that trained with
+/// other ones than the start before. They lie as they lay to each other, and `sources.json` tells
+/// from where: `{"root": "/home/ada", "files": {"denoiser/denoiser.cpp": "<checksum>"}}`.
+class CodeCopy {
+ public:
+  /// The newest one of the run whose folder is `run`; `is_there()` is false when it has none.
+  explicit CodeCopy(std::string run);
+
+  bool is_there() const { return !folder_.empty(); }
+
+  /// The copy of the source that lay at `path`, or `path` itself when the run has none.
+  std::string find(const std::string& path) const;
+
+  /// Which of the originals are gone, or differ from the copy: `denoiser.cpp changed`, ....
+  std::vector<std::string> differences() const;
+
+  /// Copies `files` (absolute paths) to `code/<time>/` unless the newest copy is the same.
+  void save(const std::vector<std::string>& files, const std::string& time) const;
+
+ private:
+  struct File {
+    std::string name;      ///< Below the root.
+    std::string checksum;  ///< Of its content.
+  };
+
+  std::string run_;
+  std::string folder_;
+  std::string root_;
+  std::vector<File> files_;
+};
+
+}  // namespace stepop

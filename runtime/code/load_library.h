@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+namespace stepop {
+
+/// Throws Error for a file that is no library with components, and for one that was built against
+/// other versions than this program, naming both: loading it could crash.
+void check_built_against(const std::string& path, const std::string& name);
+
+/// Loads a shared library with components, which register themselves; it stays loaded. `name` is
+/// what messages call it: the user's source. Throws Error for one that cannot be loaded, or that
+/// throws or registers a name twice while it is. One that crashes meanwhile ends the process with a
+/// sentence.
+void load_library(const std::string& path, const std::string& name);
+
+}  // namespace stepop

@@ -1,0 +1,81 @@
+#include "runtime/code/precompiled_header.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "runtime/checkpoint/checksum.h"
+#include "runtime/code/abi.h"
+#include "runtime/code/build_settings.h"
+#include "runtime/code/content.h"
+#include "runtime/code/file_lock.h"
+#include "runtime/files/atomic_file.h"
+#include "runtime/files/folders.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+/// Tells precompiled headers apart: compiler, flags, versions and the content of our headers.
+std::string key_of(const Compiler& compiler) {
+  const BuildSettings& settings = build_settings();
+  Checksum sum;
+  sum.add(compiler.identity() + settings.text + STEPOP_BUILT_AGAINST);
+  for (const auto& folder : settings.includes) {
+    std::vector<fs::path> headers;
+    for (const char* part : {"stepop", "runtime", "eval_out"}) {
+      const fs::path root = fs::path(folder) / part;
+      if (!fs::is_directory(root)) continue;
+      for (const auto& entry : fs::recursive_directory_iterator(root)) {
+        if (entry.path().extension() == ".h") headers.push_back(entry.path());
+      }
+    }
+    std::sort(headers.begin(), headers.end());
+    for (const auto& path : headers) sum.add(read_content(path.string()).value_or(""));
+  }
+  return sum.text();
+}
+
+bool is_there(const fs::path& folder, const std::string& key) {
+  return read_content((folder / "key").string()) == key && fs::exists(folder / "precompiled.h.gch");
+}
+
+/// The key comes last: a folder with it is whole.
+void make(const Compiler& compiler, const fs::path& folder, const std::string& key) {
+  make_folders(folder.string());
+  const FileLock lock((folder / "lock").string());
+  if (is_there(folder, key)) return;  // made by another process meanwhile
+  fs::remove(folder / "key");
+  const std::string header = (folder / "precompiled.h").string();
+  write_file_atomically(header, "#include <stepop/stepop.h>\n");
+  const std::string part = header + ".gch.tmp";
+  compiler.precompile(header, part);
+  fs::rename(part, header + ".gch");
+  write_file_atomically((folder / "key").string(), key);
+}
+
+}  // namespace
+
+std::optional<std::string> precompiled_header(const Compiler& compiler, const std::string& folder,
+                                              const Say& say) {
+  if (!compiler.is_gcc()) return std::nullopt;
+  const std::string key = key_of(compiler);
+  const fs::path own = build_settings().headers;
+  if (is_there(own, key)) return (own / "precompiled.h").string();
+  const fs::path cached = fs::path(folder) / ("headers-" + key);
+  if (!is_there(cached, key)) {
+    say("precompiling the headers of stepop and LibTorch, once (about half a minute)");
+    make(compiler, cached, key);
+  }
+  return (cached / "precompiled.h").string();
+}
+
+void prepare_precompiled_header(const Compiler& compiler) {
+  if (!compiler.is_gcc()) return;
+  const std::string key = key_of(compiler);
+  if (!is_there(build_settings().headers, key)) make(compiler, build_settings().headers, key);
+}
+
+}  // namespace stepop
