@@ -31,7 +31,9 @@ fs::path common_folder(const std::vector<std::string>& files) {
 
 }  // namespace
 
-CodeCopy::CodeCopy(std::string run) : run_(std::move(run)) {
+CodeCopy::CodeCopy(const std::string& run) {
+  if (run.empty()) return;
+  run_ = fs::absolute(run).lexically_normal().string();
   std::vector<std::string> folders;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(run_ + "/code", none)) {
@@ -79,7 +81,7 @@ void CodeCopy::save(const std::vector<std::string>& files, const std::string& ti
   const fs::path root = common_folder(files);
   // A resume compiles the copies themselves.
   const auto is_ours = [&](const std::string& path) {
-    return is_there() && path.starts_with(fs::absolute(folder_).lexically_normal().string() + "/");
+    return is_there() && path.starts_with(folder_ + "/");
   };
   if (std::all_of(files.begin(), files.end(), is_ours)) return;
   Json names = Json::object();

@@ -10,8 +10,9 @@ namespace stepop {
 /// from where: `{"root": "/home/ada", "files": {"denoiser/denoiser.cpp": "<checksum>"}}`.
 class CodeCopy {
  public:
-  /// The newest one of the run whose folder is `run`; `is_there()` is false when it has none.
-  explicit CodeCopy(std::string run);
+  /// The newest one of the run whose folder is `run`; `is_there()` is false when it has none, or
+  /// when `run` is empty.
+  explicit CodeCopy(const std::string& run);
 
   bool is_there() const { return !folder_.empty(); }
 

@@ -42,14 +42,13 @@ void check_built_against(const std::string& path, const std::string& name) {
 
 namespace {
 
-/// While it lives, a crash or a terminate() says what was being loaded.
+constexpr const char* kWhere = "while it was loaded, in a constructor of a global or static object";
+
+/// While it lives, a crash says what was being loaded.
 class CrashMessage {
  public:
   explicit CrashMessage(const std::string& name) {
-    text_ = fmt::format(
-        "stepop: {} crashed while it was loaded, in a constructor of a global or "
-        "static object; nothing was written\n",
-        name);
+    text_ = fmt::format("stepop: {} crashed {}\n", name, kWhere);
     struct sigaction action {};
     action.sa_handler = on_crash;
     action.sa_flags = static_cast<int>(SA_RESETHAND);
@@ -88,15 +87,14 @@ std::string readable(std::string text) {
 }  // namespace
 
 void load_library(const std::string& path, const std::string& name) {
+  // glibc declares that dlopen does not throw; the constructors that it calls may.
+  void* (*const volatile open)(const char*, int) = ::dlopen;
   void* library = nullptr;
   try {
     const CrashMessage message(name);
-    library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    library = open(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   } catch (const std::exception& error) {
-    throw Error(
-        fmt::format("{}: while it was loaded, a constructor of a global or static object "
-                    "threw: {}",
-                    name, error_text(error)));
+    throw Error(fmt::format("{} threw {}: {}", name, kWhere, error_text(error)));
   }
   if (library == nullptr) {
     std::string reason = ::dlerror();
