@@ -41,6 +41,9 @@ const std::vector<Flag>& flags() {
       {0, "current-code", kOptionalBool,
        "with -p: the sources as they are now, not the run's own copy of them"},
       {0, "allow-unknown", kOptionalBool, "unknown keys of the config are a warning"},
+      {0, "template", kValue, "what to begin with: classifier, regression, autoencoder or gan",
+       "new"},
+      {0, "project", kNothing, "a CMake project with src/, configs/ and tests/", "new"},
       {'h', "help", kNothing, "this text"},
       {0, "version", kNothing, "the versions of stepop and of its libraries"},
   };
@@ -174,9 +177,10 @@ void check_operands(const Command* command, const std::vector<std::string>& oper
   }
 }
 
-cxxopts::Options own_options() {
+cxxopts::Options own_options(const Command* command) {
   cxxopts::Options options("stepop");
   for (const auto& flag : flags()) {
+    if (find_flag("--" + flag.name, command) != &flag) continue;  // a command's own is taken
     using enum Flag::Takes;
     std::shared_ptr<cxxopts::Value> value = cxxopts::value<std::string>();
     if (flag.takes == kNothing || flag.takes == kOptionalBool) value = cxxopts::value<bool>();
@@ -204,7 +208,8 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
   std::vector<const char*> pointers = {"stepop"};
   for (const auto& word : split.own) pointers.push_back(word.c_str());
   try {
-    const auto parsed = own_options().parse(static_cast<int>(pointers.size()), pointers.data());
+    const auto parsed =
+        own_options(arguments.command).parse(static_cast<int>(pointers.size()), pointers.data());
     const auto text = [&](const char* name, std::optional<std::string>& target) {
       if (parsed.count(name) > 1) throw UsageError(fmt::format("--{} is given twice", name));
       if (parsed.count(name) == 1) target = parsed[name].as<std::string>();
@@ -213,7 +218,12 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
       return parsed.count(name) > 0 && parsed[name].as<bool>();
     };
     text("name", arguments.name);
-    text("project", arguments.project);
+    if (arguments.command != nullptr && arguments.command->run == new_command) {
+      text("template", arguments.new_template);
+      arguments.new_project = flag("project");
+    } else {
+      text("project", arguments.project);
+    }
     text("checkpoint", arguments.checkpoint);
     const auto texts = [&](const char* name, std::vector<std::string>& target) {
       if (parsed.count(name) > 0) target = parsed[name].as<std::vector<std::string>>();

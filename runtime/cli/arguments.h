@@ -13,23 +13,25 @@ struct Command;
 
 /// What the command line asks for.
 struct Arguments {
-  const Command* command = nullptr;       ///< Named by the first word; none: train or evaluate.
-  std::vector<std::string> operands;      ///< Words of a command that are no flags: its folders.
-  bool help = false;                      ///< -h, or no word at all
-  bool version = false;                   ///< --version
-  std::optional<std::string> name;        ///< -n
-  std::vector<std::string> base;          ///< -b
-  bool train = false;                     ///< -t
-  std::optional<std::string> project;     ///< -p
-  std::optional<std::string> checkpoint;  ///< -c
-  std::vector<std::string> callbacks;     ///< -c of `stepop eval`, each
-  bool retrain = false;                   ///< -r
-  LogLevel log_level = LogLevel::kInfo;   ///< -l
-  bool debug = false;                     ///< -d
-  bool current_code = false;              ///< --current-code
-  bool allow_unknown = false;             ///< --allow-unknown
-  std::vector<Override> overrides;        ///< --path/key value
-  std::string command_line;               ///< All words, quoted as a shell needs them.
+  const Command* command = nullptr;         ///< Named by the first word; none: train or evaluate.
+  std::vector<std::string> operands;        ///< Words of a command that are no flags: its folders.
+  bool help = false;                        ///< -h, or no word at all
+  bool version = false;                     ///< --version
+  std::optional<std::string> name;          ///< -n
+  std::vector<std::string> base;            ///< -b
+  bool train = false;                       ///< -t
+  std::optional<std::string> project;       ///< -p
+  std::optional<std::string> checkpoint;    ///< -c
+  std::vector<std::string> callbacks;       ///< -c of `stepop eval`, each
+  bool retrain = false;                     ///< -r
+  LogLevel log_level = LogLevel::kInfo;     ///< -l
+  bool debug = false;                       ///< -d
+  std::optional<std::string> new_template;  ///< --template of `stepop new`
+  bool new_project = false;                 ///< --project of `stepop new`
+  bool current_code = false;                ///< --current-code
+  bool allow_unknown = false;               ///< --allow-unknown
+  std::vector<Override> overrides;          ///< --path/key value
+  std::string command_line;                 ///< All words, quoted as a shell needs them.
 };
 
 /// Reads the words of a command line. Throws UsageError for a stray word (with a command: for more

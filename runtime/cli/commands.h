@@ -38,6 +38,10 @@ int config_command(const Arguments& arguments);
 /// Prints every registered component with its parameters.
 int list_command(const Arguments& arguments);
 
+/// Writes a folder with a model, a dataset and an iterator to begin with, and their config. Throws
+/// UsageError for a folder that is there, and changes nothing then.
+int new_command(const Arguments& arguments);
+
 /// Precompiles the headers for code of a user's own, where this build or installation lies.
 int prepare_command(const Arguments& arguments);
 

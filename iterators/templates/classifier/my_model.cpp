@@ -1,0 +1,99 @@
+// A classifier: a network, a dataset and an iterator of your own, in one file.
+//   stepop -n first -b my_model.yaml -t
+#include <stepop/stepop.h>
+
+namespace {
+
+// --- The data: points on arms of a spiral, one arm a class. Every number comes from the index, so
+// example 7 is the same in each run; `random` is for augmentation, and is the same after a resume.
+class MyModelData : public stepop::Dataset {
+ public:
+  explicit MyModelData(const stepop::Config& params)
+      : size_(params.get_at_least("size", 1, 1000)),
+        classes_(params.get_at_least("classes", 2, 3)),
+        first_(params.get_at_least("first", 0, 0)) {}
+
+  int64_t size() const override { return size_; }
+
+  stepop::Example get(int64_t index, stepop::Random& /*random*/) const override {
+    stepop::Random fixed(static_cast<uint64_t>(first_ + index));
+    const int64_t arm = index % classes_;
+    const double radius = fixed.uniform();
+    const double angle =
+        4 * radius + 6.283 * static_cast<double>(arm) / static_cast<double>(classes_);
+    const double x = radius * std::cos(angle) + 0.02 * fixed.normal();
+    const double y = radius * std::sin(angle) + 0.02 * fixed.normal();
+    return {
+        .tensors = {{"point", torch::tensor({x, y}, torch::kFloat)}, {"class", torch::tensor(arm)}},
+        .texts = {}};
+  }
+
+ private:
+  int64_t size_;
+  int64_t classes_;
+  int64_t first_;
+};
+STEPOP_REGISTER_DATASET(MyModelData,
+                        {"Points on arms of a spiral.",
+                         {{"size", "1000", "examples"},
+                          {"classes", "3", "arms"},
+                          {"first", "0", "the first seed: another one, other points"}}});
+
+// --- The network: [B, 2] -> [B, classes]. The names of its modules are those in checkpoints.
+class MyModelNetwork : public stepop::Network {
+ public:
+  explicit MyModelNetwork(const stepop::Config& params) {
+    const int64_t width = params.get_at_least("width", 1, 64);
+    layers_ = register_module(
+        "layers",
+        torch::nn::Sequential(torch::nn::Linear(2, width), torch::nn::ReLU(),
+                              torch::nn::Linear(width, width), torch::nn::ReLU(),
+                              torch::nn::Linear(width, params.get_at_least("classes", 2, 3))));
+  }
+
+  torch::Tensor forward(const torch::Tensor& point) override { return layers_->forward(point); }
+
+ private:
+  torch::nn::Sequential layers_ = nullptr;
+};
+STEPOP_REGISTER_MODEL(MyModelNetwork, {"Three linear layers.",
+                                       {{"width", "64", "of the hidden layers"},
+                                        {"classes", "3", "number of logits"}}});
+
+// --- The iterator. step_op runs the forward pass and returns closures; stepop decides which of
+// them run. They capture by value ([=], and `this`): step_op has returned by then.
+class MyModel : public stepop::Iterator {
+ public:
+  explicit MyModel(const stepop::Context& context)
+      : Iterator(context), model_(context.network<MyModelNetwork>()), update_(context.update()) {}
+
+  stepop::StepOps step_op(const stepop::Batch& batch) override {
+    const auto target = batch["class"];
+    const auto logits = model_->forward(batch["point"]);
+    const auto loss = torch::cross_entropy_loss(logits, target, {}, at::Reduction::None);  // [B]
+    return {
+        // Each step of the train split: backward, clipping, the optimizer.
+        .train_op = [=, this] { update_.step(loss.mean()); },
+        // When a log is due, for the train and the validation split.
+        .log_op =
+            [=] {
+              const auto is_right = logits.argmax(1) == target;
+              return stepop::Logs{.scalars = {{"loss", loss.mean()},
+                                              {"accuracy", is_right.to(torch::kFloat).mean()}}};
+            },
+        // After each epoch over the whole validation split, into outputs.h5.
+        .eval_op =
+            [=] {
+              return stepop::EvalOutputs{.outputs = {{"logits", logits}, {"class", target}},
+                                         .labels = {{"loss", loss}}};
+            },
+    };
+  }
+
+ private:
+  std::shared_ptr<MyModelNetwork> model_;
+  stepop::Update& update_;
+};
+STEPOP_REGISTER_ITERATOR(MyModel, {"Classifies points."});
+
+}  // namespace

@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runtime/cli/commands.h"
+#include "runtime/code/build_settings.h"
+#include "runtime/code/content.h"
+#include "runtime/config/nearest.h"
+#include "runtime/files/atomic_file.h"
+#include "runtime/files/folders.h"
+#include "runtime/shell_text.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+/// What the templates call the model, in files and in code.
+constexpr const char* kFileName = "my_model";
+constexpr const char* kClassName = "MyModel";
+constexpr const char* kProject = "project";  // the folder of what only a project has
+
+/// `denoiser`, `my_net`: the name of files. Its class is `Denoiser`, `MyNet`.
+void check_name(const std::string& name) {
+  const bool is_good = std::isalpha(static_cast<unsigned char>(name[0])) != 0 &&
+                       std::all_of(name.begin(), name.end(),
+                                   [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+  if (!is_good) {
+    throw UsageError(
+        fmt::format("stepop new: \"{}\" is to become the name of a class: letters, digits and _, a "
+                    "letter first",
+                    name));
+  }
+}
+
+std::string class_name(const std::string& name) {
+  std::string text;
+  bool is_first = true;
+  for (const char c : name) {
+    if (c != '_')
+      text += is_first ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    is_first = c == '_';
+  }
+  return text;
+}
+
+std::string replaced(std::string text, std::string_view what, const std::string& by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
+std::vector<std::string> template_names() {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(build_settings().templates, none)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_directory() && name != kProject) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void check_template(const std::string& name) {
+  const auto known = template_names();
+  if (known.empty()) {
+    throw Error(
+        fmt::format("no templates in {}: install stepop again", build_settings().templates));
+  }
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  std::string list;
+  for (const auto& one : sorted_by_distance(name, known)) list += (list.empty() ? "" : ", ") + one;
+  throw UsageError(fmt::format("--template {}: there are {}", name, list));
+}
+
+/// Where a file of a template goes: in a project sources and configs have folders.
+std::string place(const std::string& file, bool is_project) {
+  if (!is_project) return file;
+  const auto extension = fs::path(file).extension();
+  if (extension == ".cpp") return "src/" + file;
+  if (extension == ".yaml") return "configs/" + file;
+  return file;
+}
+
+}  // namespace
+
+int new_command(const Arguments& arguments) {
+  const std::string folder = fs::path(arguments.operands[0]).lexically_normal().string();
+  const std::string name = fs::path(folder).filename().string();
+  const std::string kind = arguments.new_template.value_or("classifier");
+  const bool is_project = arguments.new_project;
+  check_name(name);
+  check_template(kind);
+  if (fs::exists(folder)) {
+    throw UsageError(fmt::format("stepop new: {} is there already; nothing was changed", folder));
+  }
+  const fs::path templates = build_settings().templates;
+  std::vector<std::pair<std::string, std::string>> files;  // name below the folder, content
+  const auto add = [&](const fs::path& path, const std::string& target) {
+    const std::string content = read_content(path.string()).value_or("");
+    const auto renamed = [&](std::string text) {
+      return replaced(replaced(std::move(text), kClassName, class_name(name)), kFileName, name);
+    };
+    files.emplace_back(renamed(target), renamed(content));
+  };
+  for (const auto& entry : fs::directory_iterator(templates / kind)) {
+    add(entry.path(), place(entry.path().filename().string(), is_project));
+  }
+  if (is_project) {
+    for (const auto& entry : fs::recursive_directory_iterator(templates / kProject)) {
+      if (entry.is_regular_file()) {
+        add(entry.path(), entry.path().lexically_relative(templates / kProject).string());
+      }
+    }
+  } else {
+    add(templates / "README.md", "README.md");
+  }
+  std::sort(files.begin(), files.end());
+  for (auto& [file, content] : files) {
+    if (is_project && fs::path(file).extension() == ".yaml") {
+      const size_t end = content.find('\n');  // the line `code: [...]`
+      content.replace(0, end, fmt::format("code: [../build/lib{}.so]  # built by CMake", name));
+    }
+    const std::string path = folder + "/" + file;
+    make_folders(fs::path(path).parent_path().string());
+    write_file_atomically(path, content);
+    fmt::print("{}\n", path);
+  }
+  // A path that was typed here is another one in the new folder.
+  const bool is_path = program_name().find('/') != std::string::npos;
+  const std::string program = shell_word(
+      is_path ? fs::absolute(program_name()).lexically_normal().string() : program_name());
+  if (is_project) {
+    fmt::print(
+        "\ncd {} && cmake -B build && cmake --build build\n{} -n first -b configs/{}.yaml -t\n",
+        shell_word(folder), program, name);
+  } else {
+    fmt::print("\ncd {}\n{} -n first -b {}.yaml -t\n", shell_word(folder), program, name);
+  }
+  return 0;
+}
+
+}  // namespace stepop
