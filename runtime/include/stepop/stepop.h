@@ -9,6 +9,7 @@
 #include <torch/types.h>
 
 #include "eval_out/callback.h"
+#include "runtime/code/abi.h"
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/sampler.h"

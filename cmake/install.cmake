@@ -1,0 +1,78 @@
+# `cmake --install build --prefix P` and `make package`: the program, its library, its headers, the
+# configs, templates, and a CMake package for projects with code of their own.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(lib ${CMAKE_INSTALL_LIBDIR})
+file(RELATIVE_PATH lib_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR} ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" lib_to_prefix "${lib_to_prefix}")
+
+# A LibTorch that `make deps` brought is a part of the tree and comes along; a user's own stays where
+# it is.
+cmake_path(IS_PREFIX CMAKE_SOURCE_DIR ${TORCH_ROOT} brings_torch)
+if(brings_torch)
+  set(torch_folder "{here}/stepop/torch")
+  set(torch_rpath "$ORIGIN/stepop/torch/lib")
+  install(DIRECTORY ${TORCH_ROOT}/include DESTINATION ${lib}/stepop/torch)
+  file(GLOB torch_libraries ${TORCH_ROOT}/lib/lib*.so*)
+  list(FILTER torch_libraries EXCLUDE REGEX
+       "/lib(torch_python|torchbind_test|jitbackend_test|backend_with_compiler|aoti_custom_ops|shm)[.]")
+  install(FILES ${torch_libraries} DESTINATION ${lib}/stepop/torch/lib)
+else()
+  set(torch_folder ${TORCH_ROOT})
+  set(torch_rpath ${TORCH_ROOT}/lib)
+endif()
+
+set_target_properties(stepop PROPERTIES INSTALL_RPATH "$ORIGIN/../${lib};$ORIGIN/../${lib}/stepop/torch/lib")
+set_target_properties(libstepop PROPERTIES INSTALL_RPATH "${torch_rpath}" INSTALL_RPATH_USE_LINK_PATH OFF)
+install(TARGETS stepop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS libstepop LIBRARY DESTINATION ${lib})
+
+install(DIRECTORY runtime eval_out DESTINATION include/stepop FILES_MATCHING PATTERN "*.h"
+        PATTERN "runtime/include" EXCLUDE PATTERN "eval_out/python" EXCLUDE)
+install(FILES runtime/include/stepop/stepop.h DESTINATION include/stepop)
+install(DIRECTORY configs iterators/templates DESTINATION share/stepop)
+install(FILES README.md DESTINATION share/stepop)
+install(FILES iterators/README.md DESTINATION share/stepop RENAME iterators.md)
+
+set(includes "{here}/${lib_to_prefix}/include;{here}/${lib_to_prefix}/include/stepop")
+string(REPLACE ${TORCH_ROOT} ${torch_folder} torch_includes
+       "${TORCH_INCLUDE_DIRS};${FMT_INCLUDE_DIR}")
+stepop_write_settings(${CMAKE_BINARY_DIR}/install/libstepop.json "${includes}"
+  "${torch_includes}" "{here}/stepop/headers"
+  "{here}/${lib_to_prefix}/share/stepop/templates")
+install(FILES ${CMAKE_BINARY_DIR}/install/libstepop.json DESTINATION ${lib})
+
+string(REPLACE "{here}" "\${stepop_LIB}" torch_folder "${torch_folder}")
+string(REPLACE "{here}" "\${stepop_LIB}" torch_includes "${torch_includes}")
+configure_package_config_file(cmake/stepopConfig.cmake.in ${CMAKE_BINARY_DIR}/install/stepopConfig.cmake
+  INSTALL_DESTINATION ${lib}/cmake/stepop NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/install/stepopConfigVersion.cmake
+  COMPATIBILITY ExactVersion)
+install(FILES ${CMAKE_BINARY_DIR}/install/stepopConfig.cmake
+              ${CMAKE_BINARY_DIR}/install/stepopConfigVersion.cmake DESTINATION ${lib}/cmake/stepop)
+
+# The headers are precompiled where they will be used; in a package that is for another machine, the
+# first compile there does it.
+set(program "\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/stepop")
+install(CODE "
+  if(\"\$ENV{DESTDIR}\" STREQUAL \"\" AND NOT CMAKE_INSTALL_PREFIX MATCHES \"_CPack_Packages\")
+    message(STATUS \"Precompiling the headers for code of your own (half a minute)\")
+    execute_process(COMMAND \"${program}\" prepare RESULT_VARIABLE failed)
+    if(failed)
+      message(WARNING \"stepop prepare failed (\${failed}): the first compile of your own code will do it\")
+    endif()
+  endif()")
+
+set(CPACK_GENERATOR TGZ DEB)
+set(CPACK_PACKAGE_NAME stepop)
+set(CPACK_PACKAGE_VENDOR "the stepop developers")
+set(CPACK_PACKAGE_CONTACT "the stepop developers")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS g++)
+set(CPACK_DEBIAN_COMPRESSION_TYPE gzip)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR} ${TORCH_ROOT}/lib)
+include(CPack)
