@@ -1,6 +1,6 @@
 # Thin: CMakeLists.txt builds, CMakePresets.json names the kinds of builds. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-build deps-test deps-develop build demo test torture fuzz test-asan test-tsan \
+.PHONY: help deps deps-build deps-test deps-develop build demo install package test torture fuzz test-asan test-tsan \
         format format-check tidy bench clean
 
 sources = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | sort -u)
@@ -22,6 +22,12 @@ build: deps-build  ## build/stepop and build/libstepop.so, optimized
 
 demo: build  ## train on the handwritten digits that ship with the tree
 	build/stepop -n digits -b configs/digits.yaml -t
+
+install: build  ## install to PREFIX=/usr/local, with LibTorch when `make deps` brought it
+	cmake --install build --prefix $(or $(PREFIX),/usr/local)
+
+package: build  ## build/stepop-*.tar.gz and build/stepop_*.deb
+	cd build && cpack
 
 test: deps-test build  ## build and run all tests
 	cmake --build --preset release

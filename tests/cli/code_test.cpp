@@ -1,0 +1,220 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/cli/code_run.h"
+
+namespace stepop {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kShort =
+    " --datasets/train/size 128 --datasets/validation/size 64 --batch_size 32"
+    " --num_epochs 2";
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// One source, whose train split is the ready-made one, with `code` in it.
+void write_source(const ScratchFolder& folder, const std::string& code) {
+  folder.write("one.cpp", "#include <stepop/stepop.h>\n" + code);
+  folder.write("one.yaml",
+               "code: one.cpp\niterator: Classifier\nmodel: LeNet\nnum_steps: 1\nbatch_size: 4\n"
+               "optimizer: {class: SGD, lr: 0.1}\n"
+               "datasets: {train: {class: Synthetic, size: 8}}\nlog_ops: [train/log_op]\n");
+}
+
+TEST_CASE("a new iterator is compiled once, trains, goes on with its own copy and is evaluated") {
+  const ScratchFolder folder;
+  make_new(folder, "denoiser");
+  const auto first = run_with_cache(folder, "stepop -n first -b denoiser.yaml -t" + kShort);
+  REQUIRE_MESSAGE(first.exit_code == 0, first.err);
+  CHECK(first.err == "compiling denoiser.cpp\n");
+  const std::string run = only_run(folder);
+  const std::string time = fs::path(run).filename().string().substr(0, 19);
+  CHECK(read_bytes(folder / (run + "/code/" + time + "/denoiser.cpp")) ==
+        read_bytes(folder / "denoiser.cpp"));
+
+  SUBCASE("unchanged, it is not compiled again, wherever it lies") {
+    const auto moved = run_with_cache(folder,
+                                      "mkdir elsewhere && mv denoiser.* elsewhere && "
+                                      "stepop -n second -b elsewhere/denoiser.yaml -t" +
+                                          kShort);
+    CHECK(moved.exit_code == 0);
+    CHECK(moved.err == "");
+  }
+  SUBCASE("a resume takes the run's copy, and says what changed since") {
+    run_in(folder, "sed -i 's/\"mse\", loss}/\"error\", loss}/' denoiser.cpp");
+    const auto resumed = run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 3");
+    CHECK(resumed.exit_code == 0);
+    CHECK(resumed.err == "");
+    CHECK(contains(resumed.out,
+                   "code      the run's own copy; since it was made denoiser.cpp "
+                   "changed: --current-code takes what is there now\n"));
+    CHECK(contains(resumed.out, "validation/eval_op: mse "));
+    const auto current =
+        run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 4 --current-code");
+    CHECK(current.exit_code == 0);
+    CHECK(current.err == "compiling denoiser.cpp\n");
+    CHECK(contains(current.out, "validation/eval_op: error "));
+    // From now on that is the run's code.
+    const auto again = run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 5");
+    CHECK(contains(again.out, "validation/eval_op: error "));
+    CHECK_FALSE(contains(again.out, "the run's own copy"));
+  }
+  SUBCASE("the originals may be gone, and so may the cache's folder") {
+    const auto resumed =
+        run_with_cache(folder, "rm -r denoiser.cpp cache\nstepop -p " + run + " -t --num_epochs 3");
+    CHECK_MESSAGE(resumed.exit_code == 0, resumed.err);
+    CHECK(contains(resumed.out, "since it was made denoiser.cpp is gone"));
+    const auto evaluated = run_with_cache(folder, "stepop -p " + run);
+    CHECK(evaluated.exit_code == 0);
+  }
+  SUBCASE("its components are listed with its config") {
+    const auto list = run_with_cache(folder, "stepop list -b denoiser.yaml");
+    CHECK(list.exit_code == 0);
+    CHECK(contains(list.out, "DenoiserNetwork Three linear layers.\n"));
+    CHECK(contains(list.out, "  Denoiser       Fits a function.\n"));
+    CHECK(contains(list.out, "DenoiserData   A function of two numbers, with noise.\n"));
+  }
+}
+
+TEST_CASE("a header that changes is compiled again, and comes back without it") {
+  const ScratchFolder folder;
+  folder.write("parts/answer.h", "inline const char* answer() { return \"one\"; }\n");
+  write_source(folder,
+               "#include \"parts/answer.h\"\n"
+               "stepop::Logs say(const stepop::CallbackArguments&) { return {}; }\n"
+               "STEPOP_REGISTER_CALLBACK(say, say, {answer()});\n");
+  const auto first = run_with_cache(folder, "stepop list -b one.yaml | grep -A1 ' say '");
+  CHECK(first.err == "compiling one.cpp\n");
+  CHECK(contains(first.out, "one"));
+  folder.write("parts/answer.h", "inline const char* answer() { return \"two\"; }\n");
+  const auto second = run_with_cache(folder, "stepop list -b one.yaml | grep -A1 ' say '");
+  CHECK(second.err == "compiling one.cpp\n");
+  CHECK(contains(second.out, "two"));
+  folder.write("parts/answer.h", "inline const char* answer() { return \"one\"; }\n");
+  const auto third = run_with_cache(folder, "stepop list -b one.yaml | grep -A1 ' say '");
+  CHECK(third.err == "");
+  CHECK(contains(third.out, "one"));
+}
+
+TEST_CASE("two starts at once compile once") {
+  const ScratchFolder folder;
+  write_source(folder, "// nothing\n");
+  const auto both = run_with_cache(folder,
+                                   "stepop list -b one.yaml >/dev/null 2>a.txt &\n"
+                                   "stepop list -b one.yaml >/dev/null 2>b.txt\n"
+                                   "wait; cat a.txt b.txt | sort");
+  CHECK(both.out ==
+        "compiling one.cpp\nwaiting for another stepop, which compiles the same code\n");
+}
+
+TEST_CASE("a compile error is the compiler's own message, and nothing else") {
+  const ScratchFolder folder;
+  write_source(folder, "int answer() { return forty_two; }\n");
+  const auto result = run_with_cache(folder, "stepop -b one.yaml -t");
+  CHECK(result.exit_code == 1);
+  CHECK(result.out == "");
+  CHECK(contains(result.err, "compiling one.cpp\none.cpp: In function"));
+  CHECK(contains(result.err, "one.cpp:2:23: error: "));
+  CHECK_FALSE(contains(result.err, "stepop:"));
+  CHECK(only_run(folder).empty());
+}
+
+TEST_CASE("a warning is told, once") {
+  const ScratchFolder folder;
+  write_source(folder, "static int unused() { return 1; }\n");
+  CHECK(contains(run_with_cache(folder, "stepop list -b one.yaml").err, "-Wunused-function"));
+  CHECK(run_with_cache(folder, "stepop list -b one.yaml").err == "");
+}
+
+TEST_CASE("code that fails while it is loaded is told with its name") {
+  const ScratchFolder folder;
+  SUBCASE("a constructor throws") {
+    write_source(folder,
+                 "static const int value = [] {\n"
+                 "  if (true) throw std::runtime_error(\"no luck\");\n  return 1;\n}();\n");
+    const auto result = run_with_cache(folder, "stepop -b one.yaml -t");
+    CHECK(result.exit_code == 1);
+    CHECK(contains(result.err,
+                   "stepop: one.cpp threw while it was loaded, in a constructor of a global or "
+                   "static object: no luck\n"));
+  }
+  SUBCASE("it crashes") {
+    write_source(folder, "static const int value = [] {\n  std::abort();\n  return 1;\n}();\n");
+    const auto result = run_with_cache(folder, "stepop -b one.yaml -t");
+    CHECK(result.exit_code == 134);
+    CHECK(contains(result.err,
+                   "stepop: one.cpp crashed while it was loaded, in a constructor of a global or "
+                   "static object\n"));
+  }
+  SUBCASE("a function that it declares is not there") {
+    write_source(folder, "int missing(int);\nstatic const int value = missing(1);\n");
+    const auto result = run_with_cache(folder, "stepop -b one.yaml -t");
+    CHECK(result.exit_code == 1);
+    CHECK(contains(result.err,
+                   "stepop: one.cpp: cannot be loaded: undefined symbol: missing(int)\n"));
+  }
+  SUBCASE("a name is taken") {
+    write_source(folder,
+                 "stepop::Logs say(const stepop::CallbackArguments&) { return {}; }\n"
+                 "STEPOP_REGISTER_CALLBACK(accuracy, say, {\"Mine.\"});\n");
+    const auto result = run_with_cache(folder, "stepop -b one.yaml -t");
+    CHECK(result.exit_code == 1);
+    CHECK(contains(result.err, "stepop: the callback \"accuracy\" is registered twice: at "));
+    CHECK(contains(result.err, " and at one.cpp:3; rename one of them\n"));
+  }
+}
+
+TEST_CASE("code that is not there, or cannot be compiled here, is told") {
+  const ScratchFolder folder;
+  write_source(folder, "");
+  const auto refused = [&](const std::string& line) {
+    const auto result = run_with_cache(folder, line);
+    CHECK(result.exit_code != 0);
+    return result.err;
+  };
+  CHECK(refused("stepop list -b one.yaml --code two.cpp; mv one.cpp old.cpp; "
+                "stepop -b one.yaml -t") ==
+        "stepop: one.yaml:1: code: " + folder.path("one.cpp") + ": no such file\n");
+  run_in(folder, "mv old.cpp one.cpp");
+  folder.write("notes.h", "");
+  CHECK(refused("stepop -b one.yaml -t --code notes.h") ==
+        "stepop: command line: code: notes.h: neither a C++ source (.cpp, .cc, .cxx) nor a shared "
+        "library (.so); headers are found by the sources\n");
+  folder.write("libtext.so", "no library");
+  CHECK(refused("stepop -b one.yaml -t --code libtext.so") ==
+        "stepop: libtext.so: not a shared library\n");
+  CHECK(contains(refused("cp $(ldd '" STEPOP_BINARY_DIR "/stepop' | awk '/libz.so/ {print $3}') "
+                         "libz.so; stepop -b one.yaml -t --code libz.so"),
+                 "stepop: libz.so: a library that does not include <stepop/stepop.h> has no "
+                 "components for stepop\n"));
+  CHECK(refused("export STEPOP_CXX=/nowhere/g++; stepop -b one.yaml -t")
+            .starts_with("stepop: no compiler: cannot run /nowhere/g++: No such file or directory. "
+                         "stepop was built with "));
+  folder.write("full", "a file");
+  CHECK(refused("export STEPOP_CACHE=full/cache; stepop -b one.yaml -t")
+            .starts_with("stepop: cannot make the folder " + folder.path("full/cache") +
+                         ": Not a directory: the folder for compiled code; STEPOP_CACHE names "
+                         "another one"));
+}
+
+TEST_CASE("a callback of one's own runs over outputs that are there") {
+  const ScratchFolder folder;
+  make_new(folder, "mine");
+  run_in(folder,
+         "sed -i 's/^STEPOP_REGISTER_ITERATOR/stepop::Logs rows(const stepop::CallbackArguments\\& "
+         "a) {\\n  return {.scalars = {{\"rows\", a.data_out.rows()}}};\\n}\\n"
+         "STEPOP_REGISTER_CALLBACK(rows, rows, {\"Counts.\"});\\n&/' mine.cpp");
+  REQUIRE(run_with_cache(folder, "stepop -n x -b mine.yaml -t" + kShort).exit_code == 0);
+  const auto looked = run_with_cache(folder, "stepop eval " + only_run(folder) + " -c rows");
+  CHECK_MESSAGE(looked.exit_code == 0, looked.err);
+  CHECK(contains(looked.out, "rows/rows  64\n"));
+}
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,87 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "tests/cli/code_run.h"
+
+namespace stepop {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An installation that was moved afterwards. Its folder is on a disk with room for LibTorch.
+struct Installation {
+  ScratchFolder folder;
+  std::string prefix = folder.path("moved");
+
+  Installation() {
+    const auto result =
+        run_in(folder, "cmake --install '" STEPOP_BINARY_DIR "' --prefix first && mv first moved");
+    if (result.exit_code != 0) throw std::runtime_error(result.out + result.err);
+  }
+
+  /// Runs a line where the source tree, with its build and its LibTorch, cannot be seen: behind an
+  /// empty file system, which only root can mount. For others it is merely not named.
+  CommandResult run(const std::string& line) const {
+    const std::string hide =
+        "if unshare -m true 2>/dev/null; then hide='mount -t tmpfs none \"" STEPOP_SOURCE_DIR
+        "\" && ! test -e \"" STEPOP_SOURCE_DIR "/CMakeLists.txt\" &&'; run='unshare -m'; fi\n";
+    return run_in(folder, "unset -f stepop; export PATH='" + prefix +
+                              "/bin':$PATH STEPOP_CACHE=\"$PWD/cache\"\n" + hide +
+                              "$run bash -c \"$hide $(cat <<'LINE'\n" + line + "\nLINE\n)\"");
+  }
+};
+
+/// One for all cases: it holds a copy of LibTorch, and a precompiled header.
+const Installation& installed() {
+  static const Installation installation;
+  return installation;
+}
+
+TEST_CASE("nothing of an installation names the source tree") {
+  const auto found =
+      run_in(installed().folder, "grep -rlI '" STEPOP_SOURCE_DIR
+                                 "' moved/bin moved/share moved/lib/cmake "
+                                 "moved/lib/libstepop.json moved/include/stepop; "
+                                 "readelf -d moved/bin/stepop moved/lib/libstepop.so | grep PATH | "
+                                 "grep '" STEPOP_SOURCE_DIR "'");
+  CHECK(found.out == "");
+}
+
+TEST_CASE("without the source tree one file of one's own trains") {
+  const auto result =
+      installed().run("stepop new one && cd one && stepop -n first -b one.yaml -t --num_steps 5");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  CHECK(result.err == "compiling one.cpp\n");  // its header came precompiled
+  const std::string run = only_run(installed().folder, "one/logs");
+  CHECK(fs::exists(installed().folder.path(run + "/train/checkpoints/model-5.safetensors")));
+}
+
+TEST_CASE("without the source tree a project is built with CMake, tested and trains") {
+  const auto result = installed().run(
+      "stepop new many --project --template regression && cd many && "
+      "cmake -B build -DCMAKE_PREFIX_PATH='" +
+      installed().prefix +
+      "' && cmake --build build && ctest --test-dir build --output-on-failure && "
+      "stepop -n first -b configs/many.yaml -t --num_steps 5");
+  CHECK_MESSAGE(result.exit_code == 0, result.out, result.err);
+  const std::string run = only_run(installed().folder, "many/logs");
+  CHECK(fs::exists(installed().folder.path(run + "/train/checkpoints/model-5.safetensors")));
+
+  // The same library, as one of another version would be.
+  const auto other = installed().run(
+      "cd many && sed -i 's/stepop-built-against:stepop 0/stepop-built-against:stepop 9/' "
+      "build/libmany.so && stepop -n other -b configs/many.yaml -t");
+  CHECK(other.exit_code == 1);
+  CHECK(other.err.starts_with("stepop: libmany.so: built against stepop 9."));
+  CHECK(other.err.ends_with(": build it again\n"));
+}
+
+TEST_CASE("without the source tree the config of the demo trains") {
+  const auto result = installed().run(
+      "stepop -n digits -b moved/share/stepop/configs/digits.yaml -t --num_steps 3");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+}
+
+}  // namespace
+}  // namespace stepop

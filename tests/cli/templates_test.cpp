@@ -1,0 +1,82 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/cli/code_run.h"
+
+namespace stepop {
+namespace {
+
+const std::string kTemplates = STEPOP_SOURCE_DIR "/iterators/templates/";
+
+/// Trains a template for some steps; the last loss that was logged.
+double train(const std::string& kind, const std::string& scalar) {
+  const ScratchFolder folder;
+  make_new(folder, "my_thing", kind);
+  const auto result = run_with_cache(
+      folder,
+      "stepop -n x -b my_thing.yaml -t --num_steps 40 --log_freq 1 --datasets/train/size 256 "
+      "--datasets/validation/size 32 --batch_size 16");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  CHECK(result.err == "compiling my_thing.cpp\n");  // and so no warning
+  const std::string run = only_run(folder);
+  CHECK(std::filesystem::exists(folder / (run + "/train/checkpoints/model-40.safetensors")));
+  const std::string log = read_bytes(folder / (run + "/train/log.txt"));
+  CHECK(log.find("outputs.h5") != std::string::npos);
+  const size_t at = log.rfind(scalar + " ");
+  REQUIRE(at != std::string::npos);
+  return std::stod(log.substr(at + scalar.size() + 1));
+}
+
+TEST_CASE("the template of a classifier learns") {
+  CHECK(train("classifier", "validation/log_op: loss") < 1.0);  // ln 3 = 1.099 at first
+}
+
+TEST_CASE("the template of a regression learns") {
+  CHECK(train("regression", "validation/log_op: mse") < 0.5);  // the variance is about 0.6
+}
+
+TEST_CASE("the template of an autoencoder learns") {
+  CHECK(train("autoencoder", "validation/log_op: mse") < 0.5);  // of -1 everywhere: about 0.6
+}
+
+TEST_CASE("the template of a GAN trains both networks") {
+  CHECK(train("gan", "train/train_op/discriminator: loss") < 1.386);  // 2 ln 2: it knows nothing
+}
+
+TEST_CASE("no template has more than 120 lines") {
+  int templates = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kTemplates)) {
+    if (entry.path().extension() != ".cpp") continue;
+    const std::string text = read_bytes(entry.path().string());
+    CHECK_MESSAGE(std::count(text.begin(), text.end(), '\n') <= 120, entry.path().string());
+    ++templates;
+  }
+  CHECK(templates == 4);
+}
+
+TEST_CASE("a new folder never replaces one, and its name becomes a class") {
+  const ScratchFolder folder;
+  CHECK(run_in(folder, "stepop new my_net").out ==
+        "my_net/README.md\nmy_net/my_net.cpp\nmy_net/my_net.yaml\n\ncd my_net\n" STEPOP_BINARY_DIR
+        "/stepop -n first -b my_net.yaml -t\n");
+  CHECK(read_bytes(folder / "my_net/my_net.cpp").find("class MyNetNetwork") != std::string::npos);
+  const auto refused = [&](const std::string& line) {
+    const auto result = run_in(folder, line);
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK(refused("stepop new my_net") ==
+        "stepop: stepop new: my_net is there already; nothing was changed\n");
+  CHECK(refused("stepop new 3d") ==
+        "stepop: stepop new: \"3d\" is to become the name of a class: letters, digits and _, a "
+        "letter first\n");
+  CHECK(refused("stepop new x --template clasifier") ==
+        "stepop: --template clasifier: there are classifier, gan, regression, autoencoder\n");
+  CHECK(refused("stepop new") ==
+        "stepop: stepop new: nothing given: stepop new NAME [--template KIND] [--project]\n");
+}
+
+}  // namespace
+}  // namespace stepop
