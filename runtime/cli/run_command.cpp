@@ -73,8 +73,9 @@ class Run {
     }
     if (checkpoint) restore(session, *checkpoint);
     if (!checkpoint) weights_ = session.init_weights();
+    is_from_elsewhere_ = checkpoint && !(goes_on && is_of(*source.project, session, *checkpoint));
     // Another run's evaluation is not this one's to finish.
-    if (!goes_on) session.position().evaluation_folder.clear();
+    if (is_from_elsewhere_) session.position().evaluation_folder.clear();
     session.check();
     throw_if_signal_arrived();
     console_.info(session.config_yaml());
@@ -85,7 +86,9 @@ class Run {
     const RunDirectory directory =
         goes_on ? *source.project
                 : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name,
-                                       config_name, session.config_yaml());
+                                       config_name, session.config_yaml(), [&](const auto& made) {
+                                         if (arguments_.train) save_beginning(made, session);
+                                       });
     if (arguments_.train && !lock_) lock(directory);
     try {
       if (lock_) lock_->begin();
@@ -200,6 +203,19 @@ class Run {
     session.restore_for_evaluation(checkpoint, path);
   }
 
+  /// Whether a checkpoint is the one that the run itself has of this step.
+  static bool is_of(const RunDirectory& directory, Session& session, const std::string& path) {
+    const CheckpointFolder own(directory.checkpoints());
+    std::error_code failed;
+    return fs::equivalent(path, own.path_of(session.position().global_step), failed);
+  }
+
+  /// Weights that came from elsewhere: should this start be killed early, the next one finds them
+  /// in the run.
+  void save_beginning(const RunDirectory& directory, const Session& session) const {
+    if (is_from_elsewhere_) save_checkpoint(directory.checkpoints(), session.checkpoint());
+  }
+
   static std::string differences_to(const std::string& yaml, const Session& session) {
     return describe(
         differences(parse_yaml(yaml, {"", 0}), parse_yaml(session.config_yaml(), {"", 0})));
@@ -258,12 +274,14 @@ class Run {
                                 checkpoint ? "the checkpoint" : "the last start", changes_));
     }
     sweep_temporaries(directory.root());
-    const Superseded moved =
-        supersede(directory, checkpoint ? position.global_step : int64_t{-1}, time_);
+    int64_t last_step = checkpoint ? position.global_step : int64_t{-1};
+    if (is_from_elsewhere_) --last_step;  // what the run itself has of that step is another one's
+    const Superseded moved = supersede(directory, last_step, time_);
+    save_beginning(directory, session);
     if (!moved.mended.empty()) console_.info(moved.mended);
     if (moved.folder.empty()) return;
     console_.info(fmt::format("what came after step {} moved to {}",
-                              with_thousands(position.global_step), moved.folder));
+                              with_thousands(std::max<int64_t>(last_step, 0)), moved.folder));
   }
 
   std::string resume_text(const RunDirectory& directory, Session& session,
@@ -357,6 +375,7 @@ class Run {
   std::optional<RunLock> lock_;
   std::optional<fs::file_time_type> run_ended_;  ///< When the training before showed life last.
   std::string weights_;                          ///< What init_from loaded.
+  bool is_from_elsewhere_ = false;  ///< The checkpoint at the beginning is not of this run.
 };
 
 }  // namespace

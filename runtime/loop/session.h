@@ -30,6 +30,9 @@ class Session {
   /// Takes the networks alone; the count begins at 0.
   void restore_weights(const Checkpoint& checkpoint, const std::string& path);
 
+  /// What a start from here needs: all that is tracked, the position and the config.
+  Checkpoint checkpoint() const { return {tracker_.save(), position_, config_yaml()}; }
+
   /// Loads the weights that the config's `init_from` names, for a run that begins without a
   /// checkpoint, and returns what there is to tell of it; see init_from.h.
   std::string init_weights();

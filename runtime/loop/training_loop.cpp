@@ -22,7 +22,6 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       directory_(directory),
       reporter_(reporter),
       start_(std::move(start)),
-      config_yaml_(session.config_yaml()),
       clock_(session.clock()),
       position_(session.position()),
       batches_per_epoch_(context_.splits.order("train").batches_per_epoch()),
@@ -116,13 +115,15 @@ StopReason TrainingLoop::run() {
   seconds_before_ = position_.seconds;
   begin_ = std::chrono::steady_clock::now();
   first_step_ = position_.global_step;
+  const bool is_saved = std::filesystem::exists(checkpoints_.path_of(first_step_));
+  saved_step_ = is_saved ? first_step_ : -1;
   position_.batches_per_epoch = batches_per_epoch_;
   clock_.global_step = position_.global_step;
   context_.networks.start_averages();
   try {
     read_metric();
     update_checkpoints();
-    reporter_.begin_training(position_, config_yaml_);
+    reporter_.begin_training(position_, session_.config_yaml());
     try {
       loop();
     } catch (const Interrupted&) {
@@ -132,7 +133,8 @@ StopReason TrainingLoop::run() {
     wait_for_checkpoint();
   } catch (const NonFinite& error) {
     const Error told(record_non_finite(error, directory_, context_.splits.order("train"),
-                                       checkpoint(), clock_.micro_batch, settings_.accumulate));
+                                       session_.checkpoint(), clock_.micro_batch,
+                                       settings_.accumulate));
     fail(told);
     throw told;
   } catch (const std::exception& error) {
@@ -249,10 +251,6 @@ void TrainingLoop::finish_step(const Elapsed& before) {
   if (evaluation_is_due) run_evaluation(position_.evaluation_folder);
 }
 
-Checkpoint TrainingLoop::checkpoint() const {
-  return {context_.tracker.save(), position_, config_yaml_};
-}
-
 void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
   if (saved_step_ == position_.global_step) return;
   read_non_finite();
@@ -262,9 +260,10 @@ void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
     if (name != "train") position_.batches_taken[name] = split->batches_taken();
   }
   wait_for_checkpoint();  // the one before
-  const std::string path = writer_.save(checkpoint(), [this, metric = metric_](const std::string&) {
-    checkpoints_.update_links_and_sweep(metric, settings_.retention);
-  });
+  const std::string path =
+      writer_.save(session_.checkpoint(), [this, metric = metric_](const std::string&) {
+        checkpoints_.update_links_and_sweep(metric, settings_.retention);
+      });
   saved_step_ = position_.global_step;
   for_each_hook([&](Hook& hook) { hook.after_checkpoint(path); });
 }
@@ -295,7 +294,6 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
 }
 
 void TrainingLoop::finish_interrupted_evaluation() {
-  saved_step_ = position_.global_step > 0 ? position_.global_step : -1;
   if (position_.evaluation_folder.empty()) return;
   const std::string folder = directory_.root() + "/" + position_.evaluation_folder;
   if (const auto scalars = scalars_of_evaluation(folder)) {

@@ -65,7 +65,6 @@ class TrainingLoop {
   void check_metrics() const;
   void run_due_logs(const Elapsed& before, const Elapsed& now);
   void fail(const std::exception& error);
-  Checkpoint checkpoint() const;
   void save_checkpoint_once(const std::string& evaluation_folder);
   void run_evaluation(const std::string& folder);
   void finish_interrupted_evaluation();
@@ -85,7 +84,6 @@ class TrainingLoop {
   const RunDirectory& directory_;
   Reporter& reporter_;
   const Start start_;
-  const std::string config_yaml_;
   StepClock& clock_;
   Position& position_;
   int64_t batches_per_epoch_;
@@ -94,7 +92,7 @@ class TrainingLoop {
   std::set<std::string> seen_scalars_;  ///< Full names of what was logged in this start.
   StopReason reason_;
   int64_t first_step_ = 0;
-  int64_t saved_step_ = -1;
+  int64_t saved_step_ = -1;  ///< The last one whose checkpoint the run has, or is writing.
   CheckpointFolder checkpoints_;
   MetricByStep metric_;  ///< Of `checkpoints/metric`, over all starts.
   CheckpointWriter writer_;
