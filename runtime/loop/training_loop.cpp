@@ -150,27 +150,29 @@ void TrainingLoop::fail(const std::exception& error) {
 }
 
 void TrainingLoop::loop() {
+  last_ = elapsed();
   finish_interrupted_evaluation();
-  const Elapsed beginning = elapsed();
   if (position_.global_step == 0) {
-    run_logs_at_start(beginning);
+    run_logs_at_start();
     const bool is_due = settings_.checkpoint_zero || settings_.checkpoint.at_start();
     if (is_due) save_checkpoint_once("");
     if (settings_.evaluates && settings_.evaluation.at_start()) run_evaluation("");
   }
+  last_of_evaluation_ = elapsed();
   while ((reason_ = stop_reason()).kind == StopReason::Kind::kNone) {
     if (position_.batch == 0) {
       for_each_hook([&](Hook& hook) { hook.before_epoch(position_.epoch); });
     }
-    const Elapsed before = elapsed();
     for_each_hook([&](Hook& hook) { hook.before_step(position_.global_step); });
     train_step();
-    run_due_logs(before, elapsed());
+    const Elapsed now = elapsed();
+    run_due_logs(now);
     for_each_hook([&](Hook& hook) { hook.after_step(position_.global_step); });
     reporter_.step_done(position_);
     writer_.check();
     tell_of_checkpoint();
-    finish_step(before);
+    finish_step(now);
+    last_ = now;
   }
   save_checkpoint_once("");
 }
@@ -201,27 +203,26 @@ void TrainingLoop::read_non_finite() {
   }
 }
 
-bool TrainingLoop::is_log_due(const Trigger& when, const Elapsed& before,
-                              const Elapsed& now) const {
+bool TrainingLoop::is_log_due(const Trigger& when, const Elapsed& now) const {
   if (now.step == 0) return when.at_start();
   const bool is_last = now.step >= settings_.num_steps;
-  return when.is_due(before, now) || (is_last && when.at_end());
+  return when.is_due(last_, now) || (is_last && when.at_end());
 }
 
-void TrainingLoop::run_logs_at_start(const Elapsed& beginning) {
+void TrainingLoop::run_logs_at_start() {
   // The batch that is logged is also that of the first step, which must not see a trace of it:
   // neither of random numbers that step_op drew nor of running means.
   const RandomFork fork(context_.seed, context_.device);
   const State buffers = context_.networks.copy_buffers();
-  run_due_logs(beginning, beginning);
+  run_due_logs(last_);
   split_steps_.clear();
   context_.networks.restore_buffers(buffers);
 }
 
-void TrainingLoop::run_due_logs(const Elapsed& before, const Elapsed& now) {
+void TrainingLoop::run_due_logs(const Elapsed& now) {
   OrderedMap<Logs> logs;
   for (const auto& op : settings_.log_ops) {
-    if (!is_log_due(op.when, before, now)) continue;
+    if (!is_log_due(op.when, now)) continue;
     const Logs& result = split_step(op.name.split).log(op.name.op);
     if (logs.empty()) logs = session_.train_means().take();
     logs.set(op.name.text(), result);
@@ -232,23 +233,25 @@ void TrainingLoop::run_due_logs(const Elapsed& before, const Elapsed& now) {
   observe(reporter_.logged(position_, logs));
 }
 
-void TrainingLoop::finish_step(const Elapsed& before) {
-  const Elapsed now = elapsed();
+void TrainingLoop::finish_step(const Elapsed& now) {
   // The weights that a training ends with are evaluated, wherever in an epoch it ends.
   const bool is_last = now.step >= settings_.num_steps;
   const bool evaluation_is_due =
-      settings_.evaluates && (is_last || settings_.evaluation.is_due(before, now));
+      settings_.evaluates && (is_last || settings_.evaluation.is_due(last_of_evaluation_, now));
   const bool is_epoch_end = position_.batch >= batches_per_epoch_;
   if (is_epoch_end) {
     position_.batch = 0;
     ++position_.epoch;
     for_each_hook([&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
   }
-  if (is_epoch_end || evaluation_is_due || settings_.checkpoint.is_due(before, now)) {
+  if (is_epoch_end || evaluation_is_due || settings_.checkpoint.is_due(last_, now)) {
     save_checkpoint_once(
         evaluation_is_due ? directory_.evaluation(start_.time, position_.global_step) : "");
   }
-  if (evaluation_is_due) run_evaluation(position_.evaluation_folder);
+  last_of_evaluation_ = now;
+  if (!evaluation_is_due) return;
+  run_evaluation(position_.evaluation_folder);
+  last_of_evaluation_ = elapsed();
 }
 
 void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {

@@ -56,22 +56,22 @@ class TrainingLoop {
   void loop();
   void train_step();
   void read_non_finite();
-  void run_logs_at_start(const Elapsed& beginning);
+  void run_logs_at_start();
   void observe(const OrderedMap<double>& scalars);
   void read_metric();
   void tell_of_checkpoint();
   void wait_for_checkpoint();
   void update_checkpoints();
   void check_metrics() const;
-  void run_due_logs(const Elapsed& before, const Elapsed& now);
+  void run_due_logs(const Elapsed& now);
   void fail(const std::exception& error);
   void save_checkpoint_once(const std::string& evaluation_folder);
   void run_evaluation(const std::string& folder);
   void finish_interrupted_evaluation();
-  void finish_step(const Elapsed& before);
+  void finish_step(const Elapsed& now);
 
   SplitStep& split_step(const std::string& split);
-  bool is_log_due(const Trigger& when, const Elapsed& before, const Elapsed& now) const;
+  bool is_log_due(const Trigger& when, const Elapsed& now) const;
   Elapsed elapsed();
   template <class Call>
   void for_each_hook(const Call& call) {
@@ -97,6 +97,11 @@ class TrainingLoop {
   MetricByStep metric_;  ///< Of `checkpoints/metric`, over all starts.
   CheckpointWriter writer_;
   int failed_callbacks_ = 0;
+  /// Where the step before was looked at for what is due. Periods that begin while the loop waits
+  /// for the disk or evaluates are seen by the next step.
+  Elapsed last_;
+  /// The same for evaluations: one that takes longer than its period is not made at each step.
+  Elapsed last_of_evaluation_;
   double seconds_before_ = 0;
   std::chrono::steady_clock::time_point begin_;
 };

@@ -3,10 +3,12 @@
 #include <ATen/TensorOperators.h>
 #include <doctest/doctest.h>
 
-#include <memory>
-
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <memory>
+#include <thread>
 
 #include "runtime/run/signals.h"
 #include "tests/message_of.h"
@@ -192,6 +194,30 @@ TEST_CASE("a signal in an evaluation leaves the evaluation to the next start") {
   after.train();
   CHECK(std::filesystem::exists(outputs));
   CHECK(after.session.position().global_step == 8);
+}
+
+TEST_CASE("minutes that pass in an evaluation count for what is due at the next step") {
+  class Sleep : public Hook {
+   public:
+    void before_evaluation(int64_t) override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    }
+  };
+  Sleep hook;
+  TestRun run(
+      trainer_config("num_steps: 8\nckpt_freq: 0.005m\neval_hook: {freq: 2}\n"
+                     "log_ops: [{op: train/log_op, when: 0.005m}]"));  // 0.3 s
+  run.train({&hook});
+  const auto steps = run.checkpoints();
+  std::vector<int64_t> logged;
+  for (const auto& line : run.metrics()) {
+    if (line.contains("train/log_op/loss")) logged.push_back(line["step"]);
+  }
+  for (const int64_t step : {3, 5, 7}) {
+    CAPTURE(step);
+    CHECK(std::count(steps.begin(), steps.end(), step) == 1);
+    CHECK(std::count(logged.begin(), logged.end(), step) == 1);
+  }
 }
 
 TEST_CASE("a run whose steps are all done says so and does nothing") {
