@@ -18,7 +18,6 @@ namespace {
 using Metadata = std::map<std::string, std::string>;
 
 constexpr const char* kFormat = "stepop-1";
-constexpr const char* kAliasesKey = "aliases";
 constexpr std::string_view kPrefix = "model-";
 constexpr std::string_view kSuffix = ".safetensors";
 

@@ -26,8 +26,8 @@ struct CheckpointHeader {
 };
 
 /// Writes `model-<step>.safetensors` into `folder`, whole or not at all, with its checksum, and
-/// returns its path. Tensors that are the same memory are stored once. Throws as
-/// `save_safetensors`.
+/// returns its path. Tied weights, `model.a` and `model.b` of the same memory, are stored once.
+/// Throws as `save_safetensors`.
 std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint);
 
 /// Reads a checkpoint; tied tensors share memory. Throws Error with the path when it cannot be

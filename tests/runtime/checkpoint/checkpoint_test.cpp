@@ -161,6 +161,15 @@ TEST_CASE("tied weights are stored once and come back under both names") {
   CHECK_FALSE(loaded.at("model.turned").is_alias_of(loaded.at("model.in")));
 }
 
+TEST_CASE("what two networks share is stored with each of them") {
+  const ScratchFolder folder;
+  Checkpoint saved = small_checkpoint();
+  saved.tensors["ema_model.w"] = saved.tensors.at("model.w");
+  const std::string path = save_checkpoint(folder.path(), saved);
+  CHECK(differences(load_safetensors(path).tensors, saved.tensors) == "");
+  CHECK_FALSE(load_safetensors(path).metadata.contains("aliases"));
+}
+
 TEST_CASE("aliases that lead nowhere are refused") {
   const ScratchFolder folder;
   const std::string path = folder.path("a.safetensors");
@@ -187,7 +196,7 @@ TEST_CASE(
   const ScratchFolder folder;
   Checkpoint saved = small_checkpoint();
   saved.tensors = examples();
-  saved.tensors["tied"] = saved.tensors.at("transposed");
+  saved.tensors["model.turned"] = saved.tensors["model.tied"] = saved.tensors.at("transposed");
   const std::string path = save_checkpoint(folder.path(), saved);
   CHECK(run_peer("check_checkpoint", path) == 0);
 

@@ -57,7 +57,7 @@ TEST_CASE("a file that is written behind the loop is the one that save_checkpoin
   const ScratchFolder folder;
   std::filesystem::create_directory(folder / "plain");
   State tensors = examples();
-  tensors["tied"] = tensors.at("transposed");
+  tensors["model.turned"] = tensors["model.tied"] = tensors.at("transposed");
   const Checkpoint checkpoint = checkpoint_at(3, tensors);
   CheckpointWriter writer(folder.path());
   const std::string path = writer.save(checkpoint);
