@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "runtime/checkpoint/aliases.h"
 #include "runtime/checkpoint/safetensors.h"
@@ -133,8 +134,14 @@ std::optional<std::string> verify_checkpoint(const std::string& path) {
 std::vector<int64_t> checkpoint_steps(const std::string& folder) {
   std::vector<int64_t> steps;
   std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    if (const auto step = checkpoint_step(entry.path().filename().string())) steps.push_back(*step);
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const auto step = checkpoint_step(entry->path().filename().string());
+    if (step) steps.push_back(*step);
+  }
+  // One that only cannot be read now is not empty: a run would begin again.
+  if (failed && failed != std::errc::no_such_file_or_directory) {
+    throw Error(fmt::format("cannot read the folder {}: {}", folder, failed.message()));
   }
   std::sort(steps.begin(), steps.end());
   return steps;

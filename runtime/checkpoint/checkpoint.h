@@ -49,6 +49,7 @@ std::string checkpoint_name(int64_t step);
 std::optional<int64_t> checkpoint_step(std::string_view name);
 
 /// The steps that have a checkpoint in `folder`, ascending; none when there is no such folder.
+/// Throws Error when there is one that cannot be read.
 std::vector<int64_t> checkpoint_steps(const std::string& folder);
 
 }  // namespace stepop

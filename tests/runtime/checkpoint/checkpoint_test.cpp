@@ -69,6 +69,17 @@ TEST_CASE("the steps of a folder are told in order, whatever else lies there") {
   CHECK(checkpoint_steps(folder.path("none")).empty());
 }
 
+TEST_CASE("a folder that cannot be read is not taken for one without checkpoints") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("checkpoints");
+  std::filesystem::create_symlink("checkpoints", path);
+  CHECK(message_of([&] { checkpoint_steps(path); }) ==
+        "cannot read the folder " + path + ": Too many levels of symbolic links");
+  const std::string file = folder.write("file", "");
+  CHECK(message_of([&] { checkpoint_steps(file); }) ==
+        "cannot read the folder " + file + ": Not a directory");
+}
+
 TEST_CASE("a safetensors file of another program is no checkpoint") {
   const ScratchFolder folder;
   const std::string path = folder.path("weights.safetensors");
