@@ -11,7 +11,6 @@
 #include "runtime/checkpoint/safetensors_reader.h"
 #include "runtime/config/value.h"
 #include "runtime/error.h"
-#include "runtime/error_text.h"
 
 namespace stepop {
 namespace {
@@ -124,8 +123,10 @@ std::optional<std::string> verify_checkpoint(const std::string& path) {
   try {
     read_whole(path, /*with_tensors=*/false);
     return std::nullopt;
-  } catch (const std::exception& error) {
-    std::string reason = error_text(error);
+  } catch (const ReadError& error) {
+    throw ReadError(fmt::format("{}: {}", path, error.what()));
+  } catch (const Error& error) {
+    const std::string reason = error.what();
     constexpr std::string_view kDamaged = "damaged: ";
     return reason.starts_with(kDamaged) ? reason.substr(kDamaged.size()) : reason;
   }

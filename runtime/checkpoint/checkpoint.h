@@ -39,7 +39,8 @@ Checkpoint load_checkpoint(const std::string& path);
 CheckpointHeader read_checkpoint_header(const std::string& path);
 
 /// Reads the whole file without keeping it, and says what is wrong with it, without the path;
-/// nothing when `load_checkpoint` would read it.
+/// nothing when `load_checkpoint` would read it. Throws ReadError, with the path, when it is there
+/// and cannot be read, and whatever else tells nothing of the file.
 std::optional<std::string> verify_checkpoint(const std::string& path);
 
 /// The file name of a step's checkpoint.

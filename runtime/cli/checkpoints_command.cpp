@@ -5,6 +5,7 @@
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/safetensors_reader.h"
 #include "runtime/cli/run_operand.h"
 #include "runtime/config/resolve.h"
 #include "runtime/files/size_text.h"
@@ -59,17 +60,27 @@ std::string epoch_text(const std::string& path) {
   return fmt::format("{:.1f}", epoch);
 }
 
+/// What is wrong with a checkpoint; nothing when it is whole.
+std::optional<std::string> problem_of(const std::string& path) {
+  try {
+    const auto damage = verify_checkpoint(path);
+    return damage ? std::optional("damaged: " + *damage) : std::nullopt;
+  } catch (const ReadError& error) {
+    return error.what();
+  }
+}
+
 Cells row_of(const CheckpointFolder& folder, int64_t step, bool is_newest,
              const MetricByStep& values) {
   const std::string path = folder.path_of(step);
-  const std::optional<std::string> damage = verify_checkpoint(path);
+  const std::optional<std::string> problem = problem_of(path);
   const auto value = values.find(step);
   std::string marks = is_newest ? "latest" : "";
   const auto mark = [&](const std::string& text) { marks += (marks.empty() ? "" : ", ") + text; };
   if (folder.best() == step) mark("best");
-  if (damage) mark("damaged: " + *damage);
+  if (problem) mark(*problem);
   return {with_thousands(step),
-          damage ? kNone : epoch_text(path),
+          problem ? kNone : epoch_text(path),
           size_text(static_cast<double>(fs::file_size(path))),
           value == values.end() ? kNone : short_number(value->second),
           age_text(fs::last_write_time(path)),
