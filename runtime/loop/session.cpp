@@ -16,8 +16,6 @@ namespace stepop {
 namespace {
 
 constexpr int64_t kDefaultSeed = 1;
-/// Reserved for the state of LibTorch's random generators.
-constexpr const char* kRandom = "random";
 /// Reserved for what train ops returned since the last log.
 constexpr const char* kTrainMeans = "train_means";
 /// Reserved for the best value of the metric that ends a training.
@@ -25,7 +23,7 @@ constexpr const char* kStopWhen = "stop_when";
 
 void track_generators(Tracker& tracker, const c10::Device& device) {
   tracker.add(
-      kRandom,
+      kRandomState,
       [device] {
         State state{{"cpu", generator_state(c10::kCPU)}};
         if (!device.is_cpu()) state.emplace("cuda", generator_state(device));
@@ -149,7 +147,7 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
 void Session::restore_for_evaluation(const Checkpoint& checkpoint, const std::string& path) {
   try {
     for (const auto& name : tracker_.names()) {
-      if (name != kRandom && !updates_.contains(name)) tracker_.load(name, checkpoint.tensors);
+      if (name != kRandomState && !updates_.contains(name)) tracker_.load(name, checkpoint.tensors);
     }
   } catch (const std::exception& error) {
     throw Error(fmt::format("{}: {}", path, error_text(error)));

@@ -132,9 +132,13 @@ StopReason TrainingLoop::run() {
     }
     wait_for_checkpoint();
   } catch (const NonFinite& error) {
-    const Error told(record_non_finite(error, directory_, context_.splits.order("train"),
-                                       session_.checkpoint(), clock_.micro_batch,
-                                       settings_.accumulate));
+    Checkpoint state = session_.checkpoint();
+    for (const auto& [key, tensor] : random_before_step_) {
+      state.tensors.insert_or_assign(std::string(kRandomState) + "." + key, tensor);
+    }
+    const RecordedNonFinite told(record_non_finite(error, directory_,
+                                                   context_.splits.order("train"), std::move(state),
+                                                   clock_.micro_batch, settings_.accumulate));
     fail(told);
     throw told;
   } catch (const std::exception& error) {
@@ -180,6 +184,7 @@ void TrainingLoop::loop() {
 void TrainingLoop::train_step() {
   SplitStep& train = split_step("train");
   for (auto& [name, split] : split_steps_) split->begin();
+  if (context_.on_nan == OnNan::kStop) random_before_step_ = context_.tracker.save(kRandomState);
   clock_.global_step = position_.global_step;
   clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
   for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {

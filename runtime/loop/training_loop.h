@@ -102,6 +102,7 @@ class TrainingLoop {
   Elapsed last_;
   /// The same for evaluations: one that takes longer than its period is not made at each step.
   Elapsed last_of_evaluation_;
+  State random_before_step_;  ///< Of the generators, for the record of a NaN.
   double seconds_before_ = 0;
   std::chrono::steady_clock::time_point begin_;
 };
