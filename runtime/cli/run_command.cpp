@@ -20,10 +20,10 @@
 #include "runtime/files/folders.h"
 #include "runtime/log/number_text.h"
 #include "runtime/loop/evaluation.h"
+#include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/session.h"
 #include "runtime/loop/training_loop.h"
-#include "runtime/optim/non_finite.h"
 #include "runtime/run/device.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/run/run_lock.h"
@@ -119,7 +119,7 @@ class Run {
 
   /// For an error that ended a training: how to go on.
   std::string what_next(const std::exception& error, const RunDirectory& directory) const {
-    if (!arguments_.train || dynamic_cast<const NonFinite*>(&error) != nullptr) return "";
+    if (!arguments_.train || dynamic_cast<const RecordedNonFinite*>(&error) != nullptr) return "";
     return "\nwhat was saved is whole; once the cause is mended, go on with:  " +
            resume_command(directory.root());
   }
