@@ -10,6 +10,7 @@
 #include "runtime/loop/logged_metric.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/random_fork.h"
+#include "runtime/loop/snapshot.h"
 #include "runtime/run/signals.h"
 
 namespace stepop {
@@ -216,12 +217,14 @@ bool TrainingLoop::is_log_due(const Trigger& when, const Elapsed& now) const {
 
 void TrainingLoop::run_logs_at_start() {
   // The batch that is logged is also that of the first step, which must not see a trace of it:
-  // neither of random numbers that step_op drew nor of running means.
+  // neither of random numbers that step_op drew nor of running means nor of an iterator's counts.
   const RandomFork fork(context_.seed, context_.device);
-  const State buffers = context_.networks.copy_buffers();
+  const Snapshot before(context_);
   run_due_logs(last_);
   split_steps_.clear();
-  context_.networks.restore_buffers(buffers);
+  const State observed = session_.stop_when().save();  // what was logged counts
+  before.restore();
+  session_.stop_when().load(observed);
 }
 
 void TrainingLoop::run_due_logs(const Elapsed& now) {
