@@ -14,6 +14,25 @@
 #include "runtime/run/signals.h"
 
 namespace stepop {
+namespace {
+
+/// The state that an unfinished step left, as far as it can be put back: without the gradients that
+/// wait for their update, and with `random`, the generators' state at its beginning.
+Checkpoint beginning_of_step(const Session& session, const State& random) {
+  Checkpoint checkpoint = session.checkpoint();
+  for (const auto& [key, tensor] : random) {
+    checkpoint.tensors.insert_or_assign(std::string(kRandomState) + "." + key, tensor);
+  }
+  for (const auto& [name, update] : session.context().updates) {
+    checkpoint.tensors.erase(name + ".spoilt");
+    for (const auto& [parameter, tensor] : update->optimizer().parameters()) {
+      checkpoint.tensors.erase(name + "." + parameter + ".grad");
+    }
+  }
+  return checkpoint;
+}
+
+}  // namespace
 
 TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter,
                            Start start)
@@ -133,12 +152,9 @@ StopReason TrainingLoop::run() {
     }
     wait_for_checkpoint();
   } catch (const NonFinite& error) {
-    Checkpoint state = session_.checkpoint();
-    for (const auto& [key, tensor] : random_before_step_) {
-      state.tensors.insert_or_assign(std::string(kRandomState) + "." + key, tensor);
-    }
     const RecordedNonFinite told(record_non_finite(error, directory_,
-                                                   context_.splits.order("train"), std::move(state),
+                                                   context_.splits.order("train"),
+                                                   beginning_of_step(session_, random_before_step_),
                                                    clock_.micro_batch, settings_.accumulate));
     fail(told);
     throw told;
