@@ -31,7 +31,8 @@ void track_generators(Tracker& tracker, const c10::Device& device) {
       },
       [device](const State& state) {
         const auto cpu = state.find("cpu");
-        if (cpu == state.end()) throw Error("random.cpu: missing from the checkpoint");
+        if (cpu == state.end())
+          throw Error(std::string("random.cpu: missing from the checkpoint. ") + kHowToFit);
         set_generator_state(c10::kCPU, cpu->second);
         const auto cuda = state.find("cuda");
         if (!device.is_cpu() && cuda != state.end()) set_generator_state(device, cuda->second);
