@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "eval_out/callback.h"
+#include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
+#include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/error_text.h"
 #include "runtime/log/number_text.h"
@@ -37,6 +39,16 @@ void track_generators(Tracker& tracker, const c10::Device& device) {
         const auto cuda = state.find("cuda");
         if (!device.is_cpu() && cuda != state.end()) set_generator_state(device, cuda->second);
       });
+}
+
+/// What an order of training examples depends on beside the dataset.
+Value order_keys(const Config& config) {
+  const Value* seed = config.peek("seed");
+  const Value* sampler = config.peek("samplers/train");
+  Value::Map keys;
+  keys.set("seed", seed != nullptr ? *seed : Value(kDefaultSeed));
+  keys.set("samplers/train", sampler != nullptr ? *sampler : Value("shuffle"));
+  return keys;
 }
 
 }  // namespace
@@ -129,6 +141,7 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
         "epoch, or take a checkpoint from there with -c",
         path, progress.batches_per_epoch, progress.batch, batches));
   }
+  if (progress.batch > 0) check_order(checkpoint.config, path);
   try {
     tracker_.load(checkpoint.tensors);
   } catch (const std::exception& error) {
@@ -143,6 +156,18 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   const int64_t usual = (position_.epoch + 1) * settings_->steps_per_epoch - left_of_epoch;
   if (!config_.has("num_steps")) settings_->num_steps += position_.global_step - usual;
   if (debug_) settings_->num_steps = position_.global_step + settings_->debug_steps;
+}
+
+/// Within an epoch, a position is one of the order that the epoch began with.
+void Session::check_order(const std::string& yaml, const std::string& path) const {
+  if (yaml.empty()) return;
+  const auto changes = differences(order_keys(Config(parse_yaml(yaml, {path, 0}))),
+                                   order_keys(Config(parse_yaml(config_yaml(), {path, 0}))));
+  if (changes.empty()) return;
+  throw Error(fmt::format(
+      "{}: taken in the middle of an epoch, whose order of examples the config changes:\n{}\nKeep "
+      "that until the end of the epoch, or take a checkpoint from there with -c",
+      path, describe(changes)));
 }
 
 void Session::restore_for_evaluation(const Checkpoint& checkpoint, const std::string& path) {

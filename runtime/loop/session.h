@@ -24,9 +24,9 @@ class Session {
   /// are a warning, in `warnings`, when `allow_unknown`.
   Session(const Config& config, bool train, bool debug, bool allow_unknown);
 
-  /// Goes on where the checkpoint was taken, unless that is within an epoch whose length changed,
-  /// or on a training dataset of another size. Throws Error that begins with `path` and tells which
-  /// tensors do not fit.
+  /// Goes on where the checkpoint was taken, unless that is within an epoch whose length or order
+  /// changed, or on a training dataset of another size. Throws Error that begins with `path` and
+  /// tells which tensors do not fit.
   void resume(const Checkpoint& checkpoint, const std::string& path);
   /// Takes all but optimizers and random generators, which have no part in an evaluation.
   void restore_for_evaluation(const Checkpoint& checkpoint, const std::string& path);
@@ -57,6 +57,7 @@ class Session {
   const std::string& warnings() const { return warnings_; }
 
  private:
+  void check_order(const std::string& yaml, const std::string& path) const;
   void check_unknown_keys(bool train, bool allow_unknown);
 
   Config config_;

@@ -249,6 +249,27 @@ TEST_CASE("another batch size is taken between epochs and refused within one") {
                      "has 2. Keep batch_size") != std::string::npos);
 }
 
+TEST_CASE("another order of the examples is taken between epochs and refused within one") {
+  const auto resumed = [](const TestRun& before, int64_t step, const std::string& more) {
+    return message_of([&] { TestRun(trainer_config("num_steps: 6\n" + more), before, step); });
+  };
+  TestRun between(trainer_config("num_steps: 4"));
+  between.train();
+  CHECK(resumed(between, 4, "seed: 2") == "no error");
+  TestRun within(trainer_config("num_steps: 3"));
+  within.train();
+  CHECK(resumed(within, 3, "seed: 1") == "no error");
+  CHECK(resumed(within, 3, "samplers: {train: {class: shuffle}}") == "no error");
+  const std::string begin =
+      within.checkpoint_path(3) +
+      ": taken in the middle of an epoch, whose order of examples the config changes:\n  ";
+  const std::string end =
+      "\nKeep that until the end of the epoch, or take a checkpoint from there with -c";
+  CHECK(resumed(within, 3, "seed: 2") == begin + "seed: 1 -> 2" + end);
+  CHECK(resumed(within, 3, "samplers: {train: sequential}") ==
+        begin + "samplers/train: shuffle -> sequential" + end);
+}
+
 TEST_CASE("num_epochs counts epochs, also when a resume gives them another number of steps") {
   const auto end_of = [](const TestRun& before, int64_t step, const std::string& more) {
     std::string config = trainer_config(more);
