@@ -13,7 +13,6 @@
 #include "runtime/error.h"
 #include "runtime/files/append_file.h"
 #include "runtime/files/atomic_file.h"
-#include "runtime/files/publish.h"
 
 namespace stepop {
 namespace {
@@ -107,7 +106,6 @@ void append_durably(const std::string& path, std::string_view lines) {
   AppendFile file(path);
   file.append(lines);
   file.sync();
-  flush_folder_of(path);
 }
 
 }  // namespace
