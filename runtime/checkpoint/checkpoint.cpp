@@ -18,6 +18,7 @@ namespace {
 using Metadata = std::map<std::string, std::string>;
 
 constexpr const char* kFormat = "stepop-1";
+constexpr const char* kMadeByKey = "made_by";
 constexpr std::string_view kPrefix = "model-";
 constexpr std::string_view kSuffix = ".safetensors";
 
@@ -62,6 +63,7 @@ Checkpoint read_whole(const std::string& path, bool with_tensors) {
   check_checksum(reader);
   checkpoint.progress = read_progress(metadata);
   checkpoint.config = text_of(metadata, "config");
+  checkpoint.made_by = text_of(metadata, kMadeByKey);
   if (metadata.contains(kAliasesKey)) {
     add_aliases(checkpoint.tensors, metadata.at(kAliasesKey));
   }
@@ -89,6 +91,7 @@ std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpo
                        {"progress", checkpoint.progress.to_json()},
                        {"config", checkpoint.config},
                        {kChecksumKey, ""}};
+  if (!checkpoint.made_by.empty()) metadata[kMadeByKey] = checkpoint.made_by;
   State once = checkpoint.tensors;
   if (const Aliases aliases = find_aliases(once); !aliases.empty()) {
     metadata[kAliasesKey] = aliases_to_json(aliases);

@@ -15,6 +15,8 @@ struct Checkpoint {
   State tensors;
   Progress progress;
   std::string config;  ///< The resolved config as YAML.
+  /// What its bits depend on besides: see run/made_by.h. Empty in older checkpoints.
+  std::string made_by = {};
 };
 
 /// What is in a checkpoint, without the tensors themselves.

@@ -86,6 +86,7 @@ void CheckpointWriter::wait() {
 void CheckpointWriter::copy(const Checkpoint& checkpoint) {
   copy_.progress = checkpoint.progress;
   copy_.config = checkpoint.config;
+  copy_.made_by = checkpoint.made_by;
   State buffers = std::exchange(copy_.tensors, {});
   // What was tied in the checkpoint before need not be in this one.
   for (const auto& [name, first] : find_aliases(buffers)) buffers.erase(name);

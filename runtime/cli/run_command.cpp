@@ -25,6 +25,7 @@
 #include "runtime/loop/session.h"
 #include "runtime/loop/training_loop.h"
 #include "runtime/run/device.h"
+#include "runtime/run/made_by.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/run/run_lock.h"
 #include "runtime/run/signals.h"
@@ -196,6 +197,7 @@ class Run {
     const Checkpoint checkpoint = load_checkpoint(path);
     if (arguments_.train && !arguments_.retrain) {
       session.resume(checkpoint, path);
+      machine_ = describe_change_of_machine(checkpoint.made_by, session.made_by());
       changes_ = differences_to(checkpoint.config, session);
       return;
     }
@@ -243,6 +245,7 @@ class Run {
       console_.info(fmt::format("network   {}", text));
     }
     if (!weights_.empty()) console_.info(fmt::format("init_from {}", weights_));
+    if (!machine_.empty()) console_.info(machine_);
     if (goes_on && arguments_.name) {
       console_.warn(fmt::format("-n {}: not used, the run keeps its name", *arguments_.name));
     }
@@ -372,6 +375,7 @@ class Run {
   std::string time_ = time_name();
   std::string git_;
   std::string changes_;  ///< In which the config is not the checkpoint's.
+  std::string machine_;  ///< In which that on which the checkpoint was taken was another.
   std::optional<RunLock> lock_;
   std::optional<fs::file_time_type> run_ended_;  ///< When the training before showed life last.
   std::string weights_;                          ///< What init_from loaded.

@@ -13,6 +13,7 @@
 #include "runtime/loop/preflight.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/run/device.h"
+#include "runtime/run/made_by.h"
 
 namespace stepop {
 namespace {
@@ -97,6 +98,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   if (settings_->evaluates) splits_->dataset(settings_->eval_op.split);
   splits_->loader_options();  // throws for what cannot be, before a run has its folder
   check_unknown_keys(train, allow_unknown);
+  made_by_ = stepop::made_by(device);
 }
 
 void Session::check_unknown_keys(bool train, bool allow_unknown) {

@@ -34,7 +34,7 @@ class Session {
   void restore_weights(const Checkpoint& checkpoint, const std::string& path);
 
   /// What a start from here needs: all that is tracked, the position and the config.
-  Checkpoint checkpoint() const { return {tracker_.save(), position_, config_yaml()}; }
+  Checkpoint checkpoint() const { return {tracker_.save(), position_, config_yaml(), made_by_}; }
 
   /// Loads the weights that the config's `init_from` names, for a run that begins without a
   /// checkpoint, and returns what there is to tell of it; see init_from.h.
@@ -55,6 +55,8 @@ class Session {
   ScalarMeans& train_means() { return train_means_; }
   StopWhen& stop_when() { return stop_when_; }
   const std::string& warnings() const { return warnings_; }
+  /// What the bits of this start depend on besides its config; see run/made_by.h.
+  const std::string& made_by() const { return made_by_; }
 
  private:
   void check_order(const std::string& yaml, const std::string& path) const;
@@ -77,6 +79,7 @@ class Session {
   std::unique_ptr<Iterator> functor_;
   std::unique_ptr<Settings> settings_;
   std::string warnings_;
+  std::string made_by_;
 };
 
 }  // namespace stepop
