@@ -52,12 +52,7 @@ std::string age_text(fs::file_time_type written) {
 }
 
 std::string epoch_text(const std::string& path) {
-  const Progress progress = read_checkpoint_header(path).progress;
-  auto epoch = static_cast<double>(progress.epoch);
-  if (progress.batches_per_epoch > 0) {
-    epoch += static_cast<double>(progress.batch) / static_cast<double>(progress.batches_per_epoch);
-  }
-  return fmt::format("{:.1f}", epoch);
+  return fmt::format("{:.1f}", read_checkpoint_header(path).progress.fractional_epoch());
 }
 
 /// What is wrong with a checkpoint; nothing when it is whole.

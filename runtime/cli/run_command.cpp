@@ -291,9 +291,7 @@ class Run {
                           const std::string& checkpoint) {
     const Position& position = session.position();
     const BatchOrder& order = session.context().splits.order("train");
-    const std::string epoch = short_number(static_cast<double>(position.epoch) +
-                                           static_cast<double>(position.batch) /
-                                               static_cast<double>(order.batches_per_epoch()));
+    const std::string epoch = short_number(position.fractional_epoch());
     std::string text = fmt::format(
         "resuming at step {} of {} (epoch {}, position {} of its order) "
         "from {}",

@@ -65,10 +65,8 @@ bool Reporter::is_time_to_draw() {
 }
 
 Metrics::Event Reporter::event(const Position& position) const {
-  const auto of_epoch = static_cast<double>(std::max<int64_t>(position.batches_per_epoch, 1));
-  return {position.global_step,
-          static_cast<double>(position.epoch) + static_cast<double>(position.batch) / of_epoch,
-          position.samples_seen, position.seconds};
+  return {position.global_step, position.fractional_epoch(), position.samples_seen,
+          position.seconds};
 }
 
 std::string Reporter::where(const Position& position) const {

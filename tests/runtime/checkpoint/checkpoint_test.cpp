@@ -57,6 +57,15 @@ TEST_CASE("a checkpoint from before the size of the training dataset was kept ha
   CHECK(Progress::from_json(text).train_examples == 0);
 }
 
+TEST_CASE("an epoch is told with its fraction, when its length is known") {
+  Progress progress;
+  progress.epoch = 30;
+  progress.batch = 10;
+  CHECK(progress.fractional_epoch() == 30);
+  progress.batches_per_epoch = 25;
+  CHECK(progress.fractional_epoch() == 30.4);
+}
+
 TEST_CASE("the steps of a folder are told in order, whatever else lies there") {
   const ScratchFolder folder;
   for (const int64_t step : {100, 20, 3}) folder.write(checkpoint_name(step), "");
