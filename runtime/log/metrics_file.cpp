@@ -13,6 +13,7 @@
 #include "runtime/error.h"
 #include "runtime/files/append_file.h"
 #include "runtime/files/atomic_file.h"
+#include "runtime/log/plain_line.h"
 
 namespace stepop {
 namespace {
@@ -98,6 +99,7 @@ MetricsLine parse_line(std::string_view text) {
 }
 
 std::optional<int64_t> step_of(std::string_view text) {
+  if (const auto step = step_of_plain_line(text)) return step;
   const auto line = parse_metrics_line(text);
   return line ? std::optional(line->event.step) : std::nullopt;
 }

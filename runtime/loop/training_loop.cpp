@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/log/metrics_file.h"
+#include "runtime/log/metrics_scan.h"
 #include "runtime/log/number_text.h"
 #include "runtime/loop/logged_metric.h"
 #include "runtime/loop/non_finite_record.h"
@@ -85,10 +85,8 @@ void TrainingLoop::observe(const OrderedMap<double>& scalars) {
 void TrainingLoop::read_metric() {
   const std::string& name = settings_.retention.metric;
   if (name.empty()) return;
-  for (const auto& line : read_metrics(directory_.metrics_file()).lines) {
-    const double* value = line.values.find(name);
-    if (value != nullptr) metric_[line.event.step] = *value;
-  }
+  scan_metric(directory_.metrics_file(), name,
+              [&](int64_t step, double value) { metric_[step] = value; });
 }
 
 /// Of one that is safe on the disk.
