@@ -11,16 +11,16 @@
 namespace stepop {
 
 Aliases find_aliases(const State& state) {
-  using Place =
-      std::tuple<const void*, c10::ScalarType, std::vector<int64_t>, std::vector<int64_t>>;
+  using Place = std::tuple<std::string, const void*, c10::ScalarType, std::vector<int64_t>,
+                           std::vector<int64_t>>;
   std::map<Place, std::string> firsts;
   Aliases aliases;
   for (const auto& [name, tensor] : state) {
     if (!tensor.defined() || tensor.numel() == 0) continue;
-    const auto [first, is_new] =
-        firsts.try_emplace(Place(tensor.const_data_ptr(), tensor.scalar_type(),
-                                 tensor.sizes().vec(), tensor.strides().vec()),
-                           name);
+    const auto [first, is_new] = firsts.try_emplace(
+        Place(name.substr(0, name.find('.')), tensor.const_data_ptr(), tensor.scalar_type(),
+              tensor.sizes().vec(), tensor.strides().vec()),
+        name);
     if (!is_new) aliases.emplace(name, first->second);
   }
   return aliases;

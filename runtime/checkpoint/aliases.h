@@ -10,8 +10,13 @@ namespace stepop {
 /// Names of tensors that are another tensor: `{second: first}`.
 using Aliases = std::map<std::string, std::string>;
 
-/// The tensors of `state` that are the very memory of one before them, with its type, sizes and
-/// strides: tied weights. Tensors without elements are never the same.
+/// The key of a checkpoint's metadata that holds them.
+inline constexpr const char* kAliasesKey = "aliases";
+
+/// The tensors of `state` that are the very memory of one before them of the same tracked thing
+/// (the name up to its first dot), with its type, sizes and strides: the tied weights of a network.
+/// Each thing is complete by itself, so that it can be read alone: `ema_model` and `model` share
+/// buffers and have both their own. Tensors without elements are never the same.
 Aliases find_aliases(const State& state);
 
 /// The metadata `aliases`: a JSON map of texts.

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "runtime/checkpoint/aliases.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/safetensors_reader.h"
 #include "runtime/config/value.h"
 #include "runtime/error.h"
-#include "runtime/error_text.h"
 
 namespace stepop {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 using Metadata = std::map<std::string, std::string>;
 
 constexpr const char* kFormat = "stepop-1";
-constexpr const char* kAliasesKey = "aliases";
+constexpr const char* kMadeByKey = "made_by";
 constexpr std::string_view kPrefix = "model-";
 constexpr std::string_view kSuffix = ".safetensors";
 
@@ -63,6 +63,7 @@ Checkpoint read_whole(const std::string& path, bool with_tensors) {
   check_checksum(reader);
   checkpoint.progress = read_progress(metadata);
   checkpoint.config = text_of(metadata, "config");
+  checkpoint.made_by = text_of(metadata, kMadeByKey);
   if (metadata.contains(kAliasesKey)) {
     add_aliases(checkpoint.tensors, metadata.at(kAliasesKey));
   }
@@ -90,6 +91,7 @@ std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpo
                        {"progress", checkpoint.progress.to_json()},
                        {"config", checkpoint.config},
                        {kChecksumKey, ""}};
+  if (!checkpoint.made_by.empty()) metadata[kMadeByKey] = checkpoint.made_by;
   State once = checkpoint.tensors;
   if (const Aliases aliases = find_aliases(once); !aliases.empty()) {
     metadata[kAliasesKey] = aliases_to_json(aliases);
@@ -124,8 +126,10 @@ std::optional<std::string> verify_checkpoint(const std::string& path) {
   try {
     read_whole(path, /*with_tensors=*/false);
     return std::nullopt;
-  } catch (const std::exception& error) {
-    std::string reason = error_text(error);
+  } catch (const ReadError& error) {
+    throw ReadError(fmt::format("{}: {}", path, error.what()));
+  } catch (const Error& error) {
+    const std::string reason = error.what();
     constexpr std::string_view kDamaged = "damaged: ";
     return reason.starts_with(kDamaged) ? reason.substr(kDamaged.size()) : reason;
   }
@@ -134,8 +138,14 @@ std::optional<std::string> verify_checkpoint(const std::string& path) {
 std::vector<int64_t> checkpoint_steps(const std::string& folder) {
   std::vector<int64_t> steps;
   std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    if (const auto step = checkpoint_step(entry.path().filename().string())) steps.push_back(*step);
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const auto step = checkpoint_step(entry->path().filename().string());
+    if (step) steps.push_back(*step);
+  }
+  // One that only cannot be read now is not empty: a run would begin again.
+  if (failed && failed != std::errc::no_such_file_or_directory) {
+    throw Error(fmt::format("cannot read the folder {}: {}", folder, failed.message()));
   }
   std::sort(steps.begin(), steps.end());
   return steps;

@@ -15,6 +15,8 @@ struct Checkpoint {
   State tensors;
   Progress progress;
   std::string config;  ///< The resolved config as YAML.
+  /// What its bits depend on besides: see run/made_by.h. Empty in older checkpoints.
+  std::string made_by = {};
 };
 
 /// What is in a checkpoint, without the tensors themselves.
@@ -26,8 +28,8 @@ struct CheckpointHeader {
 };
 
 /// Writes `model-<step>.safetensors` into `folder`, whole or not at all, with its checksum, and
-/// returns its path. Tensors that are the same memory are stored once. Throws as
-/// `save_safetensors`.
+/// returns its path. Tied weights, `model.a` and `model.b` of the same memory, are stored once.
+/// Throws as `save_safetensors`.
 std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint);
 
 /// Reads a checkpoint; tied tensors share memory. Throws Error with the path when it cannot be
@@ -39,7 +41,8 @@ Checkpoint load_checkpoint(const std::string& path);
 CheckpointHeader read_checkpoint_header(const std::string& path);
 
 /// Reads the whole file without keeping it, and says what is wrong with it, without the path;
-/// nothing when `load_checkpoint` would read it.
+/// nothing when `load_checkpoint` would read it. Throws ReadError, with the path, when it is there
+/// and cannot be read, and whatever else tells nothing of the file.
 std::optional<std::string> verify_checkpoint(const std::string& path);
 
 /// The file name of a step's checkpoint.
@@ -49,6 +52,7 @@ std::string checkpoint_name(int64_t step);
 std::optional<int64_t> checkpoint_step(std::string_view name);
 
 /// The steps that have a checkpoint in `folder`, ascending; none when there is no such folder.
+/// Throws Error when there is one that cannot be read.
 std::vector<int64_t> checkpoint_steps(const std::string& folder);
 
 }  // namespace stepop

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/safetensors_reader.h"
 #include "runtime/config/value.h"
 #include "runtime/error.h"
 #include "runtime/files/file_calls.h"
@@ -51,7 +52,15 @@ std::optional<std::string> CheckpointFolder::newest_whole(
     bool one_is_gone = false;
     for (const int64_t step : newest_first) {
       std::string path = path_of(step);
-      const std::optional<std::string> reason = verify_checkpoint(path);
+      std::optional<std::string> reason;
+      try {
+        reason = verify_checkpoint(path);
+      } catch (const ReadError& error) {
+        throw Error(
+            fmt::format("{}; it may be whole, so none before it is taken; -c with the step "
+                        "of another one goes on from there",
+                        error.what()));
+      }
       if (!reason) {
         for (const auto& damage : damages) {
           warnings.push_back(

@@ -28,7 +28,8 @@ class CheckpointFolder {
 
   /// The path of the newest checkpoint that is not damaged, or nothing when there is none at all.
   /// For each newer one that is, a line is added to `warnings`. Throws Error, with what is wrong
-  /// with each, when all are damaged. Reads whole files.
+  /// with each, when all are damaged, and when one newer than it cannot be read: it may be whole.
+  /// Reads whole files.
   std::optional<std::string> newest_whole(std::vector<std::string>& warnings) const;
 
   /// The path of what `-c` names within a run: a step (`700`), `latest` (the newest) or `best`.

@@ -1,21 +1,24 @@
 #include "runtime/checkpoint/checkpoint_writer.h"
 
 #include <ATen/ops/empty.h>
+#include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
 
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "runtime/checkpoint/aliases.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/error.h"
 
 namespace stepop {
 namespace {
 
-/// A thread that no signal is delivered to: those are the main thread's.
+/// A thread, for `path`, that no signal is delivered to: those are the main thread's.
 template <class Call>
-std::thread start_thread(Call call) {
+std::thread start_thread(const std::string& path, Call call) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -25,9 +28,10 @@ std::thread start_thread(Call call) {
     std::thread thread(std::move(call));
     restore();
     return thread;
-  } catch (...) {
+  } catch (const std::system_error& error) {
     restore();
-    throw;
+    throw Error(
+        fmt::format("cannot start the thread that writes {}: {}", path, error.code().message()));
   }
 }
 
@@ -62,7 +66,8 @@ std::string CheckpointWriter::save(const Checkpoint& checkpoint, AfterWrite afte
   std::string path = folder_ + "/" + checkpoint_name(checkpoint.progress.global_step);
   check_savable(path, checkpoint.tensors);
   copy(checkpoint);
-  thread_ = start_thread([this, after_write = std::move(after_write)] { write(after_write); });
+  thread_ =
+      start_thread(path, [this, after_write = std::move(after_write)] { write(after_write); });
   return path;
 }
 
@@ -81,6 +86,7 @@ void CheckpointWriter::wait() {
 void CheckpointWriter::copy(const Checkpoint& checkpoint) {
   copy_.progress = checkpoint.progress;
   copy_.config = checkpoint.config;
+  copy_.made_by = checkpoint.made_by;
   State buffers = std::exchange(copy_.tensors, {});
   // What was tied in the checkpoint before need not be in this one.
   for (const auto& [name, first] : find_aliases(buffers)) buffers.erase(name);

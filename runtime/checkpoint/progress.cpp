@@ -8,6 +8,12 @@
 
 namespace stepop {
 
+double Progress::fractional_epoch() const {
+  const auto whole = static_cast<double>(epoch);
+  if (batches_per_epoch <= 0) return whole;
+  return whole + static_cast<double>(batch) / static_cast<double>(batches_per_epoch);
+}
+
 std::string Progress::to_json() const {
   nlohmann::ordered_json json;
   json["global_step"] = global_step;

@@ -21,6 +21,9 @@ struct Progress {
   /// run that dies in it goes on with it.
   std::string evaluation_folder;
 
+  /// Epochs that are complete, and the part of this one: 30.4.
+  double fractional_epoch() const;
+
   std::string to_json() const;
   /// Throws Error when `text` is not what `to_json` wrote.
   static Progress from_json(const std::string& text);

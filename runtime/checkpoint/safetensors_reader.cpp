@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "runtime/checkpoint/safetensors.h"
-#include "runtime/error.h"
 
 namespace stepop {
 namespace {
@@ -40,9 +39,14 @@ SafetensorsReader::SafetensorsReader(const std::string& path) {
   if (std::filesystem::is_directory(path, failure)) throw Error("it is a folder, not a file");
   errno = 0;
   file_.open(path, std::ios::binary);
-  if (!file_) throw Error("cannot open: " + std::generic_category().message(errno));
+  if (!file_) {
+    const int reason = errno;
+    const std::string text = "cannot open: " + std::generic_category().message(reason);
+    if (reason == ENOENT) throw Error(text);
+    throw ReadError(text);
+  }
   file_bytes_ = std::filesystem::file_size(path, failure);
-  if (failure) throw Error("cannot read its size: " + failure.message());
+  if (failure) throw ReadError("cannot read its size: " + failure.message());
 
   if (file_bytes_ < kLengthBytes) {
     throw Error(fmt::format("it has {} bytes, too few for a safetensors file", file_bytes_));
@@ -80,8 +84,8 @@ void SafetensorsReader::read(char* target, uint64_t size) {
   errno = 0;
   file_.read(target, static_cast<std::streamsize>(size));
   if (file_) return;
-  throw Error(errno == 0 ? "it became shorter while it was read"
-                         : "cannot read: " + std::generic_category().message(errno));
+  if (errno == 0) throw Error("it became shorter while it was read");
+  throw ReadError("cannot read: " + std::generic_category().message(errno));
 }
 
 void SafetensorsReader::read_data(char* target, uint64_t size) {

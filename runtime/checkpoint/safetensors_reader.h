@@ -8,11 +8,19 @@
 #include "runtime/checkpoint/checksum.h"
 #include "runtime/checkpoint/safetensors_header.h"
 #include "runtime/checkpoint/state.h"
+#include "runtime/error.h"
 
 namespace stepop {
 
+/// A file that is there could not be read; nobody knows whether it is whole.
+class ReadError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// An open safetensors file whose header was read and keeps every rule of the format. Each member
-/// throws Error, without the path, when the file cannot be read or breaks a rule.
+/// throws Error, without the path, when the file breaks a rule or is not there, ReadError when it
+/// cannot be read.
 class SafetensorsReader {
  public:
   explicit SafetensorsReader(const std::string& path);

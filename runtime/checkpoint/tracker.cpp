@@ -63,7 +63,7 @@ void Tracker::load(const State& state) const {
   if (!strangers.empty()) {
     std::string list;
     for (const auto& stranger : strangers) list += (list.empty() ? "" : ", ") + stranger;
-    throw Error(fmt::format("it holds what this run does not track: {}", list));
+    throw Error(fmt::format("it holds what this run does not track: {}. {}", list, kHowToFit));
   }
   for (const auto& entry : entries_) load(entry.name, state);
 }

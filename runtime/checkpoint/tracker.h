@@ -8,6 +8,10 @@
 
 namespace stepop {
 
+/// What helps when a checkpoint does not fit what a run tracks.
+inline constexpr const char* kHowToFit =
+    "Give the config that it was trained with; or begin anew with its weights: -r";
+
 /// What must survive a restart, by name. Saving and restoring is the runtime's work.
 class Tracker {
  public:

@@ -5,6 +5,7 @@
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/safetensors_reader.h"
 #include "runtime/cli/run_operand.h"
 #include "runtime/config/resolve.h"
 #include "runtime/files/size_text.h"
@@ -51,25 +52,30 @@ std::string age_text(fs::file_time_type written) {
 }
 
 std::string epoch_text(const std::string& path) {
-  const Progress progress = read_checkpoint_header(path).progress;
-  auto epoch = static_cast<double>(progress.epoch);
-  if (progress.batches_per_epoch > 0) {
-    epoch += static_cast<double>(progress.batch) / static_cast<double>(progress.batches_per_epoch);
+  return fmt::format("{:.1f}", read_checkpoint_header(path).progress.fractional_epoch());
+}
+
+/// What is wrong with a checkpoint; nothing when it is whole.
+std::optional<std::string> problem_of(const std::string& path) {
+  try {
+    const auto damage = verify_checkpoint(path);
+    return damage ? std::optional("damaged: " + *damage) : std::nullopt;
+  } catch (const ReadError& error) {
+    return error.what();
   }
-  return fmt::format("{:.1f}", epoch);
 }
 
 Cells row_of(const CheckpointFolder& folder, int64_t step, bool is_newest,
              const MetricByStep& values) {
   const std::string path = folder.path_of(step);
-  const std::optional<std::string> damage = verify_checkpoint(path);
+  const std::optional<std::string> problem = problem_of(path);
   const auto value = values.find(step);
   std::string marks = is_newest ? "latest" : "";
   const auto mark = [&](const std::string& text) { marks += (marks.empty() ? "" : ", ") + text; };
   if (folder.best() == step) mark("best");
-  if (damage) mark("damaged: " + *damage);
+  if (problem) mark(*problem);
   return {with_thousands(step),
-          damage ? kNone : epoch_text(path),
+          problem ? kNone : epoch_text(path),
           size_text(static_cast<double>(fs::file_size(path))),
           value == values.end() ? kNone : short_number(value->second),
           age_text(fs::last_write_time(path)),

@@ -21,11 +21,12 @@
 #include "runtime/files/folders.h"
 #include "runtime/log/number_text.h"
 #include "runtime/loop/evaluation.h"
+#include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/session.h"
 #include "runtime/loop/training_loop.h"
-#include "runtime/optim/non_finite.h"
 #include "runtime/run/device.h"
+#include "runtime/run/made_by.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/run/run_lock.h"
 #include "runtime/run/signals.h"
@@ -75,8 +76,9 @@ class Run {
     }
     if (checkpoint) restore(session, *checkpoint);
     if (!checkpoint) weights_ = session.init_weights();
+    is_from_elsewhere_ = checkpoint && !(goes_on && is_of(*source.project, session, *checkpoint));
     // Another run's evaluation is not this one's to finish.
-    if (!goes_on) session.position().evaluation_folder.clear();
+    if (is_from_elsewhere_) session.position().evaluation_folder.clear();
     session.check();
     throw_if_signal_arrived();
     console_.info(session.config_yaml());
@@ -87,7 +89,9 @@ class Run {
     const RunDirectory directory =
         goes_on ? *source.project
                 : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name,
-                                       config_name, session.config_yaml());
+                                       config_name, session.config_yaml(), [&](const auto& made) {
+                                         if (arguments_.train) save_beginning(made, session);
+                                       });
     if (arguments_.train && !lock_) lock(directory);
     try {
       if (lock_) lock_->begin();
@@ -120,7 +124,7 @@ class Run {
 
   /// For an error that ended a training: how to go on.
   std::string what_next(const std::exception& error, const RunDirectory& directory) const {
-    if (!arguments_.train || dynamic_cast<const NonFinite*>(&error) != nullptr) return "";
+    if (!arguments_.train || dynamic_cast<const RecordedNonFinite*>(&error) != nullptr) return "";
     return "\nwhat was saved is whole; once the cause is mended, go on with:  " +
            resume_command(directory.root());
   }
@@ -197,11 +201,25 @@ class Run {
     const Checkpoint checkpoint = load_checkpoint(path);
     if (arguments_.train && !arguments_.retrain) {
       session.resume(checkpoint, path);
+      machine_ = describe_change_of_machine(checkpoint.made_by, session.made_by());
       changes_ = differences_to(checkpoint.config, session);
       return;
     }
     if (arguments_.train) return session.restore_weights(checkpoint, path);
     session.restore_for_evaluation(checkpoint, path);
+  }
+
+  /// Whether a checkpoint is the one that the run itself has of this step.
+  static bool is_of(const RunDirectory& directory, Session& session, const std::string& path) {
+    const CheckpointFolder own(directory.checkpoints());
+    std::error_code failed;
+    return fs::equivalent(path, own.path_of(session.position().global_step), failed);
+  }
+
+  /// Weights that came from elsewhere: should this start be killed early, the next one finds them
+  /// in the run.
+  void save_beginning(const RunDirectory& directory, const Session& session) const {
+    if (is_from_elsewhere_) save_checkpoint(directory.checkpoints(), session.checkpoint());
   }
 
   static std::string differences_to(const std::string& yaml, const Session& session) {
@@ -231,6 +249,7 @@ class Run {
       console_.info(fmt::format("network   {}", text));
     }
     if (!weights_.empty()) console_.info(fmt::format("init_from {}", weights_));
+    if (!machine_.empty()) console_.info(machine_);
     if (goes_on && arguments_.name) {
       console_.warn(fmt::format("-n {}: not used, the run keeps its name", *arguments_.name));
     }
@@ -262,21 +281,21 @@ class Run {
                                 checkpoint ? "the checkpoint" : "the last start", changes_));
     }
     sweep_temporaries(directory.root());
-    const Superseded moved =
-        supersede(directory, checkpoint ? position.global_step : int64_t{-1}, time_);
+    int64_t last_step = checkpoint ? position.global_step : int64_t{-1};
+    if (is_from_elsewhere_) --last_step;  // what the run itself has of that step is another one's
+    const Superseded moved = supersede(directory, last_step, time_);
+    save_beginning(directory, session);
     if (!moved.mended.empty()) console_.info(moved.mended);
     if (moved.folder.empty()) return;
     console_.info(fmt::format("what came after step {} moved to {}",
-                              with_thousands(position.global_step), moved.folder));
+                              with_thousands(std::max<int64_t>(last_step, 0)), moved.folder));
   }
 
   std::string resume_text(const RunDirectory& directory, Session& session,
                           const std::string& checkpoint) {
     const Position& position = session.position();
     const BatchOrder& order = session.context().splits.order("train");
-    const std::string epoch = short_number(static_cast<double>(position.epoch) +
-                                           static_cast<double>(position.batch) /
-                                               static_cast<double>(order.batches_per_epoch()));
+    const std::string epoch = short_number(position.fractional_epoch());
     std::string text = fmt::format(
         "resuming at step {} of {} (epoch {}, position {} of its order) "
         "from {}",
@@ -358,9 +377,11 @@ class Run {
   std::string time_ = time_name();
   std::string git_;
   std::string changes_;  ///< In which the config is not the checkpoint's.
+  std::string machine_;  ///< In which that on which the checkpoint was taken was another.
   std::optional<RunLock> lock_;
   std::optional<fs::file_time_type> run_ended_;  ///< When the training before showed life last.
   std::string weights_;                          ///< What init_from loaded.
+  bool is_from_elsewhere_ = false;  ///< The checkpoint at the beginning is not of this run.
 };
 
 }  // namespace

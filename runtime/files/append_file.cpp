@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "runtime/files/file_calls.h"
+#include "runtime/files/publish.h"
 
 namespace stepop {
 namespace {
@@ -38,7 +39,12 @@ void AppendFile::append(std::string_view lines) {
   ends_in_mid_line_ = false;
 }
 
-void AppendFile::sync() { flush_file(file_, path_); }
+void AppendFile::sync() {
+  flush_file(file_, path_);
+  if (name_is_flushed_) return;
+  flush_folder_of(path_);
+  name_is_flushed_ = true;
+}
 
 off_t AppendFile::size() const {
   struct stat status = {};

@@ -24,7 +24,7 @@ class AppendFile {
   /// back, so that the file still ends with a whole line. The next append may succeed again.
   void append(std::string_view lines);
 
-  /// Returns when what was appended is on the disk.
+  /// Returns when what was appended is on the disk, and the file's name in its folder.
   void sync();
 
   const std::string& path() const { return path_; }
@@ -36,6 +36,7 @@ class AppendFile {
   std::string path_;
   int file_ = -1;
   bool ends_in_mid_line_ = false;
+  bool name_is_flushed_ = false;
 };
 
 }  // namespace stepop

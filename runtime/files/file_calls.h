@@ -7,9 +7,10 @@
 
 namespace stepop {
 
-/// Every system call by which stepop changes a file or a folder, but for those that the HDF5
-/// library makes: the one seam in which a test can make any of them fail. Each does what the call
-/// of its name does, and returns and sets `errno` as it does.
+/// The system calls by which stepop writes files and folders: the one seam in which a test can make
+/// any of them fail. Besides them are the HDF5 library's own, and such as may fail without harm:
+/// those that set the time of a lock's file, and that remove what nobody reads any more. Each does
+/// what the call of its name does, and returns and sets `errno` as it does.
 class FileCalls {
  public:
   virtual ~FileCalls() = default;

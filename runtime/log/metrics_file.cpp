@@ -13,7 +13,7 @@
 #include "runtime/error.h"
 #include "runtime/files/append_file.h"
 #include "runtime/files/atomic_file.h"
-#include "runtime/files/publish.h"
+#include "runtime/log/plain_line.h"
 
 namespace stepop {
 namespace {
@@ -99,6 +99,7 @@ MetricsLine parse_line(std::string_view text) {
 }
 
 std::optional<int64_t> step_of(std::string_view text) {
+  if (const auto step = step_of_plain_line(text)) return step;
   const auto line = parse_metrics_line(text);
   return line ? std::optional(line->event.step) : std::nullopt;
 }
@@ -107,7 +108,6 @@ void append_durably(const std::string& path, std::string_view lines) {
   AppendFile file(path);
   file.append(lines);
   file.sync();
-  flush_folder_of(path);
 }
 
 }  // namespace

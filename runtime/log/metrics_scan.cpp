@@ -43,6 +43,20 @@ int64_t scan_metrics(const std::string& path,
   return problems;
 }
 
+void scan_metric(const std::string& path, const std::string& metric,
+                 const std::function<void(int64_t step, double value)>& visit) {
+  // Another writer may escape any letter.
+  const std::string key = "\"" + metric + "\"";
+  std::ifstream file = open(path);
+  for (std::string text; std::getline(file, text);) {
+    const bool may_hold_it =
+        text.find(key) != std::string::npos || text.find('\\') != std::string::npos;
+    const auto line = may_hold_it ? parse_metrics_line(text) : std::nullopt;
+    const double* value = line ? line->values.find(metric) : nullptr;
+    if (value != nullptr) visit(line->event.step, *value);
+  }
+}
+
 std::vector<std::string> last_lines(const std::string& path, int64_t bytes) {
   std::ifstream file = open(path);
   file.seekg(0, std::ios::end);

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "runtime/describe_tensor.h"
+
 namespace stepop {
 namespace {
 
@@ -23,7 +25,8 @@ std::string demangled(const char* name) {
 
 const at::Tensor& only_tensor(const std::string& name, const State& state) {
   const auto found = state.find("value");
-  if (found == state.end()) throw Error(name + ".value: missing from the checkpoint");
+  if (found == state.end())
+    throw Error(fmt::format("{}.value: missing from the checkpoint. {}", name, kHowToFit));
   return found->second;
 }
 
@@ -94,9 +97,9 @@ void Context::track(const std::string& name, at::Tensor& value) const {
           value = saved.to(device, saved.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
           return;
         }
-        if (value.sizes() != saved.sizes()) {
-          throw Error(fmt::format("{}: [{}] in the checkpoint, [{}] here", name,
-                                  fmt::join(saved.sizes(), ", "), fmt::join(value.sizes(), ", ")));
+        if (value.sizes() != saved.sizes() || value.scalar_type() != saved.scalar_type()) {
+          throw Error(fmt::format("{}: {} in the checkpoint, {} here. {}", name,
+                                  describe_tensor(saved), describe_tensor(value), kHowToFit));
         }
         const at::NoGradGuard no_grad;
         value.detach().copy_(saved);

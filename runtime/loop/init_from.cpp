@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 
+#include "runtime/checkpoint/aliases.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/config/nearest.h"
 #include "runtime/loop/networks.h"
@@ -130,9 +131,11 @@ WeightsMatch InitFrom::match(const Entry& entry, const State& own) const {
   }
   const auto format = file.metadata.find("format");
   const bool is_ours = format != file.metadata.end() && format->second.starts_with("stepop-");
+  const auto aliases = file.metadata.find(kAliasesKey);
   const NameRules rules{entry.prefix.value_or(is_ours ? entry.network + "." : ""), entry.map};
   WeightsMatch match;
   try {
+    if (is_ours && aliases != file.metadata.end()) add_aliases(file.tensors, aliases->second);
     match = match_weights(file.tensors, own, rules);
   } catch (const Error& error) {
     throw failed(fmt::format("{}: {}", entry.file, error.what()));

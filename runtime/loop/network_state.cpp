@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "runtime/describe_tensor.h"
 #include "runtime/error.h"
 #include "runtime/loop/short_list.h"
 
@@ -29,6 +30,9 @@ void load_tensors(const std::string& name, const State& own, const State& state)
       problems.push_back(fmt::format("{}.{}: [{}] in the checkpoint, [{}] in the network", name,
                                      key, fmt::join(found->second.sizes(), ", "),
                                      fmt::join(tensor.sizes(), ", ")));
+    } else if (found->second.scalar_type() != tensor.scalar_type()) {
+      problems.push_back(fmt::format("{}.{}: {} in the checkpoint, {} in the network", name, key,
+                                     describe_tensor(found->second), describe_tensor(tensor)));
     }
   }
   for (const auto& [key, tensor] : state) {

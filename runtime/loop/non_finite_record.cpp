@@ -34,15 +34,26 @@ Place place_of(int64_t step, const Progress& progress, int64_t batches_per_epoch
   return place;
 }
 
+/// How many examples the batches before a place have.
+int64_t examples_before(const Place& place, const BatchOrder& order) {
+  return place.epoch * order.examples_in(order.batches_per_epoch()) +
+         order.examples_in(place.batch);
+}
+
 }  // namespace
 
 std::string record_non_finite(const NonFinite& error, const RunDirectory& directory,
                               const BatchOrder& order, Checkpoint state, int64_t micro_batch,
                               int64_t accumulate) {
   Progress& progress = state.progress;
-  progress.batch -= micro_batch;
   const int64_t batches = order.batches_per_epoch();
+  const int64_t seen = examples_before({progress.epoch, progress.batch}, order);
+  progress.batch -= micro_batch;
   const Place place = place_of(error.global_step(), progress, batches, accumulate);
+  progress.samples_seen -= seen - examples_before(place, order);
+  progress.global_step = error.global_step();
+  progress.epoch = place.epoch;
+  progress.batch = place.batch;
   const int64_t end = std::min(place.batch + accumulate, batches);
   nlohmann::ordered_json record;
   record["step"] = error.global_step() + 1;
@@ -60,8 +71,9 @@ std::string record_non_finite(const NonFinite& error, const RunDirectory& direct
   try {
     make_folders(folder);
     write_file_atomically(folder + "/batch.json", record.dump() + "\n");
-    text += fmt::format("\nthe indices of its examples: {}/batch.json\nthe state before: {}",
-                        folder, save_checkpoint(folder, state));
+    text +=
+        fmt::format("\nthe indices of its examples: {}/batch.json\nthe state before its update: {}",
+                    folder, save_checkpoint(folder, state));
   } catch (const std::exception& failed) {
     text += "\nwhat would help to look at it could not be saved: " + error_text(failed);
   }

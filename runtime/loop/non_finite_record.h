@@ -9,10 +9,17 @@
 
 namespace stepop {
 
-/// Keeps what one needs to look at a NaN: in `train/non_finite/<step>/` the state before the update
-/// that was not made, as a checkpoint, and `batch.json` with the update, what was found, and the
-/// indices of the examples of each batch of the step. `state.progress` is where the loop was when
-/// the NaN was found, with `micro_batch` batches of its step complete. Returns the message for the
+/// What ends a training in which NaN came up; the message says how to go on.
+class RecordedNonFinite : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Keeps what one needs to look at a NaN: in `train/non_finite/<step>/` a checkpoint with which the
+/// training begins that step again, and `batch.json` with the update, what was found, and the
+/// indices of the examples of each batch of the step. `state` is that of the loop when the NaN was
+/// found, with `micro_batch` batches of its step complete; what a step changes before its update,
+/// running statistics and an iterator's own values, has changed in it. Returns the message for the
 /// user.
 std::string record_non_finite(const NonFinite& error, const RunDirectory& directory,
                               const BatchOrder& order, Checkpoint state, int64_t micro_batch,

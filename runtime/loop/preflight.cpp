@@ -7,39 +7,11 @@
 
 #include "eval_out/eval_schema.h"
 #include "runtime/loop/random_fork.h"
+#include "runtime/loop/snapshot.h"
 #include "runtime/loop/split_step.h"
 
 namespace stepop {
 namespace {
-
-/// What ops could change besides parameters and optimizers, which only train ops change.
-class Snapshot {
- public:
-  explicit Snapshot(const Context& context) : context_(context) {
-    buffers_ = context.networks.copy_buffers();
-    const auto networks = context.networks.names();
-    for (const auto& name : context.tracker.names()) {
-      const bool is_network = std::find(networks.begin(), networks.end(), name) != networks.end();
-      if (is_network || context.updates.contains(name)) continue;
-      State state = context.tracker.save(name);
-      for (auto& [key, tensor] : state) {
-        tensors_.emplace(fmt::format("{}.{}", name, key), tensor.clone());
-      }
-      names_.push_back(name);
-    }
-  }
-
-  void restore() const {
-    context_.networks.restore_buffers(buffers_);
-    for (const auto& name : names_) context_.tracker.load(name, tensors_);
-  }
-
- private:
-  const Context& context_;
-  State buffers_;
-  State tensors_;
-  std::vector<std::string> names_;
-};
 
 struct DueOps {
   std::string split;

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "runtime/log/image_grid.h"
-#include "runtime/log/metrics_file.h"
+#include "runtime/log/metrics_scan.h"
 #include "runtime/log/number_text.h"
 #include "runtime/shell_text.h"
 
@@ -65,10 +65,8 @@ bool Reporter::is_time_to_draw() {
 }
 
 Metrics::Event Reporter::event(const Position& position) const {
-  const auto of_epoch = static_cast<double>(std::max<int64_t>(position.batches_per_epoch, 1));
-  return {position.global_step,
-          static_cast<double>(position.epoch) + static_cast<double>(position.batch) / of_epoch,
-          position.samples_seen, position.seconds};
+  return {position.global_step, position.fractional_epoch(), position.samples_seen,
+          position.seconds};
 }
 
 std::string Reporter::where(const Position& position) const {
@@ -198,8 +196,10 @@ void Reporter::evaluated(const Position& position, const EvaluationResult& resul
 void Reporter::evaluated_before(const Position& position, const OrderedMap<double>& scalars) {
   if (scalars.empty()) return;
   const std::string& name = scalars.begin()->first;
-  for (const auto& line : read_metrics(directory_.metrics_file()).lines) {
-    if (line.event.step == position.global_step && line.values.contains(name)) return;
+  // The lines of this step are the file's last ones.
+  for (const auto& text : last_lines(directory_.metrics_file())) {
+    const auto line = parse_metrics_line(text);
+    if (line && line->event.step == position.global_step && line->values.contains(name)) return;
   }
   begin_evaluation();
   EvaluationResult result;

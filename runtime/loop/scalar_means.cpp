@@ -4,6 +4,11 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+
 #include "runtime/error.h"
 
 namespace stepop {
@@ -11,8 +16,6 @@ namespace {
 
 constexpr std::string_view kTotal = ".total";
 constexpr std::string_view kCount = ".count";
-/// A state is sorted by name; the number in front keeps the order.
-constexpr size_t kNumberLength = 4;
 
 }  // namespace
 
@@ -26,7 +29,8 @@ void ScalarMeans::add(const std::string& op, const Scalars& scalars) {
                                   : at::scalar_tensor(value.read(full), at::kDouble);  // may throw
     Sum& sum = sums_[full];
     // What was restored lies on the CPU.
-    sum.total = sum.total.defined() ? sum.total.to(number.device()) + number : number;
+    // A first value is copied: it may be a tensor that the caller goes on to change.
+    sum.total = sum.total.defined() ? sum.total.to(number.device()) + number : number.clone();
     ++sum.count;
   }
 }
@@ -45,6 +49,7 @@ State ScalarMeans::save() const {
   State state;
   int number = 0;
   for (const auto& [key, sum] : sums_) {
+    // The number keeps the order, in which a state, sorted by name, is not.
     const std::string name = fmt::format("{:03}/{}", number++, key);
     state.emplace(name + std::string(kTotal), sum.total);
     state.emplace(name + std::string(kCount), at::scalar_tensor(sum.count, at::kLong));
@@ -53,16 +58,23 @@ State ScalarMeans::save() const {
 }
 
 void ScalarMeans::load(const State& state) {
-  sums_.clear();
+  std::map<int64_t, std::pair<std::string, Sum>> by_number;
   for (const auto& [name, total] : state) {
-    if (!name.ends_with(kTotal) || name.size() <= kNumberLength + kTotal.size()) continue;
+    if (!name.ends_with(kTotal)) continue;
     const std::string stem = name.substr(0, name.size() - kTotal.size());
+    const size_t slash = stem.find('/');
+    int64_t number = -1;
+    const char* end = stem.data() + std::min(slash, stem.size());
+    if (std::from_chars(stem.data(), end, number).ptr != end || slash == std::string::npos)
+      continue;
     const auto count = state.find(stem + std::string(kCount));
     if (count == state.end() || count->second.numel() != 1) {
       throw Error(fmt::format("{}{}: missing from the checkpoint", stem, kCount));
     }
-    sums_.set(stem.substr(kNumberLength), {total, count->second.item<int64_t>()});
+    by_number[number] = {stem.substr(slash + 1), {total, count->second.item<int64_t>()}};
   }
+  sums_.clear();
+  for (const auto& [number, sum] : by_number) sums_.set(sum.first, sum.second);
 }
 
 }  // namespace stepop

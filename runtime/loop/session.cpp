@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "eval_out/callback.h"
+#include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
+#include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/error_text.h"
 #include "runtime/log/number_text.h"
@@ -11,13 +13,12 @@
 #include "runtime/loop/preflight.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/run/device.h"
+#include "runtime/run/made_by.h"
 
 namespace stepop {
 namespace {
 
 constexpr int64_t kDefaultSeed = 1;
-/// Reserved for the state of LibTorch's random generators.
-constexpr const char* kRandom = "random";
 /// Reserved for what train ops returned since the last log.
 constexpr const char* kTrainMeans = "train_means";
 /// Reserved for the best value of the metric that ends a training.
@@ -25,7 +26,7 @@ constexpr const char* kStopWhen = "stop_when";
 
 void track_generators(Tracker& tracker, const c10::Device& device) {
   tracker.add(
-      kRandom,
+      kRandomState,
       [device] {
         State state{{"cpu", generator_state(c10::kCPU)}};
         if (!device.is_cpu()) state.emplace("cuda", generator_state(device));
@@ -33,11 +34,22 @@ void track_generators(Tracker& tracker, const c10::Device& device) {
       },
       [device](const State& state) {
         const auto cpu = state.find("cpu");
-        if (cpu == state.end()) throw Error("random.cpu: missing from the checkpoint");
+        if (cpu == state.end())
+          throw Error(std::string("random.cpu: missing from the checkpoint. ") + kHowToFit);
         set_generator_state(c10::kCPU, cpu->second);
         const auto cuda = state.find("cuda");
         if (!device.is_cpu() && cuda != state.end()) set_generator_state(device, cuda->second);
       });
+}
+
+/// What an order of training examples depends on beside the dataset.
+Value order_keys(const Config& config) {
+  const Value* seed = config.peek("seed");
+  const Value* sampler = config.peek("samplers/train");
+  Value::Map keys;
+  keys.set("seed", seed != nullptr ? *seed : Value(kDefaultSeed));
+  keys.set("samplers/train", sampler != nullptr ? *sampler : Value("shuffle"));
+  return keys;
 }
 
 }  // namespace
@@ -86,6 +98,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   if (settings_->evaluates) splits_->dataset(settings_->eval_op.split);
   splits_->loader_options();  // throws for what cannot be, before a run has its folder
   check_unknown_keys(train, allow_unknown);
+  made_by_ = stepop::made_by(device);
 }
 
 void Session::check_unknown_keys(bool train, bool allow_unknown) {
@@ -130,6 +143,7 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
         "epoch, or take a checkpoint from there with -c",
         path, progress.batches_per_epoch, progress.batch, batches));
   }
+  if (progress.batch > 0) check_order(checkpoint.config, path);
   try {
     tracker_.load(checkpoint.tensors);
   } catch (const std::exception& error) {
@@ -146,10 +160,22 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   if (debug_) settings_->num_steps = position_.global_step + settings_->debug_steps;
 }
 
+/// Within an epoch, a position is one of the order that the epoch began with.
+void Session::check_order(const std::string& yaml, const std::string& path) const {
+  if (yaml.empty()) return;
+  const auto changes = differences(order_keys(Config(parse_yaml(yaml, {path, 0}))),
+                                   order_keys(Config(parse_yaml(config_yaml(), {path, 0}))));
+  if (changes.empty()) return;
+  throw Error(fmt::format(
+      "{}: taken in the middle of an epoch, whose order of examples the config changes:\n{}\nKeep "
+      "that until the end of the epoch, or take a checkpoint from there with -c",
+      path, describe(changes)));
+}
+
 void Session::restore_for_evaluation(const Checkpoint& checkpoint, const std::string& path) {
   try {
     for (const auto& name : tracker_.names()) {
-      if (name != kRandom && !updates_.contains(name)) tracker_.load(name, checkpoint.tensors);
+      if (name != kRandomState && !updates_.contains(name)) tracker_.load(name, checkpoint.tensors);
     }
   } catch (const std::exception& error) {
     throw Error(fmt::format("{}: {}", path, error_text(error)));

@@ -13,6 +13,9 @@
 
 namespace stepop {
 
+/// The name under which the state of LibTorch's random generators is tracked.
+inline constexpr const char* kRandomState = "random";
+
 /// Everything that a config builds: device, networks, datasets, iterator, and what is tracked of
 /// them. It touches no file but those of the datasets.
 class Session {
@@ -21,14 +24,17 @@ class Session {
   /// are a warning, in `warnings`, when `allow_unknown`.
   Session(const Config& config, bool train, bool debug, bool allow_unknown);
 
-  /// Goes on where the checkpoint was taken, unless that is within an epoch whose length changed,
-  /// or on a training dataset of another size. Throws Error that begins with `path` and tells which
-  /// tensors do not fit.
+  /// Goes on where the checkpoint was taken, unless that is within an epoch whose length or order
+  /// changed, or on a training dataset of another size. Throws Error that begins with `path` and
+  /// tells which tensors do not fit.
   void resume(const Checkpoint& checkpoint, const std::string& path);
   /// Takes all but optimizers and random generators, which have no part in an evaluation.
   void restore_for_evaluation(const Checkpoint& checkpoint, const std::string& path);
   /// Takes the networks alone; the count begins at 0.
   void restore_weights(const Checkpoint& checkpoint, const std::string& path);
+
+  /// What a start from here needs: all that is tracked, the position and the config.
+  Checkpoint checkpoint() const { return {tracker_.save(), position_, config_yaml(), made_by_}; }
 
   /// Loads the weights that the config's `init_from` names, for a run that begins without a
   /// checkpoint, and returns what there is to tell of it; see init_from.h.
@@ -49,8 +55,11 @@ class Session {
   ScalarMeans& train_means() { return train_means_; }
   StopWhen& stop_when() { return stop_when_; }
   const std::string& warnings() const { return warnings_; }
+  /// What the bits of this start depend on besides its config; see run/made_by.h.
+  const std::string& made_by() const { return made_by_; }
 
  private:
+  void check_order(const std::string& yaml, const std::string& path) const;
   void check_unknown_keys(bool train, bool allow_unknown);
 
   Config config_;
@@ -70,6 +79,7 @@ class Session {
   std::unique_ptr<Iterator> functor_;
   std::unique_ptr<Settings> settings_;
   std::string warnings_;
+  std::string made_by_;
 };
 
 }  // namespace stepop

@@ -79,42 +79,42 @@ EvalCompression read_compression(const Config& hook) {
   throw hook.error("compression", fmt::format("expected none or gzip, found \"{}\"", name));
 }
 
-}  // namespace
+/// `num_epochs`, which need not be whole, as steps.
+int64_t steps_of_epochs(const Config& config, int64_t steps_per_epoch) {
+  const double epochs = config.get<double>("num_epochs");
+  const double steps = epochs * static_cast<double>(steps_per_epoch) + 0.5;
+  const std::string found = config.peek("num_epochs")->describe();
+  if (!(epochs > 0)) {
+    throw config.error("num_epochs", "expected more than 0, found " + found);
+  }
+  if (steps >= kMostSteps) {
+    throw config.error("num_epochs", "expected a number that can be reached, found " + found);
+  }
+  const auto whole = static_cast<int64_t>(steps);
+  if (whole > 0) return whole;
+  throw config.error("num_epochs", fmt::format("{} of an epoch of {} steps is no step at all",
+                                               found, steps_per_epoch));
+}
 
-Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug) {
-  accumulate = config.get_at_least("accumulate", 1, 1);
-  steps_per_epoch = (batches_per_epoch + accumulate - 1) / accumulate;
-
+/// Where the training ends.
+void read_end(const Config& config, bool train, bool debug, Settings& settings) {
   const bool has_steps = config.has("num_steps");
   const bool has_epochs = config.has("num_epochs");
-  if (has_epochs) {
-    const double epochs = config.get<double>("num_epochs");
-    const double steps = epochs * static_cast<double>(steps_per_epoch) + 0.5;
-    const std::string found = config.peek("num_epochs")->describe();
-    if (!(epochs > 0)) {
-      throw config.error("num_epochs", "expected more than 0, found " + found);
-    }
-    if (steps >= kMostSteps) {
-      throw config.error("num_epochs", "expected a number that can be reached, found " + found);
-    }
-    num_steps = static_cast<int64_t>(steps);
-    if (num_steps == 0) {
-      throw config.error("num_epochs", fmt::format("{} of an epoch of {} steps is no step at all",
-                                                   found, steps_per_epoch));
-    }
-  }
-  if (has_steps) num_steps = config.get_at_least("num_steps", 1);
+  if (has_epochs) settings.num_steps = steps_of_epochs(config, settings.steps_per_epoch);
+  if (has_steps) settings.num_steps = config.get_at_least("num_steps", 1);
   if (train && !has_steps && !has_epochs) {
     throw config.error("num_epochs",
                        "missing: give num_epochs or num_steps, which says when the "
                        "training ends");
   }
-  debug_steps = config.get_at_least("debug/max_steps", 1, 10);
-  if (debug) num_steps = std::min(num_steps, debug_steps);
-  num_epochs = (num_steps + steps_per_epoch - 1) / steps_per_epoch;
+  settings.debug_steps = config.get_at_least("debug/max_steps", 1, 10);
+  if (debug) settings.num_steps = std::min(settings.num_steps, settings.debug_steps);
+  settings.num_epochs =
+      (settings.num_steps + settings.steps_per_epoch - 1) / settings.steps_per_epoch;
+  if (config.has("max_time")) settings.max_seconds = read_seconds(config, "max_time");
+}
 
-  if (config.has("max_time")) max_seconds = read_seconds(config, "max_time");
-
+void read_train_ops(const Config& config, std::vector<OpName>& train_ops) {
   const std::vector<std::string> ops = config.get("train_ops", std::vector<std::string>{});
   for (size_t i = 0; i < ops.size(); ++i) {
     const std::string path = fmt::format("train_ops/{}", i);
@@ -122,12 +122,41 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
     if (train_ops.back().split != "train") {
       throw config.error(path, "a train op belongs to the split train: train/train_op");
     }
-    if (std::find(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(i), ops[i]) !=
-        ops.begin() + static_cast<std::ptrdiff_t>(i)) {
+    const auto here = ops.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::find(ops.begin(), here, ops[i]) != here) {
       throw config.error(path, fmt::format("\"{}\" is there twice", ops[i]));
     }
   }
   if (train_ops.empty()) train_ops.push_back({"train", "train_op"});
+}
+
+void read_evaluation(const Config& config, bool debug, Settings& settings) {
+  const Config hook = config.at("eval_hook");
+  settings.evaluates = config.has("datasets/validation") || hook.has("eval_op");
+  settings.eval_all = config.get("eval_all", false);
+  settings.eval_forever = config.get("eval_forever", false);
+  const std::string op = hook.get("eval_op", "validation/eval_op");
+  if (settings.evaluates)
+    settings.eval_op = parse_op(config, "eval_hook/eval_op", op, "validation/eval_op");
+  settings.evaluation = hook.has("freq")
+                            ? Trigger(hook, "freq", settings.steps_per_epoch)
+                            : Trigger::every_steps(static_cast<double>(settings.steps_per_epoch));
+  settings.compression = read_compression(hook);
+  settings.clean_after_callbacks = hook.get("clean_after_callbacks", false);
+
+  const int64_t batch_size = config.get_at_least("batch_size", 1);
+  const int64_t test_batch_size = config.get_at_least("test_batch_size", 1, batch_size);
+  const int64_t examples = config.get_at_least("debug/max_examples", 1, 5 * test_batch_size);
+  if (debug) settings.max_eval_batches = (examples + test_batch_size - 1) / test_batch_size;
+}
+
+}  // namespace
+
+Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug) {
+  accumulate = config.get_at_least("accumulate", 1, 1);
+  steps_per_epoch = (batches_per_epoch + accumulate - 1) / accumulate;
+  read_end(config, train, debug, *this);
+  read_train_ops(config, train_ops);
   log_ops = read_log_ops(config, steps_per_epoch);
 
   if (config.has("ckpt_freq")) checkpoint = Trigger(config, "ckpt_freq", steps_per_epoch);
@@ -137,21 +166,7 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   const bool no_integrations = config.get("debug/disable_integrations", true) && debug;
   writes_tensorboard = config.get("integrations/tensorboard/active", false) && !no_integrations;
 
-  const Config hook = config.at("eval_hook");
-  evaluates = config.has("datasets/validation") || hook.has("eval_op");
-  eval_all = config.get("eval_all", false);
-  eval_forever = config.get("eval_forever", false);
-  const std::string op = hook.get("eval_op", "validation/eval_op");
-  if (evaluates) eval_op = parse_op(config, "eval_hook/eval_op", op, "validation/eval_op");
-  evaluation = hook.has("freq") ? Trigger(hook, "freq", steps_per_epoch)
-                                : Trigger::every_steps(static_cast<double>(steps_per_epoch));
-  compression = read_compression(hook);
-  clean_after_callbacks = hook.get("clean_after_callbacks", false);
-
-  const int64_t batch_size = config.get_at_least("batch_size", 1);
-  const int64_t test_batch_size = config.get_at_least("test_batch_size", 1, batch_size);
-  const int64_t examples = config.get_at_least("debug/max_examples", 1, 5 * test_batch_size);
-  if (debug) max_eval_batches = (examples + test_batch_size - 1) / test_batch_size;
+  read_evaluation(config, debug, *this);
   config.claim("extra");
 }
 

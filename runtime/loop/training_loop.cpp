@@ -5,14 +5,34 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/log/metrics_file.h"
+#include "runtime/log/metrics_scan.h"
 #include "runtime/log/number_text.h"
 #include "runtime/loop/logged_metric.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/random_fork.h"
+#include "runtime/loop/snapshot.h"
 #include "runtime/run/signals.h"
 
 namespace stepop {
+namespace {
+
+/// The state that an unfinished step left, as far as it can be put back: without the gradients that
+/// wait for their update, and with `random`, the generators' state at its beginning.
+Checkpoint beginning_of_step(const Session& session, const State& random) {
+  Checkpoint checkpoint = session.checkpoint();
+  for (const auto& [key, tensor] : random) {
+    checkpoint.tensors.insert_or_assign(std::string(kRandomState) + "." + key, tensor);
+  }
+  for (const auto& [name, update] : session.context().updates) {
+    checkpoint.tensors.erase(name + ".spoilt");
+    for (const auto& [parameter, tensor] : update->optimizer().parameters()) {
+      checkpoint.tensors.erase(name + "." + parameter + ".grad");
+    }
+  }
+  return checkpoint;
+}
+
+}  // namespace
 
 TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter,
                            Start start)
@@ -22,7 +42,6 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       directory_(directory),
       reporter_(reporter),
       start_(std::move(start)),
-      config_yaml_(session.config_yaml()),
       clock_(session.clock()),
       position_(session.position()),
       batches_per_epoch_(context_.splits.order("train").batches_per_epoch()),
@@ -66,10 +85,8 @@ void TrainingLoop::observe(const OrderedMap<double>& scalars) {
 void TrainingLoop::read_metric() {
   const std::string& name = settings_.retention.metric;
   if (name.empty()) return;
-  for (const auto& line : read_metrics(directory_.metrics_file()).lines) {
-    const double* value = line.values.find(name);
-    if (value != nullptr) metric_[line.event.step] = *value;
-  }
+  scan_metric(directory_.metrics_file(), name,
+              [&](int64_t step, double value) { metric_[step] = value; });
 }
 
 /// Of one that is safe on the disk.
@@ -116,13 +133,15 @@ StopReason TrainingLoop::run() {
   seconds_before_ = position_.seconds;
   begin_ = std::chrono::steady_clock::now();
   first_step_ = position_.global_step;
+  const bool is_saved = std::filesystem::exists(checkpoints_.path_of(first_step_));
+  saved_step_ = is_saved ? first_step_ : -1;
   position_.batches_per_epoch = batches_per_epoch_;
   clock_.global_step = position_.global_step;
   context_.networks.start_averages();
   try {
     read_metric();
     update_checkpoints();
-    reporter_.begin_training(position_, config_yaml_);
+    reporter_.begin_training(position_, session_.config_yaml());
     try {
       loop();
     } catch (const Interrupted&) {
@@ -131,8 +150,10 @@ StopReason TrainingLoop::run() {
     }
     wait_for_checkpoint();
   } catch (const NonFinite& error) {
-    const Error told(record_non_finite(error, directory_, context_.splits.order("train"),
-                                       checkpoint(), clock_.micro_batch, settings_.accumulate));
+    const RecordedNonFinite told(record_non_finite(error, directory_,
+                                                   context_.splits.order("train"),
+                                                   beginning_of_step(session_, random_before_step_),
+                                                   clock_.micro_batch, settings_.accumulate));
     fail(told);
     throw told;
   } catch (const std::exception& error) {
@@ -148,27 +169,29 @@ void TrainingLoop::fail(const std::exception& error) {
 }
 
 void TrainingLoop::loop() {
+  last_ = elapsed();
   finish_interrupted_evaluation();
-  const Elapsed beginning = elapsed();
   if (position_.global_step == 0) {
-    run_logs_at_start(beginning);
+    run_logs_at_start();
     const bool is_due = settings_.checkpoint_zero || settings_.checkpoint.at_start();
     if (is_due) save_checkpoint_once("");
     if (settings_.evaluates && settings_.evaluation.at_start()) run_evaluation("");
   }
+  last_of_evaluation_ = elapsed();
   while ((reason_ = stop_reason()).kind == StopReason::Kind::kNone) {
     if (position_.batch == 0) {
       for_each_hook([&](Hook& hook) { hook.before_epoch(position_.epoch); });
     }
-    const Elapsed before = elapsed();
     for_each_hook([&](Hook& hook) { hook.before_step(position_.global_step); });
     train_step();
-    run_due_logs(before, elapsed());
+    const Elapsed now = elapsed();
+    run_due_logs(now);
     for_each_hook([&](Hook& hook) { hook.after_step(position_.global_step); });
     reporter_.step_done(position_);
     writer_.check();
     tell_of_checkpoint();
-    finish_step(before);
+    finish_step(now);
+    last_ = now;
   }
   save_checkpoint_once("");
 }
@@ -176,6 +199,7 @@ void TrainingLoop::loop() {
 void TrainingLoop::train_step() {
   SplitStep& train = split_step("train");
   for (auto& [name, split] : split_steps_) split->begin();
+  if (context_.on_nan == OnNan::kStop) random_before_step_ = context_.tracker.save(kRandomState);
   clock_.global_step = position_.global_step;
   clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
   for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
@@ -199,27 +223,28 @@ void TrainingLoop::read_non_finite() {
   }
 }
 
-bool TrainingLoop::is_log_due(const Trigger& when, const Elapsed& before,
-                              const Elapsed& now) const {
+bool TrainingLoop::is_log_due(const Trigger& when, const Elapsed& now) const {
   if (now.step == 0) return when.at_start();
   const bool is_last = now.step >= settings_.num_steps;
-  return when.is_due(before, now) || (is_last && when.at_end());
+  return when.is_due(last_, now) || (is_last && when.at_end());
 }
 
-void TrainingLoop::run_logs_at_start(const Elapsed& beginning) {
+void TrainingLoop::run_logs_at_start() {
   // The batch that is logged is also that of the first step, which must not see a trace of it:
-  // neither of random numbers that step_op drew nor of running means.
+  // neither of random numbers that step_op drew nor of running means nor of an iterator's counts.
   const RandomFork fork(context_.seed, context_.device);
-  const State buffers = context_.networks.copy_buffers();
-  run_due_logs(beginning, beginning);
+  const Snapshot before(context_);
+  run_due_logs(last_);
   split_steps_.clear();
-  context_.networks.restore_buffers(buffers);
+  const State observed = session_.stop_when().save();  // what was logged counts
+  before.restore();
+  session_.stop_when().load(observed);
 }
 
-void TrainingLoop::run_due_logs(const Elapsed& before, const Elapsed& now) {
+void TrainingLoop::run_due_logs(const Elapsed& now) {
   OrderedMap<Logs> logs;
   for (const auto& op : settings_.log_ops) {
-    if (!is_log_due(op.when, before, now)) continue;
+    if (!is_log_due(op.when, now)) continue;
     const Logs& result = split_step(op.name.split).log(op.name.op);
     if (logs.empty()) logs = session_.train_means().take();
     logs.set(op.name.text(), result);
@@ -230,27 +255,25 @@ void TrainingLoop::run_due_logs(const Elapsed& before, const Elapsed& now) {
   observe(reporter_.logged(position_, logs));
 }
 
-void TrainingLoop::finish_step(const Elapsed& before) {
-  const Elapsed now = elapsed();
+void TrainingLoop::finish_step(const Elapsed& now) {
   // The weights that a training ends with are evaluated, wherever in an epoch it ends.
   const bool is_last = now.step >= settings_.num_steps;
   const bool evaluation_is_due =
-      settings_.evaluates && (is_last || settings_.evaluation.is_due(before, now));
+      settings_.evaluates && (is_last || settings_.evaluation.is_due(last_of_evaluation_, now));
   const bool is_epoch_end = position_.batch >= batches_per_epoch_;
   if (is_epoch_end) {
     position_.batch = 0;
     ++position_.epoch;
     for_each_hook([&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
   }
-  if (is_epoch_end || evaluation_is_due || settings_.checkpoint.is_due(before, now)) {
+  if (is_epoch_end || evaluation_is_due || settings_.checkpoint.is_due(last_, now)) {
     save_checkpoint_once(
         evaluation_is_due ? directory_.evaluation(start_.time, position_.global_step) : "");
   }
-  if (evaluation_is_due) run_evaluation(position_.evaluation_folder);
-}
-
-Checkpoint TrainingLoop::checkpoint() const {
-  return {context_.tracker.save(), position_, config_yaml_};
+  last_of_evaluation_ = now;
+  if (!evaluation_is_due) return;
+  run_evaluation(position_.evaluation_folder);
+  last_of_evaluation_ = elapsed();
 }
 
 void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
@@ -262,9 +285,10 @@ void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
     if (name != "train") position_.batches_taken[name] = split->batches_taken();
   }
   wait_for_checkpoint();  // the one before
-  const std::string path = writer_.save(checkpoint(), [this, metric = metric_](const std::string&) {
-    checkpoints_.update_links_and_sweep(metric, settings_.retention);
-  });
+  const std::string path =
+      writer_.save(session_.checkpoint(), [this, metric = metric_](const std::string&) {
+        checkpoints_.update_links_and_sweep(metric, settings_.retention);
+      });
   saved_step_ = position_.global_step;
   for_each_hook([&](Hook& hook) { hook.after_checkpoint(path); });
 }
@@ -295,7 +319,6 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
 }
 
 void TrainingLoop::finish_interrupted_evaluation() {
-  saved_step_ = position_.global_step > 0 ? position_.global_step : -1;
   if (position_.evaluation_folder.empty()) return;
   const std::string folder = directory_.root() + "/" + position_.evaluation_folder;
   if (const auto scalars = scalars_of_evaluation(folder)) {

@@ -56,23 +56,22 @@ class TrainingLoop {
   void loop();
   void train_step();
   void read_non_finite();
-  void run_logs_at_start(const Elapsed& beginning);
+  void run_logs_at_start();
   void observe(const OrderedMap<double>& scalars);
   void read_metric();
   void tell_of_checkpoint();
   void wait_for_checkpoint();
   void update_checkpoints();
   void check_metrics() const;
-  void run_due_logs(const Elapsed& before, const Elapsed& now);
+  void run_due_logs(const Elapsed& now);
   void fail(const std::exception& error);
-  Checkpoint checkpoint() const;
   void save_checkpoint_once(const std::string& evaluation_folder);
   void run_evaluation(const std::string& folder);
   void finish_interrupted_evaluation();
-  void finish_step(const Elapsed& before);
+  void finish_step(const Elapsed& now);
 
   SplitStep& split_step(const std::string& split);
-  bool is_log_due(const Trigger& when, const Elapsed& before, const Elapsed& now) const;
+  bool is_log_due(const Trigger& when, const Elapsed& now) const;
   Elapsed elapsed();
   template <class Call>
   void for_each_hook(const Call& call) {
@@ -85,7 +84,6 @@ class TrainingLoop {
   const RunDirectory& directory_;
   Reporter& reporter_;
   const Start start_;
-  const std::string config_yaml_;
   StepClock& clock_;
   Position& position_;
   int64_t batches_per_epoch_;
@@ -94,11 +92,17 @@ class TrainingLoop {
   std::set<std::string> seen_scalars_;  ///< Full names of what was logged in this start.
   StopReason reason_;
   int64_t first_step_ = 0;
-  int64_t saved_step_ = -1;
+  int64_t saved_step_ = -1;  ///< The last one whose checkpoint the run has, or is writing.
   CheckpointFolder checkpoints_;
   MetricByStep metric_;  ///< Of `checkpoints/metric`, over all starts.
   CheckpointWriter writer_;
   int failed_callbacks_ = 0;
+  /// Where the step before was looked at for what is due. Periods that begin while the loop waits
+  /// for the disk or evaluates are seen by the next step.
+  Elapsed last_;
+  /// The same for evaluations: one that takes longer than its period is not made at each step.
+  Elapsed last_of_evaluation_;
+  State random_before_step_;  ///< Of the generators, for the record of a NaN.
   double seconds_before_ = 0;
   std::chrono::steady_clock::time_point begin_;
 };

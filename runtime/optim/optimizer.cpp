@@ -13,6 +13,7 @@
 #include <regex>
 #include <set>
 
+#include "runtime/describe_tensor.h"
 #include "runtime/error.h"
 #include "runtime/optim/names.h"
 
@@ -283,6 +284,9 @@ void Optimizer::load_state(const State& state) {
       problems.push_back(fmt::format("\"{}\" has the shape [{}], expected [{}]", name,
                                      fmt::join(found->second.sizes(), ", "),
                                      fmt::join(tensor.sizes(), ", ")));
+    } else if (found->second.scalar_type() != tensor.scalar_type()) {
+      problems.push_back(fmt::format("\"{}\" is {}, expected {}", name,
+                                     describe_tensor(found->second), describe_tensor(tensor)));
     }
   });
   for (const auto& [name, tensor] : state) {

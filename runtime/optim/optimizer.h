@@ -52,7 +52,7 @@ class Optimizer {
   State state() const;
 
   /// Copies a state into this one. Throws Error, and changes nothing, when a tensor is missing,
-  /// left over, or of another shape.
+  /// left over, or of another shape or type.
   void load_state(const State& state);
 
  protected:

@@ -5,6 +5,7 @@
 #include <ATen/ops/_foreach_clamp_min.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -21,6 +22,9 @@
 
 namespace stepop {
 namespace {
+
+constexpr const char* kGradient = ".grad";
+constexpr const char* kSpoilt = "spoilt";
 
 std::optional<Scheduled> read_bound(const Config& config, std::string_view path) {
   if (!config.has(path)) return std::nullopt;
@@ -136,6 +140,7 @@ void Update::backward(const at::Tensor& loss, bool retain_graph) {
   const auto inputs = is_alone_ ? std::nullopt : std::optional<at::TensorList>(tensors_);
   loss.backward(seed, retain_graph, /*create_graph=*/false, inputs);
   tensors_.clear();
+  is_pending_ = true;
 }
 
 void Update::apply() {
@@ -202,6 +207,7 @@ bool Update::check_gradients(const at::Tensor& norm) {
 }
 
 void Update::clear_gradients() {
+  is_pending_ = false;
   for (const auto& [name, parameter] : optimizer_->parameters()) parameter.mutable_grad().reset();
 }
 
@@ -244,7 +250,23 @@ State Update::state() const {
   state["count"] = at::scalar_tensor(count_ - left_out, at::kLong);
   state["skipped"] =
       at::scalar_tensor(skipped_ + (on_nan_ == OnNan::kSkip ? left_out : 0), at::kLong);
+  if (is_spoilt_) state[kSpoilt] = at::scalar_tensor(true, at::kBool);
+  if (!is_pending_) return state;
+  for (const auto& [name, parameter] : optimizer_->parameters()) {
+    if (parameter.grad().defined()) state[name + kGradient] = parameter.grad();
+  }
   return state;
+}
+
+/// Takes the gradients of `pending`, whose names and shapes fit, as those that wait for `apply`.
+void Update::load_pending(const State& pending) {
+  clear_gradients();
+  for (const auto& [name, parameter] : optimizer_->parameters()) {
+    const auto found = pending.find(name + kGradient);
+    if (found == pending.end()) continue;
+    parameter.mutable_grad() = at::empty_like(parameter.detach()).copy_(found->second);
+    is_pending_ = true;
+  }
 }
 
 void Update::load_state(const State& state) {
@@ -254,7 +276,21 @@ void Update::load_state(const State& state) {
     throw Error("the state does not fit the update: \"count\", one number, is missing");
   }
   const auto skipped = of_optimizer.extract("skipped");  // older checkpoints have none
+  const auto spoilt = of_optimizer.extract(kSpoilt);
+  State pending;
+  for (const auto& [name, parameter] : optimizer_->parameters()) {
+    auto gradient = of_optimizer.extract(name + kGradient);
+    if (!gradient) continue;
+    if (!gradient.mapped().defined() || gradient.mapped().sizes() != parameter.sizes()) {
+      throw Error(
+          fmt::format("the state does not fit the update: \"{}{}\" is not of the shape [{}]", name,
+                      kGradient, fmt::join(parameter.sizes(), ", ")));
+    }
+    pending.insert(std::move(gradient));
+  }
   optimizer_->load_state(of_optimizer);
+  load_pending(pending);
+  is_spoilt_ = static_cast<bool>(spoilt);
   count_ = count.mapped().item<int64_t>();
   skipped_ = skipped ? skipped.mapped().item<int64_t>() : 0;
   lr_.reset();

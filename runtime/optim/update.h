@@ -78,12 +78,15 @@ class Update {
 
   const Optimizer& optimizer() const { return *optimizer_; }
 
-  /// The optimizer's state, `count` and `skipped`. Waits for a GPU.
+  /// The optimizer's state, `count` and `skipped`; between `backward` and `apply` also the
+  /// gradients that wait, `<parameter>.grad`, or `spoilt` when one of their losses was not finite.
+  /// Waits for a GPU.
   State state() const;
   /// Throws Error, and changes nothing, when the state is not of such an update.
   void load_state(const State& state);
 
  private:
+  void load_pending(const State& pending);
   bool checks_now() const { return on_nan_ != OnNan::kIgnore && !device_check_; }
   void clear_gradients();
   void leave_out(const NonFinite& why);
@@ -103,8 +106,9 @@ class Update {
   at::Tensor grad_norm_;
   std::vector<at::Tensor> tensors_;  ///< Scratch, empty between calls.
 
-  bool is_spoilt_ = false;  ///< A loss of the next update was not finite.
-  int64_t unread_ = 0;      ///< Left out since the last `read_non_finite`.
+  bool is_pending_ = false;  ///< Gradients wait for `apply`.
+  bool is_spoilt_ = false;   ///< A loss of the next update was not finite.
+  int64_t unread_ = 0;       ///< Left out since the last `read_non_finite`.
   std::optional<NonFinite> first_unread_;
   std::optional<DeviceFiniteCheck> device_check_;
   at::Tensor found_inf_;  ///< Of the update at hand; undefined without `device_check_`.

@@ -34,6 +34,11 @@ void apply_backend_settings(const Config& config) {
   if (config.has("num_threads")) {
     at::set_num_threads(static_cast<int>(config.get_at_least("num_threads", 1)));
   }
+  if (config.has("deterministic")) {
+    const bool on = config.get<bool>("deterministic");
+    at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/false);
+    at::globalContext().setDeterministicCuDNN(on);
+  }
   if (config.has("onednn")) at::globalContext().setUserEnabledMkldnn(config.get<bool>("onednn"));
 }
 

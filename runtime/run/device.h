@@ -12,8 +12,9 @@ namespace stepop {
 /// for a device that is not there.
 c10::Device read_device(const Config& config);
 
-/// `num_threads` and `onednn`: settings of LibTorch that change what a step costs. Both default to
-/// LibTorch's own choice.
+/// Settings of LibTorch, each by default its own choice: `num_threads` and `onednn` change what a
+/// step costs; `deterministic: true` asks for algorithms that give the same bits each time, on a
+/// GPU as well, and for an error where an operation has none (torch.use_deterministic_algorithms).
 void apply_backend_settings(const Config& config);
 
 /// `cpu, 2 threads, oneDNN on`, `cuda:0`.

@@ -27,7 +27,8 @@ std::string time_name() { return local_time("%Y-%m-%dT%H-%M-%S"); }
 
 RunDirectory RunDirectory::create(const std::string& parent, const std::string& time,
                                   const std::string& name, const std::string& config_name,
-                                  const std::string& config) {
+                                  const std::string& config,
+                                  const std::function<void(const RunDirectory&)>& fill) {
   // Made under another name, so that a run that is there has its config, whatever happens.
   make_folders(parent);
   RunDirectory directory(fmt::format("{}/.{}_{}.{}.tmp", parent, time, name, getpid()));
@@ -38,6 +39,7 @@ RunDirectory RunDirectory::create(const std::string& parent, const std::string& 
     if (!config_name.empty()) {
       write_file_atomically(directory.configs() + "/" + config_name, config);
     }
+    if (fill) fill(directory);
     directory.root_ = fmt::format("{}/{}_{}", parent, time, name);
     for (int count = 2; file_calls().rename(temporary.c_str(), directory.root_.c_str()) != 0;
          ++count) {

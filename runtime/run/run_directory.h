@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace stepop {
@@ -11,12 +12,13 @@ std::string time_name();
 /// The folder of a run, `logs/<time>_<name>`, and the names of what is in it.
 class RunDirectory {
  public:
-  /// Makes the folder of a new run below `parent`, with a first config in it; it appears whole or
-  /// not at all. Two runs of one second get different folders. Throws Error with the path and the
-  /// reason when it cannot be written.
+  /// Makes the folder of a new run below `parent`, with a first config in it, and what `fill` puts
+  /// there; it appears whole or not at all. Two runs of one second get different folders. Throws
+  /// Error with the path and the reason when it cannot be written.
   static RunDirectory create(const std::string& parent, const std::string& time,
                              const std::string& name, const std::string& config_name = "",
-                             const std::string& config = "");
+                             const std::string& config = "",
+                             const std::function<void(const RunDirectory&)>& fill = {});
 
   /// The folder of a run that is there. Throws UsageError when it is not, or is no run's.
   static RunDirectory open(const std::string& root);

@@ -174,10 +174,7 @@ void read_position(const RunDirectory& run, const LastMetrics& metrics, RunSumma
   summary.epoch.reset();
   try {
     const std::string path = CheckpointFolder(run.checkpoints()).path_of(steps.back());
-    const Progress progress = read_checkpoint_header(path).progress;
-    const auto batches = static_cast<double>(std::max<int64_t>(progress.batches_per_epoch, 1));
-    summary.epoch =
-        static_cast<double>(progress.epoch) + static_cast<double>(progress.batch) / batches;
+    summary.epoch = read_checkpoint_header(path).progress.fractional_epoch();
   } catch (const Error&) {
     summary.epoch.reset();
   }

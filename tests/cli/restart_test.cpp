@@ -39,11 +39,21 @@ TEST_CASE("a run that stopped in the middle of an epoch goes on with the same bi
                         "ended\n") != std::string::npos);
   CHECK(only_run(folder) == run);
   CHECK(differences(state_after(folder, 46), trained("")) == "");
+  CHECK(result.out.find("the run was on") == std::string::npos);
   // And from an earlier checkpoint, which -c picks.
   const CommandResult again = run_well(folder, "stepop -p " + run + " -c 23 -t --num_steps 46");
   CHECK(again.out.find("\nwhat came after step 23 moved to train/superseded/") !=
         std::string::npos);
   CHECK(differences(state_after(folder, 46), trained("")) == "");
+}
+
+TEST_CASE("a start with another number of threads says that the bits may differ") {
+  const ScratchFolder folder;
+  run_well(folder, "stepop -n a -b CONFIG -t --num_steps 2 --num_threads 2");
+  const CommandResult result =
+      run_well(folder, "stepop -p " + only_run(folder) + " -t --num_steps 3 --num_threads 1");
+  CHECK(result.out.find("\nthe run was on 2 threads, this start has 1 thread: the bits may differ "
+                        "from those of an undisturbed run\n") != std::string::npos);
 }
 
 TEST_CASE("a run without a checkpoint tells what changed since its last start") {

@@ -73,6 +73,24 @@ TEST_CASE("a callback that fails harms nothing else, and the exit status tells")
   CHECK(again.exit_code == 3);
 }
 
+TEST_CASE("a training that meets NaN says once how to go on") {
+  const ScratchFolder folder;
+  const CommandResult result =
+      run_in(folder, std::string("OMP_NUM_THREADS=1 stepop -n a -b ") + kConfig +
+                         " -t --optimizer '!replace {class: SGD, lr: 1e38}'");
+  CHECK(result.exit_code == 1);
+  const std::string run = only_run(folder);
+  const std::string kept = run + "/train/non_finite/2";
+  CHECK(result.err ==
+        "stepop: optimizer: nan in the loss in step 2: the update was not made. A smaller lr, a "
+        "warmup or clip_norm may prevent it; on_nan: skip leaves such updates out\n"
+        "the indices of its examples: " +
+            kept + "/batch.json\nthe state before its update: " + kept +
+            "/model-1.safetensors\ngo on from its last checkpoint, with a key changed (else it "
+            "ends the same way):  " STEPOP_BINARY_DIR "/stepop -p " +
+            run + " -t --path/key VALUE\n");
+}
+
 TEST_CASE("a terminal shows a progress bar, which the log file does not have") {
   const ScratchFolder folder;
   const std::string screen =

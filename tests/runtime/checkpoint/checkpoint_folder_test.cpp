@@ -2,6 +2,7 @@
 
 #include <ATen/ops/arange.h>
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <limits>
@@ -57,6 +58,33 @@ TEST_CASE("the newest checkpoint that is whole is found, with a warning for each
                                     "model-8.safetensors",
                           scratch / "model-90.safetensors: damaged: it has 0 bytes, too few for a "
                                     "safetensors file; passed over for model-8.safetensors"});
+}
+
+TEST_CASE("a checkpoint that cannot be read is not passed over: it may be whole") {
+  const ScratchFolder scratch;
+  save(scratch, 8);
+  const std::string path = scratch / "model-9.safetensors";
+  fs::create_symlink("model-9.safetensors", path);
+  const std::string reason = path + ": cannot open: Too many levels of symbolic links";
+  CHECK(message_of([&] { verify_checkpoint(path); }) == reason);
+  Texts warnings;
+  CHECK(message_of([&] { CheckpointFolder(scratch.path()).newest_whole(warnings); }) ==
+        reason +
+            "; it may be whole, so none before it is taken; -c with the step of another one "
+            "goes on from there");
+  CHECK(warnings.empty());
+}
+
+TEST_CASE("a process without a free file handle does not take every checkpoint for damaged") {
+  const ScratchFolder scratch;
+  const std::string path = save(scratch, 8);
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{0, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  const std::string message = message_of([&] { verify_checkpoint(path); });
+  setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(message == path + ": cannot open: Too many open files");
 }
 
 TEST_CASE("when every checkpoint is damaged, each is named with what is wrong") {

@@ -57,6 +57,15 @@ TEST_CASE("a checkpoint from before the size of the training dataset was kept ha
   CHECK(Progress::from_json(text).train_examples == 0);
 }
 
+TEST_CASE("an epoch is told with its fraction, when its length is known") {
+  Progress progress;
+  progress.epoch = 30;
+  progress.batch = 10;
+  CHECK(progress.fractional_epoch() == 30);
+  progress.batches_per_epoch = 25;
+  CHECK(progress.fractional_epoch() == 30.4);
+}
+
 TEST_CASE("the steps of a folder are told in order, whatever else lies there") {
   const ScratchFolder folder;
   for (const int64_t step : {100, 20, 3}) folder.write(checkpoint_name(step), "");
@@ -67,6 +76,17 @@ TEST_CASE("the steps of a folder are told in order, whatever else lies there") {
   }
   CHECK(checkpoint_steps(folder.path()) == std::vector<int64_t>{3, 20, 100});
   CHECK(checkpoint_steps(folder.path("none")).empty());
+}
+
+TEST_CASE("a folder that cannot be read is not taken for one without checkpoints") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("checkpoints");
+  std::filesystem::create_symlink("checkpoints", path);
+  CHECK(message_of([&] { checkpoint_steps(path); }) ==
+        "cannot read the folder " + path + ": Too many levels of symbolic links");
+  const std::string file = folder.write("file", "");
+  CHECK(message_of([&] { checkpoint_steps(file); }) ==
+        "cannot read the folder " + file + ": Not a directory");
 }
 
 TEST_CASE("a safetensors file of another program is no checkpoint") {
@@ -161,6 +181,15 @@ TEST_CASE("tied weights are stored once and come back under both names") {
   CHECK_FALSE(loaded.at("model.turned").is_alias_of(loaded.at("model.in")));
 }
 
+TEST_CASE("what two networks share is stored with each of them") {
+  const ScratchFolder folder;
+  Checkpoint saved = small_checkpoint();
+  saved.tensors["ema_model.w"] = saved.tensors.at("model.w");
+  const std::string path = save_checkpoint(folder.path(), saved);
+  CHECK(differences(load_safetensors(path).tensors, saved.tensors) == "");
+  CHECK_FALSE(load_safetensors(path).metadata.contains("aliases"));
+}
+
 TEST_CASE("aliases that lead nowhere are refused") {
   const ScratchFolder folder;
   const std::string path = folder.path("a.safetensors");
@@ -187,7 +216,7 @@ TEST_CASE(
   const ScratchFolder folder;
   Checkpoint saved = small_checkpoint();
   saved.tensors = examples();
-  saved.tensors["tied"] = saved.tensors.at("transposed");
+  saved.tensors["model.turned"] = saved.tensors["model.tied"] = saved.tensors.at("transposed");
   const std::string path = save_checkpoint(folder.path(), saved);
   CHECK(run_peer("check_checkpoint", path) == 0);
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -57,7 +58,7 @@ TEST_CASE("a file that is written behind the loop is the one that save_checkpoin
   const ScratchFolder folder;
   std::filesystem::create_directory(folder / "plain");
   State tensors = examples();
-  tensors["tied"] = tensors.at("transposed");
+  tensors["model.turned"] = tensors["model.tied"] = tensors.at("transposed");
   const Checkpoint checkpoint = checkpoint_at(3, tensors);
   CheckpointWriter writer(folder.path());
   const std::string path = writer.save(checkpoint);
@@ -210,6 +211,26 @@ TEST_CASE("a checkpoint is told once it is safe, and once") {
   writer.wait();
   CHECK(writer.take_written() == path);
   CHECK_FALSE(writer.take_written());
+}
+
+TEST_CASE("a thread that cannot start is told with what it was to write") {
+  const ScratchFolder folder;
+  CheckpointWriter writer(folder.path());
+  pthread_attr_t before;
+  pthread_attr_t huge;
+  REQUIRE(pthread_getattr_default_np(&before) == 0);
+  REQUIRE(pthread_attr_init(&huge) == 0);
+  REQUIRE(pthread_attr_setstacksize(&huge, size_t{1} << 47) == 0);  // all there is of addresses
+  REQUIRE(pthread_setattr_default_np(&huge) == 0);
+  const std::string message = message_of([&] { writer.save(checkpoint_at(7, {})); });
+  pthread_setattr_default_np(&before);
+  pthread_attr_destroy(&huge);
+  pthread_attr_destroy(&before);
+  CHECK(message == "cannot start the thread that writes " + (folder / "model-7.safetensors") +
+                       ": Resource temporarily unavailable");
+  writer.save(checkpoint_at(8, {}));
+  writer.wait();
+  CHECK(folder.names() == Names{"model-8.safetensors"});
 }
 
 TEST_CASE("the writer has one thread, none of LibTorch's, and takes no signals") {

@@ -62,10 +62,11 @@ def check_checkpoint(path):
     assert metadata["format"] == "stepop-1", metadata
     assert metadata["config"] == "a: 1\n", metadata
     assert json.loads(metadata["progress"])["global_step"] == 3, metadata
-    assert json.loads(metadata["aliases"]) == {"transposed": "tied"}, metadata
+    assert json.loads(metadata["aliases"]) == {"model.turned": "model.tied"}, metadata
     tensors = load_file(path)
     tensors |= {name: tensors[first] for name, first in json.loads(metadata["aliases"]).items()}
-    check(tensors, examples() | {"tied": examples()["transposed"]})
+    tied = examples()["transposed"]
+    check(tensors, examples() | {"model.tied": tied, "model.turned": tied})
 
 
 def check(found, expected):

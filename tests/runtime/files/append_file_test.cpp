@@ -27,7 +27,9 @@ TEST_CASE("lines are appended to what is there, each in one write") {
   file.sync();
   CHECK(read_bytes(path) == "before\none\ntwo\nthree\n");
   CHECK(files.count(FileCall::kWrite) == 2);
-  CHECK(files.count(FileCall::kFsync) == 1);
+  CHECK(files.count(FileCall::kFsync) == 2);  // the file, and its name in the folder
+  file.sync();
+  CHECK(files.count(FileCall::kFsync) == 3);
 }
 
 TEST_CASE("a half last line is ended before the first new one") {
@@ -64,6 +66,9 @@ TEST_CASE("a file that cannot be opened, written or flushed is an error with pat
         "cannot write " + path + ": Read-only file system");
   files.fail(FileCall::kFsync, 1, EIO);
   CHECK(message_of([&] { file.sync(); }) == "cannot flush " + path + ": Input/output error");
+  files.fail(FileCall::kFsync, files.count(FileCall::kFsync) + 2, EIO);
+  CHECK(message_of([&] { file.sync(); }) ==
+        "cannot flush the folder " + folder.path() + ": Input/output error");
 }
 
 TEST_CASE("what a full disk took of a line is taken back, and the next line may fit") {
@@ -161,7 +166,7 @@ TEST_CASE("whichever call fails, no whole line is lost, and later lines are whol
     AppendFile(path).append("next\n");
     CHECK(read_bytes(path) == (is_done ? "before\nnew\nnext\n" : "before\nnext\n"));
   }
-  CHECK(tried == 5);  // open, two writes, fsync, close
+  CHECK(tried == 8);  // open, two writes, fsync; of the folder open, fsync, close; close
 }
 
 TEST_CASE("a limit on the file's size is an error, not a death, once its signal is ignored") {

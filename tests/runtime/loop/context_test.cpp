@@ -82,14 +82,20 @@ TEST_CASE("a checkpoint that does not fit what is tracked is refused with its pa
     }
     return message_of([&] { session.resume(checkpoint, "a.safetensors"); });
   };
+  const std::string help =
+      ". Give the config that it was trained with; or begin anew with its weights: -r";
   CHECK(refused("tensor.value", at::zeros({3})) ==
-        "a.safetensors: tensor: [3] in the checkpoint, [2] here");
+        "a.safetensors: tensor: float32 [3] in the checkpoint, float32 [2] here" + help);
+  CHECK(refused("tensor.value", at::zeros({2}, at::kDouble)) ==
+        "a.safetensors: tensor: float64 [2] in the checkpoint, float32 [2] here" + help);
   CHECK(refused("whole.value", at::zeros({3})) ==
         "a.safetensors: whole: expected one number, found a tensor [3]");
-  CHECK(refused("whole.value", {}) == "a.safetensors: whole.value: missing from the checkpoint");
-  CHECK(refused("tensor.value", {}) == "a.safetensors: tensor.value: missing from the checkpoint");
+  for (const char* name : {"whole.value", "tensor.value", "random.cpu"}) {
+    CHECK(refused(name, {}) ==
+          "a.safetensors: " + std::string(name) + ": missing from the checkpoint" + help);
+  }
   CHECK(refused("stranger.value", at::zeros({3})) ==
-        "a.safetensors: it holds what this run does not track: stranger");
+        "a.safetensors: it holds what this run does not track: stranger" + help);
   CHECK(refused("later.value", {}) == "no error");
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/optim/non_finite.h"
 #include "tests/message_of.h"
+#include "tests/same_state.h"
 #include "tests/test_run.h"
 
 namespace stepop {
@@ -42,8 +43,8 @@ TEST_CASE("stop, the default, ends the run before NaN reaches the weights") {
 
   const std::string folder = run.root() + "/train/non_finite/2";
   CHECK(message.find("\nthe indices of its examples: " + folder +
-                     "/batch.json\nthe state before: " + folder + "/model-1.safetensors\n") !=
-        std::string::npos);
+                     "/batch.json\nthe state before its update: " + folder +
+                     "/model-1.safetensors\n") != std::string::npos);
   const auto record = nlohmann::json::parse(read_bytes(folder + "/batch.json"));
   CHECK(record["step"] == 2);
   CHECK(record["update"] == "optimizer");
@@ -71,12 +72,49 @@ TEST_CASE("a GPU that tells of a step later, in the next epoch, gets the batch o
   now.progress.global_step = 7;  // of five steps an epoch
   now.progress.epoch = 1;
   now.progress.batch = 2;
+  now.progress.samples_seen = 28;
   const RunDirectory directory = RunDirectory::open(run.root());
   record_non_finite(error, directory, order_of(run), now, 0, 1);
   const auto record =
       nlohmann::json::parse(read_bytes(run.root() + "/train/non_finite/5/batch.json"));
   CHECK(record["epoch"] == 0);
   CHECK(record["batches"] == nlohmann::json::array({order_of(run).indices(4)}));
+  const Progress saved =
+      load_checkpoint(run.root() + "/train/non_finite/5/model-4.safetensors").progress;
+  CHECK(saved.global_step == 4);
+  CHECK(saved.epoch == 0);
+  CHECK(saved.batch == 4);
+  CHECK(saved.samples_seen == 16);
+}
+
+TEST_CASE("what is kept of a NaN begins its step with the same random numbers and weights") {
+  // Dropout, running statistics, and a NaN in the third step.
+  const std::string config = R"(
+iterator: TestStateTrainer
+networks: {encoder: {class: TestStateEncoder}, head: {class: TestStateHead}}
+datasets: {train: {class: Synthetic, size: 31, shape: [1, 3, 3], classes: 3}}
+encoder_optimizer: {class: SGD, momentum: 0.9}
+head_optimizer: Adam
+batch_size: 4
+num_steps: 9
+ckpt_freq: 1
+num_threads: 1
+n_data_processes: 0
+)";
+  TestRun run(config);
+  const std::string message = message_of([&] { run.train(); });
+  CHECK(message.starts_with("encoder_optimizer: nan in the loss in step 3: "));
+  const std::string kept = run.root() + "/train/non_finite/3/model-2.safetensors";
+  // Running statistics have seen the batch.
+  CHECK(differences(load_checkpoint(kept).tensors, run.checkpoint(2)) ==
+        "encoder.norm.num_batches_tracked encoder.norm.running_mean encoder.norm.running_var ");
+  const Progress progress = load_checkpoint(kept).progress;
+  CHECK(progress.global_step == 2);
+  CHECK(progress.batch == 2);
+  CHECK(progress.samples_seen == 8);
+  // So that the same happens again.
+  TestRun again(config, run, load_checkpoint(kept));
+  CHECK(message_of([&] { again.train(); }) == message);
 }
 
 TEST_CASE("skip goes on without such updates, and a resumed run keeps their count") {

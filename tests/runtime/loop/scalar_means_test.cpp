@@ -47,6 +47,24 @@ TEST_CASE("what was saved in between goes on as if nothing had happened") {
   CHECK(take(resumed) == values);
 }
 
+TEST_CASE("a thousand and more scalars come back by their names, in their order") {
+  ScalarMeans whole;
+  for (int i = 0; i < 1012; ++i) {
+    whole.add("train/train_op", {{"scalar_" + std::to_string(i), i}});
+  }
+  ScalarMeans resumed;
+  resumed.load(whole.save());
+  CHECK(take(resumed) == take(whole));
+}
+
+TEST_CASE("a tensor that is changed after it was logged keeps its value there") {
+  ScalarMeans means;
+  const at::Tensor loss = at::full({}, 4.0F);
+  means.add("train/train_op", {{"loss", loss}});
+  loss.fill_(100);
+  CHECK(take(means) == Values{{"train/train_op/loss", 4}});
+}
+
 TEST_CASE("what cannot be one number is refused with its name") {
   ScalarMeans means;
   CHECK(message_of([&] {

@@ -65,6 +65,25 @@ TEST_CASE("another architecture is refused with each tensor that differs, up to 
   CHECK(refused().ends_with("\n  model.head6: in the checkpoint only\n  and 2 more" + help));
 }
 
+TEST_CASE("weights and moments of another type are refused, not rounded") {
+  TestRun run(config_of(8));
+  run.train();
+  Checkpoint checkpoint = load_checkpoint(run.checkpoint_path(2));
+  Session session(test_config(config_of(8)), true, false, false);
+  const auto refused = [&](const std::string& name) {
+    Checkpoint other = checkpoint;
+    other.tensors[name] = other.tensors[name].to(at::kDouble);
+    return message_of([&] { session.resume(other, "a"); });
+  };
+  CHECK(refused("model.layers.1.bias")
+            .find("\n  model.layers.1.bias: float64 [10] in the checkpoint, float32 [10] in the "
+                  "network\n") != std::string::npos);
+  CHECK(refused("optimizer.layers.1.bias.step") ==
+        "a: the state does not fit the optimizer: \"layers.1.bias.step\" is float64 [], "
+        "expected float32 []\nGive the config that it was trained with; or begin anew with these "
+        "weights: -r");
+}
+
 TEST_CASE("init_from is read in every mode, and a resume has the checkpoint's weights") {
   TestRun run(config_of(8));
   run.train();

@@ -3,10 +3,12 @@
 #include <ATen/TensorOperators.h>
 #include <doctest/doctest.h>
 
-#include <memory>
-
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <memory>
+#include <thread>
 
 #include "runtime/run/signals.h"
 #include "tests/message_of.h"
@@ -194,6 +196,30 @@ TEST_CASE("a signal in an evaluation leaves the evaluation to the next start") {
   CHECK(after.session.position().global_step == 8);
 }
 
+TEST_CASE("minutes that pass in an evaluation count for what is due at the next step") {
+  class Sleep : public Hook {
+   public:
+    void before_evaluation(int64_t) override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    }
+  };
+  Sleep hook;
+  TestRun run(
+      trainer_config("num_steps: 8\nckpt_freq: 0.005m\neval_hook: {freq: 2}\n"
+                     "log_ops: [{op: train/log_op, when: 0.005m}]"));  // 0.3 s
+  run.train({&hook});
+  const auto steps = run.checkpoints();
+  std::vector<int64_t> logged;
+  for (const auto& line : run.metrics()) {
+    if (line.contains("train/log_op/loss")) logged.push_back(line["step"]);
+  }
+  for (const int64_t step : {3, 5, 7}) {
+    CAPTURE(step);
+    CHECK(std::count(steps.begin(), steps.end(), step) == 1);
+    CHECK(std::count(logged.begin(), logged.end(), step) == 1);
+  }
+}
+
 TEST_CASE("a run whose steps are all done says so and does nothing") {
   TestRun before(trainer_config("num_steps: 2"));
   before.train();
@@ -221,6 +247,27 @@ TEST_CASE("another batch size is taken between epochs and refused within one") {
   const std::string message = message_of([&] { resumed_with_batches_of_15(within, 3); });
   CHECK(message.find("taken in the middle of an epoch of 4 batches, 3 of them done; an epoch now "
                      "has 2. Keep batch_size") != std::string::npos);
+}
+
+TEST_CASE("another order of the examples is taken between epochs and refused within one") {
+  const auto resumed = [](const TestRun& before, int64_t step, const std::string& more) {
+    return message_of([&] { TestRun(trainer_config("num_steps: 6\n" + more), before, step); });
+  };
+  TestRun between(trainer_config("num_steps: 4"));
+  between.train();
+  CHECK(resumed(between, 4, "seed: 2") == "no error");
+  TestRun within(trainer_config("num_steps: 3"));
+  within.train();
+  CHECK(resumed(within, 3, "seed: 1") == "no error");
+  CHECK(resumed(within, 3, "samplers: {train: {class: shuffle}}") == "no error");
+  const std::string begin =
+      within.checkpoint_path(3) +
+      ": taken in the middle of an epoch, whose order of examples the config changes:\n  ";
+  const std::string end =
+      "\nKeep that until the end of the epoch, or take a checkpoint from there with -c";
+  CHECK(resumed(within, 3, "seed: 2") == begin + "seed: 1 -> 2" + end);
+  CHECK(resumed(within, 3, "samplers: {train: sequential}") ==
+        begin + "samplers/train: shuffle -> sequential" + end);
 }
 
 TEST_CASE("num_epochs counts epochs, also when a resume gives them another number of steps") {

@@ -5,6 +5,9 @@
 #include <ATen/ops/ones.h>
 #include <doctest/doctest.h>
 
+#include <limits>
+
+#include "tests/message_of.h"
 #include "tests/runtime/optim/networks.h"
 
 namespace stepop {
@@ -62,6 +65,52 @@ TEST_CASE("a saved and loaded state goes on with the same bits") {
     CHECK(is_equal(whole, resumed));
     CHECK(resumed_update.count() == 20);
     CHECK(resumed_update.lr() == update.lr());
+  }
+}
+
+TEST_CASE("gradients that wait for a later step are a part of the state") {
+  const auto layer_like = [](const TestLayer& other) {
+    TestLayer layer;
+    layer.weight = other.weight.detach().clone().requires_grad_();
+    layer.bias = other.bias.detach().clone().requires_grad_();
+    return layer;
+  };
+  const auto loss = [](const TestLayer& layer, int64_t batch) {
+    return layer.forward(test_input(8, batch)).square().mean();
+  };
+  for (const bool is_spoilt : {false, true}) {
+    CAPTURE(is_spoilt);
+    const TestLayer whole;
+    StepClock clock;
+    const auto make = [&](const TestLayer& layer) {
+      return Update(config_of("{class: SGD, lr: 0.1}"), layer.parameters(), clock, OnNan::kSkip);
+    };
+    Update update = make(whole);
+    update.backward(loss(whole, 0));
+    if (is_spoilt) update.backward(loss(whole, 1) * std::numeric_limits<double>::quiet_NaN());
+    State saved;
+    for (const auto& [name, tensor] : update.state()) saved[name] = tensor.clone();
+    CHECK(saved.contains("fc.weight.grad"));
+    CHECK(saved.contains("spoilt") == is_spoilt);
+
+    const TestLayer resumed = layer_like(whole);
+    Update resumed_update = make(resumed);
+    resumed_update.load_state(saved);
+    for (const auto& [one, layer] :
+         {std::pair{&update, &whole}, std::pair{&resumed_update, &resumed}}) {
+      one->backward(loss(*layer, 2));
+      one->apply();
+    }
+    CHECK(is_equal(whole, resumed));
+    CHECK(resumed_update.count() == (is_spoilt ? 0 : 1));
+    CHECK_FALSE(resumed_update.state().contains("fc.weight.grad"));
+
+    saved["fc.weight.grad"] = at::ones({2});
+    const TestLayer other = layer_like(whole);
+    Update other_update = make(other);
+    CHECK(message_of([&] { other_update.load_state(saved); })
+              .starts_with(
+                  "the state does not fit the update: \"fc.weight.grad\" is not of the shape ["));
   }
 }
 
