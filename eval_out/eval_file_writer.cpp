@@ -9,7 +9,6 @@
 #include "eval_out/eval_dataset.h"
 #include "eval_out/eval_reader.h"
 #include "eval_out/hdf5_attributes.h"
-#include "runtime/files/file_calls.h"
 #include "runtime/files/reserve.h"
 #include "runtime/files/size_text.h"
 
@@ -19,12 +18,8 @@ namespace {
 constexpr int64_t kFormatVersion = 1;
 
 Hdf5Id access_properties() {
-  Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "HDF5 properties");
+  Hdf5Id access = hdf5_file_access(/*is_locked=*/true);
   check_hdf5(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG), "HDF5 properties");
-#if H5_VERSION_GE(1, 10, 7) && !(H5_VERS_MAJOR == 1 && H5_VERS_MINOR == 12 && H5_VERS_RELEASE == 0)
-  // Some network file systems have no locks.
-  check_hdf5(H5Pset_file_locking(access, true, true), "HDF5 properties");
-#endif
   return access;
 }
 
@@ -55,10 +50,6 @@ bool is_of(const EvalFile& file, int64_t rows, const OrderedMap<Attribute>& attr
 
 }  // namespace
 
-EvalFileWriter::PartFile::~PartFile() {
-  if (is_worthless) file_calls().unlink(path.c_str());
-}
-
 EvalFileWriter::EvalFileWriter(std::string part, int64_t rows,
                                const OrderedMap<Attribute>& attributes, EvalCompression compression)
     : part_(std::move(part)),
@@ -66,7 +57,8 @@ EvalFileWriter::EvalFileWriter(std::string part, int64_t rows,
       compression_(compression),
       last_index_(std::numeric_limits<int64_t>::min()) {
   const Hdf5Lock lock;
-  file_ = Hdf5Id(H5Fcreate(part_.path.c_str(), H5F_ACC_TRUNC, file_properties(compression),
+  part_.make_way();
+  file_ = Hdf5Id(H5Fcreate(part_.path.c_str(), H5F_ACC_EXCL, file_properties(compression),
                            access_properties()),
                  H5Fclose, fmt::format("cannot create {}", part_.path));
   part_.is_worthless = true;
@@ -78,7 +70,6 @@ EvalFileWriter::EvalFileWriter(std::string part, int64_t rows,
     index_ = create_numbers(file_, "index", rows);
     flush();
   });
-  part_.is_worthless = false;
 }
 
 EvalFileWriter::EvalFileWriter(Reopened, const std::string& part, int64_t rows)
@@ -86,19 +77,29 @@ EvalFileWriter::EvalFileWriter(Reopened, const std::string& part, int64_t rows)
 
 std::unique_ptr<EvalFileWriter> EvalFileWriter::go_on(const std::string& part, int64_t rows,
                                                       const OrderedMap<Attribute>& attributes) {
+  if (!EvalPartFile::can_open(part)) return nullptr;
   const Hdf5Lock lock;
   std::unique_ptr<EvalFileWriter> writer(new EvalFileWriter(Reopened(), part, rows));
   try {
-    {
-      const EvalFile file(part);
-      // Without rows there is nothing to go on with, and some of the arrays may not be there yet.
-      if (!is_of(file, rows, attributes) || file.rows() == 0) return nullptr;
-      writer->arrays = file.arrays();
-      writer->first_row_ = writer->claimed_rows_ = file.rows();
-      writer->last_index_ = file.index().select(0, file.rows() - 1).item<int64_t>();
-    }  // closed: the library opens a file either for reading or for writing
-    writer->file_ =
-        Hdf5Id(H5Fopen(part.c_str(), H5F_ACC_RDWR, access_properties()), H5Fclose, "cannot open");
+    const EvalFile file(part);
+    // Without rows there is nothing to go on with, and some of the arrays may not be there yet.
+    if (!is_of(file, rows, attributes) || file.rows() == 0) return nullptr;
+    writer->arrays = file.arrays();
+    writer->first_row_ = writer->claimed_rows_ = file.rows();
+    writer->last_index_ = file.index(file.rows() - 1, 1).item<int64_t>();
+  } catch (const Error&) {
+    return nullptr;
+  }  // closed: the library opens a file either for reading or for writing
+  const Hdf5Id access = access_properties();
+  const hid_t file = H5Fopen(part.c_str(), H5F_ACC_RDWR, access);
+  if (file < 0) {
+    throw Error(fmt::format("cannot go on with {}: {}", part,
+                            hdf5_was_locked_out()
+                                ? "another process has it open; close it there, then start again"
+                                : hdf5_reason()));
+  }
+  writer->file_ = Hdf5Id(file, H5Fclose, part);
+  try {
     writer->written_rows_ = open_attribute(writer->file_, "rows");
     writer->complete_ = open_attribute(writer->file_, "complete");
     writer->index_ =
@@ -111,6 +112,7 @@ std::unique_ptr<EvalFileWriter> EvalFileWriter::go_on(const std::string& part, i
 }
 
 EvalFileWriter::~EvalFileWriter() {
+  if (is_sound_) part_.is_worthless = false;
   if (is_sound_ && !compressed_.empty()) {
     try {
       compressed_.settle(/*is_last=*/false);
@@ -175,6 +177,7 @@ void EvalFileWriter::claim_rows(int64_t rows) {
   set_attribute(written_rows_, rows);
   flush();
   claimed_rows_ = rows;
+  part_.is_worthless = false;
 }
 
 void EvalFileWriter::finish() {
@@ -191,6 +194,7 @@ void EvalFileWriter::finish() {
     flush();
     set_attribute(complete_, true);
     close_arrays();
+    part_.is_worthless = false;
     const int64_t size = hdf5_file_size(file_);
     file_.close("cannot close");
     release_space(part_.path, size);
@@ -216,7 +220,6 @@ void EvalFileWriter::create_arrays(const EvalBatch& batch) {
     // How small the compressed ones get is not known.
     if (chunks[i] == 0) bytes += bytes_of(batch.columns[i], batch_size, rows_);
   }
-  part_.is_worthless = true;
   check_space(bytes);
   for (size_t i = 0; i < arrays.size(); ++i) {
     grows_ = grows_ || chunks[i] > 0 || arrays[i].kind != EvalKind::kTensor;
@@ -231,7 +234,6 @@ void EvalFileWriter::create_arrays(const EvalBatch& batch) {
   }
   in_context("the first batch", [&] { flush(); });
   reserve_space(part_.path, 0, hdf5_file_size(file_));
-  part_.is_worthless = false;
 }
 
 void EvalFileWriter::open_arrays() {

@@ -9,6 +9,7 @@
 #include "eval_out/eval_arrays.h"
 #include "eval_out/eval_compressed.h"
 #include "eval_out/eval_compression.h"
+#include "eval_out/eval_part_file.h"
 #include "eval_out/hdf5_room.h"
 
 namespace stepop {
@@ -25,13 +26,15 @@ struct EvalBatch {
 /// be longer than the file says it is, and the rows that were there before could not be read.
 class EvalFileWriter {
  public:
-  /// Creates the file `part` for `rows` rows. Throws Error with the path and the reason.
+  /// Creates the file `part` for `rows` rows, in the place of one that is there; who has that one
+  /// open keeps it. Throws Error with the path and the reason.
   EvalFileWriter(std::string part, int64_t rows, const OrderedMap<Attribute>& attributes,
                  EvalCompression compression);
 
   /// Opens the file `part` that another process left, to go on behind its rows; null when there is
-  /// none, when it has no rows, is not for as many rows with exactly these attributes, or cannot be
-  /// opened. Its arrays stay compressed, or not.
+  /// none, when it has no rows, is not for as many rows with exactly these attributes, or is
+  /// damaged. Its arrays stay compressed, or not. Throws Error when the system does not open it,
+  /// and when another process has it open: its rows may be whole.
   static std::unique_ptr<EvalFileWriter> go_on(const std::string& part, int64_t rows,
                                                const OrderedMap<Attribute>& attributes);
 
@@ -55,17 +58,6 @@ class EvalFileWriter {
   const std::string& part() const { return part_.path; }
 
  private:
-  /// The name of the file; removes it in the end when it failed before it held anything.
-  struct PartFile {
-    explicit PartFile(std::string part) : path(std::move(part)) {}
-    ~PartFile();
-    PartFile(const PartFile&) = delete;
-    PartFile& operator=(const PartFile&) = delete;
-
-    std::string path;
-    bool is_worthless = false;
-  };
-
   struct Reopened {};
   EvalFileWriter(Reopened, const std::string& part, int64_t rows);
 
@@ -81,7 +73,7 @@ class EvalFileWriter {
   void flush();
   void close_arrays();
 
-  PartFile part_;  // first: destroyed when the file is closed
+  EvalPartFile part_;  // first: destroyed when the file is closed
   int64_t rows_;
   EvalCompression compression_ = EvalCompression::kNone;
   int64_t first_row_ = 0;

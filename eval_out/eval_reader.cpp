@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "eval_out/blocks.h"
+#include "eval_out/eval_dataset.h"
+#include "eval_out/eval_layout.h"
+#include "eval_out/find_evaluations.h"
 #include "eval_out/hdf5.h"
 #include "eval_out/hdf5_attributes.h"
 #include "eval_out/hdf5_rows.h"
@@ -15,71 +19,19 @@ namespace stepop {
 namespace {
 
 constexpr int64_t kNewestFormat = 1;
-constexpr int64_t kBlockBytes = 8'000'000;
-
-std::vector<std::string> members(hid_t group) {
-  std::vector<std::string> names;
-  const auto keep_name = [](hid_t, const char* name, const H5L_info_t*, void* data) -> herr_t {
-    static_cast<std::vector<std::string>*>(data)->emplace_back(name);
-    return 0;
-  };
-  check_hdf5(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, keep_name, &names),
-             "cannot list the arrays");
-  return names;
-}
-
-std::vector<int64_t> shape_of(hid_t dataset) {
-  const Hdf5Id space(H5Dget_space(dataset), H5Sclose, "HDF5 dataspace");
-  std::vector<hsize_t> lengths(static_cast<size_t>(H5Sget_simple_extent_ndims(space)));
-  H5Sget_simple_extent_dims(space, lengths.data(), nullptr);
-  return {lengths.begin(), lengths.end()};
-}
-
-Hdf5Id open_dataset(hid_t file, const std::string& name) {
-  return {H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose, "cannot open " + name};
-}
-
-/// Throws Error when the array is none that a writer of this format makes.
-EvalArray describe_dataset(hid_t dataset, const std::string& key, EvalKind kind) {
-  const Hdf5Id type(H5Dget_type(dataset), H5Tclose, "HDF5 type");
-  std::vector<int64_t> shape = shape_of(dataset);
-  if (shape.empty()) throw Error(key + " is a single value");
-  shape.erase(shape.begin());
-  if (H5Tis_variable_str(type) > 0) return {key, EvalKind::kText, at::kByte, shape};
-  const auto dtype = tensor_type(type);
-  if (!dtype) throw Error(key + " is of a type that no tensor has");
-  return {key, kind, *dtype, shape};
-}
-
-void list_arrays(hid_t file, const std::string& key, std::vector<EvalArray>& arrays) {
-  const Hdf5Id object(H5Oopen(file, key.c_str(), H5P_DEFAULT), H5Oclose, "cannot open " + key);
-  if (H5Iget_type(object) == H5I_DATASET) {
-    arrays.push_back(describe_dataset(object, key, EvalKind::kTensor));
-  } else if (H5Aexists(object, "ragged") > 0) {
-    arrays.push_back(describe_dataset(open_dataset(file, key + "/values"), key, EvalKind::kRagged));
-  } else if (H5Iget_type(object) == H5I_GROUP) {
-    for (const auto& name : members(object)) list_arrays(file, key + "/" + name, arrays);
-  }
-}
 
 Hdf5Id open_file(const std::string& path) {
-  if (!std::filesystem::exists(path)) {
-    const bool has_part = std::filesystem::exists(path + ".part");
-    throw Error(fmt::format("{}: no such file{}", path,
-                            has_part ? fmt::format("; {}.part holds the rows of an evaluation that "
-                                                   "did not come to its end",
-                                                   path)
-                                     : ""));
-  }
+  if (!std::filesystem::exists(path)) throw Error(path + ": no such file" + part_hint(path));
   return open_hdf5(path);
 }
 
+constexpr const char* kNoOutputs = "not a file of evaluation outputs: ";
+
 template <class T>
-T required(const std::string& path, const OrderedMap<Attribute>& attributes, const char* name) {
+T required(const OrderedMap<Attribute>& attributes, const char* name) {
   const Attribute* value = attributes.find(name);
   if (value != nullptr && std::holds_alternative<T>(*value)) return std::get<T>(*value);
-  throw Error(
-      fmt::format("{}: not a file of evaluation outputs: it has no attribute \"{}\"", path, name));
+  throw Error(fmt::format("{}it has no attribute \"{}\"", kNoOutputs, name));
 }
 
 }  // namespace
@@ -92,21 +44,28 @@ EvalFile::EvalFile(std::string path, InterruptCheck interrupt)
     : path_(std::move(path)), interrupt_(std::move(interrupt)) {
   const Hdf5Lock lock;
   file_ = std::make_unique<File>(File{open_file(path_)});
-  attributes_ = read_attributes(file_->id);
-  const auto version = required<int64_t>(path_, attributes_, "format_version");
-  if (version > kNewestFormat) {
-    throw Error(fmt::format("{}: format {} is newer than this program, which reads format {}",
-                            path_, version, kNewestFormat));
-  }
-  rows_ = required<int64_t>(path_, attributes_, "rows");
-  complete_ = required<bool>(path_, attributes_, "complete");
   try {
-    for (const char* group : {"labels", "outputs"}) {
-      if (H5Lexists(file_->id, group, H5P_DEFAULT) > 0) list_arrays(file_->id, group, arrays_);
-    }
+    look_inside();
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", path_, error.what()));
   }
+}
+
+void EvalFile::look_inside() {
+  attributes_ = read_attributes(file_->id);
+  const auto version = required<int64_t>(attributes_, "format_version");
+  if (version > kNewestFormat) {
+    throw Error(fmt::format("format {} is newer than this program, which reads format {}", version,
+                            kNewestFormat));
+  }
+  rows_ = required<int64_t>(attributes_, "rows");
+  if (rows_ < 0) throw Error(fmt::format("{}its attribute \"rows\" is {}", kNoOutputs, rows_));
+  complete_ = required<bool>(attributes_, "complete");
+  if (H5Lexists(file_->id, "index", H5P_DEFAULT) <= 0) {
+    throw Error(fmt::format("{}it has no \"index\"", kNoOutputs));
+  }
+  index_length_ = check_index_array(file_->id, rows_);
+  arrays_ = list_eval_arrays(file_->id, rows_);
 }
 
 EvalFile::~EvalFile() = default;
@@ -123,14 +82,26 @@ bool EvalFile::contains(std::string_view key) const {
                      [&](const EvalArray& array) { return array.key == key; });
 }
 
+std::string EvalFile::key_list() const {
+  std::string list;
+  for (const auto& array : arrays_) list += (list.empty() ? "" : ", ") + array.key;
+  return list.empty() ? "none" : list;
+}
+
+std::vector<std::string> EvalFile::keys_named(const std::string& name) const {
+  if (contains(name)) return {name};
+  std::vector<std::string> found;
+  for (const char* group : {"outputs/", "labels/"}) {
+    if (contains(group + name)) found.push_back(group + name);
+  }
+  return found;
+}
+
 const EvalArray& EvalFile::array(std::string_view key) const {
-  std::string known;
   for (const auto& array : arrays_) {
     if (array.key == key) return array;
-    known += (known.empty() ? "" : ", ") + array.key;
   }
-  throw Error(
-      fmt::format("{}: no \"{}\"; there are: {}", path_, key, known.empty() ? "none" : known));
+  throw Error(fmt::format("{}: no \"{}\"; there are: {}", path_, key, key_list()));
 }
 
 const EvalArray& EvalFile::checked(std::string_view key, EvalKind kind, int64_t first,
@@ -168,11 +139,6 @@ at::Tensor EvalFile::read_rows(const std::string& name, const EvalArray& array, 
   return values;
 }
 
-int64_t EvalFile::index_length() const {
-  const Hdf5Lock lock;
-  return shape_of(open_dataset(file_->id, "index")).at(0);
-}
-
 at::Tensor EvalFile::index(int64_t first, int64_t count) const {
   check_rows("index", first, count);
   const Hdf5Lock lock;
@@ -193,8 +159,7 @@ std::vector<at::Tensor> EvalFile::read_ragged(std::string_view key, int64_t firs
                                               int64_t count) const {
   const EvalArray& array = checked(key, EvalKind::kRagged, first, count);
   const Hdf5Lock lock;
-  const at::Tensor offsets =
-      read_rows(array.key + "/offsets", {"", EvalKind::kTensor, at::kLong, {}}, first, count + 1);
+  const at::Tensor offsets = read_offsets(array, first, count);
   const int64_t* offset = offsets.const_data_ptr<int64_t>();
   const at::Tensor values =
       read_rows(array.key + "/values", array, offset[0], offset[count] - offset[0]);
@@ -203,6 +168,31 @@ std::vector<at::Tensor> EvalFile::read_ragged(std::string_view key, int64_t firs
     rows.push_back(values.slice(0, offset[i] - offset[0], offset[i + 1] - offset[0]));
   }
   return rows;
+}
+
+std::vector<int64_t> EvalFile::read_lengths(std::string_view key, int64_t first,
+                                            int64_t count) const {
+  const EvalArray& array = checked(key, EvalKind::kRagged, first, count);
+  const Hdf5Lock lock;
+  const at::Tensor offsets = read_offsets(array, first, count);
+  const int64_t* offset = offsets.const_data_ptr<int64_t>();
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < count; ++i) lengths.push_back(offset[i + 1] - offset[i]);
+  return lengths;
+}
+
+/// int64 [count + 1], where these rows begin and the last one ends.
+at::Tensor EvalFile::read_offsets(const EvalArray& array, int64_t first, int64_t count) const {
+  at::Tensor offsets =
+      read_rows(array.key + "/offsets", {"", EvalKind::kTensor, at::kLong, {}}, first, count + 1);
+  const int64_t* begin = offsets.const_data_ptr<int64_t>();
+  const std::string values = array.key + "/values";
+  const int64_t total = describe_hdf5(open_dataset(file_->id, values), values).shape.at(0);
+  if (begin[0] >= 0 && begin[count] <= total && std::is_sorted(begin, begin + count + 1)) {
+    return offsets;
+  }
+  throw Error(
+      fmt::format("{}: {}: the file is damaged: its offsets are no offsets", path_, array.key));
 }
 
 std::vector<std::string> EvalFile::read_texts(std::string_view key, int64_t first,
@@ -229,9 +219,7 @@ std::vector<std::string> EvalFile::read_texts(std::string_view key, int64_t firs
 
 int64_t EvalFile::rows_per_block(std::string_view key) const {
   const EvalArray& found = array(key);
-  auto bytes = static_cast<int64_t>(c10::elementSize(found.dtype));
-  for (const int64_t length : found.shape) bytes *= length;
-  return std::max<int64_t>(kBlockBytes / std::max<int64_t>(bytes, 1), 1);
+  return rows_of_block(found.shape, found.dtype);
 }
 
 int64_t EvalFile::stored_bytes(std::string_view key) const {

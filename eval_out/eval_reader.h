@@ -22,8 +22,8 @@ namespace stepop {
 /// Error with those that are.
 class EvalFile {
  public:
-  /// Throws Error for a file that is missing, no HDF5, cut short, no evaluation outputs, or of a
-  /// newer format.
+  /// Throws Error for a file that is missing, no HDF5, cut short, no evaluation outputs, of a newer
+  /// format, or with arrays that are not those of the format.
   /// `interrupt` is called before each reading; what it throws passes.
   explicit EvalFile(std::string path, InterruptCheck interrupt = {});
   ~EvalFile();
@@ -38,11 +38,16 @@ class EvalFile {
   /// Sorted by key; `shape` is that of an example, without the rows.
   const std::vector<EvalArray>& arrays() const { return arrays_; }
   std::vector<std::string> keys() const;
+  /// The same for messages: `labels/loss, outputs/logits`, or `none`.
+  std::string key_list() const;
+  /// The keys that `name` may mean: itself, else those among `outputs/<name>` and `labels/<name>`
+  /// that are there, the output first.
+  std::vector<std::string> keys_named(const std::string& name) const;
   bool contains(std::string_view key) const;
   const EvalArray& array(std::string_view key) const;
 
   /// The rows that it was made for.
-  int64_t index_length() const;
+  int64_t index_length() const { return index_length_; }
 
   /// Each row's index in the dataset, int64 [rows].
   at::Tensor index() const { return index(0, rows_); }
@@ -53,8 +58,12 @@ class EvalFile {
   at::Tensor read(std::string_view key, int64_t first, int64_t count) const;
   at::Tensor read(std::string_view key) const { return read(key, 0, rows_); }
 
-  /// The same for ragged arrays: a tensor [length, ...] for each row.
+  /// The same for ragged arrays: a tensor [length, ...] for each row. Throws Error when the file is
+  /// damaged so that its offsets are none.
   std::vector<at::Tensor> read_ragged(std::string_view key, int64_t first, int64_t count) const;
+
+  /// Of ragged arrays the first dimension of each of these rows.
+  std::vector<int64_t> read_lengths(std::string_view key, int64_t first, int64_t count) const;
 
   /// The same for text.
   std::vector<std::string> read_texts(std::string_view key, int64_t first, int64_t count) const;
@@ -72,10 +81,12 @@ class EvalFile {
  private:
   struct File;
 
+  void look_inside();
   const EvalArray& checked(std::string_view key, EvalKind kind, int64_t first, int64_t count) const;
   void check_rows(std::string_view key, int64_t first, int64_t count) const;
   at::Tensor read_rows(const std::string& name, const EvalArray& array, int64_t first,
                        int64_t count) const;
+  at::Tensor read_offsets(const EvalArray& array, int64_t first, int64_t count) const;
 
   std::string path_;
   InterruptCheck interrupt_;
@@ -83,6 +94,7 @@ class EvalFile {
   OrderedMap<Attribute> attributes_;
   std::vector<EvalArray> arrays_;
   int64_t rows_ = 0;
+  int64_t index_length_ = 0;
   bool complete_ = false;
 };
 

@@ -21,7 +21,8 @@ struct EvalWriterOptions {
   /// the file goes by multiples of the first batch's size, and a few more batches are in memory.
   EvalCompression compression = EvalCompression::kNone;
   /// Goes on behind the rows of a .part that was left at this path, when it was made for as many
-  /// rows with exactly these attributes; `rows()` says how many there are. Else it is replaced.
+  /// rows with exactly these attributes; `rows()` says how many there are. Else it is replaced. One
+  /// that another process has open is an Error of the constructor.
   bool go_on = false;
 };
 

@@ -19,8 +19,9 @@ inline constexpr const char* kEvalCallbacks = "eval_hook/eval_callbacks";
 /// Runs the callbacks of the config's `eval_hook/eval_callbacks` over the finished file `data_out`,
 /// in training and afterwards alike. What they write goes to `folder`, their images to
 /// `folder`/<callback>/<name>_<step>.png. `op` is what the file came out of,
-/// `validation/eval_op`. A callback that throws, or returns what is no scalar, is a failure and
-/// stops no other; Interrupted passes, and so does the Error of an image that cannot be written.
+/// `validation/eval_op`. A callback that throws, or returns what is no scalar or no image, is a
+/// failure and stops no other; Interrupted passes, and so does the Error of an image that cannot be
+/// written.
 CallbackScalars look_at_outputs(const Config& config, const std::string& op, int64_t step,
                                 const std::string& folder, const Dataset& data_in,
                                 const EvalFile& data_out);

@@ -55,22 +55,26 @@ std::vector<FoundEvaluation> find_evaluations(const std::string& run) {
 
 std::string outputs_in(const std::string& folder) {
   std::error_code failed;
-  for (const char* name : {"/outputs.h5", "/outputs.h5.part"}) {
+  // The last look is for one whose .part became the whole file between the first two.
+  for (const char* name : {"/outputs.h5", "/outputs.h5.part", "/outputs.h5"}) {
     if (fs::is_regular_file(folder + name, failed)) return folder + name;
   }
   return "";
+}
+
+std::string part_hint(const std::string& path) {
+  std::error_code failed;
+  if (!fs::exists(path + ".part", failed)) return "";
+  return fmt::format("; {}.part holds the rows of an evaluation that did not come to its end",
+                     path);
 }
 
 std::string find_outputs(const std::string& path) {
   std::error_code failed;
   if (fs::is_regular_file(path, failed)) return path;
   if (!fs::is_directory(path, failed)) {
-    const bool has_part = fs::is_regular_file(path + ".part", failed);
-    throw UsageError(
-        has_part ? fmt::format("{}: no such file; {}.part holds the rows of an evaluation that did "
-                               "not come to its end",
-                               path, path)
-                 : fmt::format("{}: no such file or folder", path));
+    const std::string hint = part_hint(path);
+    throw UsageError(path + (hint.empty() ? ": no such file or folder" : ": no such file" + hint));
   }
   std::string folder = path;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();

@@ -22,6 +22,9 @@ std::vector<FoundEvaluation> find_evaluations(const std::string& run);
 /// The outputs in the folder of an evaluation: `outputs.h5`, else `outputs.h5.part`, else empty.
 std::string outputs_in(const std::string& folder);
 
+/// What a message adds about a path where nothing is, when its .part is there; else empty.
+std::string part_hint(const std::string& path);
+
 /// The file that a path names: itself; the outputs in the folder of an evaluation; the newest ones
 /// of the folder of a run, of its eval/ or of one start in that, where one that came to its end
 /// goes before one that did not. Throws UsageError for a path that is not there and for a folder

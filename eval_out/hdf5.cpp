@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "runtime/error.h"
@@ -85,6 +87,19 @@ void Hdf5Id::close(std::string_view context) {
   check_hdf5(close_(std::exchange(id_, -1)), context);
 }
 
+Hdf5Id hdf5_file_access(bool is_locked) {
+  Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "HDF5 properties");
+#if H5_VERSION_GE(1, 10, 7) && !(H5_VERS_MAJOR == 1 && H5_VERS_MINOR == 12 && H5_VERS_RELEASE == 0)
+  check_hdf5(H5Pset_file_locking(access, is_locked, /*ignore_when_disabled=*/true),
+             "HDF5 properties");
+#else
+  (void)is_locked;
+#endif
+  return access;
+}
+
+bool hdf5_was_locked_out() { return hdf5_reason() == std::generic_category().message(EAGAIN); }
+
 Hdf5Id hdf5_space(const std::vector<hsize_t>& lengths) {
   return {H5Screate_simple(static_cast<int>(lengths.size()), lengths.data(), nullptr), H5Sclose,
           "HDF5 dataspace"};
@@ -92,6 +107,12 @@ Hdf5Id hdf5_space(const std::vector<hsize_t>& lengths) {
 
 Hdf5Id hdf5_rows(hid_t dataset, hsize_t first, const std::vector<hsize_t>& lengths) {
   Hdf5Id space(H5Dget_space(dataset), H5Sclose, "HDF5 dataspace");
+  // The library would read as many lengths as the array has dimensions.
+  const int rank = H5Sget_simple_extent_ndims(space);
+  if (rank != static_cast<int>(lengths.size())) {
+    throw Error(fmt::format("HDF5 selection: expected {} dimensions, the array has {}",
+                            lengths.size(), rank));
+  }
   std::vector<hsize_t> start(lengths.size(), 0);
   start[0] = first;
   check_hdf5(

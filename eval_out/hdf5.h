@@ -59,11 +59,19 @@ class Hdf5Id {
   Close close_ = nullptr;
 };
 
+/// Properties to open a file with. A locked one is refused to others: to those that write it while
+/// it is read, to all while it is written; where the file system has no locks there is none.
+Hdf5Id hdf5_file_access(bool is_locked);
+
+/// Whether the last call of this thread failed as another process holds a lock on the file.
+bool hdf5_was_locked_out();
+
 /// The dataspace of an array with these lengths.
 Hdf5Id hdf5_space(const std::vector<hsize_t>& lengths);
 
 /// The dataspace of `dataset` with a block of rows selected: `lengths[0]` rows (of the first
-/// dimension) from `first` on, whole in the other dimensions.
+/// dimension) from `first` on, whole in the other dimensions. Throws Error when the array has
+/// another number of dimensions.
 Hdf5Id hdf5_rows(hid_t dataset, hsize_t first, const std::vector<hsize_t>& lengths);
 
 }  // namespace stepop

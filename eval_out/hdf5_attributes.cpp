@@ -23,39 +23,39 @@ Hdf5Id attribute_type(const Attribute& value) {
 }
 
 template <class T>
-T read_number(hid_t attribute, at::ScalarType type) {
+T read_number(hid_t attribute, at::ScalarType type, const std::string& context) {
   T value{};
-  check_hdf5(H5Aread(attribute, hdf5_type(type), &value), "HDF5 attribute");
+  check_hdf5(H5Aread(attribute, hdf5_type(type), &value), context);
   return value;
 }
 
-std::string read_text(hid_t attribute, hid_t type) {
+std::string read_text(hid_t attribute, hid_t type, const std::string& context) {
   if (H5Tis_variable_str(type) > 0) {
     char* text = nullptr;
-    check_hdf5(H5Aread(attribute, type, static_cast<void*>(&text)), "HDF5 attribute");
+    check_hdf5(H5Aread(attribute, type, static_cast<void*>(&text)), context);
     std::string value = text == nullptr ? "" : text;
     H5free_memory(text);
     return value;
   }
   std::string value(H5Tget_size(type), '\0');
-  check_hdf5(H5Aread(attribute, type, value.data()), "HDF5 attribute");
+  check_hdf5(H5Aread(attribute, type, value.data()), context);
   return value.substr(0, value.find('\0'));
 }
 
-std::optional<Attribute> read_attribute(hid_t attribute) {
-  const Hdf5Id space(H5Aget_space(attribute), H5Sclose, "HDF5 attribute");
+std::optional<Attribute> read_attribute(hid_t attribute, const std::string& context) {
+  const Hdf5Id space(H5Aget_space(attribute), H5Sclose, context);
   if (H5Sget_simple_extent_npoints(space) != 1) return std::nullopt;
-  const Hdf5Id type(H5Aget_type(attribute), H5Tclose, "HDF5 attribute");
+  const Hdf5Id type(H5Aget_type(attribute), H5Tclose, context);
   switch (H5Tget_class(type)) {
     case H5T_STRING:
-      return read_text(attribute, type);
+      return read_text(attribute, type, context);
     case H5T_INTEGER:
-      return read_number<int64_t>(attribute, at::kLong);
+      return read_number<int64_t>(attribute, at::kLong, context);
     case H5T_FLOAT:
-      return read_number<double>(attribute, at::kDouble);
+      return read_number<double>(attribute, at::kDouble, context);
     case H5T_ENUM:
       if (tensor_type(type) != at::kBool) return std::nullopt;
-      return read_number<bool>(attribute, at::kBool);
+      return read_number<bool>(attribute, at::kBool, context);
     default:
       return std::nullopt;
   }
@@ -95,7 +95,7 @@ OrderedMap<Attribute> read_attributes(hid_t object) {
   for (const auto& name : names) {
     const std::string context = fmt::format("cannot read the attribute {}", name);
     const Hdf5Id attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, context);
-    if (auto value = read_attribute(attribute)) attributes.set(name, *value);
+    if (auto value = read_attribute(attribute, context)) attributes.set(name, *value);
   }
   return attributes;
 }

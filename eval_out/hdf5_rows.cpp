@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <cstring>
 #include <numeric>
-#include <system_error>
 
+#include "eval_out/eval_dataset.h"
 #include "eval_out/eval_schema.h"
 #include "eval_out/hdf5_types.h"
 #include "runtime/error.h"
@@ -56,21 +56,19 @@ bool is_consecutive(std::span<const int64_t> rows) {
 }
 
 /// So that a chunk of rows is unpacked once for all of its rows that one batch wants.
-Hdf5Id open_dataset(hid_t file, const std::string& name, size_t row_bytes) {
-  const std::string context = "cannot open " + name;
-  Hdf5Id dataset(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose, context);
-  const Hdf5Id creation(H5Dget_create_plist(dataset), H5Pclose, context);
-  if (H5Pget_layout(creation) != H5D_CHUNKED) return dataset;
-  std::vector<hsize_t> chunk(32);
-  H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
-  const size_t bytes = std::min<size_t>(2 * chunk[0] * row_bytes, kMostChunkCache);
+Hdf5Id open_with_cache(hid_t file, const std::string& name, size_t row_bytes) {
+  Hdf5Id dataset = open_dataset(file, name);
+  if (!is_chunked(dataset)) return dataset;
+  const size_t bytes =
+      std::min<size_t>(2 * chunk_lengths(dataset).at(0) * row_bytes, kMostChunkCache);
   constexpr size_t kDefaultCache = 1 << 20;
   constexpr size_t kSlots = 4099;
   if (bytes <= kDefaultCache) return dataset;
-  const Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, context);
-  check_hdf5(H5Pset_chunk_cache(access, kSlots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT), context);
+  const Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, "HDF5 properties");
+  check_hdf5(H5Pset_chunk_cache(access, kSlots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT),
+             "HDF5 properties");
   dataset.reset();
-  return {H5Dopen2(file, name.c_str(), access), H5Dclose, context};
+  return open_dataset(file, name, access);
 }
 
 /// A text of fixed length as h5py, or Fortran, pads it.
@@ -80,70 +78,7 @@ std::string unpadded(const char* text, size_t length, H5T_str_t padding) {
   return std::string(view);
 }
 
-Hdf5Array describe_dataset(hid_t dataset, const std::string& name) {
-  const Hdf5Id type(H5Dget_type(dataset), H5Tclose, "HDF5 type");
-  const Hdf5Id space(H5Dget_space(dataset), H5Sclose, "HDF5 dataspace");
-  std::vector<hsize_t> lengths(static_cast<size_t>(std::max(H5Sget_simple_extent_ndims(space), 0)));
-  H5Sget_simple_extent_dims(space, lengths.data(), nullptr);
-  return {.name = name,
-          .shape = {lengths.begin(), lengths.end()},
-          .is_text = H5Tget_class(type) == H5T_STRING,
-          .dtype = tensor_type(type)};
-}
-
-void list_group(hid_t group, const std::string& prefix, int depth, std::vector<Hdf5Array>& arrays) {
-  constexpr int kMostDepth = 32;  // groups may hold one another
-  std::vector<std::string> names;
-  const auto keep_name = [](hid_t, const char* name, const H5L_info_t* info, void* data) -> herr_t {
-    if (info->type == H5L_TYPE_HARD) {
-      static_cast<std::vector<std::string>*>(data)->emplace_back(name);
-    }
-    return 0;
-  };
-  check_hdf5(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, keep_name, &names),
-             "cannot list the arrays");
-  for (const auto& name : names) {
-    const Hdf5Id object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, "cannot open " + name);
-    if (H5Iget_type(object) == H5I_DATASET) {
-      arrays.push_back(describe_dataset(object, prefix + name));
-    } else if (H5Iget_type(object) == H5I_GROUP && depth < kMostDepth) {
-      list_group(object, prefix + name + "/", depth + 1, arrays);
-    }
-  }
-}
-
 }  // namespace
-
-Hdf5Id open_hdf5(const std::string& path) {
-  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-  if (file >= 0) return {file, H5Fclose, path};
-  std::string reason = hdf5_reason();
-  if (reason.starts_with("truncated file")) reason = "the file is cut short";
-  if (reason == "unable to locate file signature" || reason == "file signature not found") {
-    reason = "it is no HDF5 file";
-  }
-  if (reason == std::generic_category().message(EAGAIN)) {  // the library's lock
-    reason = "another process is writing it";
-  }
-  throw Error(fmt::format("cannot read {}: {}", path, reason));
-}
-
-bool Hdf5Array::has_rows() const { return is_text ? shape.size() == 1 : dtype && !shape.empty(); }
-
-std::string Hdf5Array::describe() const {
-  return fmt::format("{} {} {}", name,
-                     is_text ? "text"
-                     : dtype ? type_name(*dtype)
-                             : "of a type that no tensor has",
-                     shape_text(shape));
-}
-
-std::vector<Hdf5Array> list_hdf5(hid_t file) {
-  std::vector<Hdf5Array> arrays;
-  const Hdf5Id root(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose, "cannot list the arrays");
-  list_group(root, "", 0, arrays);
-  return arrays;
-}
 
 Hdf5Rows::Hdf5Rows(hid_t file, const std::string& path, Hdf5Array array,
                    std::optional<int64_t> rows)
@@ -156,7 +91,7 @@ Hdf5Rows::Hdf5Rows(hid_t file, const std::string& path, Hdf5Array array,
   for (size_t i = 1; i < array_.shape.size(); ++i) {
     row_bytes_ *= static_cast<size_t>(array_.shape[i]);
   }
-  dataset_ = open_dataset(file, array_.name, row_bytes_);
+  dataset_ = open_with_cache(file, array_.name, row_bytes_);
   if (!array_.is_text) {
     type_ = hdf5_type(*array_.dtype);
     return;
@@ -195,7 +130,15 @@ void Hdf5Rows::read_into(int64_t first, int64_t count, void* target) const {
       fmt::format("{}: cannot read {}", path_, array_.name));
 }
 
+void Hdf5Rows::check_rows(std::span<const int64_t> rows) const {
+  for (const int64_t row : rows) {
+    if (row >= 0 && row < rows_) continue;
+    throw Error(fmt::format("{}: no row {} in {}, of {} rows", path_, row, array_.name, rows_));
+  }
+}
+
 at::Tensor Hdf5Rows::read(int64_t first, int64_t count) const {
+  if (count > 0) check_rows(std::array{first, first + count - 1});
   at::Tensor values = empty(count);
   if (values.numel() == 0) return values;
   if (is_kept_) return values.copy_(kept_.slice(0, first, first + count));
@@ -238,6 +181,7 @@ void Hdf5Rows::keep() {
 }
 
 at::Tensor Hdf5Rows::gather(std::span<const int64_t> rows) const {
+  check_rows(rows);
   at::Tensor values = empty(static_cast<int64_t>(rows.size()));
   if (values.numel() == 0) return values;
   auto* target = static_cast<char*>(values.mutable_data_ptr());
@@ -269,6 +213,7 @@ at::Tensor Hdf5Rows::gather(std::span<const int64_t> rows) const {
 }
 
 std::vector<std::string> Hdf5Rows::gather_texts(std::span<const int64_t> rows) const {
+  check_rows(rows);
   std::vector<std::string> texts(rows.size());
   if (is_kept_) {
     for (size_t i = 0; i < rows.size(); ++i) texts[i] = kept_texts_[static_cast<size_t>(rows[i])];

@@ -8,30 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "eval_out/hdf5.h"
+#include "eval_out/hdf5_file.h"
 
 namespace stepop {
-
-/// Opens any HDF5 file for reading. Throws Error for one that is missing, no HDF5 or cut short.
-/// Needs a Hdf5Lock.
-Hdf5Id open_hdf5(const std::string& path);
-
-/// An array of an HDF5 file.
-struct Hdf5Array {
-  std::string name;            ///< With the groups that it is in: `group/images`.
-  std::vector<int64_t> shape;  ///< The whole one; empty for a single value.
-  bool is_text = false;
-  std::optional<at::ScalarType> dtype;  ///< Empty for text, and for a type that no tensor has.
-
-  /// Whether its first dimension can count examples: tensors, and texts [N].
-  bool has_rows() const;
-  /// `group/images uint8 [100, 28, 28]`
-  std::string describe() const;
-};
-
-/// All arrays of an open file, sorted by name within each group; links to elsewhere are not
-/// followed. Needs a Hdf5Lock.
-std::vector<Hdf5Array> list_hdf5(hid_t file);
 
 /// One array of an HDF5 file, [N, ...] of numbers or [N] of text, read row by row in any order. Its
 /// const functions may be called by several threads at once.
@@ -59,10 +38,11 @@ class Hdf5Rows {
   at::Tensor gather(std::span<const int64_t> rows) const;
   std::vector<std::string> gather_texts(std::span<const int64_t> rows) const;
 
-  /// Rows `first` to `first + count`.
+  /// Rows `first` to `first + count`; throws Error for rows that are not there.
   at::Tensor read(int64_t first, int64_t count) const;
 
  private:
+  void check_rows(std::span<const int64_t> rows) const;
   void read_into(int64_t first, int64_t count, void* target) const;
   std::vector<std::string> read_texts(int64_t first, int64_t count) const;
   at::Tensor empty(int64_t count) const;

@@ -47,6 +47,18 @@ bool is_complex(hid_t type, size_t part_size) {
   return H5Tget_class(part) == H5T_FLOAT && H5Tget_size(part) == part_size;
 }
 
+/// By its 5 bits of exponent.
+bool is_half(hid_t type) {
+  size_t sign = 0;
+  size_t exponent = 0;
+  size_t exponent_bits = 0;
+  size_t mantissa = 0;
+  size_t mantissa_bits = 0;
+  check_hdf5(H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits),
+             "HDF5 type");
+  return exponent_bits == 5 && mantissa_bits == 10;
+}
+
 }  // namespace
 
 std::optional<at::ScalarType> stored_type(at::ScalarType type) {
@@ -133,7 +145,8 @@ std::optional<at::ScalarType> tensor_type(hid_t type) {
       return std::nullopt;
     }
     case H5T_FLOAT:
-      if (size == 2) return at::kHalf;
+      // Other small ones, such as bfloat16, are converted while they are read.
+      if (size == 2) return is_half(type) ? at::kHalf : at::kFloat;
       if (size == 4) return at::kFloat;
       if (size == 8) return at::kDouble;
       return std::nullopt;

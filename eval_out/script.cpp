@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "runtime/child_process.h"
@@ -18,6 +23,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kBlank = " \t\r\n";
+
+struct NotFinite {
+  std::string_view word;
+  double value;
+};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::array<NotFinite, 3> kNotFinite = {{{"NaN", std::numeric_limits<double>::quiet_NaN()},
+                                                  {"Infinity", kInfinity},
+                                                  {"-Infinity", -kInfinity}}};
 
 std::string python_of(const Config& params) {
   if (params.has("python")) return params.get<std::string>("python");
@@ -73,6 +87,43 @@ std::string without_blank_end(std::string text) {
   return text;
 }
 
+/// The line with NaN, Infinity and -Infinity, which Python's json prints and JSON has not, as
+/// texts.
+std::string with_quoted_numbers(const std::string& line) {
+  std::string json;
+  bool is_text = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (!is_text) {
+      const std::string_view rest = std::string_view(line).substr(i);
+      const auto* word = std::find_if(kNotFinite.begin(), kNotFinite.end(), [&](const auto& each) {
+        return rest.starts_with(each.word);
+      });
+      if (word != kNotFinite.end()) {
+        json += fmt::format("\"{}\"", word->word);
+        i += word->word.size() - 1;
+        continue;
+      }
+    }
+    if (is_text && line[i] == '\\' && i + 1 < line.size()) {
+      json += line[i++];  // what it escapes follows
+    } else if (line[i] == '"') {
+      is_text = !is_text;
+    }
+    json += line[i];
+  }
+  return json;
+}
+
+/// A number, also one of kNotFinite as a text.
+std::optional<double> number_of(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) return std::nullopt;
+  const auto* word = std::find_if(kNotFinite.begin(), kNotFinite.end(), [&](const auto& each) {
+    return value.get_ref<const std::string&>() == each.word;
+  });
+  return word == kNotFinite.end() ? std::nullopt : std::optional(word->value);
+}
+
 Logs read_scalars(const std::string& script, const std::string& line) {
   const auto fail = [&](const std::string& what) {
     constexpr size_t kMost = 200;
@@ -83,14 +134,15 @@ Logs read_scalars(const std::string& script, const std::string& line) {
   };
   Logs logs;
   if (line.empty()) return logs;
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::parse(with_quoted_numbers(line), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) throw fail("found");
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_number()) throw fail(fmt::format("\"{}\" is no number", key));
+    const auto number = number_of(value);
+    if (!number) throw fail(fmt::format("\"{}\" is no number", key));
     if (key.empty() || key.find_first_of("\n\r\t") != std::string::npos) {
       throw fail("a number has no name");
     }
-    logs.scalars.set(key, value.get<double>());
+    logs.scalars.set(key, *number);
   }
   return logs;
 }

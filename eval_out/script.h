@@ -23,7 +23,8 @@ void check_script(const std::string& script, const Config& config, std::string_v
 /// Python is the parameter `python`, else $STEPOP_PYTHON, else .venv/bin/python3 in the folder of
 /// the program or in the one above it, else python3 on the PATH. The script's standard input is
 /// empty. The last line of its standard output that is not blank is a JSON object of numbers, its
-/// scalars; a script that prints nothing has none.
+/// scalars, with NaN and Infinity as Python's json prints them; a script that prints nothing has
+/// none.
 ///
 /// Throws Error for another last line, and for a script that fails, with its exit status and the
 /// end of what it wrote to its standard error. What the file's interrupt check throws passes, once

@@ -90,7 +90,7 @@ void Canvas::text(int64_t left, int64_t top, std::string_view text, Colour colou
 
 void Canvas::text_upwards(int64_t left, int64_t top, std::string_view text, Colour colour,
                           int scale) {
-  int64_t bottom = top + text_width(text, scale);
+  int64_t bottom = top + pixel_width(text, scale);
   for (const char character : text) {
     for (int y = 0; y < kGlyphHeight; ++y) {
       for (int x = 0; x < kGlyphWidth; ++x) {
@@ -104,11 +104,11 @@ void Canvas::text_upwards(int64_t left, int64_t top, std::string_view text, Colo
 
 std::string Canvas::png() const { return encode_png(pixels_); }
 
-int64_t text_width(std::string_view text, int scale) {
+int64_t pixel_width(std::string_view text, int scale) {
   return text.empty() ? 0 : (static_cast<int64_t>(text.size()) * kGlyphWidth - 1) * scale;
 }
 
-int64_t text_height(int scale) { return kGlyphHeight * scale; }
+int64_t pixel_height(int scale) { return kGlyphHeight * scale; }
 
 std::string fit_text(const std::string& text, int64_t width, int scale) {
   std::string cut;
@@ -117,8 +117,8 @@ std::string fit_text(const std::string& text, int64_t width, int scale) {
     const bool continues = byte >= 0x80 && byte < 0xc0;
     if (!continues) cut += byte < 0x80 ? c : '?';
   }
-  if (text_width(cut, scale) <= width) return cut;
-  while (!cut.empty() && text_width(cut + "..", scale) > width) cut.pop_back();
+  if (pixel_width(cut, scale) <= width) return cut;
+  while (!cut.empty() && pixel_width(cut + "..", scale) > width) cut.pop_back();
   return cut.empty() ? "" : cut + "..";
 }
 

@@ -40,7 +40,7 @@ class Canvas {
   /// `picture` is uint8 [H, W, 1 or 3] on the CPU.
   void draw(int64_t left, int64_t top, const at::Tensor& picture);
 
-  /// Text in one line, each of its pixels `scale` large; `text_width` and `text_height` tell its
+  /// Text in one line, each of its pixels `scale` large; `pixel_width` and `pixel_height` tell its
   /// size.
   void text(int64_t left, int64_t top, std::string_view text, Colour colour = kInk, int scale = 2);
   /// The same read from the bottom to the top: turned to the left by a quarter.
@@ -53,8 +53,8 @@ class Canvas {
   at::Tensor pixels_;  ///< uint8 [height, width, 3]
 };
 
-int64_t text_width(std::string_view text, int scale = 2);
-int64_t text_height(int scale = 2);
+int64_t pixel_width(std::string_view text, int scale = 2);
+int64_t pixel_height(int scale = 2);
 
 /// The text, or its beginning with two dots when it is wider than that. A character of UTF-8 that
 /// is not ASCII becomes a question mark.

@@ -36,7 +36,7 @@ std::string captioned_grid(const std::vector<CaptionedImage>& images) {
   const int64_t shown_height = images.front().image.size(0);
   const auto count = static_cast<int64_t>(images.size());
   const auto columns = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
-  const int64_t line = text_height() + kLineGap;
+  const int64_t line = pixel_height() + kLineGap;
   const int64_t width = std::max(images.front().image.size(1), kLeastSide);
   const int64_t height =
       shown_height + kLineGap + static_cast<int64_t>(images.front().lines.size()) * line;

@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 
 #include "eval_out/hdf5_types.h"
+#include "runtime/log/number_text.h"
 
 namespace stepop {
 namespace {
+
+/// When none has scores: a larger number is hardly a class, and counts are kept for all below it.
+constexpr int64_t kMostClasses = 1'000'000;
 
 bool is_class(const std::vector<int64_t>& shape, at::ScalarType dtype) {
   return shape.empty() && c10::isIntegralType(dtype, /*includeBool=*/false);
@@ -15,10 +19,10 @@ bool is_class(const std::vector<int64_t>& shape, at::ScalarType dtype) {
 RowValues find_scores(const CallbackArguments& arguments, bool needs_scores) {
   const EvalFile& file = arguments.data_out;
   const auto key = arguments.params.get("logits", "logits");
-  if (!find_key(file, key)) {
+  if (file.keys_named(key).empty()) {
     throw Error(
         fmt::format("no logits: {} has no outputs/{}; it has: {}; name another key by \"logits\"",
-                    file.path(), key, there_are(file)));
+                    file.path(), key, file.key_list()));
   }
   RowValues found(arguments, key, "logits", RowValues::From::kFile);
   const bool are_scores =
@@ -31,7 +35,7 @@ RowValues find_scores(const CallbackArguments& arguments, bool needs_scores) {
 RowValues find_truth(const CallbackArguments& arguments) {
   const EvalFile& file = arguments.data_out;
   const auto key = arguments.params.get("target", "class");
-  if (!find_key(file, key)) {
+  if (file.keys_named(key).empty()) {
     std::string reason = "neither the dataset's labels nor " + file.path() + " have";
     bool is_there = false;
     try {
@@ -43,7 +47,7 @@ RowValues find_truth(const CallbackArguments& arguments) {
       throw Error(fmt::format(
           "no true classes: {} \"{}\"; the file has: {}; return labels/{} from eval_op, "
           "or name another key by \"target\"",
-          reason, key, there_are(file), key));
+          reason, key, file.key_list(), key));
     }
   }
   RowValues found(arguments, key, "target", RowValues::From::kFileOrDataset);
@@ -91,10 +95,15 @@ at::Tensor Classes::read_classes(const RowValues& source, int64_t first, int64_t
   const at::Tensor classes = source.read(first, count).to(at::kLong).contiguous();
   const auto* values = classes.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < count; ++i) {
-    if (values[i] >= 0 && (count_ < 0 || values[i] < count_)) continue;
+    const int64_t end = count_ < 0 ? kMostClasses : count_;
+    if (values[i] >= 0 && values[i] < end) continue;
     const std::string place = fmt::format("{} has the class {} in {}", source.name(), values[i],
                                           source.row_text(first + i));
     if (values[i] < 0) throw Error(place + "; classes count from 0");
+    if (!has_scores_) {
+      throw Error(fmt::format("{}; at most {} classes are counted, 0 to {}", place,
+                              with_thousands(kMostClasses), with_thousands(kMostClasses - 1)));
+    }
     throw Error(fmt::format("{}, but {} has the scores of {} classes, 0 to {}", place,
                             scores_.name(), count_, count_ - 1));
   }

@@ -29,7 +29,7 @@ class Classes {
     at::Tensor truth;      ///< int64 [rows]
   };
   /// Throws Error, which names the row, for a NaN among the scores and for a class below 0 or not
-  /// below count().
+  /// below count(), and without scores for one that is a million or more.
   Block read(int64_t first, int64_t count) const;
 
  private:

@@ -5,6 +5,7 @@
 #include "eval_out/callbacks/classes.h"
 #include "eval_out/callbacks/matrix_picture.h"
 #include "runtime/files/atomic_file.h"
+#include "runtime/files/csv_cell.h"
 
 namespace stepop {
 namespace {
@@ -27,14 +28,6 @@ at::Tensor count_pairs(const Classes& classes) {
 /// Each row divided by its sum, float64; a row without examples stays 0.
 at::Tensor shares(const at::Tensor& counts) {
   return counts.to(at::kDouble).div(counts.sum(1, /*keepdim=*/true).clamp_min(1));
-}
-
-/// A name as a cell of a CSV file (RFC 4180).
-std::string csv_cell(const std::string& name) {
-  if (name.find_first_of(",\"\r\n") == std::string::npos) return name;
-  std::string quoted = "\"";
-  for (const char c : name) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
 }
 
 void write_csv(const std::string& path, const at::Tensor& values,

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "eval_out/callbacks/captioned_grid.h"
 #include "eval_out/callbacks/images.h"
 #include "runtime/files/atomic_file.h"
+#include "runtime/files/csv_cell.h"
 #include "runtime/log/number_text.h"
 
 namespace stepop {
@@ -17,13 +19,17 @@ struct Row {
   double value;
 };
 
-/// The `count` rows that come first by `before`, found while rows pass by. Of equal ones the
-/// earlier come first.
+enum class NaNs { kFirst, kLeftOut };
+
+/// The `count` rows that come first, the smallest or the largest, found while rows pass by. Of
+/// equal ones the earlier come first.
 class FirstRows {
  public:
-  FirstRows(size_t count, bool ascending) : count_(count), ascending_(ascending) {}
+  FirstRows(size_t count, bool ascending, NaNs nans)
+      : count_(count), ascending_(ascending), nans_(nans) {}
 
   void add(Row row) {
+    if (std::isnan(row.value) && nans_ == NaNs::kLeftOut) return;
     if (rows_.size() == count_ && !is_before(row, rows_.back())) return;
     const auto place =
         std::upper_bound(rows_.begin(), rows_.end(), row,
@@ -35,11 +41,15 @@ class FirstRows {
 
  private:
   bool is_before(const Row& a, const Row& b) const {
+    if (std::isnan(a.value) || std::isnan(b.value)) {
+      return std::isnan(a.value) && !std::isnan(b.value);
+    }
     return ascending_ ? a.value < b.value : a.value > b.value;
   }
 
   size_t count_;
   bool ascending_;
+  NaNs nans_;
   std::vector<Row> rows_;
 };
 
@@ -76,13 +86,13 @@ struct Chosen {
   std::vector<Row> random;
 };
 
+/// NaN is worse than any number, and never among the best.
 Chosen choose(const RowValues& by, size_t count, bool least_is_best, uint64_t seed) {
-  FirstRows best(count, least_is_best);
-  FirstRows worst(count, !least_is_best);
+  FirstRows best(count, least_is_best, NaNs::kLeftOut);
+  FirstRows worst(count, !least_is_best, NaNs::kFirst);
   RandomRows random(count, mix_seed({seed, seed_of("examples")}));
   for_each_block(by.rows(), by.rows_per_block(), [&](int64_t first, int64_t rows) {
     const at::Tensor values = by.read(first, rows).to(at::kDouble).contiguous();
-    by.refuse_nan(values, first);
     for (int64_t i = 0; i < rows; ++i) {
       const Row row{first + i, values.const_data_ptr<double>()[i]};
       best.add(row);
@@ -90,6 +100,9 @@ Chosen choose(const RowValues& by, size_t count, bool least_is_best, uint64_t se
       random.add(row);
     }
   });
+  if (best.rows().empty()) {
+    throw Error(fmt::format("{} has a NaN in each of its {} rows", by.name(), by.rows()));
+  }
   return {best.rows(), worst.rows(), random.rows()};
 }
 
@@ -169,7 +182,7 @@ Logs examples(const CallbackArguments& arguments) {
   const auto seed = static_cast<uint64_t>(params.get_at_least("seed", 0, 1));
   const Sources sources(arguments);
   const Chosen chosen = choose(sources.by, static_cast<size_t>(count), least_is_best, seed);
-  std::string table = fmt::format("set,index,{}\n", sources.by_key);
+  std::string table = fmt::format("set,index,{}\n", csv_cell(sources.by_key));
   for (const auto& [name, rows] :
        {std::pair{"best", &chosen.best}, std::pair{"worst", &chosen.worst},
         std::pair{"random", &chosen.random}}) {
@@ -188,7 +201,7 @@ Logs examples(const CallbackArguments& arguments) {
 
 STEPOP_REGISTER_CALLBACK(
     examples, examples,
-    {"Pictures of the best, the worst and random examples by a label.",
+    {"Pictures of the best, the worst and random examples by a label; NaN is the worst.",
      {{"image", "image", "the key of the images, in the outputs or the dataset"},
       {"by", "loss", "the key of the number that tells good from bad"},
       {"mode", "min", "min: the smallest is the best; max: the largest"},

@@ -1,9 +1,9 @@
-#include <ATen/ops/histc.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -55,16 +55,39 @@ void for_all_numbers(const RowValues& values, const Look& look) {
   });
 }
 
-/// The parameter `range`, else that of the numbers; a single number gets one of width 1, as in
-/// numpy.
-std::pair<double, double> range_of(const Config& params, const Moments& moments) {
+/// A range around the middle of one that is too narrow for bins: of width 1 as in numpy, and wide
+/// enough for numbers so large that those that are 1 apart are the same.
+std::pair<double, double> widened(double low, double high) {
+  const double room = std::max(0.5, std::abs(low) * 1e-9);
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  return {std::max(low - room, -kLargest), std::min(high + room, kLargest)};
+}
+
+/// Whether numbers lie in each of the bins.
+bool has_room(double low, double high, int64_t bins) {
+  const double width = (high - low) / static_cast<double>(bins);
+  return low + width > low && high - width < high;
+}
+
+/// The parameter `range`, else that of the numbers.
+std::pair<double, double> range_of(const Config& params, const RowValues& values,
+                                   const Moments& moments, int64_t bins) {
   if (!params.has("range")) {
-    return moments.min < moments.max ? std::pair{moments.min, moments.max}
-                                     : std::pair{moments.min - 0.5, moments.max + 0.5};
+    if (!std::isfinite(moments.max - moments.min)) {
+      throw Error(
+          fmt::format("{} goes from {} to {}, too far for bins of equal width; give a "
+                      "\"range\"",
+                      values.name(), moments.min, moments.max));
+    }
+    return has_room(moments.min, moments.max, bins) ? std::pair{moments.min, moments.max}
+                                                    : widened(moments.min, moments.max);
   }
   const auto range = params.get<std::vector<double>>("range");
   if (range.size() != 2 || !(range[0] < range[1]) || !std::isfinite(range[1] - range[0])) {
     throw params.error("range", "expected two numbers, the smaller one first, such as [0, 1]");
+  }
+  if (!has_room(range[0], range[1], bins)) {
+    throw params.error("range", fmt::format("is too narrow for {} bins", bins));
   }
   return {range[0], range[1]};
 }
@@ -75,10 +98,18 @@ void count_into(Histogram& histogram, const at::Tensor& numbers) {
   const double high = histogram.high;
   histogram.below += numbers.lt(low).sum().item<int64_t>();
   histogram.above += numbers.gt(high).sum().item<int64_t>();
-  const auto bins = static_cast<int64_t>(histogram.counts.size());
-  const at::Tensor counts = at::histc(numbers, bins, low, high).to(at::kLong).contiguous();
-  for (int64_t i = 0; i < bins; ++i) {
-    histogram.counts[static_cast<size_t>(i)] += counts.const_data_ptr<int64_t>()[i];
+  const size_t last = histogram.counts.size() - 1;
+  const auto bins = static_cast<double>(histogram.counts.size());
+  const at::Tensor all = numbers.contiguous();
+  const auto* values = all.const_data_ptr<double>();
+  for (int64_t i = 0; i < all.numel(); ++i) {
+    const double value = values[i];
+    if (value < low || value > high) continue;
+    size_t bin = std::min(static_cast<size_t>((value - low) / (high - low) * bins), last);
+    // Rounding may have carried it over an edge.
+    if (value < histogram.edge(bin)) --bin;
+    if (bin < last && value >= histogram.edge(bin + 1)) ++bin;
+    ++histogram.counts[bin];
   }
 }
 
@@ -101,7 +132,8 @@ Logs histogram(const CallbackArguments& arguments) {
   const RowValues values(arguments, key, "of", RowValues::From::kFileOrDataset);
   if (c10::isComplexType(values.dtype())) throw Error(values.name() + " holds complex numbers");
   const int64_t bins = params.get_at_least("bins", 1, 50);
-  if (bins > kMostBins) throw params.error("bins", fmt::format("expected {} or less", kMostBins));
+  if (bins > kMostBins)
+    throw params.error("bins", fmt::format("expected {} or less, found {}", kMostBins, bins));
 
   Moments moments;
   for_all_numbers(values, [&](const at::Tensor& numbers) { moments.add(numbers); });
@@ -109,7 +141,7 @@ Logs histogram(const CallbackArguments& arguments) {
     throw Error(fmt::format("{} has no finite number: {} are NaN, {} infinite", values.name(),
                             moments.nan, moments.infinite));
   }
-  const auto [low, high] = range_of(params, moments);
+  const auto [low, high] = range_of(params, values, moments, bins);
   Histogram found{values.name(), low, high, std::vector<int64_t>(static_cast<size_t>(bins), 0)};
   found.non_finite = moments.nan + moments.infinite;
   for_all_numbers(values, [&](const at::Tensor& numbers) {

@@ -43,7 +43,7 @@ std::vector<double> count_ticks(double most) {
 }  // namespace
 
 std::vector<double> round_ticks(double low, double high, int most) {
-  const double rough = (high - low) / std::max(most - 1, 1);
+  const double rough = high / std::max(most - 1, 1) - low / std::max(most - 1, 1);
   const double power = std::pow(10, std::floor(std::log10(rough)));
   double step = power;
   for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
@@ -51,8 +51,11 @@ std::vector<double> round_ticks(double low, double high, int most) {
     if (step >= rough * 0.999) break;
   }
   std::vector<double> ticks;
-  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i) {
-    ticks.push_back(i * step);
+  const double first = std::ceil(low / step - 1e-9);
+  for (int i = 0; i < most; ++i) {  // of large numbers first + 1 may be first
+    const double tick = (first + i) * step;
+    if (tick > high + 1e-9 * step) break;
+    if (ticks.empty() || tick > ticks.back()) ticks.push_back(tick);
   }
   return ticks;
 }
@@ -63,17 +66,17 @@ std::string histogram_picture(const Histogram& histogram) {
   const std::vector<double> counts = count_ticks(most);
   int64_t label = 0;
   for (const double tick : counts) {
-    label = std::max(label, text_width(with_thousands(static_cast<int64_t>(tick))));
+    label = std::max(label, pixel_width(with_thousands(static_cast<int64_t>(tick))));
   }
-  const int64_t left = kMargin + text_height() + 8 + label + 10;
+  const int64_t left = kMargin + pixel_height() + 8 + label + 10;
   const int64_t bottom = kTop + kPlotHeight;
-  Canvas canvas(left + kPlotWidth + 3 * kMargin, bottom + 2 * text_height() + 22 + kMargin);
+  Canvas canvas(left + kPlotWidth + 3 * kMargin, bottom + 2 * pixel_height() + 22 + kMargin);
 
   for (const double tick : counts) {
     const auto y = bottom - static_cast<int64_t>(std::lround(tick / most * kPlotHeight));
     canvas.fill(left, y, kPlotWidth, 1, kFaintInk);
     const std::string text = with_thousands(static_cast<int64_t>(tick));
-    canvas.text(left - 10 - text_width(text), y - text_height() / 2 + 1, text);
+    canvas.text(left - 10 - pixel_width(text), y - pixel_height() / 2 + 1, text);
   }
   const auto bins = static_cast<int64_t>(histogram.counts.size());
   for (int64_t i = 0; i < bins; ++i) {
@@ -91,13 +94,13 @@ std::string histogram_picture(const Histogram& histogram) {
     const auto x = left + static_cast<int64_t>(std::lround(share * kPlotWidth));
     const std::string text = tick_text(tick);
     canvas.fill(x, bottom, 2, 7, kInk);
-    canvas.text(x - text_width(text) / 2, bottom + 11, text);
+    canvas.text(x - pixel_width(text) / 2, bottom + 11, text);
   }
   const std::string name = fit_text(histogram.key, kPlotWidth);
-  canvas.text(left + (kPlotWidth - text_width(name)) / 2, bottom + 17 + text_height(), name);
-  canvas.text_upwards(kMargin, kTop + (kPlotHeight - text_width("count")) / 2, "count");
+  canvas.text(left + (kPlotWidth - pixel_width(name)) / 2, bottom + 17 + pixel_height(), name);
+  canvas.text_upwards(kMargin, kTop + (kPlotHeight - pixel_width("count")) / 2, "count");
   const std::string outside = fit_text(outside_text(histogram), kPlotWidth);
-  canvas.text(left + kPlotWidth - text_width(outside), kMargin, outside);
+  canvas.text(left + kPlotWidth - pixel_width(outside), kMargin, outside);
   return canvas.png();
 }
 

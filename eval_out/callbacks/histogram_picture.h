@@ -16,11 +16,10 @@ struct Histogram {
   int64_t above = 0;  ///< and above the last one.
   int64_t non_finite = 0;
 
-  /// Where bin `i` begins; the end of the last one for i = counts.size().
+  /// Where bin `i` begins, as numpy.linspace has it; the end of the last one for i = counts.size().
   double edge(size_t i) const {
-    return i == counts.size()
-               ? high
-               : low + (high - low) * static_cast<double>(i) / static_cast<double>(counts.size());
+    const double width = (high - low) / static_cast<double>(counts.size());
+    return i == counts.size() ? high : static_cast<double>(i) * width + low;
   }
 };
 

@@ -42,37 +42,38 @@ Layout lay_out(const at::Tensor& counts, const std::vector<std::string>& names) 
   layout.has_numbers = layout.classes <= kMostWithNumbers;
   const int64_t digits = static_cast<int64_t>(std::to_string(counts.max().item<int64_t>()).size());
   const int64_t text =
-      text_width(std::string(static_cast<size_t>(std::max<int64_t>(digits, 4)), '0'));
+      pixel_width(std::string(static_cast<size_t>(std::max<int64_t>(digits, 4)), '0'));
   layout.cell = layout.has_numbers ? text + 8 : std::max<int64_t>(kSide / layout.classes, 1);
-  layout.label_step = (text_height() + 4 + layout.cell - 1) / layout.cell;
+  layout.label_step = (pixel_height() + 4 + layout.cell - 1) / layout.cell;
   for (const auto& name : names) {
-    layout.label_size = std::max(layout.label_size, text_width(fit_text(name, kLabelWidth)));
+    layout.label_size = std::max(layout.label_size, pixel_width(fit_text(name, kLabelWidth)));
   }
-  layout.left = kMargin + text_height() + 14 + layout.label_size + 8;
+  layout.left = kMargin + pixel_height() + 14 + layout.label_size + 8;
   const bool is_upwards = layout.label_size > layout.cell;
-  layout.top = kMargin + text_height() + 14 + (is_upwards ? layout.label_size : text_height()) + 6;
+  layout.top =
+      kMargin + pixel_height() + 14 + (is_upwards ? layout.label_size : pixel_height()) + 6;
   return layout;
 }
 
 void draw_labels(Canvas& canvas, const Layout& layout, const std::vector<std::string>& names) {
-  const int64_t middle = (layout.cell - text_height()) / 2;
+  const int64_t middle = (layout.cell - pixel_height()) / 2;
   for (int64_t i = 0; i < layout.classes; i += layout.label_step) {
     const std::string name = fit_text(names[static_cast<size_t>(i)], kLabelWidth);
-    const int64_t width = text_width(name);
+    const int64_t width = pixel_width(name);
     const int64_t place = i * layout.cell;
     canvas.text(layout.left - 8 - width, layout.top + place + middle, name);
     if (layout.label_size <= layout.cell) {  // else they would touch
-      canvas.text(layout.left + place + (layout.cell - width) / 2, layout.top - 6 - text_height(),
+      canvas.text(layout.left + place + (layout.cell - width) / 2, layout.top - 6 - pixel_height(),
                   name);
     } else {
       canvas.text_upwards(layout.left + place + middle, layout.top - 8 - width, name);
     }
   }
   canvas.text(
-      layout.left + std::max<int64_t>((layout.side() - text_width("predicted class")) / 2, 0),
+      layout.left + std::max<int64_t>((layout.side() - pixel_width("predicted class")) / 2, 0),
       kMargin, "predicted class");
   canvas.text_upwards(
-      kMargin, layout.top + std::max<int64_t>((layout.side() - text_width("true class")) / 2, 0),
+      kMargin, layout.top + std::max<int64_t>((layout.side() - pixel_width("true class")) / 2, 0),
       "true class");
 }
 
@@ -89,8 +90,8 @@ void draw_cells(Canvas& canvas, const Layout& layout, const at::Tensor& counts,
       canvas.fill(x, y, layout.cell - line, layout.cell - line, colour);
       if (!layout.has_numbers || *count == 0) continue;
       const std::string text = cell_text(*count, *share, show_shares);
-      canvas.text(x + (layout.cell - text_width(text)) / 2,
-                  y + (layout.cell - text_height()) / 2 + 1, text, ink_on(colour));
+      canvas.text(x + (layout.cell - pixel_width(text)) / 2,
+                  y + (layout.cell - pixel_height()) / 2 + 1, text, ink_on(colour));
     }
   }
 }
@@ -106,7 +107,7 @@ void draw_bar(Canvas& canvas, const Layout& layout) {
   for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0}) {
     const auto y = layout.top + static_cast<int64_t>((1 - share) * static_cast<double>(height - 1));
     canvas.fill(left + kBarWidth, y, 5, 1, kInk);
-    canvas.text(left + kBarWidth + 9, y - text_height() / 2 + 1,
+    canvas.text(left + kBarWidth + 9, y - pixel_height() / 2 + 1,
                 fmt::format("{:.0f} %", 100 * share));
   }
 }
@@ -116,17 +117,17 @@ void draw_bar(Canvas& canvas, const Layout& layout) {
 std::string matrix_picture(const at::Tensor& counts, const at::Tensor& shares,
                            const std::vector<std::string>& names, bool show_shares) {
   const Layout layout = lay_out(counts, names);
-  const int64_t bar = kMargin + kBarWidth + 9 + text_width("100 %");
+  const int64_t bar = kMargin + kBarWidth + 9 + pixel_width("100 %");
   const std::string note = "colour: share of the true class";
-  const int64_t width = std::max(layout.left + layout.side() + bar, kMargin + text_width(note));
+  const int64_t width = std::max(layout.left + layout.side() + bar, kMargin + pixel_width(note));
   Canvas canvas(width + kMargin,
-                layout.top + std::max<int64_t>(layout.side(), 120) + 12 + text_height() + kMargin);
+                layout.top + std::max<int64_t>(layout.side(), 120) + 12 + pixel_height() + kMargin);
   draw_labels(canvas, layout, names);
   canvas.fill(layout.left - 1, layout.top - 1, layout.side() + 1, layout.side() + 1, kFaintInk);
   draw_cells(canvas, layout, counts.contiguous(), shares.contiguous(), show_shares);
   draw_bar(canvas, layout);
-  canvas.text(std::max<int64_t>(width - text_width(note), kMargin),
-              canvas.height() - kMargin - text_height(), note);
+  canvas.text(std::max<int64_t>(width - pixel_width(note), kMargin),
+              canvas.height() - kMargin - pixel_height(), note);
   return canvas.png();
 }
 

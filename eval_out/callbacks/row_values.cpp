@@ -7,37 +7,23 @@
 namespace stepop {
 namespace {
 
-constexpr int64_t kBlockBytes = 8'000'000;
 /// Of what an example's `get` draws, were it to draw.
 constexpr uint64_t kExamplesSeed = 1;
 
 }  // namespace
-
-std::optional<std::string> find_key(const EvalFile& file, const std::string& key) {
-  for (const char* group : {"outputs/", "labels/", ""}) {
-    if (file.contains(group + key)) return group + key;
-  }
-  return std::nullopt;
-}
-
-std::string there_are(const EvalFile& file) {
-  std::string text;
-  for (const auto& key : file.keys()) text += (text.empty() ? "" : ", ") + key;
-  return text.empty() ? "none" : text;
-}
 
 RowValues::RowValues(const CallbackArguments& arguments, const std::string& key,
                      const std::string& parameter, From from)
     : arguments_(arguments), key_(key) {
   const EvalFile& file = arguments.data_out;
   if (file.rows() == 0) throw Error(fmt::format("{} has no rows", file.path()));
-  if (const auto found = find_key(file, key)) {
-    const EvalArray& array = file.array(*found);
+  if (const auto found = file.keys_named(key); !found.empty()) {
+    const EvalArray& array = file.array(found[0]);
     if (array.kind != EvalKind::kTensor) {
-      throw Error(fmt::format("{} must hold tensors of one shape, found {}", *found,
+      throw Error(fmt::format("{} must hold tensors of one shape, found {}", array.key,
                               array.kind == EvalKind::kText ? "texts" : "ragged ones"));
     }
-    key_ = name_ = *found;
+    key_ = name_ = array.key;
     shape_ = array.shape;
     dtype_ = array.dtype;
     return;
@@ -52,7 +38,7 @@ RowValues::RowValues(const CallbackArguments& arguments, const std::string& key,
   }
   throw Error(fmt::format("no \"{}\" in {}{}{}; the file has: {}; name another key by \"{}\"", key,
                           file.path(), from == From::kFile ? "" : ", nor in the dataset", reason,
-                          there_are(file), parameter));
+                          file.key_list(), parameter));
 }
 
 bool RowValues::find_in_dataset(const std::string& key) {
@@ -80,11 +66,7 @@ bool RowValues::find_in_dataset(const std::string& key) {
   return true;
 }
 
-int64_t RowValues::rows_per_block() const {
-  auto bytes = static_cast<int64_t>(c10::elementSize(dtype_));
-  for (const int64_t length : shape_) bytes *= length;
-  return std::max<int64_t>(kBlockBytes / std::max<int64_t>(bytes, 1), 1);
-}
+int64_t RowValues::rows_per_block() const { return rows_of_block(shape_, dtype_); }
 
 at::Tensor RowValues::read(int64_t first, int64_t count) const {
   const EvalFile& file = arguments_.data_out;

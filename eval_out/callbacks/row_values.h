@@ -2,22 +2,14 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "eval_out/blocks.h"
 #include "eval_out/callback.h"
 
 namespace stepop {
-
-/// The whole key of `key` in the file, in its outputs or else its labels; `labels/loss` is taken as
-/// it is. Nothing when neither has it.
-std::optional<std::string> find_key(const EvalFile& file, const std::string& key);
-
-/// The keys that the file has, for messages.
-std::string there_are(const EvalFile& file);
 
 /// The numbers that each row has under one key, of any shape, read block by block: from the file's
 /// outputs, else its labels, else the dataset's labels, else its examples one by one.
@@ -65,12 +57,6 @@ class RowValues {
   std::vector<int64_t> shape_;
   at::ScalarType dtype_ = at::kFloat;
 };
-
-/// Calls `look(first, count)` for all rows, at most `block` at a time.
-template <class Look>
-void for_each_block(int64_t rows, int64_t block, const Look& look) {
-  for (int64_t first = 0; first < rows; first += block) look(first, std::min(block, rows - first));
-}
 
 /// Throws Error when what is to be compared is the same array, or of two shapes.
 void check_pair(const RowValues& prediction, const RowValues& target);

@@ -39,7 +39,8 @@ void add_key(const Config& params, const std::string& place, std::string key, co
   }
   std::string name = array.as_text();
   if (name.starts_with('/')) name.erase(0, 1);
-  if (key.empty()) key = name;
+  const bool is_listed = key.empty();
+  if (is_listed) key = name;
   if (key == "index") {
     throw params.error(place,
                        "\"index\" is each example's place in the dataset; read the array under "
@@ -48,7 +49,7 @@ void add_key(const Config& params, const std::string& place, std::string key, co
   for (const auto& other : keys) {
     if (other.key == key) throw params.error(place, fmt::format("\"{}\" is there twice", key));
   }
-  keys.push_back({std::move(key), std::move(name), place});
+  keys.push_back({std::move(key), std::move(name), place, is_listed});
 }
 
 /// Those of a map, whose own key is `parent`.

@@ -17,7 +17,8 @@ class Config;
 struct ArrayKey {
   std::string key;
   std::string array;
-  std::string place;  ///< In the config: `keys/image`.
+  std::string place;       ///< In the config: `keys/image`.
+  bool is_listed = false;  ///< Of a list: the key is the array's name.
 };
 
 /// The parameter `keys`: a map from a key in a batch to an array's name (a map in it nests), or a

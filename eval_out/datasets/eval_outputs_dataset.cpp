@@ -17,23 +17,16 @@ constexpr int64_t kCacheBytes = 256'000'000;
 /// `logits` of `outputs/logits`.
 std::string short_key(const std::string& key) { return key.substr(key.find('/') + 1); }
 
-/// The key in the file that `name` means: `outputs/logits`, or `logits` where only one of outputs
-/// and labels has it.
-std::string find_key(const Config& params, const EvalFile& file, const ArrayKey& key) {
-  std::vector<std::string> found;
-  for (const auto& name : file.keys()) {
-    if (name == key.array) return name;
-    if (short_key(name) == key.array) found.push_back(name);
-  }
+/// The one key in the file that a key of the config means.
+std::string key_in_file(const Config& params, const EvalFile& file, const ArrayKey& key) {
+  const std::vector<std::string> found = file.keys_named(key.array);
   if (found.size() == 1) return found[0];
   if (found.size() > 1) {
     throw params.error(key.place, fmt::format("{}: \"{}\" may be {} or {}; give the whole name",
                                               file.path(), key.array, found[0], found[1]));
   }
-  std::string known;
-  for (const auto& name : file.keys()) known += (known.empty() ? "" : ", ") + name;
   throw params.error(key.place, fmt::format("{} has no \"{}\"; there are: {}", file.path(),
-                                            key.array, known.empty() ? "none" : known));
+                                            key.array, file.key_list()));
 }
 
 /// Keys in a batch and in the file.
@@ -45,9 +38,8 @@ Chosen choose(const Config& params, const EvalFile& file) {
   if (keys) {
     for (const auto& key : *keys) {
       // In a list the group is not part of the key.
-      const bool is_listed = key.key == key.array;
-      const std::string in_file = find_key(params, file, key);
-      chosen.emplace_back(is_listed ? short_key(in_file) : key.key, in_file);
+      const std::string in_file = key_in_file(params, file, key);
+      chosen.emplace_back(key.is_listed ? short_key(in_file) : key.key, in_file);
     }
   } else {
     for (const auto& key : file.keys()) chosen.emplace_back(short_key(key), key);
@@ -75,7 +67,10 @@ std::vector<int64_t> numbers(const at::Tensor& tensor) {
 const Hdf5Array& named(const std::vector<Hdf5Array>& arrays, const std::string& name,
                        const std::string& path) {
   for (const auto& array : arrays) {
-    if (array.name == name && array.has_rows()) return array;
+    if (array.name != name) continue;
+    if (array.has_rows()) return array;
+    throw Error(
+        fmt::format("{}: expected rows of numbers or text, found {}", path, array.describe()));
   }
   throw Error(fmt::format("{}: no array {}", path, name));
 }

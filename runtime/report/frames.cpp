@@ -68,17 +68,26 @@ std::vector<FrameSeries> find_logged(const std::string& run) {
   return values_of(all);
 }
 
-int64_t bytes_of(const std::vector<FrameSeries>& series) {
-  int64_t bytes = 0;
-  for (const auto& each : series) {
-    for (const auto& [step, path] : each.paths) {
-      std::error_code failed;
-      const uintmax_t size = fs::file_size(path, failed);
-      if (!failed) bytes += static_cast<int64_t>(size);
-    }
+/// What files take on a page that shows at most `most_of_one` bytes of each.
+struct Sizes {
+  int64_t most_of_one;
+
+  int64_t of(const std::string& path) const {
+    std::error_code failed;
+    const uintmax_t size = fs::file_size(path, failed);
+    return failed ? 0 : std::min(static_cast<int64_t>(size), most_of_one);
   }
-  return bytes;
-}
+  int64_t of(const FrameSeries& series) const {
+    int64_t bytes = 0;
+    for (const auto& [step, path] : series.paths) bytes += of(path);
+    return bytes;
+  }
+  int64_t of(const std::vector<FrameSeries>& series) const {
+    int64_t bytes = 0;
+    for (const auto& each : series) bytes += of(each);
+    return bytes;
+  }
+};
 
 /// `count` of them, evenly, with the first and the last one; of one the last.
 std::map<int64_t, std::string> pick(const std::map<int64_t, std::string>& paths, size_t count) {
@@ -116,25 +125,32 @@ RunFrames find_frames(const std::string& run) {
   return frames;
 }
 
-void fit_frames(std::vector<FrameSeries>& series, int64_t bytes) {
+void fit_frames(std::vector<FrameSeries>& series, int64_t bytes, int64_t most_of_one) {
+  const Sizes sizes{most_of_one};
+  std::vector<size_t> counts;
+  for (auto& each : series) {
+    counts.push_back(each.paths.size());
+    // What is too large by itself takes no place from others.
+    std::erase_if(each.paths, [&](const auto& frame) { return sizes.of(frame.second) > bytes; });
+  }
   const std::vector<FrameSeries> all = series;
   size_t longest = 0;
   for (const auto& each : all) longest = std::max(longest, each.paths.size());
-  for (size_t most = longest; bytes_of(series) > bytes && most > 0;) {
+  for (size_t most = longest; sizes.of(series) > bytes && most > 0;) {
     // In proportion to what is too much, so that long series take few rounds.
-    const double share = static_cast<double>(bytes) / static_cast<double>(bytes_of(series));
+    const double share = static_cast<double>(bytes) / static_cast<double>(sizes.of(series));
     most = std::min(most - 1, static_cast<size_t>(static_cast<double>(most) * share) + 1);
     for (size_t i = 0; i < series.size(); ++i) series[i].paths = pick(all[i].paths, most);
-    if (most == 0) break;
+    if (most <= 1) break;
   }
-  while (!series.empty() && bytes_of(series) > bytes) {
-    const auto last = std::find_if(series.rbegin(), series.rend(),
-                                   [](const FrameSeries& each) { return !each.paths.empty(); });
-    if (last == series.rend()) break;
-    last->paths.clear();
+  while (sizes.of(series) > bytes) {
+    const auto largest = std::max_element(
+        series.begin(), series.end(),
+        [&](const FrameSeries& a, const FrameSeries& b) { return sizes.of(a) < sizes.of(b); });
+    largest->paths.clear();
   }
   for (size_t i = 0; i < series.size(); ++i) {
-    series[i].left_out = all[i].paths.size() - series[i].paths.size();
+    series[i].left_out = counts[i] - series[i].paths.size();
   }
 }
 

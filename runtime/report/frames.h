@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,7 +27,9 @@ struct RunFrames {
 RunFrames find_frames(const std::string& run);
 
 /// Thins out the series evenly, their first and last files staying, until all together take at most
-/// `bytes`; what is too large even so loses the first ones, then whole series.
-void fit_frames(std::vector<FrameSeries>& series, int64_t bytes);
+/// `bytes`; what is too large even so loses the first ones, then the largest of the last ones. A
+/// file that is larger by itself is left out at once; of each file `most_of_one` bytes are shown.
+void fit_frames(std::vector<FrameSeries>& series, int64_t bytes,
+                int64_t most_of_one = std::numeric_limits<int64_t>::max());
 
 }  // namespace stepop

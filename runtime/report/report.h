@@ -8,7 +8,8 @@
 namespace stepop {
 
 struct ReportOptions {
-  int64_t picture_bytes = 6'000'000;  ///< All pictures together; more are thinned out evenly.
+  int64_t picture_bytes = 6'000'000;  ///< All pictures together; more are thinned out evenly,
+                                      ///< those of the worst examples take half at most.
   int64_t text_bytes = 1'000'000;     ///< Text files of callbacks, likewise.
   size_t worst_examples = 16;
 };

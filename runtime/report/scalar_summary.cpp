@@ -6,6 +6,14 @@
 #include "runtime/log/metrics_scan.h"
 
 namespace stepop {
+
+void ScalarSummary::add(const ScalarAt& here) {
+  last = here;
+  if (std::isnan(here.value)) return;
+  if (!min || here.value < min->value) min = here;
+  if (!max || here.value > max->value) max = here;
+}
+
 std::optional<ScalarAt> best_of(const ScalarSummary& summary, Better better) {
   if (better == Better::kUnknown) return std::nullopt;
   return better == Better::kLower ? summary.min : summary.max;
@@ -17,12 +25,7 @@ OrderedMap<ScalarSummary> summarize_scalars(const std::string& metrics_file) {
   if (!std::filesystem::exists(metrics_file, failed)) return scalars;
   scan_metrics(metrics_file, [&](const MetricsLine& line) {
     for (const auto& [name, value] : line.values) {
-      const ScalarAt here{line.event.step, value};
-      ScalarSummary& scalar = scalars[name];
-      scalar.last = here;
-      if (std::isnan(value)) continue;
-      if (!scalar.min || value < scalar.min->value) scalar.min = here;
-      if (!scalar.max || value > scalar.max->value) scalar.max = here;
+      scalars[name].add({line.event.step, value});
     }
   });
   return scalars;

@@ -20,6 +20,9 @@ struct ScalarSummary {
   std::optional<ScalarAt> last;  ///< May be NaN or infinite.
   std::optional<ScalarAt> min;   ///< The first of equal ones; NaN does not count.
   std::optional<ScalarAt> max;
+
+  /// Takes in the next number.
+  void add(const ScalarAt& here);
 };
 
 /// The minimum or maximum, whichever is better; none where that is unknown.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "eval_out/blocks.h"
 #include "runtime/files/image_file.h"
 #include "runtime/log/image_grid.h"
 #include "runtime/log/number_text.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr size_t kMostKeys = 8;
 constexpr size_t kMostPictureKeys = 4;
+constexpr size_t kMostTextBytes = 500;
 
 bool is_one_number(const EvalArray& array) {
   if (array.kind != EvalKind::kTensor || c10::isComplexType(array.dtype)) return false;
@@ -67,12 +69,9 @@ bool is_worse(const Row& a, const Row& b) {
 
 std::vector<Row> worst_rows(const EvalFile& file, const std::string& key, size_t count) {
   std::vector<Row> worst;
-  const int64_t block = file.rows_per_block(key);
-  for (int64_t first = 0; first < file.rows(); first += block) {
-    const at::Tensor losses = file.read(key, first, std::min(block, file.rows() - first))
-                                  .to(at::kDouble)
-                                  .reshape({-1})
-                                  .contiguous();
+  for_each_block(file.rows(), file.rows_per_block(key), [&](int64_t first, int64_t rows) {
+    const at::Tensor losses =
+        file.read(key, first, rows).to(at::kDouble).reshape({-1}).contiguous();
     const auto* values = losses.const_data_ptr<double>();
     for (int64_t i = 0; i < losses.numel(); ++i) {
       const Row row{first + i, values[i]};
@@ -80,12 +79,20 @@ std::vector<Row> worst_rows(const EvalFile& file, const std::string& key, size_t
       if (worst.size() == count) worst.pop_back();
       worst.insert(std::upper_bound(worst.begin(), worst.end(), row, is_worse), row);
     }
-  }
+  });
   return worst;
 }
 
+/// Cut where a character of UTF-8 ends.
+std::string shortened(const std::string& text) {
+  if (text.size() <= kMostTextBytes) return text;
+  size_t end = kMostTextBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + " ... (cut)";
+}
+
 std::string value_text(const EvalFile& file, const EvalArray& array, int64_t row) {
-  if (array.kind == EvalKind::kText) return file.read_texts(array.key, row, 1)[0];
+  if (array.kind == EvalKind::kText) return shortened(file.read_texts(array.key, row, 1)[0]);
   const at::Tensor value = file.read(array.key, row, 1);
   if (is_distribution(array)) {
     return fmt::format("{}", value.to(at::kDouble).reshape({-1}).argmax().item<int64_t>());
@@ -105,7 +112,7 @@ std::string picture_of(const EvalFile& file, const EvalArray& array, int64_t row
 
 }  // namespace
 
-WorstExamples find_worst_examples(const EvalFile& file, size_t count) {
+WorstExamples find_worst_examples(const EvalFile& file, size_t count, int64_t picture_bytes) {
   WorstExamples worst;
   worst.loss = find_loss(file);
   if (worst.loss.empty() || count == 0) return worst;
@@ -124,7 +131,13 @@ WorstExamples find_worst_examples(const EvalFile& file, size_t count) {
       example.values.push_back(value_text(file, file.array(key), row.row));
     }
     for (const auto& key : worst.picture_keys) {
-      example.pictures.push_back(picture_of(file, file.array(key), row.row));
+      std::string picture = picture_of(file, file.array(key), row.row);
+      if (static_cast<int64_t>(picture.size()) > picture_bytes) {
+        picture.clear();
+        ++worst.pictures_left_out;
+      }
+      picture_bytes -= static_cast<int64_t>(picture.size());
+      example.pictures.push_back(std::move(picture));
     }
     worst.examples.push_back(std::move(example));
   }

@@ -72,10 +72,10 @@ class LastMetrics {
   }
 
   /// The first number of the newest evaluation, else of the last line.
-  std::string any_metric() const {
-    if (const auto line = find("/eval_op/")) {
+  std::string any_metric(const std::string& eval_op) const {
+    if (const auto line = find("\"" + eval_op + "/")) {
       for (const auto& [name, value] : line->values) {
-        if (name.find("/eval_op/") != std::string::npos) return name;
+        if (name.starts_with(eval_op + "/")) return name;
       }
     }
     const auto line = find("");
@@ -235,7 +235,9 @@ RunSummary summarize_run(const std::string& root) {
   const LastMetrics metrics(run.metrics_file());
   read_position(run, metrics, summary);
   const std::string named = metric_of(config);
-  summary.metric = named.empty() ? metrics.any_metric() : named;
+  const std::string eval_op = text_at(config, "eval_hook/eval_op");
+  summary.metric =
+      named.empty() ? metrics.any_metric(eval_op.empty() ? "validation/eval_op" : eval_op) : named;
   if (summary.metric.empty()) return summary;
   summary.last = metrics.value_of(summary.metric);
   const Better better = better_of(summary.metric, &config);

@@ -27,6 +27,7 @@ const run = () => {
   const charts = all(".chart svg[tabindex]");
   lines.push(`charts: ${all(".chart h3").map((title) => title.textContent).join(", ")}`);
   lines.push(`labels: ${all(".chart .legend tbody").map((body) => [...body.rows].map((row) => row.cells[0].textContent).join(", ")).join("; ")}`);
+  lines.push(`facts: ${all(".fact").map((fact) => [...fact.children].map((part) => part.textContent).join(" ")).join("; ")}`);
   lines.push(`sections: ${all("h2").map((title) => title.textContent).join(", ")}`);
   if (charts.length > 0) {
     check("curves are drawn", areDrawn());

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "runtime/report/report.h"
 #include "tests/cli/browser.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
@@ -183,6 +184,27 @@ TEST_CASE("NaN, damage and markup in names are shown as what they are") {
     CHECK(checks.find("charts: loss, &lt;img src=x onerror=alert(1)&gt;, gan\n") !=
           std::string::npos);
   }
+}
+
+TEST_CASE("a part that is missing takes no other with it") {
+  const ScratchFolder folder;
+  const auto checks_of = [&](const std::string& data) {
+    const std::string path = folder.write("page.html", report_page(data, "title"));
+    return check_in_browser(path);
+  };
+  for (const char* data :
+       {R"({})", R"({"run": {"name": "a", "state": "ended"}})",
+        R"({"curves": [{"name": "train/log_op/x", "steps": [1, 2], "values": [3, 4]}]})",
+        R"({"evaluations": {}, "config": {}, "worst": {}, "pictures": [{"title": "a/b/c"}]})",
+        R"({"evaluations": {"rows": [{"step": 3}], "columns": [{"name": "a/b/c"}]},
+            "config": {"yaml": "a: 1", "file": "a.yaml"},
+            "worst": {"examples": [{"index": 3, "pictures": [null]}], "picture_keys": ["p"]}})"}) {
+    CAPTURE(data);
+    checks_of(data);
+  }
+  const std::string checks =
+      checks_of(R"({"run": {"name": "a", "state": "ended", "seconds": 119.7}})");
+  if (!checks.empty()) CHECK(checks.find("facts: training time 2 min 0 s\n") != std::string::npos);
 }
 
 TEST_CASE("a run that has done nothing yet has a report that says so") {

@@ -75,5 +75,29 @@ TEST_CASE("ranges, means and lengths are those of numpy, over the valid rows alo
   CHECK(text.numbers.count() == 0);
 }
 
+TEST_CASE("large rows behind many small ones are read few at once") {
+  const ScratchFolder folder;
+  const std::string path = folder / "outputs.h5";
+  run_python(R"(
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], 'w') as f:
+    f.attrs.update(format_version=1, rows=4012, complete=True)
+    f['index'] = np.arange(4012)
+    lengths = [0] * 4000 + [3_000_000] * 12
+    f['outputs/r/values'] = np.ones(sum(lengths), np.uint8)
+    f['outputs/r/offsets'] = np.concatenate([[0], np.cumsum(lengths)])
+    f['outputs/r'].attrs['ragged'] = True
+    f['outputs/text'] = [''] * 4000 + ['x' * 3_000_000] * 12
+)",
+             {path});
+  for (const char* key : {"outputs/r", "outputs/text"}) {
+    CAPTURE(key);
+    int readings = 0;
+    const EvalStatistics statistics = statistics_of(EvalFile(path, [&] { ++readings; }), key);
+    CHECK(statistics.longest == 3'000'000);
+    CHECK(readings >= 7);  // 36 MB by 8 MB, or by twice what the block before had
+  }
+}
+
 }  // namespace
 }  // namespace stepop

@@ -167,6 +167,21 @@ TEST_CASE("arrays that no file can hold are reported at the first batch") {
         path + ".part: the first batch: cannot write: File too large");
 }
 
+TEST_CASE("a file that failed before its first rows does not stay") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("outputs.h5");
+  const FileSizeLimit limit(2'500'000);
+  {
+    EvalWriter writer(path, 2);
+    const std::vector<std::string> text{std::string(4'000'000, 'x')};
+    writer.write({.outputs = {{"text", text}}}, std::vector<int64_t>{0});
+    CHECK(message_of([&] { writer.finish(); }) ==
+          "cannot reserve 8.1 MB in " + path + ".part: File too large");
+    CHECK(std::filesystem::exists(path + ".part"));
+  }
+  CHECK(folder.names().empty());
+}
+
 TEST_CASE("a batch that the disk does not take is reported by the next call, with the reason") {
   const ScratchFolder folder;
   const std::string path = folder.path("outputs.h5");

@@ -114,7 +114,7 @@ void check_harmless(SmallDisk& disk, const std::string& message, const ScratchFo
   CHECK(read_bytes(path) == "old");
   CHECK(read_bytes(disk / "log.txt") == "said before");
   if (fs::exists(path + ".part")) {
-    check_rows(path + ".part");
+    CHECK(check_rows(path + ".part") > 0);  // without rows it does not stay
     fs::copy_file(path + ".part", parts / std::to_string(parts.names().size()));
   }
   CHECK(open_files_below(path) == 0);
@@ -149,7 +149,7 @@ void try_disks() {
     if (!is_tried) return;
     if (!is_done) continue;
     CHECK(too_small > 20);
-    CHECK(parts.names().size() > 10);
+    CHECK(parts.names().size() > 2);
     return check_with_h5py(parts);
   }
   FAIL("no disk was large enough");

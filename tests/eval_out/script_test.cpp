@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "eval_out/eval_writer.h"
@@ -85,6 +86,21 @@ print()
         words);
 }
 
+TEST_CASE("what Python's json prints for numbers that are not finite is read") {
+  const CallbackResults results = Scripted(R"(
+import json
+print(json.dumps({"nan": float("nan"), "up": float("inf"), "down": -float("inf"),
+                  "NaN, \"Infinity": 1.5, "text": "NaN"}))
+)")
+                                      .run();
+  CHECK(results.failures.key_list() == "none");
+  CHECK(std::isnan(scalar(results, "nan")));
+  CHECK(std::isnan(scalar(results, "text")));
+  CHECK(scalar(results, "up") == INFINITY);
+  CHECK(scalar(results, "down") == -INFINITY);
+  CHECK(scalar(results, "NaN, \"Infinity") == 1.5);
+}
+
 TEST_CASE("a script that prints nothing has no scalars") {
   CHECK(Scripted("").run().logs.at("report").scalars.empty());
 }
@@ -109,7 +125,7 @@ TEST_CASE("a last line that is no JSON object of numbers is told") {
   CHECK(Scripted("print([1])").failure() == begin + "found: [1]");
   CHECK(Scripted("print('{\"a\": \"b\"}')").failure() ==
         begin + "\"a\" is no number: {\"a\": \"b\"}");
-  CHECK(Scripted("print('{\"a\": NaN}')").failure() == begin + "found: {\"a\": NaN}");
+  CHECK(Scripted("print('{\"a\": nan}')").failure() == begin + "found: {\"a\": nan}");
   CHECK(Scripted("print('{\"\": 1}')").failure() == begin + "a number has no name: {\"\": 1}");
   CHECK(Scripted("print('x' * 1000)").failure() ==
         begin + "found: " + std::string(200, 'x') + "...");

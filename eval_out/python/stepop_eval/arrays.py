@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import EvalError, reading
-from .rows import Rows, blocks, choose, pieces
+from .rows import GAP_BYTES, Rows, blocks, choose, pieces
 
-# What a row of text or of a ragged array is taken for when readings are planned.
-_UNKNOWN_ROW_BYTES = 256
+# Of so many texts the mean length is taken for that of all.
+_SAMPLED_TEXTS = 64
 
 
 class Array:
@@ -51,7 +51,7 @@ class Array:
 
     @property
     def row_bytes(self) -> int:
-        """How many bytes a row has; a guess for text and ragged arrays."""
+        """How many bytes a row has; of text and ragged arrays about the mean."""
         return self.dtype.itemsize * math.prod(self.shape[1:])
 
     def __len__(self) -> int:
@@ -93,6 +93,11 @@ class Array:
     def read(self, first: int, last: int) -> npt.NDArray[Any]:
         """Rows `first` to `last`, which must be there."""
         return self._read(first, last, ())
+
+    @property
+    def _gap_bytes(self) -> int:
+        """Rows that lie nearer than this are read in one piece, with those between them."""
+        return GAP_BYTES
 
     @property
     def _where(self) -> str:
@@ -142,7 +147,7 @@ class Array:
         unique, back = np.unique(rows, return_inverse=True)
         parts = [
             self._read(first, last, inner)[wanted]
-            for first, last, wanted in pieces(unique, self.row_bytes)
+            for first, last, wanted in pieces(unique, self.row_bytes, self._gap_bytes)
         ]
         values = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return values if np.array_equal(unique, rows) else values[back]
@@ -152,6 +157,7 @@ class TextArray(Array):
     """Texts [rows]: an integer gives a str, anything else an array of objects [n] that are str."""
 
     kind = "text"
+    _mean_bytes: Optional[int] = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -159,7 +165,16 @@ class TextArray(Array):
 
     @property
     def row_bytes(self) -> int:
-        return _UNKNOWN_ROW_BYTES
+        if self._mean_bytes is None:
+            step = max(self._rows // _SAMPLED_TEXTS, 1)
+            texts = [self._read(row, row + 1, ())[0] for row in range(0, self._rows, step)]
+            # A str has 49 bytes and its characters.
+            self._mean_bytes = 49 + sum(map(len, texts)) // max(len(texts), 1)
+        return self._mean_bytes
+
+    @property
+    def _gap_bytes(self) -> int:
+        return 0  # a text between two costs as much as a wanted one
 
     def describe(self) -> str:
         return f"text {list(self.shape)}"
@@ -176,6 +191,7 @@ class RaggedArray(Array):
     anything else an array of objects [n] that are arrays."""
 
     kind = "ragged"
+    _mean_bytes: Optional[int] = None
 
     def __init__(self, path: Path, key: str, values: Any, offsets: Any, rows: int) -> None:
         self._values, self._offsets = values, offsets
@@ -190,7 +206,13 @@ class RaggedArray(Array):
 
     @property
     def row_bytes(self) -> int:
-        return _UNKNOWN_ROW_BYTES
+        if self._mean_bytes is None:
+            self._check_open()
+            with reading(self._path, f"{self._key}/offsets"):
+                total = int(self._offsets[self._rows]) if self._rows else 0
+            each = self.dtype.itemsize * math.prod(map(int, self._values.shape[1:]))
+            self._mean_bytes = max(total, 0) * each // max(self._rows, 1)
+        return self._mean_bytes
 
     @property
     def lengths(self) -> Rows:

@@ -34,7 +34,8 @@ class Found(NamedTuple):
 
 def outputs_in(folder: Path) -> Optional[Path]:
     """The file that is complete, else the one of an evaluation that is going on or was killed."""
-    for name in (OUTPUTS, OUTPUTS + ".part"):
+    # The last look is for one whose .part became the whole file between the first two.
+    for name in (OUTPUTS, OUTPUTS + ".part", OUTPUTS):
         if (folder / name).is_file():
             return folder / name
     return None
@@ -64,7 +65,7 @@ def find(path: PathLike, step: Optional[int] = None) -> Path:
             )
     best = latest(found)
     outputs = best.outputs
-    if outputs is None:  # it came to its end, and its .part became the file, a moment ago
+    if outputs is None:
         raise EvalError(f"{best.folder}: its outputs vanished; was it cleaned up?")
     return outputs
 

@@ -12,7 +12,7 @@ Rows = npt.NDArray[np.int64]
 Chosen = Union[int, range, Rows]
 
 # Rows that lie nearer than this are read in one piece, with those between them.
-_GAP_BYTES = 1 << 16
+GAP_BYTES = 1 << 16
 # No piece, and no block of an iteration, is larger than this, unless one row is.
 BLOCK_BYTES = 8_000_000
 
@@ -54,11 +54,13 @@ def _row(row: int, rows: int, where: str) -> int:
     return row + rows if row < 0 else row
 
 
-def pieces(rows: Rows, row_bytes: int) -> Iterator[Tuple[int, int, Rows]]:
+def pieces(
+    rows: Rows, row_bytes: int, gap_bytes: int = GAP_BYTES
+) -> Iterator[Tuple[int, int, Rows]]:
     """For rows that increase strictly: the pieces [first, last) to read, and which rows of each
     piece are wanted. Few large readings cost less than many small ones, and no piece is so large
     that it matters."""
-    gap = max(_GAP_BYTES // max(row_bytes, 1), 1)
+    gap = max(gap_bytes // max(row_bytes, 1), 1)
     most = max(BLOCK_BYTES // max(row_bytes, 1), 1)
     ends = np.append(np.flatnonzero(np.diff(rows) > gap) + 1, len(rows))
     begin = 0

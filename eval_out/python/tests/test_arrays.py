@@ -160,6 +160,29 @@ class ArraysTest(unittest.TestCase):
         image[[9, 2, 9], 1]
         self.assertEqual(counting.read, [(2, 3, 4, 5), (1, 4, 2), (8, 4, 5)])
 
+    def test_rows_of_unknown_size_are_read_with_few_that_nobody_asked_for(self):
+        path = files.scratch() / "outputs.h5"
+        with h5py.File(path, "w") as f:
+            f.attrs.update(format_version=1, rows=300, complete=True)
+            f["index"] = np.arange(300)
+            f["outputs/text"] = ["x" * 30_000] * 300
+            f["outputs/large/values"] = np.zeros(300 * 10_000, np.int64)
+            f["outputs/large/offsets"] = np.arange(301) * 10_000
+            f["outputs/large"].attrs["ragged"] = True
+        with stepop_eval.open(path) as e:
+            for key, row_bytes in (("text", 30_049), ("large", 80_000)):
+                with self.subTest(key):
+                    array = e.outputs[key]
+                    self.assertEqual(array.row_bytes, row_bytes)
+                    read = []
+                    one = array._read
+                    array._read = lambda *rows: read.append(rows[:2]) or one(*rows)
+                    self.assertEqual(len(array[[0, 200]]), 2)
+                    self.assertEqual(read, [(0, 1), (200, 201)])
+                    read.clear()
+                    self.assertEqual(sum(1 for _ in array), 300)
+                    self.assertLessEqual(max(last - first for first, last in read), 8e6 / row_bytes)
+
     def test_scattered_rows_are_read_in_pieces_that_hold_them_all(self):
         generator = np.random.default_rng(1)
         for row_bytes in (1, 8, 4000, 70_000, 9_000_000):

@@ -1,11 +1,14 @@
 import os
 import shutil
 import unittest
+import unittest.mock
+from pathlib import Path
 
 import h5py
 import numpy as np
 
 import stepop_eval
+from stepop_eval import locate
 from tests import files
 from tests.test_evaluation import message_of
 
@@ -60,6 +63,18 @@ class ErrorsTest(unittest.TestCase):
             f"{run}: its evaluations left no outputs: eval_pipeline/clean_after_callbacks removes them; "
             "their scalars are in open_all(...).scalars",
         )
+
+    def test_a_part_that_becomes_the_whole_file_between_two_looks(self):
+        folder = files.scratch()
+        looks = []
+
+        def is_file(path):
+            looks.append(path.name)
+            return len(looks) == 3  # there was only the .part, then only the file
+
+        with unittest.mock.patch.object(Path, "is_file", is_file):
+            self.assertEqual(locate.outputs_in(folder), folder / "outputs.h5")
+        self.assertEqual(looks, ["outputs.h5", "outputs.h5.part", "outputs.h5"])
 
     def test_a_step_that_was_not_evaluated(self):
         self.assertEqual(

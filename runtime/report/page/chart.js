@@ -126,6 +126,8 @@ class Chart {
       if (high - low > (right - left) * 0.02) this.view.zoom([Math.max(low, left), Math.min(high, right)]);
       else this.draw();
     });
+    // Such as when the system takes the pointer: nothing is dragged any more.
+    this.svg.addEventListener("pointercancel", () => { from = null; this.draw(); });
     this.svg.addEventListener("dblclick", () => this.view.zoom(null));
     this.svg.addEventListener("keydown", (event) => {
       const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };

@@ -43,7 +43,8 @@ const interpolate = ({ steps, values }, step) => {
 class View {
   constructor(curves, axis) {
     this.curves = curves;
-    this.axis = axis;
+    const unknown = { steps: [], values: [] };
+    this.axis = { epoch: unknown, seconds: unknown, ...axis };
     this.kind = "step";
     this.smoothing = 0;
     this.cursor = null;

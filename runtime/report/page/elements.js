@@ -1,5 +1,6 @@
 // Elements and texts. Whatever comes from the run goes through textContent, never through markup.
 
+// A part that could not be read is missing in it; `notes` says so.
 const data = JSON.parse(document.getElementById("data").textContent);
 
 const set = (element, attributes) => {
@@ -38,8 +39,9 @@ const number = (value) => {
 const duration = (seconds) => {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds < 100) return `${Number(seconds.toFixed(1))} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  const rounded = Math.round(seconds);
+  const minutes = Math.floor(rounded / 60);
+  if (minutes < 60) return `${minutes} min ${rounded % 60} s`;
   const hours = Math.floor(minutes / 60);
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 };

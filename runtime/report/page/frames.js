@@ -1,7 +1,8 @@
 // Pictures and texts over the steps of a run, each with a slider.
 
-const framesSection = (id, title, series, isText) => {
-  if (!series?.length) return null;
+const framesSection = (id, title, given, isText) => {
+  if (!given?.length) return null;
+  const series = given.map((each) => ({ frames: [], left_out: 0, ...each }));
   const section = element("section", { id }, element("h2", { text: title }));
   const together = element("input", { type: "checkbox", checked: "" });
   if (series.filter((each) => each.frames.length > 1).length > 1) {

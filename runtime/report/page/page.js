@@ -9,15 +9,15 @@ const facts = () => {
     if (more) shown.append(" ", element("small", { text: more }));
     list.append(element("div", { class: "fact" }, element("dt", { text: name }), shown));
   };
-  add("training steps", run.step === null ? null : whole(run.step));
-  add("epochs", run.epoch === null ? null : run.epoch.toFixed(1), run.num_epochs ? `of ${number(run.num_epochs)}` : "");
-  add("training time", run.seconds === null ? null : duration(run.seconds));
+  add("training steps", run.step == null ? null : whole(run.step));
+  add("epochs", run.epoch == null ? null : run.epoch.toFixed(1), run.num_epochs ? `of ${number(run.num_epochs)}` : "");
+  add("training time", run.seconds == null ? null : duration(run.seconds));
   add("examples seen", run.samples ? whole(run.samples) : null);
-  if (run.metric && run.last !== null) {
+  if (run.metric && run.last != null) {
     const { split, key } = partsOf(run.metric);
-    add(`${split} ${key}`.trim(), number(run.last), run.best !== null ? `best ${number(run.best)}` : "");
+    add(`${split} ${key}`.trim(), number(run.last), run.best != null ? `best ${number(run.best)}` : "");
   }
-  add("checkpoints", run.checkpoints ? whole(run.checkpoints) : null, run.best_checkpoint !== null ? `best at ${whole(run.best_checkpoint)}` : "");
+  add("checkpoints", run.checkpoints ? whole(run.checkpoints) : null, run.best_checkpoint != null ? `best at ${whole(run.best_checkpoint)}` : "");
   return list;
 };
 
@@ -37,7 +37,8 @@ const fillHead = (sections) => {
 };
 
 const evaluationsSection = () => {
-  const { columns, rows, total } = data.evaluations ?? { columns: [], rows: [], total: 0 };
+  const { columns = [], rows = [], total = rows.length } = data.evaluations ?? {};
+  for (const row of rows) row.values ??= {};
   const section = element("section", { id: "evaluations" }, element("h2", { text: "Evaluations" }));
   if (rows.length === 0) {
     section.append(element("p", { class: "empty", text: "The run has not been evaluated yet." }));
@@ -74,15 +75,16 @@ const evaluationsSection = () => {
 };
 
 const worstSection = () => {
-  const worst = data.worst;
-  if (!worst) return null;
+  const worst = { picture_keys: [], keys: [], ...data.worst };
+  if (!worst.examples?.length) return null;
   const section = element("section", { id: "worst" }, element("h2", { text: "Worst examples" }),
     element("p", { class: "quiet", text: `The examples with the greatest ${worst.loss} in ${worst.file}.` }));
   const columns = [...worst.picture_keys.map((title) => ({ title, text: true })), { title: "index", note: "in the dataset" },
-    { title: worst.loss }, ...worst.keys.map((title, i) => ({ title, text: worst.examples.some(({ values }) => values[i].length > 30) }))];
+    { title: worst.loss }, ...worst.keys.map((title, i) => ({ title, text: worst.examples.some(({ values }) => values?.[i]?.length > 30) }))];
   const rows = worst.examples.map((example) => [
-    ...example.pictures.map((bytes, i) => picture(bytes, `${worst.picture_keys[i]} of example ${example.index}`)),
-    whole(example.index), number(example.loss), ...example.values.map((text) => ({ text, class: text.length > 30 ? "wrap" : "" }))]);
+    ...worst.picture_keys.map((key, i) => (example.pictures?.[i] ? picture(example.pictures[i], `${key} of example ${example.index}`) : null)),
+    whole(example.index), number(example.loss),
+    ...worst.keys.map((_, i) => { const text = example.values?.[i] ?? "–"; return { text, class: text.length > 30 ? "wrap" : "" }; })]);
   section.append(table(columns, rows));
   return section;
 };
@@ -100,7 +102,7 @@ const yaml = (text) => {
 };
 
 const configSection = () => {
-  const { file, yaml: text, starts } = data.config ?? { file: "", yaml: "", starts: [] };
+  const { file = "", yaml: text = "", starts = [] } = data.config ?? {};
   const section = element("section", { id: "config" }, element("h2", { text: "Config" }));
   if (!text) {
     section.append(element("p", { class: "empty", text: "The run has no config that can be read." }));

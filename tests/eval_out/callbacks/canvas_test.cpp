@@ -47,16 +47,16 @@ TEST_CASE("every printable character has a look of its own") {
 }
 
 TEST_CASE("text that is turned is the same text") {
-  Canvas flat(text_width("Ab7", 1), text_height(1));
+  Canvas flat(pixel_width("Ab7", 1), pixel_height(1));
   flat.text(0, 0, "Ab7", kInk, 1);
-  Canvas turned(text_height(1), text_width("Ab7", 1));
+  Canvas turned(pixel_height(1), pixel_width("Ab7", 1));
   turned.text_upwards(0, 0, "Ab7", kInk, 1);
   CHECK(pixels(turned).equal(pixels(flat).t().flip(0)));
 }
 
 TEST_CASE("text that is too wide is cut") {
   CHECK(fit_text("abcdef", 1000) == "abcdef");
-  CHECK(fit_text("abcdef", text_width("abcdef") - 1) == "abc..");
+  CHECK(fit_text("abcdef", pixel_width("abcdef") - 1) == "abc..");
   CHECK(fit_text("abcdef", 5) == "");
   CHECK(fit_text("K\xc3\xbcken \xe2\x82\xac", 1000) == "K?ken ?");
 }

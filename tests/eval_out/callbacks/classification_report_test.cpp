@@ -55,6 +55,21 @@ TEST_CASE("a class that is neither true nor predicted is left out, and classes m
   CHECK(looked->text("report.txt").find("\n               3 ") == std::string::npos);
 }
 
+TEST_CASE("numbers that can hardly be classes are refused before room is made for them") {
+  const auto message = [](int64_t said, int64_t truth) {
+    return message_of([&] {
+      look("classification_report", {.outputs = {{"logits", at::tensor({int64_t{0}, said})}},
+                                     .labels = {{"class", at::tensor({int64_t{0}, truth})}}});
+    });
+  };
+  const std::string help = "; at most 1,000,000 classes are counted, 0 to 999,999";
+  CHECK(message(1, int64_t{1} << 60) ==
+        "labels/class has the class 1152921504606846976 in row 1 (example 1 of the dataset)" +
+            help);
+  CHECK(message(1'000'000, 1) ==
+        "outputs/logits has the class 1000000 in row 1 (example 1 of the dataset)" + help);
+}
+
 TEST_CASE("another number of names is refused") {
   CHECK(message_of([] {
           look("classification_report", stored_classification(), "{class_names: [a, b]}");

@@ -1,8 +1,10 @@
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <set>
 #include <sstream>
 
@@ -62,6 +64,27 @@ TEST_CASE("fewer examples than asked for are all of them, and equal ones keep th
   CHECK((indices_of(*looked, "worst") == std::vector<int>{5, 6, 7, 90}));
 }
 
+TEST_CASE("NaN is worse than any number, and never the best") {
+  const EvalOutputs outputs{.labels = {{"loss", at::tensor({1., NAN, 3., NAN, INFINITY})}}};
+  for (const bool is_max : {false, true}) {
+    const auto looked =
+        look("examples", outputs, is_max ? "{count: 4, mode: max}" : "{count: 4}", kData);
+    CHECK((indices_of(*looked, "worst") ==
+           (is_max ? std::vector<int>{1, 3, 0, 2} : std::vector<int>{1, 3, 4, 2})));
+    CHECK((indices_of(*looked, "best") ==
+           (is_max ? std::vector<int>{4, 2, 0} : std::vector<int>{0, 2, 4})));
+    CHECK(std::isnan(looked->value("worst")));
+    CHECK(looked->value("best") == (is_max ? INFINITY : 1));
+    CHECK(looked->text("examples.csv").find("\nworst,1,nan\n") != std::string::npos);
+  }
+}
+
+TEST_CASE("the header of the table is a cell of CSV") {
+  const auto looked =
+      look("examples", {.labels = {{"a,\"b\"", at::ones({1})}}}, "{by: 'a,\"b\"'}", kData);
+  CHECK(looked->text("examples.csv").starts_with("set,index,\"a,\"\"b\"\"\"\n"));
+}
+
 TEST_CASE("images of the outputs come before those of the dataset, of any size") {
   const EvalOutputs outputs{.outputs = {{"image", at::zeros({1, 3, 600, 300}, at::kByte)}},
                             .labels = {{"loss", at::ones({1})}}};
@@ -86,8 +109,8 @@ TEST_CASE("what examples misses is named") {
         "\"image\"");
   CHECK(message({.labels = {{"loss", at::ones({2, 2})}}}) ==
         "labels/loss must hold one number an example to sort them by, found [2]");
-  CHECK(message({.labels = {{"loss", at::tensor({1., NAN})}}}) ==
-        "labels/loss has a NaN in row 1 (example 1 of the dataset)");
+  CHECK(message({.labels = {{"loss", at::full({2}, NAN)}}}) ==
+        "labels/loss has a NaN in each of its 2 rows");
   CHECK(message({.outputs = {{"x", at::ones({2, 2, 2})}}, .labels = {{"loss", at::ones({2})}}},
                 "{show: [x]}") ==
         "outputs/x must hold one number an example, or a vector, to be shown; found [2, 2]");

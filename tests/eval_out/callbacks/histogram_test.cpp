@@ -2,13 +2,16 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "eval_out/callbacks/histogram_picture.h"
 #include "runtime/files/image_file.h"
 #include "tests/eval_out/callbacks/run_callback.h"
 #include "tests/message_of.h"
+#include "tests/python.h"
 
 namespace stepop {
 namespace {
@@ -35,6 +38,28 @@ TEST_CASE("a histogram is numpy's") {
   const auto cut = counts(*look("histogram", outputs, "{bins: 5, range: [-1, 1]}"));
   CHECK(cut["counts"] == data["counts_in_range"]);
   CHECK(cut["below"].get<int>() + cut["above"].get<int>() == 40 - 29);
+}
+
+TEST_CASE("numbers on the edges of bins are counted as numpy counts them") {
+  const ScratchFolder folder;
+  for (const auto& [bins, low, high] : {std::tuple{10, 0.0, 1.0}, std::tuple{7, -0.3, 0.9},
+                                        std::tuple{30, 0.1, 0.7}, std::tuple{3, -1.0, 1.0}}) {
+    const std::string numpy = run_python(
+        "import sys, json, numpy as np\n"
+        "bins, low, high = int(sys.argv[1]), *map(float, sys.argv[2:])\n"
+        "values = np.concatenate([np.arange(-100, 101) / 100, np.linspace(low, high, bins + 1)])\n"
+        "counts, edges = np.histogram(values, bins, (low, high))\n"
+        "print(json.dumps({'values': values.tolist(), 'counts': counts.tolist(),\n"
+        "                  'edges': edges.tolist()}))",
+        {std::to_string(bins), fmt::format("{}", low), fmt::format("{}", high)});
+    const auto data = nlohmann::json::parse(numpy);
+    const std::string params = fmt::format("{{bins: {}, range: [{}, {}]}}", bins, low, high);
+    const auto found =
+        counts(*look("histogram", {.labels = {{"loss", doubles(data["values"])}}}, params.c_str()));
+    CAPTURE(params);
+    CHECK(found["counts"] == data["counts"]);
+    CHECK(found["edges"] == data["edges"]);
+  }
 }
 
 TEST_CASE("the numbers of an output of any shape and type are counted, in many blocks too") {
@@ -65,14 +90,43 @@ TEST_CASE("numbers that are all the same have one bin with all of them") {
   CHECK(found["edges"].back() == 1.5);
 }
 
+TEST_CASE("numbers that are all the same have bins, however large they are") {
+  for (const double value : {9007199254740993.0, 1e18, -3e300, 1.7976931348623157e308}) {
+    CAPTURE(value);
+    const auto looked =
+        look("histogram", {.labels = {{"loss", at::full({3}, value, at::kDouble)}}}, "{bins: 4}");
+    const auto found = counts(*looked);
+    CHECK(found["counts"].get<std::vector<int>>()[2] + found["counts"].get<std::vector<int>>()[1] +
+              found["counts"].back().get<int>() ==
+          3);
+    CHECK(found["edges"].front().get<double>() < found["edges"].back().get<double>());
+    CHECK(found["below"] == 0);
+    CHECK(found["above"] == 0);
+  }
+  // So near to one another that no bin could lie between.
+  const auto near =
+      counts(*look("histogram", {.labels = {{"loss", at::tensor({1e18, 1e18 + 128, 1e18 + 128})}}},
+                   "{bins: 9}"));
+  int sum = 0;
+  for (const auto& count : near["counts"]) sum += count.get<int>();
+  CHECK(sum == 3);
+}
+
 TEST_CASE("what a histogram cannot count is named") {
   const auto message = [](const char* params) {
     return message_of([&] { look("histogram", {.labels = {{"loss", at::ones({2})}}}, params); });
   };
   CHECK(message("{bins: 0}") == "test.yaml:1: bins: expected 1 or more, found 0");
-  CHECK(message("{bins: 1000000}") == "test.yaml:1: bins: expected 10000 or less");
+  CHECK(message("{bins: 1000000}") == "test.yaml:1: bins: expected 10000 or less, found 1000000");
   CHECK(message("{range: [1, 1]}") ==
         "test.yaml:1: range: expected two numbers, the smaller one first, such as [0, 1]");
+  CHECK(message("{range: [-.inf, 1]}") ==
+        "test.yaml:1: range: expected two numbers, the smaller one first, such as [0, 1]");
+  CHECK(message_of([] {
+          look("histogram", {.labels = {{"loss", at::tensor({-1.7e308, 1.7e308})}}});
+        }) ==
+        "labels/loss goes from -1.7e+308 to 1.7e+308, too far for bins of equal width; give a "
+        "\"range\"");
   CHECK(message("{of: lost}") ==
         "no \"lost\" in FILE, nor in the dataset; the file has: labels/loss; name another key by "
         "\"of\"");
@@ -82,6 +136,8 @@ TEST_CASE("an axis has round numbers") {
   CHECK((round_ticks(0, 100, 6) == std::vector<double>{0, 20, 40, 60, 80, 100}));
   CHECK((round_ticks(-1.7, 1.9, 7) == std::vector<double>{-1, 0, 1}));
   CHECK((round_ticks(0, 1, 6).size() == 6));
+  CHECK(round_ticks(1e18, 1e18 + 256, 9).size() <= 9);
+  CHECK(round_ticks(-1e308, 1e308, 9).size() <= 9);
 }
 
 }  // namespace

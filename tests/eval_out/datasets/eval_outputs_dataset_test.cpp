@@ -92,6 +92,19 @@ TEST_CASE("outputs are examples: tensors, ragged ones with their lengths, texts"
   }
 }
 
+TEST_CASE("a key of a map is the batch's key as it stands, one of a list is without its group") {
+  const ScratchFolder folder;
+  write_outputs(folder.path("outputs.h5"));
+  const auto keys = [&](const std::string& chosen) {
+    return batch_of(*build("keys: " + chosen + ", path: " + folder.path("outputs.h5")), {0})
+        .tensors()
+        .key_list();
+  };
+  CHECK(keys("{outputs: {logits: outputs/logits}}") == "outputs/logits, index");
+  CHECK(keys("{outputs: {logits: logits}}") == "outputs/logits, index");
+  CHECK(keys("[outputs/logits]") == "logits, index");
+}
+
 TEST_CASE("a row is joined with the example of the dataset that it came from") {
   const ScratchFolder folder;
   write_outputs(folder.path("outputs.h5"));
@@ -139,7 +152,7 @@ TEST_CASE("keys that clash are told with how to rename them") {
         "test.yaml:1: d/path: outputs.h5: labels/loss and outputs/loss would both be \"loss\"; "
         "choose other keys: keys: {loss: labels/loss, other_loss: outputs/loss}");
   CHECK(error(", keys: [loss]") ==
-        "test.yaml:1: d/keys/0: outputs.h5: \"loss\" may be labels/loss or outputs/loss; give the "
+        "test.yaml:1: d/keys/0: outputs.h5: \"loss\" may be outputs/loss or labels/loss; give the "
         "whole name");
   CHECK(error(", keys: [labels/loss, outputs/loss]").find("would both be \"loss\"") !=
         std::string::npos);

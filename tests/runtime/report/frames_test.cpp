@@ -66,6 +66,21 @@ TEST_CASE("what is too large is thinned out evenly, the first and the last stayi
   CHECK(steps.back() == 99);
   for (size_t i = 1; i < steps.size(); ++i) CHECK(steps[i] - steps[i - 1] <= 11);
 
+  // One that is too large by itself is no reason to leave out others.
+  series = all;
+  series.emplace_back().paths[7] = folder.write("large", std::string(100'000, 'x'));
+  fit_frames(series, 20'000);
+  CHECK(series[0].paths.size() == 100);
+  CHECK(series[1].paths.size() == 3);
+  CHECK(series[2].paths.empty());
+  CHECK(series[2].left_out == 1);
+  // Unless only a part of it is shown.
+  series = all;
+  series.emplace_back().paths[7] = folder.write("large", std::string(100'000, 'x'));
+  fit_frames(series, 20'000, 1'000);
+  CHECK(series[0].paths.size() == 100);
+  CHECK(series[2].paths.size() == 1);
+
   series = all;
   fit_frames(series, 200);
   CHECK((steps_of(series[0]) == std::vector<int64_t>{99}));

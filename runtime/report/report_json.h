@@ -1,0 +1,42 @@
+#pragma once
+
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/error_text.h"
+#include "runtime/log/better.h"
+#include "runtime/report/scalar_summary.h"
+
+namespace stepop {
+
+// How the parts of a report's data are written.
+
+using Json = nlohmann::ordered_json;
+
+/// With six digits, which is more than a screen shows; null for what is not finite.
+Json number(double value);
+Json number(const std::optional<double>& value);
+
+/// `{"step": 3, "value": 0.5}`, with a word for what JSON has no number for; or null.
+Json value_at(const std::optional<ScalarAt>& at);
+
+/// `{"steps": [...], "values": [...]}`; of the values null is a gap.
+Json columns(const std::vector<ScalarAt>& points);
+
+/// `lower`, `higher` or nothing.
+const char* better_text(Better better);
+
+/// Adds a part of a report; one that fails becomes a note.
+template <class Add>
+void add_part(const std::string& what, std::vector<std::string>& notes, const Add& add) {
+  try {
+    add();
+  } catch (const std::exception& error) {
+    notes.push_back(what + " could not be read: " + error_text(error));
+  }
+}
+
+}  // namespace stepop
