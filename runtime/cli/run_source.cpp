@@ -56,7 +56,9 @@ Config read_run_config(const Arguments& arguments, const RunSource& source) {
                        [&](const Override& given) { return given.path == key; });
   };
   if (is_given("num_epochs") && !is_given("num_steps")) root.as_map().erase("num_steps");
-  if (arguments.base.empty() && root.find("eval_functor") != nullptr) {
+  const Value* functor = root.find("eval_functor");
+  const bool has_functor = functor != nullptr && !functor->is_null();
+  if (!arguments.train && arguments.base.empty() && has_functor) {
     leave_callbacks_to_functor(root, arguments.overrides);
   }
   const Config config(std::move(root));
