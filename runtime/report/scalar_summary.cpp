@@ -4,8 +4,20 @@
 #include <filesystem>
 
 #include "runtime/log/metrics_scan.h"
+#include "runtime/run/run_evaluations.h"
 
 namespace stepop {
+namespace {
+
+void add(const ScalarAt& here, ScalarSummary& scalar) {
+  scalar.last = here;
+  if (std::isnan(here.value)) return;
+  if (!scalar.min || here.value < scalar.min->value) scalar.min = here;
+  if (!scalar.max || here.value > scalar.max->value) scalar.max = here;
+}
+
+}  // namespace
+
 std::optional<ScalarAt> best_of(const ScalarSummary& summary, Better better) {
   if (better == Better::kUnknown) return std::nullopt;
   return better == Better::kLower ? summary.min : summary.max;
@@ -16,16 +28,19 @@ OrderedMap<ScalarSummary> summarize_scalars(const std::string& metrics_file) {
   std::error_code failed;
   if (!std::filesystem::exists(metrics_file, failed)) return scalars;
   scan_metrics(metrics_file, [&](const MetricsLine& line) {
-    for (const auto& [name, value] : line.values) {
-      const ScalarAt here{line.event.step, value};
-      ScalarSummary& scalar = scalars[name];
-      scalar.last = here;
-      if (std::isnan(value)) continue;
-      if (!scalar.min || value < scalar.min->value) scalar.min = here;
-      if (!scalar.max || value > scalar.max->value) scalar.max = here;
-    }
+    for (const auto& [name, value] : line.values) add({line.event.step, value}, scalars[name]);
   });
   return scalars;
+}
+
+void add_unlogged_scalars(const RunDirectory& run, OrderedMap<ScalarSummary>& scalars) {
+  OrderedMap<ScalarSummary> unlogged;
+  for (const auto& evaluation : find_run_evaluations(run, /*of_trainings=*/false)) {
+    for (const auto& [name, value] : scalars_of(evaluation)) {
+      if (!scalars.contains(name)) add({evaluation.step, value}, unlogged[name]);
+    }
+  }
+  for (const auto& [name, scalar] : unlogged) scalars.set(name, scalar);
 }
 
 }  // namespace stepop
