@@ -190,6 +190,7 @@ void Reporter::evaluated(const Position& position, const EvaluationResult& resul
   for (const auto& [name, message] : result.failures) {
     console_.warn(fmt::format("the callback {} failed: {}", name, message));
   }
+  if (!result.warning.empty()) console_.warn(result.warning);
   last_outputs_ = result.outputs;
   last_output_key_ = result.first_output;
   evaluation_time_ += Clock::now() - evaluation_start_;
