@@ -61,12 +61,25 @@ Checkpoint read_whole(const std::string& path, bool with_tensors) {
     for (const auto& entry : reader.header().entries) checkpoint.tensors[entry.name];
   }
   check_checksum(reader);
+  checkpoint.checksum = reader.checksum();
   checkpoint.progress = read_progress(metadata);
   checkpoint.config = text_of(metadata, "config");
   if (metadata.contains(kAliasesKey)) {
     add_aliases(checkpoint.tensors, metadata.at(kAliasesKey));
   }
   return checkpoint;
+}
+
+std::optional<std::string> problem_of(const std::string& path, bool with_tensors,
+                                      Checkpoint& checkpoint) {
+  try {
+    checkpoint = read_whole(path, with_tensors);
+    return std::nullopt;
+  } catch (const std::exception& error) {
+    std::string reason = error_text(error);
+    constexpr std::string_view kDamaged = "damaged: ";
+    return reason.starts_with(kDamaged) ? reason.substr(kDamaged.size()) : reason;
+  }
 }
 
 }  // namespace
@@ -121,14 +134,12 @@ CheckpointHeader read_checkpoint_header(const std::string& path) {
 }
 
 std::optional<std::string> verify_checkpoint(const std::string& path) {
-  try {
-    read_whole(path, /*with_tensors=*/false);
-    return std::nullopt;
-  } catch (const std::exception& error) {
-    std::string reason = error_text(error);
-    constexpr std::string_view kDamaged = "damaged: ";
-    return reason.starts_with(kDamaged) ? reason.substr(kDamaged.size()) : reason;
-  }
+  Checkpoint unused;
+  return problem_of(path, /*with_tensors=*/false, unused);
+}
+
+std::optional<std::string> try_load_checkpoint(const std::string& path, Checkpoint& checkpoint) {
+  return problem_of(path, /*with_tensors=*/true, checkpoint);
 }
 
 std::vector<int64_t> checkpoint_steps(const std::string& folder) {

@@ -14,7 +14,8 @@ namespace stepop {
 struct Checkpoint {
   State tensors;
   Progress progress;
-  std::string config;  ///< The resolved config as YAML.
+  std::string config;         ///< The resolved config as YAML.
+  std::string checksum = {};  ///< Of the file that it was read from.
 };
 
 /// What is in a checkpoint, without the tensors themselves.
@@ -41,6 +42,10 @@ CheckpointHeader read_checkpoint_header(const std::string& path);
 /// Reads the whole file without keeping it, and says what is wrong with it, without the path;
 /// nothing when `load_checkpoint` would read it.
 std::optional<std::string> verify_checkpoint(const std::string& path);
+
+/// Reads a checkpoint as `load_checkpoint` does, or says what is wrong with it as
+/// `verify_checkpoint` does.
+std::optional<std::string> try_load_checkpoint(const std::string& path, Checkpoint& checkpoint);
 
 /// The file name of a step's checkpoint.
 std::string checkpoint_name(int64_t step);

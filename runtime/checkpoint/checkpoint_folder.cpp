@@ -42,8 +42,8 @@ std::optional<int64_t> CheckpointFolder::linked(const char* link) const {
   return step && fs::exists(path_of(*step), failed) ? step : std::nullopt;
 }
 
-std::optional<std::string> CheckpointFolder::newest_whole(
-    std::vector<std::string>& warnings) const {
+std::optional<std::string> CheckpointFolder::newest_whole(std::vector<std::string>& warnings,
+                                                          const Problem& problem_of) const {
   for (int listing = 0; listing < kMostListings; ++listing) {
     std::vector<int64_t> newest_first = steps();
     std::reverse(newest_first.begin(), newest_first.end());
@@ -51,7 +51,7 @@ std::optional<std::string> CheckpointFolder::newest_whole(
     bool one_is_gone = false;
     for (const int64_t step : newest_first) {
       std::string path = path_of(step);
-      const std::optional<std::string> reason = verify_checkpoint(path);
+      const auto reason = problem_of ? problem_of(path) : verify_checkpoint(path);
       if (!reason) {
         for (const auto& damage : damages) {
           warnings.push_back(

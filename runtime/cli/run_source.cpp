@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "runtime/config/resolve.h"
+#include "runtime/config/yaml_text.h"
 #include "runtime/error.h"
 #include "runtime/registry.h"
 
@@ -77,6 +78,8 @@ std::string run_name(const Arguments& arguments, const std::optional<RunDirector
   if (name.empty() || name.find_first_of("/\\\n") != std::string::npos || name[0] == '.') {
     throw UsageError(fmt::format("-n: \"{}\" cannot be a part of a folder's name", name));
   }
+  // Checkpoints hold it, in the names of evaluations.
+  if (!is_utf8(name)) throw UsageError(fmt::format("-n: \"{}\" is not UTF-8 text", name));
   return name;
 }
 
