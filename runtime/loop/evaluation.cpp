@@ -157,8 +157,10 @@ EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Co
   const SplitGuard guard(position, settings.eval_op.split);
   const at::NoGradGuard no_grad;
   const auto about = attributes(context, position, settings.eval_op.split, git, checkpoint);
-  // A process that was killed in a callback left the whole file.
-  if (!rows_in(result.outputs, rows_of(order_of(settings, context)), about)) {
+  // A process that was killed in a callback left the whole file; one that came to its end may have
+  // been of other weights.
+  const bool is_over = std::filesystem::exists(folder + "/" + kScalarsFile);
+  if (is_over || !rows_in(result.outputs, rows_of(order_of(settings, context)), about)) {
     write_outputs(settings, iterator, context, position, about, progress, interrupt, result);
   }
   add_callbacks(settings, context, position.global_step, interrupt, result);
