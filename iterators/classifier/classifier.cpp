@@ -7,8 +7,8 @@ namespace stepop {
 
 /// Trains any network that maps an image to logits with cross entropy.
 ///
-/// Batches: `image` [B, C, H, W] and `class` int64 [B]. Evaluates the logits, the classes and the
-/// loss of every example.
+/// Batches: `image` [B, C, H, W], or whatever the network takes, and `class` int64 [B]. Logs the
+/// images where they are some. Evaluates the logits, the classes and the loss of every example.
 class Classifier : public Iterator {
  public:
   explicit Classifier(const Context& context)
@@ -24,8 +24,9 @@ class Classifier : public Iterator {
             [=] {
               const auto loss = at::cross_entropy_loss(logits, target);
               const auto correct = logits.argmax(1) == target;
-              return Logs{.scalars = {{"loss", loss}, {"accuracy", correct.to(at::kFloat).mean()}},
-                          .images = {{"input", image}}};
+              Logs logs{.scalars = {{"loss", loss}, {"accuracy", correct.to(at::kFloat).mean()}}};
+              if (image.dim() == 4) logs.images.set("input", image);
+              return logs;
             },
         .eval_op =
             [=] {

@@ -61,6 +61,7 @@ Checkpoint read_whole(const std::string& path, bool with_tensors) {
     for (const auto& entry : reader.header().entries) checkpoint.tensors[entry.name];
   }
   check_checksum(reader);
+  checkpoint.checksum = reader.checksum();
   checkpoint.progress = read_progress(metadata);
   checkpoint.config = text_of(metadata, "config");
   checkpoint.made_by = text_of(metadata, kMadeByKey);
@@ -68,6 +69,20 @@ Checkpoint read_whole(const std::string& path, bool with_tensors) {
     add_aliases(checkpoint.tensors, metadata.at(kAliasesKey));
   }
   return checkpoint;
+}
+
+std::optional<std::string> problem_of(const std::string& path, bool with_tensors,
+                                      Checkpoint& checkpoint) {
+  try {
+    checkpoint = read_whole(path, with_tensors);
+    return std::nullopt;
+  } catch (const ReadError& error) {
+    throw ReadError(fmt::format("{}: {}", path, error.what()));
+  } catch (const Error& error) {
+    const std::string reason = error.what();
+    constexpr std::string_view kDamaged = "damaged: ";
+    return reason.starts_with(kDamaged) ? reason.substr(kDamaged.size()) : reason;
+  }
 }
 
 }  // namespace
@@ -123,16 +138,12 @@ CheckpointHeader read_checkpoint_header(const std::string& path) {
 }
 
 std::optional<std::string> verify_checkpoint(const std::string& path) {
-  try {
-    read_whole(path, /*with_tensors=*/false);
-    return std::nullopt;
-  } catch (const ReadError& error) {
-    throw ReadError(fmt::format("{}: {}", path, error.what()));
-  } catch (const Error& error) {
-    const std::string reason = error.what();
-    constexpr std::string_view kDamaged = "damaged: ";
-    return reason.starts_with(kDamaged) ? reason.substr(kDamaged.size()) : reason;
-  }
+  Checkpoint unused;
+  return problem_of(path, /*with_tensors=*/false, unused);
+}
+
+std::optional<std::string> try_load_checkpoint(const std::string& path, Checkpoint& checkpoint) {
+  return problem_of(path, /*with_tensors=*/true, checkpoint);
 }
 
 std::vector<int64_t> checkpoint_steps(const std::string& folder) {

@@ -17,6 +17,7 @@ struct Checkpoint {
   std::string config;  ///< The resolved config as YAML.
   /// What its bits depend on besides: see run/made_by.h. Empty in older checkpoints.
   std::string made_by = {};
+  std::string checksum = {};  ///< Of the file that it was read from.
 };
 
 /// What is in a checkpoint, without the tensors themselves.
@@ -44,6 +45,10 @@ CheckpointHeader read_checkpoint_header(const std::string& path);
 /// nothing when `load_checkpoint` would read it. Throws ReadError, with the path, when it is there
 /// and cannot be read, and whatever else tells nothing of the file.
 std::optional<std::string> verify_checkpoint(const std::string& path);
+
+/// Reads a checkpoint as `load_checkpoint` does, or says what is wrong with it as
+/// `verify_checkpoint` does.
+std::optional<std::string> try_load_checkpoint(const std::string& path, Checkpoint& checkpoint);
 
 /// The file name of a step's checkpoint.
 std::string checkpoint_name(int64_t step);

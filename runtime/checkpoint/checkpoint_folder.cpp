@@ -43,8 +43,8 @@ std::optional<int64_t> CheckpointFolder::linked(const char* link) const {
   return step && fs::exists(path_of(*step), failed) ? step : std::nullopt;
 }
 
-std::optional<std::string> CheckpointFolder::newest_whole(
-    std::vector<std::string>& warnings) const {
+std::optional<std::string> CheckpointFolder::newest_whole(std::vector<std::string>& warnings,
+                                                          const Problem& problem_of) const {
   for (int listing = 0; listing < kMostListings; ++listing) {
     std::vector<int64_t> newest_first = steps();
     std::reverse(newest_first.begin(), newest_first.end());
@@ -54,7 +54,7 @@ std::optional<std::string> CheckpointFolder::newest_whole(
       std::string path = path_of(step);
       std::optional<std::string> reason;
       try {
-        reason = verify_checkpoint(path);
+        reason = problem_of ? problem_of(path) : verify_checkpoint(path);
       } catch (const ReadError& error) {
         throw Error(
             fmt::format("{}; it may be whole, so none before it is taken; -c with the step "

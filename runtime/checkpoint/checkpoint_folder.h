@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,8 +30,11 @@ class CheckpointFolder {
   /// The path of the newest checkpoint that is not damaged, or nothing when there is none at all.
   /// For each newer one that is, a line is added to `warnings`. Throws Error, with what is wrong
   /// with each, when all are damaged, and when one newer than it cannot be read: it may be whole.
-  /// Reads whole files.
-  std::optional<std::string> newest_whole(std::vector<std::string>& warnings) const;
+  /// Reads whole files, by `problem_of`, which says what is wrong with one: verify_checkpoint unless
+  /// another is given, such as one that keeps what it read.
+  using Problem = std::function<std::optional<std::string>(const std::string& path)>;
+  std::optional<std::string> newest_whole(std::vector<std::string>& warnings,
+                                          const Problem& problem_of = {}) const;
 
   /// The path of what `-c` names within a run: a step (`700`), `latest` (the newest) or `best`.
   /// Nothing for another text, which then is a path. Throws UsageError, with the steps that are

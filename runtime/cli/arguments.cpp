@@ -10,6 +10,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/config/nearest.h"
 #include "runtime/config/yaml_reader.h"
+#include "runtime/config/yaml_text.h"
 #include "runtime/shell_text.h"
 
 namespace stepop {
@@ -82,6 +83,9 @@ struct SplitWords {
 
 Value override_value(const std::string& path, const std::string& text) {
   const Origin origin{Origin::kCommandLine, 0};
+  if (!is_utf8(path) || !is_utf8(text)) {
+    throw UsageError(fmt::format("--{} {}: not UTF-8 text, which the config must be", path, text));
+  }
   if (text.empty()) return Value(text).set_origin(origin);
   try {
     const bool is_flow =

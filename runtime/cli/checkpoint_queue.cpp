@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <thread>
 #include <utility>
 
-#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/run/signals.h"
 
 namespace stepop {
@@ -16,26 +14,38 @@ constexpr std::chrono::milliseconds kLookEvery{500};
 
 }  // namespace
 
-CheckpointQueue::CheckpointQueue(std::string folder, int64_t evaluated, bool waits,
-                                 Deadline deadline)
-    : folder_(std::move(folder)), evaluated_(evaluated), waits_(waits), deadline_(deadline) {}
+CheckpointQueue::CheckpointQueue(std::string folder, bool waits, Deadline deadline)
+    : folder_(std::move(folder)), waits_(waits), deadline_(deadline) {}
 
-std::optional<std::string> CheckpointQueue::next(Console& console) {
+/// Takes note of it.
+bool CheckpointQueue::is_new(int64_t step) {
+  std::error_code failed;
+  const auto written = std::filesystem::last_write_time(folder_.path_of(step), failed);
+  if (failed) return false;
+  const auto [seen, is_first] = seen_.try_emplace(step, written);
+  return is_first || std::exchange(seen->second, written) != written;
+}
+
+void CheckpointQueue::pass_over(int64_t step) {
+  for (const int64_t there : folder_.steps()) {
+    if (there <= step) is_new(there);
+  }
+}
+
+std::optional<ChosenCheckpoint> CheckpointQueue::next(Console& console) {
   while (true) {
-    const std::vector<int64_t> steps = folder_.steps();
-    for (auto step = std::upper_bound(steps.begin(), steps.end(), evaluated_); step != steps.end();
-         ++step) {
+    for (const int64_t step : folder_.steps()) {
       throw_if_signal_arrived();
-      evaluated_ = *step;
-      std::string path = folder_.path_of(*step);
-      const auto damage = verify_checkpoint(path);
+      if (!is_new(step)) continue;
+      ChosenCheckpoint chosen{folder_.path_of(step), {}};
+      const auto damage = try_load_checkpoint(chosen.path, chosen.checkpoint);
       if (!damage) {
         has_told_ = false;
-        return path;
+        return chosen;
       }
-      const auto left = folder_.steps();
-      const bool is_there = std::binary_search(left.begin(), left.end(), *step);
-      if (is_there) console.warn(fmt::format("{}: damaged: {}; passed over", path, *damage));
+      std::error_code failed;
+      const bool is_there = std::filesystem::exists(chosen.path, failed);
+      if (is_there) console.warn(fmt::format("{}: damaged: {}; passed over", chosen.path, *damage));
     }
     if (!waits_ || std::chrono::steady_clock::now() >= deadline_) return std::nullopt;
     if (!std::exchange(has_told_, true)) console.info("waiting for the next checkpoint");

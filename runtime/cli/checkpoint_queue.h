@@ -2,11 +2,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/cli/checkpoint_choice.h"
 #include "runtime/log/console.h"
 
 namespace stepop {
@@ -16,18 +19,23 @@ class CheckpointQueue {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  /// Those after the step `evaluated`. With `waits`, also those that a training is going to write,
-  /// until the deadline.
-  CheckpointQueue(std::string folder, int64_t evaluated, bool waits, Deadline deadline);
+  /// All of them. With `waits`, also those that a training is going to write, until the deadline;
+  /// one that is written anew, by a training that went back, comes again.
+  CheckpointQueue(std::string folder, bool waits, Deadline deadline);
 
-  /// The path of the next one; none when there is none. One that is damaged is passed over with a
-  /// warning, one that the training has removed meanwhile without. Throws Interrupted when a signal
-  /// arrives while it waits.
-  std::optional<std::string> next(Console& console);
+  /// Those that are there now up to `step` are not to come.
+  void pass_over(int64_t step);
+
+  /// The next one; none when there is none. One that is damaged is passed over with a warning, one
+  /// that the training has removed meanwhile without. Throws Interrupted when a signal arrives
+  /// while it waits.
+  std::optional<ChosenCheckpoint> next(Console& console);
 
  private:
+  bool is_new(int64_t step);
+
   CheckpointFolder folder_;
-  int64_t evaluated_;
+  std::map<int64_t, std::filesystem::file_time_type> seen_;  ///< When those were written.
   bool waits_;
   Deadline deadline_;
   bool has_told_ = false;

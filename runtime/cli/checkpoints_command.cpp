@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 
 #include "runtime/checkpoint/checkpoint.h"
@@ -12,6 +11,7 @@
 #include "runtime/log/metrics_file.h"
 #include "runtime/log/number_text.h"
 #include "runtime/log/text_table.h"
+#include "runtime/run/run_summary.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -22,13 +22,11 @@ using Cells = std::vector<std::string>;
 constexpr const char* kNone = "-";
 constexpr int kMetric = 3;  // its column
 
-/// `checkpoints/metric` of the run's newest config; empty when it names none. What is listed here
-/// may be all that is left of a run, so a config that cannot be read is no reason to end.
+/// The metric of the run's newest config; empty when it names none. What is listed here may be all
+/// that is left of a run, so a config that cannot be read is no reason to end.
 std::string metric_of(const RunDirectory& run) {
   try {
-    const Value config = resolve_config({run.last_config()}, {});
-    const Value* metric = config.find("checkpoints/metric");
-    return metric != nullptr && metric->is_text() ? metric->as_text() : "";
+    return metric_of(resolve_config({run.last_config()}, {}));
   } catch (const Error&) {
     return "";
   }
@@ -44,11 +42,6 @@ MetricByStep read_metric(const std::string& path, const std::string& metric) {
     if (value != nullptr) values[line.event.step] = *value;
   }
   return values;
-}
-
-std::string age_text(fs::file_time_type written) {
-  const std::chrono::duration<double> passed = fs::file_time_type::clock::now() - written;
-  return span_text(passed.count()) + " ago";
 }
 
 std::string epoch_text(const std::string& path) {
@@ -78,7 +71,7 @@ Cells row_of(const CheckpointFolder& folder, int64_t step, bool is_newest,
           problem ? kNone : epoch_text(path),
           size_text(static_cast<double>(fs::file_size(path))),
           value == values.end() ? kNone : short_number(value->second),
-          age_text(fs::last_write_time(path)),
+          age_text(path),
           marks};
 }
 

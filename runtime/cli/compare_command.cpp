@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "runtime/cli/run_operand.h"
 #include "runtime/config/resolve.h"
@@ -20,25 +21,21 @@ constexpr size_t kMostValue = 40;
 struct Compared {
   std::string label;
   RunSummary summary;
-  Value config = Value::Map{};
+  std::optional<Value> config = {};  ///< None: it cannot be read.
   OrderedMap<ScalarSummary> scalars = {};
 };
 
-/// `a`, `b`, ... `z`, `27`, ...
-std::string label_of(size_t i) {
-  return i < 26 ? std::string(1, static_cast<char>('a' + i)) : fmt::format("{}", i + 1);
-}
-
 /// Reads what can be read; what cannot is told on the standard error.
 Compared read_run(const RunDirectory& run, size_t i) {
-  Compared compared{.label = label_of(i), .summary = summarize_run(run.root())};
+  Compared compared{.label = letter_of(i), .summary = summarize_run(run.root())};
   try {
     compared.config = resolve_config({run.last_config()}, {});
   } catch (const Error& error) {
-    fmt::print(stderr, "stepop: its config cannot be compared: {}\n", error.what());
+    fmt::print(stderr, "stepop: {}: left out of the configs: {}\n", run.root(), error.what());
   }
   try {
     compared.scalars = summarize_scalars(run.metrics_file());
+    add_unlogged_scalars(run, compared.scalars);
   } catch (const Error& error) {
     fmt::print(stderr, "stepop: {}\n", error.what());
   }
@@ -58,9 +55,11 @@ void print_configs(const std::vector<Compared>& runs) {
   std::vector<Value> configs;
   std::vector<TextTable::Column> columns = {{"config"}};
   for (const auto& run : runs) {
-    configs.push_back(run.config);
+    if (!run.config) continue;
+    configs.push_back(*run.config);
     columns.push_back({run.label});
   }
+  if (configs.size() < 2) return;
   TextTable table(columns);
   const std::vector<ConfigRow> rows = compare_configs(configs);
   for (const ConfigRow& row : rows) {
@@ -107,7 +106,8 @@ void print_scalars(const std::vector<Compared>& runs) {
   for (const auto& name : names) {
     Better better = Better::kUnknown;
     for (const auto& run : runs) {
-      if (better == Better::kUnknown) better = better_of(name, &run.config);
+      const Value* config = run.config ? &*run.config : nullptr;
+      if (better == Better::kUnknown) better = better_of(name, config);
     }
     std::vector<std::string> cells = {name, better == Better::kLower    ? "lowest"
                                             : better == Better::kHigher ? "highest"
@@ -125,12 +125,29 @@ void print_scalars(const std::vector<Compared>& runs) {
   fmt::print("{}", table.text());
 }
 
+/// Those of the folders that are runs. Others, such as logs/debug_runs among logs/*, are told.
+std::vector<RunDirectory> open_runs(const Arguments& arguments) {
+  std::vector<RunDirectory> runs;
+  std::string problem;
+  for (const auto& root : arguments.operands) {
+    std::error_code failed;
+    try {
+      runs.push_back(open_run(arguments, root));
+    } catch (const UsageError& error) {
+      if (!std::filesystem::exists(root, failed)) throw;
+      if (problem.empty()) problem = error.what();
+      fmt::print(stderr, "stepop: {}: not the folder of a run: left out\n", root);
+    }
+  }
+  if (runs.size() < 2) throw UsageError(problem);
+  return runs;
+}
+
 }  // namespace
 
 int compare_command(const Arguments& arguments) {
   refuse_config(arguments, "the folders of runs");
-  std::vector<RunDirectory> directories;
-  for (const auto& root : arguments.operands) directories.push_back(open_run(arguments, root));
+  const std::vector<RunDirectory> directories = open_runs(arguments);
   std::vector<Compared> runs;
   for (size_t i = 0; i < directories.size(); ++i) runs.push_back(read_run(directories[i], i));
   print_runs(runs);

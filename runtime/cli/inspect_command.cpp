@@ -50,12 +50,9 @@ void add_row(TextTable& table, std::vector<std::string> cells, const TensorStati
   table.add(std::move(cells));
 }
 
-std::string age_text(const std::string& path) {
-  std::error_code failed;
-  const auto written = fs::last_write_time(path, failed);
-  if (failed) return "";
-  const std::chrono::duration<double> passed = fs::file_time_type::clock::now() - written;
-  return fmt::format(", written {} ago", span_text(passed.count()));
+std::string written_text(const std::string& path) {
+  const std::string age = age_text(path);
+  return age.empty() ? "" : ", written " + age;
 }
 
 std::string file_size_text(const std::string& path) {
@@ -100,7 +97,7 @@ std::string attribute_text(const std::string& name, const Attribute& value) {
 void print_source(const EvalFile& file) {
   fmt::print("{}: outputs of an evaluation, {}, {} rows, {}{}\n", file.path(),
              file.complete() ? "complete" : "NOT complete: it was stopped, or is being written",
-             with_thousands(file.rows()), file_size_text(file.path()), age_text(file.path()));
+             with_thousands(file.rows()), file_size_text(file.path()), written_text(file.path()));
   std::vector<std::string> names = {"global_step", "split", "iterator", "model", "git", "config"};
   for (const auto& [name, value] : file.attributes()) {
     const bool is_told = name == "rows" || name == "complete" ||
@@ -168,7 +165,7 @@ void inspect_tensors(const std::string& path) {
   }
   fmt::print("{}: {}, {} tensor{}, {} numbers, {}{}\n", path, checkpoint_text(path), tensors,
              tensors == 1 ? "" : "s", with_thousands(numbers), file_size_text(path),
-             age_text(path));
+             written_text(path));
   if (is_checkpoint) {
     const auto damage = verify_checkpoint(path);
     if (damage) fmt::print("  damaged: {}\n", *damage);

@@ -5,22 +5,21 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
-#include <thread>
 
-#include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/cli/checkpoint_queue.h"
+#include "runtime/cli/checkpoint_choice.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/evaluate_run.h"
 #include "runtime/cli/run_source.h"
+#include "runtime/cli/start_checks.h"
 #include "runtime/code/code_copy.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/error_text.h"
-#include "runtime/files/atomic_file.h"
 #include "runtime/files/folders.h"
 #include "runtime/log/number_text.h"
-#include "runtime/loop/evaluation.h"
+#include "runtime/loop/hook.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/session.h"
@@ -31,12 +30,23 @@
 #include "runtime/run/run_lock.h"
 #include "runtime/run/signals.h"
 #include "runtime/run/start_record.h"
+#include "runtime/run/start_time.h"
 #include "runtime/run/supersede.h"
 #include "runtime/shell_text.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
 namespace {
+
+/// Ends a training whose run has become another process's.
+class LockWatch : public Hook {
+ public:
+  explicit LockWatch(const RunLock& lock) : lock_(lock) {}
+  void before_step(int64_t) override { lock_.check(); }
+
+ private:
+  const RunLock& lock_;
+};
 
 class Run {
  public:
@@ -45,65 +55,66 @@ class Run {
   int run() {
     const SignalGuard signals;
     const RunSource source = find_source(arguments_);
-    check_arguments(source);
-    const bool goes_on = source.project && !arguments_.retrain && !arguments_.debug;
+    check_arguments(arguments_, source);
+    goes_on_ = source.project && !arguments_.retrain && !arguments_.debug;
     // From here on nobody else adds to the run, not even while this start finds its checkpoint.
-    if (goes_on && arguments_.train) lock(*source.project);
-    if (goes_on && !arguments_.train) take_free_time(*source.project);
-    const auto checkpoint = find_checkpoint(source);
-    if (!arguments_.train && !checkpoint) {
-      throw UsageError(
-          source.project
-              ? fmt::format("{}: the run has no checkpoint to evaluate yet", source.project->root())
-              : "nothing to evaluate: give a run with -p or a checkpoint with -c; "
-                "-t trains");
-    }
-    if (arguments_.retrain && !checkpoint) {
-      throw UsageError(
-          source.project
-              ? fmt::format("-r: {}: the run has no checkpoint to take weights from yet",
-                            source.project->root())
-              : "-r takes the weights of a run: name it with -p, or a checkpoint with -c");
-    }
-    const RunConfig read = read_run_config(arguments_, source);
-    const Config& config = read.config;
+    if (goes_on_ && arguments_.train) lock(*source.project);
+    checkpoint_ = choose_checkpoint(arguments_, source, console_);
+    check_checkpoint(arguments_, source, checkpoint_.has_value());
+    code_ = read_run_config(arguments_, source);
+    const Config& config = code_.config;
     const std::string name = run_name(arguments_, source.project, config);
+    if (!arguments_.train && !checkpoint_) check_can_wait(source, config);
 
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
-    check_evaluation(session.settings(), source);
-    if (!arguments_.train && !session.settings().evaluates) {
-      throw UsageError("nothing to evaluate: the config has no datasets/validation");
-    }
-    if (checkpoint) restore(session, *checkpoint);
-    if (!checkpoint) weights_ = session.init_weights();
-    is_from_elsewhere_ = checkpoint && !(goes_on && is_of(*source.project, session, *checkpoint));
+    prepare(session, source);
+    const RunDirectory directory =
+        goes_on_ ? *source.project
+                 : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name,
+                                        fmt::format("{}_{}.yaml", mode(), time_),
+                                        session.config_yaml(), [&](const auto& made) {
+                                          if (arguments_.train) save_beginning(made, session);
+                                        });
+    if (arguments_.train && !lock_) lock(directory);
+    return run_in(directory, session);
+  }
+
+ private:
+  /// All that can be wrong is found here, before there is a folder.
+  void prepare(Session& session, const RunSource& source) {
+    check_session(arguments_, source, session);
+    if (checkpoint_) restore(session);
+    if (!checkpoint_ && arguments_.train) weights_ = session.init_weights();
+    is_from_elsewhere_ =
+        checkpoint_ && !(goes_on_ && is_of(*source.project, session, checkpoint_->path));
     // Another run's evaluation is not this one's to finish.
     if (is_from_elsewhere_) session.position().evaluation_folder.clear();
     session.check();
     throw_if_signal_arrived();
     console_.info(session.config_yaml());
     if (!session.warnings().empty()) console_.warn(session.warnings());
+  }
 
-    const std::string config_name =
-        fmt::format("{}_{}.yaml", arguments_.train ? "train" : "eval", time_);
-    const RunDirectory directory =
-        goes_on ? *source.project
-                : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name,
-                                       config_name, session.config_yaml(), [&](const auto& made) {
-                                         if (arguments_.train) save_beginning(made, session);
-                                       });
-    if (arguments_.train && !lock_) lock(directory);
+  int run_in(const RunDirectory& directory, Session& session) {
     try {
       if (lock_) lock_->begin();
-      if (goes_on && !checkpoint && arguments_.train) compare_with_last_config(directory, session);
-      if (goes_on) {
-        write_file_atomically(directory.configs() + "/" + config_name, session.config_yaml());
+      if (goes_on_ && !checkpoint_ && arguments_.train) {
+        compare_with_last_config(directory, session);
       }
-      begin(directory, session, goes_on, checkpoint);
-      if (!read.code_note.empty()) console_.info(read.code_note);
-      if (arguments_.train) CodeCopy(directory.root()).save(read.code_files, time_);
-      return arguments_.train ? train(directory, session)
-                              : evaluate_only(directory, session, source);
+      if (goes_on_ && arguments_.train)
+        time_ = take_time(directory, "train", session.config_yaml());
+      begin(directory, session);
+      if (!code_.code_note.empty()) console_.info(code_.code_note);
+      if (arguments_.train) {
+        CodeCopy(directory.root()).save(code_.code_files, time_);
+        return train(directory, session);
+      }
+      const int failures = evaluate_run(console_, directory, session,
+                                        {.time = goes_on_ ? "" : time_,
+                                         .git = git_,
+                                         .checkpoint = checkpoint_,
+                                         .deadline = deadline(session.settings().max_seconds)});
+      return failures == 0 ? 0 : kCallbackFailed;
     } catch (const std::exception& error) {
       console_.end_progress();
       const std::string text = error_text(error) + what_next(error, directory);
@@ -113,7 +124,8 @@ class Run {
     }
   }
 
- private:
+  const char* mode() const { return arguments_.train ? "train" : "eval"; }
+
   /// For the log; main() prints it. A log that cannot be written is not to hide what happened.
   void record_error(const std::string& text) {
     try {
@@ -129,67 +141,10 @@ class Run {
            resume_command(directory.root());
   }
 
-  void check_arguments(const RunSource& source) const {
-    if (source.base.empty()) {
-      throw UsageError("no config given: -b base.yaml, or -p with the folder of a run");
-    }
-    if (arguments_.retrain && !arguments_.train) {
-      throw UsageError("-r takes the weights of a run to train on with them: it needs -t");
-    }
-  }
-
-  /// An evaluation gets a folder of its own, also in the second in which another began.
-  void take_free_time(const RunDirectory& directory) {
-    while (fs::exists(
-        fs::path(directory.root() + "/" + directory.evaluation(time_, 0)).parent_path())) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      time_ = time_name();
-    }
-  }
-
-  void check_evaluation(const Settings& settings, const RunSource& source) const {
-    if (arguments_.train || !(settings.eval_all || settings.eval_forever)) return;
-    const char* key = settings.eval_all ? "eval_all" : "eval_forever";
-    if (!source.project) {
-      throw UsageError(fmt::format("{} takes the checkpoints of a run: name it with -p", key));
-    }
-    if (arguments_.checkpoint) {
-      throw UsageError(fmt::format("{} and -c: -c is for one checkpoint", key));
-    }
-  }
-
-  /// The checkpoint that `-c` picks, else the newest one of `-p` that is not damaged; none for a
-  /// fresh run.
-  std::optional<std::string> find_checkpoint(const RunSource& source) {
-    if (!arguments_.checkpoint) {
-      if (!source.project) return std::nullopt;
-      std::vector<std::string> warnings;
-      auto path = CheckpointFolder(source.project->checkpoints()).newest_whole(warnings);
-      for (const auto& warning : warnings) console_.warn(warning);
-      return path;
-    }
-    const std::string& wanted = *arguments_.checkpoint;
-    if (source.project) {
-      auto path = CheckpointFolder(source.project->checkpoints()).find(wanted);
-      const auto damage = path ? verify_checkpoint(*path) : std::nullopt;
-      if (damage) {
-        throw Error(
-            fmt::format("-c {}: {}: damaged: {}; without -c the newest one that is whole is taken",
-                        wanted, *path, *damage));
-      }
-      if (path) return path;
-    }
-    if (fs::exists(wanted)) return wanted;
-    throw UsageError(fmt::format(
-        "-c: {}: no such file{}", wanted,
-        source.project
-            ? ", nor a checkpoint of the run: those are named by their step, latest, best"
-            : ""));
-  }
-
   void lock(const RunDirectory& directory) {
     make_folders(fs::path(directory.process_file()).parent_path().string());
-    for (const auto& path : {directory.process_file(), directory.log_file()}) {
+    // Evaluations beside the training write neither.
+    for (const auto& path : {directory.process_file(), directory.metrics_file()}) {
       std::error_code failed;
       const auto time = fs::last_write_time(path, failed);
       if (!failed && (!run_ended_ || time > *run_ended_)) run_ended_ = time;
@@ -197,16 +152,18 @@ class Run {
     lock_.emplace(directory.process_file(), time_);
   }
 
-  void restore(Session& session, const std::string& path) {
-    const Checkpoint checkpoint = load_checkpoint(path);
-    if (arguments_.train && !arguments_.retrain) {
+  void restore(Session& session) {
+    auto& [path, checkpoint] = *checkpoint_;
+    if (!arguments_.train) {
+      session.restore_for_evaluation(checkpoint, path);
+    } else if (arguments_.retrain) {
+      session.restore_weights(checkpoint, path);
+    } else {
       session.resume(checkpoint, path);
       machine_ = describe_change_of_machine(checkpoint.made_by, session.made_by());
       changes_ = differences_to(checkpoint.config, session);
-      return;
     }
-    if (arguments_.train) return session.restore_weights(checkpoint, path);
-    session.restore_for_evaluation(checkpoint, path);
+    checkpoint.tensors.clear();  // they are as large as the session
   }
 
   /// Whether a checkpoint is the one that the run itself has of this step.
@@ -234,8 +191,7 @@ class Run {
   }
 
   /// Says what begins, and where everything is.
-  void begin(const RunDirectory& directory, Session& session, bool goes_on,
-             const std::optional<std::string>& checkpoint) {
+  void begin(const RunDirectory& directory, Session& session) {
     git_ = git_state();
     make_folders(directory.checkpoints());  // beside the log, and missing when someone removed it
     console_.open_log_file(directory.log_file());
@@ -250,38 +206,37 @@ class Run {
     }
     if (!weights_.empty()) console_.info(fmt::format("init_from {}", weights_));
     if (!machine_.empty()) console_.info(machine_);
-    if (goes_on && arguments_.name) {
+    if (goes_on_ && arguments_.name) {
       console_.warn(fmt::format("-n {}: not used, the run keeps its name", *arguments_.name));
     }
-    if (arguments_.train && goes_on) return resume(directory, session, checkpoint);
-    if (!checkpoint) return;
-    if (arguments_.retrain) return console_.info("weights from " + *checkpoint);
+    if (arguments_.train && goes_on_) return resume(directory, session);
+    if (!checkpoint_) return;
+    if (arguments_.retrain) return console_.info("weights from " + checkpoint_->path);
     if (session.settings().eval_all) return;  // each is told
     console_.info(fmt::format(
         "{} {} (step {})", arguments_.train ? "going on, in a run of its own, from" : "evaluating",
-        *checkpoint, with_thousands(session.position().global_step)));
+        checkpoint_->path, with_thousands(session.position().global_step)));
   }
 
   /// Says where the training goes on, and makes room for it.
-  void resume(const RunDirectory& directory, Session& session,
-              const std::optional<std::string>& checkpoint) {
+  void resume(const RunDirectory& directory, Session& session) {
     const Position& position = session.position();
     if (lock_->before().state == "running") {
       console_.info(fmt::format("the last training of this run, process {} on {}, was killed",
                                 lock_->before().pid, lock_->before().host));
     }
-    if (checkpoint) {
-      console_.info(resume_text(directory, session, *checkpoint));
+    if (checkpoint_) {
+      console_.info(resume_text(directory, session, checkpoint_->path));
     } else {
       console_.info(fmt::format("no checkpoint was written yet: starting again at step 0, seed {}",
                                 session.context().seed));
     }
     if (!changes_.empty()) {
       console_.info(fmt::format("the config differs from {}'s:\n{}",
-                                checkpoint ? "the checkpoint" : "the last start", changes_));
+                                checkpoint_ ? "the checkpoint" : "the last start", changes_));
     }
     sweep_temporaries(directory.root());
-    int64_t last_step = checkpoint ? position.global_step : int64_t{-1};
+    int64_t last_step = checkpoint_ ? position.global_step : int64_t{-1};
     if (is_from_elsewhere_) --last_step;  // what the run itself has of that step is another one's
     const Superseded moved = supersede(directory, last_step, time_);
     save_beginning(directory, session);
@@ -318,6 +273,8 @@ class Run {
     TrainingLoop loop(
         session, directory, reporter,
         {.time = time_, .git = git_, .deadline = deadline(session.settings().max_seconds)});
+    LockWatch watch(*lock_);
+    loop.add_hook(watch);
     const StopReason reason = loop.run();
     reporter.show_outputs();
     console_.info(fmt::format("ended: {}", reason.text));
@@ -340,41 +297,13 @@ class Run {
            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(max_seconds));
   }
 
-  int evaluate_only(const RunDirectory& directory, Session& session, const RunSource& source) {
-    Reporter reporter(console_, directory, session.settings(), 0);
-    const Settings& settings = session.settings();
-    int failures = 0;
-    const auto evaluate_one = [&] {
-      const std::string op = settings.eval_op.text();
-      reporter.begin_evaluation();
-      const EvaluationResult result = evaluate(
-          settings, session.iterator(), session.context(), session.position(),
-          directory.root() + "/" + directory.evaluation(time_, session.position().global_step),
-          git_, [&](int64_t done, int64_t total) { reporter.evaluating(op, done, total); },
-          throw_if_signal_arrived);
-      reporter.evaluated(session.position(), result);
-      failures += static_cast<int>(result.failures.size());
-    };
-    if (!settings.eval_all) evaluate_one();
-    if (settings.eval_all || settings.eval_forever) {
-      const int64_t evaluated = settings.eval_all ? -1 : session.position().global_step;
-      CheckpointQueue queue(source.project->checkpoints(), evaluated, settings.eval_forever,
-                            deadline(settings.max_seconds));
-      while (const auto next = queue.next(console_)) {
-        restore(session, *next);
-        console_.info(fmt::format("evaluating {} (step {})", *next,
-                                  with_thousands(session.position().global_step)));
-        evaluate_one();
-      }
-    }
-    reporter.show_outputs();
-    return failures == 0 ? 0 : kCallbackFailed;
-  }
-
   const Arguments& arguments_;
   Console console_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::string time_ = time_name();
+  bool goes_on_ = false;  ///< In the run of -p, not in one of its own.
+  RunConfig code_;        ///< The config, and what code of the user's it named.
+  std::optional<ChosenCheckpoint> checkpoint_;  ///< Without its tensors once they are restored.
   std::string git_;
   std::string changes_;  ///< In which the config is not the checkpoint's.
   std::string machine_;  ///< In which that on which the checkpoint was taken was another.

@@ -9,6 +9,7 @@
 #include "runtime/code/code_copy.h"
 #include "runtime/code/user_code.h"
 #include "runtime/config/resolve.h"
+#include "runtime/config/yaml_text.h"
 #include "runtime/error.h"
 #include "runtime/registry.h"
 #include "runtime/run/signals.h"
@@ -69,7 +70,9 @@ RunConfig read_run_config(const Arguments& arguments, const RunSource& source) {
                        [&](const Override& given) { return given.path == key; });
   };
   if (is_given("num_epochs") && !is_given("num_steps")) root.as_map().erase("num_steps");
-  if (arguments.base.empty() && root.find("eval_functor") != nullptr) {
+  const Value* functor = root.find("eval_functor");
+  const bool has_functor = functor != nullptr && !functor->is_null();
+  if (!arguments.train && arguments.base.empty() && has_functor) {
     leave_callbacks_to_functor(root, arguments.overrides);
   }
   RunConfig result{Config(std::move(root)), {}, ""};
@@ -99,6 +102,8 @@ std::string run_name(const Arguments& arguments, const std::optional<RunDirector
   if (name.empty() || name.find_first_of("/\\\n") != std::string::npos || name[0] == '.') {
     throw UsageError(fmt::format("-n: \"{}\" cannot be a part of a folder's name", name));
   }
+  // Checkpoints hold it, in the names of evaluations.
+  if (!is_utf8(name)) throw UsageError(fmt::format("-n: \"{}\" is not UTF-8 text", name));
   return name;
 }
 

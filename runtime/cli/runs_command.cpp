@@ -66,12 +66,11 @@ Shown shown_of(const std::vector<RunSummary>& runs) {
   return shown;
 }
 
-/// `a`, `b`, ..., `z`, `27`, ...; empty for a metric that no run has a value of.
+/// Empty for a metric that no run has a value of.
 std::string letter_of(const Shown& shown, const std::string& metric) {
   const auto found = std::find(shown.metrics.begin(), shown.metrics.end(), metric);
   if (found == shown.metrics.end()) return "";
-  const auto place = found - shown.metrics.begin();
-  return place < 26 ? std::string(1, static_cast<char>('a' + place)) : fmt::format("{}", place + 1);
+  return stepop::letter_of(static_cast<size_t>(found - shown.metrics.begin()));
 }
 
 TextTable table_of(const std::vector<RunSummary>& runs, const Shown& shown,

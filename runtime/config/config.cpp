@@ -19,6 +19,20 @@ bool is_below(std::string_view path, std::string_view ancestor) {
 
 bool is_whole(double number) { return std::floor(number) == number && std::abs(number) < 9.0e15; }
 
+/// For a key that nobody reads beside a `class` from another file: it may be what is left of the
+/// component before. Empty for another key.
+std::string class_of_another_file(const Value& root, const std::string& path, const Value& value) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return "";
+  const std::string component = path.substr(0, slash);
+  const Value* name = root.find(component + "/class");
+  if (name == nullptr || !name->is_text() || name->origin().file == value.origin().file) return "";
+  return fmt::format(
+      "{} is a {} since {}, which has no such key; \"!replace\" before the map there keeps nothing "
+      "of the one before",
+      component, name->as_text(), name->origin().text());
+}
+
 }  // namespace
 
 Config::Config(Value root) : shared_(std::make_shared<Shared>()) {
@@ -265,11 +279,14 @@ std::string Config::unknown_keys() const {
       return;
     }
     const auto nearest = nearest_paths(path, known, 1);
-    message += fmt::format(
-        "{}{}: unknown key \"{}\"{}", message.empty() ? "" : "\n", value.origin().text(), path,
-        nearest.empty() ? ": no component of this run reads it; a note of your own goes "
-                          "below extra/"
-                        : fmt::format(": did you mean \"{}\"?", nearest.front()));
+    std::string help = class_of_another_file(shared_->root, path, value);
+    if (!nearest.empty()) {
+      help = fmt::format("did you mean \"{}\"?", nearest.front());
+    } else if (help.empty()) {
+      help = "no component of this run reads it; a note of your own goes below extra/";
+    }
+    message += fmt::format("{}{}: unknown key \"{}\": {}", message.empty() ? "" : "\n",
+                           value.origin().text(), path, help);
   };
   visit(visit, shared_->root, "");
   return message;

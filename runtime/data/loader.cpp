@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -131,6 +132,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
 
   void work() {
     const at::NoGradGuard no_grad;
+    ::pthread_setname_np(::pthread_self(), "loader");
     // The cores belong to the training; a worker that starts threads of its own would take them.
     // LibTorch sets a thread's number on first use; asking for it first makes ours the last word.
     at::get_num_threads();

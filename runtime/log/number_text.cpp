@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <ctime>
+#include <filesystem>
 
 namespace stepop {
 
@@ -37,8 +39,17 @@ std::string span_text(double seconds) {
   return fmt::format("{} days", whole / 86400);
 }
 
-std::string local_time(const char* format) {
-  const std::time_t now = std::time(nullptr);
+std::string age_text(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  const auto written = fs::last_write_time(path, failed);
+  if (failed) return "";
+  const std::chrono::duration<double> passed = fs::file_time_type::clock::now() - written;
+  return span_text(passed.count()) + " ago";
+}
+
+std::string local_time(const char* format, int64_t seconds_later) {
+  const std::time_t now = std::time(nullptr) + static_cast<std::time_t>(seconds_later);
   std::tm parts{};
   localtime_r(&now, &parts);
   std::array<char, 64> text{};

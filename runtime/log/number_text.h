@@ -17,7 +17,10 @@ std::string clock_text(double seconds);
 /// A span of time in seconds, roughly: `90 s`, `12 min`, `3 h`, `5 days`.
 std::string span_text(double seconds);
 
-/// The local time by a format of strftime.
-std::string local_time(const char* format);
+/// How long ago the file was written: `90 s ago`; empty when nobody can tell.
+std::string age_text(const std::string& path);
+
+/// The local time, or that of some seconds later, by a format of strftime.
+std::string local_time(const char* format, int64_t seconds_later = 0);
 
 }  // namespace stepop

@@ -90,6 +90,10 @@ std::string TextTable::text() const {
   return text;
 }
 
+std::string letter_of(size_t i) {
+  return i < 26 ? std::string(1, static_cast<char>('a' + i)) : std::to_string(i + 1);
+}
+
 size_t text_width(std::string_view text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return !is_inside_character(c); }));

@@ -33,6 +33,9 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
+/// What a table calls its `i`-th thing whose name is too long for it: `a`, `b`, ... `z`, `27`, ...
+std::string letter_of(size_t i);
+
 /// The columns of a terminal that `text` takes: its characters, not its bytes.
 size_t text_width(std::string_view text);
 

@@ -47,7 +47,8 @@ void mean_labels(const EvalFile& file, const std::string& prefix, OrderedMap<dou
 }
 
 OrderedMap<Attribute> attributes(const Context& context, const Position& position,
-                                 const std::string& split, const std::string& git) {
+                                 const std::string& split, const std::string& git,
+                                 const std::string& checkpoint) {
   OrderedMap<Attribute> attributes;
   attributes.set("global_step", position.global_step);
   attributes.set("split", split);
@@ -62,18 +63,43 @@ OrderedMap<Attribute> attributes(const Context& context, const Position& positio
   attributes.set("config_json", to_json(config));
   attributes.set("git", git);
   attributes.set("program", program_time());
+  if (!checkpoint.empty()) attributes.set("checkpoint", checkpoint);
   return attributes;
+}
+
+const BatchOrder& order_of(const Settings& settings, const Context& context) {
+  return context.splits.evaluation_order(settings.eval_op.split, settings.max_eval_batches);
+}
+
+int64_t rows_of(const BatchOrder& order) { return order.examples_in(order.batches_per_epoch()); }
+
+/// How many rows a file of this evaluation holds; nothing when there is none, or it is another's.
+std::optional<int64_t> rows_in(const std::string& path, int64_t total,
+                               const OrderedMap<Attribute>& attributes) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  try {
+    const EvalFile file(path);
+    for (const auto& [name, value] : attributes) {
+      const Attribute* stored = file.attributes().find(name);
+      if (stored == nullptr || *stored != value) return std::nullopt;
+    }
+    // One that another config made may hold fewer examples.
+    return file.index_length() == total ? std::optional(file.rows()) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 /// Runs the split through the eval op and writes what it returns; the labels' means go to `result`.
 void write_outputs(const Settings& settings, Iterator& iterator, const Context& context,
-                   Position& position, const std::string& git, const EvaluationProgress& progress,
-                   const InterruptCheck& interrupt, EvaluationResult& result) {
+                   Position& position, const OrderedMap<Attribute>& attributes,
+                   const EvaluationProgress& progress, const InterruptCheck& interrupt,
+                   EvaluationResult& result) {
   const std::string& split = settings.eval_op.split;
-  const BatchOrder& order = context.splits.evaluation_order(split, settings.max_eval_batches);
-  const int64_t total = order.examples_in(order.batches_per_epoch());
+  const BatchOrder& order = order_of(settings, context);
+  const int64_t total = rows_of(order);
   // A process that was stopped in this evaluation left the first rows.
-  EvalWriter writer(result.outputs, total, attributes(context, position, split, git),
+  EvalWriter writer(result.outputs, total, attributes,
                     {.compression = settings.compression, .go_on = true});
   int64_t done = writer.rows();
   LoaderOptions options = context.splits.loader_options();
@@ -122,23 +148,48 @@ void add_callbacks(const Settings& settings, const Context& context, int64_t ste
 
 EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Context& context,
                           Position& position, const std::string& folder, const std::string& git,
-                          const EvaluationProgress& progress, const InterruptCheck& interrupt) {
+                          const EvaluationProgress& progress, const InterruptCheck& interrupt,
+                          const std::string& checkpoint) {
   make_folders(folder);
   EvaluationResult result;
   result.folder = folder;
   result.outputs = folder + "/outputs.h5";
   const SplitGuard guard(position, settings.eval_op.split);
   const at::NoGradGuard no_grad;
-  write_outputs(settings, iterator, context, position, git, progress, interrupt, result);
+  const auto about = attributes(context, position, settings.eval_op.split, git, checkpoint);
+  // A process that was killed in a callback left the whole file; one that came to its end may have
+  // been of other weights.
+  const bool is_over = std::filesystem::exists(folder + "/" + kScalarsFile);
+  if (is_over || !rows_in(result.outputs, rows_of(order_of(settings, context)), about)) {
+    write_outputs(settings, iterator, context, position, about, progress, interrupt, result);
+  }
   add_callbacks(settings, context, position.global_step, interrupt, result);
   write_file_atomically(folder + "/" + kScalarsFile, to_json(result.scalars) + "\n");
   // Outputs that a failed callback could not look at are worth keeping.
   if (settings.clean_after_callbacks && result.failures.empty()) {
     std::error_code failed;
     std::filesystem::remove(result.outputs, failed);
-    result.outputs.clear();
+    if (failed) {
+      result.warning = fmt::format("clean_after_callbacks: cannot remove {}: {}", result.outputs,
+                                   failed.message());
+    } else {
+      result.outputs.clear();
+    }
   }
   return result;
+}
+
+std::optional<EvaluationRows> rows_left_behind(const Settings& settings, const Context& context,
+                                               const Position& position, const std::string& folder,
+                                               const std::string& git,
+                                               const std::string& checkpoint) {
+  const auto about = attributes(context, position, settings.eval_op.split, git, checkpoint);
+  const int64_t total = rows_of(order_of(settings, context));
+  const std::string outputs = folder + "/outputs.h5";
+  if (const auto done = rows_in(outputs, total, about)) return EvaluationRows{*done, total};
+  const auto done = rows_in(outputs + ".part", total, about);
+  // Without rows there is nothing to go on with.
+  return done && *done > 0 ? std::optional(EvaluationRows{*done, total}) : std::nullopt;
 }
 
 std::optional<OrderedMap<double>> scalars_of_evaluation(const std::string& folder) {

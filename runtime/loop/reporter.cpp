@@ -42,8 +42,9 @@ Reporter::Reporter(Console& console, const RunDirectory& directory, const Settin
     : console_(console),
       directory_(directory),
       settings_(settings),
-      batches_per_epoch_(batches_per_epoch),
-      metrics_(directory.metrics_file()) {}
+      batches_per_epoch_(batches_per_epoch) {
+  if (batches_per_epoch > 0) metrics_.emplace(directory.metrics_file());
+}
 
 void Reporter::begin_training(const Position& position, const std::string& config) {
   if (!settings_.writes_tensorboard) return;
@@ -53,7 +54,7 @@ void Reporter::begin_training(const Position& position, const std::string& confi
 }
 
 void Reporter::sync() {
-  metrics_.sync();
+  if (metrics_) metrics_->sync();
   if (tensorboard_) tensorboard_->sync();
 }
 
@@ -166,7 +167,7 @@ OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<L
   measure(position);
   // Before the metrics: a process that is killed in between may tell it twice, but not lose it.
   if (tensorboard_) tensorboard_->write(position.global_step, values, pngs);
-  metrics_.write(event(position), values);
+  if (metrics_) metrics_->write(event(position), values);
   if (!text.empty()) {
     console_.detail(fmt::format("{}step {}/{}  {}{}{}", where(position), position.global_step,
                                 settings_.num_steps, text, rate(), remaining(position)));
@@ -176,7 +177,7 @@ OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<L
 
 void Reporter::evaluated(const Position& position, const EvaluationResult& result) {
   if (tensorboard_) tensorboard_->write(position.global_step, result.scalars);
-  metrics_.write(event(position), result.scalars);
+  if (metrics_) metrics_->write(event(position), result.scalars);
   std::string text;
   std::string group;
   for (const auto& [name, value] : result.scalars) {
@@ -188,6 +189,7 @@ void Reporter::evaluated(const Position& position, const EvaluationResult& resul
   for (const auto& [name, message] : result.failures) {
     console_.warn(fmt::format("the callback {} failed: {}", name, message));
   }
+  if (!result.warning.empty()) console_.warn(result.warning);
   last_outputs_ = result.outputs;
   last_output_key_ = result.first_output;
   evaluation_time_ += Clock::now() - evaluation_start_;

@@ -16,7 +16,9 @@
 
 namespace stepop {
 
-/// Tells people and files what a run does: console, log file, metrics file, image grids.
+/// Tells people and files what a run does: console, log file, metrics file, image grids. Of
+/// evaluations without a training it tells the console and the log file alone: the numbers that a
+/// training goes by are its own.
 class Reporter {
  public:
   /// `batches_per_epoch` is 0 when nothing is trained.
@@ -64,7 +66,7 @@ class Reporter {
   const RunDirectory& directory_;
   const Settings& settings_;
   int64_t batches_per_epoch_;
-  Metrics metrics_;
+  std::optional<Metrics> metrics_;  ///< Of a training.
   std::optional<TensorBoard> tensorboard_;
 
   std::string loss_;  ///< The first scalar of the last train log, `loss 0.312`.

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "runtime/log/metrics_scan.h"
+#include "runtime/run/run_evaluations.h"
 
 namespace stepop {
 
@@ -24,11 +25,19 @@ OrderedMap<ScalarSummary> summarize_scalars(const std::string& metrics_file) {
   std::error_code failed;
   if (!std::filesystem::exists(metrics_file, failed)) return scalars;
   scan_metrics(metrics_file, [&](const MetricsLine& line) {
-    for (const auto& [name, value] : line.values) {
-      scalars[name].add({line.event.step, value});
-    }
+    for (const auto& [name, value] : line.values) scalars[name].add({line.event.step, value});
   });
   return scalars;
+}
+
+void add_unlogged_scalars(const RunDirectory& run, OrderedMap<ScalarSummary>& scalars) {
+  OrderedMap<ScalarSummary> unlogged;
+  for (const auto& evaluation : find_run_evaluations(run, /*of_trainings=*/false)) {
+    for (const auto& [name, value] : scalars_of(evaluation)) {
+      if (!scalars.contains(name)) add({evaluation.step, value}, unlogged[name]);
+    }
+  }
+  for (const auto& [name, scalar] : unlogged) scalars.set(name, scalar);
 }
 
 }  // namespace stepop

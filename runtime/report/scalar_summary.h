@@ -6,6 +6,7 @@
 
 #include "runtime/log/better.h"
 #include "runtime/ordered_map.h"
+#include "runtime/run/run_directory.h"
 
 namespace stepop {
 
@@ -31,5 +32,9 @@ std::optional<ScalarAt> best_of(const ScalarSummary& summary, Better better);
 /// Every scalar of a metrics file by its name, in the order in which they came up. Memory does not
 /// grow with the file. Throws Error when it cannot be read; one that is not there is empty.
 OrderedMap<ScalarSummary> summarize_scalars(const std::string& metrics_file);
+
+/// Adds the scalars that no training of the run has logged, of its evaluations without a training.
+/// What a training logged they leave alone: they may have been of another dataset.
+void add_unlogged_scalars(const RunDirectory& run, OrderedMap<ScalarSummary>& scalars);
 
 }  // namespace stepop

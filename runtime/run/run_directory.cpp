@@ -1,10 +1,12 @@
 #include "runtime/run/run_directory.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "runtime/files/folders.h"
 #include "runtime/files/publish.h"
 #include "runtime/log/number_text.h"
+#include "runtime/run/start_record.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -21,9 +24,35 @@ namespace {
 
 constexpr size_t kTimeLength = 19;  // 2026-11-21T10-00-00
 
+/// How a run's folder is called while it is made: `.<time>_<name>.<host>.<pid>.tmp`.
+std::string making_end(int pid) { return fmt::format(".{}.{}.tmp", host_name(), pid); }
+
+/// Removes the folders that processes of this host were making when they were killed.
+void sweep_half_made(const std::string& parent) {
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(parent, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with('.') || !name.ends_with(".tmp")) continue;
+    const size_t dot = name.rfind('.', name.size() - 5);
+    const int pid = std::atoi(name.c_str() + dot + 1);
+    if (pid <= 0 || !name.ends_with(making_end(pid))) continue;
+    const bool is_gone = ::kill(pid, 0) != 0 && errno == ESRCH;
+    std::error_code ignored;
+    if (is_gone) fs::remove_all(entry.path(), ignored);
+  }
+}
+
 }  // namespace
 
-std::string time_name() { return local_time("%Y-%m-%dT%H-%M-%S"); }
+std::string time_name(int64_t seconds_later) {
+  return local_time("%Y-%m-%dT%H-%M-%S", seconds_later);
+}
+
+std::string time_in(const std::string& folder_name) {
+  const bool has_time = folder_name.size() > kTimeLength + 1 && folder_name[4] == '-' &&
+                        folder_name[10] == 'T' && folder_name[kTimeLength] == '_';
+  return has_time ? folder_name.substr(0, kTimeLength) : "";
+}
 
 RunDirectory RunDirectory::create(const std::string& parent, const std::string& time,
                                   const std::string& name, const std::string& config_name,
@@ -31,7 +60,8 @@ RunDirectory RunDirectory::create(const std::string& parent, const std::string& 
                                   const std::function<void(const RunDirectory&)>& fill) {
   // Made under another name, so that a run that is there has its config, whatever happens.
   make_folders(parent);
-  RunDirectory directory(fmt::format("{}/.{}_{}.{}.tmp", parent, time, name, getpid()));
+  sweep_half_made(parent);
+  RunDirectory directory(fmt::format("{}/.{}_{}{}", parent, time, name, making_end(getpid())));
   const std::string temporary = directory.root_;
   try {
     make_folders(directory.configs());
@@ -81,12 +111,24 @@ std::string RunDirectory::folder_name() const {
 
 std::string RunDirectory::run_name() const {
   const std::string name = folder_name();
-  return name.size() > kTimeLength + 1 && name[kTimeLength] == '_' ? name.substr(kTimeLength + 1)
-                                                                   : name;
+  return time_in(name).empty() ? name : name.substr(kTimeLength + 1);
+}
+
+std::string RunDirectory::evaluations(const std::string& time) const {
+  return fmt::format("eval/{}_{}", time, run_name());
 }
 
 std::string RunDirectory::evaluation(const std::string& time, int64_t step) const {
-  return fmt::format("eval/{}_{}/{}", time, run_name(), step);
+  return fmt::format("{}/{}", evaluations(time), step);
+}
+
+std::string RunDirectory::config_file(const std::string& mode, const std::string& time) const {
+  return fmt::format("{}/{}_{}.yaml", configs(), mode, time);
+}
+
+bool RunDirectory::is_without_training(const std::string& start) const {
+  std::error_code failed;
+  return fs::exists(config_file("eval", time_in(start)), failed);
 }
 
 std::string RunDirectory::last_config() const {

@@ -25,9 +25,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds kHeartbeat{10};
-constexpr double kStaleSeconds = 60;
-
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -46,6 +43,10 @@ std::string start_ticks(int pid) {
   for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
   if (at == std::string::npos) return "";
   return stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
+}
+
+bool is_same(const RunProcess& a, const RunProcess& b) {
+  return a.host == b.host && a.pid == b.pid && a.boot == b.boot && a.ticks == b.ticks;
 }
 
 std::string read_all(int file) {
@@ -116,7 +117,7 @@ RunProcess RunProcess::self(const std::string& started) {
           .ticks = start_ticks(getpid())};
 }
 
-RunLock::RunLock(std::string path, const std::string& started)
+RunLock::RunLock(std::string path, const std::string& started, std::chrono::milliseconds heartbeat)
     : path_(std::move(path)), self_(RunProcess::self(started)) {
   file_ = open_file(path_, O_RDWR | O_CREAT | O_CLOEXEC, "open " + path_);
   const bool is_locked = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
@@ -141,13 +142,11 @@ RunLock::RunLock(std::string path, const std::string& started)
     file_calls().close(std::exchange(file_, -1));
     fail_file("write " + path_, reason);
   }
-  heartbeat_ = std::jthread([file = file_](const std::stop_token& stop) {
+  heartbeat_ = std::jthread([this, heartbeat](const std::stop_token& stop) {
     std::mutex mutex;
     std::condition_variable_any changed;
     std::unique_lock lock(mutex);
-    while (!changed.wait_for(lock, stop, kHeartbeat, [&] { return stop.stop_requested(); })) {
-      futimens(file, nullptr);
-    }
+    while (!changed.wait_for(lock, stop, heartbeat, [&] { return stop.stop_requested(); })) beat();
   });
 }
 
@@ -156,11 +155,32 @@ RunLock::~RunLock() {
     if (self_.state == "running") end("failed");
   } else {
     stop_heartbeat();
-    write(before_);
+    beat();
+    if (!is_lost_) write(before_);
     const timespec times[2] = {time_before_, time_before_};
-    futimens(file_, times);
+    if (!is_lost_) futimens(file_, times);
   }
   file_calls().close(file_);
+}
+
+void RunLock::beat() {
+  // By its name: another host's writes are seen in a file that is opened after them.
+  std::ifstream file(path_, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const RunProcess process = RunProcess::from_json(text);
+  // One that is not there, or in the midst of being written, tells nothing.
+  if (!process.state.empty() && !is_same(process, self_)) is_lost_ = true;
+  if (!is_lost_) futimens(file_, nullptr);
+}
+
+void RunLock::fail_lost() const {
+  std::ifstream file(path_, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const RunProcess process = RunProcess::from_json(text);
+  throw Error(fmt::format(
+      "{}: the run is now trained by process {} on {}, since {}, which saw no sign of life of this "
+      "one, process {} on {}, for a minute; this one ends and saves nothing more",
+      path_, process.pid, process.host, process.started, self_.pid, self_.host));
 }
 
 void RunLock::stop_heartbeat() {
@@ -171,8 +191,9 @@ void RunLock::stop_heartbeat() {
 
 void RunLock::end(const std::string& state) {
   stop_heartbeat();
+  beat();
   self_.state = state;
-  write(self_);  // that the process is gone is seen without it
+  if (!is_lost_) write(self_);  // that the process is gone is seen without it
 }
 
 void RunLock::refuse(const RunProcess& other, const std::string& how_it_is_known) {

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <ctime>
 #include <string>
 #include <thread>
 
 namespace stepop {
+
+/// After so many seconds without a sign of life a process of another host counts as dead.
+inline constexpr double kStaleSeconds = 60;
 
 /// The process that trains a run, as `train/process.json` tells it:
 /// `{"state": "running", "host": "a", "pid": 12, "started": "2026-11-21T10-00-00", ...}`.
@@ -35,9 +40,10 @@ class RunLock {
  public:
   /// `path`: the file, in a folder that exists. Throws UsageError with host and pid of a training
   /// that is going on in this run.
-  RunLock(std::string path, const std::string& started);
+  RunLock(std::string path, const std::string& started,
+          std::chrono::milliseconds heartbeat = std::chrono::seconds(10));
   /// Without `end` before it, the state is `failed`; without `begin`, as for a start that was
-  /// refused, the file becomes what it was.
+  /// refused, the file becomes what it was. One that is another's by now is left alone.
   ~RunLock();
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
@@ -51,8 +57,17 @@ class RunLock {
   /// Writes the state that stays: `done`, `stopped`, `failed`.
   void end(const std::string& state);
 
+  /// Throws Error when the file has become that of another process, which is looked at every
+  /// heartbeat: when this one showed no sign of life for a minute, a start on another host may have
+  /// taken the run for itself. It costs a look at an atomic.
+  void check() const {
+    if (is_lost_.load(std::memory_order_relaxed)) fail_lost();
+  }
+
  private:
   void stop_heartbeat();
+  void beat();
+  [[noreturn]] void fail_lost() const;
   void refuse(const RunProcess& other, const std::string& how_it_is_known);
   /// Returns 0 or the reason as `errno` tells it.
   int write(const RunProcess& process);
@@ -63,6 +78,7 @@ class RunLock {
   timespec time_before_ = {};  ///< When the file was written last.
   RunProcess before_;
   RunProcess self_;
+  std::atomic<bool> is_lost_ = false;
   std::jthread heartbeat_;
 };
 

@@ -12,8 +12,6 @@
 namespace stepop {
 namespace {
 
-constexpr double kStaleSeconds = 60;
-
 bool is_alive(const RunProcess& process, const std::string& path) {
   if (process.host == host_name()) return is_alive_here(process);
   std::error_code failed;

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -18,6 +17,7 @@
 #include "runtime/log/better.h"
 #include "runtime/log/metrics_scan.h"
 #include "runtime/run/run_directory.h"
+#include "runtime/run/run_evaluations.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -36,12 +36,6 @@ std::optional<double> number_at(const Value& config, const char* path) {
   if (value == nullptr) return std::nullopt;
   if (value->is_int()) return static_cast<double>(value->as_int());
   return value->is_float() ? std::optional(value->as_float()) : std::nullopt;
-}
-
-/// The metric that the config names; empty when it names none.
-std::string metric_of(const Value& config) {
-  const std::string metric = text_at(config, "checkpoints/metric");
-  return metric.empty() ? text_at(config, "stop_when/metric") : metric;
 }
 
 /// A name as it stands in a line of metrics: within quotes.
@@ -92,20 +86,16 @@ class LastMetrics {
   std::vector<std::string> lines_;  ///< The last one first.
 };
 
-/// The metric of an evaluation at `step`, by what it left in its folder.
+/// The metric of the training's newest evaluation at `step`, by what it left in its folder.
 std::optional<double> value_of_evaluation(const RunDirectory& run, int64_t step,
                                           const std::string& name) {
-  std::error_code failed;
-  for (const auto& start : fs::directory_iterator(run.root() + "/eval", failed)) {
-    try {
-      const std::string path = fmt::format("{}/{}/scalars.json", start.path().string(), step);
-      if (!fs::exists(path, failed)) continue;
-      const OrderedMap<double> scalars = read_scalars(path);
-      if (const double* value = scalars.find(name)) return *value;
-    } catch (const Error&) {
-    }
+  std::optional<double> value;
+  for (const auto& evaluation : find_run_evaluations(run, /*of_trainings=*/true)) {
+    if (evaluation.step != step) continue;
+    const OrderedMap<double> scalars = scalars_of(evaluation);
+    if (const double* found = scalars.find(name)) value = *found;
   }
-  return std::nullopt;
+  return value;
 }
 
 /// The best number of that name in a whole metrics file; no line is parsed for it.
@@ -180,21 +170,22 @@ void read_position(const RunDirectory& run, const LastMetrics& metrics, RunSumma
   }
 }
 
+/// Of a run that never trained: what its newest evaluation found.
+void read_evaluation(const RunDirectory& run, RunSummary& summary) {
+  const std::vector<RunEvaluation> all = find_run_evaluations(run, /*of_trainings=*/false);
+  if (all.empty()) return;
+  summary.step = all.back().step;
+  const OrderedMap<double> scalars = scalars_of(all.back());
+  if (scalars.empty()) return;
+  const double* named = scalars.find(summary.metric);
+  if (named == nullptr) summary.metric = scalars.begin()->first;
+  summary.last = named != nullptr ? *named : scalars.begin()->second;
+}
+
 /// What runs sort by: the time in the name, else that of the last writing.
 std::string start_of(const RunSummary& summary) {
-  constexpr size_t kTimeLength = 19;  // 2026-11-21T10-00-00
-  const std::string name = fs::path(summary.root).filename().string();
-  const bool has_time =
-      name.size() > kTimeLength && name[kTimeLength] == '_' && name[4] == '-' && name[10] == 'T';
-  if (has_time) return name.substr(0, kTimeLength);
-  const auto written = std::chrono::system_clock::now() -
-                       std::chrono::duration_cast<std::chrono::system_clock::duration>(
-                           std::chrono::duration<double>(summary.age));
-  const std::time_t time = std::chrono::system_clock::to_time_t(written);
-  std::tm parts{};
-  localtime_r(&time, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H-%M-%S", &parts)};
+  const std::string time = time_in(fs::path(summary.root).filename().string());
+  return time.empty() ? time_name(-static_cast<int64_t>(summary.age)) : time;
 }
 
 void add_runs(const std::string& folder, const std::string& prefix, std::vector<RunSummary>& runs) {
@@ -218,6 +209,11 @@ void add_runs(const std::string& folder, const std::string& prefix, std::vector<
 
 }  // namespace
 
+std::string metric_of(const Value& config) {
+  const std::string metric = text_at(config, "checkpoints/metric");
+  return metric.empty() ? text_at(config, "stop_when/metric") : metric;
+}
+
 bool is_run(const std::string& root) {
   std::error_code failed;
   return fs::is_directory(root + "/configs", failed) || fs::is_directory(root + "/train", failed);
@@ -238,6 +234,10 @@ RunSummary summarize_run(const std::string& root) {
   const std::string eval_op = text_at(config, "eval_hook/eval_op");
   summary.metric =
       named.empty() ? metrics.any_metric(eval_op.empty() ? "validation/eval_op" : eval_op) : named;
+  if (!summary.step) {  // nothing was logged or saved
+    read_evaluation(run, summary);
+    return summary;
+  }
   if (summary.metric.empty()) return summary;
   summary.last = metrics.value_of(summary.metric);
   const Better better = better_of(summary.metric, &config);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/config/value.h"
 #include "runtime/run/run_state.h"
 
 namespace stepop {
@@ -18,7 +19,8 @@ struct RunSummary {
   std::optional<double> epoch;       ///< With its fraction.
   std::optional<double> num_epochs;  ///< Where it is to end, if its config says so.
   /// `checkpoints/metric` of its config, else `stop_when/metric`, else the first number of its
-  /// newest evaluation, else the first one that it logged last. Empty when there is none.
+  /// newest evaluation, else the first one that it logged last. Empty when there is none. Of a run
+  /// that never trained, all is of its newest evaluation.
   std::string metric;
   std::optional<double> last;
   /// By `better_of`. Of the config's metric that of the checkpoint which is the best one; else of a
@@ -26,6 +28,9 @@ struct RunSummary {
   std::optional<double> best;
   double age = 0;  ///< Seconds since it wrote something.
 };
+
+/// `checkpoints/metric` of a config, else `stop_when/metric`; empty when it names neither.
+std::string metric_of(const Value& config);
 
 /// Whether this is the folder of a run, whole or not.
 bool is_run(const std::string& root);

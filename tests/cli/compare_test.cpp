@@ -53,8 +53,43 @@ TEST_CASE("runs that are the same, or have logged nothing, say so") {
         std::string::npos);
   const CommandResult broken = run_in(folder, "stepop compare one broken");
   CHECK(broken.exit_code == 0);
-  CHECK(broken.err.starts_with("stepop: its config cannot be compared: broken/configs/"));
-  CHECK(broken.out.find("a       1  -\n") != std::string::npos);
+  CHECK(broken.err.starts_with("stepop: broken: left out of the configs: broken/configs/"));
+  CHECK(broken.out.find("config") == std::string::npos);
+  const CommandResult three = run_in(folder, "stepop compare one broken two");
+  CHECK(three.out.find("\nThe configs are the same.\n\n") != std::string::npos);
+}
+
+TEST_CASE("folders that are no runs are told and left out, as for logs/*") {
+  const ScratchFolder folder;
+  make_run(folder, "logs/one", "a: 1\n", "");
+  make_run(folder, "logs/two", "a: 2\n", "");
+  make_run(folder, "logs/debug_runs/three", "a: 2\n", "");
+  folder.write("logs/notes.txt", "");
+  const CommandResult result = run_in(folder, "stepop compare logs/*");
+  CHECK(result.exit_code == 0);
+  CHECK(result.err ==
+        "stepop: logs/debug_runs: not the folder of a run: left out\n"
+        "stepop: logs/notes.txt: not the folder of a run: left out\n");
+  CHECK(result.out.find("config  a  b\na       1  2\n") != std::string::npos);
+}
+
+TEST_CASE("what only evaluations without a training found is compared, too") {
+  const ScratchFolder folder;
+  make_run(folder, "one", "a: 1\n", "{\"step\":10,\"v/eval_op/loss\":0.5}\n");
+  make_run(folder, "two", "a: 1\n", "");
+  for (const char* run : {"one", "two"}) {
+    const std::string root = run;
+    folder.write(root + "/configs/eval_2026-11-21T10-00-00.yaml", "a: 1\n");
+    folder.write(root + "/eval/2026-11-21T10-00-00_" + root + "/20/scalars.json",
+                 "{\"v/eval_op/loss\": 9, \"v/eval_op/f1\": 0.25}");
+  }
+  const CommandResult result = run_in(folder, "stepop compare one two");
+  CHECK(
+      result.out.find("v/eval_op/loss  lowest      0.5   0.5       10       9     9       20\n") !=
+      std::string::npos);
+  CHECK(
+      result.out.find("v/eval_op/f1    highest    0.25  0.25       20    0.25  0.25       20\n") !=
+      std::string::npos);
 }
 
 TEST_CASE("one run alone, and what is no run, are refused") {
@@ -68,7 +103,11 @@ TEST_CASE("one run alone, and what is no run, are refused") {
   refused(" one", "stepop compare: too little given: stepop compare logs/a logs/b [...]");
   refused(" one none",
           "stepop compare: none: no such folder; give the folder of a run, logs/<time>_<name>");
-  refused(" one .", "stepop compare: .: not the folder of a run: it has no configs/");
+  const CommandResult result = run_in(folder, "stepop compare one .");
+  CHECK(result.err ==
+        "stepop: .: not the folder of a run: left out\n"
+        "stepop: stepop compare: .: not the folder of a run: it has no configs/\n");
+  CHECK(result.exit_code == 2);
 }
 
 }  // namespace

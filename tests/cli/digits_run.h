@@ -16,6 +16,11 @@ namespace stepop {
 
 inline constexpr const char* kConfig = STEPOP_SOURCE_DIR "/configs/digits.yaml";
 
+/// A function of the shell: waits until a command ends well, at most a minute.
+inline constexpr const char* kUntil =
+    "until_ok() { for ((i = 0; i < 6000; ++i)); do eval \"$1\" >/dev/null 2>&1 && return; "
+    "sleep 0.01; done; echo \"in vain: $1\" >&2; kill -9 $(jobs -p); exit 9; }; ";
+
 /// Runs a line that must end well; `CONFIG` in it is the digits' config.
 inline CommandResult run_well(const ScratchFolder& folder, std::string line) {
   for (size_t at = 0; (at = line.find("CONFIG")) != std::string::npos;) {

@@ -52,6 +52,42 @@ TEST_CASE("eval_forever waits for checkpoints until max_time is over") {
   CHECK((run.evaluated() == std::vector<int64_t>{10, 10}));
 }
 
+TEST_CASE("eval_forever waits for the first checkpoint, and evaluates one that is written anew") {
+  const ShortRun run;
+  run_well(
+      run.folder,
+      std::string(kUntil) + "cd " + run.run +
+          "; rm -r eval; mv train/checkpoints kept; mkdir train/checkpoints; cd ../..; "
+          "'" STEPOP_BINARY_DIR "/stepop' -p " +
+          run.run +
+          " --eval_forever true >out 2>err & pid=$!; until_ok 'grep -q waiting out'; cd " +
+          run.run +
+          "; cp kept/model-10.safetensors train/checkpoints/; "
+          "until_ok 'ls eval/*/10/scalars.json'; "
+          // As by a training that went back: a file of step 8, another one of step 10.
+          "cp kept/model-8.safetensors train/checkpoints/; until_ok 'ls eval/*/8/scalars.json'; "
+          "cp kept/model-10.safetensors new; mv new train/checkpoints/model-10.safetensors; "
+          "until_ok '[ $(ls eval/*/10/scalars.json | wc -l) = 2 ]'; "
+          "kill -TERM $pid; wait $pid; [ $? = 143 ]");
+  CHECK(read_bytes(run.folder.path("out")).find("waiting for the next checkpoint\nevaluating ") !=
+        std::string::npos);
+  CHECK((run.evaluated() == std::vector<int64_t>{8, 10, 10}));
+}
+
+TEST_CASE("a run without a checkpoint is not evaluated, unless one is waited for") {
+  const ShortRun run;
+  std::filesystem::remove_all(run.folder.path(run.run + "/train/checkpoints"));
+  const CommandResult none = run_in(run.folder, "stepop -p " + run.run);
+  CHECK(none.err ==
+        "stepop: " + run.run +
+            ": the run has no checkpoint to evaluate yet; --eval_forever true waits for "
+            "those to come\n");
+  CHECK(none.exit_code == 2);
+  const CommandResult waited =
+      run_well(run.folder, "stepop -p " + run.run + " --eval_forever true --max_time 1s");
+  CHECK(waited.out.find("waiting for the next checkpoint\n") != std::string::npos);
+}
+
 TEST_CASE("eval_all without a run, or for one checkpoint, is refused") {
   const ShortRun run;
   const auto refused = [&](const std::string& words, const std::string& message) {

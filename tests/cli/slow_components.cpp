@@ -12,20 +12,21 @@ namespace {
 
 constexpr std::chrono::seconds kVeryLong{30};
 
-/// Another dataset, each example of which takes `seconds`; while the file `stuck` exists it takes
-/// half a minute, and the file `stuck.inside` appears.
+/// Another dataset, each example of which takes `seconds`; while the file `stuck` exists those from
+/// number `stuck_from` on take half a minute, and the file `stuck.inside` appears.
 class SlowDataset : public Dataset {
  public:
   explicit SlowDataset(const Config& params)
       : source_(datasets().build(params, "dataset")),
         seconds_(params.get("seconds", 0.0)),
-        stuck_(params.get("stuck", "")) {}
+        stuck_(params.get("stuck", "")),
+        stuck_from_(params.get("stuck_from", 0)) {}
 
   int64_t size() const override { return source_->size(); }
 
   Example get(int64_t index, Random& random) const override {
     std::this_thread::sleep_for(seconds_);
-    if (!stuck_.empty() && std::filesystem::exists(stuck_)) {
+    if (index >= stuck_from_ && !stuck_.empty() && std::filesystem::exists(stuck_)) {
       std::ofstream(stuck_ + ".inside");
       std::this_thread::sleep_for(kVeryLong);
     }
@@ -38,6 +39,7 @@ class SlowDataset : public Dataset {
   std::unique_ptr<Dataset> source_;
   std::chrono::duration<double> seconds_;
   std::string stuck_;
+  int64_t stuck_from_;
 };
 
 /// While the file `stuck_callback` exists, reads the outputs row by row for half a minute.
@@ -55,7 +57,8 @@ Logs slow_callback(const CallbackArguments& arguments) {
 STEPOP_REGISTER_DATASET(SlowDataset, {"For tests.",
                                       {{"dataset", "", "the other one"},
                                        {"seconds", "0", "an example"},
-                                       {"stuck", "", "a file that makes it half a minute"}}});
+                                       {"stuck", "", "a file that makes it half a minute"},
+                                       {"stuck_from", "0", "from which example on"}}});
 STEPOP_REGISTER_CALLBACK(slow_callback, slow_callback, {"For tests.", {}});
 
 }  // namespace

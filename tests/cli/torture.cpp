@@ -1,5 +1,7 @@
 #include "tests/cli/torture.h"
 
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -16,6 +19,7 @@
 
 #include "eval_out/eval_reader.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/log/metrics_file.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/same_state.h"
@@ -26,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kSteps = 90;
+constexpr int kWorkers = 2;
 
 /// Comes on top of configs/digits.yaml; the folder of the data is put in.
 constexpr const char* kTortureConfig = R"(
@@ -80,6 +85,16 @@ int64_t size_of(const std::string& path) {
   std::error_code failed;
   const auto size = fs::file_size(path, failed);
   return failed ? 0 : static_cast<int64_t>(size);
+}
+
+/// The loader threads of a process.
+int loader_threads(int pid) {
+  int count = 0;
+  std::error_code failed;
+  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", pid), failed)) {
+    count += read_bytes(task.path().string() + "/comm") == "loader\n" ? 1 : 0;
+  }
+  return count;
 }
 
 /// In the child: nothing but system calls until exec.
@@ -139,8 +154,10 @@ ProcessEnd TortureRun::start(const std::function<void(int pid)>& disturb, int64_
     run_child(folder_.path(), pointers.data(), file_limit);
   }
   int status = 0;
+  workers_ = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {
     if (disturb) disturb(pid);
+    if (!disturb && workers_ < kWorkers) workers_ = std::max(workers_, loader_threads(pid));
     usleep(disturb ? 20 : 1000);
   }
   const auto text_of = [](std::FILE* file) {
@@ -196,16 +213,36 @@ std::vector<std::string> TortureRun::metrics() const {
 }
 
 State TortureRun::outputs() const {
-  fs::path newest;
-  for (const auto& folder : evaluations(root())) {
-    const bool is_last = folder.filename() == std::to_string(kSteps);
-    if (is_last && folder > newest) newest = folder;
-  }
-  const EvalFile file((newest / "outputs.h5").string());
-  if (!file.complete()) throw std::runtime_error("the last evaluation is not complete");
   State state;
-  for (const auto& key : file.keys()) state.emplace(key, file.read(key));
+  const auto add = [&](const std::string& name, const at::Tensor& values) {
+    const auto [place, is_new] = state.emplace(name, values);
+    if (!is_new && !place->second.equal(values)) state.emplace(name + ", otherwise", values);
+  };
+  for (const auto& folder : evaluations(root())) {
+    const std::string step = folder.filename().string();
+    if (!fs::exists(folder / "scalars.json")) continue;
+    for (const auto& [name, value] : read_scalars((folder / "scalars.json").string())) {
+      add(step + "/" + name, at::tensor(value, at::kDouble));
+    }
+    const EvalFile file((folder / "outputs.h5").string());
+    if (!file.complete()) throw std::runtime_error(file.path() + ": not complete");
+    for (const auto& key : file.keys()) add(step + "/" + key, file.read(key));
+  }
   return state;
+}
+
+std::map<std::string, std::string> TortureRun::links_and_pictures() const {
+  std::map<std::string, std::string> found;
+  const fs::path train = root() + "/train";
+  for (const char* link : {"latest.safetensors", "best.safetensors"}) {
+    found[link] = fs::read_symlink(train / "checkpoints" / link).string();
+  }
+  for (const char* split : {"train", "validation"}) {
+    for (const auto& name : files_below((train / split).string())) {
+      found[std::string(split) + "/" + name] = read_bytes((train / split / name).string());
+    }
+  }
+  return found;
 }
 
 const TortureRun& undisturbed() {
@@ -213,6 +250,7 @@ const TortureRun& undisturbed() {
     auto whole = std::make_unique<TortureRun>();
     const ProcessEnd end = whole->start();
     if (end.exit_code != 0 || end.signal != 0) throw std::runtime_error(end.err);
+    if (whole->workers() != kWorkers) throw std::runtime_error("its loader had no two workers");
     return whole;
   }();
   return *run;
@@ -229,8 +267,14 @@ void check_same(const TortureRun& run) {
   }
   CHECK(files_below(run.root() + "/train/checkpoints") ==
         files_below(undisturbed().root() + "/train/checkpoints"));
-  CHECK(files_below(run.root() + "/train/train") ==
-        files_below(undisturbed().root() + "/train/train"));
+  const auto found = run.links_and_pictures();
+  const auto wanted = undisturbed().links_and_pictures();
+  CHECK(found.size() == wanted.size());
+  for (const auto& [name, bytes] : wanted) {
+    CAPTURE(name);
+    CHECK(found.contains(name));
+    CHECK((found.contains(name) && found.at(name) == bytes));
+  }
 }
 
 int torture_count(int fallback) {

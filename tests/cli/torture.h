@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -46,19 +47,26 @@ class TortureRun {
   State state() const;
   /// The lines of metrics.jsonl without their times.
   std::vector<std::string> metrics() const;
-  /// The arrays that the evaluation of the last step wrote.
+  /// The arrays that the evaluations wrote, and their scalars, by `<step>/<key>`. Several of one
+  /// step must be the same.
   State outputs() const;
+  /// What `latest` and `best` point at, and the bytes of all pictures, by their paths in the run.
+  std::map<std::string, std::string> links_and_pictures() const;
+  /// The most loader threads that the last start had.
+  int workers() const { return workers_; }
 
  private:
   ScratchFolder folder_;
   int64_t log_size_ = 0;  ///< Of log.txt when the last start began.
+  int workers_ = 0;
 };
 
 /// The run that nobody disturbed, made once.
 const TortureRun& undisturbed();
 
 /// Fails the test when `run` did not end with the very bits of `undisturbed()`: weights, optimizer,
-/// random state, averages, outputs, metrics; with the same checkpoints and pictures.
+/// random state, averages, outputs of all evaluations, metrics, pictures; with the same
+/// checkpoints, latest and best among them.
 void check_same(const TortureRun& run);
 
 /// The number of disturbances that `make torture N=...` asks for, else `fallback`; the seed of

@@ -110,6 +110,17 @@ TEST_CASE("every key that nobody read is reported with the nearest known key") {
         "own goes below extra/");
 }
 
+TEST_CASE("what is left of a component that another file replaced is told with the way out") {
+  Value root = parse_yaml("data:\n  class: Csv\n  table: x.csv\n", {"base.yaml", 0});
+  root.as_map().find("data")->as_map().set("class", parse_yaml("Noise", {"over.yaml", 6}));
+  const Config config(std::move(root));
+  config.get<std::string>("data/class");
+  config.has("data/size");
+  CHECK(config.unknown_keys() ==
+        "base.yaml:3: unknown key \"data/table\": data is a Noise since over.yaml:7, which has no "
+        "such key; \"!replace\" before the map there keeps nothing of the one before");
+}
+
 TEST_CASE("keys that were read, asked for or claimed are known") {
   const Config config = config_of(
       "a: 1\nb: {c: 1, d: 2}\nlist: [1, 2]\nwhole: {x: {y: 1}}\nlazy: {z: 1}\nempty: "

@@ -115,11 +115,24 @@ TEST_CASE("so does one that compresses its outputs, whose chunks are a batch her
   }
 }
 
-TEST_CASE("what another state of the code wrote is not gone on with") {
+TEST_CASE("one that was stopped in a callback goes on with the callbacks: its outputs are there") {
+  Evaluating undisturbed;
+  const EvaluationResult whole = undisturbed();
   Evaluating evaluating;
-  CHECK_THROWS_AS(evaluating(5), Interrupted);
-  evaluating(-1, "main 1234567, clean");
-  CHECK(TestRandomOutputs::batches == 10);
+  CHECK_THROWS_AS(evaluating(10), Interrupted);  // when the outputs are read
+  const EvaluationResult rest = evaluating();
+  CHECK(TestRandomOutputs::batches == 0);
+  CHECK(differences(outputs_of(rest), outputs_of(whole)) == "");
+  CHECK((rest.scalars == whole.scalars));
+}
+
+TEST_CASE("what another state of the code wrote is not gone on with") {
+  for (const int stop_at : {5, 10}) {
+    Evaluating evaluating;
+    CHECK_THROWS_AS(evaluating(stop_at), Interrupted);
+    evaluating(-1, "main 1234567, clean");
+    CHECK(TestRandomOutputs::batches == 10);
+  }
 }
 
 TEST_CASE("the mean of a label counts every example once, also of a smaller last batch") {

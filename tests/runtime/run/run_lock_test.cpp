@@ -111,6 +111,41 @@ TEST_CASE("a training on another host holds the run as long as it shows life") {
   CHECK(lock.before().host == "far.away");
 }
 
+TEST_CASE("a training whose run another host took for itself is told, and writes nothing there") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("process.json");
+  const RunProcess other = {.state = "running",
+                            .host = "far.away",
+                            .pid = 7,
+                            .started = "2026-11-21T11-00-00",
+                            .boot = "x",
+                            .ticks = "1"};
+  {
+    RunLock lock(path, "2026-11-21T10-00-00", std::chrono::milliseconds(1));
+    lock.begin();
+    const auto beats = [&] {
+      age(folder, 500);
+      const auto old = std::filesystem::last_write_time(path);
+      while (std::filesystem::last_write_time(path) == old) usleep(100);
+    };
+    beats();
+    lock.check();
+    folder.write("process.json", "{\"state\": \"run");  // in the midst of being written
+    beats();
+    lock.check();
+    folder.write("process.json", other.to_json());
+    std::string message;
+    while (message.empty() || message == "no error") message = message_of([&] { lock.check(); });
+    CHECK(message == fmt::format("{}: the run is now trained by process 7 on far.away, since "
+                                 "2026-11-21T11-00-00, which saw no sign of life of this one, "
+                                 "process {} on {}, for a minute; this one ends and saves nothing "
+                                 "more",
+                                 path, getpid(), host_name()));
+  }
+  CHECK(process_in(folder).host == "far.away");
+  CHECK(process_in(folder).state == "running");
+}
+
 TEST_CASE("where there are no locks, the pid and its start time tell") {
   const RunProcess self = RunProcess::self("now");
   CHECK(is_alive_here(self));

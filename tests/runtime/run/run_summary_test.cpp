@@ -76,6 +76,38 @@ TEST_CASE("the best is that of the best checkpoint, whose evaluation is read, no
   CHECK(summarize_run(root).best == 0.890625);
 }
 
+TEST_CASE("the best is of the training's newest evaluation, not of those without a training") {
+  const ScratchFolder folder;
+  const std::string root = make_run(folder, "run", kConfig, kMetrics);
+  save_checkpoint_at(root, 20);
+  CheckpointFolder(root + "/train/checkpoints")
+      .update_links_and_sweep({{20, 0.9}}, {.keep_best = 1, .metric = kAccuracy});
+  const auto evaluated = [&](const std::string& start, const std::string& value) {
+    folder.write("run/eval/" + start + "_run/20/scalars.json",
+                 "{\"" + kAccuracy + "\": " + value + "}");
+  };
+  for (const char* hour : {"10", "11", "12", "13", "14", "15"}) {
+    evaluated(std::string("2026-11-21T") + hour + "-00-00", std::string("0.") + hour);
+  }
+  folder.write("run/configs/eval_2026-11-21T15-00-00.yaml", kConfig);
+  CHECK(summarize_run(root).best == 0.14);
+}
+
+TEST_CASE("of a run that never trained, the newest evaluation is told") {
+  const ScratchFolder folder;
+  for (const char* time : {"2026-11-21T11-00-00", "2026-11-21T10-00-00"}) {
+    folder.write(std::string("run/configs/eval_") + time + ".yaml", kConfig);
+  }
+  folder.write("run/eval/2026-11-21T11-00-00_run/460/scalars.json",
+               "{\"validation/eval_op/loss\": 0.5, \"" + kAccuracy + "\": 0.75}");
+  folder.write("run/eval/2026-11-21T10-00-00_run/23/scalars.json", "{\"" + kAccuracy + "\": 1}");
+  const RunSummary run = summarize_run(folder / "run");
+  CHECK(run.step == 460);
+  CHECK(run.metric == kAccuracy);
+  CHECK(run.last == 0.75);
+  CHECK(!run.best);
+}
+
 TEST_CASE("without a metric in the config it is that of the last evaluation, else any") {
   const ScratchFolder folder;
   const RunSummary evaluated = summarize_run(make_run(folder, "a", "num_steps: 9\n", kMetrics));

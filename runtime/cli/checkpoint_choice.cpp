@@ -1,0 +1,60 @@
+#include "runtime/cli/checkpoint_choice.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "runtime/checkpoint/checkpoint_folder.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+std::optional<ChosenCheckpoint> choose_newest(const CheckpointFolder& folder, Console& console) {
+  ChosenCheckpoint chosen;
+  std::vector<std::string> warnings;
+  auto path = folder.newest_whole(warnings, [&](const std::string& candidate) {
+    return try_load_checkpoint(candidate, chosen.checkpoint);
+  });
+  for (const auto& warning : warnings) console.warn(warning);
+  if (!path) return std::nullopt;
+  chosen.path = std::move(*path);
+  return chosen;
+}
+
+/// What `-c` names within a run; nothing for a text that is no name of one.
+std::optional<ChosenCheckpoint> choose_named(const CheckpointFolder& folder,
+                                             const std::string& wanted) {
+  // Each round that does not end finds another one: `find` throws for a step that is gone.
+  while (auto path = folder.find(wanted)) {
+    ChosenCheckpoint chosen{std::move(*path), {}};
+    const auto damage = try_load_checkpoint(chosen.path, chosen.checkpoint);
+    if (!damage) return chosen;
+    std::error_code failed;
+    if (!fs::exists(chosen.path, failed) && !failed) continue;
+    throw Error(
+        fmt::format("-c {}: {}: damaged: {}; without -c the newest one that is whole is taken",
+                    wanted, chosen.path, *damage));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ChosenCheckpoint> choose_checkpoint(const Arguments& arguments,
+                                                  const RunSource& source, Console& console) {
+  std::optional<CheckpointFolder> folder;
+  if (source.project) folder.emplace(source.project->checkpoints());
+  if (!arguments.checkpoint) return folder ? choose_newest(*folder, console) : std::nullopt;
+  const std::string& wanted = *arguments.checkpoint;
+  if (folder) {
+    if (auto chosen = choose_named(*folder, wanted)) return chosen;
+  }
+  if (fs::exists(wanted)) return ChosenCheckpoint{wanted, load_checkpoint(wanted)};
+  throw UsageError(fmt::format(
+      "-c: {}: no such file{}", wanted,
+      folder ? ", nor a checkpoint of the run: those are named by their step, latest, best" : ""));
+}
+
+}  // namespace stepop

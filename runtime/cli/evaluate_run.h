@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "runtime/cli/checkpoint_choice.h"
+#include "runtime/log/console.h"
+#include "runtime/loop/session.h"
+#include "runtime/run/run_directory.h"
+
+namespace stepop {
+
+/// What evaluations without a training are told beside their session.
+struct EvaluationStart {
+  std::string time;  ///< That of a run which this start made; empty: the run was there.
+  std::string git;
+  /// The checkpoint that the session holds, whose tensors are not looked at; none when there is
+  /// none yet.
+  std::optional<ChosenCheckpoint> checkpoint;
+  std::chrono::steady_clock::time_point deadline;  ///< For eval_forever.
+};
+
+/// Evaluates the session's checkpoint, every one of the run (`eval_all`), or also those to come
+/// (`eval_forever`). Its numbers go to the scalars.json of each: `train/` is the training's, which
+/// goes by what it logged itself. Returns how many callbacks failed.
+int evaluate_run(Console& console, const RunDirectory& directory, Session& session,
+                 EvaluationStart start);
+
+}  // namespace stepop

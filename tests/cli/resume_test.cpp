@@ -1,0 +1,93 @@
+// What the README promises of a start that goes on, with the real binary: max_time, damage, what
+// differs, names that are not UTF-8.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "tests/cli/digits_run.h"
+#include "tests/places.h"
+#include "tests/same_state.h"
+
+namespace stepop {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_CASE("max_time ends a training saved and with status 0; it goes on with the same bits") {
+  const ScratchFolder folder;
+  const std::string steps = " -t --log_freq 100 --eval_hook/freq 1000000";
+  const CommandResult some =
+      run_well(folder, "stepop -n a -b CONFIG --num_steps 1000000 --max_time 1s" + steps);
+  const std::string run = only_run(folder);
+  CHECK(some.out.find("ended: max_time is over\nsaved; go on with:  ") != std::string::npos);
+  CHECK(read_bytes(folder.path(run) + "/train/process.json").find("\"stopped\"") !=
+        std::string::npos);
+  const auto saved = checkpoint_steps(folder.path(run) + "/train/checkpoints");
+  REQUIRE_FALSE(saved.empty());
+  const std::string to = std::to_string(saved.back() + 10);
+  run_well(folder, "stepop -p " + run + " -t --max_time 1h --num_steps " + to);
+
+  const ScratchFolder whole;
+  run_well(whole, "stepop -n a -b CONFIG" + steps + " --num_steps " + to);
+  const int64_t last = saved.back() + 10;
+  CHECK(differences(state_after(folder, last), state_after(whole, last)) == "");
+}
+
+TEST_CASE("a damaged newest checkpoint is named and passed over, and the end has the same bits") {
+  const ScratchFolder folder;
+  run_well(folder, "stepop -n a -b CONFIG -t --num_steps 30 --ckpt_freq 10");
+  const std::string run = only_run(folder);
+  const std::string newest = folder.path(run) + "/train/checkpoints/model-30.safetensors";
+  std::string bytes = read_bytes(newest);
+  bytes[bytes.size() / 2] ^= 0x10;
+  folder.write(run + "/train/checkpoints/model-30.safetensors", bytes);
+  const CommandResult result =
+      run_in(folder, "export OMP_NUM_THREADS=1; stepop -p " + run + " -t --num_steps 46");
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.starts_with("warning: " + run +
+                               "/train/checkpoints/model-30.safetensors: damaged: "));
+  CHECK(result.err.ends_with("; passed over for model-23.safetensors\n"));
+  CHECK(result.out.find("resuming at step 23 of 46 ") != std::string::npos);
+  CHECK(differences(state_after(folder, 46), trained("")) == "");
+}
+
+TEST_CASE("what differs from the checkpoint's config is taken, and shown") {
+  const ScratchFolder folder;
+  run_well(folder, "stepop -n a -b CONFIG -t --num_steps 5");
+  const CommandResult again =
+      run_well(folder, "stepop -p " + only_run(folder) + " -t --num_steps 6 --optimizer/lr 1e-4");
+  CHECK(again.out.find("the config differs from the checkpoint's:\n") != std::string::npos);
+  CHECK(again.out.find("\n  num_steps: 5 -> 6\n") != std::string::npos);
+  CHECK(again.out.find("\n  optimizer/lr: {class: cosine, ") != std::string::npos);
+  CHECK(again.out.find("} -> 0.0001\n") != std::string::npos);
+}
+
+TEST_CASE("what is not UTF-8 is refused before there is a run: no checkpoint could hold it") {
+  const ScratchFolder folder;
+  const auto refused = [&](const std::string& words, const std::string& message) {
+    const CommandResult result =
+        run_in(folder, "cp -r " STEPOP_SOURCE_DIR
+                       "/configs/data . 2>/dev/null; bad=$(printf 'lat\\xe9'); "
+                       "mkdir -p $bad; cp data/digits-t* $bad; stepop " +
+                           fmt::format(fmt::runtime(words), kConfig));
+    CHECK(result.exit_code == 2);
+    CHECK(result.err == "stepop: " + message + "\n");
+    CHECK(only_run(folder) == "");
+  };
+  refused("-n $bad -b {} -t", "-n: \"lat\xe9\" is not UTF-8 text");
+  refused("-n a -b {} -t --extra/note $bad",
+          "--extra/note lat\xe9: not UTF-8 text, which the config must be");
+  refused("-n a -b {} -t --extra/$bad 1",
+          "--extra/lat\xe9 1: not UTF-8 text, which the config must be");
+  folder.write("c.yaml", "datasets: {train: {images: digits-train-images.idx.gz}}\n");
+  refused("-n a -b {} $(mv c.yaml $bad; echo $bad/c.yaml) -t",
+          "the config has text that is not UTF-8, which checkpoints and outputs cannot hold: "
+          "images: \"" +
+              fs::canonical(folder.path()).string() +
+              "/lat\xe9/digits-train-images.idx.gz\"\n"
+              "give that file or folder another name");
+}
+
+}  // namespace
+}  // namespace stepop
