@@ -186,4 +186,14 @@ std::vector<std::string> Networks::descriptions() const {
   return texts;
 }
 
+std::vector<std::string> Networks::warnings() const {
+  std::vector<std::string> texts;
+  for (const auto& [name, network] : networks_) {
+    const auto typed = std::dynamic_pointer_cast<Network>(network);
+    const std::string text = typed ? typed->warning() : "";
+    if (!text.empty()) texts.push_back(fmt::format("{}: {}", name, text));
+  }
+  return texts;
+}
+
 }  // namespace stepop

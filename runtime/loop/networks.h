@@ -66,6 +66,9 @@ class Networks {
   /// `LeNet, 61,706 parameters`, one text a network.
   std::vector<std::string> descriptions() const;
 
+  /// What networks warn of, one line each.
+  std::vector<std::string> warnings() const;
+
  private:
   void add(const std::string& name, const Config& config, std::string_view path,
            const c10::Device& device, Tracker& tracker);
