@@ -16,13 +16,7 @@ namespace {
 constexpr const char* kExport =
     "export the module in Python: torch.jit.script(module).save(\"net.pt\")";
 
-/// The first line of what an exception says: LibTorch adds its call stack and its own sources.
-std::string first_line(const std::exception& error) {
-  const std::string text = error_text(error);
-  return text.substr(0, text.find('\n'));
-}
-
-/// What a file is that has no archive of PyTorch's, by its first bytes.
+/// What a file is that cannot be read as an archive of PyTorch's, by its first bytes.
 std::string describe_start(const std::string& path) {
   std::array<char, 9> start{};
   std::ifstream file(path, std::ios::binary);
@@ -32,6 +26,7 @@ std::string describe_start(const std::string& path) {
   if (start[8] == '{' && start[7] == 0 && start[6] == 0) {
     return "a safetensors file, which holds weights and no code (init_from takes weights)";
   }
+  if (start[0] == 'P' && start[1] == 'K') return "an archive that is damaged or cut short";
   if (start[0] == '\x80') return "a pickle, as an old torch.save wrote it";
   return "no archive of PyTorch's";
 }
@@ -48,10 +43,8 @@ std::string problem_of(const std::string& path) {
       }
     }
     return "an archive without code";
-  } catch (const std::exception& error) {
-    std::ifstream file(path, std::ios::binary);
-    const bool is_zip = file.get() == 'P' && file.get() == 'K';
-    return is_zip ? "an archive that is damaged (" + first_line(error) + ")" : describe_start(path);
+  } catch (const std::exception&) {
+    return describe_start(path);
   }
 }
 

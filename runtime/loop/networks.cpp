@@ -64,6 +64,15 @@ const std::shared_ptr<torch::nn::Module>& Networks::get(std::string_view name) c
                   name, networks_.key_list()));
 }
 
+void Networks::set_trained_by_hand(std::string_view name) {
+  get(name);  // throws when there is none
+  trained_by_hand_.emplace(name);
+}
+
+bool Networks::is_trained_by_hand(std::string_view name) const {
+  return trained_by_hand_.contains(name);
+}
+
 State Networks::tensors(std::string_view name) const { return tensors_of(*get(name)); }
 
 std::vector<std::string> Networks::names() const {

@@ -119,6 +119,7 @@ StopReason TrainingLoop::run() {
   position_.batches_per_epoch = batches_per_epoch_;
   clock_.global_step = position_.global_step;
   context_.networks.start_averages();
+  update_watch_.emplace(context_, first_step_, settings_.num_steps);
   try {
     read_metric();
     update_checkpoints();
@@ -163,6 +164,9 @@ void TrainingLoop::loop() {
     const Elapsed before = elapsed();
     for_each_hook([&](Hook& hook) { hook.before_step(position_.global_step); });
     train_step();
+    for (const auto& text : update_watch_->after_step(position_.global_step)) {
+      reporter_.console().warn(text);
+    }
     run_due_logs(before, elapsed());
     for_each_hook([&](Hook& hook) { hook.after_step(position_.global_step); });
     reporter_.step_done(position_);

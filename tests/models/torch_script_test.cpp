@@ -7,6 +7,7 @@
 #include <torch/nn/module.h>
 
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/network.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/python.h"
@@ -20,7 +21,9 @@ namespace {
 const ScratchFolder& nets() {
   static const ScratchFolder folder;
   static const bool done = [] {
-    run_python(read_bytes(STEPOP_SOURCE_DIR "/tests/models/torch_script_nets.py"), {folder.path()});
+    // TorchScript reads the source of what it compiles, so Python has to know its file.
+    run_python("import runpy, sys; runpy.run_path(sys.argv[2], run_name='__main__')",
+               {folder.path(), STEPOP_SOURCE_DIR "/tests/models/torch_script_nets.py"});
     return true;
   }();
   return done ? folder : folder;
@@ -200,10 +203,7 @@ TEST_CASE("a file that is not TorchScript is told for what it is") {
            "a safetensors file, which holds weights and no code (init_from takes weights)"));
   CHECK(refused("text.pt") == is("text.pt", "no archive of PyTorch's"));
   CHECK(refused("empty.pt") == is("empty.pt", "an empty file"));
-  CHECK(refused("cut.pt") ==
-        is("cut.pt",
-           "an archive that is damaged (PytorchStreamReader failed reading zip archive: failed "
-           "finding central directory)"));
+  CHECK(refused("cut.pt") == is("cut.pt", "an archive that is damaged or cut short"));
 }
 
 TEST_CASE("a module that is no network from one tensor to one tensor") {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "runtime/loop/context.h"
+
+namespace stepop {
+
+/// Throws Error for a tensor of a network that is not on the device of the run.
+void check_devices(const Context& context);
+
+/// Throws Error for parameters of the config's networks that require a gradient and that no update
+/// trains, other than those of networks that the iterator trains by hand.
+void check_all_trained(const Context& context);
+
+/// Throws Error for parameters that an update trains and that no checkpoint would hold: they are of
+/// no network of the config, and nothing that is tracked has their values.
+void check_all_saved(const Context& context);
+
+}  // namespace stepop
