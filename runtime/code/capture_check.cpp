@@ -33,7 +33,7 @@ class CaptureCheck {
 
   std::vector<CaptureFinding> run() {
     for (size_t i = 0; i < tokens_.size(); ++i) {
-      if (at(i).is("step_op")) enter_step_op(i);
+      if (at(i).is("step_op") && at(i + 1).is("(")) enter_step_op(i);
       if (is_member(i)) check_member(i);
       if (at(i).kind == CppToken::Kind::kText && at(i + 1).is(",")) check_pair(i);
       if (is_one_of(at(i), {"TrainOp", "LogOp", "EvalOp"})) check_type(i);
@@ -41,7 +41,7 @@ class CaptureCheck {
       if (at(i).is("return") && i < step_op_end_) check_step_ops(i + 1);
     }
     std::vector<CaptureFinding> findings;
-    for (auto& [position, finding] : found_) findings.push_back(std::move(finding));
+    for (auto& entry : found_) findings.push_back(std::move(entry.second));
     return findings;
   }
 
@@ -62,7 +62,7 @@ class CaptureCheck {
     return i;
   }
 
-  /// The same for `<`.
+  /// The same of a `<`.
   size_t behind_angles(size_t i) const {
     int depth = 0;
     while (i < tokens_.size()) {
@@ -164,7 +164,6 @@ class CaptureCheck {
   }
 
   void enter_step_op(size_t i) {
-    if (!at(i + 1).is("(")) return;
     size_t body = behind(i + 1);
     while (at(body).is_name() || is_one_of(at(body), {"->", "::"})) ++body;
     if (at(body).is("{")) step_op_end_ = behind(body);

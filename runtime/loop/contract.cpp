@@ -59,7 +59,7 @@ bool holds(const at::Tensor& value, const at::Tensor& tensor) {
 void check_devices(const Context& context) {
   for (const auto& name : context.networks.names()) {
     for (const auto& [key, tensor] : context.networks.tensors(name)) {
-      if (tensor.device() == context.device) continue;
+      if (tensor.device().type() == context.device.type()) continue;
       throw Error(fmt::format(
           "{} of the network \"{}\" is on {}, the run on {}: the runtime moves networks "
           "before it builds the iterator; what is made later has to be made there, with "
@@ -79,15 +79,14 @@ void check_all_trained(const Context& context) {
       if (!trained.contains(identity(tensor))) left.push_back(key);
     }
     if (left.empty()) continue;
-    const bool is_whole = left.size() == parameters.size();
+    const bool is_whole = left.size() == parameters.size() && name != "model";
     throw Error(fmt::format(
-        "no optimizer holds {} of the network \"{}\", which require gradients:\n"
+        "no optimizer holds parameters of the network \"{}\" that require gradients: {}\n"
         "  to train them: context.update(\"{}\", {{\"{}\"}})\n"
         "  to keep them as they are: for (auto& parameter : network->parameters()) "
         "parameter.requires_grad_(false)\n"
         "  to train them by an optimizer that is no Update: context.train_by_hand({{\"{}\"}})",
-        is_whole ? fmt::format("any of the {} parameters", parameters.size()) : short_list(left),
-        name, is_whole && name != "model" ? name + "_optimizer" : "optimizer", name, name));
+        name, short_list(left), is_whole ? name + "_optimizer" : "optimizer", name, name));
   }
 }
 

@@ -4,7 +4,8 @@
 
 namespace stepop {
 
-/// Throws Error for a tensor of a network that is not on the device of the run.
+/// Throws Error for a tensor of a network that is not on the kind of device of the run. A network
+/// may be spread over several GPUs.
 void check_devices(const Context& context);
 
 /// Throws Error for parameters of the config's networks that require a gradient and that no update

@@ -18,7 +18,9 @@ namespace {
 
 /// For LibTorch's complaint of tensors on two devices, which names no tensor.
 std::string device_hint(const std::string& text) {
-  if (text.find("to be on the same device") == std::string::npos) return {};
+  const bool is_of_devices = text.find("on the same device") != std::string::npos ||
+                             text.find("not on the expected device") != std::string::npos;
+  if (!is_of_devices) return {};
   return "\nbatches and networks are on the device of the run: a tensor that the iterator makes "
          "has "
          "to be made there, as in at::zeros({2}, batch[\"image\"].options()), or moved: "

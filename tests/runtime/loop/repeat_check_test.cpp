@@ -31,7 +31,15 @@ class TestKeeper : public Iterator {
   StepOps step_op(const Batch& batch) override {
     const at::Tensor logits = model_->forward(batch["image"]);
     const at::Tensor loss = at::cross_entropy_loss(logits, batch["class"]);
-    return {.train_op = [=, this] { update_.step(loss * weight(loss)); }};
+    return {.train_op = [=, this] { update_.step(loss * weight(loss)); },
+            .log_op =
+                [=] {
+                  return Logs{.scalars = {{"loss", loss}}};
+                },
+            .eval_op =
+                [=] {
+                  return EvalOutputs{.outputs = {{"logits", logits}}};
+                }};
   }
 
  private:
