@@ -22,6 +22,21 @@ class DropoutNet(nn.Module):
         return self.last(self.dropout(torch.relu(self.norm(self.first(images.flatten(1))))))
 
 
+class Smooth(nn.Module):
+    """TorchScript's optimizer gives other bits from its second call on."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(9, 32)
+        self.norm = nn.LayerNorm(32)
+        self.last = nn.Linear(32, 3)
+
+    def forward(self, images):
+        x = self.norm(self.first(images.flatten(1)))
+        x = x * torch.sigmoid(x) + torch.tanh(x) * 0.3
+        return self.last(nn.functional.gelu(x))
+
+
 class Layers(nn.Module):
     """The layout of models/mlp with `inputs: 9, hidden: [6], classes: 3`."""
 
@@ -89,7 +104,7 @@ images = torch.randn(5, 1, 3, 3)
 torch.jit.trace(Layers(), images).save(folder + "/traced.pt")
 torch.jit.trace(DropoutNet(), images, check_trace=False).save(folder + "/traced_training.pt")
 torch.jit.trace(DropoutNet().eval(), images).save(folder + "/traced_evaluation.pt")
-for module in (Assigning, Two, Pair, Either, Optional, AssigningParameter):
+for module in (Smooth, Assigning, Two, Pair, Either, Optional, AssigningParameter):
     torch.jit.script(module()).save(f"{folder}/{module.__name__}.pt")
 torch.jit.freeze(torch.jit.script(Layers().eval())).save(folder + "/frozen.pt")
 

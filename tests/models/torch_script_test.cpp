@@ -167,6 +167,14 @@ TEST_CASE("a buffer that forward assigns to is the network's, and a graph keeps 
             "file has; register_buffer makes a tensor part of the state");
 }
 
+TEST_CASE("what moves a network moves the tensors of its script") {
+  const TestRun run(config(script("scripted.pt")));
+  Network& network = network_of(run);
+  network.to(at::kDouble);
+  CHECK((network.forward(at::ones({2, 9}, at::kDouble)).scalar_type() == at::kDouble));
+  CHECK((network.named_buffers()["norm.running_mean"].scalar_type() == at::kDouble));
+}
+
 TEST_CASE("several networks may be modules from Python, and further arguments have defaults") {
   const std::string yaml = config(script("traced.pt"));
   const size_t begin = yaml.find("model:");
