@@ -94,13 +94,16 @@ TEST_CASE("a traced module trains as the same network in C++ to the bit") {
 }
 
 TEST_CASE("a run of a scripted module that resumes ends with the same bits") {
-  const std::string yaml = config(script("scripted.pt"), "ckpt_freq: 3");
-  TestRun whole(yaml);
-  whole.train();
-  const State expected = whole.checkpoint(9);
-  TestRun resumed(yaml, whole, 3);
-  resumed.train();
-  CHECK(differences(expected, resumed.checkpoint(9)) == "");
+  for (const std::string name : {"scripted.pt", "Smooth.pt"}) {
+    CAPTURE(name);
+    const std::string yaml = config(script(name), "ckpt_freq: 3");
+    TestRun whole(yaml);
+    whole.train();
+    const State expected = whole.checkpoint(9);
+    TestRun resumed(yaml, whole, 3);
+    resumed.train();
+    CHECK(differences(expected, resumed.checkpoint(9)) == "");
+  }
 }
 
 Network& network_of(const TestRun& run) { return *run.session.context().network<Network>(); }
