@@ -17,26 +17,36 @@ namespace {
 constexpr std::array<std::string_view, 6> kMembers = {"train_op",  "log_op",  "eval_op",
                                                       "train_ops", "log_ops", "eval_ops"};
 
-bool is_one_of(const CppToken& token, std::initializer_list<std::string_view> texts) {
-  return std::any_of(texts.begin(), texts.end(), [&](auto text) { return token.is(text); });
-}
+/// Brackets within brackets are followed so far, whatever the source.
+constexpr int kDeepest = 100;
 
 /// Positions in the tokens: of `[`, `]`, and the closing `}` of the body.
 struct Lambda {
   size_t begin, captures_end, end;
 };
 
+/// Counts how deep a function is in itself.
+class Deeper {
+ public:
+  explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
+  ~Deeper() { --depth_; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+
+ private:
+  int& depth_;
+};
+
 class CaptureCheck {
  public:
-  CaptureCheck(std::string_view source, const std::string& file)
-      : tokens_(cpp_tokens(source)), file_(file) {}
+  CaptureCheck(std::string_view source, const std::string& file) : code_(source), file_(file) {}
 
   std::vector<CaptureFinding> run() {
-    for (size_t i = 0; i < tokens_.size(); ++i) {
+    for (size_t i = 0; i < code_.size(); ++i) {
       if (at(i).is("step_op") && at(i + 1).is("(")) enter_step_op(i);
       if (is_member(i)) check_member(i);
       if (at(i).kind == CppToken::Kind::kText && at(i + 1).is(",")) check_pair(i);
-      if (is_one_of(at(i), {"TrainOp", "LogOp", "EvalOp"})) check_type(i);
+      if (at(i).is_one_of({"TrainOp", "LogOp", "EvalOp"})) check_type(i);
       if (at(i).is("StepOps")) check_step_ops(at(i + 1).is_name() ? i + 2 : i + 1);
       if (at(i).is("return") && i < step_op_end_) check_step_ops(i + 1);
     }
@@ -46,63 +56,30 @@ class CaptureCheck {
   }
 
  private:
-  /// An empty one beyond the end.
-  const CppToken& at(size_t i) const {
-    static const CppToken kNone;
-    return i < tokens_.size() ? tokens_[i] : kNone;
-  }
-
-  /// The position behind the bracket that closes the one at `i`.
-  size_t behind(size_t i) const {
-    int depth = 0;
-    for (; i < tokens_.size(); ++i) {
-      if (is_one_of(at(i), {"(", "[", "{"})) ++depth;
-      if (is_one_of(at(i), {")", "]", "}"}) && --depth == 0) return i + 1;
-    }
-    return i;
-  }
-
-  /// The same of a `<`.
-  size_t behind_angles(size_t i) const {
-    int depth = 0;
-    while (i < tokens_.size()) {
-      if (at(i).is("<")) ++depth;
-      if (at(i).is(">") && --depth == 0) return i + 1;
-      i = is_one_of(at(i), {"(", "[", "{"}) ? behind(i) : i + 1;
-    }
-    return i;
-  }
-
-  /// The end of the expression that begins at `i`: its `,`, `;` or closing bracket.
-  size_t expression_end(size_t i) const {
-    while (i < tokens_.size() && !is_one_of(at(i), {",", ";", ")", "]", "}"})) {
-      i = is_one_of(at(i), {"(", "[", "{"}) ? behind(i) : i + 1;
-    }
-    return i;
-  }
+  const CppToken& at(size_t i) const { return code_.at(i); }
 
   std::optional<Lambda> lambda_at(size_t i) const {
     if (!at(i).is("[") || at(i + 1).is("[")) return std::nullopt;
-    const size_t captures_end = behind(i) - 1;
+    const size_t captures_end = code_.behind(i) - 1;
     size_t body = captures_end + 1;
-    while (body < tokens_.size() && !at(body).is("{")) {
+    while (body < code_.size() && !at(body).is("{")) {
       if (at(body).is("<")) {
-        body = behind_angles(body);
-      } else if (is_one_of(at(body), {"(", "["})) {
-        body = behind(body);
-      } else if (at(body).is_name() || is_one_of(at(body), {"->", "::", "*", "&"})) {
+        body = code_.behind_angles(body);
+      } else if (at(body).is_one_of({"(", "["})) {
+        body = code_.behind(body);
+      } else if (at(body).is_name() || at(body).is_one_of({"->", "::", "*", "&"})) {
         ++body;
       } else {
         return std::nullopt;
       }
     }
-    if (body >= tokens_.size()) return std::nullopt;
-    return Lambda{i, captures_end, behind(body) - 1};
+    if (body >= code_.size()) return std::nullopt;
+    return Lambda{i, captures_end, code_.behind(body) - 1};
   }
 
   /// Whether a member of a StepOps, or of what may be one, is named here.
   bool is_member(size_t i) const {
-    if (i == 0 || !at(i).is_name() || !is_one_of(at(i - 1), {".", "->"})) return false;
+    if (i == 0 || !at(i).is_name() || !at(i - 1).is_one_of({".", "->"})) return false;
     return at(i).text.ends_with("_op") || at(i).text.ends_with("_ops");
   }
 
@@ -114,7 +91,7 @@ class CaptureCheck {
     size_t value = i + 1;
     if (is_map && at(value).is("[")) {
       if (at(value + 1).kind == CppToken::Kind::kText) name = unquoted(at(value + 1));
-      value = behind(value);
+      value = code_.behind(value);
       is_map = false;
     } else if (is_map && at(value).is(".") && at(value + 2).is("(")) {
       return check_elements(value + 2, false, name);
@@ -125,7 +102,7 @@ class CaptureCheck {
       return;
     }
     if (!is_map) return check_value(value, name);
-    while (value < tokens_.size() && !is_one_of(at(value), {"{", ",", ";", "}"})) ++value;
+    while (value < code_.size() && !at(value).is_one_of({"{", ",", ";", "}"})) ++value;
     if (at(value).is("{")) check_elements(value, false, name);
   }
 
@@ -143,20 +120,20 @@ class CaptureCheck {
                              : at(i).is("LogOp") ? "log_op"
                                                  : "eval_op";
     size_t next = i + 1;
-    if (is_one_of(at(next), {"(", "{"})) return check_value(next, name);
+    if (at(next).is_one_of({"(", "{"})) return check_value(next, name);
     while (at(next).is_name() || at(next).is("::")) ++next;
     if (next == i + 1) return;
     if (at(next).is("=") || at(next).is("{")) check_value(next + 1, name);
     if (!at(next).is("(")) return;
     check_value(next, name);
-    size_t body = behind(next);
+    size_t body = code_.behind(next);
     while (at(body).is_name()) ++body;  // const, override, ...
     if (at(body).is("{")) check_returns(body, name);
   }
 
   /// What the function with this body returns.
   void check_returns(size_t body, const std::string& name) {
-    const size_t end = behind(body);
+    const size_t end = code_.behind(body);
     for (size_t i = body; i < end; ++i) {
       if (at(i).is("return")) check_value(i + 1, name);
       if (const auto lambda = lambda_at(i)) i = lambda->end;
@@ -164,9 +141,9 @@ class CaptureCheck {
   }
 
   void enter_step_op(size_t i) {
-    size_t body = behind(i + 1);
-    while (at(body).is_name() || is_one_of(at(body), {"->", "::"})) ++body;
-    if (at(body).is("{")) step_op_end_ = behind(body);
+    size_t body = code_.behind(i + 1);
+    while (at(body).is_name() || at(body).is_one_of({"->", "::"})) ++body;
+    if (at(body).is("{")) step_op_end_ = code_.behind(body);
   }
 
   /// `{train op, log op, ...}`, where each may be left away from the end.
@@ -178,9 +155,11 @@ class CaptureCheck {
   /// The elements of a list in brackets, each named by its place in a StepOps, by a text before it
   /// as in `{"sample_op", ...}`, or else by `name`.
   void check_elements(size_t open, bool by_place, std::string name) {
-    const size_t end = behind(open) - 1;
+    if (depth_ > kDeepest) return;
+    const Deeper deeper(depth_);
+    const size_t end = code_.behind(open) - 1;
     size_t place = 0;
-    for (size_t i = open + 1; i < end; i = expression_end(i) + 1) {
+    for (size_t i = open + 1; i < end; i = code_.expression_end(i) + 1) {
       if (by_place && place < kMembers.size()) name = kMembers[place++];
       if (at(i).kind == CppToken::Kind::kText) name = unquoted(at(i));
       if (at(i).is("{") && (!by_place || name.ends_with("_ops"))) {
@@ -193,26 +172,40 @@ class CaptureCheck {
 
   /// The expression that begins at `i`, which becomes the op `name`.
   void check_value(size_t i, const std::string& name) {
-    const size_t end = expression_end(i);
-    for (size_t k = i; k < end; k = is_one_of(at(k), {"(", "[", "{"}) ? behind(k) : k + 1) {
+    check_value(i, name, code_.expression_end(i));
+  }
+  void check_value(size_t i, const std::string& name, size_t end) {
+    if (depth_ > kDeepest) return;
+    const Deeper deeper(depth_);
+    for (size_t k = i; k < end; k = code_.next(k)) {
       if (!at(k).is("?")) continue;
-      check_value(k + 1, name);  // the first branch, and the second if it has none of its own
-      while (k < end && !at(k).is(":")) k = is_one_of(at(k), {"(", "[", "{"}) ? behind(k) : k + 1;
-      return check_value(k + 1, name);
+      const size_t other = other_branch(k + 1, end);
+      check_value(k + 1, name, other);
+      if (other < end) check_value(other + 1, name, end);
+      return;
     }
     if (const auto lambda = lambda_at(i)) {
       const bool is_called = at(lambda->end + 1).is("(");
       if (!is_called) check_lambda(*lambda, name);
       return;
     }
-    if (is_one_of(at(i), {"(", "{"})) return check_value(i + 1, name);
+    if (at(i).is_one_of({"(", "{"})) return check_value(i + 1, name);
     size_t last = i;
     while (at(last).is_name() && at(last + 1).is("::")) last += 2;
     if (!at(last).is_name()) return;
-    const bool wraps = is_one_of(at(last), {"move", "function", "TrainOp", "LogOp", "EvalOp"});
-    const size_t next = at(last + 1).is("<") ? behind_angles(last + 1) : last + 1;
-    if (wraps && is_one_of(at(next), {"(", "{"})) return check_value(next + 1, name);
-    if (last == i && (next == end || at(next).is(":"))) check_variable(i, name);
+    const bool wraps = at(last).is_one_of({"move", "function", "TrainOp", "LogOp", "EvalOp"});
+    const size_t next = at(last + 1).is("<") ? code_.behind_angles(last + 1) : last + 1;
+    if (wraps && at(next).is_one_of({"(", "{"})) return check_value(next + 1, name);
+    if (last == i && next == end) check_variable(i, name);
+  }
+
+  /// The `:` of a `?` whose first branch begins at `i`.
+  size_t other_branch(size_t i, size_t end) const {
+    for (int depth = 0; i < end; i = code_.next(i)) {
+      if (at(i).is("?")) ++depth;
+      if (at(i).is(":") && --depth < 0) return i;
+    }
+    return end;
   }
 
   /// The lambda that the variable used at `use` was given, in the scopes around it.
@@ -223,7 +216,7 @@ class CaptureCheck {
       if (at(i).is("{") && depth > 0) --depth;
       const bool is_it = depth == 0 && at(i).is_name() && at(i).text == at(use).text;
       const auto lambda =
-          is_it && is_one_of(at(i + 1), {"=", "{", "("}) ? lambda_at(i + 2) : std::nullopt;
+          is_it && at(i + 1).is_one_of({"=", "{", "("}) ? lambda_at(i + 2) : std::nullopt;
       if (!lambda) continue;
       if (!at(lambda->end + 1).is("(")) check_lambda(*lambda, name);
       return;
@@ -233,8 +226,8 @@ class CaptureCheck {
   void check_lambda(const Lambda& lambda, const std::string& op) {
     std::vector<std::string> by_reference, by_value;
     bool takes_all = false, refers_to_all = false, takes_this = false;
-    for (size_t i = lambda.begin + 1; i < lambda.captures_end; i = expression_end(i) + 1) {
-      const size_t end = expression_end(i);
+    for (size_t i = lambda.begin + 1; i < lambda.captures_end; i = code_.expression_end(i) + 1) {
+      const size_t end = code_.expression_end(i);
       if (at(i).is("=")) {
         takes_all = true;
       } else if (at(i).is("&") && i + 1 == end) {
@@ -285,9 +278,10 @@ class CaptureCheck {
     return std::string(text.size() < 2 ? text : text.substr(1, text.size() - 2));
   }
 
-  std::vector<CppToken> tokens_;
+  CppCode code_;
   const std::string& file_;
   size_t step_op_end_ = 0;
+  int depth_ = 0;
   std::map<size_t, CaptureFinding> found_;  ///< By the position of the `[`.
 };
 

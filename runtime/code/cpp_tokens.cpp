@@ -1,5 +1,6 @@
 #include "runtime/code/cpp_tokens.h"
 
+#include <algorithm>
 #include <cctype>
 #include <string>
 
@@ -162,5 +163,45 @@ class Lexer {
 }  // namespace
 
 std::vector<CppToken> cpp_tokens(std::string_view source) { return Lexer(source).run(); }
+
+bool CppToken::is_one_of(std::initializer_list<std::string_view> texts) const {
+  return std::any_of(texts.begin(), texts.end(), [this](auto expected) { return is(expected); });
+}
+
+CppCode::CppCode(std::string_view source)
+    : tokens_(cpp_tokens(source)), behind_(tokens_.size(), tokens_.size()) {
+  std::vector<size_t> open;
+  for (size_t i = 0; i < size(); ++i) {
+    if (opens(i)) {
+      open.push_back(i);
+    } else if (!open.empty() && at(i).is_one_of({")", "]", "}"})) {
+      behind_[open.back()] = i + 1;
+      open.pop_back();
+    }
+  }
+}
+
+const CppToken& CppCode::at(size_t position) const {
+  static const CppToken kNone;
+  return position < tokens_.size() ? tokens_[position] : kNone;
+}
+
+bool CppCode::opens(size_t position) const { return at(position).is_one_of({"(", "[", "{"}); }
+
+size_t CppCode::behind_angles(size_t position) const {
+  int depth = 0;
+  for (; position < size(); position = next(position)) {
+    if (at(position).is("<")) ++depth;
+    if (at(position).is(">") && --depth == 0) return position + 1;
+  }
+  return position;
+}
+
+size_t CppCode::expression_end(size_t position) const {
+  while (position < size() && !at(position).is_one_of({",", ";", ")", "]", "}"})) {
+    position = next(position);
+  }
+  return position;
+}
 
 }  // namespace stepop

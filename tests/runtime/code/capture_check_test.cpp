@@ -101,6 +101,7 @@ TEST_CASE("ways to become an op") {
         "return {.train_op = std::function<void()>([&] {})};",
         "return {.train_op = is_first ? TrainOp([&] {}) : TrainOp()};",
         "return {.train_op = is_first ? [=] {} : [&] {}};",
+        "return {.train_op = a ? [=] {} : b ? c ? train : [&] {} : [=] {}};",
         "auto train = [&] {}; return {.train_op = train};",
         "auto train{[&] {}}; if (x) { y(); } return {.train_op = std::move(train)};",
         "const std::function<void()> train([&] {}); return {.train_op = train, .log_op = log};",
@@ -195,6 +196,15 @@ TEST_CASE("source that ends anywhere is no trouble") {
     check_captures(source.substr(size), "a.cpp");
   }
   CHECK(check_captures(source, "a.cpp").size() == 3);
+}
+
+TEST_CASE("brackets and branches without end are no trouble") {
+  for (const char* text : {"(", "{", "[", "x ? ", "x ? y : ", "move(", "TrainOp{", "{\"a_op\", "}) {
+    CAPTURE(text);
+    std::string source = ".train_op = ";
+    for (int i = 0; i < 5000; ++i) source += text;
+    CHECK(check_captures(source, "a.cpp").empty());
+  }
 }
 
 TEST_CASE("the iterators and tests of this tree have no such op") {
