@@ -4,6 +4,7 @@
 #include <torch/nn/module.h>
 
 #include <memory>
+#include <string>
 
 #include "runtime/registry.h"
 
@@ -14,6 +15,9 @@ namespace stepop {
 class Network : public torch::nn::Module {
  public:
   virtual at::Tensor forward(const at::Tensor& input) = 0;
+
+  /// What a user should know of it before a run begins; empty when there is nothing.
+  virtual std::string warning() const { return {}; }
 };
 
 using ModelRegistry = Registry<std::shared_ptr<torch::nn::Module>(const Config&)>;

@@ -5,12 +5,14 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <set>
 
 #include "runtime/describe_tensor.h"
+#include "runtime/loop/network_state.h"
 
 namespace stepop {
 namespace {
@@ -59,18 +61,48 @@ bool trains_all(const Update& update, const Networks& networks) {
   });
 }
 
+/// The name under which the update from the config at `path` is tracked.
+std::string tracked_name(std::string path) {
+  std::replace(path.begin(), path.end(), '/', '_');
+  return path;
+}
+
+Error nothing_to_train(const std::string& path, const std::vector<std::string>& names,
+                       const Networks& networks) {
+  const bool has_parameters = std::any_of(names.begin(), names.end(), [&](const auto& name) {
+    return !networks.get(name)->parameters().empty();
+  });
+  const std::string which =
+      fmt::format("the network{} {}", names.size() == 1 ? "" : "s", fmt::join(names, ", "));
+  if (has_parameters) {
+    return Error(
+        fmt::format("{}: nothing to train: no parameter of {} requires a gradient", path, which));
+  }
+  return Error(
+      fmt::format("{}: nothing to train: {} without parameters (torch.jit.freeze makes "
+                  "constants of them)",
+                  path, which));
+}
+
 }  // namespace
 
 Update& Context::update(const std::string& path,
                         const std::vector<std::string>& network_names) const {
-  return update_of(path, networks.parameters(network_names));
+  NamedParameters parameters = networks.parameters(network_names);
+  if (parameters.empty()) throw nothing_to_train(path, network_names, networks);
+  return update_of(path, std::move(parameters));
 }
 
 Update& Context::update_of(const std::string& path, NamedParameters parameters) const {
+  if (updates.contains(tracked_name(path))) {
+    throw Error(
+        fmt::format("the update \"{}\" is made twice; give the second a part of the config "
+                    "of its own, such as \"{}_2\"",
+                    path, path));
+  }
   auto made = std::make_unique<Update>(config.at(path), std::move(parameters), clock, on_nan);
   Update* update = made.get();
-  std::string name = path;
-  for (char& c : name) c = c == '/' ? '_' : c;
+  const std::string name = tracked_name(path);
   tracker.add(
       name, [update] { return update->state(); },
       [update](const State& state) { update->load_state(state); });
@@ -80,7 +112,33 @@ Update& Context::update_of(const std::string& path, NamedParameters parameters) 
   return *update;
 }
 
+void Context::train_by_hand(const std::vector<std::string>& network_names) const {
+  for (const auto& name : network_names) networks.set_trained_by_hand(name);
+}
+
+/// What the runtime tracks by itself.
+void Context::check_name(const std::string& name) const {
+  const auto names = networks.names();
+  const auto is_network = [&](std::string_view text) {
+    return std::find(names.begin(), names.end(), text) != names.end();
+  };
+  const std::string_view text = name;
+  const char* is = is_network(text)                                         ? "the network"
+                   : updates.contains(text)                                 ? "the update"
+                   : text.starts_with("ema_") && is_network(text.substr(4)) ? "the averages"
+                   : text == "random"      ? "the random generators"
+                   : text == "train_means" ? "what train ops returned"
+                   : text == "stop_when"   ? "the best value of the metric"
+                                           : nullptr;
+  if (is == nullptr) return;
+  throw Error(
+      fmt::format("\"{}\" is the name under which the runtime itself tracks {}; give yours "
+                  "another name",
+                  name, is));
+}
+
 void Context::track(const std::string& name, at::Tensor& value) const {
+  check_name(name);
   const bool is_made_later = !value.defined();
   tracker.add(
       name,
@@ -107,14 +165,25 @@ void Context::track(const std::string& name, at::Tensor& value) const {
 }
 
 void Context::track(const std::string& name, int64_t& value) const {
+  check_name(name);
   track_number(*this, name, value, at::kLong);
 }
 
 void Context::track(const std::string& name, double& value) const {
+  check_name(name);
   track_number(*this, name, value, at::kDouble);
 }
 
+void Context::track(const std::string& name, torch::nn::Module& module) const {
+  check_name(name);
+  module.to(device);
+  tracker.add(
+      name, [&module] { return tensors_of(module); },
+      [&module, name](const State& state) { load_tensors(name, tensors_of(module), state); });
+}
+
 void Context::track(const std::string& name, Tracker::Save save, Tracker::Load load) const {
+  check_name(name);
   tracker.add(name, std::move(save), std::move(load));
 }
 

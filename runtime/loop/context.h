@@ -56,6 +56,11 @@ struct Context {
   /// The same over any parameters.
   Update& update_of(const std::string& path, NamedParameters parameters) const;
 
+  /// Says that the iterator trains these networks by other means than an update of the runtime,
+  /// such as an optimizer of its own, whose state it tracks. Without it, a parameter that no update
+  /// holds is a mistake.
+  void train_by_hand(const std::vector<std::string>& network_names = {"model"}) const;
+
   /// A number of the config that may be a schedule, such as a loss weight: `weight.at(step)`.
   Scheduled scheduled(std::string_view path) const { return {config, path}; }
   Scheduled scheduled(std::string_view path, double fallback) const {
@@ -70,10 +75,14 @@ struct Context {
   void track(const std::string& name, at::Tensor& value) const;
   void track(const std::string& name, int64_t& value) const;
   void track(const std::string& name, double& value) const;
+  /// The parameters and buffers of a module that is no network of the config. It is moved to the
+  /// device of the run.
+  void track(const std::string& name, torch::nn::Module& module) const;
   /// Anything else, by how it is saved and restored.
   void track(const std::string& name, Tracker::Save save, Tracker::Load load) const;
 
  private:
+  void check_name(const std::string& name) const;
   [[noreturn]] void wrong_network_type(std::string_view name, const char* type) const;
 };
 

@@ -64,6 +64,15 @@ const std::shared_ptr<torch::nn::Module>& Networks::get(std::string_view name) c
                   name, networks_.key_list()));
 }
 
+void Networks::set_trained_by_hand(std::string_view name) {
+  get(name);  // throws when there is none
+  trained_by_hand_.emplace(name);
+}
+
+bool Networks::is_trained_by_hand(std::string_view name) const {
+  return trained_by_hand_.contains(name);
+}
+
 State Networks::tensors(std::string_view name) const { return tensors_of(*get(name)); }
 
 std::vector<std::string> Networks::names() const {
@@ -182,6 +191,16 @@ std::vector<std::string> Networks::descriptions() const {
     for (const auto& tensor : network->parameters()) count += tensor.numel();
     texts.push_back(
         fmt::format("{}: {}, {} parameters", name, class_names_.at(name), with_thousands(count)));
+  }
+  return texts;
+}
+
+std::vector<std::string> Networks::warnings() const {
+  std::vector<std::string> texts;
+  for (const auto& [name, network] : networks_) {
+    const auto typed = std::dynamic_pointer_cast<Network>(network);
+    const std::string text = typed ? typed->warning() : "";
+    if (!text.empty()) texts.push_back(fmt::format("{}: {}", name, text));
   }
   return texts;
 }

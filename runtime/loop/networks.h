@@ -3,7 +3,9 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,10 @@ class Networks {
   const std::shared_ptr<torch::nn::Module>& get(std::string_view name) const;
   bool empty() const { return networks_.empty(); }
   std::vector<std::string> names() const;
+
+  /// Says that the iterator trains a network by other means than an update of the runtime.
+  void set_trained_by_hand(std::string_view name);
+  bool is_trained_by_hand(std::string_view name) const;
 
   /// The parameters and buffers of a network, which are the network's own, not copies.
   State tensors(std::string_view name) const;
@@ -66,6 +72,9 @@ class Networks {
   /// `LeNet, 61,706 parameters`, one text a network.
   std::vector<std::string> descriptions() const;
 
+  /// What networks warn of, one line each.
+  std::vector<std::string> warnings() const;
+
  private:
   void add(const std::string& name, const Config& config, std::string_view path,
            const c10::Device& device, Tracker& tracker);
@@ -73,6 +82,7 @@ class Networks {
 
   OrderedMap<std::shared_ptr<torch::nn::Module>> networks_;
   OrderedMap<std::string> class_names_;
+  std::set<std::string, std::less<>> trained_by_hand_;
   std::unique_ptr<Ema> ema_;  ///< Null without `ema`.
   bool evaluates_averages_ = false;
 };

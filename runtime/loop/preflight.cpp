@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "eval_out/eval_schema.h"
+#include "runtime/loop/contract.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/loop/snapshot.h"
 #include "runtime/loop/split_step.h"
@@ -68,6 +69,11 @@ void check_split(const DueOps& due, Iterator& iterator, const Context& context,
 
 void preflight(const Settings& settings, bool train, Iterator& iterator, const Context& context,
                Position& position) {
+  check_devices(context);
+  if (train) {
+    check_all_trained(context);
+    check_all_saved(context);
+  }
   const RandomFork fork(context.seed, context.device);
   const Snapshot snapshot(context);
   for (const auto& due : due_ops(settings, train)) check_split(due, iterator, context, position);

@@ -99,6 +99,11 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   splits_->loader_options();  // throws for what cannot be, before a run has its folder
   check_unknown_keys(train, allow_unknown);
   made_by_ = stepop::made_by(device);
+  for (const auto& text : networks_->warnings()) add_warning(text);
+}
+
+void Session::add_warning(const std::string& text) {
+  warnings_ += (warnings_.empty() ? "" : "\n") + text;
 }
 
 void Session::check_unknown_keys(bool train, bool allow_unknown) {
@@ -115,7 +120,7 @@ void Session::check_unknown_keys(bool train, bool allow_unknown) {
   if (!allow_unknown) {
     throw UsageError(unknown + "\n(--allow-unknown makes this a warning)");
   }
-  warnings_ = unknown;
+  add_warning(unknown);
 }
 
 std::string Session::config_yaml() const {

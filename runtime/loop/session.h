@@ -61,6 +61,7 @@ class Session {
  private:
   void check_order(const std::string& yaml, const std::string& path) const;
   void check_unknown_keys(bool train, bool allow_unknown);
+  void add_warning(const std::string& text);
 
   Config config_;
   bool train_;

@@ -14,6 +14,21 @@ IteratorRegistry& iterators() {
   return registry;
 }
 
+namespace {
+
+/// For LibTorch's complaint of tensors on two devices, which names no tensor.
+std::string device_hint(const std::string& text) {
+  const bool is_of_devices = text.find("on the same device") != std::string::npos ||
+                             text.find("not on the expected device") != std::string::npos;
+  if (!is_of_devices) return {};
+  return "\nbatches and networks are on the device of the run: a tensor that the iterator makes "
+         "has "
+         "to be made there, as in at::zeros({2}, batch[\"image\"].options()), or moved: "
+         ".to(context().device)";
+}
+
+}  // namespace
+
 void rethrow_from(const std::string& split, const std::string& op) {
   try {
     throw;
@@ -26,6 +41,7 @@ void rethrow_from(const std::string& split, const std::string& op) {
     const std::string place = split + "/" + op;
     std::string text = error_text(error);
     if (text.starts_with("eval_op: ")) text.erase(0, 9);  // the place says it
+    text += device_hint(text);
     throw Error(text.starts_with(place) ? text : place + ": " + text,
                 ours != nullptr ? ours->exit_code() : 1);
   }

@@ -138,6 +138,7 @@ StopReason TrainingLoop::run() {
   position_.batches_per_epoch = batches_per_epoch_;
   clock_.global_step = position_.global_step;
   context_.networks.start_averages();
+  update_watch_.emplace(context_, first_step_, settings_.num_steps);
   try {
     read_metric();
     update_checkpoints();
@@ -184,6 +185,9 @@ void TrainingLoop::loop() {
     }
     for_each_hook([&](Hook& hook) { hook.before_step(position_.global_step); });
     train_step();
+    for (const auto& text : update_watch_->after_step(position_.global_step)) {
+      reporter_.console().warn(text);
+    }
     const Elapsed now = elapsed();
     run_due_logs(now);
     for_each_hook([&](Hook& hook) { hook.after_step(position_.global_step); });

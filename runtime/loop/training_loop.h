@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/session.h"
 #include "runtime/loop/split_step.h"
+#include "runtime/loop/update_watch.h"
 #include "runtime/run/run_directory.h"
 
 namespace stepop {
@@ -88,6 +90,7 @@ class TrainingLoop {
   Position& position_;
   int64_t batches_per_epoch_;
   std::vector<Hook*> hooks_;
+  std::optional<UpdateWatch> update_watch_;
   std::map<std::string, std::unique_ptr<SplitStep>> split_steps_;
   std::set<std::string> seen_scalars_;  ///< Full names of what was logged in this start.
   StopReason reason_;

@@ -155,10 +155,10 @@ void Update::apply() {
     if (gradient.defined()) tensors_.push_back(gradient);
   }
   if (tensors_.empty()) {
-    throw Error(
-        "an update without any gradient: the loss depends on none of its parameters, which "
-        "are: " +
-        list_names(optimizer_->parameters()));
+    throw Error(fmt::format(
+        "{}: an update without any gradient: the loss depends on none of its parameters, "
+        "which are: {}",
+        name_, list_names(optimizer_->parameters())));
   }
   const bool is_made = clip();
   tensors_.clear();

@@ -167,5 +167,64 @@ TEST_CASE("what a run tracks must have a name of its own") {
         "cannot track \"a.b\": a name is not empty and has no dot");
 }
 
+TEST_CASE("names under which the runtime tracks") {
+  const std::string config = std::string(
+                                 "iterator: TestTracking\nmodel: {class: MLP, inputs: 9}\n"
+                                 "a: {optimizer: SGD}\n") +
+                             kData;
+  Session session(test_config(config), true, false, true);
+  const Context& context = session.context();
+  context.update("a/optimizer");
+  int64_t value = 0;
+  const auto refused = [&](const std::string& name) {
+    return message_of([&] { context.track(name, value); });
+  };
+  const auto is_taken = [](const std::string& name, const std::string& by) {
+    return "\"" + name + "\" is the name under which the runtime itself tracks " + by +
+           "; give yours another name";
+  };
+  CHECK(refused("model") == is_taken("model", "the network"));
+  CHECK(refused("a_optimizer") == is_taken("a_optimizer", "the update"));
+  CHECK(refused("ema_model") == is_taken("ema_model", "the averages"));
+  CHECK(refused("random") == is_taken("random", "the random generators"));
+  CHECK(refused("train_means") == is_taken("train_means", "what train ops returned"));
+  CHECK(refused("stop_when") == is_taken("stop_when", "the best value of the metric"));
+  CHECK(refused("ema_mine") == "no error");
+  CHECK(
+      message_of([&] { context.update("a/optimizer"); }) ==
+      "the update \"a/optimizer\" is made twice; give the second a part of the config of its own, "
+      "such as \"a/optimizer_2\"");
+}
+
+TEST_CASE("an update of nothing") {
+  const Session session(test_config(std::string("iterator: TestTracking\noptimizer: SGD\n"
+                                                "model: {class: MLP, inputs: 9}\n") +
+                                    kData),
+                        true, false, true);
+  const Context& context = session.context();
+  for (auto& parameter : context.network<Network>()->parameters()) {
+    parameter.requires_grad_(false);
+  }
+  CHECK(message_of([&] { context.update(); }) ==
+        "optimizer: nothing to train: no parameter of the network model requires a gradient");
+}
+
+TEST_CASE("a module of the iterator's own is tracked as a network is") {
+  const auto session = [] {
+    return std::make_unique<Session>(test_config(kConfig), true, false, false);
+  };
+  const auto module = [] {
+    return models().build(test_config("model: {class: MLP, inputs: 9}"), "model");
+  };
+  const auto first = session(), second = session();
+  const auto own = module(), other = module();
+  first->context().track("head", *own);
+  second->context().track("head", *other);
+  const State saved = first->context().tracker.save();
+  CHECK(saved.contains("head.layers.0.weight"));
+  second->context().tracker.load(saved);
+  CHECK(at::equal(own->parameters()[0], other->parameters()[0]));
+}
+
 }  // namespace
 }  // namespace stepop

@@ -235,7 +235,7 @@ TEST_CASE("a loss that cannot be walked back is refused with what to do") {
   const TestLayer other;
   CHECK_THROWS_WITH_AS(
       update.step(other.forward(test_input(8)).mean()),
-      "an update without any gradient: the loss depends on none of its parameters, "
+      "optimizer: an update without any gradient: the loss depends on none of its parameters, "
       "which are: fc.weight, fc.bias",
       Error);
   CHECK(update.count() == 0);
