@@ -26,6 +26,8 @@ struct Arguments {
   bool retrain = false;                   ///< -r
   LogLevel log_level = LogLevel::kInfo;   ///< -l
   bool debug = false;                     ///< -d
+  bool check = false;                     ///< --check
+  bool profile = false;                   ///< --profile
   bool allow_unknown = false;             ///< --allow-unknown
   std::vector<Override> overrides;        ///< --path/key value
   std::string command_line;               ///< All words, quoted as a shell needs them.

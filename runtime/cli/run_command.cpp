@@ -23,6 +23,7 @@
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/session.h"
 #include "runtime/loop/training_loop.h"
+#include "runtime/loop/trial.h"
 #include "runtime/optim/non_finite.h"
 #include "runtime/run/device.h"
 #include "runtime/run/run_directory.h"
@@ -31,6 +32,7 @@
 #include "runtime/run/start_record.h"
 #include "runtime/run/supersede.h"
 #include "runtime/shell_text.h"
+#include "runtime/tensor_memory.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -46,7 +48,7 @@ class Run {
     check_arguments(source);
     const bool goes_on = source.project && !arguments_.retrain && !arguments_.debug;
     // From here on nobody else adds to the run, not even while this start finds its checkpoint.
-    if (goes_on && arguments_.train) lock(*source.project);
+    if (goes_on && arguments_.train && !arguments_.check) lock(*source.project);
     if (goes_on && !arguments_.train) take_free_time(*source.project);
     const auto checkpoint = find_checkpoint(source);
     if (!arguments_.train && !checkpoint) {
@@ -66,6 +68,8 @@ class Run {
     const Config config = read_run_config(arguments_, source);
     const std::string name = run_name(arguments_, source.project, config);
 
+    std::optional<TensorMemory> memory;
+    if (arguments_.check) memory.emplace();
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
     check_evaluation(session.settings(), source);
     if (!arguments_.train && !session.settings().evaluates) {
@@ -77,6 +81,7 @@ class Run {
     if (!goes_on) session.position().evaluation_folder.clear();
     session.check();
     throw_if_signal_arrived();
+    if (arguments_.check) return check(session, checkpoint, *memory);
     console_.info(session.config_yaml());
     if (!session.warnings().empty()) console_.warn(session.warnings());
 
@@ -128,6 +133,12 @@ class Run {
     if (arguments_.retrain && !arguments_.train) {
       throw UsageError("-r takes the weights of a run to train on with them: it needs -t");
     }
+    if (arguments_.profile && (!arguments_.train || arguments_.check)) {
+      throw UsageError(
+          arguments_.check
+              ? "--check ends before a training that --profile could measure: give one of them"
+              : "--profile tells where the time of a training goes: it needs -t");
+    }
   }
 
   /// An evaluation gets a folder of its own, also in the second in which another began.
@@ -137,6 +148,14 @@ class Run {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       time_ = time_name();
     }
+  }
+
+  int check(Session& session, const std::optional<std::string>& checkpoint, TensorMemory& memory) {
+    if (!session.warnings().empty()) console_.warn(session.warnings());
+    if (checkpoint) console_.info("weights   " + *checkpoint);
+    if (!weights_.empty()) console_.info("init_from " + weights_);
+    try_everything(session, memory, console_);
+    return 0;
   }
 
   void check_evaluation(const Settings& settings, const RunSource& source) const {

@@ -37,6 +37,7 @@ class Session {
   /// Runs one batch of every split through everything; see preflight.h.
   void check();
 
+  bool trains() const { return train_; }
   const Config& config() const { return config_; }
   /// The resolved config with its paths made absolute, as it is printed and saved.
   std::string config_yaml() const;

@@ -16,6 +16,9 @@ c10::Device read_device(const Config& config);
 /// LibTorch's own choice.
 void apply_backend_settings(const Config& config);
 
+/// Waits until a GPU has done what it was given; the CPU always has.
+void synchronize(const c10::Device& device);
+
 /// `cpu, 2 threads, oneDNN on`, `cuda:0`.
 std::string describe_device(const c10::Device& device);
 
