@@ -19,6 +19,7 @@
 #include "runtime/files/atomic_file.h"
 #include "runtime/files/folders.h"
 #include "runtime/log/number_text.h"
+#include "runtime/log/profile_text.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/session.h"
@@ -311,12 +312,14 @@ class Run {
   int train(const RunDirectory& directory, Session& session) {
     const int64_t batches = session.context().splits.order("train").batches_per_epoch();
     Reporter reporter(console_, directory, session.settings(), batches);
+    if (arguments_.profile) begin_profile(session);
     TrainingLoop loop(
         session, directory, reporter,
         {.time = time_, .git = git_, .deadline = deadline(session.settings().max_seconds)});
     const StopReason reason = loop.run();
     reporter.show_outputs();
     console_.info(fmt::format("ended: {}", reason.text));
+    if (arguments_.profile) show_profile(directory, *session.context().profile);
     const bool is_done =
         reason.kind == StopReason::Kind::kDone || reason.kind == StopReason::Kind::kMetric;
     lock_->end(is_done ? "done" : "stopped");
@@ -325,6 +328,28 @@ class Run {
     }
     if (reason.kind == StopReason::Kind::kSignal) return 128 + reason.signal;
     return loop.failed_callbacks() > 0 ? kCallbackFailed : 0;
+  }
+
+  static void begin_profile(Session& session) {
+    const c10::Device device = session.context().device;
+    const auto wait = [device] { synchronize(device); };
+    session.set_profile(
+        std::make_shared<Profile>(device.is_cpu() ? std::function<void()>() : wait));
+  }
+
+  void show_profile(const RunDirectory& directory, Profile& profile) {
+    profile.stop();
+    console_.info(fmt::format("where the time of {} steps went:\n{}",
+                              with_thousands(profile.steps()), profile_table(profile)));
+    if (profile.waits_for_device()) {
+      console_.info(
+          "the GPU was waited for where a part begins and ends: without --profile the training is "
+          "faster");
+    }
+    const std::string path = directory.profile(time_);
+    write_file_atomically(path, chrome_trace(profile));
+    console_.info(fmt::format("the first {} steps, for chrome://tracing or ui.perfetto.dev: {}",
+                              with_thousands(profile.traced_steps()), path));
   }
 
   /// `max_time` counts from the start of the process, as a cluster's limit does.

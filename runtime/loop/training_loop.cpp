@@ -22,6 +22,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       directory_(directory),
       reporter_(reporter),
       start_(std::move(start)),
+      profile_(context_.profile.get()),
       config_yaml_(session.config_yaml()),
       clock_(session.clock()),
       position_(session.position()),
@@ -29,7 +30,10 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       hooks_{&session.iterator()},
       checkpoints_(directory.checkpoints()),
       // A checkpoint that survives a power cut has its metrics beside it.
-      writer_(directory.checkpoints(), [this] { reporter_.sync(); }) {}
+      writer_(directory.checkpoints(), [this] {
+        write_.emplace(profile_, "checkpoint writer", "write a checkpoint");
+        reporter_.sync();
+      }) {}
 
 TrainingLoop::~TrainingLoop() = default;
 
@@ -80,6 +84,7 @@ void TrainingLoop::tell_of_checkpoint() {
 }
 
 void TrainingLoop::wait_for_checkpoint() {
+  const Span span(profile_, "waiting for a checkpoint's file");
   writer_.wait();
   tell_of_checkpoint();
 }
@@ -87,6 +92,7 @@ void TrainingLoop::wait_for_checkpoint() {
 /// Sets `latest` and `best`, and removes the checkpoints that are not kept.
 void TrainingLoop::update_checkpoints() {
   wait_for_checkpoint();
+  const Span span(profile_, "keep checkpoints");
   checkpoints_.update_links_and_sweep(metric_, settings_.retention);
 }
 
@@ -169,6 +175,7 @@ void TrainingLoop::loop() {
     writer_.check();
     tell_of_checkpoint();
     finish_step(before);
+    if (profile_ != nullptr) profile_->step_done();
   }
   save_checkpoint_once("");
 }
@@ -218,13 +225,16 @@ void TrainingLoop::run_logs_at_start(const Elapsed& beginning) {
 
 void TrainingLoop::run_due_logs(const Elapsed& before, const Elapsed& now) {
   OrderedMap<Logs> logs;
+  std::optional<Span> span;
   for (const auto& op : settings_.log_ops) {
     if (!is_log_due(op.when, before, now)) continue;
+    if (!span) span.emplace(profile_, "logging");
     const Logs& result = split_step(op.name.split).log(op.name.op);
     if (logs.empty()) logs = session_.train_means().take();
     logs.set(op.name.text(), result);
   }
   if (logs.empty()) return;
+  const Span write(profile_, "write");
   read_non_finite();
   elapsed();  // the time of the event
   observe(reporter_.logged(position_, logs));
@@ -255,6 +265,7 @@ Checkpoint TrainingLoop::checkpoint() const {
 
 void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
   if (saved_step_ == position_.global_step) return;
+  const Span span(profile_, "checkpoint");
   read_non_finite();
   elapsed();
   position_.evaluation_folder = evaluation_folder;
@@ -264,12 +275,14 @@ void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
   wait_for_checkpoint();  // the one before
   const std::string path = writer_.save(checkpoint(), [this, metric = metric_](const std::string&) {
     checkpoints_.update_links_and_sweep(metric, settings_.retention);
+    write_.reset();
   });
   saved_step_ = position_.global_step;
   for_each_hook([&](Hook& hook) { hook.after_checkpoint(path); });
 }
 
 void TrainingLoop::run_evaluation(const std::string& folder) {
+  const Span span(profile_, "evaluation");
   wait_for_checkpoint();  // a run that dies in an evaluation goes on in it, so its checkpoint comes
                           // first
   for (auto& [name, split] : split_steps_) split->begin();  // its graph makes room
@@ -285,7 +298,10 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
       },
       [this] { throw_if_asked_to_stop(); });
   failed_callbacks_ += static_cast<int>(result.failures.size());
-  reporter_.evaluated(position_, result);
+  {
+    const Span write(profile_, "write");
+    reporter_.evaluated(position_, result);
+  }
   observe(result.scalars);
   // A callback that failed may be the one that gives it.
   if (result.failures.empty()) check_metrics();
@@ -315,6 +331,7 @@ SplitStep& TrainingLoop::split_step(const std::string& split) {
     if (split == "train") {
       options.first_batch = position_.epoch * batches_per_epoch_ + position_.batch;
       options.interrupt = [this] { throw_if_asked_to_stop(); };
+      options.profile = context_.profile;
     } else {
       // Nothing of another split is fetched before one of its ops is due.
       options.workers = 0;

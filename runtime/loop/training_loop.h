@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/session.h"
 #include "runtime/loop/split_step.h"
+#include "runtime/profile.h"
 #include "runtime/run/run_directory.h"
 
 namespace stepop {
@@ -76,6 +78,7 @@ class TrainingLoop {
   Elapsed elapsed();
   template <class Call>
   void for_each_hook(const Call& call) {
+    const Span span(profile_, "hooks");
     for (Hook* hook : hooks_) call(*hook);
   }
 
@@ -85,6 +88,7 @@ class TrainingLoop {
   const RunDirectory& directory_;
   Reporter& reporter_;
   const Start start_;
+  Profile* const profile_;  ///< Null when nothing is measured.
   const std::string config_yaml_;
   StepClock& clock_;
   Position& position_;
@@ -96,7 +100,8 @@ class TrainingLoop {
   int64_t first_step_ = 0;
   int64_t saved_step_ = -1;
   CheckpointFolder checkpoints_;
-  MetricByStep metric_;  ///< Of `checkpoints/metric`, over all starts.
+  MetricByStep metric_;              ///< Of `checkpoints/metric`, over all starts.
+  std::optional<ThreadSpan> write_;  ///< Of the writer's thread.
   CheckpointWriter writer_;
   int failed_callbacks_ = 0;
   double seconds_before_ = 0;

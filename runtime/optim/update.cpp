@@ -18,6 +18,7 @@
 #include "runtime/error.h"
 #include "runtime/optim/finite.h"
 #include "runtime/optim/names.h"
+#include "runtime/profile.h"
 
 namespace stepop {
 namespace {
@@ -114,6 +115,7 @@ void Update::step(const at::Tensor& loss) {
 }
 
 void Update::backward(const at::Tensor& loss, bool retain_graph) {
+  const Span span(profile_, "backward");
   check_loss(loss);
   if (is_spoilt_) return;  // the sum is of no use, whatever is added
   if (checks_now() && !is_finite(loss)) {
@@ -139,6 +141,7 @@ void Update::backward(const at::Tensor& loss, bool retain_graph) {
 }
 
 void Update::apply() {
+  const Span span(profile_, "update");
   if (std::exchange(is_spoilt_, false)) {
     ++skipped_;
     return clear_gradients();
