@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/checkpoint_queue.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/run_profile.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
@@ -19,7 +20,6 @@
 #include "runtime/files/atomic_file.h"
 #include "runtime/files/folders.h"
 #include "runtime/log/number_text.h"
-#include "runtime/log/profile_text.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/session.h"
@@ -312,44 +312,24 @@ class Run {
   int train(const RunDirectory& directory, Session& session) {
     const int64_t batches = session.context().splits.order("train").batches_per_epoch();
     Reporter reporter(console_, directory, session.settings(), batches);
-    if (arguments_.profile) begin_profile(session);
+    if (arguments_.profile) session.set_profile(begin_profile(session.context().device));
     TrainingLoop loop(
         session, directory, reporter,
         {.time = time_, .git = git_, .deadline = deadline(session.settings().max_seconds)});
     const StopReason reason = loop.run();
     reporter.show_outputs();
     console_.info(fmt::format("ended: {}", reason.text));
-    if (arguments_.profile) show_profile(directory, *session.context().profile);
     const bool is_done =
         reason.kind == StopReason::Kind::kDone || reason.kind == StopReason::Kind::kMetric;
     lock_->end(is_done ? "done" : "stopped");
+    if (arguments_.profile) {
+      end_profile(*session.context().profile, directory.profile(time_), console_);
+    }
     if (!is_done) {
       console_.info("saved; go on with:  " + resume_command(directory.root()));
     }
     if (reason.kind == StopReason::Kind::kSignal) return 128 + reason.signal;
     return loop.failed_callbacks() > 0 ? kCallbackFailed : 0;
-  }
-
-  static void begin_profile(Session& session) {
-    const c10::Device device = session.context().device;
-    const auto wait = [device] { synchronize(device); };
-    session.set_profile(
-        std::make_shared<Profile>(device.is_cpu() ? std::function<void()>() : wait));
-  }
-
-  void show_profile(const RunDirectory& directory, Profile& profile) {
-    profile.stop();
-    console_.info(fmt::format("where the time of {} steps went:\n{}",
-                              with_thousands(profile.steps()), profile_table(profile)));
-    if (profile.waits_for_device()) {
-      console_.info(
-          "the GPU was waited for where a part begins and ends: without --profile the training is "
-          "faster");
-    }
-    const std::string path = directory.profile(time_);
-    write_file_atomically(path, chrome_trace(profile));
-    console_.info(fmt::format("the first {} steps, for chrome://tracing or ui.perfetto.dev: {}",
-                              with_thousands(profile.traced_steps()), path));
   }
 
   /// `max_time` counts from the start of the process, as a cluster's limit does.

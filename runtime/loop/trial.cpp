@@ -57,22 +57,20 @@ class SplitTrial {
         order_(order),
         parts_(memory, context_.device) {}
 
-  /// What a training does with the split: train ops, updates, logs. Returns warnings.
-  std::string train() {
-    std::string warnings;
+  /// What a training does with the split: train ops, updates, logs.
+  void train(Console& console) {
     while (parts_.begin_round()) {
       // As in a training, but that each batch is a step, whatever `accumulate` says.
       session_.clock() = {.global_step = session_.position().global_step};
       call_step_op(/*is_training=*/due_.split == "train");
       for (const auto& name : due_.train) run(name, ops_.find_train_op(name));
-      if (due_.split == "train") warnings = finish_step();
+      if (due_.split == "train") finish_step(console);
       const at::NoGradGuard no_grad;
       for (const auto& name : due_.log) {
         const Logs logs = run(name, ops_.find_log_op(name));
         checked(logs, due_.split + "/" + name);
       }
     }
-    return warnings;
   }
 
   /// What an evaluation does with it.
@@ -125,12 +123,13 @@ class SplitTrial {
     return result;
   }
 
-  std::string finish_step() {
+  void finish_step(Console& console) {
     context_.networks.update_averages(session_.position().global_step);
     ++session_.position().global_step;
-    std::string warnings;
-    for (const auto& [name, update] : context_.updates) warnings += update->read_non_finite();
-    return warnings;
+    for (const auto& [name, update] : context_.updates) {
+      const std::string warning = update->read_non_finite();
+      if (!warning.empty()) console.warn(warning);
+    }
   }
 
   Session& session_;
@@ -190,10 +189,9 @@ void try_everything(Session& session, TensorMemory& memory, Console& console) {
   for (const auto& due : splits) {
     if (due.is_in_training()) {
       SplitTrial trial(session, memory, due, context.splits.order(due.split));
-      const std::string warnings = trial.train();
+      trial.train(console);
       console.info(fmt::format("{} on {}: {}", due.train.empty() ? "logs" : "training", due.split,
                                trial.text()));
-      if (!warnings.empty()) console.warn(warnings);
       note_names(trial.ops(), returned);
     }
     if (!due.eval.empty()) {

@@ -34,7 +34,7 @@ print([name for name in wanted if name not in top])
 print([name for name in ['  backward', '  update'] if name not in rows])
 
 [path] = glob.glob(run + '/train/profile_*.json')
-print('ui.perfetto.dev: ' + path.split('/logs/')[-1] in out)
+print('ui.perfetto.dev: logs/' + path.split('/logs/')[-1] in out)
 events = json.load(open(path))['traceEvents']
 threads = {e['tid']: e['args']['name'] for e in events if e['ph'] == 'M'}
 print(sorted(set(threads.values()) & {'training loop', 'checkpoint writer'}))

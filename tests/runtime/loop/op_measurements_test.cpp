@@ -7,6 +7,8 @@
 
 #include "tests/python.h"
 
+#include "tests/python.h"
+
 namespace stepop {
 namespace {
 
