@@ -7,7 +7,6 @@ namespace stepop {
 
 Profile::Profile(std::function<void()> synchronize) : synchronize_(std::move(synchronize)) {
   whole_.name = "training";
-  open_.push_back({&whole_, Clock::now()});
 }
 
 Profile::Clock::time_point Profile::read_clock() const {
@@ -18,7 +17,7 @@ Profile::Clock::time_point Profile::read_clock() const {
 void Profile::begin(std::initializer_list<std::string_view> name) {
   name_.clear();
   for (const auto& part : name) name_ += part;
-  auto& siblings = open_.back().part->parts;
+  auto& siblings = (open_.empty() ? whole_ : *open_.back().part).parts;
   auto found = std::find_if(siblings.begin(), siblings.end(),
                             [&](const auto& part) { return part->name == name_; });
   if (found == siblings.end()) {
@@ -37,16 +36,12 @@ void Profile::end() noexcept {
   }
   const Open span = open_.back();
   open_.pop_back();
-  close(span, now);
+  ++span.part->count;
+  span.part->total += now - span.begin;
+  span.part->times.add(now - span.begin);
   if (!is_tracing()) return;
   const std::lock_guard lock(mutex_);
   keep(span.part->name, 0, span.begin, now);
-}
-
-void Profile::close(const Open& span, Clock::time_point end) {
-  ++span.part->count;
-  span.part->total += end - span.begin;
-  span.part->times.add(end - span.begin);
 }
 
 void Profile::step_done() {
@@ -56,7 +51,8 @@ void Profile::step_done() {
 }
 
 void Profile::stop() {
-  close(open_.front(), read_clock());
+  whole_.count = 1;
+  whole_.total = read_clock() - begin_;
   const std::lock_guard lock(mutex_);  // from here on no thread adds anything
   is_tracing_.store(false, std::memory_order_relaxed);
 }
@@ -75,7 +71,7 @@ void Profile::add(std::string_view thread, std::string_view name, Clock::time_po
 void Profile::keep(std::string_view name, size_t thread, Clock::time_point begin,
                    Clock::time_point end) {
   if (!is_tracing()) return;
-  events_.push_back({name, thread, steps(), begin - open_.front().begin, end - begin});
+  events_.push_back({name, thread, steps(), begin - begin_, end - begin});
   if (events_.size() == kMostEvents) is_tracing_.store(false, std::memory_order_relaxed);
 }
 

@@ -84,12 +84,12 @@ class Profile {
   };
 
   Clock::time_point read_clock() const;
-  void close(const Open& span, Clock::time_point end);
   void keep(std::string_view name, size_t thread, Clock::time_point begin, Clock::time_point end);
 
-  std::function<void()> synchronize_;
+  const std::function<void()> synchronize_;
+  const Clock::time_point begin_ = Clock::now();
   Part whole_;
-  std::vector<Open> open_;  ///< Each within the one before; the whole is the first.
+  std::vector<Open> open_;  ///< Each within the one before.
   std::string name_;        ///< Scratch.
 
   std::atomic<int64_t> steps_ = 0;
