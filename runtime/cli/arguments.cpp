@@ -41,6 +41,8 @@ const std::vector<Flag>& flags() {
       {'d', "debug", kOptionalBool, "a short run into logs/debug_runs/"},
       {0, "current-code", kOptionalBool,
        "with -p: the sources as they are now, not the run's own copy of them"},
+      {0, "check", kOptionalBool, "run every op on a batch, tell what it costs; write nothing"},
+      {0, "profile", kOptionalBool, "tell at the end of a training where its time went"},
       {0, "allow-unknown", kOptionalBool, "unknown keys of the config are a warning"},
       {0, "template", kValue, "what to begin with: classifier, regression, autoencoder or gan",
        "new"},
@@ -238,6 +240,8 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     arguments.retrain = flag("retrain");
     arguments.debug = flag("debug");
     arguments.current_code = flag("current-code");
+    arguments.check = flag("check");
+    arguments.profile = flag("profile");
     arguments.allow_unknown = flag("allow-unknown");
     std::optional<std::string> level;
     text("log_level", level);
@@ -299,6 +303,8 @@ Examples
   stepop checkpoints logs/2026-11-21T10-00-00_digits             what there is to go on from
   stepop -n tuned -p logs/2026-11-21T10-00-00_digits -r -t       its weights, a new count and run
   stepop -n try -b configs/digits.yaml -t -d                     10 steps, to see that it runs
+  stepop -b configs/digits.yaml -t --check                       shapes, times, memory of each op
+  stepop -n slow -b configs/digits.yaml -t --profile             where a step's time goes
 )";
 }
 

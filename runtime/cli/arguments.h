@@ -26,6 +26,8 @@ struct Arguments {
   bool retrain = false;                     ///< -r
   LogLevel log_level = LogLevel::kInfo;     ///< -l
   bool debug = false;                       ///< -d
+  bool check = false;                       ///< --check
+  bool profile = false;                     ///< --profile
   std::optional<std::string> new_template;  ///< --template of `stepop new`
   bool new_project = false;                 ///< --project of `stepop new`
   bool current_code = false;                ///< --current-code

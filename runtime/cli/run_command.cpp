@@ -9,6 +9,7 @@
 #include "runtime/cli/checkpoint_choice.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/evaluate_run.h"
+#include "runtime/cli/run_profile.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/cli/start_checks.h"
 #include "runtime/code/code_copy.h"
@@ -24,6 +25,7 @@
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/session.h"
 #include "runtime/loop/training_loop.h"
+#include "runtime/loop/trial.h"
 #include "runtime/run/device.h"
 #include "runtime/run/made_by.h"
 #include "runtime/run/run_directory.h"
@@ -33,6 +35,7 @@
 #include "runtime/run/start_time.h"
 #include "runtime/run/supersede.h"
 #include "runtime/shell_text.h"
+#include "runtime/tensor_memory.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -58,7 +61,7 @@ class Run {
     check_arguments(arguments_, source);
     goes_on_ = source.project && !arguments_.retrain && !arguments_.debug;
     // From here on nobody else adds to the run, not even while this start finds its checkpoint.
-    if (goes_on_ && arguments_.train) lock(*source.project);
+    if (goes_on_ && arguments_.train && !arguments_.check) lock(*source.project);
     checkpoint_ = choose_checkpoint(arguments_, source, console_);
     check_checkpoint(arguments_, source, checkpoint_.has_value());
     code_ = read_run_config(arguments_, source);
@@ -66,8 +69,11 @@ class Run {
     const std::string name = run_name(arguments_, source.project, config);
     if (!arguments_.train && !checkpoint_) check_can_wait(source, config);
 
+    std::optional<TensorMemory> memory;
+    if (arguments_.check) memory.emplace();
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
     prepare(session, source);
+    if (arguments_.check) return check(session, *memory);
     const RunDirectory directory =
         goes_on_ ? *source.project
                  : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name,
@@ -91,7 +97,7 @@ class Run {
     if (is_from_elsewhere_) session.position().evaluation_folder.clear();
     session.check();
     throw_if_signal_arrived();
-    console_.info(session.config_yaml());
+    if (!arguments_.check) console_.info(session.config_yaml());
     if (!session.warnings().empty()) console_.warn(session.warnings());
   }
 
@@ -139,6 +145,13 @@ class Run {
     if (!arguments_.train || dynamic_cast<const RecordedNonFinite*>(&error) != nullptr) return "";
     return "\nwhat was saved is whole; once the cause is mended, go on with:  " +
            resume_command(directory.root());
+  }
+
+  int check(Session& session, TensorMemory& memory) {
+    if (checkpoint_) console_.info("weights   " + checkpoint_->path);
+    if (!weights_.empty()) console_.info("init_from " + weights_);
+    try_everything(session, memory, console_);
+    return 0;
   }
 
   void lock(const RunDirectory& directory) {
@@ -270,6 +283,7 @@ class Run {
   int train(const RunDirectory& directory, Session& session) {
     const int64_t batches = session.context().splits.order("train").batches_per_epoch();
     Reporter reporter(console_, directory, session.settings(), batches);
+    if (arguments_.profile) session.set_profile(begin_profile(session.context().device));
     TrainingLoop loop(
         session, directory, reporter,
         {.time = time_, .git = git_, .deadline = deadline(session.settings().max_seconds)});
@@ -281,6 +295,9 @@ class Run {
     const bool is_done =
         reason.kind == StopReason::Kind::kDone || reason.kind == StopReason::Kind::kMetric;
     lock_->end(is_done ? "done" : "stopped");
+    if (arguments_.profile) {
+      end_profile(*session.context().profile, directory.profile(time_), console_);
+    }
     if (!is_done) {
       console_.info("saved; go on with:  " + resume_command(directory.root()));
     }

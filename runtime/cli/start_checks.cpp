@@ -49,6 +49,12 @@ void check_arguments(const Arguments& arguments, const RunSource& source) {
   if (arguments.retrain && !arguments.train) {
     throw UsageError("-r takes the weights of a run to train on with them: it needs -t");
   }
+  if (arguments.profile && (!arguments.train || arguments.check)) {
+    throw UsageError(
+        arguments.check
+            ? "--check ends before a training that --profile could measure: give one of them"
+            : "--profile tells where the time of a training goes: it needs -t");
+  }
 }
 
 void check_checkpoint(const Arguments& arguments, const RunSource& source, bool has_one) {

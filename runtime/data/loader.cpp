@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/error_text.h"
+#include "runtime/profile.h"
 
 // From the OpenMP runtime that LibTorch brings, if it brings one.
 extern "C" void omp_set_num_threads(int) __attribute__((weak));
@@ -61,6 +62,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
         pin_(!options.device.is_cpu()),
         interrupt_(options.interrupt),
         owner_(options.owner),
+        profile_(options.profile),
         taken_(options.first_batch),
         given_(options.first_batch),
         slots_(static_cast<size_t>(options.workers * std::max<int64_t>(options.prefetch, 1))) {}
@@ -68,7 +70,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
   void start(int64_t count) {
     try {
       for (int64_t i = 0; i < count; ++i) {
-        threads_.emplace_back([self = shared_from_this()] { self->run(); });
+        threads_.emplace_back([self = shared_from_this(), i] { self->run(i); });
       }
     } catch (const std::exception& error) {
       const size_t started = threads_.size();
@@ -122,15 +124,15 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
     return taken_ < given_ + static_cast<int64_t>(slots_.size()) && (end_ < 0 || taken_ < end_);
   }
 
-  void run() {
-    work();
+  void run(int64_t worker) {
+    work(fmt::format("{} worker {}", order_.name(), worker));
     const std::lock_guard lock(mutex_);
     ++ended_;
     if (are_left_) --left_behind;
     changed_.notify_all();
   }
 
-  void work() {
+  void work(const std::string& name) {
     const at::NoGradGuard no_grad;
     ::pthread_setname_np(::pthread_self(), "loader");
     // The cores belong to the training; a worker that starts threads of its own would take them.
@@ -145,6 +147,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
       lock.unlock();
       Slot done{.ready = true, .batch = {}, .error = nullptr};
       try {
+        const ThreadSpan span(profile_.get(), name, "prepare a batch");
         done.batch = prepare(dataset_, order_, number, pin_);
       } catch (...) {
         done.error = std::current_exception();
@@ -161,6 +164,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
   const bool pin_;
   const InterruptCheck interrupt_;
   const std::shared_ptr<const void> owner_;
+  const std::shared_ptr<Profile> profile_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

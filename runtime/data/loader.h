@@ -12,6 +12,8 @@
 
 namespace stepop {
 
+class Profile;
+
 struct LoaderOptions {
   /// Threads that prepare batches; 0 prepares each in `next()`.
   int64_t workers = 0;
@@ -34,6 +36,8 @@ struct LoaderOptions {
   /// workers that are in the midst of an example, as one that reads from a disk that hangs; it then
   /// leaves them behind, with this. Without it, it waits for them.
   std::shared_ptr<const void> owner = {};
+  /// Is told when workers prepare batches; null: nobody is.
+  std::shared_ptr<Profile> profile = {};
 };
 
 /// The batches of a dataset in order. The number of workers changes the speed and nothing else.

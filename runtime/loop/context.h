@@ -19,6 +19,8 @@
 
 namespace stepop {
 
+class Profile;
+
 /// Where the run is. The loop writes it, an iterator reads it.
 struct Position : Progress {
   std::string split = "train";  ///< The split whose step_op or op is running.
@@ -38,6 +40,9 @@ struct Context {
   Splits& splits;
   Tracker& tracker;
   OrderedMap<std::unique_ptr<Update>>& updates;  ///< By the name under which each is tracked.
+  /// Null but with --profile: `const Span span(context().profile.get(), "sampling");` measures a
+  /// part of an op.
+  std::shared_ptr<Profile> profile = {};
 
   /// The network of that name: `model`, or one of `networks`. Throws Error when there is none, or
   /// when it is of another type.

@@ -17,6 +17,7 @@
 #include "runtime/log/metrics_file.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/loop/split_step.h"
+#include "runtime/profile.h"
 #include "runtime/run/start_record.h"
 
 namespace stepop {
@@ -98,11 +99,16 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
   const std::string& split = settings.eval_op.split;
   const BatchOrder& order = order_of(settings, context);
   const int64_t total = rows_of(order);
+  Profile* const profile = context.profile.get();
   // A process that was stopped in this evaluation left the first rows.
-  EvalWriter writer(result.outputs, total, attributes,
-                    {.compression = settings.compression, .go_on = true});
+  EvalWriter writer = [&] {
+    const Span span(profile, "write");
+    return EvalWriter(result.outputs, total, attributes,
+                      {.compression = settings.compression, .go_on = true});
+  }();
   int64_t done = writer.rows();
   LoaderOptions options = context.splits.loader_options();
+  options.profile = context.profile;
   options.interrupt = interrupt;
   options.first_batch = (done + order.batch_size() - 1) / order.batch_size();
   options.end_batch = order.batches_per_epoch();
@@ -115,11 +121,18 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
         mix_seed({context.seed, seed_of(split), static_cast<uint64_t>(position.global_step),
                   static_cast<uint64_t>(loader.position())}),
         context.device);
-    const Batch batch = loader.next();
+    const Batch batch = [&] {
+      const Span span(profile, {"waiting for ", split, " data"});
+      return loader.next();
+    }();
     const StepOps ops = call_step_op(iterator, context, position, split, false, batch);
     const EvalOp* op = ops.find_eval_op(settings.eval_op.op);
     if (op == nullptr) throw missing_op(context, split, settings.eval_op.op, ops);
-    const EvalOutputs outputs = run_op(split, settings.eval_op.op, *op);
+    const EvalOutputs outputs = [&] {
+      const Span span(profile, {split, "/", settings.eval_op.op});
+      return run_op(split, settings.eval_op.op, *op);
+    }();
+    const Span span(profile, "write");
     writer.write(outputs, batch.indices());
     if (!outputs.outputs.empty()) {
       result.first_output = "outputs/" + outputs.outputs.begin()->first;
@@ -128,12 +141,14 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
     }
     progress(done += batch.size(), total);
   }
+  const Span span(profile, "write");
   writer.finish();
 }
 
 /// Runs the callbacks over the finished file.
 void add_callbacks(const Settings& settings, const Context& context, int64_t step,
                    const InterruptCheck& interrupt, EvaluationResult& result) {
+  const Span span(context.profile.get(), "callbacks");
   const EvalFile file(result.outputs, interrupt);
   mean_labels(file, settings.eval_op.text(), result.scalars);
   if (result.first_output.empty() && !file.keys().empty()) result.first_output = file.keys().back();
@@ -164,6 +179,7 @@ EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Co
     write_outputs(settings, iterator, context, position, about, progress, interrupt, result);
   }
   add_callbacks(settings, context, position.global_step, interrupt, result);
+  const Span span(context.profile.get(), "write");
   write_file_atomically(folder + "/" + kScalarsFile, to_json(result.scalars) + "\n");
   // Outputs that a failed callback could not look at are worth keeping.
   if (settings.clean_after_callbacks && result.failures.empty()) {

@@ -7,35 +7,13 @@
 
 #include "eval_out/eval_schema.h"
 #include "runtime/loop/contract.h"
+#include "runtime/loop/due_ops.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/loop/snapshot.h"
 #include "runtime/loop/split_step.h"
 
 namespace stepop {
 namespace {
-
-struct DueOps {
-  std::string split;
-  std::vector<std::string> train, log, eval;
-};
-
-/// Every op that the config will ever call, by split.
-std::vector<DueOps> due_ops(const Settings& settings, bool train) {
-  std::vector<DueOps> splits;
-  const auto of = [&](const std::string& split) -> DueOps& {
-    for (auto& known : splits) {
-      if (known.split == split) return known;
-    }
-    splits.push_back({split, {}, {}, {}});
-    return splits.back();
-  };
-  if (train) {
-    for (const auto& op : settings.train_ops) of(op.split).train.push_back(op.op);
-    for (const auto& op : settings.log_ops) of(op.name.split).log.push_back(op.name.op);
-  }
-  if (settings.evaluates) of(settings.eval_op.split).eval.push_back(settings.eval_op.op);
-  return splits;
-}
 
 void check_split(const DueOps& due, Iterator& iterator, const Context& context,
                  Position& position) {
@@ -46,7 +24,7 @@ void check_split(const DueOps& due, Iterator& iterator, const Context& context,
         .to(context.device);
   });
   // An evaluation of the split train alone is none of a training step.
-  const bool is_training = due.split == "train" && !(due.train.empty() && due.log.empty());
+  const bool is_training = due.split == "train" && due.is_in_training();
   const StepOps ops = call_step_op(iterator, context, position, due.split, is_training, batch);
   const SplitGuard guard(position, due.split);
   const at::NoGradGuard no_grad;

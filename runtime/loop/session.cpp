@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "eval_out/callback.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
@@ -129,6 +131,11 @@ std::string Session::config_yaml() const {
 
 std::string Session::init_weights() { return init_from_->apply(); }
 
+void Session::set_profile(std::shared_ptr<Profile> profile) {
+  for (auto& [name, update] : updates_) update->set_profile(profile.get());
+  context_->profile = std::move(profile);
+}
+
 void Session::check() { preflight(*settings_, train_, iterator(), *context_, position_); }
 
 void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
@@ -162,7 +169,11 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   const int64_t left_of_epoch = (batches - position_.batch + accumulate - 1) / accumulate;
   const int64_t usual = (position_.epoch + 1) * settings_->steps_per_epoch - left_of_epoch;
   if (!config_.has("num_steps")) settings_->num_steps += position_.global_step - usual;
-  if (debug_) settings_->num_steps = position_.global_step + settings_->debug_steps;
+  if (!debug_) return;
+  settings_->num_steps = position_.global_step + settings_->debug_steps;
+  const int64_t in_later_epochs = std::max<int64_t>(settings_->debug_steps - left_of_epoch, 0);
+  const int64_t per_epoch = settings_->steps_per_epoch;
+  settings_->num_epochs = position_.epoch + 1 + (in_later_epochs + per_epoch - 1) / per_epoch;
 }
 
 /// Within an epoch, a position is one of the order that the epoch began with.

@@ -40,9 +40,13 @@ class Session {
   /// checkpoint, and returns what there is to tell of it; see init_from.h.
   std::string init_weights();
 
+  /// From here on the time of everything that runs is measured.
+  void set_profile(std::shared_ptr<Profile> profile);
+
   /// Runs one batch of every split through everything; see preflight.h.
   void check();
 
+  bool trains() const { return train_; }
   const Config& config() const { return config_; }
   /// The resolved config with its paths made absolute, as it is printed and saved.
   std::string config_yaml() const;

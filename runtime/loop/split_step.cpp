@@ -6,6 +6,7 @@
 #include "runtime/describe_tensor.h"
 #include "runtime/error_text.h"
 #include "runtime/loop/random_fork.h"
+#include "runtime/profile.h"
 
 namespace stepop {
 
@@ -58,6 +59,7 @@ SplitGuard::~SplitGuard() {
 
 StepOps call_step_op(Iterator& iterator, const Context& context, Position& position,
                      const std::string& split, bool is_training, const Batch& batch) {
+  const Span span(context.profile.get(), {split, "/step_op"});
   const SplitGuard guard(position, split);
   context.networks.set_training(is_training);
   const at::AutoGradMode gradients(is_training);
@@ -111,6 +113,7 @@ uint64_t SplitStep::fork_seed() const {
 
 int64_t SplitStep::batch_size() {
   if (!batch_) {
+    const Span span(context_.profile.get(), {"waiting for ", split_, " data"});
     if (!loader_) {
       loader_ = std::make_unique<Loader>(context_.splits.dataset(split_),
                                          context_.splits.order(split_), options_);
@@ -136,6 +139,7 @@ const StepOps& SplitStep::ops() {
 Scalars SplitStep::train(const std::string& name) {
   const TrainOp* op = ops().find_train_op(name);
   if (op == nullptr) throw missing_op(context_, split_, name, ops());
+  const Span span(context_.profile.get(), {split_, "/", name});
   const SplitGuard guard(position_, split_);
   return run_op(split_, name, *op);
 }
@@ -144,6 +148,7 @@ const Logs& SplitStep::log(const std::string& name) {
   if (const Logs* done = logs_.find(name)) return *done;
   const LogOp* op = ops().find_log_op(name);
   if (op == nullptr) throw missing_op(context_, split_, name, ops());
+  const Span span(context_.profile.get(), {split_, "/", name});
   const SplitGuard guard(position_, split_);
   const at::NoGradGuard no_grad;
   const RandomFork fork(mix_seed({fork_seed(), seed_of(name)}), context_.device);

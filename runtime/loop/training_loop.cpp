@@ -42,13 +42,17 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       directory_(directory),
       reporter_(reporter),
       start_(std::move(start)),
+      profile_(context_.profile.get()),
       clock_(session.clock()),
       position_(session.position()),
       batches_per_epoch_(context_.splits.order("train").batches_per_epoch()),
       hooks_{&session.iterator()},
       checkpoints_(directory.checkpoints()),
       // A checkpoint that survives a power cut has its metrics beside it.
-      writer_(directory.checkpoints(), [this] { reporter_.sync(); }) {}
+      writer_(directory.checkpoints(), [this] {
+        write_.emplace(profile_, "checkpoint writer", "write a checkpoint");
+        reporter_.sync();
+      }) {}
 
 TrainingLoop::~TrainingLoop() = default;
 
@@ -97,6 +101,7 @@ void TrainingLoop::tell_of_checkpoint() {
 }
 
 void TrainingLoop::wait_for_checkpoint() {
+  const Span span(profile_, "waiting for a checkpoint's file");
   writer_.wait();
   tell_of_checkpoint();
 }
@@ -104,6 +109,7 @@ void TrainingLoop::wait_for_checkpoint() {
 /// Sets `latest` and `best`, and removes the checkpoints that are not kept.
 void TrainingLoop::update_checkpoints() {
   wait_for_checkpoint();
+  const Span span(profile_, "keep checkpoints");
   checkpoints_.update_links_and_sweep(metric_, settings_.retention);
 }
 
@@ -196,6 +202,7 @@ void TrainingLoop::loop() {
     tell_of_checkpoint();
     finish_step(now);
     last_ = now;
+    if (profile_ != nullptr) profile_->step_done();
   }
   save_checkpoint_once("");
 }
@@ -247,13 +254,16 @@ void TrainingLoop::run_logs_at_start() {
 
 void TrainingLoop::run_due_logs(const Elapsed& now) {
   OrderedMap<Logs> logs;
+  std::optional<Span> span;
   for (const auto& op : settings_.log_ops) {
     if (!is_log_due(op.when, now)) continue;
+    if (!span) span.emplace(profile_, "logging");
     const Logs& result = split_step(op.name.split).log(op.name.op);
     if (logs.empty()) logs = session_.train_means().take();
     logs.set(op.name.text(), result);
   }
   if (logs.empty()) return;
+  const Span write(profile_, "write");
   read_non_finite();
   elapsed();  // the time of the event
   observe(reporter_.logged(position_, logs));
@@ -282,6 +292,7 @@ void TrainingLoop::finish_step(const Elapsed& now) {
 
 void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
   if (saved_step_ == position_.global_step) return;
+  const Span span(profile_, "checkpoint");
   read_non_finite();
   elapsed();
   position_.evaluation_folder = evaluation_folder;
@@ -292,12 +303,14 @@ void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
   const std::string path =
       writer_.save(session_.checkpoint(), [this, metric = metric_](const std::string&) {
         checkpoints_.update_links_and_sweep(metric, settings_.retention);
+        write_.reset();
       });
   saved_step_ = position_.global_step;
   for_each_hook([&](Hook& hook) { hook.after_checkpoint(path); });
 }
 
 void TrainingLoop::run_evaluation(const std::string& folder) {
+  const Span span(profile_, "evaluation");
   wait_for_checkpoint();  // a run that dies in an evaluation goes on in it, so its checkpoint comes
                           // first
   for (auto& [name, split] : split_steps_) split->begin();  // its graph makes room
@@ -313,7 +326,10 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
       },
       [this] { throw_if_asked_to_stop(); });
   failed_callbacks_ += static_cast<int>(result.failures.size());
-  reporter_.evaluated(position_, result);
+  {
+    const Span write(profile_, "write");
+    reporter_.evaluated(position_, result);
+  }
   observe(result.scalars);
   // A callback that failed may be the one that gives it.
   if (result.failures.empty()) check_metrics();
@@ -342,6 +358,7 @@ SplitStep& TrainingLoop::split_step(const std::string& split) {
     if (split == "train") {
       options.first_batch = position_.epoch * batches_per_epoch_ + position_.batch;
       options.interrupt = [this] { throw_if_asked_to_stop(); };
+      options.profile = context_.profile;
     } else {
       // Nothing of another split is fetched before one of its ops is due.
       options.workers = 0;

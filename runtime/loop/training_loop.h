@@ -14,6 +14,7 @@
 #include "runtime/loop/session.h"
 #include "runtime/loop/split_step.h"
 #include "runtime/loop/update_watch.h"
+#include "runtime/profile.h"
 #include "runtime/run/run_directory.h"
 
 namespace stepop {
@@ -77,6 +78,7 @@ class TrainingLoop {
   Elapsed elapsed();
   template <class Call>
   void for_each_hook(const Call& call) {
+    const Span span(profile_, "hooks");
     for (Hook* hook : hooks_) call(*hook);
   }
 
@@ -86,6 +88,7 @@ class TrainingLoop {
   const RunDirectory& directory_;
   Reporter& reporter_;
   const Start start_;
+  Profile* const profile_;  ///< Null when nothing is measured.
   StepClock& clock_;
   Position& position_;
   int64_t batches_per_epoch_;
@@ -97,7 +100,8 @@ class TrainingLoop {
   int64_t first_step_ = 0;
   int64_t saved_step_ = -1;  ///< The last one whose checkpoint the run has, or is writing.
   CheckpointFolder checkpoints_;
-  MetricByStep metric_;  ///< Of `checkpoints/metric`, over all starts.
+  MetricByStep metric_;              ///< Of `checkpoints/metric`, over all starts.
+  std::optional<ThreadSpan> write_;  ///< Of the writer's thread.
   CheckpointWriter writer_;
   int failed_callbacks_ = 0;
   /// Where the step before was looked at for what is due. Periods that begin while the loop waits

@@ -19,6 +19,7 @@
 #include "runtime/error.h"
 #include "runtime/optim/finite.h"
 #include "runtime/optim/names.h"
+#include "runtime/profile.h"
 
 namespace stepop {
 namespace {
@@ -118,6 +119,7 @@ void Update::step(const at::Tensor& loss) {
 }
 
 void Update::backward(const at::Tensor& loss, bool retain_graph) {
+  const Span span(profile_, "backward");
   check_loss(loss);
   if (is_spoilt_) return;  // the sum is of no use, whatever is added
   if (checks_now() && !is_finite(loss)) {
@@ -144,6 +146,7 @@ void Update::backward(const at::Tensor& loss, bool retain_graph) {
 }
 
 void Update::apply() {
+  const Span span(profile_, "update");
   if (std::exchange(is_spoilt_, false)) {
     ++skipped_;
     return clear_gradients();

@@ -17,6 +17,8 @@
 
 namespace stepop {
 
+class Profile;
+
 /// What follows a loss: gradients, their accumulation over the batches of a training step, their
 /// clipping, the optimizer's step. Nothing here waits for the device.
 ///
@@ -61,6 +63,9 @@ class Update {
   /// is trained: `backward` need not pick its own ones then, which saves microseconds a step.
   void set_alone(bool alone) { is_alone_ = alone; }
 
+  /// Measures `backward` and `apply`; null, the default, measures nothing.
+  void set_profile(Profile* profile) { profile_ = profile; }
+
   /// The norm over all gradients before `clip_norm` scaled them in the last update, also in one
   /// that was left out; a tensor [] on the device; undefined without `clip_norm` and before the
   /// first update.
@@ -99,6 +104,7 @@ class Update {
   std::optional<Scheduled> clip_value_;
   const StepClock* clock_;
   OnNan on_nan_;
+  Profile* profile_ = nullptr;
   bool is_alone_ = false;
   int64_t count_ = 0;
   int64_t skipped_ = 0;

@@ -42,6 +42,10 @@ void apply_backend_settings(const Config& config) {
   if (config.has("onednn")) at::globalContext().setUserEnabledMkldnn(config.get<bool>("onednn"));
 }
 
+void synchronize(const c10::Device& device) {
+  if (device.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(device.index());
+}
+
 std::string describe_device(const c10::Device& device) {
   if (!device.is_cpu()) return device.str();
   const int threads = at::get_num_threads();

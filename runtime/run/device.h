@@ -17,6 +17,9 @@ c10::Device read_device(const Config& config);
 /// GPU as well, and for an error where an operation has none (torch.use_deterministic_algorithms).
 void apply_backend_settings(const Config& config);
 
+/// Waits until a GPU has done what it was given; the CPU always has.
+void synchronize(const c10::Device& device);
+
 /// `cpu, 2 threads, oneDNN on`, `cuda:0`.
 std::string describe_device(const c10::Device& device);
 

@@ -41,6 +41,10 @@ class RunDirectory {
   std::string metrics_file() const { return root_ + "/train/metrics.jsonl"; }
   /// The folder of the event files for TensorBoard.
   std::string tensorboard() const { return root_ + "/train/tensorboard"; }
+  /// What --profile traced in the start of that time.
+  std::string profile(const std::string& time) const {
+    return root_ + "/train/profile_" + time + ".json";
+  }
   /// Who trains the run; see run_lock.h.
   std::string process_file() const { return root_ + "/train/process.json"; }
   std::string checkpoints() const { return root_ + "/train/checkpoints"; }

@@ -85,6 +85,36 @@ void bench_due_logs(const std::string& what, const std::string& iterator) {
   }
 }
 
+/// The seconds of all steps but the first `warm_up`.
+class AllSteps : public Hook {
+ public:
+  explicit AllSteps(int64_t warm_up) : warm_up_(warm_up) {}
+  void before_step(int64_t step) override {
+    if (step == warm_up_) watch_ = Stopwatch();
+  }
+  void after_step(int64_t) override { seconds_ = watch_.seconds(); }
+  double seconds() const { return seconds_; }
+
+ private:
+  int64_t warm_up_;
+  Stopwatch watch_;
+  double seconds_ = 0;
+};
+
+/// Steps that --profile measures against steps that it does not; beyond those that it traces.
+void bench_profile(const std::string& what, const std::string& yaml, int64_t steps) {
+  const auto time = [&](bool is_measured) {
+    constexpr int64_t kWarmUp = Profile::kTracedSteps;
+    AllSteps hook(kWarmUp);
+    train(yaml, kWarmUp + steps, &hook, is_measured ? std::make_shared<Profile>() : nullptr);
+    return hook.seconds();
+  };
+  const auto times = take_turns(7, {[&] { return time(true); }, [&] { return time(false); }});
+  const auto count = static_cast<double>(steps);
+  print_row({what + " with --profile", what, speedup(times[0], times[1]),
+             duration_text(median(times[0]) / count), duration_text(median(times[1]) / count)});
+}
+
 double time_steps(const std::string& yaml, int64_t steps) {
   return take_turns_with_training(yaml, steps, 1, {})[0][0];
 }
@@ -109,6 +139,9 @@ void bench_log() {
   const double without = median(times[1]) / kSteps;
   print_row({"empty step, a log that is not due", "empty step, no logs",
              speedup(times[0], times[1]), duration_text(with_log), duration_text(without)});
+
+  bench_profile("empty step", no_logs, kSteps);
+  bench_profile("step, batch 4", lenet_yaml(4), 500);
 }
 
 }  // namespace stepop::bench

@@ -64,11 +64,12 @@ std::string lenet_yaml(int64_t batch_size) {
       batch_size);
 }
 
-void train(const std::string& yaml, int64_t steps, Hook* hook) {
+void train(const std::string& yaml, int64_t steps, Hook* hook, std::shared_ptr<Profile> profile) {
   const ScratchFolder scratch;
   const Config config = config_of(fmt::format("{}num_steps: {}\n", yaml, steps));
   Session session(config, /*train=*/true, /*debug=*/false, /*allow_unknown=*/false);
   session.check();
+  session.set_profile(std::move(profile));
   const auto directory = RunDirectory::create(scratch.path("logs"), time_name(), "bench");
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"),
                                                                 std::fclose);

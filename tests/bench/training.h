@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/config/config.h"
 #include "runtime/loop/hook.h"
+#include "runtime/profile.h"
 #include "tests/bench/measure.h"
 
 namespace stepop::bench {
@@ -18,8 +20,9 @@ Config config_of(const std::string& yaml);
 std::string lenet_yaml(int64_t batch_size);
 
 /// Trains `steps` steps in a run of its own, from the config to the last checkpoint, as the command
-/// line does; its files are gone when it returns. `hook` may watch.
-void train(const std::string& yaml, int64_t steps, Hook* hook = nullptr);
+/// line does; its files are gone when it returns. `hook` may watch, and `profile` measure.
+void train(const std::string& yaml, int64_t steps, Hook* hook = nullptr,
+           std::shared_ptr<Profile> profile = {});
 
 /// As `take_turns`, with `steps` steps of one such training as the first portion: it waits while
 /// the others run. No step is begun or ended outside of its time. Fewer rounds when 20 s are over.

@@ -143,6 +143,21 @@ TEST_CASE("-d makes ten steps and evaluates five batches into logs/debug_runs") 
                     "/2/outputs.h5"}) == "(64,)\n");
 }
 
+TEST_CASE("-d on a run goes on for ten steps beside it, and counts its epochs to their end") {
+  const ScratchFolder folder;
+  const CommandResult result =
+      run_well(folder, "stepop -p " + whole_run().root + " -t -d --log_freq 1");
+  CHECK(only_run(folder, "logs/debug_runs").ends_with("_digits"));
+  CHECK(result.out.find("(step 460)") != std::string::npos);
+  CHECK(result.out.find("epoch 21/21  step 461/470  train/log_op: ") != std::string::npos);
+  CHECK(result.out.find("epoch 21/21  step 470  validation/eval_op: ") != std::string::npos);
+  CHECK(result.out.find("ended: all 470 steps are done") != std::string::npos);
+  const CommandResult longer = run_well(folder, "stepop -n longer -p " + whole_run().root +
+                                                    " -t -d --debug/max_steps 24 --log_freq 1");
+  CHECK(longer.out.find("epoch 21/22  step 461/484  ") != std::string::npos);
+  CHECK(longer.out.find("epoch 22/22  step 484  validation/eval_op: ") != std::string::npos);
+}
+
 TEST_CASE("-l says how much is told") {
   const ScratchFolder folder;
   CHECK(run_well(folder, "stepop -n a -b CONFIG -t --num_steps 2 -l warn").out == "");

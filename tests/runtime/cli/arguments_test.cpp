@@ -39,6 +39,9 @@ TEST_CASE("switches take an optional bool") {
   CHECK(parse_arguments({"-r", "-d"}).retrain);
   CHECK(parse_arguments({"-r", "-d"}).debug);
   CHECK(parse_arguments({"--allow-unknown"}).allow_unknown);
+  CHECK(parse_arguments({"--check"}).check);
+  CHECK(parse_arguments({"--profile", "true"}).profile);
+  CHECK_FALSE(parse_arguments({"--check", "false", "--profile=false"}).profile);
 }
 
 TEST_CASE("the other flags take a value") {
