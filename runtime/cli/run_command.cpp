@@ -22,6 +22,7 @@
 #include "runtime/log/number_text.h"
 #include "runtime/loop/hook.h"
 #include "runtime/loop/non_finite_record.h"
+#include "runtime/loop/repeat_check.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/session.h"
 #include "runtime/loop/training_loop.h"
@@ -151,6 +152,10 @@ class Run {
     if (checkpoint_) console_.info("weights   " + checkpoint_->path);
     if (!weights_.empty()) console_.info("init_from " + weights_);
     try_everything(session, memory, console_);
+    if (arguments_.train) {
+      const std::string difference = check_repeats(session);
+      if (!difference.empty()) console_.warn(difference);
+    }
     return 0;
   }
 

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <set>
 
+#include "runtime/code/capture_check.h"
 #include "runtime/code/code_cache.h"
+#include "runtime/code/content.h"
 #include "runtime/code/load_library.h"
 
 namespace stepop {
@@ -46,6 +48,18 @@ void check_extension(const std::string& path, const Config& config) {
                                          fs::path(path).filename().string()));
 }
 
+/// Throws for ops that capture by reference, which a compiler takes.
+void check_captures_of(const std::vector<std::string>& sources) {
+  std::string message;
+  for (const auto& source : sources) {
+    const std::string name = fs::path(source).filename().string();
+    for (const auto& finding : check_captures(read_content(source).value_or(""), name)) {
+      message += (message.empty() ? "" : "\n") + finding.text;
+    }
+  }
+  if (!message.empty()) throw Error(message);
+}
+
 /// Whether the process has it already: `eval_all` and tests read a config more than once.
 bool is_first_time(const std::string& library) {
   static std::set<std::string> loaded;
@@ -74,6 +88,7 @@ UserCode load_user_code(const Config& config, const CodeCopy* copy, const Say& s
     if (is_first_time(library)) load_library(library, name);
   }
   if (sources.empty()) return {};
+  check_captures_of(sources);
   const CompiledCode code = compile_code(sources, flags, say, interrupt);
   std::string names;
   for (const auto& source : sources) {

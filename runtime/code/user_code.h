@@ -20,7 +20,8 @@ struct UserCode {
 /// What was loaded by this process before is not loaded again.
 ///
 /// `say` gets what people should know while they wait. Throws UsageError, with its place, for
-/// what is not there; CompileError; Error for what cannot be loaded.
+/// what is not there; CompileError; Error for what cannot be loaded, and for ops that capture by
+/// reference.
 UserCode load_user_code(const Config& config, const CodeCopy* copy, const Say& say,
                         const InterruptCheck& interrupt);
 

@@ -34,7 +34,7 @@ void add_unlogged_scalars(const RunDirectory& run, OrderedMap<ScalarSummary>& sc
   OrderedMap<ScalarSummary> unlogged;
   for (const auto& evaluation : find_run_evaluations(run, /*of_trainings=*/false)) {
     for (const auto& [name, value] : scalars_of(evaluation)) {
-      if (!scalars.contains(name)) add({evaluation.step, value}, unlogged[name]);
+      if (!scalars.contains(name)) unlogged[name].add({evaluation.step, value});
     }
   }
   for (const auto& [name, scalar] : unlogged) scalars.set(name, scalar);

@@ -125,6 +125,22 @@ TEST_CASE("a compile error is the compiler's own message, and nothing else") {
   CHECK(only_run(folder).empty());
 }
 
+TEST_CASE("an op that captures by reference is found before anything is compiled") {
+  const ScratchFolder folder;
+  make_new(folder, "mine");
+  run_in(folder, "sed -i 's/train_op = \\[=, this\\]/train_op = [\\&]/' mine.cpp");
+  const auto result = run_with_cache(folder, "stepop -n x -b mine.yaml -t");
+  CHECK(result.exit_code == 1);
+  const std::string source = read_bytes(folder / "mine.cpp");
+  const auto line =
+      1 + std::count(source.begin(), source.begin() + source.find("train_op = [&]"), '\n');
+  CHECK(
+      result.err ==
+      "stepop: mine.cpp:" + std::to_string(line) +
+          ": train_op captures by reference ([&]): step_op has returned when it runs, and what it "
+          "refers to is gone: capture by value, [=, this]\n");
+}
+
 TEST_CASE("a warning is told, once") {
   const ScratchFolder folder;
   write_source(folder, "static int unused() { return 1; }\n");

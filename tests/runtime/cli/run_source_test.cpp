@@ -15,7 +15,7 @@ std::vector<std::string> callbacks(const std::string& functor, bool train) {
   Arguments arguments;
   arguments.project = folder.path("run");
   arguments.train = train;
-  const Config config = read_run_config(arguments, find_source(arguments));
+  const Config config = read_run_config(arguments, find_source(arguments)).config;
   if (!config.has("eval_hook/eval_callbacks")) return {};
   return config.at("eval_hook/eval_callbacks").keys();
 }
