@@ -61,6 +61,8 @@ class Run {
     const RunSource source = find_source(arguments_);
     check_arguments(arguments_, source);
     goes_on_ = source.project && !arguments_.retrain && !arguments_.debug;
+    std::optional<TensorMemory> memory;
+    if (arguments_.check) memory.emplace();
     // From here on nobody else adds to the run, not even while this start finds its checkpoint.
     if (goes_on_ && arguments_.train && !arguments_.check) lock(*source.project);
     checkpoint_ = choose_checkpoint(arguments_, source, console_);
@@ -70,8 +72,6 @@ class Run {
     const std::string name = run_name(arguments_, source.project, config);
     if (!arguments_.train && !checkpoint_) check_can_wait(source, config);
 
-    std::optional<TensorMemory> memory;
-    if (arguments_.check) memory.emplace();
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
     prepare(session, source);
     if (arguments_.check) return check(session, *memory);

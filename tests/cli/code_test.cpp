@@ -194,10 +194,11 @@ TEST_CASE("code that is not there, or cannot be compiled here, is told") {
     CHECK(result.exit_code != 0);
     return result.err;
   };
-  CHECK(refused("stepop list -b one.yaml --code two.cpp; mv one.cpp old.cpp; "
-                "stepop -b one.yaml -t") ==
+  CHECK(refused("stepop -b one.yaml -t --code two.cpp") ==
+        "stepop: command line: code: " + folder.path("two.cpp") + ": no such file\n");
+  CHECK(refused(
+            "mv one.cpp old.cpp; stepop -b one.yaml -t; code=$?; mv old.cpp one.cpp; exit $code") ==
         "stepop: one.yaml:1: code: " + folder.path("one.cpp") + ": no such file\n");
-  run_in(folder, "mv old.cpp one.cpp");
   folder.write("notes.h", "");
   CHECK(refused("stepop -b one.yaml -t --code notes.h") ==
         "stepop: command line: code: notes.h: neither a C++ source (.cpp, .cc, .cxx) nor a shared "

