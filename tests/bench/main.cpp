@@ -16,11 +16,17 @@
 int main(int argc, char** argv) {
   namespace bench = stepop::bench;
   const std::vector<std::pair<std::string, std::function<void()>>> benches = {
-      {"steps", bench::bench_steps},           {"python", bench::bench_python},
-      {"start", bench::bench_start},           {"log", bench::bench_log},
-      {"loader", bench::bench_loader},         {"evaluation", bench::bench_evaluation},
-      {"outputs", bench::bench_outputs},       {"memory", bench::bench_memory},
-      {"checkpoint", bench::bench_checkpoint}, {"resume", bench::bench_resume}};
+      {"steps", bench::bench_steps},
+      {"python", bench::bench_python},
+      {"start", bench::bench_start},
+      {"log", bench::bench_log},
+      {"loader", bench::bench_loader},
+      {"evaluation", bench::bench_evaluation},
+      {"outputs", bench::bench_outputs},
+      {"memory", bench::bench_memory},
+      {"checkpoint", bench::bench_checkpoint},
+      {"resume", bench::bench_resume},
+      {"code", bench::bench_code}};
   const std::vector<std::string> wanted(argv + 1, argv + argc);
   try {
     const bench::Stopwatch watch;

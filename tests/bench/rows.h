@@ -13,5 +13,6 @@ void bench_outputs();
 void bench_memory();
 void bench_checkpoint();
 void bench_resume();
+void bench_code();
 
 }  // namespace stepop::bench

@@ -18,3 +18,4 @@
 #include "runtime/network.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/optim/schedule.h"
+#include "runtime/profile.h"
