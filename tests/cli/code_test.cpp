@@ -73,6 +73,15 @@ TEST_CASE("a new iterator is compiled once, trains, goes on with its own copy an
     const auto evaluated = run_with_cache(folder, "stepop -p " + run);
     CHECK(evaluated.exit_code == 0);
   }
+  SUBCASE("a copy that is damaged is told, with a way out") {
+    const std::string folder_of_copy = folder / (run + "/code/" + time);
+    write_bytes(folder_of_copy + "/sources.json", "{");
+    const auto resumed = run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 3");
+    CHECK(resumed.exit_code == 1);
+    CHECK(contains(resumed.err, folder_of_copy + "/sources.json: damaged: "));
+    CHECK(
+        contains(resumed.err, "; remove that folder to go on with the code that the config names"));
+  }
   SUBCASE("its components are listed with its config") {
     const auto list = run_with_cache(folder, "stepop list -b denoiser.yaml");
     CHECK(list.exit_code == 0);
@@ -84,22 +93,29 @@ TEST_CASE("a new iterator is compiled once, trains, goes on with its own copy an
 
 TEST_CASE("a header that changes is compiled again, and comes back without it") {
   const ScratchFolder folder;
-  folder.write("parts/answer.h", "inline const char* answer() { return \"one\"; }\n");
+  folder.write("parts of it/answer.h", "inline const char* answer() { return \"one\"; }\n");
   write_source(folder,
-               "#include \"parts/answer.h\"\n"
+               "#include \"parts of it/answer.h\"\n"
                "stepop::Logs say(const stepop::CallbackArguments&) { return {}; }\n"
                "STEPOP_REGISTER_CALLBACK(say, say, {answer()});\n");
   const auto first = run_with_cache(folder, "stepop list -b one.yaml | grep -A1 ' say '");
   CHECK(first.err == "compiling one.cpp\n");
   CHECK(contains(first.out, "one"));
-  folder.write("parts/answer.h", "inline const char* answer() { return \"two\"; }\n");
+  folder.write("parts of it/answer.h", "inline const char* answer() { return \"two\"; }\n");
   const auto second = run_with_cache(folder, "stepop list -b one.yaml | grep -A1 ' say '");
   CHECK(second.err == "compiling one.cpp\n");
   CHECK(contains(second.out, "two"));
-  folder.write("parts/answer.h", "inline const char* answer() { return \"one\"; }\n");
+  folder.write("parts of it/answer.h", "inline const char* answer() { return \"one\"; }\n");
   const auto third = run_with_cache(folder, "stepop list -b one.yaml | grep -A1 ' say '");
   CHECK(third.err == "");
   CHECK(contains(third.out, "one"));
+  // What nobody used for long goes with the next compile.
+  const auto fourth = run_with_cache(folder,
+                                     "touch -d '61 days ago' cache/*.json\n"
+                                     "echo '// more' >> one.cpp\n"
+                                     "ls cache/*.so | wc -l; stepop list -b one.yaml >/dev/null; "
+                                     "ls cache/*.so | wc -l");
+  CHECK(fourth.out == "2\n1\n");
 }
 
 TEST_CASE("two starts at once compile once") {
