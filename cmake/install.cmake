@@ -31,16 +31,19 @@ install(TARGETS libstepop LIBRARY DESTINATION ${lib})
 install(DIRECTORY runtime eval_out DESTINATION include/stepop FILES_MATCHING PATTERN "*.h"
         PATTERN "runtime/include" EXCLUDE PATTERN "eval_out/python" EXCLUDE)
 install(FILES runtime/include/stepop/stepop.h DESTINATION include/stepop)
-install(DIRECTORY configs iterators/templates DESTINATION share/stepop)
+# The READMEs lie to each other as in the tree, so that their links lead somewhere.
+install(DIRECTORY configs DESTINATION share/stepop)
+install(DIRECTORY iterators/templates DESTINATION share/stepop/iterators)
 install(FILES README.md DESTINATION share/stepop)
-install(FILES iterators/README.md DESTINATION share/stepop RENAME iterators.md)
+install(DIRECTORY runtime eval_out models iterators tests DESTINATION share/stepop
+        FILES_MATCHING PATTERN README.md PATTERN templates EXCLUDE PATTERN data EXCLUDE)
 
 set(includes "{here}/${lib_to_prefix}/include;{here}/${lib_to_prefix}/include/stepop")
 string(REPLACE ${TORCH_ROOT} ${torch_folder} torch_includes
        "${TORCH_INCLUDE_DIRS};${FMT_INCLUDE_DIR}")
 stepop_write_settings(${CMAKE_BINARY_DIR}/install/libstepop.json "${includes}"
   "${torch_includes}" "{here}/stepop/headers"
-  "{here}/${lib_to_prefix}/share/stepop/templates")
+  "{here}/${lib_to_prefix}/share/stepop/iterators/templates")
 install(FILES ${CMAKE_BINARY_DIR}/install/libstepop.json DESTINATION ${lib})
 
 string(REPLACE "{here}" "\${stepop_LIB}" torch_folder "${torch_folder}")

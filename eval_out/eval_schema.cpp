@@ -184,6 +184,16 @@ std::vector<EvalArray> describe(const OrderedMap<EvalValue>& values, int64_t bat
 
 void check_eval_outputs(const EvalOutputs& outputs, int64_t batch_size) {
   describe(flatten(outputs), batch_size);
+  for (const auto& [key, label] : outputs.labels) {
+    if (label.dim() == 1) continue;
+    throw wrong(
+        "labels/" + key,
+        fmt::format(
+            " has the shape {}; a label is one number an example, [{}]: {}, or return "
+            "it in outputs",
+            shape_text(label.sizes().vec()), batch_size,
+            label.numel() == batch_size ? "flatten() makes it so" : "take the mean over the rest"));
+  }
 }
 
 void check_same(const std::vector<EvalArray>& first, const std::vector<EvalArray>& batch,

@@ -10,6 +10,7 @@
 #include "eval_out/stored_dataset.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_source.h"
+#include "runtime/config/resolve.h"
 #include "runtime/log/number_text.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/run/signals.h"
@@ -52,6 +53,23 @@ void print_scalars(const OrderedMap<double>& scalars) {
   }
 }
 
+/// Loads the code that the stored config names, or that `--code` does now: from the run's own copy,
+/// unless --current-code is given.
+void load_code_of(const EvalFile& file, const Arguments& arguments) {
+  Value root = read_stored_config(file);
+  std::vector<Override> code;
+  for (const auto& given : arguments.overrides) {
+    if (given.path == "code" || given.path.starts_with("code/")) code.push_back(given);
+  }
+  apply_overrides(root, std::move(code));
+  const std::string run = (fs::absolute(file.path()).lexically_normal().parent_path() / "../../..")
+                              .lexically_normal()
+                              .string();
+  const auto files = load_code(Config(std::move(root)), arguments.current_code ? "" : run);
+  const std::string note = files.empty() ? "" : code_note(run, arguments.current_code);
+  if (!note.empty()) fmt::print("{}\n", note);
+}
+
 }  // namespace
 
 int eval_command(const Arguments& arguments) {
@@ -60,8 +78,7 @@ int eval_command(const Arguments& arguments) {
   const at::NoGradGuard no_grad;
   const EvalFile file(find_outputs(arguments.operands.front()), throw_if_signal_arrived);
   // Its callbacks, and the datasets and classes of its config, may be the user's own.
-  const fs::path run = fs::absolute(file.path()).lexically_normal().parent_path() / "../../..";
-  load_code(Config(read_stored_config(file)), run.lexically_normal().string());
+  load_code_of(file, arguments);
   const Config config = stored_config(file, arguments.callbacks, arguments.overrides);
   const std::string op = config.get(
       "eval_hook/eval_op", attribute<std::string>(file, "split", "validation") + "/eval_op");

@@ -141,6 +141,8 @@ int new_command(const Arguments& arguments) {
   } else {
     fmt::print("\ncd {}\n{} -n first -b {}.yaml -t\n", shell_word(folder), program, name);
   }
+  const fs::path guide = fs::path(build_settings().templates).parent_path() / "README.md";
+  fmt::print("\nguide: {}\n", guide.lexically_normal().string());
   return 0;
 }
 

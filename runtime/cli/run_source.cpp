@@ -62,6 +62,18 @@ std::vector<std::string> load_code(const Config& config, const std::string& run)
       .files;
 }
 
+std::string code_note(const std::string& run, bool is_current) {
+  const auto differences = CodeCopy(run).differences();
+  if (differences.empty()) return "";
+  const std::string changes = fmt::format("{}", fmt::join(differences, ", "));
+  return is_current
+             ? fmt::format("code      as it is now; since the run's own copy was made {}", changes)
+             : fmt::format(
+                   "code      the run's own copy; since it was made {}: "
+                   "--current-code takes what is there now",
+                   changes);
+}
+
 RunConfig read_run_config(const Arguments& arguments, const RunSource& source) {
   Value root = resolve_config(source.base, arguments.overrides);
   // num_steps wins over num_epochs, but not an old one over what is asked for now.
@@ -78,14 +90,8 @@ RunConfig read_run_config(const Arguments& arguments, const RunSource& source) {
   RunConfig result{Config(std::move(root)), {}, ""};
   const bool takes_copy = source.project && !arguments.current_code;
   result.code_files = load_code(result.config, takes_copy ? source.project->root() : "");
-  if (takes_copy && !result.code_files.empty()) {
-    const auto differences = CodeCopy(source.project->root()).differences();
-    if (!differences.empty()) {
-      result.code_note = fmt::format(
-          "code      the run's own copy; since it was made {}: --current-code takes what is there "
-          "now",
-          fmt::join(differences, ", "));
-    }
+  if (source.project && !result.code_files.empty()) {
+    result.code_note = code_note(source.project->root(), arguments.current_code);
   }
   make_paths_absolute(result.config);
   return result;

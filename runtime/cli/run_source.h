@@ -35,6 +35,10 @@ RunConfig read_run_config(const Arguments& arguments, const RunSource& source);
 /// the folder of a run the sources are its copies. Returns the files that were compiled.
 std::vector<std::string> load_code(const Config& config, const std::string& run);
 
+/// A line on how the user's own code differs from the copy that the run at `run` has; empty when it
+/// does not. `is_current`: the code as it is now is what was loaded.
+std::string code_note(const std::string& run, bool is_current);
+
 /// The second part of the run folder's name: `-n`, else `experiment_name`, else that of the run.
 std::string run_name(const Arguments& arguments, const std::optional<RunDirectory>& project,
                      const Config& config);

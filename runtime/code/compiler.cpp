@@ -88,8 +88,8 @@ std::vector<std::string> Compiler::compile(const std::string& source, const std:
                                            std::string& text) const {
   const std::string rule = object + ".d";
   std::vector<std::string> words = build_settings().flags;
-  words.insert(words.end(), {kOptimization, "-fPIC", "-Wall", "-Wextra", "-fmax-errors=20", "-MMD",
-                             "-MF", rule});
+  words.insert(words.end(),
+               {kOptimization, "-fPIC", "-Wall", "-Wextra", "-fmax-errors=1", "-MMD", "-MF", rule});
   words.insert(words.end(), flags.begin(), flags.end());
   words.insert(words.end(), {"-c", short_path(source), "-o", object});
   run(std::move(words), text);

@@ -247,6 +247,29 @@ TEST_CASE("a callback of one's own runs over outputs that are there") {
   const auto looked = run_with_cache(folder, "stepop eval " + only_run(folder) + " -c rows");
   CHECK_MESSAGE(looked.exit_code == 0, looked.err);
   CHECK(contains(looked.out, "rows/rows  64\n"));
+
+  // One that was written after the run: the guide's.
+  const std::string guide = read_bytes(STEPOP_SOURCE_DIR "/iterators/README.md");
+  const size_t begin = guide.find("stepop::Logs bias(");
+  REQUIRE(begin != std::string::npos);
+  folder.write("later.cpp", "#include <stepop/stepop.h>\n" +
+                                guide.substr(begin, guide.find("```", begin) - begin));
+  const auto later =
+      run_with_cache(folder, "stepop eval " + only_run(folder) + " -c bias --code/+ later.cpp");
+  CHECK_MESSAGE(later.exit_code == 0, later.err);
+  CHECK(contains(later.out, "bias/mean  "));
+
+  // A callback that changed since.
+  run_in(folder, "sed -i 's/a.data_out.rows()/2 * a.data_out.rows()/' mine.cpp");
+  const auto old = run_with_cache(folder, "stepop eval " + only_run(folder) + " -c rows");
+  CHECK(contains(old.out, "code      the run's own copy; since it was made mine.cpp changed: "));
+  CHECK(contains(old.out, "rows/rows  64\n"));
+  const auto changed =
+      run_with_cache(folder, "stepop eval " + only_run(folder) + " -c rows --current-code");
+  CHECK(contains(changed.out,
+                 "code      as it is now; since the run's own copy was made mine.cpp "
+                 "changed\n"));
+  CHECK(contains(changed.out, "rows/rows  128\n"));
 }
 
 }  // namespace

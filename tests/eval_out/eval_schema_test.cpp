@@ -12,6 +12,15 @@ std::string check(const EvalOutputs& outputs, int64_t batch_size) {
   return message_of([&] { check_eval_outputs(outputs, batch_size); });
 }
 
+TEST_CASE("a label is one number an example") {
+  CHECK(check({.labels = {{"error", at::ones({4, 1})}}}, 4) ==
+        "eval_op: labels/error has the shape [4, 1]; a label is one number an example, [4]: "
+        "flatten() makes it so, or return it in outputs");
+  CHECK(check({.labels = {{"error", at::ones({4, 3})}}}, 4) ==
+        "eval_op: labels/error has the shape [4, 3]; a label is one number an example, [4]: "
+        "take the mean over the rest, or return it in outputs");
+}
+
 TEST_CASE("outputs and labels with one row an example are right") {
   const EvalOutputs outputs{
       .outputs = {{"logits", at::ones({2, 10})},
