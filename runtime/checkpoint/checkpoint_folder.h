@@ -30,8 +30,8 @@ class CheckpointFolder {
   /// The path of the newest checkpoint that is not damaged, or nothing when there is none at all.
   /// For each newer one that is, a line is added to `warnings`. Throws Error, with what is wrong
   /// with each, when all are damaged, and when one newer than it cannot be read: it may be whole.
-  /// Reads whole files, by `problem_of`, which says what is wrong with one: verify_checkpoint unless
-  /// another is given, such as one that keeps what it read.
+  /// Reads whole files, by `problem_of`, which says what is wrong with one: verify_checkpoint
+  /// unless another is given, such as one that keeps what it read.
   using Problem = std::function<std::optional<std::string>(const std::string& path)>;
   std::optional<std::string> newest_whole(std::vector<std::string>& warnings,
                                           const Problem& problem_of = {}) const;

@@ -18,8 +18,8 @@ class RunDirectory {
  public:
   /// Makes the folder of a new run below `parent`, with a first config in it, and what `fill` puts
   /// there; it appears whole or not at all. Two runs of one second get different folders. What a
-  /// process of this host that was killed here left half made is removed. Throws Error with the path
-  /// and the reason when it cannot be written.
+  /// process of this host that was killed here left half made is removed. Throws Error with the
+  /// path and the reason when it cannot be written.
   static RunDirectory create(const std::string& parent, const std::string& time,
                              const std::string& name, const std::string& config_name = "",
                              const std::string& config = "",
