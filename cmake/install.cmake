@@ -34,9 +34,13 @@ install(FILES runtime/include/stepop/stepop.h DESTINATION include/stepop)
 # The READMEs lie to each other as in the tree, so that their links lead somewhere.
 install(DIRECTORY configs DESTINATION share/stepop)
 install(DIRECTORY iterators/templates DESTINATION share/stepop/iterators)
-install(FILES README.md DESTINATION share/stepop)
-install(DIRECTORY runtime eval_out models iterators tests DESTINATION share/stepop
-        FILES_MATCHING PATTERN README.md PATTERN templates EXCLUDE PATTERN data EXCLUDE)
+file(GLOB_RECURSE readmes RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
+     runtime/README.md eval_out/README.md models/README.md iterators/README.md tests/README.md)
+list(FILTER readmes EXCLUDE REGEX "^iterators/templates/")  # came above
+foreach(readme README.md ${readmes})
+  get_filename_component(folder ${readme} DIRECTORY)
+  install(FILES ${readme} DESTINATION share/stepop/${folder})
+endforeach()
 
 set(includes "{here}/${lib_to_prefix}/include;{here}/${lib_to_prefix}/include/stepop")
 string(REPLACE ${TORCH_ROOT} ${torch_folder} torch_includes

@@ -19,6 +19,7 @@
 #include "runtime/code/file_lock.h"
 #include "runtime/files/atomic_file.h"
 #include "runtime/files/folders.h"
+#include "runtime/files/publish.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -34,19 +35,11 @@ class Entry {
  public:
   Entry(std::string folder, const std::vector<std::string>& sources,
         const std::vector<std::string>& flags)
-      : folder_(std::move(folder)), sources_(sources), flags_(flags) {
-    Checksum sum;
-    for (const auto& flag : flags) sum.add(flag + '\n');
-    sum.add(build_settings().compiler + build_settings().text + STEPOP_BUILT_AGAINST);
-    sum.add(*read_content(build_settings().library));
-    for (const auto& source : sources) {
-      const std::string content = read_content(source).value_or("");
-      sum.add(fmt::format("{} {}\n", fs::path(source).filename().string(), content.size()));
-      sum.add(content);
-    }
-    key_ = sum.text();
-    base_ = fs::path(sources.front()).parent_path();
-  }
+      : folder_(std::move(folder)),
+        sources_(sources),
+        flags_(flags),
+        key_(make_key()),
+        base_(fs::path(sources.front()).parent_path()) {}
 
   std::string lock_path() const { return folder_ + "/" + key_ + ".lock"; }
 
@@ -70,7 +63,9 @@ class Entry {
   }
 
   CompiledCode compile(const Compiler& compiler, const Say& say) const {
-    const auto precompiled = precompiled_header(compiler, folder_, say);
+    const bool takes_header = std::any_of(sources_.begin(), sources_.end(), takes_all);
+    const auto precompiled =
+        takes_header ? precompiled_header(compiler, folder_, say) : std::nullopt;
     std::string names;
     for (const auto& source : sources_) {
       names += (names.empty() ? "" : ", ") + fs::path(source).filename().string();
@@ -85,18 +80,52 @@ class Entry {
         fs::remove_all(folder, ignored);
       }
     } const remove{work};
+    const auto begin = fs::file_time_type::clock::now();
     const CompiledCode code = compile_in(work, compiler, precompiled, say);
-    record(code);
+    if (make_key() != key_) {
+      throw Error(fmt::format("{} changed while it was compiled: start again", names));
+    }
+    // A header that may have been saved meanwhile would stand for what was compiled before.
+    const bool is_sure = std::all_of(code.files.begin(), code.files.end(), [&](const auto& file) {
+      std::error_code failed;
+      return fs::last_write_time(file, failed) < begin && !failed;
+    });
+    if (is_sure) record(code);
     return code;
   }
 
  private:
+  /// Whether a source includes what is precompiled.
+  static bool takes_all(const std::string& source) {
+    return read_content(source).value_or("").find("<stepop/stepop.h>") != std::string::npos;
+  }
+
+  std::string make_key() const {
+    Checksum sum;
+    for (const auto& flag : flags_) sum.add(flag + '\n');
+    sum.add(build_settings().compiler + build_settings().text + STEPOP_BUILT_AGAINST);
+    sum.add(read_content(build_settings().library).value_or(""));
+    for (const auto& source : sources_) {
+      const std::string content = read_content(source).value_or("");
+      sum.add(fmt::format("{} {}\n", fs::path(source).filename().string(), content.size()));
+      sum.add(content);
+    }
+    return sum.text();
+  }
+
   std::string json_path() const { return folder_ + "/" + key_ + ".json"; }
 
   Json builds() const {
     const auto text = read_content(json_path());
-    const Json builds = text ? Json::parse(*text, nullptr, false) : Json::array();
-    return builds.is_array() ? builds : Json::array();
+    const Json all = text ? Json::parse(*text, nullptr, false) : Json::array();
+    Json whole = Json::array();
+    for (const auto& build : all) {  // what is damaged is compiled again
+      const bool is_whole = build.is_object() && build.contains("library") &&
+                            build["library"].is_string() && build.contains("headers") &&
+                            build["headers"].is_object();
+      if (is_whole) whole.push_back(build);
+    }
+    return whole;
   }
 
   CompiledCode compile_in(const fs::path& work, const Compiler& compiler,
@@ -113,9 +142,8 @@ class Entry {
       unit.object = (work / fmt::format("{}.o", i)).string();
       try {
         std::vector<std::string> flags = flags_;
-        const bool takes_all =
-            read_content(sources_[i]).value_or("").find("<stepop/stepop.h>") != std::string::npos;
-        if (precompiled && takes_all) flags.insert(flags.end(), {"-include", *precompiled});
+        if (precompiled && takes_all(sources_[i]))
+          flags.insert(flags.end(), {"-include", *precompiled});
         unit.headers = compiler.compile(sources_[i], unit.object, flags, unit.text);
       } catch (...) {
         unit.error = std::current_exception();
@@ -128,7 +156,7 @@ class Entry {
         threads.emplace_back(compile_one, k);
       }
     }
-    CompiledCode code{(work / "code.so").string(), sources_};
+    CompiledCode code{"", sources_};
     std::vector<std::string> objects;
     for (const auto& unit : units) {
       if (!unit.text.empty() && !unit.error) say(unit.text);
@@ -142,13 +170,12 @@ class Entry {
     for (const auto& unit : units) {
       if (unit.error) std::rethrow_exception(unit.error);
     }
-    compiler.link(objects, code.library, flags_);
     std::string content;
     for (const auto& file : code.files) content += file_checksum(file);
-    const std::string library =
+    code.library =
         fmt::format("{}/{}-{}.so", folder_, key_, content_checksum(content).substr(0, 8));
-    fs::rename(code.library, library);
-    code.library = library;
+    compiler.link(objects, code.library + ".tmp", flags_);
+    publish_file(code.library + ".tmp", code.library);
     return code;
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <vector>
 
@@ -56,6 +57,20 @@ void make(const Compiler& compiler, const fs::path& folder, const std::string& k
   write_file_atomically((folder / "key").string(), key);
 }
 
+/// Each has 700 MB, and each build of stepop its own: those that nobody used for two days go.
+void remove_unused(const fs::path& cache) {
+  constexpr auto kUnused = std::chrono::hours(48);
+  std::error_code ignored;
+  std::vector<fs::path> unused;
+  for (const auto& entry : fs::directory_iterator(cache, ignored)) {
+    if (!entry.path().filename().string().starts_with("headers-")) continue;
+    const auto used = fs::last_write_time(entry.path() / "key", ignored);
+    if (!ignored && used < fs::file_time_type::clock::now() - kUnused)
+      unused.push_back(entry.path());
+  }
+  for (const auto& folder : unused) fs::remove_all(folder, ignored);
+}
+
 }  // namespace
 
 std::optional<std::string> precompiled_header(const Compiler& compiler, const std::string& folder,
@@ -67,8 +82,11 @@ std::optional<std::string> precompiled_header(const Compiler& compiler, const st
   const fs::path cached = fs::path(folder) / ("headers-" + key);
   if (!is_there(cached, key)) {
     say("precompiling the headers of stepop and LibTorch, once (about half a minute)");
+    remove_unused(folder);
     make(compiler, cached, key);
   }
+  std::error_code ignored;  // when it was used last
+  fs::last_write_time(cached / "key", fs::file_time_type::clock::now(), ignored);
   return (cached / "precompiled.h").string();
 }
 

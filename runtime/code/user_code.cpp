@@ -36,8 +36,10 @@ std::vector<std::string> read_code(const Config& config, const CodeCopy* copy) {
   return paths;
 }
 
+/// `libmine.so`, `libmine.so.2`.
 bool is_library(const std::string& path) {
-  return fs::path(path).filename().string().find(".so") != std::string::npos;
+  const std::string name = fs::path(path).filename().string();
+  return name.ends_with(".so") || name.find(".so.") != std::string::npos;
 }
 
 void check_extension(const std::string& path, const Config& config) {

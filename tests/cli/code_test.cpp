@@ -157,6 +157,25 @@ TEST_CASE("an op that captures by reference is found before anything is compiled
           "refers to is gone: capture by value, [=, this]\n");
 }
 
+TEST_CASE("a source that is saved while it compiles, and a damaged cache, give no wrong library") {
+  const ScratchFolder folder;
+  write_source(folder, "");
+  folder.write("one.cpp", "int one = 1;\n");
+  folder.write("saving.sh",
+               "#!/bin/sh\ncase \"$*\" in *' -c '*) echo 'int two = 2;' >> one.cpp;; esac\nexec "
+               "c++ \"$@\"\n");
+  const auto saved = run_with_cache(
+      folder,
+      "chmod +x saving.sh; STEPOP_CXX=./saving.sh; export STEPOP_CXX; stepop list -b one.yaml");
+  CHECK(saved.exit_code == 1);
+  CHECK(contains(saved.err, "stepop: one.cpp changed while it was compiled: start again\n"));
+  CHECK(run_with_cache(folder, "stepop list -b one.yaml").err == "compiling one.cpp\n");
+  const auto damaged = run_with_cache(
+      folder, "echo '[{\"library\": 3}, 7]' > cache/*.json; stepop list -b one.yaml");
+  CHECK(damaged.exit_code == 0);
+  CHECK(damaged.err == "compiling one.cpp\n");
+}
+
 TEST_CASE("a warning is told, once") {
   const ScratchFolder folder;
   write_source(folder, "static int unused() { return 1; }\n");
