@@ -7,19 +7,13 @@
 
 #include "eval_out/attribute.h"
 #include "eval_out/eval_arrays.h"
+#include "eval_out/eval_batch.h"
 #include "eval_out/eval_compressed.h"
 #include "eval_out/eval_compression.h"
 #include "eval_out/eval_part_file.h"
 #include "eval_out/hdf5_room.h"
 
 namespace stepop {
-
-/// One batch on its way to the file.
-struct EvalBatch {
-  int64_t first_row = 0;
-  std::vector<int64_t> indices;
-  std::vector<EvalColumn> columns;  ///< In the order of the file's arrays.
-};
 
 /// The .part of an evaluation as an open HDF5 file; what EvalWriter's thread writes into. What is
 /// written finds its space reserved: after a write that finds the disk full, a heap of strings may

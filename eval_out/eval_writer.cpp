@@ -6,11 +6,17 @@
 #include <vector>
 
 #include "eval_out/background_queue.h"
+#include "eval_out/eval_batch.h"
 #include "eval_out/eval_file_writer.h"
 #include "runtime/files/publish.h"
 
 namespace stepop {
 namespace {
+
+/// Batches are gathered up to this size or for this long: each write wakes a thread and goes
+/// through HDF5 for every array, which costs an evaluation of small outputs more than the bytes do.
+constexpr size_t kGatheredBytes = size_t{256} << 10;
+constexpr std::chrono::milliseconds kGatheredTime{500};
 
 void check_attributes(const std::string& path, const OrderedMap<Attribute>& attributes) {
   for (const char* own : {"format_version", "rows", "complete"}) {
@@ -24,7 +30,7 @@ void check_attributes(const std::string& path, const OrderedMap<Attribute>& attr
 
 EvalWriter::EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> attributes,
                        EvalWriterOptions options)
-    : path_(std::move(path)), rows_(rows) {
+    : path_(std::move(path)), rows_(rows), gather_time_(options.gather_time) {
   check_attributes(path_, attributes);
   if (rows < 0) throw Error(fmt::format("{}: cannot have {} rows", path_, rows));
   if (options.queued_batches < 1) {
@@ -35,12 +41,23 @@ EvalWriter::EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> att
   if (!file_) file_ = std::make_unique<EvalFileWriter>(part, rows, attributes, options.compression);
   next_row_ = file_->first_row();
   last_index_ = file_->last_index();
-  queue_ = std::make_unique<BackgroundQueue<EvalBatch>>(
-      static_cast<size_t>(options.queued_batches),
-      [this](const EvalBatch& batch) { file_->write(batch); });
+  queue_ = std::make_unique<BackgroundQueue<std::vector<EvalBatch>>>(
+      static_cast<size_t>(options.queued_batches), [this](const std::vector<EvalBatch>& batches) {
+        if (batches.size() == 1) {
+          file_->write(batches[0]);
+        } else {
+          file_->write(join_batches(batches));
+        }
+      });
 }
 
-EvalWriter::~EvalWriter() = default;
+EvalWriter::~EvalWriter() {
+  try {
+    push_gathered();
+  } catch (const std::exception&) {
+    // A write failed, which `write` or `finish` has told.
+  }
+}
 
 void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indices) {
   if (is_finished_) throw Error(path_ + " is finished, it takes no more rows");
@@ -69,19 +86,38 @@ void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indi
 
   if (next_row_ == 0) file_->arrays = std::move(arrays);
   EvalBatch batch{next_row_, {indices.begin(), indices.end()}, {}};
-  EvalBatch spare = queue_->take_done().value_or(EvalBatch{});
+  if (spares_.empty()) spares_ = queue_->take_done().value_or(std::vector<EvalBatch>{});
+  EvalBatch spare;
+  if (!spares_.empty()) {
+    spare = std::move(spares_.back());
+    spares_.pop_back();
+  }
   spare.columns.resize(file_->arrays.size());
   for (size_t i = 0; i < spare.columns.size(); ++i) {
     const EvalArray& array = file_->arrays[i];
     batch.columns.push_back(to_column(array, values.at(array.key), std::move(spare.columns[i])));
   }
-  queue_->push(std::move(batch));
+  gathered_bytes_ += batch.bytes();
+  gathered_.push_back(std::move(batch));
   next_row_ += count;
   last_index_ = last_index;
+  // The first one is not waited for: it finds a disk that is too small. last_push_ is far behind.
+  if (gathered_bytes_ >= kGatheredBytes ||
+      std::chrono::steady_clock::now() - last_push_ >= gather_time_) {
+    push_gathered();
+  }
+}
+
+void EvalWriter::push_gathered() {
+  if (gathered_.empty()) return;
+  gathered_bytes_ = 0;
+  queue_->push(std::exchange(gathered_, {}));
+  last_push_ = std::chrono::steady_clock::now();
 }
 
 void EvalWriter::finish() {
   if (is_finished_) return;
+  push_gathered();
   queue_->drain();
   if (next_row_ != rows_) {
     throw Error(fmt::format("{}: only {} of {} rows were written", path_, next_row_, rows_));

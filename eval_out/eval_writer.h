@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "eval_out/attribute.h"
 #include "eval_out/eval_compression.h"
@@ -15,8 +17,12 @@ template <class Item>
 class BackgroundQueue;
 
 struct EvalWriterOptions {
-  /// Batches that may wait for the disk before `write` waits for it: what bounds the memory.
+  /// Batches that may wait for the disk before `write` waits for it: what bounds the memory. Those
+  /// that are gathered count as one.
   int queued_batches = 3;
+  /// Batches that come within this time are gathered, up to 256 KiB, and written together. It is
+  /// what a kill may cost, beside those that wait. With 0 each is written by itself.
+  std::chrono::milliseconds gather_time{500};
   /// Of tensors. Compressed rows are in the file, and counted, when their chunk is full: `rows` of
   /// the file goes by multiples of the first batch's size, and a few more batches are in memory.
   EvalCompression compression = EvalCompression::kNone;
@@ -63,13 +69,21 @@ class EvalWriter {
   void finish();
 
  private:
+  void push_gathered();
+
   std::string path_;
   int64_t rows_;
   int64_t next_row_ = 0;
   int64_t last_index_ = 0;
   bool is_finished_ = false;
   std::unique_ptr<EvalFileWriter> file_;
-  std::unique_ptr<BackgroundQueue<EvalBatch>> queue_;  // after file_, which its thread uses
+  std::chrono::milliseconds gather_time_;
+  std::vector<EvalBatch> gathered_;
+  size_t gathered_bytes_ = 0;
+  std::chrono::steady_clock::time_point last_push_;
+  std::vector<EvalBatch> spares_;  // their memory is used again
+  // After file_, which its thread uses. An item's batches are written together.
+  std::unique_ptr<BackgroundQueue<std::vector<EvalBatch>>> queue_;
 };
 
 }  // namespace stepop

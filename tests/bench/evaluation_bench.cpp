@@ -15,7 +15,7 @@
 namespace stepop::bench {
 namespace {
 
-constexpr int64_t kExamples = 10000;
+constexpr int64_t kExamples = 50000;
 constexpr int64_t kBatchSize = 100;
 
 }  // namespace

@@ -186,7 +186,7 @@ TEST_CASE("a batch that the disk does not take is reported by the next call, wit
   const ScratchFolder folder;
   const std::string path = folder.path("outputs.h5");
   {
-    EvalWriter writer(path, 1000);
+    EvalWriter writer(path, 1000, {}, {.gather_time = std::chrono::milliseconds(0)});
     const std::vector<std::string> text{std::string(10'000, 'x')};
     std::string message;
     {

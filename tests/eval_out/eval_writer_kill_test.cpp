@@ -23,14 +23,17 @@ constexpr int64_t kBatch = 16;
 constexpr const char* kPathVariable = "STEPOP_TEST_WRITE_TO";
 constexpr const char* kReadyVariable = "STEPOP_TEST_READY_AFTER";
 constexpr const char* kGzipVariable = "STEPOP_TEST_GZIP";
+constexpr const char* kGatherVariable = "STEPOP_TEST_GATHER";
 
 /// Without compression, or with one array of rows that are large enough for it, in chunks of 64.
 struct Kind {
   bool is_gzip = false;
+  bool gathers = false;
 
   int64_t rows() const { return is_gzip ? 100'000 : 1'000'000; }
   EvalWriterOptions options() const {
-    return {.compression = is_gzip ? EvalCompression::kGzip : EvalCompression::kNone,
+    return {.gather_time = std::chrono::milliseconds(gathers ? 20 : 0),
+            .compression = is_gzip ? EvalCompression::kGzip : EvalCompression::kNone,
             .go_on = true};
   }
 };
@@ -63,7 +66,8 @@ TEST_CASE("(child) writes until it is killed" * doctest::skip()) {
   const char* ready = std::getenv(kReadyVariable);
   if (path == nullptr || ready == nullptr) return;  // somebody runs skipped tests as well
   const int64_t ready_row = std::atoi(ready) * kBatch;
-  const Kind kind{std::getenv(kGzipVariable) != nullptr};
+  const Kind kind{.is_gzip = std::getenv(kGzipVariable) != nullptr,
+                  .gathers = std::getenv(kGatherVariable) != nullptr};
   EvalWriter writer(path, kind.rows(), {}, kind.options());
   for (int64_t first = 0; first < kind.rows(); first += kBatch) {
     write_batch(writer, first, kind);
@@ -75,6 +79,7 @@ TEST_CASE("(child) writes until it is killed" * doctest::skip()) {
 /// `microseconds` longer, and kills it.
 void kill_a_writer(const std::string& path, Kind kind, int ready, int microseconds) {
   if (kind.is_gzip) ::setenv(kGzipVariable, "", 1);
+  if (kind.gathers) ::setenv(kGatherVariable, "", 1);
   ::setenv(kPathVariable, path.c_str(), 1);
   ::setenv(kReadyVariable, std::to_string(ready).c_str(), 1);
   std::array<int, 2> pipe{};
@@ -101,6 +106,7 @@ void kill_a_writer(const std::string& path, Kind kind, int ready, int microsecon
   ::unsetenv(kPathVariable);
   ::unsetenv(kReadyVariable);
   ::unsetenv(kGzipVariable);
+  ::unsetenv(kGatherVariable);
 }
 
 const std::string kCheck = R"(
@@ -172,10 +178,12 @@ void check_kills(Kind kind, int ready, int longest_wait) {
     const ScratchFolder left;
     const std::string path = left.path("outputs.h5");
     kill_a_writer(path, kind, ready, i * 7919 % longest_wait);
-    CHECK(run_python(kCheck, {path + ".part", std::to_string(ready)}) == "ok\n");
+    // How many are gathered is a matter of time.
+    const std::string sure = std::to_string(kind.gathers ? 0 : ready);
+    CHECK(run_python(kCheck, {path + ".part", sure}) == "ok\n");
     check_last_row(path);
     go_on(path, kind);
-    CHECK(run_python(kCheck, {path + ".part", std::to_string(ready)}) == "ok\n");
+    CHECK(run_python(kCheck, {path + ".part", sure}) == "ok\n");
   }
 }
 
@@ -184,6 +192,11 @@ TEST_CASE("a writer that is killed leaves every flushed row readable, and the ne
 }
 
 TEST_CASE("so does one that is killed while its ragged arrays grow") { check_kills({}, 6, 3'000); }
+
+TEST_CASE("so does one that gathers small batches") {
+  check_kills({.gathers = true}, 200, 100'000);
+  check_kills({.is_gzip = true, .gathers = true}, 80, 100'000);
+}
 
 TEST_CASE("so does one that compresses") { check_kills({.is_gzip = true}, 80, 100'000); }
 

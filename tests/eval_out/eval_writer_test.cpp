@@ -194,7 +194,8 @@ TEST_CASE("tensors in a graph and views of others are stored by their values") {
 
 TEST_CASE("no more than the queued batches wait for the disk") {
   const ScratchFolder folder;
-  EvalWriter writer(folder.path("outputs.h5"), 50, {}, {.queued_batches = 2});
+  EvalWriter writer(folder.path("outputs.h5"), 50, {},
+                    {.queued_batches = 2, .gather_time = std::chrono::milliseconds(0)});
   std::atomic<int> accepted = 0;
   std::thread evaluation;
   {
