@@ -3,11 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "runtime/config/nearest.h"
 
 namespace stepop {
 namespace {
+
+/// For a name that is none of the known ones misspelt.
+std::string own_hint(const std::string& kind) {
+  std::string macro = "STEPOP_REGISTER_" + kind;
+  std::transform(macro.begin(), macro.end(), macro.begin(),
+                 [](unsigned char c) { return c == ' ' ? '_' : std::toupper(c); });
+  return fmt::format(
+      "; one of your own is registered by {} in a file that `code: [file.cpp]` names", macro);
+}
 
 std::vector<Catalogue*>& catalogues() {
   static std::vector<Catalogue*> all;
@@ -62,8 +72,10 @@ size_t Catalogue::find(const std::string& name, const Config& config, std::strin
   }
   const std::string in_map = join_path(path, "class");
   const std::string_view place = config.peek(in_map) != nullptr ? in_map : path;
-  throw config.error(place, fmt::format("unknown {} \"{}\"; known are: {}", kind_, name,
-                                        known.empty() ? "none" : known));
+  throw config.error(
+      place,
+      fmt::format("unknown {} \"{}\"; known are: {}{}", kind_, name, known.empty() ? "none" : known,
+                  nearest_names(name, names, 1).empty() ? own_hint(kind_) : ""));
 }
 
 Component read_component(const Config& config, std::string_view path) {

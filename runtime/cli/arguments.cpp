@@ -261,6 +261,28 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
   return arguments;
 }
 
+namespace {
+
+std::string flag_text(const Flag& flag) {
+  using enum Flag::Takes;
+  const std::string names = flag.letter == 0 ? fmt::format("    --{}", flag.name)
+                                             : fmt::format("-{}, --{}", flag.letter, flag.name);
+  const char* value = flag.takes == kValues                         ? " X..."
+                      : flag.takes == kValue || flag.takes == kEach ? " X"
+                                                                    : "";
+  return fmt::format("  {:<24}", names + value);
+}
+
+}  // namespace
+
+std::string help_text(const Command& command) {
+  std::string text = fmt::format("{}\n  {}\n", command.usage(), command.about);
+  for (const auto& flag : flags()) {
+    if (flag.command == command.name) text += flag_text(flag) + flag.about + "\n";
+  }
+  return text + "\n`stepop --help` tells of everything else.\n";
+}
+
 std::string help_text() {
   std::string text = R"(stepop trains, logs and evaluates models on LibTorch.
 
@@ -274,14 +296,8 @@ Commands
   }
   text += "\nFlags\n";
   for (const auto& flag : flags()) {
-    using enum Flag::Takes;
-    const std::string names = flag.letter == 0 ? fmt::format("    --{}", flag.name)
-                                               : fmt::format("-{}, --{}", flag.letter, flag.name);
-    const char* value = flag.takes == kValues                         ? " X..."
-                        : flag.takes == kValue || flag.takes == kEach ? " X"
-                                                                      : "";
     const std::string only = flag.command.empty() ? "" : fmt::format("stepop {}: ", flag.command);
-    text += fmt::format("  {:<24}{}{}\n", names + value, only, flag.about);
+    text += flag_text(flag) + only + flag.about + "\n";
   }
   return text + R"(
 Every key of the config can be set: --optimizer/lr 3e-3, --model/hidden '[64, 32]',
@@ -291,6 +307,9 @@ folder here, and to its own folder in a config file.
 
 A signal (INT, TERM, USR1, HUP) or --max_time 3h50m ends a training after its step, saved; -p RUN -t
 goes on from the newest checkpoint that is whole, with the same bits as if nothing had happened.
+
+Exit status: 0; 1 what went wrong in the run; 2 a mistake in the config or on the command line; 3
+the run is whole, but a callback failed; 128 + the number of the signal that ended it.
 
 Examples
   stepop -n digits -b configs/digits.yaml -t                     train

@@ -40,8 +40,9 @@ struct Arguments {
 /// words, or fewer, than it takes), a flag without its value, an unknown flag of one letter.
 Arguments parse_arguments(const std::vector<std::string>& words);
 
-/// What `--help` prints.
+/// What `--help` prints; with a command what it is for and its own flags.
 std::string help_text();
+std::string help_text(const Command& command);
 
 /// What `--version` prints: stepop, LibTorch, HDF5.
 std::string version_text();

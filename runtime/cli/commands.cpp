@@ -96,8 +96,9 @@ int prepare_command(const Arguments&) {
   return 0;
 }
 
-int help_command(const Arguments&) {
-  fmt::print("{}", help_text());
+int help_command(const Arguments& arguments) {
+  const bool is_of_one = arguments.command != nullptr && arguments.command->run != help_command;
+  fmt::print("{}", is_of_one ? help_text(*arguments.command) : help_text());
   return 0;
 }
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/cli/compare_states.h"
 #include "runtime/cli/run_operand.h"
 #include "runtime/config/resolve.h"
 #include "runtime/log/number_text.h"
@@ -125,6 +128,26 @@ void print_scalars(const std::vector<Compared>& runs) {
   fmt::print("{}", table.text());
 }
 
+/// How the checkpoints differ from those of the first run that has any.
+void print_states(const std::vector<Compared>& runs, const std::vector<RunDirectory>& directories) {
+  const auto has_checkpoints = [](const RunDirectory& directory) {
+    return !CheckpointFolder(directory.checkpoints()).steps().empty();
+  };
+  std::string text;
+  std::optional<size_t> first;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (!has_checkpoints(directories[i])) continue;
+    if (first) {
+      text +=
+          compare_states(runs[*first].label, directories[*first], runs[i].label, directories[i]) +
+          "\n";
+    } else {
+      first = i;
+    }
+  }
+  if (!text.empty()) fmt::print("\n{}", text);
+}
+
 /// Those of the folders that are runs. Others, such as logs/debug_runs among logs/*, are told.
 std::vector<RunDirectory> open_runs(const Arguments& arguments) {
   std::vector<RunDirectory> runs;
@@ -153,6 +176,7 @@ int compare_command(const Arguments& arguments) {
   print_runs(runs);
   print_configs(runs);
   print_scalars(runs);
+  print_states(runs, directories);
   return 0;
 }
 

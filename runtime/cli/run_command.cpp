@@ -303,6 +303,9 @@ class Run {
     if (arguments_.profile) {
       end_profile(*session.context().profile, directory.profile(time_), console_);
     }
+    if (reason.kind == StopReason::Kind::kTime) {
+      console_.info("max_time counts anew in each start; --max_time null goes on to the end");
+    }
     if (!is_done) {
       console_.info("saved; go on with:  " + resume_command(directory.root()));
     }

@@ -47,6 +47,22 @@ std::vector<at::Tensor> tracked_values(const Context& context) {
   return values;
 }
 
+/// Who trains the other parameters, if anybody does: `; "optimizer" holds the other 4`.
+std::string others_text(const Context& context, const NamedParameters& parameters) {
+  std::string text;
+  for (const auto& [name, update] : context.updates) {
+    Tensors held;
+    for (const auto& [key, tensor] : update->optimizer().parameters())
+      held.insert(identity(tensor));
+    const auto count = std::count_if(parameters.begin(), parameters.end(), [&](const auto& entry) {
+      return held.contains(identity(entry.second));
+    });
+    if (count > 0)
+      text += fmt::format("{}\"{}\" holds {}", text.empty() ? "; " : ", ", name, count);
+  }
+  return text.empty() ? "" : fmt::format("{} of its {}", text, parameters.size());
+}
+
 /// Whether it is the tensor itself or a copy of it.
 bool holds(const at::Tensor& value, const at::Tensor& tensor) {
   if (!value.defined() || value.sizes() != tensor.sizes()) return false;
@@ -81,12 +97,13 @@ void check_all_trained(const Context& context) {
     if (left.empty()) continue;
     const bool is_whole = left.size() == parameters.size() && name != "model";
     throw Error(fmt::format(
-        "no optimizer holds parameters of the network \"{}\" that require gradients: {}\n"
+        "no optimizer holds parameters of the network \"{}\" that require gradients: {}{}\n"
         "  to train them: context.update(\"{}\", {{\"{}\"}})\n"
         "  to keep them as they are: for (auto& parameter : network->parameters()) "
         "parameter.requires_grad_(false)\n"
         "  to train them by an optimizer that is no Update: context.train_by_hand({{\"{}\"}})",
-        name, short_list(left), is_whole ? name + "_optimizer" : "optimizer", name, name));
+        name, short_list(left), others_text(context, parameters),
+        is_whole ? name + "_optimizer" : "optimizer", name, name));
   }
 }
 

@@ -68,10 +68,17 @@ StepOps call_step_op(Iterator& iterator, const Context& context, Position& posit
 
 Error missing_op(const Context& context, const std::string& split, const std::string& op,
                  const StepOps& ops) {
-  return Error(
-      fmt::format("{}/{} is due, but step_op of the iterator {} did not return it for the "
-                  "split {}; it returned: {}",
-                  split, op, read_component(context.config, "iterator").name, split, ops.names()));
+  std::string hint;
+  if (op == "train_op" && !ops.train_ops.empty()) {
+    for (const auto& [name, closure] : ops.train_ops) {
+      hint += fmt::format("{}train/{}", hint.empty() ? "" : ", ", name);
+    }
+    hint = fmt::format("\n  to call those, in this order: train_ops: [{}]", hint);
+  }
+  return Error(fmt::format(
+      "{}/{} is due, but step_op of the iterator {} did not return it for the split {}; it "
+      "returned: {}{}",
+      split, op, read_component(context.config, "iterator").name, split, ops.names(), hint));
 }
 
 const Logs& checked(const Logs& logs, const std::string& name) {

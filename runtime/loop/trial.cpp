@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "eval_out/eval_schema.h"
+#include "eval_out/evaluation_callbacks.h"
 #include "runtime/files/size_text.h"
 #include "runtime/log/number_text.h"
 #include "runtime/loop/describe_values.h"
@@ -154,8 +155,8 @@ std::string never_called(const OrderedMap<bool>& returned, const std::vector<Due
   return left.empty() ? "" : left.key_list();
 }
 
-void note_names(const StepOps& ops, OrderedMap<bool>& names) {
-  for (const auto& [name, op] : ops.train_ops) names.set(name, true);
+void note_names(const StepOps& ops, OrderedMap<bool>& trained, OrderedMap<bool>& names) {
+  for (const auto& [name, op] : ops.train_ops) trained.set(name, true);
   for (const auto& [name, op] : ops.log_ops) names.set(name, true);
   for (const auto& [name, op] : ops.eval_ops) names.set(name, true);
 }
@@ -185,6 +186,7 @@ void try_everything(Session& session, TensorMemory& memory, Console& console) {
   console.info(module_table(context.networks));
   const std::vector<DueOps> splits = due_ops(settings, session.trains());
   if (session.trains()) context.networks.start_averages();
+  OrderedMap<bool> trained;
   OrderedMap<bool> returned;
   for (const auto& due : splits) {
     if (due.is_in_training()) {
@@ -192,15 +194,20 @@ void try_everything(Session& session, TensorMemory& memory, Console& console) {
       trial.train(console);
       console.info(fmt::format("{} on {}: {}", due.train.empty() ? "logs" : "training", due.split,
                                trial.text()));
-      note_names(trial.ops(), returned);
+      note_names(trial.ops(), trained, returned);
     }
     if (!due.eval.empty()) {
       SplitTrial trial(session, memory, due,
                        context.splits.evaluation_order(due.split, settings.max_eval_batches));
       trial.evaluate();
       console.info(fmt::format("evaluation on {}: {}", due.split, trial.text()));
-      note_names(trial.ops(), returned);
+      note_names(trial.ops(), trained, returned);
     }
+  }
+  // One that trains is forgotten; another may be for a config that is laid over this one.
+  const std::string untrained = never_called(trained, splits);
+  if (session.trains() && !untrained.empty()) {
+    console.warn(fmt::format("train_ops leaves out what step_op returns: {}", untrained));
   }
   const std::string unused = never_called(returned, splits);
   if (!unused.empty()) {
@@ -208,7 +215,11 @@ void try_everything(Session& session, TensorMemory& memory, Console& console) {
         fmt::format("not run   {}: step_op returns it, the config calls it nowhere", unused));
   }
   console.info(memory_text(context, memory));
-  console.info("everything that the config calls was run: ok");
+  const Value* callbacks = context.config.peek(kEvalCallbacks);
+  if (callbacks != nullptr && !callbacks->is_null()) {
+    console.info("callbacks not run: they need a whole evaluation, and -d makes a short one");
+  }
+  console.info("all ops that the config calls were run: ok");
 }
 
 }  // namespace stepop

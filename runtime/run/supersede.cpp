@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "runtime/config/value.h"
+#include "runtime/error.h"
 #include "runtime/files/folders.h"
 #include "runtime/files/publish.h"
 #include "runtime/log/metrics_file.h"
@@ -25,6 +27,12 @@ int64_t step_of(const fs::path& file) {
   return list_index(std::string_view(stem).substr(digit));
 }
 
+/// Nothing to move is no error, but what cannot be listed may hold something.
+void check_listed(const std::error_code& failed, const fs::path& folder) {
+  if (!failed || failed == std::errc::no_such_file_or_directory) return;
+  throw Error(fmt::format("cannot list {}: {}", folder.string(), failed.message()));
+}
+
 /// Files below `folder` with this extension that belong to a step after `step`, in their order.
 std::vector<fs::path> later_files(const std::string& folder, const char* extension, int64_t step) {
   std::vector<std::pair<int64_t, fs::path>> found;
@@ -37,6 +45,7 @@ std::vector<fs::path> later_files(const std::string& folder, const char* extensi
     const int64_t its_step = step_of(entry->path());
     if (its_step > step) found.emplace_back(its_step, entry->path());
   }
+  check_listed(failed, folder);
   std::sort(found.begin(), found.end());
   std::vector<fs::path> files;
   for (auto& [its_step, path] : found) files.push_back(std::move(path));
@@ -59,6 +68,7 @@ int64_t move_non_finite(int64_t step, const fs::path& train, const fs::path& tar
   for (const auto& entry : fs::directory_iterator(train / "non_finite", failed)) {
     if (list_index(entry.path().filename().string()) > step) folders.push_back(entry.path());
   }
+  check_listed(failed, train / "non_finite");
   move_files(folders, train, target);
   return static_cast<int64_t>(folders.size());
 }
@@ -110,6 +120,7 @@ Superseded supersede(const RunDirectory& directory, int64_t step, const std::str
     const auto more = later_files(entry.path().string(), ".png", last_logged);
     images.insert(images.end(), more.begin(), more.end());
   }
+  check_listed(failed, train);
   move_files(images, train, target);
   moved.images = static_cast<int64_t>(images.size());
   moved.checkpoints = static_cast<int64_t>(checkpoints.size());

@@ -2,6 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+
+#include <filesystem>
+
+#include "runtime/checkpoint/checkpoint.h"
 #include "tests/cli/command.h"
 
 namespace stepop {
@@ -108,6 +114,37 @@ TEST_CASE("one run alone, and what is no run, are refused") {
         "stepop: .: not the folder of a run: left out\n"
         "stepop: stepop compare: .: not the folder of a run: it has no configs/\n");
   CHECK(result.exit_code == 2);
+}
+
+TEST_CASE("the newest checkpoints of one step are the same, or say by how much they are not") {
+  const ScratchFolder folder;
+  const auto save = [&](const std::string& run, int64_t step, const State& state) {
+    const std::string checkpoints = folder.path(run + "/train/checkpoints");
+    std::filesystem::create_directories(checkpoints);
+    Checkpoint checkpoint;
+    checkpoint.tensors = state;
+    checkpoint.progress.global_step = step;
+    save_checkpoint(checkpoints, checkpoint);
+  };
+  for (const char* run : {"one", "two", "three", "four", "none"})
+    make_run(folder, run, "a: 1\n", "");
+  const State state = {{"model.weight", at::ones({2, 3})}, {"optimizer.step", at::full({}, 7)}};
+  State other = state;
+  other["model.weight"] = at::full({2, 3}, 1.25);
+  save("one", 10, other);
+  for (const char* run : {"one", "two"}) save(run, 1200, state);
+  save("one", 1300, other);
+  save("three", 1200, {{"model.weight", other["model.weight"]}, {"count", at::ones({1})}});
+  save("four", 5, state);
+  const CommandResult result = run_in(folder, "stepop compare none one two three four");
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.ends_with(
+      "\n\nstate of b and c at step 1,200: the same bits in all 2 tensors, weights and everything "
+      "else\n"
+      "state of b and d at step 1,200: 1 of 1 tensors differ, first model.weight by at most 0.25; "
+      "2 "
+      "tensors are in one alone\n"
+      "state of b and e: no step of which both have a checkpoint\n"));
 }
 
 }  // namespace

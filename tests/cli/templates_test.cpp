@@ -45,6 +45,19 @@ TEST_CASE("the template of a GAN trains both networks") {
   CHECK(train("gan", "train/train_op/discriminator: loss") < 1.386);  // 2 ln 2: it knows nothing
 }
 
+TEST_CASE("--check warns of an op that trains and that train_ops leaves out") {
+  const ScratchFolder folder;
+  make_new(folder, "my_thing", "gan");
+  const auto result = run_with_cache(
+      folder,
+      "stepop -b my_thing.yaml -t --check --train_ops '[train/train_op/discriminator]' "
+      "--datasets/train/size 256 --datasets/validation/size 32 --batch_size 16");
+  CHECK(result.exit_code == 0);
+  CHECK(result.err ==
+        "compiling my_thing.cpp\n"
+        "warning: train_ops leaves out what step_op returns: train_op/generator\n");
+}
+
 TEST_CASE("no template has more than 120 lines") {
   int templates = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(kTemplates)) {

@@ -42,7 +42,10 @@ EvalOutputs outputs_of(int64_t first) {
 
 void evaluate_to(const std::string& path) {
   EvalWriter writer(path, kRows, {},
-                    {.queued_batches = 1, .gather_time = std::chrono::milliseconds(0), .compression = EvalCompression::kGzip, .go_on = true});
+                    {.queued_batches = 1,
+                     .gather_time = std::chrono::milliseconds(0),
+                     .compression = EvalCompression::kGzip,
+                     .go_on = true});
   for (int64_t first = writer.rows(); first < kRows; first += kBatch) {
     std::vector<int64_t> indices(kBatch);
     std::iota(indices.begin(), indices.end(), first);

@@ -191,7 +191,8 @@ TEST_CASE("when others fill the disk in the middle, the rows that were written c
 TEST_CASE("an evaluation whose space is reserved does not mind a full disk") {
   on_small_disk(1 << 20, [](SmallDisk& disk) {
     const std::string path = disk / "outputs.h5";
-    EvalWriter writer(path, 100, {}, {.queued_batches = 1, .gather_time = std::chrono::milliseconds(0)});
+    EvalWriter writer(path, 100, {},
+                      {.queued_batches = 1, .gather_time = std::chrono::milliseconds(0)});
     for (int64_t row = 0; row < 100; ++row) {
       writer.write({.outputs = {{"x", at::full({1, 1000}, row)}}}, std::vector<int64_t>{row});
       if (row == 5) disk.fill();

@@ -65,7 +65,8 @@ TEST_CASE(
         "test.yaml:3: shape/class: unknown shape \"circel\"; known are: Circle, Cube, Square");
   Shapes empty("nothing");
   CHECK(message_of([&] { empty.build(config_of("shape: A"), "shape", 4); }) ==
-        "test.yaml:1: shape: unknown nothing \"A\"; known are: none");
+        "test.yaml:1: shape: unknown nothing \"A\"; known are: none; one of your own is "
+        "registered by STEPOP_REGISTER_NOTHING in a file that `code: [file.cpp]` names");
 }
 
 TEST_CASE("what is neither a name nor a map with one is no component") {

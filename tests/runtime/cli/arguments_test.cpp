@@ -122,6 +122,10 @@ TEST_CASE("the help names every flag and shows examples") {
         "-r, --retrain", "-l, --log_level", "-d, --debug", "--path/key", "Examples"}) {
     CHECK(help.find(word) != std::string::npos);
   }
+  const std::string one = help_text(*find_command("new"));
+  CHECK(one.starts_with("stepop new NAME [--template KIND] [--project]\n"));
+  CHECK(one.find("\n      --project ") != std::string::npos);
+  CHECK(one.find("--base") == std::string::npos);
   CHECK(version_text().find("\nLibTorch 2.") != std::string::npos);
   CHECK(version_text().find("\nHDF5 1.") != std::string::npos);
 }

@@ -142,7 +142,7 @@ TEST_CASE("a parameter that no optimizer holds is named with what would help") {
             kWays + "head\"})");
   CHECK(refused("half") ==
         "no optimizer holds parameters of the network \"encoder\" that require gradients: "
-        "layers.0.bias\n"
+        "layers.0.bias; \"optimizer\" holds 1 of its 2\n"
         "  to train them: context.update(\"optimizer\", {\"encoder\"})\n" +
             kWays + "encoder\"})");
   CHECK(refused("frozen head") ==

@@ -31,6 +31,10 @@ class TestFaulty : public Iterator {
     if (fault_ == "no log_op") ops.log_op = nullptr;
     if (fault_ == "no train_op") ops.train_op = {};
     if (fault_ == "no eval_op") ops.eval_op = nullptr;
+    if (fault_ == "train ops") {
+      ops.train_op = {};
+      ops.train_ops = {{"train_op/generator", [] {}}, {"train_op/critic", [] {}}};
+    }
     return ops;
   }
 
@@ -107,6 +111,11 @@ TEST_CASE("an op that is due and was not returned") {
   CHECK(refused("fault: no eval_op") ==
         "validation/eval_op is due, but step_op of the iterator TestFaulty did not return it for "
         "the split validation; it returned: train_op, log_op");
+  CHECK(refused("fault: train ops") ==
+        "train/train_op is due, but step_op of the iterator TestFaulty did not return it for the "
+        "split train; it returned: train_op/generator, train_op/critic, log_op, eval_op\n"
+        "  to call those, in this order: train_ops: [train/train_op/generator, "
+        "train/train_op/critic]");
   // What is never due need not be there.
   CHECK(refused("fault: no log_op\nlog_ops: []") == "no error");
 }

@@ -133,7 +133,7 @@ TEST_CASE("every op that the config calls is run on its own split's batch, five 
   CHECK(calls().examples["train/train_op"] == 5);
   CHECK(calls().examples["validation/sample_op"] == 5);
   CHECK(calls().examples["validation/eval_op"] == 3);  // test_batch_size
-  CHECK(text.ends_with("everything that the config calls was run: ok\n"));
+  CHECK(text.ends_with("all ops that the config calls were run: ok\n"));
 }
 
 TEST_CASE("shapes, returned values and ops that nobody calls are told") {
