@@ -6,12 +6,13 @@
 #include <filesystem>
 #include <optional>
 
+#include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/checkpoint_choice.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/evaluate_run.h"
-#include "runtime/cli/run_profile.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/cli/start_checks.h"
+#include "runtime/cli/train_run.h"
 #include "runtime/code/code_copy.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
@@ -20,12 +21,9 @@
 #include "runtime/error_text.h"
 #include "runtime/files/folders.h"
 #include "runtime/log/number_text.h"
-#include "runtime/loop/hook.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/repeat_check.h"
-#include "runtime/loop/reporter.h"
 #include "runtime/loop/session.h"
-#include "runtime/loop/training_loop.h"
 #include "runtime/loop/trial.h"
 #include "runtime/run/device.h"
 #include "runtime/run/made_by.h"
@@ -41,16 +39,6 @@
 namespace stepop {
 namespace fs = std::filesystem;
 namespace {
-
-/// Ends a training whose run has become another process's.
-class LockWatch : public Hook {
- public:
-  explicit LockWatch(const RunLock& lock) : lock_(lock) {}
-  void before_step(int64_t) override { lock_.check(); }
-
- private:
-  const RunLock& lock_;
-};
 
 class Run {
  public:
@@ -114,7 +102,12 @@ class Run {
       if (!code_.code_note.empty()) console_.info(code_.code_note);
       if (arguments_.train) {
         CodeCopy(directory.root()).save(code_.code_files, time_);
-        return train(directory, session);
+        return train_run(console_, directory, session,
+                         {.time = time_,
+                          .git = git_,
+                          .deadline = deadline(session.settings().max_seconds),
+                          .profiles = arguments_.profile},
+                         *lock_);
       }
       const int failures = evaluate_run(console_, directory, session,
                                         {.time = goes_on_ ? "" : time_,
@@ -283,34 +276,6 @@ class Run {
                           span_text(std::max(before_end.count(), 0.0)));
     }
     return text;
-  }
-
-  int train(const RunDirectory& directory, Session& session) {
-    const int64_t batches = session.context().splits.order("train").batches_per_epoch();
-    Reporter reporter(console_, directory, session.settings(), batches);
-    if (arguments_.profile) session.set_profile(begin_profile(session.context().device));
-    TrainingLoop loop(
-        session, directory, reporter,
-        {.time = time_, .git = git_, .deadline = deadline(session.settings().max_seconds)});
-    LockWatch watch(*lock_);
-    loop.add_hook(watch);
-    const StopReason reason = loop.run();
-    reporter.show_outputs();
-    console_.info(fmt::format("ended: {}", reason.text));
-    const bool is_done =
-        reason.kind == StopReason::Kind::kDone || reason.kind == StopReason::Kind::kMetric;
-    lock_->end(is_done ? "done" : "stopped");
-    if (arguments_.profile) {
-      end_profile(*session.context().profile, directory.profile(time_), console_);
-    }
-    if (reason.kind == StopReason::Kind::kTime) {
-      console_.info("max_time counts anew in each start; --max_time null goes on to the end");
-    }
-    if (!is_done) {
-      console_.info("saved; go on with:  " + resume_command(directory.root()));
-    }
-    if (reason.kind == StopReason::Kind::kSignal) return 128 + reason.signal;
-    return loop.failed_callbacks() > 0 ? kCallbackFailed : 0;
   }
 
   /// `max_time` counts from the start of the process, as a cluster's limit does.

@@ -42,6 +42,20 @@ int64_t examples_before(const Place& place, const BatchOrder& order) {
 
 }  // namespace
 
+Checkpoint beginning_of_step(const Session& session, const State& random) {
+  Checkpoint checkpoint = session.checkpoint();
+  for (const auto& [key, tensor] : random) {
+    checkpoint.tensors.insert_or_assign(std::string(kRandomState) + "." + key, tensor);
+  }
+  for (const auto& [name, update] : session.context().updates) {
+    checkpoint.tensors.erase(name + ".spoilt");
+    for (const auto& [parameter, tensor] : update->optimizer().parameters()) {
+      checkpoint.tensors.erase(name + "." + parameter + ".grad");
+    }
+  }
+  return checkpoint;
+}
+
 std::string record_non_finite(const NonFinite& error, const RunDirectory& directory,
                               const BatchOrder& order, Checkpoint state, int64_t micro_batch,
                               int64_t accumulate) {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/loop/context.h"
+#include "runtime/loop/session.h"
 #include "runtime/optim/non_finite.h"
 #include "runtime/run/run_directory.h"
 
@@ -14,6 +14,10 @@ class RecordedNonFinite : public Error {
  public:
   using Error::Error;
 };
+
+/// The state that an unfinished step left, as far as it can be put back: without the gradients that
+/// wait for their update, and with `random`, the generators' state at its beginning.
+Checkpoint beginning_of_step(const Session& session, const State& random);
 
 /// Keeps what one needs to look at a NaN: in `train/non_finite/<step>/` a checkpoint with which the
 /// training begins that step again, and `batch.json` with the update, what was found, and the

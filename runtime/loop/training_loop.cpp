@@ -3,37 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
-#include "runtime/log/metrics_scan.h"
 #include "runtime/log/number_text.h"
 #include "runtime/loop/logged_metric.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/random_fork.h"
 #include "runtime/loop/snapshot.h"
-#include "runtime/run/signals.h"
 
 namespace stepop {
-namespace {
-
-/// The state that an unfinished step left, as far as it can be put back: without the gradients that
-/// wait for their update, and with `random`, the generators' state at its beginning.
-Checkpoint beginning_of_step(const Session& session, const State& random) {
-  Checkpoint checkpoint = session.checkpoint();
-  for (const auto& [key, tensor] : random) {
-    checkpoint.tensors.insert_or_assign(std::string(kRandomState) + "." + key, tensor);
-  }
-  for (const auto& [name, update] : session.context().updates) {
-    checkpoint.tensors.erase(name + ".spoilt");
-    for (const auto& [parameter, tensor] : update->optimizer().parameters()) {
-      checkpoint.tensors.erase(name + "." + parameter + ".grad");
-    }
-  }
-  return checkpoint;
-}
-
-}  // namespace
-
 TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter,
                            Start start)
     : session_(session),
@@ -47,70 +24,21 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       position_(session.position()),
       batches_per_epoch_(context_.splits.order("train").batches_per_epoch()),
       hooks_{&session.iterator()},
-      checkpoints_(directory.checkpoints()),
       // A checkpoint that survives a power cut has its metrics beside it.
-      writer_(directory.checkpoints(), [this] {
-        write_.emplace(profile_, "checkpoint writer", "write a checkpoint");
-        reporter_.sync();
-      }) {}
+      checkpoints_(directory, settings_.retention, reporter.console(), profile_,
+                   [this] { reporter_.sync(); }) {}
 
 TrainingLoop::~TrainingLoop() = default;
 
 StopReason TrainingLoop::stop_reason() const {
-  if (const int signal = SignalGuard::received()) {
-    return {StopReason::Kind::kSignal, signal_name(signal) + " arrived", signal};
-  }
-  if (std::chrono::steady_clock::now() >= start_.deadline) {
-    return {StopReason::Kind::kTime, "max_time is over", 0};
-  }
-  if (position_.global_step >= settings_.num_steps) {
-    const std::string steps = with_thousands(settings_.num_steps);
-    return {StopReason::Kind::kDone,
-            position_.global_step > first_step_
-                ? fmt::format("all {} steps are done", steps)
-                : fmt::format("all {} steps were done before; a larger num_epochs or num_steps "
-                              "goes on",
-                              steps),
-            0};
-  }
-  if (const auto text = session_.stop_when().reason()) return {StopReason::Kind::kMetric, *text, 0};
-  return {};
+  return stepop::stop_reason(session_, first_step_, start_.deadline);
 }
 
 /// Numbers that were logged, as early stopping sees them.
 void TrainingLoop::observe(const OrderedMap<double>& scalars) {
   for (const auto& [name, value] : scalars) seen_scalars_.insert(name);
   session_.stop_when().observe(scalars, elapsed());
-  const double* metric = scalars.find(settings_.retention.metric);
-  if (metric != nullptr) metric_[position_.global_step] = *metric;
-}
-
-/// What the starts before this one logged of the metric by which checkpoints are kept.
-void TrainingLoop::read_metric() {
-  const std::string& name = settings_.retention.metric;
-  if (name.empty()) return;
-  scan_metric(directory_.metrics_file(), name,
-              [&](int64_t step, double value) { metric_[step] = value; });
-}
-
-/// Of one that is safe on the disk.
-void TrainingLoop::tell_of_checkpoint() {
-  if (const auto path = writer_.take_written()) {
-    reporter_.console().detail("checkpoint: " + *path);
-  }
-}
-
-void TrainingLoop::wait_for_checkpoint() {
-  const Span span(profile_, "waiting for a checkpoint's file");
-  writer_.wait();
-  tell_of_checkpoint();
-}
-
-/// Sets `latest` and `best`, and removes the checkpoints that are not kept.
-void TrainingLoop::update_checkpoints() {
-  wait_for_checkpoint();
-  const Span span(profile_, "keep checkpoints");
-  checkpoints_.update_links_and_sweep(metric_, settings_.retention);
+  checkpoints_.observe(position_.global_step, scalars);
 }
 
 /// Once an evaluation is over it is known whether the metrics that the config names are ever
@@ -121,9 +49,9 @@ void TrainingLoop::check_metrics() const {
   for (const auto& op : settings_.train_ops) to_come.push_back(op.text());
   const std::vector<std::string> known(seen_scalars_.begin(), seen_scalars_.end());
   session_.stop_when().check_observed(known, to_come);
-  const std::string& best_by = settings_.retention.metric;
-  if (best_by.empty() || !metric_.empty()) return;
-  check_is_logged(session_.config(), "checkpoints/metric", best_by, known, to_come);
+  if (checkpoints_.knows_metric()) return;
+  check_is_logged(session_.config(), "checkpoints/metric", settings_.retention.metric, known,
+                  to_come);
 }
 
 void TrainingLoop::throw_if_asked_to_stop() const {
@@ -139,15 +67,12 @@ StopReason TrainingLoop::run() {
   seconds_before_ = position_.seconds;
   begin_ = std::chrono::steady_clock::now();
   first_step_ = position_.global_step;
-  const bool is_saved = std::filesystem::exists(checkpoints_.path_of(first_step_));
-  saved_step_ = is_saved ? first_step_ : -1;
   position_.batches_per_epoch = batches_per_epoch_;
   clock_.global_step = position_.global_step;
   context_.networks.start_averages();
   update_watch_.emplace(context_, first_step_, settings_.num_steps);
   try {
-    read_metric();
-    update_checkpoints();
+    checkpoints_.begin(first_step_);
     reporter_.begin_training(position_, session_.config_yaml());
     try {
       loop();
@@ -155,7 +80,7 @@ StopReason TrainingLoop::run() {
       reason_ = stop_reason();
       save_checkpoint_once("");  // of an evaluation's beginning there is one
     }
-    wait_for_checkpoint();
+    checkpoints_.wait();
   } catch (const NonFinite& error) {
     const RecordedNonFinite told(record_non_finite(error, directory_,
                                                    context_.splits.order("train"),
@@ -198,8 +123,7 @@ void TrainingLoop::loop() {
     run_due_logs(now);
     for_each_hook([&](Hook& hook) { hook.after_step(position_.global_step); });
     reporter_.step_done(position_);
-    writer_.check();
-    tell_of_checkpoint();
+    checkpoints_.check();
     finish_step(now);
     last_ = now;
     if (profile_ != nullptr) profile_->step_done();
@@ -291,7 +215,7 @@ void TrainingLoop::finish_step(const Elapsed& now) {
 }
 
 void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
-  if (saved_step_ == position_.global_step) return;
+  if (checkpoints_.last_step() == position_.global_step) return;
   const Span span(profile_, "checkpoint");
   read_non_finite();
   elapsed();
@@ -299,20 +223,14 @@ void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
   for (const auto& [name, split] : split_steps_) {
     if (name != "train") position_.batches_taken[name] = split->batches_taken();
   }
-  wait_for_checkpoint();  // the one before
-  const std::string path =
-      writer_.save(session_.checkpoint(), [this, metric = metric_](const std::string&) {
-        checkpoints_.update_links_and_sweep(metric, settings_.retention);
-        write_.reset();
-      });
-  saved_step_ = position_.global_step;
+  checkpoints_.wait();  // for the one before
+  const std::string path = checkpoints_.save(session_.checkpoint());
   for_each_hook([&](Hook& hook) { hook.after_checkpoint(path); });
 }
 
 void TrainingLoop::run_evaluation(const std::string& folder) {
   const Span span(profile_, "evaluation");
-  wait_for_checkpoint();  // a run that dies in an evaluation goes on in it, so its checkpoint comes
-                          // first
+  checkpoints_.wait();  // a run that dies in an evaluation goes on in it, after its checkpoint
   for (auto& [name, split] : split_steps_) split->begin();  // its graph makes room
   const std::string relative =
       folder.empty() ? directory_.evaluation(start_.time, position_.global_step) : folder;
@@ -333,7 +251,7 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
   observe(result.scalars);
   // A callback that failed may be the one that gives it.
   if (result.failures.empty()) check_metrics();
-  update_checkpoints();
+  checkpoints_.update();
   position_.evaluation_folder.clear();
   for_each_hook([&](Hook& hook) { hook.after_evaluation(position_.global_step); });
 }
@@ -344,7 +262,7 @@ void TrainingLoop::finish_interrupted_evaluation() {
   if (const auto scalars = scalars_of_evaluation(folder)) {
     reporter_.evaluated_before(position_, *scalars);
     observe(*scalars);
-    update_checkpoints();
+    checkpoints_.update();
     position_.evaluation_folder.clear();
     return;
   }

@@ -8,24 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/loop/reporter.h"
+#include "runtime/loop/run_checkpoints.h"
 #include "runtime/loop/session.h"
 #include "runtime/loop/split_step.h"
+#include "runtime/loop/stop_reason.h"
 #include "runtime/loop/update_watch.h"
 #include "runtime/profile.h"
 #include "runtime/run/run_directory.h"
 
 namespace stepop {
-
-/// Why a training ended.
-struct StopReason {
-  enum class Kind { kNone, kDone, kMetric, kTime, kSignal };
-  Kind kind = Kind::kNone;
-  std::string text;  ///< `all 230 steps are done`
-  int signal = 0;
-};
 
 /// Trains: a batch, its train ops, the logs, checkpoints and evaluations that are due, until there
 /// is a reason to stop. Goes on from the session's position, which
@@ -61,10 +53,6 @@ class TrainingLoop {
   void read_non_finite();
   void run_logs_at_start();
   void observe(const OrderedMap<double>& scalars);
-  void read_metric();
-  void tell_of_checkpoint();
-  void wait_for_checkpoint();
-  void update_checkpoints();
   void check_metrics() const;
   void run_due_logs(const Elapsed& now);
   void fail(const std::exception& error);
@@ -98,11 +86,7 @@ class TrainingLoop {
   std::set<std::string> seen_scalars_;  ///< Full names of what was logged in this start.
   StopReason reason_;
   int64_t first_step_ = 0;
-  int64_t saved_step_ = -1;  ///< The last one whose checkpoint the run has, or is writing.
-  CheckpointFolder checkpoints_;
-  MetricByStep metric_;              ///< Of `checkpoints/metric`, over all starts.
-  std::optional<ThreadSpan> write_;  ///< Of the writer's thread.
-  CheckpointWriter writer_;
+  RunCheckpoints checkpoints_;
   int failed_callbacks_ = 0;
   /// Where the step before was looked at for what is due. Periods that begin while the loop waits
   /// for the disk or evaluates are seen by the next step.

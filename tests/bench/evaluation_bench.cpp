@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "runtime/log/number_text.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/session.h"
 #include "runtime/network.h"
@@ -15,17 +16,13 @@
 namespace stepop::bench {
 namespace {
 
-constexpr int64_t kExamples = 50000;
 constexpr int64_t kBatchSize = 100;
 
-}  // namespace
-
-void bench_evaluation() {
-  print_header("Evaluation: LeNet, 10,000 images of 28x28 in batches of 100");
+void bench_examples(int64_t examples, int rounds) {
   const Config config =
       config_of(fmt::format("iterator: Classifier\nmodel: LeNet\noptimizer: Adam\nbatch_size: {}\n"
                             "datasets: {{validation: {{class: Synthetic, size: {}}}}}\n",
-                            kBatchSize, kExamples));
+                            kBatchSize, examples));
   Session session(config, /*train=*/false, /*debug=*/false, /*allow_unknown=*/false);
   const ScratchFolder scratch;
   int count = 0;
@@ -52,10 +49,18 @@ void bench_evaluation() {
     for (const auto& batch : images) network->forward(batch);
     return watch.seconds();
   };
-  const auto times = take_turns(7, {evaluation, forward});
-  print_row({"evaluation, outputs written", "forward pass over ready batches",
-             speedup(times[0], times[1]), duration_text(median(times[0])),
-             duration_text(median(times[1]))});
+  const auto times = take_turns(rounds, {evaluation, forward});
+  print_row({fmt::format("{} images, outputs written", with_thousands(examples)),
+             "forward pass over ready batches", speedup(times[0], times[1]),
+             duration_text(median(times[0])), duration_text(median(times[1]))});
+}
+
+}  // namespace
+
+void bench_evaluation() {
+  print_header("Evaluation: LeNet, images of 28x28 in batches of 100");
+  bench_examples(10000, 15);
+  bench_examples(50000, 7);
 }
 
 }  // namespace stepop::bench

@@ -212,5 +212,21 @@ TEST_CASE(
   CHECK(find_evaluations(slow.folder.path(run)).size() == 3);
 }
 
+TEST_CASE("outputs that clean_after_callbacks cannot remove are a warning, and the run goes on") {
+  const ScratchFolder folder;
+  folder.write("keep.py",
+               "import os, sys\n"
+               "os.rename(sys.argv[1], sys.argv[1] + '.kept')\n"
+               "os.makedirs(sys.argv[1] + '/full')\n"
+               "print('{}')\n");
+  const CommandResult result = run_in(
+      folder, std::string("stepop -n a -b ") + kConfig +
+                  " -t --num_steps 2 --eval_hook/eval_callbacks '!replace {keep: ./keep.py}' "
+                  "--eval_hook/clean_after_callbacks true");
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.starts_with("warning: clean_after_callbacks: cannot remove logs/"));
+  CHECK(result.err.ends_with("/outputs.h5: Directory not empty\n"));
+}
+
 }  // namespace
 }  // namespace stepop

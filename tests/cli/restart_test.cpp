@@ -56,6 +56,27 @@ TEST_CASE("a start with another number of threads says that the bits may differ"
                         "from those of an undisturbed run\n") != std::string::npos);
 }
 
+TEST_CASE("a training whose run another host took for itself ends and saves nothing more") {
+  const ScratchFolder folder;
+  // The file is looked at every ten seconds.
+  const CommandResult result =
+      run_in(folder,
+             kUntil + std::string("stepop -n a -b ") + kConfig +
+                 " -t --num_epochs 1000000 --ckpt_freq 1000000 >out.txt 2>err.txt & training=$!; "
+                 "until_ok 'ls logs/*/train/checkpoints/model-*'; "
+                 "echo '{\"state\": \"running\", \"host\": \"elsewhere\", \"pid\": 7, \"started\": "
+                 "\"2026-11-21T10-00-00\", \"boot\": \"b\", \"ticks\": \"1\"}' > taken.json; "
+                 "cp taken.json logs/*/train/process.json; wait $training; echo status $?");
+  CHECK(result.out == "status 1\n");
+  const std::string run = only_run(folder);
+  const std::string error = read_bytes(folder / "err.txt");
+  CHECK(error.starts_with("stepop: "));
+  CHECK(error.find("train/process.json: the run is now trained by process 7 on elsewhere, since "
+                   "2026-11-21T10-00-00, which saw no sign of life of this one, ") !=
+        std::string::npos);
+  CHECK(read_bytes(folder / (run + "/train/process.json")) == read_bytes(folder / "taken.json"));
+}
+
 TEST_CASE("a run without a checkpoint tells what changed since its last start") {
   const ScratchFolder folder;
   run_well(folder, "stepop -n a -b CONFIG -t --num_steps 5");

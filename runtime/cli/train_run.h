@@ -1,0 +1,26 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "runtime/log/console.h"
+#include "runtime/loop/session.h"
+#include "runtime/run/run_directory.h"
+#include "runtime/run/run_lock.h"
+
+namespace stepop {
+
+/// What a training is told beside its config.
+struct TrainingStart {
+  std::string time;  ///< Of this start.
+  std::string git;
+  std::chrono::steady_clock::time_point deadline;
+  bool profiles = false;  ///< --profile
+};
+
+/// Trains a run that is locked by `lock`, which is marked as ended when the training is, and says
+/// how it ended and how to go on. Returns the status to exit with. Throws as TrainingLoop::run.
+int train_run(Console& console, const RunDirectory& directory, Session& session,
+              const TrainingStart& start, RunLock& lock);
+
+}  // namespace stepop

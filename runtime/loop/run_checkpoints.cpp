@@ -1,0 +1,68 @@
+#include "runtime/loop/run_checkpoints.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "runtime/log/metrics_scan.h"
+
+namespace stepop {
+
+RunCheckpoints::RunCheckpoints(const RunDirectory& directory, const Retention& retention,
+                               Console& console, Profile* profile,
+                               std::function<void()> before_write)
+    : directory_(directory),
+      retention_(retention),
+      console_(console),
+      profile_(profile),
+      folder_(directory.checkpoints()),
+      writer_(directory.checkpoints(), [this, before_write = std::move(before_write)] {
+        write_.emplace(profile_, "checkpoint writer", "write a checkpoint");
+        before_write();
+      }) {}
+
+void RunCheckpoints::begin(int64_t step) {
+  if (std::filesystem::exists(folder_.path_of(step))) last_step_ = step;
+  if (!retention_.metric.empty()) {
+    scan_metric(directory_.metrics_file(), retention_.metric,
+                [&](int64_t logged_step, double value) { metric_[logged_step] = value; });
+  }
+  update();
+}
+
+void RunCheckpoints::observe(int64_t step, const OrderedMap<double>& scalars) {
+  const double* metric = scalars.find(retention_.metric);
+  if (metric != nullptr) metric_[step] = *metric;
+}
+
+std::string RunCheckpoints::save(const Checkpoint& checkpoint) {
+  const std::string path = writer_.save(checkpoint, [this, metric = metric_](const std::string&) {
+    folder_.update_links_and_sweep(metric, retention_);
+    write_.reset();
+  });
+  last_step_ = checkpoint.progress.global_step;
+  return path;
+}
+
+void RunCheckpoints::check() {
+  writer_.check();
+  tell();
+}
+
+void RunCheckpoints::wait() {
+  const Span span(profile_, "waiting for a checkpoint's file");
+  writer_.wait();
+  tell();
+}
+
+void RunCheckpoints::update() {
+  wait();
+  const Span span(profile_, "keep checkpoints");
+  folder_.update_links_and_sweep(metric_, retention_);
+}
+
+/// Of one that is safe on the disk.
+void RunCheckpoints::tell() {
+  if (const auto path = writer_.take_written()) console_.detail("checkpoint: " + *path);
+}
+
+}  // namespace stepop

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/checkpoint_writer.h"
+#include "runtime/log/console.h"
+#include "runtime/ordered_map.h"
+#include "runtime/profile.h"
+#include "runtime/run/run_directory.h"
+
+namespace stepop {
+
+/// The checkpoints of a run that is trained: written behind the loop, linked as `latest` and
+/// `best`, and removed when they are not to be kept.
+class RunCheckpoints {
+ public:
+  /// `before_write` is called in the writer's thread before each file, for what must be on the disk
+  /// earlier. The others must outlive this; `profile` may be null.
+  RunCheckpoints(const RunDirectory& directory, const Retention& retention, Console& console,
+                 Profile* profile, std::function<void()> before_write);
+
+  /// Begins at `step`: reads what the starts before this one logged of the metric by which
+  /// checkpoints are kept, and brings the folder in order.
+  void begin(int64_t step);
+
+  /// The step of the newest checkpoint that the run has, or is writing; -1 when there is none.
+  int64_t last_step() const { return last_step_; }
+
+  /// Notes what the metric, if it is among the scalars, was at `step`.
+  void observe(int64_t step, const OrderedMap<double>& scalars);
+  /// Whether the metric, if the config names one, was ever logged.
+  bool knows_metric() const { return retention_.metric.empty() || !metric_.empty(); }
+
+  /// Begins to write, and returns the path to be; the one before must have been waited for. Throws
+  /// as CheckpointWriter does, as do the following.
+  std::string save(const Checkpoint& checkpoint);
+  /// Between two steps: throws what a write failed with, tells of one that is done.
+  void check();
+  void wait();
+  /// Waits, sets `latest` and `best`, and removes what is not kept.
+  void update();
+
+ private:
+  void tell();
+
+  const RunDirectory& directory_;
+  const Retention& retention_;
+  Console& console_;
+  Profile* const profile_;
+  CheckpointFolder folder_;
+  MetricByStep metric_;  ///< Over all starts.
+  int64_t last_step_ = -1;
+  std::optional<ThreadSpan> write_;  ///< Of the writer's thread.
+  CheckpointWriter writer_;          // last: its thread uses the others
+};
+
+}  // namespace stepop
