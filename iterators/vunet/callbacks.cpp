@@ -69,24 +69,30 @@ Logs figures_transfer(const CallbackArguments& arguments) {
   double transfer = 0;
   double copy_of_appearance = 0;
   double copy_of_pose = 0;
+  int64_t count = 0;
   for (int64_t row = 0; row < file.rows(); ++row) {
     file.throw_if_interrupted();
     const auto index = file.index(row, 1);
-    const Pose pose = figures->pose_of(index[0].item<int64_t>());
+    const auto example = index[0].item<int64_t>();
+    const Pose pose = figures->pose_of(example);
     const at::Tensor target = images_of(*figures, index, "target")[0];
     const at::Tensor images = file.read("outputs/transfer", row, 1)[0];  // [R, 3, H, W]
     for (int64_t r = 0; r < appearances.numel(); ++r) {
-      const Appearance appearance = figures->appearance_of(appearances[r].item<int64_t>());
-      const at::Tensor truth = draw_figure(appearance, pose, figures->image_size());
+      const auto other = appearances[r].item<int64_t>();
+      if (figures->person_of(other) == figures->person_of(example)) continue;  // no transfer
+      ++count;
+      const at::Tensor truth =
+          draw_figure(figures->appearance_of(other), pose, figures->image_size());
       transfer += psnr(images[r], truth);
       copy_of_appearance += psnr(appearance_images[r], truth);
       copy_of_pose += psnr(target, truth);
     }
   }
-  const auto count = static_cast<double>(file.rows() * appearances.numel());
-  return {.scalars = {{"psnr", transfer / count},
-                      {"psnr_of_copied_appearance", copy_of_appearance / count},
-                      {"psnr_of_copied_pose", copy_of_pose / count}}};
+  if (count == 0) throw Error("there are no two people to transfer between");
+  const auto mean = [&](double sum) { return sum / static_cast<double>(count); };
+  return {.scalars = {{"psnr", mean(transfer)},
+                      {"psnr_of_copied_appearance", mean(copy_of_appearance)},
+                      {"psnr_of_copied_pose", mean(copy_of_pose)}}};
 }
 
 STEPOP_REGISTER_CALLBACK(
