@@ -1,6 +1,6 @@
 # Thin: CMakeLists.txt builds, CMakePresets.json names the kinds of builds. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-build deps-test deps-develop build demo install package test torture fuzz test-asan test-tsan \
+.PHONY: help deps deps-build deps-test deps-develop build demo demo-vunet install package test torture fuzz test-asan test-tsan \
         format format-check tidy bench clean
 
 sources = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | sort -u)
@@ -22,6 +22,12 @@ build: deps-build  ## build/stepop and build/libstepop.so, optimized
 
 demo: build  ## train on the handwritten digits that ship with the tree
 	build/stepop -n digits -b configs/digits.yaml -t
+
+demo-vunet: build  ## train a small VUNet on people that it draws, put clothes of some on others
+	@build/stepop -n vunet -b configs/vunet/base.yaml configs/vunet/small.yaml -t
+	@run=$$(ls -d logs/*_vunet | tail -1); build/stepop -n transfer -p $$run -b configs/vunet/transfer.yaml && \
+		echo && echo "transfer matrix  $$(ls $$run/eval/*_transfer/*/matrix/*.png | tail -1)" && \
+		echo "evaluation       $$(ls -d $$run/eval/*_transfer/* | tail -1)"
 
 install: build  ## install to PREFIX=/usr/local, with LibTorch when `make deps` brought it
 	cmake --install build --prefix $(or $(PREFIX),/usr/local)
