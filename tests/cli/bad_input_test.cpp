@@ -102,7 +102,7 @@ TEST_CASE("a component that is not registered") {
   digits.refuses(
       "stepop -b digits.yaml -t --datasets/train/class Idz", 2,
       "command line: datasets/train/class: unknown dataset \"Idz\"; known are: Idx, Csv, Hdf5, "
-      "Augment, ImageFolder, Synthetic, EvalOutputs");
+      "Figures, Augment, PosePairs, ImageFolder, Synthetic, EvalOutputs");
 }
 
 TEST_CASE("a reference to nowhere or in a circle") {

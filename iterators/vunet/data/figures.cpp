@@ -16,7 +16,7 @@ int64_t get_between(const Config& params, const char* key, int64_t least, int64_
                     int64_t fallback) {
   const int64_t number = params.get_at_least(key, least, fallback);
   if (number <= most) return number;
-  throw params.error(key, fmt::format("expected at most {}, found {}", most, number));
+  throw params.error(key, fmt::format("expected {} or less, found {}", most, number));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ bool get_is_random(const Config& params) {
 int64_t get_size(const Config& params) {
   const int64_t size = params.get_at_least("size", 1);
   if (size <= kMostStickmanSize) return size;
-  throw params.error("size", fmt::format("expected at most {}, found {}", kMostStickmanSize, size));
+  throw params.error("size", fmt::format("expected {} or less, found {}", kMostStickmanSize, size));
 }
 
 /// The columns of a table that are ours and their types, as Csv's parameters have them.

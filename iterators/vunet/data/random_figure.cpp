@@ -8,6 +8,7 @@ namespace stepop {
 namespace {
 
 constexpr int64_t kSide = 65536;
+constexpr int64_t kRoom = kSide * 96 / 100;  // for a person
 
 /// Uniform in [low, high]. Never two draws in one call's arguments: compilers differ in which they
 /// evaluate first.
@@ -51,6 +52,14 @@ Colour draw_cloth(Random& random) {
   return from_hue(hue, saturation, value);
 }
 
+/// A wall: pale or grey.
+Colour draw_background(Random& random) {
+  const int64_t hue = random.below(1536);
+  const int64_t saturation = draw(random, 0, 110);
+  const int64_t value = draw(random, 90, 245);
+  return from_hue(hue, saturation, value);
+}
+
 int64_t difference(Colour a, Colour b) {
   return std::abs(a.red - b.red) + std::abs(a.green - b.green) + std::abs(a.blue - b.blue);
 }
@@ -58,7 +67,7 @@ int64_t difference(Colour a, Colour b) {
 /// Cloth that differs from what is beside it.
 Colour draw_cloth_unlike(Random& random, Colour other, Colour another) {
   Colour cloth = draw_cloth(random);
-  while (difference(cloth, other) < 120 || difference(cloth, another) < 90) {
+  while (difference(cloth, other) < 120 || difference(cloth, another) < 120) {
     cloth = draw_cloth(random);
   }
   return cloth;
@@ -108,8 +117,8 @@ Limb draw_turned_leg(Random& random, int64_t ahead) {
 struct Box {
   explicit Box(const Pose& pose) {
     const Skeleton skeleton = skeleton_of(pose);
-    for (const Point joint : skeleton.joints) add(joint, thousandths(pose.height, 45));
-    for (const Point toe : skeleton.toes) add(toe, thousandths(pose.height, 30));
+    for (const Point joint : skeleton.joints) add(joint, thousandths(pose.height, 62));
+    for (const Point toe : skeleton.toes) add(toe, thousandths(pose.height, 38));
     add(skeleton.head, skeleton.head_radius * 130 / 100);
   }
   void add(Point point, int64_t margin) {
@@ -126,13 +135,12 @@ struct Box {
 
 /// How far to move what reaches from `low` to `high`, so that its middle is near the image's.
 int64_t draw_move(Random& random, int64_t low, int64_t high) {
-  const int64_t slack = std::clamp<int64_t>((kSide - (high - low)) / 2, 0, kSide / 10);
+  const int64_t slack = std::clamp<int64_t>((kRoom - (high - low)) / 2, 0, kSide / 10);
   return (kSide - low - high) / 2 + draw(random, -slack, slack);
 }
 
 /// Shrinks the person until it fits, and moves all of it into the image.
 void place(Random& random, Pose& pose) {
-  constexpr int64_t kRoom = kSide * 97 / 100;
   const Box first(pose);
   const int64_t extent = std::max(first.right - first.left, first.bottom - first.top);
   if (extent > kRoom) pose.height = pose.height * kRoom / extent;
@@ -160,11 +168,11 @@ Appearance random_appearance(Random& random) {
                                              {160, 156, 152},
                                              {236, 230, 220}}};
   Appearance person;
-  const int64_t hue = random.below(1536);
-  const int64_t saturation = draw(random, 0, 110);
-  const int64_t value = draw(random, 90, 245);
-  person.background = from_hue(hue, saturation, value);
   person.skin = draw_of(random, kSkins);
+  person.background = draw_background(random);
+  while (difference(person.background, person.skin) < 120) {
+    person.background = draw_background(random);
+  }
   person.hairstyle = static_cast<Hairstyle>(
       std::array<int, 10>{0, 1, 1, 1, 1, 2, 2, 2, 3, 3}[static_cast<size_t>(random.below(10))]);
   person.hair = draw_of(random, kHairs);

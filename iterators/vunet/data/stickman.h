@@ -46,10 +46,11 @@ StickmanStyle get_stickman_style(const Config& params, const StickmanStyle& defa
 /// 3. the joints in the same colours, discs of `joint_radius` around a pixel's centre: a radius of
 ///    3 makes discs 7 pixels wide.
 ///
-/// There is no anti-aliasing: a pixel is painted when its centre is in a shape. An absent joint is
-/// left out with its lines and its corner of the body; what is outside of the image is cut off.
-/// The pixels are the same on every machine. Throws Error for a joint that is not a number, or that
-/// is more than 8192 pixels away.
+/// There is no anti-aliasing: a pixel is painted when its centre is in a shape or on its edge;
+/// coordinates and radii are rounded to 16ths of a pixel. An absent joint is left out with its
+/// lines and its corner of the body; what is outside of the image is cut off. The pixels are the
+/// same on every machine. Throws Error for a joint that is not a number, or that is more than 8192
+/// pixels away.
 at::Tensor draw_stickman(const Joints& joints, int64_t size, const StickmanStyle& style = {});
 
 /// The same, written as 3 * size * size numbers.
