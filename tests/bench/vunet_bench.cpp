@@ -35,7 +35,7 @@ void bench_vunet() {
     const auto times = take_turns_with_training(
         yaml, c.steps, /*rounds=*/30, {[&] { return ask("adam"); }, [&] { return ask("fused"); }});
     const auto text = [&](size_t i) {
-      return per_second(static_cast<double>(c.steps), median(times[i]), "steps");
+      return per_second(static_cast<double>(c.steps * c.batch_size), median(times[i]), "images");
     };
     const std::string what = fmt::format("steps, {0}x{0}, batch {1}", c.size, c.batch_size);
     print_row({what, "PyTorch, Adam", speedup(times[0], times[1]), text(0), text(1)});
