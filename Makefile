@@ -23,11 +23,12 @@ build: deps-build  ## build/stepop and build/libstepop.so, optimized
 demo: build  ## train on the handwritten digits that ship with the tree
 	build/stepop -n digits -b configs/digits.yaml -t
 
-demo-vunet: build  ## train a small VUNet on people that it draws, put clothes of some on others
-	@build/stepop -n vunet -b configs/vunet/base.yaml configs/vunet/small.yaml -t
-	@run=$$(ls -d logs/*_vunet | tail -1); build/stepop -n transfer -p $$run -b configs/vunet/transfer.yaml && \
-		echo && echo "transfer matrix  $$(ls $$run/eval/*_transfer/*/matrix/*.png | tail -1)" && \
-		echo "evaluation       $$(ls -d $$run/eval/*_transfer/* | tail -1)"
+vunet = configs/vunet/base.yaml configs/vunet/small.yaml
+demo-vunet: build  ## train a small VUNet on people that it draws, put the clothes of some on others
+	build/stepop -n vunet -b $(vunet) -t
+	run=$$(ls -d logs/*_vunet | tail -1) && build/stepop -p $$run -b $(vunet) configs/vunet/transfer.yaml && \
+		evaluation=$$(dirname $$(ls -t $$run/eval/*/*/matrix/*.png | head -1 | xargs dirname)) && \
+		echo && echo "transfer matrix  $$(ls $$evaluation/matrix/*.png)" && echo "evaluation       $$evaluation"
 
 install: build  ## install to PREFIX=/usr/local, with LibTorch when `make deps` brought it
 	cmake --install build --prefix $(or $(PREFIX),/usr/local)
