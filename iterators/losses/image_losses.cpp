@@ -1,5 +1,6 @@
 #include "iterators/losses/image_losses.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/square.h>
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 #include "iterators/losses/loss_weights.h"
 
+#include <ATen/TensorOperators.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

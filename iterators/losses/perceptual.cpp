@@ -1,5 +1,6 @@
 #include "iterators/losses/perceptual.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 

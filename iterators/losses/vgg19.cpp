@@ -1,5 +1,6 @@
 #include "iterators/losses/vgg19.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/relu.h>

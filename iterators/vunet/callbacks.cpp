@@ -1,5 +1,6 @@
 // Callbacks over the outputs of VUNetIterator's eval_op and transfer_op.
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
