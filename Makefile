@@ -1,6 +1,6 @@
 # Thin: CMakeLists.txt builds, CMakePresets.json names the kinds of builds. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-build deps-test deps-develop build demo install package test torture fuzz test-asan test-tsan \
+.PHONY: help deps deps-build deps-test deps-develop build demo demo-vunet install package test torture fuzz test-asan test-tsan \
         format format-check tidy bench clean
 
 sources = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | sort -u)
@@ -22,6 +22,13 @@ build: deps-build  ## build/stepop and build/libstepop.so, optimized
 
 demo: build  ## train on the handwritten digits that ship with the tree
 	build/stepop -n digits -b configs/digits.yaml -t
+
+vunet = configs/vunet/base.yaml configs/vunet/small.yaml
+demo-vunet: build  ## train a small VUNet on people that it draws, put the clothes of some on others
+	build/stepop -n vunet -b $(vunet) -t
+	run=$$(ls -d logs/*_vunet | tail -1) && build/stepop -p $$run -b $(vunet) configs/vunet/transfer.yaml && \
+		evaluation=$$(dirname $$(ls -t $$run/eval/*/*/matrix/*.png | head -1 | xargs dirname)) && \
+		echo && echo "transfer matrix  $$(ls $$evaluation/matrix/*.png)" && echo "evaluation       $$evaluation"
 
 install: build  ## install to PREFIX=/usr/local, with LibTorch when `make deps` brought it
 	cmake --install build --prefix $(or $(PREFIX),/usr/local)

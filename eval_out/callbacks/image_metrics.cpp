@@ -81,7 +81,7 @@ Logs image_metrics(const CallbackArguments& arguments) {
   using From = RowValues::From;
   const Config& params = arguments.params;
   const RowValues prediction(arguments, params.get("prediction", "prediction"), "prediction",
-                             From::kFile);
+                             From::kFileOrDataset);
   const RowValues target(arguments, params.get("target", "target"), "target", From::kFileOrDataset);
   const auto range = params.get("data_range", 2.0);
   if (!(range > 0)) throw params.error("data_range", "expected a number above 0");
@@ -119,7 +119,7 @@ Logs image_metrics(const CallbackArguments& arguments) {
 STEPOP_REGISTER_CALLBACK(
     image_metrics, image_metrics,
     {"PSNR in dB and SSIM (Wang et al., 2004) of images, the mean over the examples.",
-     {{"prediction", "prediction", "the key of the images in the outputs"},
+     {{"prediction", "prediction", "the key of the images, in the outputs or the dataset"},
       {"target", "target", "the key of the true ones, in the outputs or the dataset"},
       {"data_range", "2", "the largest value minus the smallest; uint8 is taken to [-1, 1]"}}});
 

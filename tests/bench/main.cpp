@@ -26,7 +26,8 @@ int main(int argc, char** argv) {
       {"memory", bench::bench_memory},
       {"checkpoint", bench::bench_checkpoint},
       {"resume", bench::bench_resume},
-      {"code", bench::bench_code}};
+      {"code", bench::bench_code},
+      {"vunet", bench::bench_vunet}};
   const std::vector<std::string> wanted(argv + 1, argv + argc);
   try {
     const bench::Stopwatch watch;

@@ -14,5 +14,6 @@ void bench_memory();
 void bench_checkpoint();
 void bench_resume();
 void bench_code();
+void bench_vunet();
 
 }  // namespace stepop::bench

@@ -98,11 +98,11 @@ TEST_CASE("a component that is not registered") {
   const Digits digits;
   digits.refuses(
       "stepop -b digits.yaml -t --model LeNte", 2,
-      "command line: model: unknown model \"LeNte\"; known are: LeNet, MLP, TorchScript");
+      "command line: model: unknown model \"LeNte\"; known are: LeNet, VUNet, MLP, TorchScript");
   digits.refuses(
       "stepop -b digits.yaml -t --datasets/train/class Idz", 2,
       "command line: datasets/train/class: unknown dataset \"Idz\"; known are: Idx, Csv, Hdf5, "
-      "Augment, ImageFolder, Synthetic, EvalOutputs");
+      "Figures, Augment, PosePairs, ImageFolder, Synthetic, EvalOutputs");
 }
 
 TEST_CASE("a reference to nowhere or in a circle") {

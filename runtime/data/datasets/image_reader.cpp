@@ -13,6 +13,11 @@ constexpr int64_t kMostLength = 1 << 16;
 
 }  // namespace
 
+at::Tensor resize_image(const at::Tensor& image, at::IntArrayRef size) {
+  if (image.sizes().slice(1) == size) return image;
+  return at::_upsample_bilinear2d_aa(image.unsqueeze(0), size, /*align_corners=*/false).squeeze(0);
+}
+
 ImageReader::ImageReader(const Config& params)
     : channels_(params.get<int64_t>("channels", 0)),
       size_(params.get("size", std::vector<int64_t>())) {
@@ -30,9 +35,8 @@ ImageReader::ImageReader(const Config& params)
 }
 
 at::Tensor ImageReader::read(const std::string& path) const {
-  at::Tensor image = read_image(path, channels_);
-  if (size_.empty() || image.sizes().slice(1) == at::IntArrayRef(size_)) return image;
-  return at::_upsample_bilinear2d_aa(image.unsqueeze(0), size_, /*align_corners=*/false).squeeze(0);
+  const at::Tensor image = read_image(path, channels_);
+  return size_.empty() ? image : resize_image(image, size_);
 }
 
 Batch ImageReader::collate(const std::vector<Example>& examples, std::vector<int64_t> indices) {

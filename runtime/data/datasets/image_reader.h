@@ -10,14 +10,17 @@
 
 namespace stepop {
 
+/// An image [C, H, W] with the size [H, W]: bilinear over the whole area that a new pixel covers,
+/// as in pillow; the aspect ratio is not kept. The image itself when it has that size.
+at::Tensor resize_image(const at::Tensor& image, at::IntArrayRef size);
+
 /// Reads a dataset's images as its parameters ask for: `channels`, 1 or 3, by default as many as
 /// each file has; `size`, [H, W] to resize to, by default as stored.
 class ImageReader {
  public:
   explicit ImageReader(const Config& params);
 
-  /// The image in a PNG or JPEG file: float [C, H, W] in [-1, 1]. Resizing is bilinear over the
-  /// whole area that a new pixel covers, as in pillow; the aspect ratio is not kept.
+  /// The image in a PNG or JPEG file: float [C, H, W] in [-1, 1], resized as by resize_image.
   at::Tensor read(const std::string& path) const;
 
   /// As stepop::collate; images that do not fit together name the parameters that help.

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "runtime/ordered_map.h"
+
+namespace stepop::losses {
+
+/// Losses from two tensors of one shape to one number an example, [B]; the mean of these is a
+/// batch's loss. Each throws Error for two shapes, or for too few dimensions.
+
+/// The mean of |a - b| over all dimensions but the first.
+at::Tensor l1(const at::Tensor& a, const at::Tensor& b);
+
+/// The mean of (a - b)^2 over all dimensions but the first.
+at::Tensor l2(const at::Tensor& a, const at::Tensor& b);
+
+/// How much edges differ in strength, whichever way they go: `l1` of the absolute differences of
+/// horizontal neighbours, plus the same of vertical ones. Of images [B, C, H, W], 2 pixels a side
+/// or more. As VUNet has it (github.com/jhaux/VUNet).
+at::Tensor image_gradient(const at::Tensor& a, const at::Tensor& b);
+
+/// The Kullback-Leibler divergence of N(p, I) and N(q, I), in nats: the sum of (p - q)^2 / 2 over
+/// all dimensions but the first.
+at::Tensor unit_gaussian_kl(const at::Tensor& p_mean, const at::Tensor& q_mean);
+
+/// The same summed over stages, by their names. Throws Error when `q_means` has not the same ones.
+at::Tensor unit_gaussian_kl(const OrderedMap<at::Tensor>& p_means,
+                            const OrderedMap<at::Tensor>& q_means);
+
+}  // namespace stepop::losses

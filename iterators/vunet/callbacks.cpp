@@ -1,0 +1,115 @@
+// Callbacks over the outputs of VUNetIterator's eval_op and transfer_op.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/stack.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "eval_out/callback.h"
+#include "iterators/vunet/data/figures.h"
+#include "iterators/vunet/pictures.h"
+
+namespace stepop {
+namespace {
+
+/// The images of the dataset's examples at `indices` under one key, [N, C, H, W].
+at::Tensor images_of(const Dataset& dataset, const at::Tensor& indices, const char* key) {
+  std::vector<at::Tensor> images;
+  for (int64_t i = 0; i < indices.numel(); ++i) {
+    Random random(0);
+    images.push_back(dataset.get(indices[i].item<int64_t>(), random).tensors.at(key));
+  }
+  return at::stack(images);
+}
+
+/// Appearance, pose, target, prediction and a sample of the prior, an example a column.
+Logs reconstruction(const CallbackArguments& arguments) {
+  const EvalFile& file = arguments.data_out;
+  const int64_t count = std::min(arguments.params.get_at_least("count", 1, 8), file.rows());
+  const at::Tensor index = file.index(0, count);
+  std::vector<at::Tensor> rows;
+  for (const char* key : {"appearance", "stickman", "target"}) {
+    rows.push_back(images_of(arguments.data_in, index, key));
+  }
+  for (const char* key : {"outputs/prediction", "outputs/sample"}) {
+    rows.push_back(file.read(key, 0, count));
+  }
+  return {.images = {{"reconstruction", vunet::picture_of_rows(rows)}}};
+}
+
+Logs transfer_matrix(const CallbackArguments& arguments) {
+  const EvalFile& file = arguments.data_out;
+  const int64_t count = std::min(arguments.params.get_at_least("poses", 1, 8), file.rows());
+  const at::Tensor appearances = file.read("outputs/appearance_index", 0, 1)[0];  // [R]
+  return {
+      .images = {{"transfer", vunet::transfer_matrix(
+                                  images_of(arguments.data_in, appearances, "appearance"),
+                                  images_of(arguments.data_in, file.index(0, count), "stickman"),
+                                  file.read("outputs/transfer", 0, count).transpose(0, 1))}}};
+}
+
+/// In dB, of images in [-1, 1].
+double psnr(const at::Tensor& a, const at::Tensor& b) {
+  const double error = (a - b).square().mean().item<double>();
+  return 10 * std::log10(4 / std::max(error, 1e-12));
+}
+
+/// The mean PSNR of transfers against the true pictures, which Figures can draw; and that of two
+/// ways to do without a network, each of which has only one half right: the appearance's own
+/// picture, in its own pose, and the picture of the pose with its own person.
+Logs figures_transfer(const CallbackArguments& arguments) {
+  const auto* figures = dynamic_cast<const Figures*>(&arguments.data_in);
+  if (figures == nullptr) {
+    throw Error("only the dataset Figures knows what a transfer should look like");
+  }
+  const EvalFile& file = arguments.data_out;
+  const at::Tensor appearances = file.read("outputs/appearance_index", 0, 1)[0];  // [R]
+  const at::Tensor appearance_images = images_of(*figures, appearances, "appearance");
+  double transfer = 0;
+  double copy_of_appearance = 0;
+  double copy_of_pose = 0;
+  int64_t count = 0;
+  for (int64_t row = 0; row < file.rows(); ++row) {
+    file.throw_if_interrupted();
+    const auto index = file.index(row, 1);
+    const auto example = index[0].item<int64_t>();
+    const Pose pose = figures->pose_of(example);
+    const at::Tensor target = images_of(*figures, index, "target")[0];
+    const at::Tensor images = file.read("outputs/transfer", row, 1)[0];  // [R, 3, H, W]
+    for (int64_t r = 0; r < appearances.numel(); ++r) {
+      const auto other = appearances[r].item<int64_t>();
+      if (figures->person_of(other) == figures->person_of(example)) continue;  // no transfer
+      ++count;
+      const at::Tensor truth =
+          draw_figure(figures->appearance_of(other), pose, figures->image_size());
+      transfer += psnr(images[r], truth);
+      copy_of_appearance += psnr(appearance_images[r], truth);
+      copy_of_pose += psnr(target, truth);
+    }
+  }
+  if (count == 0) throw Error("there are no two people to transfer between");
+  const auto mean = [&](double sum) { return sum / static_cast<double>(count); };
+  return {.scalars = {{"psnr", mean(transfer)},
+                      {"psnr_of_copied_appearance", mean(copy_of_appearance)},
+                      {"psnr_of_copied_pose", mean(copy_of_pose)}}};
+}
+
+STEPOP_REGISTER_CALLBACK(
+    vunet_reconstruction, reconstruction,
+    {"A picture: appearance, pose, target, prediction and a sample of the prior, below each other.",
+     {{"count", "8", "examples"}}});
+
+STEPOP_REGISTER_CALLBACK(
+    transfer_matrix, transfer_matrix,
+    {"A picture: appearances down the rows, poses across the columns, of transfer_op's outputs.",
+     {{"poses", "8", "columns"}}});
+
+STEPOP_REGISTER_CALLBACK(
+    figures_transfer, figures_transfer,
+    {"PSNR in dB of transfers against what Figures draws, and of two pictures that are half right.",
+     {}});
+
+}  // namespace
+}  // namespace stepop

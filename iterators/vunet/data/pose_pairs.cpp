@@ -1,0 +1,164 @@
+#include "iterators/vunet/data/pose_pairs.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/data/datasets/checks.h"
+#include "runtime/data/datasets/csv_columns.h"
+#include "runtime/data/datasets/image_reader.h"
+#include "runtime/files/csv_file.h"
+#include "runtime/files/image_file.h"
+
+namespace stepop {
+namespace {
+
+constexpr size_t kJoints = std::tuple_size_v<Joints>;
+
+bool get_is_random(const Config& params) {
+  const auto pairs = params.get("pairs", "random");
+  if (pairs == "random" || pairs == "fixed") return pairs == "random";
+  throw params.error("pairs", fmt::format("expected random or fixed, found \"{}\"", pairs));
+}
+
+int64_t get_size(const Config& params) {
+  const int64_t size = params.get_at_least("size", 1);
+  if (size <= kMostStickmanSize) return size;
+  throw params.error("size", fmt::format("expected {} or less, found {}", kMostStickmanSize, size));
+}
+
+/// The columns of a table that are ours and their types, as Csv's parameters have them.
+Value::Map columns_of(const CsvTable& table) {
+  Value::Map types;
+  for (const auto& name : table.header) types.set(name, "skip");
+  std::vector<std::string> missing;
+  const auto take = [&](const std::string& name, const char* type) {
+    if (!types.contains(name)) missing.push_back(name);
+    types.set(name, type);
+  };
+  take("image", "image");
+  for (size_t joint = 0; joint < kJoints; ++joint) {
+    take(fmt::format("x{}", joint), "float");
+    take(fmt::format("y{}", joint), "float");
+  }
+  take("person", "class");
+  if (missing.empty()) return types;
+  throw Error(
+      fmt::format("{}: no column {}; expected image, x0, y0, ..., x{}, y{} and person, "
+                  "found the {} columns {}",
+                  table.path, fmt::join(missing, ", "), kJoints - 1, kJoints - 1,
+                  table.header.size(), fmt::join(table.header, ", ")));
+}
+
+}  // namespace
+
+PosePairs::PosePairs(const Config& params)
+    : path_(get_file(params, "path")),
+      image_size_(get_size(params)),
+      is_random_(get_is_random(params)),
+      style_(get_stickman_style(params, {})) {
+  const CsvTable table = read_csv(path_);
+  if (table.lines.empty()) throw Error(path_ + ": holds no rows below its header");
+  const Config types(Value(Value::Map{{"columns", columns_of(table)}}));
+  rows_.resize(table.lines.size());
+  for (size_t row = 0; row < rows_.size(); ++row) rows_[row].line = table.lines[row];
+  for (const CsvColumn& column : read_csv_columns(table, types)) take_column(column);
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    const auto person = static_cast<size_t>(rows_[row].person);
+    rows_of_.resize(std::max(rows_of_.size(), person + 1));
+    rows_[row].place = rows_of_[person].size();
+    rows_of_[person].push_back(row);
+  }
+}
+
+void PosePairs::take_column(const CsvColumn& column) {
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    Row& row = rows_[i];
+    if (column.type == CsvType::kImage) {
+      row.image = column.texts[i];
+    } else if (column.type == CsvType::kClass) {
+      row.person = column.numbers.const_data_ptr<int64_t>()[i];
+    } else {
+      const float pixels = column.numbers.const_data_ptr<float>()[i];
+      if (!std::isfinite(pixels)) {
+        throw Error(
+            fmt::format("{}:{}: column \"{}\": expected a finite number, found {}; an "
+                        "absent joint has x = 0 and y = 0",
+                        path_, row.line, column.name, pixels));
+      }
+      Joint& joint = row.joints[std::stoul(column.name.substr(1))];
+      (column.name[0] == 'x' ? joint.x : joint.y) = static_cast<double>(pixels);
+    }
+  }
+}
+
+size_t PosePairs::partner_of(size_t index, Random& random) const {
+  const Row& row = rows_[index];
+  const auto& rows = rows_of_[static_cast<size_t>(row.person)];
+  if (rows.size() == 1) return index;
+  const size_t others = rows.size() - 1;
+  const auto ahead =
+      is_random_ ? static_cast<size_t>(random.below(static_cast<int64_t>(others))) + 1 : 1;
+  return rows[(row.place + ahead) % rows.size()];
+}
+
+at::Tensor PosePairs::read_image_of(const Row& row) const {
+  try {
+    return read_image(row.image, 3);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}:{}: column \"image\": {}", path_, row.line, error.what()));
+  }
+}
+
+at::Tensor PosePairs::stickman_of(const Row& row, int64_t height, int64_t width) const {
+  const double down = static_cast<double>(image_size_) / static_cast<double>(height);
+  const double right = static_cast<double>(image_size_) / static_cast<double>(width);
+  Joints joints = row.joints;
+  for (Joint& joint : joints) joint = {joint.x * right, joint.y * down};
+  try {
+    return draw_stickman(joints, image_size_, style_);
+  } catch (const Error& error) {
+    throw Error(
+        fmt::format("{}:{}: resized to {} pixels, {}", path_, row.line, image_size_, error.what()));
+  }
+}
+
+Example PosePairs::get(int64_t index, Random& random) const {
+  check_index(index, size());
+  const size_t partner = partner_of(static_cast<size_t>(index), random);
+  const Row& target = rows_[static_cast<size_t>(index)];
+  const Row& appearance = rows_[partner];
+  const at::Tensor image = read_image_of(target);
+  const std::array<int64_t, 2> sides = {image_size_, image_size_};
+  const at::Tensor resized = resize_image(image, sides);
+  return {.tensors = {{"stickman", stickman_of(target, image.size(1), image.size(2))},
+                      {"appearance", &appearance == &target
+                                         ? resized.clone()
+                                         : resize_image(read_image_of(appearance), sides)},
+                      {"target", resized},
+                      {"person", at::scalar_tensor(target.person, at::kLong)}},
+          .texts = {{"target_path", target.image}, {"appearance_path", appearance.image}}};
+}
+
+at::Tensor PosePairs::labels(std::string_view key) const {
+  if (key != "person") return {};
+  at::Tensor people = at::empty({size()}, at::kLong);
+  auto* person = people.mutable_data_ptr<int64_t>();
+  for (const Row& row : rows_) *person++ = row.person;
+  return people;
+}
+
+STEPOP_REGISTER_DATASET(
+    PosePairs,
+    {"Two images of one person in two poses, from a CSV table of images, keypoints and people.",
+     {{"path", "", "table with the columns image, x0, y0, ..., x17, y17 and person", true},
+      {"size", "", "pixels a side to resize to"},
+      {"pairs", "random", "fixed: each row with the person's next one, for evaluations"},
+      {"line_width", "4", "of the stick figure, in pixels"},
+      {"joint_radius", "3", "of the stick figure, in pixels"}}});
+
+}  // namespace stepop

@@ -1,0 +1,135 @@
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+
+#include "iterators/vunet/criterion.h"
+#include "iterators/vunet/pictures.h"
+#include "runtime/loop/iterator.h"
+
+namespace stepop {
+namespace {
+
+using vunet::Losses;
+using vunet::Prediction;
+using Mode = VUNet::Mode;
+
+/// Trains a VUNet to render the person of one image in the pose of another, as
+/// github.com/jhaux/VUNet does.
+///
+/// Batches: `stickman` [B, pose_channels, W, W], `appearance` [B, img_channels, W, W] and `target`
+/// [B, 3, W, W], the person of the appearance in the pose of the stickman; all in [-1, 1].
+///
+/// Config: `losses`, by `Criterion`; `eval_mode`, the mode of the network outside of training,
+/// `train` by default; `transfer_appearances`, how many rows a transfer matrix has, 5 by default.
+class VUNetIterator : public Iterator {
+ public:
+  explicit VUNetIterator(const Context& context)
+      : Iterator(context),
+        model_(context.network<VUNet>()),
+        update_(context.update()),
+        criterion_(context.config.at("losses"), context.device),
+        eval_mode_(read_mode(context.config)),
+        appearances_(context.config.get_at_least("transfer_appearances", 1, 5)) {}
+
+  StepOps step_op(const Batch& batch) override {
+    const VUNet::Inputs inputs{batch["stickman"], batch["appearance"]};
+    const Prediction prediction =
+        predict(inputs, model_->is_training() ? Mode::kTrain : eval_mode_);
+    const Losses losses = criterion_(prediction, batch["target"], global_step());
+    const std::string split = get_split();
+
+    StepOps ops;
+    ops.train_op = [=, this] { update_.step(losses.batch.at("total")); };
+    ops.log_op = [=, this] {
+      Logs logs;
+      for (const auto& [name, loss] : losses.batch) logs.scalars.set(name, loss);
+      logs.images = {{"appearance", vunet::shown(inputs.appearance)},
+                     {"pose", vunet::shown(inputs.pose)},
+                     {"target", batch["target"]},
+                     {"images_prediction", prediction.image},
+                     {"images_prediction_sample", sample(inputs)}};
+      return logs;
+    };
+    ops.eval_op = [=, this] {
+      return EvalOutputs{.outputs = {{"prediction", prediction.image}, {"sample", sample(inputs)}},
+                         .labels = losses.instances};
+    };
+    ops.log_ops["transfer_op"] = [=, this] {
+      return Logs{.images = {{"transfer", matrix(split)}}};
+    };
+    ops.eval_ops["transfer_op"] = [=, this] { return transfer(inputs, split); };
+    return ops;
+  }
+
+ private:
+  static Mode read_mode(const Config& config) {
+    try {
+      return VUNet::mode_of(config.get("eval_mode", "train"));
+    } catch (const UsageError&) {
+      throw;
+    } catch (const Error& error) {
+      throw config.error("eval_mode", error.what());
+    }
+  }
+
+  Prediction predict(const VUNet::Inputs& inputs, Mode mode) const {
+    const at::Tensor image = model_->forward(inputs, mode);
+    const auto& saved = model_->saved_tensors();
+    return {image, saved.q_means, saved.p_means};
+  }
+
+  /// The poses with appearances of the prior, [B, 3, W, W].
+  at::Tensor sample(const VUNet::Inputs& inputs) const {
+    return model_->forward(inputs, Mode::kSampleAppearance);
+  }
+
+  /// The appearances that stay the same in all logs and evaluations: [R, img_channels, W, W].
+  at::Tensor fixed_appearances(const std::string& split) const {
+    return get_fixed_examples(split)["appearance"].slice(0, 0, appearances_);
+  }
+
+  /// Every pose with every appearance of `appearances` [R, ...]: [R, B, 3, W, W].
+  at::Tensor transferred(const at::Tensor& poses, const at::Tensor& appearances) const {
+    std::vector<at::Tensor> rows;
+    for (const at::Tensor& appearance : appearances.split(1)) {
+      const at::Tensor repeated = appearance.expand({poses.size(0), -1, -1, -1});
+      rows.push_back(model_->forward({poses, repeated}, Mode::kAppearanceTransfer));
+    }
+    return at::stack(rows);
+  }
+
+  /// The fixed examples' appearances in their poses.
+  at::Tensor matrix(const std::string& split) const {
+    const at::Tensor appearances = fixed_appearances(split);
+    const at::Tensor poses = get_fixed_examples(split)["stickman"].slice(0, 0, appearances.size(0));
+    return vunet::transfer_matrix(appearances, poses, transferred(poses, appearances));
+  }
+
+  /// Each example's pose with all fixed appearances, `transfer` [B, R, 3, W, W], and which those
+  /// are in the dataset, `appearance_index` [B, R].
+  EvalOutputs transfer(const VUNet::Inputs& inputs, const std::string& split) const {
+    const at::Tensor appearances = fixed_appearances(split);
+    const auto& indices = get_fixed_examples(split).indices();
+    const at::Tensor index = at::tensor(indices).slice(0, 0, appearances.size(0));
+    return {.outputs = {{"transfer", transferred(inputs.pose, appearances).transpose(0, 1)},
+                        {"appearance_index", index.expand({inputs.pose.size(0), -1})}}};
+  }
+
+  std::shared_ptr<VUNet> model_;
+  Update& update_;
+  vunet::Criterion criterion_;
+  Mode eval_mode_;
+  int64_t appearances_;
+};
+
+STEPOP_REGISTER_ITERATOR(VUNetIterator,
+                         {"Renders the person of one image in the pose of another: VUNet.",
+                          {{"losses/<name>", "",
+                            "color_L1, color_L2, color_gradient, KL, perceptual: {weight: 1}"},
+                           {"eval_mode", "train",
+                            "outside of training: train, appearance_transfer or sample_appearance"},
+                           {"transfer_appearances", "5", "rows of a transfer matrix"}}});
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,105 @@
+#include "models/vunet/vunet.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <utility>
+
+#include "runtime/describe_tensor.h"
+#include "runtime/network.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kOutputChannels = 3;
+
+/// Stages of images of that width, whose last has the width 1.
+int64_t stages_of(const Config& params, int64_t spatial_size) {
+  if (spatial_size < 4 || !std::has_single_bit(static_cast<uint64_t>(spatial_size))) {
+    throw params.error("spatial_size",
+                       fmt::format("expected a power of two, 4 or more, as every stage halves the "
+                                   "images down to one pixel; found {}",
+                                   spatial_size));
+  }
+  return std::bit_width(static_cast<uint64_t>(spatial_size));
+}
+
+vunet::Options read_options(const Config& params, int64_t spatial_size) {
+  const vunet::Options options{
+      .stages = stages_of(params, spatial_size),
+      .nf_start = params.get_at_least("nf_start", 1, 64),
+      .nf_max = params.get_at_least("nf_max", 2, 128),
+      .dropout = params.get("dropout_prob", 0.0),
+      .normalized_convolutions = !params.get("final_act", true),
+  };
+  if (2 * options.nf_start != options.nf_max) {
+    throw params.error(
+        "nf_start", fmt::format("expected half of nf_max, as the decoder halves its nf_max = {} "
+                                "channels for the first stage and joins it with nf_start; found {}",
+                                options.nf_max, options.nf_start));
+  }
+  if (!(options.dropout >= 0 && options.dropout < 1)) {
+    throw params.error("dropout_prob", "expected a probability from 0 to below 1");
+  }
+  return options;
+}
+
+}  // namespace
+
+VUNet::Mode VUNet::mode_of(std::string_view name) {
+  if (name == "train") return Mode::kTrain;
+  if (name == "appearance_transfer") return Mode::kAppearanceTransfer;
+  if (name == "sample_appearance") return Mode::kSampleAppearance;
+  throw Error(fmt::format(
+      "unknown mode of VUNet \"{}\"; expected train, appearance_transfer or sample_appearance",
+      name));
+}
+
+VUNet::VUNet(const Config& params)
+    : spatial_size_(params.get("spatial_size", int64_t{256})),
+      image_channels_(params.get_at_least("img_channels", 1, 3)),
+      pose_channels_(params.get_at_least("pose_channels", 1, 3)) {
+  const vunet::Options options = read_options(params, spatial_size_);
+  f_phi_ = register_module("f_phi", std::make_shared<vunet::Encoder>(options, image_channels_));
+  e_theta_ = register_module("e_theta", std::make_shared<vunet::Encoder>(options, pose_channels_));
+  zc_ = register_module("zc", std::make_shared<vunet::ZConverter>(options));
+  bottleneck_ = register_module("bottleneck", std::make_shared<vunet::Bottleneck>(options));
+  decoder_ = register_module(
+      "decoder", std::make_shared<vunet::Decoder>(options, kOutputChannels,
+                                                  /*has_tanh=*/!options.normalized_convolutions));
+}
+
+at::Tensor VUNet::forward(const Inputs& inputs, Mode mode) {
+  check(inputs.pose, "pose", pose_channels_);
+  check(inputs.appearance, "appearance", image_channels_);
+  const vunet::Features pose = e_theta_->forward(inputs.pose);
+  const vunet::Features appearance = f_phi_->forward(inputs.appearance);
+  auto posterior = zc_->forward(appearance, /*samples=*/mode == Mode::kTrain);
+  auto prior = bottleneck_->forward(pose, mode == Mode::kSampleAppearance ? nullptr : &posterior.z);
+  saved_tensors_ = {std::move(posterior.means), std::move(prior.means)};
+  return decoder_->forward(std::move(prior.features), pose);
+}
+
+void VUNet::check(const at::Tensor& images, const char* name, int64_t channels) const {
+  if (images.defined() && images.dim() == 4 && images.size(1) == channels &&
+      images.size(2) == spatial_size_ && images.size(3) == spatial_size_) {
+    return;
+  }
+  throw Error(
+      fmt::format("VUNet: expected {} of [B, {}, {}, {}], as spatial_size and the channels "
+                  "of the model say, found {}",
+                  name, channels, spatial_size_, spatial_size_, describe_tensor(images)));
+}
+
+STEPOP_REGISTER_MODEL(
+    VUNet, {"A variational U-Net: one person's pose with another's appearance.",
+            {{"spatial_size", "256", "height and width of the images, a power of two"},
+             {"nf_start", "64", "channels of the first stage, half of nf_max"},
+             {"nf_max", "128", "channels of all other stages"},
+             {"final_act", "true",
+              "true: tanh at the end and plain convolutions; false: normalized convolutions"},
+             {"dropout_prob", "0", "probability of a value to be left out in residual blocks"},
+             {"img_channels", "3", "channels of the appearance"},
+             {"pose_channels", "3", "channels of the pose"}}});
+
+}  // namespace stepop

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string_view>
+
+#include "models/vunet/decoder.h"
+#include "models/vunet/latents.h"
+#include "runtime/config/config.h"
+
+namespace stepop {
+
+/// Renders a person in the pose of one image with the appearance of another (Esser, Sutter, Ommer,
+/// "A Variational U-Net for Conditional Appearance and Shape Generation", CVPR 2018). Parameters
+/// have the names of the PyTorch implementation at github.com/jhaux/VUNet, so its weights load.
+class VUNet : public torch::nn::Module {
+ public:
+  /// Where the latents come from.
+  enum class Mode {
+    kTrain,               ///< `train`: samples of the posterior.
+    kAppearanceTransfer,  ///< `appearance_transfer`: means of the posterior; nothing is random.
+    kSampleAppearance     ///< `sample_appearance`: samples of the prior.
+  };
+  /// Throws Error, which lists the three, for another name.
+  static Mode mode_of(std::string_view name);
+
+  /// `params` is the model's part of the config. Throws UsageError for a `spatial_size` that is no
+  /// power of two from 4 on, for an `nf_start` that is not half of `nf_max`.
+  explicit VUNet(const Config& params);
+
+  struct Inputs {
+    at::Tensor pose;        ///< [B, pose_channels, W, W], W the `spatial_size`.
+    at::Tensor appearance;  ///< [B, img_channels, W, W]
+  };
+  /// The image [B, 3, W, W], in [-1, 1] with `final_act`. Throws Error for inputs of other shapes.
+  at::Tensor forward(const Inputs& inputs, Mode mode = Mode::kTrain);
+
+  struct SavedTensors {
+    vunet::Latents q_means;  ///< Of the posterior, by stage.
+    vunet::Latents p_means;  ///< Of the prior.
+  };
+  /// Of the last call of `forward`.
+  const SavedTensors& saved_tensors() const { return saved_tensors_; }
+
+ private:
+  void check(const at::Tensor& images, const char* name, int64_t channels) const;
+
+  int64_t spatial_size_;
+  int64_t image_channels_;
+  int64_t pose_channels_;
+  SavedTensors saved_tensors_;
+  std::shared_ptr<vunet::Encoder> f_phi_;
+  std::shared_ptr<vunet::Encoder> e_theta_;
+  std::shared_ptr<vunet::ZConverter> zc_;
+  std::shared_ptr<vunet::Bottleneck> bottleneck_;
+  std::shared_ptr<vunet::Decoder> decoder_;
+};
+
+}  // namespace stepop

@@ -1,0 +1,98 @@
+#include "iterators/losses/perceptual.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include "runtime/checkpoint/safetensors.h"
+#include "tests/message_of.h"
+#include "tests/places.h"
+#include "tests/test_run.h"
+
+namespace stepop::losses {
+namespace {
+
+const std::string kThin = STEPOP_SOURCE_DIR "/tests/data/vgg19/thin.safetensors";
+
+State stored() { return load_safetensors(kThin).tensors; }
+
+PerceptualLoss build(const std::string& params) {
+  return {test_config("perceptual: " + params).at("perceptual"), c10::kCPU};
+}
+
+TEST_CASE("VGG19's layers, the loss and its gradient through all layers are those of PyTorch") {
+  const State expected = stored();
+  const at::Tensor image = expected.at("image").clone().set_requires_grad(true);
+  const auto layers = Vgg19(kThin, c10::kCPU).forward(expected.at("target"));
+  REQUIRE(layers.size() == Vgg19::kLayers);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    CAPTURE(i);
+    CHECK(at::allclose(layers[i], expected.at("layer." + std::to_string(i)), 1e-5, 1e-5));
+  }
+  const PerceptualLoss loss =
+      build("{vgg19: " + kThin + ", vgg_feat_weights: [0.5, 1, 2, 0.25, 4, 8]}");
+  const at::Tensor values = loss(image, expected.at("target"));
+  CHECK((values.sizes() == at::IntArrayRef{2}));
+  CHECK(at::allclose(values, expected.at("loss"), 1e-5, 1e-5));
+  (values[0] - 2 * values[1]).backward();
+  CHECK(at::allclose(image.grad(), expected.at("gradient"), 1e-4, 1e-6));
+}
+
+TEST_CASE("weights of layers are 1 by default, and layers that have none are not computed") {
+  const State tensors = stored();
+  const at::Tensor image = tensors.at("image");
+  const at::Tensor target = tensors.at("target");
+  CHECK(build("{vgg19: " + kThin + "}")(image, target)
+            .equal(build("{vgg19: " + kThin + ", vgg_feat_weights: [1, 1, 1, 1, 1, 1]}")(image,
+                                                                                         target)));
+  const PerceptualLoss one = build("{vgg19: " + kThin + ", vgg_feat_weights: [0, 3, 0, 0, 0, 0]}");
+  CHECK((one(at::ones({1, 3, 1, 1}), at::ones({1, 3, 1, 1})).item<float>() == 0));
+  CHECK(one(at::ones({1, 3, 4, 4}), at::zeros({1, 3, 4, 4})).item<float>() > 0);
+}
+
+TEST_CASE("without the weights of VGG19 the loss is refused with the line that makes them") {
+  const std::string line = Vgg19::export_line();
+  CHECK(message_of([] { build("{weight: 1}"); }) ==
+        "test.yaml:1: perceptual/vgg19: the perceptual loss needs the weights of VGG19: name their "
+        "file here; this makes it: " +
+            line);
+  CHECK(message_of([] { build("{vgg19: /none/vgg19.safetensors}"); }) ==
+        "test.yaml:1: perceptual/vgg19: there is no file /none/vgg19.safetensors; this makes it: " +
+            line);
+  CHECK(read_bytes(STEPOP_SOURCE_DIR "/iterators/losses/README.md").find(line) !=
+        std::string::npos);
+}
+
+TEST_CASE("a file that holds no VGG19 is refused") {
+  const ScratchFolder folder;
+  const std::string path = folder / "weights.safetensors";
+  const auto refused = [&](const char* name, const at::Tensor& tensor) {
+    State tensors = stored();
+    tensors.erase(name);
+    if (tensor.defined()) tensors.emplace(name, tensor);
+    save_safetensors(path, tensors);
+    return message_of([&] { build("{vgg19: " + path + "}"); });
+  };
+  const std::string place = "test.yaml:1: perceptual/vgg19: " + path;
+  CHECK(refused("features.16.bias", {}) ==
+        place + " has no features.16.bias, so it is no VGG19 of torchvision; this makes one: " +
+            Vgg19::export_line());
+  CHECK(refused("features.2.weight", at::ones({4, 5, 3, 3})) ==
+        place +
+            ": expected features.2 to be a 3x3 convolution of 3 channels, found the weight "
+            "float32 [4, 5, 3, 3] and the bias float32 [4]");
+  CHECK(message_of([] { build("{vgg19: " + kThin + ", vgg_feat_weights: [1, 1]}"); }) ==
+        "test.yaml:1: perceptual/vgg_feat_weights: expected 6 numbers, for the images and 5 layers "
+        "of VGG19, found 2");
+  CHECK(message_of([] {
+          const at::Tensor small = at::ones({1, 3, 8, 16});
+          build("{vgg19: " + kThin + "}")(small, small);
+        }) ==
+        "VGG19: expected images [B, 3, H, W] of 16 pixels a side or more, found float32 [1, 3, 8, "
+        "16]");
+}
+
+}  // namespace
+}  // namespace stepop::losses
