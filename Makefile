@@ -27,7 +27,7 @@ vunet = configs/vunet/base.yaml configs/vunet/small.yaml
 demo-vunet: build  ## train a small VUNet on people that it draws, put the clothes of some on others
 	build/stepop -n vunet -b $(vunet) -t
 	run=$$(ls -d logs/*_vunet | tail -1) && build/stepop -p $$run -b $(vunet) configs/vunet/transfer.yaml && \
-		evaluation=$$(dirname $$(ls -t $$run/eval/*/*/matrix/*.png | head -1 | xargs dirname)) && \
+		evaluation=$$(dirname $$(dirname $$(ls -t $$run/eval/*/*/matrix/*.png | head -1))) && \
 		echo && echo "transfer matrix  $$(ls $$evaluation/matrix/*.png)" && echo "evaluation       $$evaluation"
 
 install: build  ## install to PREFIX=/usr/local, with LibTorch when `make deps` brought it

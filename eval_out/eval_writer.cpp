@@ -13,10 +13,9 @@
 namespace stepop {
 namespace {
 
-/// Batches are gathered up to this size or for this long: each write wakes a thread and goes
-/// through HDF5 for every array, which costs an evaluation of small outputs more than the bytes do.
+/// Batches are gathered up to this size: each write wakes a thread and goes through HDF5 for every
+/// array, which costs an evaluation of small outputs more than the bytes do.
 constexpr size_t kGatheredBytes = size_t{256} << 10;
-constexpr std::chrono::milliseconds kGatheredTime{500};
 
 void check_attributes(const std::string& path, const OrderedMap<Attribute>& attributes) {
   for (const char* own : {"format_version", "rows", "complete"}) {

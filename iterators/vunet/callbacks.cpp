@@ -60,7 +60,7 @@ double psnr(const at::Tensor& a, const at::Tensor& b) {
 /// ways to do without a network, each of which has only one half right: the appearance's own
 /// picture, in its own pose, and the picture of the pose with its own person.
 Logs figures_transfer(const CallbackArguments& arguments) {
-  const auto* figures = dynamic_cast<const Figures*>(&arguments.data_in);
+  const auto* figures = dynamic_cast<const vunet::Figures*>(&arguments.data_in);
   if (figures == nullptr) {
     throw Error("only the dataset Figures knows what a transfer should look like");
   }
@@ -75,7 +75,7 @@ Logs figures_transfer(const CallbackArguments& arguments) {
     file.throw_if_interrupted();
     const auto index = file.index(row, 1);
     const auto example = index[0].item<int64_t>();
-    const Pose pose = figures->pose_of(example);
+    const vunet::Pose pose = figures->pose_of(example);
     const at::Tensor target = images_of(*figures, index, "target")[0];
     const at::Tensor images = file.read("outputs/transfer", row, 1)[0];  // [R, 3, H, W]
     for (int64_t r = 0; r < appearances.numel(); ++r) {

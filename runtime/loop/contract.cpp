@@ -47,7 +47,7 @@ std::vector<at::Tensor> tracked_values(const Context& context) {
   return values;
 }
 
-/// Who trains the other parameters, if anybody does: `; "optimizer" holds the other 4`.
+/// Who trains the other parameters, if anybody does: `; "optimizer" holds 3 of its 4`.
 std::string others_text(const Context& context, const NamedParameters& parameters) {
   std::string text;
   for (const auto& [name, update] : context.updates) {

@@ -5,7 +5,7 @@
 
 #include "runtime/files/image_values.h"
 
-namespace stepop {
+namespace stepop::vunet {
 namespace {
 
 constexpr int64_t kHalf = kSubpixels / 2;
@@ -129,4 +129,4 @@ void Canvas::write(float* values) const {
   }
 }
 
-}  // namespace stepop
+}  // namespace stepop::vunet

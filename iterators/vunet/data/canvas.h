@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace stepop {
+namespace stepop::vunet {
 
 /// A colour in bytes.
 struct Colour {
@@ -77,4 +77,4 @@ class Canvas {
   std::vector<Colour> pixels_;
 };
 
-}  // namespace stepop
+}  // namespace stepop::vunet

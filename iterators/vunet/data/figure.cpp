@@ -8,7 +8,7 @@
 #include "iterators/vunet/data/canvas.h"
 #include "iterators/vunet/data/skeleton.h"
 
-namespace stepop {
+namespace stepop::vunet {
 namespace {
 
 constexpr Colour kEye = {28, 24, 30};
@@ -219,4 +219,4 @@ at::Tensor draw_figure(const Appearance& appearance, const Pose& pose, int64_t s
   return image;
 }
 
-}  // namespace stepop
+}  // namespace stepop::vunet

@@ -9,7 +9,7 @@
 #include "iterators/vunet/data/stickman.h"
 #include "runtime/random.h"
 
-namespace stepop {
+namespace stepop::vunet {
 
 enum class Hairstyle { kBald, kShort, kLong, kCap };
 enum class Sleeves { kNone, kShort, kLong };
@@ -76,4 +76,4 @@ at::Tensor draw_figure(const Appearance& appearance, const Pose& pose, int64_t s
 /// The same, written as 3 * size * size numbers.
 void draw_figure(const Appearance& appearance, const Pose& pose, int64_t size, float* values);
 
-}  // namespace stepop
+}  // namespace stepop::vunet

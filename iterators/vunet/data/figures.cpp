@@ -6,7 +6,7 @@
 
 #include "runtime/data/datasets/checks.h"
 
-namespace stepop {
+namespace stepop::vunet {
 namespace {
 
 constexpr int64_t kLeastSize = 32;
@@ -116,4 +116,4 @@ STEPOP_REGISTER_DATASET(
       {"line_width", "2", "of the stick figure, in pixels"},
       {"joint_radius", "1", "of the stick figure, in pixels"}}});
 
-}  // namespace stepop
+}  // namespace stepop::vunet

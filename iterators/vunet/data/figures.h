@@ -3,7 +3,7 @@
 #include "iterators/vunet/data/figure.h"
 #include "runtime/data/dataset.h"
 
-namespace stepop {
+namespace stepop::vunet {
 
 /// Made-up people: clothed figures in random poses, so that appearance and pose are factors of
 /// their own, and what a network should have drawn is known. No download; the same seed gives the
@@ -49,4 +49,4 @@ class Figures : public Dataset {
   StickmanStyle style_;
 };
 
-}  // namespace stepop
+}  // namespace stepop::vunet

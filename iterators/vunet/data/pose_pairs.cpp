@@ -14,7 +14,7 @@
 #include "runtime/files/csv_file.h"
 #include "runtime/files/image_file.h"
 
-namespace stepop {
+namespace stepop::vunet {
 namespace {
 
 constexpr size_t kJoints = std::tuple_size_v<Joints>;
@@ -161,4 +161,4 @@ STEPOP_REGISTER_DATASET(
       {"line_width", "4", "of the stick figure, in pixels"},
       {"joint_radius", "3", "of the stick figure, in pixels"}}});
 
-}  // namespace stepop
+}  // namespace stepop::vunet

@@ -7,7 +7,7 @@
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/csv_columns.h"
 
-namespace stepop {
+namespace stepop::vunet {
 
 /// Pairs of images of one person in two poses, from a table of images, keypoints and people.
 ///
@@ -57,4 +57,4 @@ class PosePairs : public Dataset {
   std::vector<std::vector<size_t>> rows_of_;  ///< Of each person.
 };
 
-}  // namespace stepop
+}  // namespace stepop::vunet

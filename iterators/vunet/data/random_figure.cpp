@@ -4,7 +4,7 @@
 #include "iterators/vunet/data/figure.h"
 #include "iterators/vunet/data/skeleton.h"
 
-namespace stepop {
+namespace stepop::vunet {
 namespace {
 
 constexpr int64_t kSide = 65536;
@@ -214,4 +214,4 @@ Pose random_pose(Random& random) {
   return pose;
 }
 
-}  // namespace stepop
+}  // namespace stepop::vunet

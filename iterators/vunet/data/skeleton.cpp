@@ -1,6 +1,6 @@
 #include "iterators/vunet/data/skeleton.h"
 
-namespace stepop {
+namespace stepop::vunet {
 namespace {
 
 // round(sin(degrees) * 16384) for 0 to 90 degrees.
@@ -110,4 +110,4 @@ Joints joints_of(const Pose& pose, int64_t size) {
   return joints;
 }
 
-}  // namespace stepop
+}  // namespace stepop::vunet

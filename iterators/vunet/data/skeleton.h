@@ -5,7 +5,7 @@
 
 #include "iterators/vunet/data/figure.h"
 
-namespace stepop {
+namespace stepop::vunet {
 
 /// Where the parts of a person in a pose are, in 65536ths of the image's side.
 struct Skeleton {
@@ -35,4 +35,4 @@ inline Point between(Point a, Point b, int64_t part, int64_t whole) {
   return {a.x + (b.x - a.x) * part / whole, a.y + (b.y - a.y) * part / whole};
 }
 
-}  // namespace stepop
+}  // namespace stepop::vunet

@@ -10,7 +10,7 @@
 #include "iterators/vunet/data/canvas.h"
 #include "runtime/error.h"
 
-namespace stepop {
+namespace stepop::vunet {
 namespace {
 
 /// What is drawn in one colour.
@@ -94,4 +94,4 @@ at::Tensor draw_stickman(const Joints& joints, int64_t size, const StickmanStyle
   return image;
 }
 
-}  // namespace stepop
+}  // namespace stepop::vunet

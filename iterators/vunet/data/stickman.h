@@ -7,7 +7,7 @@
 
 #include "runtime/config/config.h"
 
-namespace stepop {
+namespace stepop::vunet {
 
 /// A place in an image in pixels: (0, 0) is its upper left corner, (0.5, 0.5) the centre of its
 /// first pixel.
@@ -56,4 +56,4 @@ at::Tensor draw_stickman(const Joints& joints, int64_t size, const StickmanStyle
 /// The same, written as 3 * size * size numbers.
 void draw_stickman(const Joints& joints, int64_t size, const StickmanStyle& style, float* values);
 
-}  // namespace stepop
+}  // namespace stepop::vunet

@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-namespace stepop {
+namespace stepop::vunet {
 namespace {
 
 constexpr Colour kBack = {0, 0, 0};
@@ -81,4 +81,4 @@ TEST_CASE("bands lie across a shape's line, along it, or both") {
 }
 
 }  // namespace
-}  // namespace stepop
+}  // namespace stepop::vunet

@@ -9,7 +9,7 @@
 
 #include "iterators/vunet/data/skeleton.h"
 
-namespace stepop {
+namespace stepop::vunet {
 namespace {
 
 Pose pose_number(uint64_t number) {
@@ -144,4 +144,4 @@ TEST_CASE("limbs keep within what people's joints allow") {
 }
 
 }  // namespace
-}  // namespace stepop
+}  // namespace stepop::vunet

@@ -14,7 +14,7 @@
 #include "tests/scratch_folder.h"
 #include "tests/tensor_values.h"
 
-namespace stepop {
+namespace stepop::vunet {
 namespace {
 
 /// A checksum of an image's bytes (FNV-1a).
@@ -173,4 +173,4 @@ TEST_CASE("wrong parameters are said with their place") {
 }
 
 }  // namespace
-}  // namespace stepop
+}  // namespace stepop::vunet

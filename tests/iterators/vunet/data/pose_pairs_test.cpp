@@ -15,7 +15,7 @@
 #include "tests/scratch_folder.h"
 #include "tests/tensor_values.h"
 
-namespace stepop {
+namespace stepop::vunet {
 namespace {
 
 const std::string kHeader =
@@ -199,4 +199,4 @@ TEST_CASE("wrong parameters of pairs are said with their place") {
 }
 
 }  // namespace
-}  // namespace stepop
+}  // namespace stepop::vunet

@@ -11,7 +11,7 @@
 #include "tests/message_of.h"
 #include "tests/places.h"
 
-namespace stepop {
+namespace stepop::vunet {
 namespace {
 
 const std::string kStickmen = STEPOP_SOURCE_DIR "/tests/data/stickmen/";
@@ -86,4 +86,4 @@ TEST_CASE("the farthest joints and the widest lines that are allowed overflow no
 }
 
 }  // namespace
-}  // namespace stepop
+}  // namespace stepop::vunet
