@@ -18,6 +18,11 @@ if(brings_torch)
   list(FILTER torch_libraries EXCLUDE REGEX
        "/lib(torch_python|torchbind_test|jitbackend_test|backend_with_compiler|aoti_custom_ops|shm)[.]")
   install(FILES ${torch_libraries} DESTINATION ${lib}/stepop/torch/lib)
+  # One with CUDA looks for NVIDIA's libraries beside its own folder, where pip lays them.
+  if(IS_DIRECTORY ${TORCH_ROOT}/../nvidia)
+    install(DIRECTORY ${TORCH_ROOT}/../nvidia DESTINATION ${lib}/stepop
+            FILES_MATCHING PATTERN "lib*.so*" PATTERN include EXCLUDE)
+  endif()
 else()
   set(torch_folder ${TORCH_ROOT})
   set(torch_rpath ${TORCH_ROOT}/lib)
