@@ -43,6 +43,15 @@ at::Tensor l2(const at::Tensor& a, const at::Tensor& b) {
   return mean_of_each(at::square(a - b));
 }
 
+at::Tensor chroma(const at::Tensor& a, const at::Tensor& b) {
+  check("chroma", a, b, 4);
+  if (a.size(1) < 2) {
+    throw Error("chroma: expected images of 2 channels or more, found " + describe_tensor(a));
+  }
+  const at::Tensor difference = a - b;
+  return mean_of_each(at::square(difference - difference.mean(1, /*keepdim=*/true)));
+}
+
 at::Tensor image_gradient(const at::Tensor& a, const at::Tensor& b) {
   check("image_gradient", a, b, 4);
   if (a.size(-1) < 2 || a.size(-2) < 2) {
@@ -54,7 +63,10 @@ at::Tensor image_gradient(const at::Tensor& a, const at::Tensor& b) {
 
 at::Tensor unit_gaussian_kl(const at::Tensor& p_mean, const at::Tensor& q_mean) {
   check("unit_gaussian_kl", p_mean, q_mean, 2);
-  return at::square(p_mean - q_mean).flatten(1).sum(1) * 0.5;
+  // A sum over thousands is nothing for the 8 bits of bfloat16.
+  const at::Tensor p =
+      c10::isReducedFloatingType(p_mean.scalar_type()) ? p_mean.to(at::kFloat) : p_mean;
+  return at::square(p - q_mean).flatten(1).sum(1) * 0.5;
 }
 
 at::Tensor unit_gaussian_kl(const OrderedMap<at::Tensor>& p_means,

@@ -15,6 +15,10 @@ at::Tensor l1(const at::Tensor& a, const at::Tensor& b);
 /// The mean of (a - b)^2 over all dimensions but the first.
 at::Tensor l2(const at::Tensor& a, const at::Tensor& b);
 
+/// How much colours differ apart from how light they are: `l2` of what the mean over the channels
+/// leaves. Of images [B, C, H, W], 2 channels or more.
+at::Tensor chroma(const at::Tensor& a, const at::Tensor& b);
+
 /// How much edges differ in strength, whichever way they go: `l1` of the absolute differences of
 /// horizontal neighbours, plus the same of vertical ones. Of images [B, C, H, W], 2 pixels a side
 /// or more. As VUNet has it (github.com/jhaux/VUNet).

@@ -7,7 +7,8 @@
 namespace stepop::vunet {
 
 Criterion::Criterion(const Config& config, const c10::Device& device)
-    : weights_(config, {"color_L1", "color_L2", "color_gradient", "KL", "perceptual"}) {
+    : weights_(config,
+               {"color_L1", "color_L2", "color_chroma", "color_gradient", "KL", "perceptual"}) {
   if (weights_.has("perceptual")) perceptual_.emplace(config.at("perceptual"), device);
 }
 
@@ -22,6 +23,7 @@ Losses Criterion::operator()(const Prediction& prediction, const at::Tensor& tar
   };
   add("color_L1", [&] { return losses::l1(image, target); });
   add("color_L2", [&] { return losses::l2(image, target); });
+  add("color_chroma", [&] { return losses::chroma(image, target); });
   add("color_gradient", [&] { return losses::image_gradient(image, target); });
   add("KL", [&] { return losses::unit_gaussian_kl(prediction.p_means, prediction.q_means); });
   add("perceptual", [&] { return (*perceptual_)(image, target); });

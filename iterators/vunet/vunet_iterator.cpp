@@ -123,13 +123,14 @@ class VUNetIterator : public Iterator {
   int64_t appearances_;
 };
 
-STEPOP_REGISTER_ITERATOR(VUNetIterator,
-                         {"Renders the person of one image in the pose of another: VUNet.",
-                          {{"losses/<name>", "",
-                            "color_L1, color_L2, color_gradient, KL, perceptual: {weight: 1}"},
-                           {"eval_mode", "train",
-                            "outside of training: train, appearance_transfer or sample_appearance"},
-                           {"transfer_appearances", "5", "rows of a transfer matrix"}}});
+STEPOP_REGISTER_ITERATOR(
+    VUNetIterator,
+    {"Renders the person of one image in the pose of another: VUNet.",
+     {{"losses/<name>", "",
+       "color_L1, color_L2, color_chroma, color_gradient, KL, perceptual: {weight: 1}"},
+      {"eval_mode", "train",
+       "outside of training: train, appearance_transfer or sample_appearance"},
+      {"transfer_appearances", "5", "rows of a transfer matrix"}}});
 
 }  // namespace
 }  // namespace stepop

@@ -27,6 +27,14 @@ TEST_CASE("l1 and l2 are means over all but the examples") {
   CHECK((values_of<double>(l2(a, b)) == std::vector<double>{5.0 / 3, 10.0 / 3}));
 }
 
+TEST_CASE("chroma compares colours and not how light they are") {
+  const at::Tensor colour = at::tensor({1., 0., -1.}).view({1, 3, 1, 1});  // red, without blue
+  const at::Tensor grey = at::zeros_like(colour);
+  CHECK(chroma(colour, grey).item<double>() == doctest::Approx(2.0 / 3));
+  CHECK(chroma(colour + 0.5, grey).item<double>() == doctest::Approx(2.0 / 3));
+  CHECK(chroma(grey + 0.5, grey).item<double>() == doctest::Approx(0));
+}
+
 TEST_CASE("the image gradient compares edges by their strength, not by their direction") {
   // Horizontal differences of ramp: 1 3; 0 1. Vertical: 2 1 3.
   CHECK(image_gradient(ramp(), at::zeros_like(ramp())).item<double>() == 5.0 / 4 + 6.0 / 3);
@@ -44,6 +52,13 @@ TEST_CASE("the divergence of Gaussians of unit variance is half the squared dist
       (values_of<double>(unit_gaussian_kl(stages_of_p, stages_of_q)) == std::vector<double>{5, 4}));
 }
 
+TEST_CASE("a divergence of bfloat16 is summed in float32") {
+  const at::Tensor p = at::ones({1, 3000}, at::kBFloat16);
+  const at::Tensor sum = unit_gaussian_kl(p, at::zeros_like(p));
+  CHECK((sum.scalar_type() == at::kFloat));
+  CHECK(sum.item<double>() == 1500);
+}
+
 TEST_CASE("gradients of the losses are those of finite differences") {
   seed_generators(1, c10::kCPU);
   const at::Tensor a = at::randn({2, 3, 4, 5}, at::kDouble);
@@ -51,6 +66,7 @@ TEST_CASE("gradients of the losses are those of finite differences") {
   CHECK(gradient_error([&](const at::Tensor& x) { return l1(x, b); }, a) < 1e-7);
   CHECK(gradient_error([&](const at::Tensor& x) { return l2(x, b); }, a) < 1e-7);
   CHECK(gradient_error([&](const at::Tensor& x) { return image_gradient(x, b); }, a) < 1e-7);
+  CHECK(gradient_error([&](const at::Tensor& x) { return chroma(x, b); }, a) < 1e-7);
   CHECK(gradient_error([&](const at::Tensor& x) { return unit_gaussian_kl(x, b); }, a) < 1e-7);
   CHECK(gradient_error([&](const at::Tensor& x) { return unit_gaussian_kl(b, x); }, a) < 1e-7);
 }
@@ -64,6 +80,8 @@ TEST_CASE("tensors of two shapes are refused instead of repeated") {
         "l2: expected 2 dimensions or more, the first the examples, found float32 [2]");
   CHECK(message_of([&] { image_gradient(a.slice(3, 0, 1), a.slice(3, 0, 1)); }) ==
         "image_gradient: expected images of 2 pixels a side or more, found float32 [2, 3, 4, 1]");
+  CHECK(message_of([&] { chroma(a.slice(1, 0, 1), a.slice(1, 0, 1)); }) ==
+        "chroma: expected images of 2 channels or more, found float32 [2, 1, 4, 4]");
   CHECK(message_of([&] {
           unit_gaussian_kl({{"s2", a}}, {{"s1", a}});
         }) == "no key \"s2\"; there are: s1");

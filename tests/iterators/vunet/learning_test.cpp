@@ -10,14 +10,14 @@ TEST_CASE("a trained VUNet puts the clothes of some people on the poses of other
   TestRun run(R"(
 iterator: VUNetIterator
 model: {class: VUNet, spatial_size: 32, nf_start: 16, nf_max: 32}
-losses: {color_L1: {weight: 3}, color_L2: {weight: 10}}
+losses: {color_L1: {weight: 3}, color_L2: {weight: 10}, color_chroma: {weight: 30}}
 datasets:
-  train: {class: Figures, size: 32, examples: 20000, num_people: 4000}
-  validation: {class: Figures, size: 32, examples: 64, num_people: 64, offset: 20000}
+  train: {class: Figures, size: 32, examples: 60000, num_people: 15000}
+  validation: {class: Figures, size: 32, examples: 128, num_people: 128, offset: 60000}
 batch_size: 4
 test_batch_size: 32
-num_steps: 1000
-optimizer: {class: Adam, lr: {class: cosine, from: 2e-3, to: 1e-4, steps: 1000}, clip_norm: 1}
+num_steps: 4000
+optimizer: {class: Adam, lr: {class: cosine, from: 2e-3, to: 1e-5, steps: 4000}, clip_norm: 1}
 log_ops: []
 num_threads: 1
 n_data_processes: 0
@@ -35,10 +35,9 @@ eval_hook:
   CAPTURE(psnr("psnr_of_copied_appearance"));
   CAPTURE(psnr("psnr_of_copied_pose"));
   // Better than the right clothes in a wrong pose, and than the right pose in wrong clothes: both
-  // were taken over. Trained for longer, as configs/vunet/small.yaml is, the first is 3 dB and
-  // more.
-  CHECK(psnr("psnr") > psnr("psnr_of_copied_appearance") + 1.5);
-  CHECK(psnr("psnr") > psnr("psnr_of_copied_pose") + 3);
+  // were taken over.
+  CHECK(psnr("psnr") > psnr("psnr_of_copied_appearance") + 3);
+  CHECK(psnr("psnr") > psnr("psnr_of_copied_pose") + 6);
 }
 
 }  // namespace
