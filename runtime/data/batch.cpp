@@ -84,6 +84,16 @@ Batch Batch::to(const at::Device& device) const {
   return moved;
 }
 
+Batch Batch::channels_last() const {
+  Batch laid_out = *this;
+  for (auto& [key, tensor] : laid_out.tensors_) {
+    if (tensor.dim() == 4 && tensor.is_floating_point()) {
+      tensor = tensor.contiguous(at::MemoryFormat::ChannelsLast);
+    }
+  }
+  return laid_out;
+}
+
 Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) {
   if (examples.empty()) throw Error("cannot make a batch of no examples");
   OrderedMap<at::Tensor> tensors;

@@ -48,6 +48,9 @@ class Batch {
 
   /// The same batch with its tensors on `device`.
   Batch to(const at::Device& device) const;
+  /// The same batch with the channels of its images, floats [B, C, H, W], last in memory; shapes
+  /// stay as they are (torch.channels_last).
+  Batch channels_last() const;
 
  private:
   OrderedMap<at::Tensor> tensors_;

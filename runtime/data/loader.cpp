@@ -36,12 +36,21 @@ constexpr std::chrono::milliseconds kPatience{500};
 
 std::atomic<int64_t> left_behind = 0;
 
-Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, bool pin) {
+/// What becomes of a batch before it is handed on.
+struct Finish {
+  explicit Finish(const LoaderOptions& options)
+      : channels_last(options.channels_last), pin(!options.device.is_cpu()) {}
+  bool channels_last;
+  bool pin;
+};
+
+Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, Finish finish) {
   const std::vector<int64_t> indices = order.indices(number);
   std::vector<Random> randoms = order.randoms(number);
   try {
     Batch batch = load_batch(dataset, indices, randoms);
-    if (!pin) return batch;
+    if (finish.channels_last) batch = batch.channels_last();
+    if (!finish.pin) return batch;
     OrderedMap<at::Tensor> pinned = batch.tensors();
     for (auto& [key, tensor] : pinned) tensor = tensor.pin_memory();
     return {std::move(pinned), batch.texts(), batch.indices()};
@@ -59,7 +68,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
       : dataset_(dataset),
         order_(order),
         end_(options.end_batch),
-        pin_(!options.device.is_cpu()),
+        finish_(options),
         interrupt_(options.interrupt),
         owner_(options.owner),
         profile_(options.profile),
@@ -148,7 +157,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
       Slot done{.ready = true, .batch = {}, .error = nullptr};
       try {
         const ThreadSpan span(profile_.get(), name, "prepare a batch");
-        done.batch = prepare(dataset_, order_, number, pin_);
+        done.batch = prepare(dataset_, order_, number, finish_);
       } catch (...) {
         done.error = std::current_exception();
       }
@@ -161,7 +170,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
   const Dataset& dataset_;
   const BatchOrder& order_;
   const int64_t end_;
-  const bool pin_;
+  const Finish finish_;
   const InterruptCheck interrupt_;
   const std::shared_ptr<const void> owner_;
   const std::shared_ptr<Profile> profile_;
@@ -205,8 +214,8 @@ Batch Loader::next() {
 Batch Loader::prepare_one(bool is_first) {
   const auto start = std::chrono::steady_clock::now();
   const bool is_apart = is_first && options_.workers > 0 && options_.interrupt && options_.owner;
-  Batch batch = is_apart ? prepare_apart()
-                         : prepare(dataset_, order_, next_batch_, !options_.device.is_cpu());
+  Batch batch =
+      is_apart ? prepare_apart() : prepare(dataset_, order_, next_batch_, Finish(options_));
   if (options_.interrupt) options_.interrupt();
   if (options_.workers == 0) return batch;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;

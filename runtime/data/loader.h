@@ -29,6 +29,8 @@ struct LoaderOptions {
   int64_t end_batch = -1;
   /// Where `next()` puts the tensors.
   c10::Device device = c10::kCPU;
+  /// Whether images get their channels last in memory, as `Batch::channels_last` does.
+  bool channels_last = false;
   /// Called while `next()` waits for a worker, and after a batch was prepared; when it throws, that
   /// batch counts as not taken.
   InterruptCheck interrupt = {};

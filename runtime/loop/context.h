@@ -11,6 +11,7 @@
 #include "runtime/checkpoint/tracker.h"
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
+#include "runtime/loop/autocast.h"
 #include "runtime/loop/networks.h"
 #include "runtime/loop/splits.h"
 #include "runtime/optim/schedule.h"
@@ -34,6 +35,8 @@ struct Context {
   int rank = 0;
   int world_size = 1;
   OnNan on_nan = OnNan::kStop;  ///< Of every update.
+  /// Of step_op and of every op.
+  Precision precision = Precision::kFloat32;
   const Position& position;
   const StepClock& clock;
   Networks& networks;

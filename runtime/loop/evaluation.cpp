@@ -130,7 +130,7 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
     if (op == nullptr) throw missing_op(context, split, settings.eval_op.op, ops);
     const EvalOutputs outputs = [&] {
       const Span span(profile, {split, "/", settings.eval_op.op});
-      return run_op(split, settings.eval_op.op, *op);
+      return run_op(context, split, settings.eval_op.op, *op);
     }();
     const Span span(profile, "write");
     writer.write(outputs, batch.indices());

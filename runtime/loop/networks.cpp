@@ -31,6 +31,15 @@ bool trains(const Update& update, const torch::nn::Module& network) {
   });
 }
 
+/// The weights of convolutions in the layout in which batches then are.
+void put_channels_last(const torch::nn::Module& network) {
+  for (const auto& parameter : network.parameters()) {
+    if (parameter.dim() == 4) {
+      parameter.set_data(parameter.contiguous(at::MemoryFormat::ChannelsLast));
+    }
+  }
+}
+
 }  // namespace
 
 Networks::Networks(const Config& config, const c10::Device& device, Tracker& tracker) {
@@ -49,6 +58,7 @@ void Networks::add(const std::string& name, const Config& config, std::string_vi
                    const c10::Device& device, Tracker& tracker) {
   auto network = models().build(config, path);
   network->to(device);
+  if (config.get("channels_last", false)) put_channels_last(*network);
   tracker.add(
       name, [network] { return tensors_of(*network); },
       [name, network](const State& state) { load_tensors(name, tensors_of(*network), state); });

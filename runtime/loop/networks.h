@@ -24,7 +24,8 @@ namespace stepop {
 
 class Update;
 
-/// The networks of a run: `model`, or several below `networks`, on the device and tracked.
+/// The networks of a run: `model`, or several below `networks`, on the device and tracked. With
+/// `channels_last: true`, the weights of their convolutions have the channels last in memory.
 class Networks {
  public:
   Networks(const Config& config, const c10::Device& device, Tracker& tracker);

@@ -18,11 +18,8 @@ namespace {
 void check_split(const DueOps& due, Iterator& iterator, const Context& context,
                  Position& position) {
   const BatchOrder& order = context.splits.order(due.split);
-  std::vector<Random> randoms = order.randoms(0);
-  const Batch batch = run_op("datasets", due.split, [&] {
-    return load_batch(context.splits.dataset(due.split), order.indices(0), randoms)
-        .to(context.device);
-  });
+  const Batch batch =
+      run_at("datasets", due.split, [&] { return context.splits.batch(due.split, order, 0); });
   // An evaluation of the split train alone is none of a training step.
   const bool is_training = due.split == "train" && due.is_in_training();
   const StepOps ops = call_step_op(iterator, context, position, due.split, is_training, batch);
@@ -34,12 +31,12 @@ void check_split(const DueOps& due, Iterator& iterator, const Context& context,
   for (const auto& name : due.log) {
     const LogOp* op = ops.find_log_op(name);
     if (op == nullptr) throw missing_op(context, due.split, name, ops);
-    run_op(due.split, name, [&] { checked((*op)(), due.split + "/" + name); });
+    run_op(context, due.split, name, [&] { checked((*op)(), due.split + "/" + name); });
   }
   for (const auto& name : due.eval) {
     const EvalOp* op = ops.find_eval_op(name);
     if (op == nullptr) throw missing_op(context, due.split, name, ops);
-    run_op(due.split, name, [&] { check_eval_outputs((*op)(), batch.size()); });
+    run_op(context, due.split, name, [&] { check_eval_outputs((*op)(), batch.size()); });
   }
 }
 

@@ -31,15 +31,13 @@ void train(Session& session) {
   StepClock& clock = session.clock();
   for (int64_t step = 0; step < kSteps; ++step) {
     clock.global_step = position.global_step;
-    std::vector<Random> randoms = order.randoms(step);
-    const Batch batch = load_batch(context.splits.dataset("train"), order.indices(step), randoms)
-                            .to(context.device);
+    const Batch batch = context.splits.batch("train", order, step);
     const StepOps ops = call_step_op(session.iterator(), context, position, "train", true, batch);
     const SplitGuard guard(position, "train");
     for (const auto& name : session.settings().train_ops) {
       const TrainOp* op = ops.find_train_op(name.op);
       if (op == nullptr) throw missing_op(context, "train", name.op, ops);
-      run_op("train", name.op, *op);
+      run_op(context, "train", name.op, *op);
     }
     context.networks.update_averages(position.global_step);
     ++position.global_step;

@@ -71,6 +71,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
                                                   .device = device,
                                                   .seed = seed,
                                                   .on_nan = read_on_nan(config_),
+                                                  .precision = read_precision(config_),
                                                   .position = position_,
                                                   .clock = clock_,
                                                   .networks = *networks_,

@@ -63,7 +63,7 @@ StepOps call_step_op(Iterator& iterator, const Context& context, Position& posit
   const SplitGuard guard(position, split);
   context.networks.set_training(is_training);
   const at::AutoGradMode gradients(is_training);
-  return run_op(split, "step_op", [&] { return iterator.step_op(batch); });
+  return run_op(context, split, "step_op", [&] { return iterator.step_op(batch); });
 }
 
 Error missing_op(const Context& context, const std::string& split, const std::string& op,
@@ -148,7 +148,7 @@ Scalars SplitStep::train(const std::string& name) {
   if (op == nullptr) throw missing_op(context_, split_, name, ops());
   const Span span(context_.profile.get(), {split_, "/", name});
   const SplitGuard guard(position_, split_);
-  return run_op(split_, name, *op);
+  return run_op(context_, split_, name, *op);
 }
 
 const Logs& SplitStep::log(const std::string& name) {
@@ -159,7 +159,7 @@ const Logs& SplitStep::log(const std::string& name) {
   const SplitGuard guard(position_, split_);
   const at::NoGradGuard no_grad;
   const RandomFork fork(mix_seed({fork_seed(), seed_of(name)}), context_.device);
-  const Logs logs = run_op(split_, name, *op);
+  const Logs logs = run_op(context_, split_, name, *op);
   return logs_.set(name, checked(logs, split_ + "/" + name));
 }
 

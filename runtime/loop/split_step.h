@@ -52,12 +52,20 @@ class SplitStep {
 
 /// Runs `call`, a part of a user's code; what it throws gets to know where.
 template <class Call>
-auto run_op(const std::string& split, const std::string& op, const Call& call) {
+auto run_at(const std::string& split, const std::string& op, const Call& call) {
   try {
     return call();
   } catch (const std::exception&) {
     rethrow_from(split, op);
   }
+}
+
+/// The same for `step_op` and the ops, which compute in the run's precision.
+template <class Call>
+auto run_op(const Context& context, const std::string& split, const std::string& op,
+            const Call& call) {
+  const AutocastGuard precision(context.precision, context.device);
+  return run_at(split, op, call);
 }
 
 /// Calls `step_op` for a batch; with training mode and gradients only for the split train of a

@@ -18,7 +18,10 @@ constexpr double kQuickBatch = 50e-6;
 }  // namespace
 
 Splits::Splits(const Config& config, uint64_t seed, c10::Device device)
-    : config_(config), seed_(seed), device_(device) {}
+    : config_(config),
+      seed_(seed),
+      device_(device),
+      channels_last_(config.get("channels_last", false)) {}
 
 const Dataset& Splits::dataset(const std::string& split) {
   auto& dataset = parts_->datasets[split];
@@ -82,8 +85,18 @@ LoaderOptions Splits::loader_options() const {
   }
   options.quick = kQuickBatch;
   options.device = device_;
+  options.channels_last = channels_last_;
   options.owner = parts_;
   return options;
+}
+
+Batch Splits::finished(const Batch& batch) const {
+  return (channels_last_ ? batch.channels_last() : batch).to(device_);
+}
+
+Batch Splits::batch(const std::string& split, const BatchOrder& order, int64_t number) {
+  std::vector<Random> randoms = order.randoms(number);
+  return finished(load_batch(dataset(split), order.indices(number), randoms));
 }
 
 const Batch& Splits::fixed_examples(const std::string& split) {
@@ -117,8 +130,7 @@ const Batch& Splits::fixed_examples(const std::string& split) {
   for (const int64_t index : indices) {
     randoms.emplace_back(mix_seed({kFixedExamplesSeed, static_cast<uint64_t>(index)}));
   }
-  return fixed_examples_.emplace(split, load_batch(data, indices, randoms).to(device_))
-      .first->second;
+  return fixed_examples_.emplace(split, finished(load_batch(data, indices, randoms))).first->second;
 }
 
 void Splits::declare(const std::string& split) const {

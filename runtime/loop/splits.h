@@ -33,6 +33,9 @@ class Splits {
   /// longer than this lives.
   LoaderOptions loader_options() const;
 
+  /// The batch of that number of an order of the split, as a loader gives it.
+  Batch batch(const std::string& split, const BatchOrder& order, int64_t number);
+
   /// The batch that is the same in every log: `fixed_example_indices/<split>`, by default
   /// batch_size examples at random. On the device.
   const Batch& fixed_examples(const std::string& split);
@@ -41,9 +44,12 @@ class Splits {
   void declare(const std::string& split) const;
 
  private:
+  Batch finished(const Batch& batch) const;
+
   Config config_;
   uint64_t seed_;
   c10::Device device_;
+  bool channels_last_;
   struct Parts {
     std::map<std::string, std::unique_ptr<Dataset>> datasets;
     std::map<std::string, std::unique_ptr<BatchOrder>> orders;

@@ -82,7 +82,7 @@ class SplitTrial {
       call_step_op(/*is_training=*/false);
       for (const auto& name : due_.eval) {
         const EvalOutputs outputs = run(name, ops_.find_eval_op(name));
-        run_op(due_.split, name, [&] { check_eval_outputs(outputs, batch_.size()); });
+        run_at(due_.split, name, [&] { check_eval_outputs(outputs, batch_.size()); });
       }
     }
   }
@@ -102,11 +102,8 @@ class SplitTrial {
     ops_ = {};
     batch_ = {};
     batch_ = parts_.measure("batch", [&] {
-      return run_op("datasets", due_.split, [&] {
-        std::vector<Random> randoms = order_.randoms(0);
-        return load_batch(context_.splits.dataset(due_.split), order_.indices(0), randoms)
-            .to(context_.device);
-      });
+      return run_at("datasets", due_.split,
+                    [&] { return context_.splits.batch(due_.split, order_, 0); });
     });
     ops_ = parts_.measure("step_op", [&] {
       return stepop::call_step_op(session_.iterator(), context_, session_.position(), due_.split,
@@ -119,7 +116,7 @@ class SplitTrial {
     throw_if_signal_arrived();
     if (op == nullptr) throw missing_op(context_, due_.split, name, ops_);
     const SplitGuard guard(session_.position(), due_.split);
-    auto result = parts_.measure(name, [&] { return run_op(due_.split, name, *op); });
+    auto result = parts_.measure(name, [&] { return run_op(context_, due_.split, name, *op); });
     returned_.set(name, result);
     return result;
   }

@@ -10,6 +10,7 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -139,6 +140,8 @@ void Update::backward(const at::Tensor& loss, bool retain_graph) {
   if (clock_->micro_batches > 1) {
     seed = at::full_like(loss.detach(), 1.0 / static_cast<double>(clock_->micro_batches));
   }
+  // The way back takes the types of the way forward (torch.autocast says the same).
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const auto inputs = is_alone_ ? std::nullopt : std::optional<at::TensorList>(tensors_);
   loss.backward(seed, retain_graph, /*create_graph=*/false, inputs);
   tensors_.clear();

@@ -24,6 +24,36 @@ losses:
   KL: {start_ramp_it: 1, start_ramp_val: 0, end_ramp_it: 3, end_ramp_val: 0.5}
 )";
 
+TEST_CASE("with channels_last a training computes the same, saves the same names and resumes") {
+  const std::string yaml = vunet_config(kLosses);
+  const std::string more = "ckpt_freq: 2\ncheckpoints: {keep_last: 9}\n";
+  TestRun plain(yaml + more);
+  plain.train();
+  const std::string last_yaml = yaml + more + "channels_last: true\n";
+  TestRun last(last_yaml);
+  last.session.check();
+  size_t convolutions = 0;
+  for (const auto& [name, tensor] : last.session.context().networks.tensors("model")) {
+    if (tensor.dim() != 4) continue;
+    CHECK(tensor.is_contiguous(at::MemoryFormat::ChannelsLast));
+    ++convolutions;
+  }
+  CHECK(convolutions > 50);
+  const Batch& fixed = last.session.context().splits.fixed_examples("train");
+  CHECK(fixed["target"].is_contiguous(at::MemoryFormat::ChannelsLast));
+  last.train();
+  const State before = plain.checkpoint(4);
+  const State after = last.checkpoint(4);
+  for (const auto& [name, tensor] : before) {
+    CAPTURE(name);
+    if (!name.starts_with("model.")) continue;
+    CHECK(at::allclose(after.at(name), tensor, /*rtol=*/0, /*atol=*/2e-3));  // 4 steps of Adam
+  }
+  TestRun rest(last_yaml, last, 2);
+  rest.train();
+  CHECK(differences(after, rest.checkpoint(4)) == "");
+}
+
 TEST_CASE("VUNet's losses are weighed by the step, logged by batch and written by instance") {
   TestRun run(vunet_config(kLosses));
   run.session.check();

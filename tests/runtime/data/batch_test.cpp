@@ -33,6 +33,17 @@ TEST_CASE("tensors that are not contiguous are stacked by their values") {
   CHECK(values_of<int64_t>(batch["x"]) == std::vector<int64_t>{0, 3, 1, 4, 2, 5});
 }
 
+TEST_CASE("channels last are the same values in another order in memory, of images alone") {
+  const at::Tensor image = at::arange(24, at::kFloat).reshape({2, 3, 4});
+  const at::Tensor mask = at::arange(8).reshape({1, 2, 4});
+  const Batch batch = collate({{.tensors = {{"image", image}, {"mask", mask}}, .texts = {}}}, {0});
+  const Batch last = batch.channels_last();
+  CHECK(last["image"].equal(batch["image"]));
+  CHECK(last["image"].strides() == at::IntArrayRef({24, 1, 8, 2}));
+  CHECK(last["mask"].is_same(batch["mask"]));
+  CHECK(last.indices() == batch.indices());
+}
+
 TEST_CASE("a key that is not there is an error with those that are") {
   const Batch batch = collate({example(1)}, {0});
   CHECK(message_of([&] { batch["y"]; }) ==

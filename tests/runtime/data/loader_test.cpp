@@ -1,5 +1,6 @@
 #include "runtime/data/loader.h"
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <doctest/doctest.h>
 
@@ -37,6 +38,14 @@ class Counting : public Dataset {
   int64_t bad_;
 };
 
+/// Images.
+struct Pictures : Dataset {
+  int64_t size() const override { return 6; }
+  Example get(int64_t index, Random& /*random*/) const override {
+    return {.tensors = {{"image", at::full({2, 4, 4}, static_cast<double>(index))}}, .texts = {}};
+  }
+};
+
 BatchOrder shuffled(const Dataset& dataset) {
   const Config config;
   return {"datasets/train",
@@ -66,6 +75,24 @@ Seen load(const LoaderOptions& options, int64_t count) {
   }
   CHECK(loader.position() == options.first_batch + count);
   return seen;
+}
+
+TEST_CASE("images have their channels last where it is asked for, whoever prepares them") {
+  const Pictures pictures;
+  const Config config;
+  const BatchOrder order("datasets/train",
+                         samplers().factory("sequential", config, "")(config, pictures, 1),
+                         {.batch_size = 2, .seed = 1});
+  for (const int64_t workers : {0, 2}) {
+    for (const bool last : {false, true}) {
+      Loader loader(pictures, order, {.workers = workers, .channels_last = last});
+      for (int i = 0; i < 3; ++i) {
+        const at::Tensor image = loader.next()["image"];
+        CHECK(image.is_contiguous(at::MemoryFormat::ChannelsLast) == last);
+        CHECK(image.is_contiguous() != last);
+      }
+    }
+  }
 }
 
 TEST_CASE("the number of workers changes nothing, also over the ends of epochs") {
