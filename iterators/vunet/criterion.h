@@ -22,7 +22,8 @@ struct Losses {
   OrderedMap<at::Tensor> batch;      ///< Their means.
 };
 
-/// The losses that the config's `losses` name: color_L1, color_L2, color_gradient, KL, perceptual.
+/// The losses that the config's `losses` name: color_L1, color_L2, color_chroma,
+/// color_gradient, KL, perceptual.
 class Criterion {
  public:
   /// Throws UsageError as LossWeights and PerceptualLoss do.

@@ -3,8 +3,9 @@ color_L1 and KL, Adam.
 
     pytorch_vunet.py THREADS SPATIAL_SIZE NF_START BATCH_SIZE
 
-Answers each line "OPTIMIZER STEPS" on standard input, where OPTIMIZER is adam or fused, with the seconds
-that so many steps took. The examples lie ready in memory.
+Answers each line "KIND STEPS" on standard input with the seconds that so many steps took. KIND is the
+optimizer, adam or fused, and what else is wanted: fused+bfloat16, fused+channels_last, or both. The
+examples lie ready in memory.
 """
 
 import pathlib
@@ -20,10 +21,16 @@ BATCHES = 4
 
 
 class Training:
-    def __init__(self, optimizer, size, nf_start, batch_size):
+    def __init__(self, kind, size, nf_start, batch_size):
+        optimizer, *wanted = kind.split("+")
+        self.autocast = torch.autocast("cpu", torch.bfloat16, enabled="bfloat16" in wanted)
         self.batches = [torch.rand(3, batch_size, 3, size, size) * 2 - 1 for _ in range(BATCHES)]
         self.model = VUNet(size, nf_start, 2 * nf_start, final_act=True)
         fused = True if optimizer == "fused" else None
+        if "channels_last" in wanted:
+            self.model.to(memory_format=torch.channels_last)
+            self.batches = [[x.contiguous(memory_format=torch.channels_last) for x in batch]
+                            for batch in self.batches]
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, fused=fused)
 
     def loss(self, pose, appearance, target):
@@ -36,7 +43,9 @@ class Training:
         start = time.perf_counter()
         for i in range(steps):
             self.optimizer.zero_grad()
-            self.loss(*self.batches[i % BATCHES]).backward()
+            with self.autocast:
+                loss = self.loss(*self.batches[i % BATCHES])
+            loss.backward()
             self.optimizer.step()
         return time.perf_counter() - start
 
@@ -47,10 +56,10 @@ def main():
     torch.manual_seed(1)
     trainings = {}
     for line in sys.stdin:
-        optimizer, steps = line.split()
-        if optimizer not in trainings:
-            trainings[optimizer] = Training(optimizer, *sizes)
-        print(trainings[optimizer].run(int(steps)), flush=True)
+        kind, steps = line.split()
+        if kind not in trainings:
+            trainings[kind] = Training(kind, *sizes)
+        print(trainings[kind].run(int(steps)), flush=True)
 
 
 if __name__ == "__main__":
