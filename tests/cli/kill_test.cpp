@@ -74,12 +74,12 @@ std::optional<Phase> next_phase(int done, int count, const Counts& counts) {
 /// Disturbs runs `count` times, then until every phase was hit (a signal that is meant for a phase
 /// of a millisecond often comes after it), and finishes the last one. Each run must end as the
 /// undisturbed one.
-void torture(int signal, int count) {
+void torture(const Torture& what, int signal, int count) {
   const uint64_t seed = torture_seed();
   Random random(seed);
   CAPTURE(seed);
   Counts counts{};
-  auto run = std::make_unique<TortureRun>();
+  auto run = std::make_unique<TortureRun>(what);
   int done = 0;
   for (int starts = 0; starts < 2 * count + 200; ++starts) {
     const auto wanted = next_phase(done, count, counts);
@@ -98,7 +98,7 @@ void torture(int signal, int count) {
     REQUIRE(end.signal == 0);
     REQUIRE(end.exit_code == 0);
     check_same(*run);
-    run = std::make_unique<TortureRun>();
+    run = std::make_unique<TortureRun>(what);
   }
   const ProcessEnd end = run->start();
   CAPTURE(end.err);
@@ -110,18 +110,22 @@ void torture(int signal, int count) {
 }
 
 TEST_CASE("killed with SIGKILL in every phase and started again, a run ends with the same bits") {
-  torture(SIGKILL, torture_count(10));
+  torture(torture_of_digits(), SIGKILL, torture_count(10));
 }
 
 TEST_CASE("stopped with SIGTERM in every phase and started again, a run ends with the same bits") {
-  torture(SIGTERM, torture_count(5));
+  torture(torture_of_digits(), SIGTERM, torture_count(5));
+}
+
+TEST_CASE("killed with SIGKILL in every phase, a VUNet's training ends with the same bits") {
+  torture(torture_of_vunet(), SIGKILL, torture_count(5));
 }
 
 TEST_CASE("on a disk that is full again and again, a run says so and ends with the same bits") {
   const uint64_t seed = torture_seed();
   Random random(seed);
   CAPTURE(seed);
-  TortureRun run;
+  TortureRun run(torture_of_digits());
   int failures = 0;
   const int count = torture_count(5);
   for (int i = 0; i < count; ++i) {

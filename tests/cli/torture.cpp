@@ -29,11 +29,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kSteps = 90;
-constexpr int kWorkers = 2;
+constexpr int64_t kStepsOfDigits = 90;
+constexpr int64_t kStepsOfVUNet = 40;
 
-/// Comes on top of configs/digits.yaml; the folder of the data is put in.
-constexpr const char* kTortureConfig = R"(
+/// The folder of the data is put in.
+constexpr const char* kDigits = R"(
 model: !replace {{class: MLP, inputs: 64, hidden: [96, 48], dropout: 0.3}}
 ema: {{decay: 0.95}}
 eval_weights: ema
@@ -60,6 +60,28 @@ stop_when: {{metric: validation/eval_op/a/accuracy, patience: 1000, mode: max}}
 eval_hook:
   freq: 11
   eval_callbacks: {{a: accuracy, b: accuracy, c: accuracy, d: accuracy, e: accuracy, f: accuracy, g: accuracy, h: accuracy}}
+)";
+
+constexpr const char* kVUNet = R"(
+model: {{spatial_size: 32, nf_start: 4, nf_max: 8}}
+losses: {{KL: {{start_ramp_it: 5, end_ramp_it: 30}}}}
+datasets:
+  train: !replace {{class: Figures, size: 32, examples: 40, num_people: 10}}
+  validation: !replace {{class: Figures, size: 32, examples: 20, num_people: 5, offset: 40}}
+batch_size: 4
+test_batch_size: 4
+num_steps: {0}
+num_epochs: !remove
+optimizer: {{lr: {{steps: {0}}}}}
+num_threads: 1
+eval_mode: train
+fixed_example_indices: {{validation: [0, 1, 2]}}
+transfer_appearances: 3
+log_freq: 8
+log_ops: !replace [train/log_op, validation/log_op, {{op: validation/transfer_op, when: 15}}]
+ckpt_freq: 3
+checkpoints: {{keep_last: 3, keep_best: 1, metric: validation/eval_op/metrics/psnr, mode: max}}
+eval_hook: {{freq: 11}}
 )";
 
 bool has_file(const fs::path& folder, std::string_view ending) {
@@ -108,6 +130,19 @@ int loader_threads(int pid) {
   _exit(122);
 }
 
+/// The run that nobody disturbed, made once.
+const TortureRun& undisturbed(const Torture& torture) {
+  static std::map<const Torture*, std::unique_ptr<TortureRun>> runs;
+  auto& run = runs[&torture];
+  if (run) return *run;
+  auto whole = std::make_unique<TortureRun>(torture);
+  const ProcessEnd end = whole->start();
+  if (end.exit_code != 0 || end.signal != 0) throw std::runtime_error(end.err);
+  if (whole->workers() != torture.workers) throw std::runtime_error("its loader has few workers");
+  run = std::move(whole);
+  return *run;
+}
+
 }  // namespace
 
 const char* phase_name(Phase phase) {
@@ -116,9 +151,25 @@ const char* phase_name(Phase phase) {
   return kNames[static_cast<int>(phase)];
 }
 
-TortureRun::TortureRun() {
-  folder_.write("torture.yaml",
-                fmt::format(kTortureConfig, STEPOP_SOURCE_DIR "/configs/data", kSteps));
+const Torture& torture_of_digits() {
+  static const Torture torture{
+      .configs = {"digits.yaml"},
+      .yaml = fmt::format(kDigits, STEPOP_SOURCE_DIR "/configs/data", kStepsOfDigits),
+      .steps = kStepsOfDigits,
+      .workers = 2};
+  return torture;
+}
+
+const Torture& torture_of_vunet() {
+  static const Torture torture{.configs = {"vunet/base.yaml", "vunet/small.yaml"},
+                               .yaml = fmt::format(kVUNet, kStepsOfVUNet),
+                               .steps = kStepsOfVUNet,
+                               .workers = 1};
+  return torture;
+}
+
+TortureRun::TortureRun(const Torture& torture) : torture_(&torture) {
+  folder_.write("torture.yaml", torture.yaml);
 }
 
 ProcessEnd TortureRun::start(const std::function<void(int pid)>& disturb, int64_t file_limit) {
@@ -129,7 +180,9 @@ ProcessEnd TortureRun::start(const std::function<void(int pid)>& disturb, int64_
     words.insert(words.end(), more);
   };
   if (run.empty()) {
-    add({"-n", "t", "-b", STEPOP_SOURCE_DIR "/configs/digits.yaml", "torture.yaml", "-t"});
+    add({"-n", "t", "-b"});
+    for (const auto& config : torture_->configs) add({STEPOP_SOURCE_DIR "/configs/" + config});
+    add({"torture.yaml", "-t"});
   } else {
     add({"-p", run, "-t"});
   }
@@ -157,7 +210,8 @@ ProcessEnd TortureRun::start(const std::function<void(int pid)>& disturb, int64_
   workers_ = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {
     if (disturb) disturb(pid);
-    if (!disturb && workers_ < kWorkers) workers_ = std::max(workers_, loader_threads(pid));
+    if (!disturb && workers_ < torture_->workers)
+      workers_ = std::max(workers_, loader_threads(pid));
     usleep(disturb ? 20 : 1000);
   }
   const auto text_of = [](std::FILE* file) {
@@ -196,7 +250,8 @@ std::string TortureRun::root() const {
 }
 
 State TortureRun::state() const {
-  State state = load_checkpoint(root() + "/train/checkpoints/" + checkpoint_name(kSteps)).tensors;
+  State state =
+      load_checkpoint(root() + "/train/checkpoints/" + checkpoint_name(torture_->steps)).tensors;
   for (const char* time : {"stop_when.minutes", "stop_when.last_minutes"}) state.erase(time);
   return state;
 }
@@ -245,30 +300,20 @@ std::map<std::string, std::string> TortureRun::links_and_pictures() const {
   return found;
 }
 
-const TortureRun& undisturbed() {
-  static const auto run = [] {
-    auto whole = std::make_unique<TortureRun>();
-    const ProcessEnd end = whole->start();
-    if (end.exit_code != 0 || end.signal != 0) throw std::runtime_error(end.err);
-    if (whole->workers() != kWorkers) throw std::runtime_error("its loader had no two workers");
-    return whole;
-  }();
-  return *run;
-}
-
 void check_same(const TortureRun& run) {
-  CHECK(differences(run.state(), undisturbed().state()) == "");
-  CHECK(differences(run.outputs(), undisturbed().outputs()) == "");
+  const TortureRun& whole = undisturbed(run.torture());
+  CHECK(differences(run.state(), whole.state()) == "");
+  CHECK(differences(run.outputs(), whole.outputs()) == "");
   const auto lines = run.metrics();
-  const auto expected = undisturbed().metrics();
+  const auto expected = whole.metrics();
   CHECK(lines.size() == expected.size());
   for (size_t i = 0; i < std::min(lines.size(), expected.size()); ++i) {
     CHECK(lines[i] == expected[i]);
   }
   CHECK(files_below(run.root() + "/train/checkpoints") ==
-        files_below(undisturbed().root() + "/train/checkpoints"));
+        files_below(whole.root() + "/train/checkpoints"));
   const auto found = run.links_and_pictures();
-  const auto wanted = undisturbed().links_and_pictures();
+  const auto wanted = whole.links_and_pictures();
   CHECK(found.size() == wanted.size());
   for (const auto& [name, bytes] : wanted) {
     CAPTURE(name);

@@ -25,13 +25,26 @@ struct ProcessEnd {
   std::string err;
 };
 
-/// A training of the digits with the real binary, with everything that could make a restart differ:
-/// dropout, augmentation, two workers that do start, accumulation, averages of the weights, a
-/// growing log interval, means of many steps, checkpoints every few steps of which few are kept,
-/// evaluations in mid-epoch with several callbacks.
+/// What is trained while it is tortured.
+struct Torture {
+  std::vector<std::string> configs;  ///< Below configs/.
+  std::string yaml;                  ///< On top of them.
+  int64_t steps;
+  int workers;  ///< Loader threads that do start.
+};
+
+/// The digits, with everything that could make a restart differ: dropout, augmentation, two
+/// workers, accumulation, averages of the weights, a growing log interval, means of many steps,
+/// checkpoints every few steps of which few are kept, evaluations in mid-epoch with several
+/// callbacks.
+const Torture& torture_of_digits();
+/// A small VUNet: samples of its latents in training, logs and evaluations, a loss that ramps.
+const Torture& torture_of_vunet();
+
+/// A training with the real binary.
 class TortureRun {
  public:
-  TortureRun();
+  explicit TortureRun(const Torture& torture);
 
   /// Starts the training, or goes on with it: `stepop -p RUN -t`, and nothing else. `disturb` is
   /// called again and again with the pid while it runs. With `file_limit` no file gets more bytes,
@@ -55,17 +68,17 @@ class TortureRun {
   /// The most loader threads that the last start had.
   int workers() const { return workers_; }
 
+  const Torture& torture() const { return *torture_; }
+
  private:
+  const Torture* torture_;
   ScratchFolder folder_;
   int64_t log_size_ = 0;  ///< Of log.txt when the last start began.
   int workers_ = 0;
 };
 
-/// The run that nobody disturbed, made once.
-const TortureRun& undisturbed();
-
-/// Fails the test when `run` did not end with the very bits of `undisturbed()`: weights, optimizer,
-/// random state, averages, outputs of all evaluations, metrics, pictures; with the same
+/// Fails the test when `run` did not end with the very bits of one that nobody disturbed: weights,
+/// optimizer, random state, averages, outputs of all evaluations, metrics, pictures; with the same
 /// checkpoints, latest and best among them.
 void check_same(const TortureRun& run);
 
