@@ -48,15 +48,15 @@ Vgg19 PerceptualLoss::load(const Config& config, const c10::Device& device) {
 }
 
 at::Tensor PerceptualLoss::operator()(const at::Tensor& image, const at::Tensor& target) const {
-  at::Tensor sum = l1(image, target) * weights_[0];
   std::vector<at::Tensor> expected;
   {
     const at::NoGradGuard no_grad;
     expected = vgg_.forward(target, layers_);
   }
   const std::vector<at::Tensor> found = vgg_.forward(image, layers_);
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (weights_[i + 1] != 0) sum = sum + l1(found[i], expected[i]) * weights_[i + 1];
+  at::Tensor sum = l1(found[0], expected[0]) * weights_[0];
+  for (size_t i = 1; i < found.size(); ++i) {
+    if (weights_[i] != 0) sum = sum + l1(found[i], expected[i]) * weights_[i];
   }
   return sum;
 }

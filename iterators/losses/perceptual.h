@@ -8,7 +8,7 @@
 namespace stepop::losses {
 
 /// How differently two images look to VGG19 (Johnson, Alahi and Fei-Fei, 2016): the sum of six
-/// weighted mean absolute differences, of the images and of five layers.
+/// weighted mean absolute differences, of the images as VGG19 sees them and of five layers.
 class PerceptualLoss {
  public:
   /// `config` is the loss's own part: `vgg19`, the file of weights, and `vgg_feat_weights`, six

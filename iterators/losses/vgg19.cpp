@@ -85,10 +85,10 @@ std::vector<at::Tensor> Vgg19::forward(const at::Tensor& images, size_t count) c
                     "found {}",
                     least, describe_tensor(images)));
   }
-  std::vector<at::Tensor> outputs;
   at::Tensor x = normalized(images);
+  std::vector<at::Tensor> outputs = {x};
   for (const auto& [layer, weight, bias] : convolutions_) {
-    if (outputs.size() == count) break;
+    if (outputs.size() == count + 1) break;
     if (contains(kAfterPooling, layer)) x = at::max_pool2d(x, 2);
     x = at::relu(at::conv2d(x, weight, bias, /*stride=*/1, /*padding=*/1));
     if (contains(kWanted, layer)) outputs.push_back(x);

@@ -25,10 +25,10 @@ class Vgg19 {
   /// Throws Error for a file that cannot be read, or does not hold such weights.
   Vgg19(const std::string& path, const c10::Device& device);
 
-  /// The first `count` of these layers. `images`: [B, 3, H, W] in [-1, 1], which are mapped to
-  /// [0, 1], clamped, and normalized with ImageNet's mean and deviation. Layer i is
-  /// [B, C, H / 2^i, W / 2^i]. Gradients reach the images through every layer. Throws Error for
-  /// images that have not a pixel left in the last one.
+  /// What VGG19 sees, and the first `count` of these layers. `images`: [B, 3, H, W] in [-1, 1],
+  /// which are mapped to [0, 1], clamped, and normalized with ImageNet's mean and deviation: that
+  /// is element 0. Layer i is element i + 1, [B, C, H / 2^i, W / 2^i]. Gradients reach the images
+  /// through every one. Throws Error for images that have not a pixel left in the last layer.
   std::vector<at::Tensor> forward(const at::Tensor& images, size_t count = kLayers) const;
 
   /// The line that makes the file, for messages.

@@ -25,11 +25,11 @@ PerceptualLoss build(const std::string& params) {
 TEST_CASE("VGG19's layers, the loss and its gradient through all layers are those of PyTorch") {
   const State expected = stored();
   const at::Tensor image = expected.at("image").clone().set_requires_grad(true);
-  const auto layers = Vgg19(kThin, c10::kCPU).forward(expected.at("target"));
-  REQUIRE(layers.size() == Vgg19::kLayers);
-  for (size_t i = 0; i < layers.size(); ++i) {
+  const auto found = Vgg19(kThin, c10::kCPU).forward(expected.at("target"));
+  REQUIRE(found.size() == Vgg19::kLayers + 1);
+  for (size_t i = 0; i < found.size(); ++i) {
     CAPTURE(i);
-    CHECK(at::allclose(layers[i], expected.at("layer." + std::to_string(i)), 1e-5, 1e-5));
+    CHECK(at::allclose(found[i], expected.at("layer." + std::to_string(i)), 1e-5, 1e-5));
   }
   const PerceptualLoss loss =
       build("{vgg19: " + kThin + ", vgg_feat_weights: [0.5, 1, 2, 0.25, 4, 8]}");
