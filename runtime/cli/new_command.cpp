@@ -136,7 +136,9 @@ int new_command(const Arguments& arguments) {
       is_path ? fs::absolute(program_name()).lexically_normal().string() : program_name());
   if (is_project) {
     fmt::print(
-        "\ncd {} && cmake -B build && cmake --build build\n{} -n first -b configs/{}.yaml -t\n",
+        "\ncd {} && cmake -B build && cmake --build build   # README.md says which stepop it "
+        "finds\n"
+        "{} -n first -b configs/{}.yaml -t\n",
         shell_word(folder), program, name);
   } else {
     fmt::print("\ncd {}\n{} -n first -b {}.yaml -t\n", shell_word(folder), program, name);

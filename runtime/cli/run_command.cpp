@@ -137,8 +137,13 @@ class Run {
   /// For an error that ended a training: how to go on.
   std::string what_next(const std::exception& error, const RunDirectory& directory) const {
     if (!arguments_.train || dynamic_cast<const RecordedNonFinite*>(&error) != nullptr) return "";
-    return "\nwhat was saved is whole; once the cause is mended, go on with:  " +
-           resume_command(directory.root());
+    const bool has_checkpoint = !checkpoint_steps(directory.checkpoints()).empty();
+    // Without it a resume takes the run's own copy, where the cause may be.
+    const char* code = code_.config.peek("code") != nullptr ? " --current-code" : "";
+    return fmt::format("\n{}; once the cause is mended, {} with:  {}{}",
+                       has_checkpoint ? "what was saved is whole" : "nothing was saved yet",
+                       has_checkpoint ? "go on" : "begin again", resume_command(directory.root()),
+                       code);
   }
 
   int check(Session& session, TensorMemory& memory) {

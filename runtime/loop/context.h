@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <typeinfo>
 #include <vector>
 
@@ -78,16 +79,26 @@ struct Context {
   /// Throws Error when the config has no dataset for that split.
   const Dataset& dataset(const std::string& split) const { return splits.dataset(split); }
 
-  /// Values of the iterator that must survive a restart. They must live as long as the run.
-  /// A tensor may still be undefined; it is then restored on the device of the run.
+  /// Values of the iterator that must survive a restart: its members, as they are kept by reference
+  /// and must live as long as the run. A tensor may still be undefined; it is then restored on the
+  /// device of the run.
   void track(const std::string& name, at::Tensor& value) const;
   void track(const std::string& name, int64_t& value) const;
   void track(const std::string& name, double& value) const;
   /// The parameters and buffers of a module that is no network of the config. It is moved to the
   /// device of the run.
   void track(const std::string& name, torch::nn::Module& module) const;
-  /// Anything else, by how it is saved and restored.
+  /// Anything else, by how it is saved and restored: `save` returns a State, tensors by name, and
+  /// `load` takes one.
   void track(const std::string& name, Tracker::Save save, Tracker::Load load) const;
+  template <class T>
+  requires(!std::is_base_of_v<torch::nn::Module, T>) void track(const std::string& /*name*/,
+                                                                T& /*value*/) const {
+    static_assert(sizeof(T) == 0,
+                  "track() takes members of the types int64_t, double, at::Tensor or a module, as "
+                  "in *layer; for anything else give two functions: track(name, save, load), "
+                  "where save returns a stepop::State and load takes one");
+  }
 
  private:
   void check_name(const std::string& name) const;

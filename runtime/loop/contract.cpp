@@ -107,6 +107,28 @@ void check_all_trained(const Context& context) {
   }
 }
 
+std::string shared_parameters(const Context& context) {
+  std::string text;
+  for (auto one = context.updates.begin(); one != context.updates.end(); ++one) {
+    Tensors held;
+    for (const auto& [key, tensor] : one->second->optimizer().parameters()) {
+      held.insert(identity(tensor));
+    }
+    for (auto other = std::next(one); other != context.updates.end(); ++other) {
+      std::vector<std::string> both;
+      for (const auto& [key, tensor] : other->second->optimizer().parameters()) {
+        if (held.contains(identity(tensor))) both.push_back(key);
+      }
+      if (both.empty()) continue;
+      text += fmt::format(
+          "{}{} and {} both train {}: each moves them by its own loss. An update takes the "
+          "networks that it is to change, and no others that its loss passes through",
+          text.empty() ? "" : "\n", one->first, other->first, short_list(both));
+    }
+  }
+  return text;
+}
+
 void check_all_saved(const Context& context) {
   const Tensors in_networks = network_tensors(context);
   for (const auto& [name, update] : context.updates) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "runtime/loop/context.h"
 
 namespace stepop {
@@ -15,5 +17,8 @@ void check_all_trained(const Context& context);
 /// Throws Error for parameters that an update trains and that no checkpoint would hold: they are of
 /// no network of the config, and nothing that is tracked has their values.
 void check_all_saved(const Context& context);
+
+/// A warning, or nothing, of parameters that two updates train: each moves them by its own loss.
+std::string shared_parameters(const Context& context);
 
 }  // namespace stepop

@@ -125,12 +125,15 @@ void write_outputs(const Settings& settings, Iterator& iterator, const Context& 
       const Span span(profile, {"waiting for ", split, " data"});
       return loader.next();
     }();
-    const StepOps ops = call_step_op(iterator, context, position, split, false, batch);
+    const StepOps ops = run_on(context, split, batch, [&] {
+      return call_step_op(iterator, context, position, split, false, batch);
+    });
     const EvalOp* op = ops.find_eval_op(settings.eval_op.op);
     if (op == nullptr) throw missing_op(context, split, settings.eval_op.op, ops);
     const EvalOutputs outputs = [&] {
       const Span span(profile, {split, "/", settings.eval_op.op});
-      return run_op(context, split, settings.eval_op.op, *op);
+      return run_on(context, split, batch,
+                    [&] { return run_op(context, split, settings.eval_op.op, *op); });
     }();
     const Span span(profile, "write");
     writer.write(outputs, batch.indices());

@@ -11,6 +11,7 @@
 #include "runtime/config/yaml_writer.h"
 #include "runtime/error_text.h"
 #include "runtime/log/number_text.h"
+#include "runtime/loop/contract.h"
 #include "runtime/loop/eval_functor.h"
 #include "runtime/loop/preflight.h"
 #include "runtime/loop/random_fork.h"
@@ -103,6 +104,9 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   check_unknown_keys(train, allow_unknown);
   made_by_ = stepop::made_by(device);
   for (const auto& text : networks_->warnings()) add_warning(text);
+  if (const std::string text = shared_parameters(*context_); train && !text.empty()) {
+    add_warning(text);
+  }
 }
 
 void Session::add_warning(const std::string& text) {

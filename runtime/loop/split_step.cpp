@@ -5,7 +5,9 @@
 
 #include "runtime/describe_tensor.h"
 #include "runtime/error_text.h"
+#include "runtime/log/number_text.h"
 #include "runtime/loop/random_fork.h"
+#include "runtime/loop/short_list.h"
 #include "runtime/profile.h"
 
 namespace stepop {
@@ -45,6 +47,25 @@ void rethrow_from(const std::string& split, const std::string& op) {
     text += device_hint(text);
     throw Error(text.starts_with(place) ? text : place + ": " + text,
                 ours != nullptr ? ours->exit_code() : 1);
+  }
+}
+
+void rethrow_with_examples(const Context& context, const std::string& split, const Batch& batch) {
+  try {
+    throw;
+  } catch (const UsageError&) {
+    throw;
+  } catch (const NonFinite&) {
+    throw;  // its batch is recorded
+  } catch (const Error& error) {
+    std::vector<std::string> indices;
+    for (const int64_t index : batch.indices()) indices.push_back(std::to_string(index));
+    const int64_t steps = context.position.global_step;
+    const std::string when =
+        steps == 0 ? "in the first step" : fmt::format("after step {}", with_thousands(steps));
+    throw Error(fmt::format("{}\n{}, with the examples {} of datasets/{}", error.what(), when,
+                            short_list(indices), split),
+                error.exit_code());
   }
 }
 
@@ -133,12 +154,13 @@ int64_t SplitStep::batch_size() {
 const StepOps& SplitStep::ops() {
   if (!ops_) {
     batch_size();
-    if (split_ == "train") {
-      ops_ = call_step_op(iterator_, context_, position_, split_, true, *batch_);
-    } else {
-      const RandomFork fork(fork_seed(), context_.device);
-      ops_ = call_step_op(iterator_, context_, position_, split_, false, *batch_);
-    }
+    const bool is_training = split_ == "train";
+    const auto call = [&] {
+      return call_step_op(iterator_, context_, position_, split_, is_training, *batch_);
+    };
+    std::optional<RandomFork> fork;
+    if (!is_training) fork.emplace(fork_seed(), context_.device);
+    ops_ = run_on(context_, split_, *batch_, call);
   }
   return *ops_;
 }
@@ -148,7 +170,7 @@ Scalars SplitStep::train(const std::string& name) {
   if (op == nullptr) throw missing_op(context_, split_, name, ops());
   const Span span(context_.profile.get(), {split_, "/", name});
   const SplitGuard guard(position_, split_);
-  return run_op(context_, split_, name, *op);
+  return run_on(context_, split_, *batch_, [&] { return run_op(context_, split_, name, *op); });
 }
 
 const Logs& SplitStep::log(const std::string& name) {
@@ -159,7 +181,8 @@ const Logs& SplitStep::log(const std::string& name) {
   const SplitGuard guard(position_, split_);
   const at::NoGradGuard no_grad;
   const RandomFork fork(mix_seed({fork_seed(), seed_of(name)}), context_.device);
-  const Logs logs = run_op(context_, split_, name, *op);
+  const Logs logs =
+      run_on(context_, split_, *batch_, [&] { return run_op(context_, split_, name, *op); });
   return logs_.set(name, checked(logs, split_ + "/" + name));
 }
 

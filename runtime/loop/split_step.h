@@ -60,7 +60,23 @@ auto run_at(const std::string& split, const std::string& op, const Call& call) {
   }
 }
 
-/// The same for `step_op` and the ops, which compute in the run's precision.
+/// Throws the exception at hand, an Error, with the step and the examples of the batch below it.
+[[noreturn]] void rethrow_with_examples(const Context& context, const std::string& split,
+                                        const Batch& batch);
+
+/// Runs `call` on a batch of a training or an evaluation; what it throws gets to know with which
+/// examples.
+template <class Call>
+auto run_on(const Context& context, const std::string& split, const Batch& batch,
+            const Call& call) {
+  try {
+    return call();
+  } catch (const std::exception&) {
+    rethrow_with_examples(context, split, batch);
+  }
+}
+
+/// The same as `run_at` for `step_op` and the ops, which compute in the run's precision.
 template <class Call>
 auto run_op(const Context& context, const std::string& split, const std::string& op,
             const Call& call) {

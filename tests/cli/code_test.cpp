@@ -176,6 +176,23 @@ TEST_CASE("a source that is saved while it compiles, and a damaged cache, give n
   CHECK(damaged.err == "compiling one.cpp\n");
 }
 
+TEST_CASE("after an error in code of one's own, what to type takes the code that was mended") {
+  const ScratchFolder folder;
+  make_new(folder, "denoiser");
+  run_in(folder, "sed -i 's/update_.step(loss.mean())/update_.step(loss)/' denoiser.cpp");
+  const auto failed = run_with_cache(folder, "stepop -n first -b denoiser.yaml -t" + kShort);
+  CHECK(failed.exit_code == 1);
+  CHECK(contains(failed.err, "the loss has the shape [32]"));
+  const size_t at =
+      failed.err.find("nothing was saved yet; once the cause is mended, begin again with:  ");
+  REQUIRE(at != std::string::npos);
+  const std::string line = failed.err.substr(failed.err.find(":  ", at) + 3);
+  CHECK(contains(line, " -t --current-code\n"));
+  run_in(folder, "sed -i 's/update_.step(loss)/update_.step(loss.mean())/' denoiser.cpp");
+  const auto mended = run_with_cache(folder, line);
+  CHECK_MESSAGE(mended.exit_code == 0, mended.err);
+}
+
 TEST_CASE("a warning is told, once") {
   const ScratchFolder folder;
   write_source(folder, "static int unused() { return 1; }\n");

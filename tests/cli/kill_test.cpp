@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "runtime/checkpoint/checkpoint.h"
 #include "tests/cli/torture.h"
 
 namespace stepop {
@@ -145,7 +146,10 @@ TEST_CASE("on a disk that is full again and again, a run says so and ends with t
     // What fails before the run has its folder, or this start its lock, is told alone.
     if (run.root().empty()) CHECK(next == "");
     if (!next.empty()) {
-      CHECK(next.starts_with("what was saved is whole; once the cause is mended, go on with:  "));
+      const char* how = checkpoint_steps(run.root() + "/train/checkpoints").empty()
+                            ? "nothing was saved yet; once the cause is mended, begin again with:  "
+                            : "what was saved is whole; once the cause is mended, go on with:  ";
+      CHECK(next.starts_with(how));
       CHECK(next.ends_with(std::filesystem::path(run.root()).filename().string() + " -t\n"));
     }
   }

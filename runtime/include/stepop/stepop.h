@@ -2,10 +2,24 @@
 
 // All that a file with components of a user's own needs: networks, datasets, iterators, callbacks,
 // schedules. It is precompiled once; files of this tree include the parts that they use instead.
+//
+// Of LibTorch's layers those that most networks are made of are here, as the templates of what is
+// included cost every compile anew. For others, and for losses as modules, #include <torch/nn.h> or
+// the header that is needed: <torch/nn/modules/rnn.h>; <torch/nn/modules/normalization.h> for
+// LayerNorm and GroupNorm, which brings autograd's own functions and costs a second alone.
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <torch/nn.h>
+#include <torch/nn/functional.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/pooling.h>
 #include <torch/types.h>
 
 #include "eval_out/callback.h"

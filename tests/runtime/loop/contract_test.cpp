@@ -49,7 +49,8 @@ class TestForgetful : public Iterator {
           },
           [](const State&) {});
     }
-    if (fault_ == "unused") {
+    if (fault_ == "unused" || fault_ == "both") {
+      if (fault_ == "both") head_update_ = &context.update("head_optimizer", {"head"});
       update_ = &context.update("optimizer", {"encoder", "head"});
       return;
     }
@@ -171,6 +172,18 @@ TEST_CASE("a parameter that is trained and that no checkpoint would hold") {
   }
 }
 
+TEST_CASE("two updates over the same parameters are told") {
+  const auto warnings = [](const std::string& fault, bool train) {
+    return Session(test_config(config(fault)), train, false, true).warnings();
+  };
+  CHECK(warnings("both", true) ==
+        "head_optimizer and optimizer both train head.layers.0.weight, head.layers.0.bias, "
+        "head.layers.1.weight, head.layers.1.bias: each moves them by its own loss. An update "
+        "takes the networks that it is to change, and no others that its loss passes through");
+  CHECK(warnings("both", false) == "");
+  CHECK(warnings("none", true) == "");
+}
+
 TEST_CASE("a tensor on another device") {
   CHECK(refused("moved") ==
         "late of the network \"encoder\" is on meta, the run on cpu: the runtime moves "
@@ -185,14 +198,16 @@ TEST_CASE("a tensor on another device") {
       "cpu!";
   CHECK(refused("device") == "train/step_op: " + what + hint);
   CHECK(message_of([] { TestRun(config("op device")).train(); }) ==
-        "train/train_op: " + what + hint);
+        "train/train_op: " + what + hint +
+            "\nin the first step, with the examples 1, 9, 4, 10 of datasets/train");
 }
 
 TEST_CASE("an update whose loss depends on none of its parameters ends the run at its first step") {
   TestRun run(config("detached"));
   CHECK(message_of([&] { run.train(); }) ==
         "train/train_op: optimizer: an update without any gradient: the loss depends on none of "
-        "its parameters, which are: layers.0.weight, layers.0.bias");
+        "its parameters, which are: layers.0.weight, layers.0.bias\n"
+        "in the first step, with the examples 1, 9, 4, 10 of datasets/train");
   CHECK(run.checkpoints().empty());
 }
 

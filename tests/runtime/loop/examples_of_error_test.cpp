@@ -1,0 +1,99 @@
+// What fails in the midst of a training or an evaluation is told with the step and the examples.
+#include <ATen/TensorOperators.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "runtime/loop/iterator.h"
+#include "runtime/network.h"
+#include "tests/message_of.h"
+#include "tests/test_run.h"
+
+namespace stepop {
+namespace {
+
+/// Fails in an op on the example that `bad` names.
+class TestPicky : public Iterator {
+ public:
+  explicit TestPicky(const Context& context)
+      : Iterator(context),
+        model_(context.network<Network>()),
+        update_(context.update()),
+        where_(config().get("where", "")),
+        bad_(config().get("bad", int64_t{0})) {}
+
+  StepOps step_op(const Batch& batch) override {
+    fail_in("step_op", batch);
+    const at::Tensor loss = model_->forward(batch["image"]).square().mean();
+    return {.train_op =
+                [=, this] {
+                  fail_in("train_op", batch);
+                  update_.step(loss);
+                },
+            .log_op =
+                [=, this] {
+                  fail_in("log_op", batch);
+                  return Logs{};
+                },
+            .eval_op =
+                [=, this] {
+                  fail_in("eval_op", batch);
+                  return EvalOutputs{.outputs = {{"image", batch["image"]}}};
+                }};
+  }
+
+ private:
+  void fail_in(const std::string& op, const Batch& batch) const {
+    const auto& indices = batch.indices();
+    const bool is_there = std::find(indices.begin(), indices.end(), bad_) != indices.end();
+    if (get_split() + "/" + op == where_ && is_there) throw std::runtime_error("a torn page");
+  }
+
+  std::shared_ptr<Network> model_;
+  Update& update_;
+  std::string where_;
+  int64_t bad_;
+};
+STEPOP_REGISTER_ITERATOR(TestPicky, {"For tests.", {}});
+
+std::string message(const std::string& where, int64_t bad) {
+  TestRun run("iterator: TestPicky\nwhere: " + where + "\nbad: " + std::to_string(bad) + R"(
+model: {class: MLP, inputs: 4, hidden: [], classes: 2}
+datasets:
+  train: {class: Synthetic, size: 24, shape: [1, 2, 2], classes: 2}
+  validation: {class: Synthetic, size: 24, shape: [1, 2, 2], classes: 2}
+samplers: {train: sequential}
+batch_size: 12
+test_batch_size: 4
+num_epochs: 2
+log_freq: 1
+optimizer: SGD
+n_data_processes: 0
+)");
+  return message_of([&] { run.train(); });
+}
+
+const std::string kSecondBatch = "12, 13, 14, 15, 16, 17, 18, 19, 20, 21 and 2 more";
+
+TEST_CASE("an error in an op of a training says the step and the examples") {
+  for (const char* where : {"train/step_op", "train/train_op"}) {
+    CHECK(message(where, 13) == where + (": a torn page\nafter step 1, with the examples " +
+                                         kSecondBatch + " of datasets/train"));
+  }
+  CHECK(message("train/train_op", 0) ==
+        "train/train_op: a torn page\nin the first step, with the examples 0, 1, 2, 3, 4, 5, 6, 7, "
+        "8, 9 and 2 more of datasets/train");
+  CHECK(message("validation/log_op", 13) ==
+        "validation/log_op: a torn page\nafter step 2, with the examples " + kSecondBatch +
+            " of datasets/validation");
+}
+
+TEST_CASE("an error in an evaluation says the step and the examples") {
+  CHECK(message("validation/eval_op", 9) ==
+        "validation/eval_op: a torn page\nafter step 2, with the examples 8, 9, 10, 11 of "
+        "datasets/validation");
+}
+
+}  // namespace
+}  // namespace stepop
