@@ -138,8 +138,10 @@ class Run {
   std::string what_next(const std::exception& error, const RunDirectory& directory) const {
     if (!arguments_.train || dynamic_cast<const RecordedNonFinite*>(&error) != nullptr) return "";
     const bool has_checkpoint = !checkpoint_steps(directory.checkpoints()).empty();
-    // Without it a resume takes the run's own copy, where the cause may be.
-    const char* code = code_.config.peek("code") != nullptr ? " --current-code" : "";
+    const char* code = code_.config.peek("code") == nullptr
+                           ? ""
+                           : "\nif it was mended in your own code, add --current-code: without it "
+                             "the run goes on with its copy of that";
     return fmt::format("\n{}; once the cause is mended, {} with:  {}{}",
                        has_checkpoint ? "what was saved is whole" : "nothing was saved yet",
                        has_checkpoint ? "go on" : "begin again", resume_command(directory.root()),
