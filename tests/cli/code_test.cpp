@@ -141,6 +141,16 @@ TEST_CASE("a compile error is the compiler's own message, and nothing else") {
   CHECK(only_run(folder).empty());
 }
 
+TEST_CASE("what track() cannot take is refused by the compiler in a sentence") {
+  const ScratchFolder folder;
+  write_source(
+      folder,
+      "inline void f(const stepop::Context& context, int& n) { context.track(\"n\", n); }\n");
+  const auto failed = run_with_cache(folder, "stepop -n x -b one.yaml -t");
+  CHECK(failed.exit_code == 1);
+  CHECK(contains(failed.err, "track() takes members of the types int64_t, double, at::Tensor"));
+}
+
 TEST_CASE("an op that captures by reference is found before anything is compiled") {
   const ScratchFolder folder;
   make_new(folder, "mine");

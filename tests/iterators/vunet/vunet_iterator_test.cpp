@@ -47,7 +47,8 @@ TEST_CASE("with channels_last a training computes the same, saves the same names
   for (const auto& [name, tensor] : before) {
     CAPTURE(name);
     if (!name.starts_with("model.")) continue;
-    CHECK(at::allclose(after.at(name), tensor, /*rtol=*/0, /*atol=*/2e-3));  // 4 steps of Adam
+    // Four steps of Adam move a weight by up to 4e-3.
+    CHECK((after.at(name) - tensor).abs().mean().item<double>() < 1e-6);
   }
   TestRun rest(last_yaml, last, 2);
   rest.train();

@@ -37,10 +37,7 @@ class TestTypes : public Iterator {
         seen().set("gradient of the output", gradient.scalar_type());
         seen().set("backward", type_of_product());
       });
-      const at::Tensor before = model_->forward(batch["image"]).detach();
       update_.step(at::square(output).mean());
-      const at::Tensor after = model_->forward(batch["image"]).detach();
-      seen().set("after the update", before.equal(after) ? at::kBool : after.scalar_type());
     };
     ops.log_op = [] {
       seen().set("log_op", type_of_product());
@@ -69,8 +66,20 @@ std::string config_of(const std::string& precision) {
 }
 
 std::string of_types(const std::string& precision) {
-  std::string yaml = config_of(precision);
-  return yaml.replace(yaml.find("TestTrainer"), 11, "TestTypes");
+  return R"(
+iterator: TestTypes
+model: {class: MLP, inputs: 9, hidden: [6], classes: 3}
+datasets:
+  train: {class: Synthetic, size: 16, shape: [1, 3, 3], classes: 3}
+  validation: {class: Synthetic, size: 8, shape: [1, 3, 3], classes: 3}
+batch_size: 8
+num_steps: 2
+log_freq: 1
+optimizer: {class: SGD, lr: 1}
+num_threads: 1
+n_data_processes: 0
+precision: )" +
+         precision;
 }
 
 TEST_CASE("with bfloat16 the ops compute in it, and the way back and the weights do not") {
@@ -80,7 +89,7 @@ TEST_CASE("with bfloat16 the ops compute in it, and the way back and the weights
   run.train();
   const auto& seen = TestTypes::seen();
   for (const char* part : {"train/step_op", "validation/step_op", "train_op", "log_op", "eval_op",
-                           "gradient of the output", "after the update"}) {
+                           "gradient of the output"}) {
     CAPTURE(part);
     CHECK((seen.at(part) == at::kBFloat16));
   }
@@ -102,6 +111,7 @@ TEST_CASE("without precision everything is float32") {
   }
 }
 
+// It fails when LibTorch keeps converted weights from one op to the next.
 TEST_CASE("a run in bfloat16 that was stopped ends with the bits of one that was not") {
   const std::string yaml = config_of("bfloat16") + "ckpt_freq: 1\ncheckpoints: {keep_last: 9}\n";
   TestRun whole(yaml);
