@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "eval_out/hdf5_types.h"
+#include "eval_out/hdf5/hdf5_types.h"
 
 namespace stepop {
 namespace {

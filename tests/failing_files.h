@@ -10,7 +10,7 @@
 #include <mutex>
 #include <optional>
 
-#include "runtime/files/file_calls.h"
+#include "runtime/system/file_calls.h"
 
 namespace stepop {
 

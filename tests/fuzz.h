@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace stepop {
 

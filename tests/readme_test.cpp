@@ -2,7 +2,7 @@
 #include <ATen/ops/equal.h>  // before doctest: LibTorch has a CHECK of its own
 #include <doctest/doctest.h>
 
-#include "runtime/checkpoint/safetensors.h"
+#include "runtime/formats/safetensors.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/python.h"

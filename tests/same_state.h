@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "runtime/checkpoint/state.h"
+#include "runtime/formats/state.h"
 
 namespace stepop {
 

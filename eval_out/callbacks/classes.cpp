@@ -3,8 +3,8 @@
 #include <ATen/ops/argmax.h>
 #include <fmt/format.h>
 
-#include "eval_out/hdf5_types.h"
-#include "runtime/log/number_text.h"
+#include "eval_out/hdf5/hdf5_types.h"
+#include "runtime/base/number_text.h"
 
 namespace stepop {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "eval_out/callback.h"
+#include "eval_out/callbacks/callback.h"
 #include "eval_out/callbacks/row_values.h"
 
 namespace stepop {

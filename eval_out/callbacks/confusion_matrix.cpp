@@ -4,8 +4,8 @@
 
 #include "eval_out/callbacks/classes.h"
 #include "eval_out/callbacks/matrix_picture.h"
-#include "runtime/files/atomic_file.h"
-#include "runtime/files/csv_cell.h"
+#include "runtime/formats/csv_cell.h"
+#include "runtime/system/atomic_file.h"
 
 namespace stepop {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "eval_out/callbacks/captioned_grid.h"
 #include "eval_out/callbacks/images.h"
-#include "runtime/files/atomic_file.h"
-#include "runtime/files/csv_cell.h"
-#include "runtime/log/number_text.h"
+#include "runtime/base/number_text.h"
+#include "runtime/formats/csv_cell.h"
+#include "runtime/pictures/captioned_grid.h"
+#include "runtime/system/atomic_file.h"
 
 namespace stepop {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "eval_out/callbacks/histogram_picture.h"
 #include "eval_out/callbacks/row_values.h"
-#include "runtime/files/atomic_file.h"
+#include "runtime/system/atomic_file.h"
 
 namespace stepop {
 namespace {

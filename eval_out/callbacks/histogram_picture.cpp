@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "eval_out/callbacks/canvas.h"
-#include "runtime/log/number_text.h"
+#include "runtime/base/number_text.h"
+#include "runtime/pictures/canvas.h"
 
 namespace stepop {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "eval_out/callbacks/images.h"
-#include "runtime/files/atomic_file.h"
+#include "runtime/system/atomic_file.h"
 
 namespace stepop {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "eval_out/hdf5_types.h"
+#include "eval_out/hdf5/hdf5_types.h"
 
 namespace stepop {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "eval_out/callbacks/canvas.h"
+#include "runtime/pictures/canvas.h"
 
 namespace stepop {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "eval_out/blocks.h"
-#include "eval_out/callback.h"
+#include "eval_out/callbacks/callback.h"
+#include "eval_out/hdf5/blocks.h"
 
 namespace stepop {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "eval_out/hdf5_rows.h"
+#include "eval_out/hdf5/hdf5_rows.h"
 #include "runtime/data/batch.h"
 
 namespace stepop {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "eval_out/datasets/array_table.h"
-#include "eval_out/eval_reader.h"
-#include "eval_out/find_evaluations.h"
+#include "eval_out/read/eval_reader.h"
+#include "eval_out/read/find_evaluations.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/checks.h"
 

@@ -1,7 +1,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 
-#include "runtime/loop/iterator.h"
-#include "runtime/network.h"
+#include "runtime/iterator/iterator.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 

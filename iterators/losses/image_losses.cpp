@@ -5,8 +5,8 @@
 #include <ATen/ops/square.h>
 #include <fmt/format.h>
 
-#include "runtime/describe_tensor.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
+#include "runtime/measure/describe_tensor.h"
 
 namespace stepop::losses {
 namespace {

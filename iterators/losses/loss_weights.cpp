@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "runtime/config/nearest.h"
+#include "runtime/base/nearest.h"
 
 namespace stepop::losses {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/ordered_map.h"
 #include "runtime/config/config.h"
 #include "runtime/optim/schedule.h"
-#include "runtime/ordered_map.h"
 
 namespace stepop::losses {
 

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/checkpoint/safetensors.h"
-#include "runtime/describe_tensor.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
+#include "runtime/formats/safetensors.h"
+#include "runtime/measure/describe_tensor.h"
 
 namespace stepop::losses {
 namespace {

@@ -1,5 +1,5 @@
-#include "runtime/loop/eval_functor.h"
-#include "runtime/network.h"
+#include "runtime/iterator/eval_functor.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 

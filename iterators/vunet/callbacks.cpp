@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "eval_out/callback.h"
+#include "eval_out/callbacks/callback.h"
 #include "iterators/vunet/data/figures.h"
 #include "iterators/vunet/pictures.h"
 

@@ -5,7 +5,7 @@
 
 #include "iterators/vunet/criterion.h"
 #include "iterators/vunet/pictures.h"
-#include "runtime/loop/iterator.h"
+#include "runtime/iterator/iterator.h"
 
 namespace stepop {
 namespace {

@@ -2,7 +2,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
-#include "runtime/network.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 

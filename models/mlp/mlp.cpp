@@ -1,7 +1,7 @@
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/linear.h>
 
-#include "runtime/network.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 

@@ -7,8 +7,8 @@
 #include <array>
 #include <fstream>
 
+#include "runtime/base/error_text.h"
 #include "runtime/data/datasets/checks.h"
-#include "runtime/error_text.h"
 
 namespace stepop {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "models/torch_script/script_file.h"
 #include "models/torch_script/script_graph.h"
-#include "runtime/error_text.h"
-#include "runtime/network.h"
+#include "runtime/base/error_text.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/vunet/blocks.h"
-#include "runtime/ordered_map.h"
+#include "runtime/base/ordered_map.h"
 
 namespace stepop::vunet {
 

@@ -5,8 +5,8 @@
 #include <bit>
 #include <utility>
 
-#include "runtime/describe_tensor.h"
-#include "runtime/network.h"
+#include "runtime/measure/describe_tensor.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace stepop {
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "runtime/checkpoint/state.h"
+#include "runtime/formats/state.h"
 
 namespace stepop {
 

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/aliases.h"
-#include "runtime/checkpoint/safetensors.h"
-#include "runtime/checkpoint/safetensors_reader.h"
 #include "runtime/config/value.h"
-#include "runtime/error.h"
+#include "runtime/formats/safetensors.h"
+#include "runtime/formats/safetensors_reader.h"
 
 namespace stepop {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "runtime/checkpoint/progress.h"
-#include "runtime/checkpoint/safetensors_header.h"
-#include "runtime/checkpoint/state.h"
+#include "runtime/formats/safetensors_header.h"
+#include "runtime/formats/state.h"
 
 namespace stepop {
 

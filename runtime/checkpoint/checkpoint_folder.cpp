@@ -7,12 +7,12 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/checkpoint/safetensors_reader.h"
 #include "runtime/config/value.h"
-#include "runtime/error.h"
-#include "runtime/files/file_calls.h"
-#include "runtime/files/publish.h"
+#include "runtime/formats/safetensors_reader.h"
+#include "runtime/system/file_calls.h"
+#include "runtime/system/publish.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

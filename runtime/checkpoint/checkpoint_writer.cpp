@@ -9,9 +9,9 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/aliases.h"
-#include "runtime/checkpoint/safetensors.h"
-#include "runtime/error.h"
+#include "runtime/formats/safetensors.h"
 
 namespace stepop {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/state.h"
+#include "runtime/formats/state.h"
 
 namespace stepop {
 

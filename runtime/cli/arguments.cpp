@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cxxopts.hpp>
 
+#include "runtime/base/nearest.h"
+#include "runtime/base/shell_text.h"
 #include "runtime/cli/commands.h"
-#include "runtime/config/nearest.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_text.h"
-#include "runtime/shell_text.h"
 
 namespace stepop {
 namespace {

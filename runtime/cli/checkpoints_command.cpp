@@ -2,15 +2,15 @@
 
 #include <filesystem>
 
+#include "runtime/base/number_text.h"
+#include "runtime/base/size_text.h"
+#include "runtime/base/text_table.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/checkpoint/safetensors_reader.h"
 #include "runtime/cli/run_operand.h"
 #include "runtime/config/resolve.h"
-#include "runtime/files/size_text.h"
+#include "runtime/formats/safetensors_reader.h"
 #include "runtime/log/metrics_file.h"
-#include "runtime/log/number_text.h"
-#include "runtime/log/text_table.h"
 #include "runtime/run/run_summary.h"
 
 namespace stepop {

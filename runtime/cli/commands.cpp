@@ -6,8 +6,8 @@
 
 #include "runtime/cli/run_source.h"
 #include "runtime/code/precompiled_header.h"
+#include "runtime/config/registry.h"
 #include "runtime/config/yaml_writer.h"
-#include "runtime/registry.h"
 #include "runtime/run/signals.h"
 
 namespace stepop {

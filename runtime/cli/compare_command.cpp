@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <optional>
 
+#include "runtime/base/number_text.h"
+#include "runtime/base/text_table.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/compare_states.h"
 #include "runtime/cli/run_operand.h"
 #include "runtime/config/resolve.h"
-#include "runtime/log/number_text.h"
-#include "runtime/log/text_table.h"
 #include "runtime/report/config_table.h"
 #include "runtime/report/scalar_summary.h"
 #include "runtime/run/run_summary.h"

@@ -8,11 +8,11 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/describe_tensor.h"
-#include "runtime/error.h"
-#include "runtime/log/number_text.h"
+#include "runtime/measure/describe_tensor.h"
 
 namespace stepop {
 namespace {

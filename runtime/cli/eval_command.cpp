@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "eval_out/evaluation_callbacks.h"
-#include "eval_out/find_evaluations.h"
-#include "eval_out/stored_config.h"
-#include "eval_out/stored_dataset.h"
+#include "eval_out/callbacks/evaluation_callbacks.h"
+#include "eval_out/callbacks/stored_config.h"
+#include "eval_out/callbacks/stored_dataset.h"
+#include "eval_out/read/find_evaluations.h"
+#include "runtime/base/number_text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/config/resolve.h"
-#include "runtime/log/number_text.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/run/signals.h"
 

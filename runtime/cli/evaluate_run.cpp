@@ -4,9 +4,9 @@
 
 #include <utility>
 
+#include "runtime/base/number_text.h"
 #include "runtime/cli/checkpoint_queue.h"
 #include "runtime/cli/evaluation_folders.h"
-#include "runtime/log/number_text.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/run/signals.h"

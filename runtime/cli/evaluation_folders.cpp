@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/error.h"
-#include "runtime/files/folders.h"
-#include "runtime/log/number_text.h"
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
 #include "runtime/run/start_time.h"
+#include "runtime/system/folders.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

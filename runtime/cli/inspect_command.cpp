@@ -5,16 +5,16 @@
 #include <cmath>
 #include <filesystem>
 
-#include "eval_out/eval_statistics.h"
-#include "eval_out/find_evaluations.h"
-#include "eval_out/hdf5_types.h"
+#include "eval_out/hdf5/hdf5_types.h"
+#include "eval_out/read/eval_statistics.h"
+#include "eval_out/read/find_evaluations.h"
+#include "runtime/base/error_text.h"
+#include "runtime/base/number_text.h"
+#include "runtime/base/size_text.h"
+#include "runtime/base/text_table.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/checkpoint/safetensors_reader.h"
 #include "runtime/cli/run_operand.h"
-#include "runtime/error_text.h"
-#include "runtime/files/size_text.h"
-#include "runtime/log/number_text.h"
-#include "runtime/log/text_table.h"
+#include "runtime/formats/safetensors_reader.h"
 
 namespace stepop {
 namespace {

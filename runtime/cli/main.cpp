@@ -9,12 +9,12 @@
 #include <system_error>
 #include <vector>
 
+#include "runtime/base/error_text.h"
+#include "runtime/base/shell_text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/code/compiler.h"
+#include "runtime/config/registry.h"
 #include "runtime/data/loader.h"
-#include "runtime/error_text.h"
-#include "runtime/registry.h"
-#include "runtime/shell_text.h"
 
 namespace {
 

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/nearest.h"
+#include "runtime/base/shell_text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/code/build_settings.h"
-#include "runtime/code/content.h"
-#include "runtime/config/nearest.h"
-#include "runtime/files/atomic_file.h"
-#include "runtime/files/folders.h"
-#include "runtime/shell_text.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/system/content.h"
+#include "runtime/system/folders.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
+#include "runtime/base/size_text.h"
 #include "runtime/cli/run_operand.h"
-#include "runtime/files/size_text.h"
 #include "runtime/report/report.h"
 
 namespace stepop {

@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "runtime/base/error_text.h"
+#include "runtime/base/number_text.h"
+#include "runtime/base/shell_text.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/checkpoint_choice.h"
 #include "runtime/cli/commands.h"
@@ -18,13 +21,9 @@
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
-#include "runtime/error_text.h"
-#include "runtime/files/folders.h"
-#include "runtime/log/number_text.h"
 #include "runtime/loop/non_finite_record.h"
-#include "runtime/loop/repeat_check.h"
 #include "runtime/loop/session.h"
-#include "runtime/loop/trial.h"
+#include "runtime/measure/tensor_memory.h"
 #include "runtime/run/device.h"
 #include "runtime/run/made_by.h"
 #include "runtime/run/run_directory.h"
@@ -33,8 +32,9 @@
 #include "runtime/run/start_record.h"
 #include "runtime/run/start_time.h"
 #include "runtime/run/supersede.h"
-#include "runtime/shell_text.h"
-#include "runtime/tensor_memory.h"
+#include "runtime/system/folders.h"
+#include "runtime/trial/repeat_check.h"
+#include "runtime/trial/trial.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

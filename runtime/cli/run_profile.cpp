@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "runtime/files/atomic_file.h"
-#include "runtime/log/number_text.h"
+#include "runtime/base/number_text.h"
 #include "runtime/log/profile_text.h"
 #include "runtime/run/device.h"
+#include "runtime/system/atomic_file.h"
 
 namespace stepop {
 

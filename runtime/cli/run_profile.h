@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runtime/log/console.h"
-#include "runtime/profile.h"
+#include "runtime/measure/profile.h"
 
 namespace stepop {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/base/number_text.h"
+#include "runtime/base/text_table.h"
 #include "runtime/cli/run_operand.h"
-#include "runtime/log/number_text.h"
-#include "runtime/log/text_table.h"
 #include "runtime/run/run_summary.h"
 
 namespace stepop {

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/shell_text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_profile.h"
-#include "runtime/loop/hook.h"
+#include "runtime/iterator/hook.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/training_loop.h"
 #include "runtime/run/device.h"
-#include "runtime/shell_text.h"
 
 namespace stepop {
 namespace {

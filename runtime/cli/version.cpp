@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 
-#include "eval_out/hdf5.h"
+#include "eval_out/hdf5/hdf5.h"
 #include "runtime/cli/arguments.h"
 
 namespace stepop {

@@ -12,14 +12,14 @@
 #include <optional>
 #include <thread>
 
-#include "runtime/checkpoint/checksum.h"
 #include "runtime/code/abi.h"
 #include "runtime/code/build_settings.h"
-#include "runtime/code/content.h"
-#include "runtime/code/file_lock.h"
-#include "runtime/files/atomic_file.h"
-#include "runtime/files/folders.h"
-#include "runtime/files/publish.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/system/checksum.h"
+#include "runtime/system/content.h"
+#include "runtime/system/file_lock.h"
+#include "runtime/system/folders.h"
+#include "runtime/system/publish.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

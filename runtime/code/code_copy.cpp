@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "runtime/code/content.h"
-#include "runtime/error.h"
-#include "runtime/files/atomic_file.h"
-#include "runtime/files/folders.h"
+#include "runtime/base/error.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/system/content.h"
+#include "runtime/system/folders.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/child_process.h"
 #include "runtime/code/build_settings.h"
+#include "runtime/system/child_process.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

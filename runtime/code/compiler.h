@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/interrupt.h"
+#include "runtime/base/interrupt.h"
 
 namespace stepop {
 

@@ -12,11 +12,11 @@
 #include <exception>
 #include <memory>
 
+#include "runtime/base/error.h"
+#include "runtime/base/error_text.h"
 #include "runtime/code/abi.h"
-#include "runtime/code/content.h"
-#include "runtime/error.h"
-#include "runtime/error_text.h"
-#include "runtime/registry.h"
+#include "runtime/config/registry.h"
+#include "runtime/system/content.h"
 
 namespace stepop {
 

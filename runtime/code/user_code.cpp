@@ -7,8 +7,8 @@
 
 #include "runtime/code/capture_check.h"
 #include "runtime/code/code_cache.h"
-#include "runtime/code/content.h"
 #include "runtime/code/load_library.h"
+#include "runtime/system/content.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

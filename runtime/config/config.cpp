@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "runtime/config/nearest.h"
+#include "runtime/base/nearest.h"
 
 namespace stepop {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/error.h"
 #include "runtime/config/value.h"
-#include "runtime/error.h"
 
 namespace stepop {
 

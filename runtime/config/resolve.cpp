@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/config/nearest.h"
+#include "runtime/base/nearest.h"
 #include "runtime/config/yaml_reader.h"
 
 namespace stepop {

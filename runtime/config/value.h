@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/ordered_map.h"
+#include "runtime/base/ordered_map.h"
 
 namespace stepop {
 

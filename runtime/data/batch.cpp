@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "runtime/describe_tensor.h"
+#include "runtime/measure/describe_tensor.h"
 
 namespace stepop {
 namespace {

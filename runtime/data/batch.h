@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/ordered_map.h"
+#include "runtime/base/ordered_map.h"
 
 namespace stepop {
 

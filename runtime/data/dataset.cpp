@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "runtime/error_text.h"
+#include "runtime/base/error_text.h"
 
 namespace stepop {
 

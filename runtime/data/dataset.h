@@ -5,9 +5,9 @@
 #include <optional>
 #include <span>
 
+#include "runtime/base/random.h"
+#include "runtime/config/registry.h"
 #include "runtime/data/batch.h"
-#include "runtime/random.h"
-#include "runtime/registry.h"
 
 namespace stepop {
 

@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/error_text.h"
-#include "runtime/profile.h"
+#include "runtime/base/error_text.h"
+#include "runtime/measure/profile.h"
 
 // From the OpenMP runtime that LibTorch brings, if it brings one.
 extern "C" void omp_set_num_threads(int) __attribute__((weak));

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "runtime/base/interrupt.h"
 #include "runtime/data/batch.h"
 #include "runtime/data/batch_order.h"
 #include "runtime/data/dataset.h"
-#include "runtime/interrupt.h"
 
 namespace stepop {
 

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/error.h"
-#include "runtime/log/number_text.h"
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
 
 namespace stepop {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/files/append_file.h"
+#include "runtime/system/append_file.h"
 
 namespace stepop {
 

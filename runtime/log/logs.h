@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "runtime/ordered_map.h"
+#include "runtime/base/ordered_map.h"
 
 namespace stepop {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/files/append_file.h"
-#include "runtime/ordered_map.h"
+#include "runtime/base/ordered_map.h"
+#include "runtime/system/append_file.h"
 
 namespace stepop {
 

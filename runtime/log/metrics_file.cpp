@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "runtime/error.h"
-#include "runtime/files/append_file.h"
-#include "runtime/files/atomic_file.h"
+#include "runtime/base/error.h"
 #include "runtime/log/plain_line.h"
+#include "runtime/system/append_file.h"
+#include "runtime/system/atomic_file.h"
 
 namespace stepop {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/ordered_map.h"
 #include "runtime/log/metrics.h"
-#include "runtime/ordered_map.h"
 
 namespace stepop {
 

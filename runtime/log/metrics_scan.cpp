@@ -8,7 +8,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace stepop {
 namespace {

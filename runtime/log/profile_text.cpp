@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/log/number_text.h"
-#include "runtime/log/text_table.h"
+#include "runtime/base/number_text.h"
+#include "runtime/base/text_table.h"
 
 namespace stepop {
 namespace {

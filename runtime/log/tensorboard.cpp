@@ -8,9 +8,9 @@
 #include <chrono>
 #include <filesystem>
 
-#include "runtime/error.h"
-#include "runtime/files/crc32c.h"
-#include "runtime/files/folders.h"
+#include "runtime/base/error.h"
+#include "runtime/log/crc32c.h"
+#include "runtime/system/folders.h"
 
 namespace stepop {
 namespace {

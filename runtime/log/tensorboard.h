@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/files/append_file.h"
-#include "runtime/ordered_map.h"
+#include "runtime/base/ordered_map.h"
+#include "runtime/system/append_file.h"
 
 namespace stepop {
 

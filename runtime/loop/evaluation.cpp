@@ -6,19 +6,19 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "eval_out/eval_reader.h"
-#include "eval_out/eval_writer.h"
-#include "eval_out/evaluation_callbacks.h"
+#include "eval_out/callbacks/evaluation_callbacks.h"
+#include "eval_out/read/eval_reader.h"
+#include "eval_out/write/eval_writer.h"
 #include "runtime/config/json_writer.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_writer.h"
-#include "runtime/files/atomic_file.h"
-#include "runtime/files/folders.h"
 #include "runtime/log/metrics_file.h"
-#include "runtime/loop/random_fork.h"
-#include "runtime/loop/split_step.h"
-#include "runtime/profile.h"
+#include "runtime/measure/profile.h"
 #include "runtime/run/start_record.h"
+#include "runtime/step/random_fork.h"
+#include "runtime/step/split_step.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/system/folders.h"
 
 namespace stepop {
 namespace {

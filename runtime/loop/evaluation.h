@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "runtime/interrupt.h"
-#include "runtime/loop/iterator.h"
-#include "runtime/loop/settings.h"
+#include "runtime/base/interrupt.h"
+#include "runtime/iterator/iterator.h"
+#include "runtime/when/settings.h"
 
 namespace stepop {
 

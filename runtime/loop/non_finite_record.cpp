@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/error_text.h"
-#include "runtime/files/atomic_file.h"
-#include "runtime/files/folders.h"
-#include "runtime/log/number_text.h"
-#include "runtime/shell_text.h"
+#include "runtime/base/error_text.h"
+#include "runtime/base/number_text.h"
+#include "runtime/base/shell_text.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/system/folders.h"
 
 namespace stepop {
 namespace {

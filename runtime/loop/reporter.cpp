@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/log/image_grid.h"
+#include "runtime/base/number_text.h"
+#include "runtime/base/shell_text.h"
 #include "runtime/log/metrics_scan.h"
-#include "runtime/log/number_text.h"
-#include "runtime/shell_text.h"
+#include "runtime/pictures/image_grid.h"
 
 namespace stepop {
 namespace {

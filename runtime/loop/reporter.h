@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "runtime/iterator/context.h"
 #include "runtime/log/console.h"
 #include "runtime/log/logs.h"
 #include "runtime/log/metrics.h"
 #include "runtime/log/tensorboard.h"
-#include "runtime/loop/context.h"
 #include "runtime/loop/evaluation.h"
-#include "runtime/loop/settings.h"
 #include "runtime/run/run_directory.h"
+#include "runtime/when/settings.h"
 
 namespace stepop {
 

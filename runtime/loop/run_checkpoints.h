@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "runtime/base/ordered_map.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/log/console.h"
-#include "runtime/ordered_map.h"
-#include "runtime/profile.h"
+#include "runtime/measure/profile.h"
 #include "runtime/run/run_directory.h"
 
 namespace stepop {

@@ -4,19 +4,19 @@
 
 #include <algorithm>
 
-#include "eval_out/callback.h"
+#include "eval_out/callbacks/callback.h"
+#include "runtime/base/error_text.h"
+#include "runtime/base/number_text.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
-#include "runtime/error_text.h"
-#include "runtime/log/number_text.h"
-#include "runtime/loop/contract.h"
-#include "runtime/loop/eval_functor.h"
-#include "runtime/loop/preflight.h"
-#include "runtime/loop/random_fork.h"
+#include "runtime/iterator/eval_functor.h"
+#include "runtime/loop/checks/contract.h"
+#include "runtime/loop/checks/preflight.h"
 #include "runtime/run/device.h"
 #include "runtime/run/made_by.h"
+#include "runtime/step/random_fork.h"
 
 namespace stepop {
 namespace {

@@ -4,12 +4,12 @@
 #include <string>
 
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/loop/context.h"
-#include "runtime/loop/init_from.h"
-#include "runtime/loop/iterator.h"
-#include "runtime/loop/scalar_means.h"
-#include "runtime/loop/settings.h"
-#include "runtime/loop/stop_when.h"
+#include "runtime/iterator/context.h"
+#include "runtime/iterator/iterator.h"
+#include "runtime/networks/init_from.h"
+#include "runtime/step/scalar_means.h"
+#include "runtime/when/settings.h"
+#include "runtime/when/stop_when.h"
 
 namespace stepop {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/log/number_text.h"
+#include "runtime/base/number_text.h"
 #include "runtime/run/signals.h"
 
 namespace stepop {

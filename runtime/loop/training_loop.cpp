@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "runtime/log/number_text.h"
-#include "runtime/loop/logged_metric.h"
+#include "runtime/base/number_text.h"
 #include "runtime/loop/non_finite_record.h"
-#include "runtime/loop/random_fork.h"
-#include "runtime/loop/snapshot.h"
+#include "runtime/step/random_fork.h"
+#include "runtime/step/snapshot.h"
+#include "runtime/when/logged_metric.h"
 
 namespace stepop {
 TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter,

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "runtime/loop/checks/update_watch.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/run_checkpoints.h"
 #include "runtime/loop/session.h"
-#include "runtime/loop/split_step.h"
 #include "runtime/loop/stop_reason.h"
-#include "runtime/loop/update_watch.h"
-#include "runtime/profile.h"
+#include "runtime/measure/profile.h"
 #include "runtime/run/run_directory.h"
+#include "runtime/step/split_step.h"
 
 namespace stepop {
 

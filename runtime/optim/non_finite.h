@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "runtime/base/error.h"
 #include "runtime/config/config.h"
-#include "runtime/error.h"
 
 namespace stepop {
 

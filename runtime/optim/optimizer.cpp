@@ -13,8 +13,8 @@
 #include <regex>
 #include <set>
 
-#include "runtime/describe_tensor.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
+#include "runtime/measure/describe_tensor.h"
 #include "runtime/optim/names.h"
 
 namespace stepop {

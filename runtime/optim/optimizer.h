@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/checkpoint/state.h"
+#include "runtime/config/registry.h"
+#include "runtime/formats/state.h"
 #include "runtime/optim/schedule.h"
-#include "runtime/registry.h"
 
 namespace stepop {
 

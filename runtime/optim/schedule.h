@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "runtime/registry.h"
+#include "runtime/config/registry.h"
 
 namespace stepop {
 

@@ -17,10 +17,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
+#include "runtime/measure/profile.h"
 #include "runtime/optim/finite.h"
 #include "runtime/optim/names.h"
-#include "runtime/profile.h"
 
 namespace stepop {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/state.h"
+#include "runtime/formats/state.h"
 #include "runtime/optim/device_finite_check.h"
 #include "runtime/optim/non_finite.h"
 #include "runtime/optim/optimizer.h"

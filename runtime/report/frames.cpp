@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "eval_out/find_evaluations.h"
+#include "eval_out/read/find_evaluations.h"
 #include "runtime/config/value.h"
 
 namespace stepop {

@@ -3,8 +3,8 @@
 #include <array>
 #include <string_view>
 
-#include "runtime/files/atomic_file.h"
 #include "runtime/report/page.h"
+#include "runtime/system/atomic_file.h"
 
 namespace stepop {
 namespace {

@@ -8,11 +8,11 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/number_text.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
 #include "runtime/log/metrics_scan.h"
-#include "runtime/log/number_text.h"
 #include "runtime/report/base64.h"
 #include "runtime/report/frames.h"
 #include "runtime/report/report.h"

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "eval_out/find_evaluations.h"
+#include "eval_out/read/find_evaluations.h"
+#include "runtime/base/number_text.h"
 #include "runtime/log/metrics_file.h"
-#include "runtime/log/number_text.h"
 #include "runtime/report/base64.h"
 #include "runtime/report/worst_examples.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "runtime/log/number_text.h"
+#include "runtime/base/number_text.h"
 
 namespace stepop {
 

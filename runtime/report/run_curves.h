@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "runtime/ordered_map.h"
+#include "runtime/base/ordered_map.h"
 #include "runtime/report/curve.h"
 #include "runtime/report/scalar_summary.h"
 

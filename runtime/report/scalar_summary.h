@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "runtime/base/ordered_map.h"
 #include "runtime/log/better.h"
-#include "runtime/ordered_map.h"
 #include "runtime/run/run_directory.h"
 
 namespace stepop {

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <string_view>
 
-#include "eval_out/blocks.h"
-#include "runtime/files/image_file.h"
-#include "runtime/log/image_grid.h"
-#include "runtime/log/number_text.h"
+#include "eval_out/hdf5/blocks.h"
+#include "runtime/base/number_text.h"
+#include "runtime/pictures/image_file.h"
+#include "runtime/pictures/image_grid.h"
 
 namespace stepop {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "eval_out/eval_reader.h"
+#include "eval_out/read/eval_reader.h"
 
 namespace stepop {
 

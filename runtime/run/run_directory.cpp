@@ -10,13 +10,13 @@
 #include <filesystem>
 #include <vector>
 
-#include "runtime/error.h"
-#include "runtime/files/atomic_file.h"
-#include "runtime/files/file_calls.h"
-#include "runtime/files/folders.h"
-#include "runtime/files/publish.h"
-#include "runtime/log/number_text.h"
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
 #include "runtime/run/start_record.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/system/file_calls.h"
+#include "runtime/system/folders.h"
+#include "runtime/system/publish.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <tuple>
 
+#include "runtime/base/error.h"
 #include "runtime/config/value.h"
-#include "runtime/error.h"
 #include "runtime/log/metrics_file.h"
 
 namespace stepop {

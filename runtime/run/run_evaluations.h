@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ordered_map.h"
+#include "runtime/base/ordered_map.h"
 #include "runtime/run/run_directory.h"
 
 namespace stepop {

@@ -16,9 +16,9 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "runtime/error.h"
-#include "runtime/files/file_calls.h"
+#include "runtime/base/error.h"
 #include "runtime/run/start_record.h"
+#include "runtime/system/file_calls.h"
 
 namespace stepop {
 namespace {

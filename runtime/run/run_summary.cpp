@@ -10,10 +10,10 @@
 #include <fstream>
 #include <limits>
 
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/config/resolve.h"
-#include "runtime/error.h"
 #include "runtime/log/better.h"
 #include "runtime/log/metrics_scan.h"
 #include "runtime/run/run_directory.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/interrupt.h"
+#include "runtime/base/interrupt.h"
 
 namespace stepop {
 

@@ -5,9 +5,9 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "runtime/files/atomic_file.h"
-#include "runtime/files/file_calls.h"
-#include "runtime/files/folders.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/system/file_calls.h"
+#include "runtime/system/folders.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

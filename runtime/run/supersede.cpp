@@ -7,11 +7,11 @@
 #include <system_error>
 #include <vector>
 
+#include "runtime/base/error.h"
 #include "runtime/config/value.h"
-#include "runtime/error.h"
-#include "runtime/files/folders.h"
-#include "runtime/files/publish.h"
 #include "runtime/log/metrics_file.h"
+#include "runtime/system/folders.h"
+#include "runtime/system/publish.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

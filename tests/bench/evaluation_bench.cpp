@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "runtime/log/number_text.h"
+#include "runtime/base/number_text.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/session.h"
-#include "runtime/network.h"
+#include "runtime/networks/network.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/rows.h"
 #include "tests/bench/training.h"

@@ -7,8 +7,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/adam.h>
 
-#include "runtime/loop/random_fork.h"
-#include "runtime/loop/splits.h"
+#include "runtime/iterator/splits.h"
+#include "runtime/step/random_fork.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/training.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runtime/data/loader.h"
-#include "runtime/files/atomic_file.h"
-#include "runtime/log/image_grid.h"
+#include "runtime/pictures/image_grid.h"
+#include "runtime/system/atomic_file.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/rows.h"
 #include "tests/bench/training.h"

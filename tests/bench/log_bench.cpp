@@ -5,8 +5,8 @@
 #include <array>
 #include <vector>
 
-#include "runtime/loop/iterator.h"
-#include "runtime/network.h"
+#include "runtime/iterator/iterator.h"
+#include "runtime/networks/network.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/rows.h"
 #include "tests/bench/training.h"

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "runtime/log/number_text.h"
+#include "runtime/base/number_text.h"
 
 namespace stepop::bench {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "eval_out/eval_writer.h"
+#include "eval_out/write/eval_writer.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/session.h"
 #include "tests/bench/measure.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "eval_out/eval_writer.h"
+#include "eval_out/write/eval_writer.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/process.h"
 #include "tests/bench/rows.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runtime/config/config.h"
-#include "runtime/loop/hook.h"
-#include "runtime/profile.h"
+#include "runtime/iterator/hook.h"
+#include "runtime/measure/profile.h"
 #include "tests/bench/measure.h"
 
 namespace stepop::bench {

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "eval_out/eval_reader.h"
-#include "eval_out/find_evaluations.h"
+#include "eval_out/read/eval_reader.h"
+#include "eval_out/read/find_evaluations.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 

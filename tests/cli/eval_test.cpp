@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "eval_out/eval_writer.h"
+#include "eval_out/write/eval_writer.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 

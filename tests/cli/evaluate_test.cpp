@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <map>
 
-#include "eval_out/eval_reader.h"
-#include "eval_out/find_evaluations.h"
+#include "eval_out/read/eval_reader.h"
+#include "eval_out/read/find_evaluations.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"

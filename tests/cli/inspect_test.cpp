@@ -9,9 +9,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "eval_out/eval_writer.h"
+#include "eval_out/write/eval_writer.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/checkpoint/safetensors.h"
+#include "runtime/formats/safetensors.h"
 #include "tests/cli/command.h"
 #include "tests/places.h"
 #include "tests/python.h"

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <thread>
 
-#include "eval_out/callback.h"
+#include "eval_out/callbacks/callback.h"
 #include "runtime/data/dataset.h"
 
 namespace stepop {

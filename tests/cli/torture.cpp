@@ -17,7 +17,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "eval_out/eval_reader.h"
+#include "eval_out/read/eval_reader.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/log/metrics_file.h"
 #include "tests/cli/digits_run.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/state.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
+#include "runtime/formats/state.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "eval_out/eval_writer.h"
+#include "eval_out/write/eval_writer.h"
 
 namespace stepop {
 namespace {

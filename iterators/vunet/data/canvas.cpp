@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/files/image_values.h"
+#include "runtime/pictures/image_values.h"
 
 namespace stepop::vunet {
 namespace {

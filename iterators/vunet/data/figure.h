@@ -7,7 +7,7 @@
 
 #include "iterators/vunet/data/canvas.h"
 #include "iterators/vunet/data/stickman.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace stepop::vunet {
 

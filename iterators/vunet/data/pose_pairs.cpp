@@ -11,8 +11,8 @@
 #include "runtime/data/datasets/checks.h"
 #include "runtime/data/datasets/csv_columns.h"
 #include "runtime/data/datasets/image_reader.h"
-#include "runtime/files/csv_file.h"
-#include "runtime/files/image_file.h"
+#include "runtime/formats/csv_file.h"
+#include "runtime/pictures/image_file.h"
 
 namespace stepop::vunet {
 namespace {

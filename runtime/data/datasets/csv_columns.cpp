@@ -12,7 +12,7 @@
 #include <map>
 #include <optional>
 
-#include "runtime/config/nearest.h"
+#include "runtime/base/nearest.h"
 
 namespace stepop {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/config/config.h"
-#include "runtime/files/csv_file.h"
+#include "runtime/formats/csv_file.h"
 
 namespace stepop {
 

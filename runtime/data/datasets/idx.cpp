@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "runtime/data/datasets/checks.h"
-#include "runtime/describe_tensor.h"
-#include "runtime/files/idx_file.h"
-#include "runtime/files/image_values.h"
+#include "runtime/formats/idx_file.h"
+#include "runtime/measure/describe_tensor.h"
+#include "runtime/pictures/image_values.h"
 
 namespace stepop {
 namespace {

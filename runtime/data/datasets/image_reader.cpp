@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/files/image_file.h"
+#include "runtime/pictures/image_file.h"
 
 namespace stepop {
 namespace {

@@ -22,14 +22,14 @@
 #include <torch/nn/modules/pooling.h>
 #include <torch/types.h>
 
-#include "eval_out/callback.h"
+#include "eval_out/callbacks/callback.h"
 #include "runtime/code/abi.h"
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/sampler.h"
-#include "runtime/loop/eval_functor.h"
-#include "runtime/loop/iterator.h"
-#include "runtime/network.h"
+#include "runtime/iterator/eval_functor.h"
+#include "runtime/iterator/iterator.h"
+#include "runtime/measure/profile.h"
+#include "runtime/networks/network.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/optim/schedule.h"
-#include "runtime/profile.h"

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "eval_out/callback.h"
-#include "eval_out/eval_writer.h"
+#include "eval_out/callbacks/callback.h"
+#include "eval_out/write/eval_writer.h"
 #include "runtime/config/yaml_reader.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"

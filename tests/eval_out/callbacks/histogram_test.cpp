@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "eval_out/callbacks/histogram_picture.h"
-#include "runtime/files/image_file.h"
+#include "runtime/pictures/image_file.h"
 #include "tests/eval_out/callbacks/run_callback.h"
 #include "tests/message_of.h"
 #include "tests/python.h"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "eval_out/callback.h"
-#include "eval_out/eval_writer.h"
+#include "eval_out/callbacks/callback.h"
+#include "eval_out/write/eval_writer.h"
 #include "runtime/config/yaml_reader.h"
 #include "tests/places.h"
 #include "tests/scratch_folder.h"

@@ -7,8 +7,8 @@
 
 #include <filesystem>
 
-#include "eval_out/eval_writer.h"
-#include "eval_out/find_evaluations.h"
+#include "eval_out/read/find_evaluations.h"
+#include "eval_out/write/eval_writer.h"
 #include "runtime/config/yaml_reader.h"
 #include "tests/eval_out/datasets/loaded.h"
 #include "tests/message_of.h"

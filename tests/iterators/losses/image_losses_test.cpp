@@ -7,7 +7,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <doctest/doctest.h>
 
-#include "runtime/loop/random_fork.h"
+#include "runtime/step/random_fork.h"
 #include "tests/iterators/losses/finite_differences.h"
 #include "tests/message_of.h"
 #include "tests/tensor_values.h"

@@ -6,8 +6,8 @@
 
 #include "iterators/vunet/pictures.h"
 #include "models/vunet/vunet.h"
-#include "runtime/files/image_file.h"
-#include "runtime/log/image_grid.h"
+#include "runtime/pictures/image_file.h"
+#include "runtime/pictures/image_grid.h"
 #include "tests/iterators/vunet/vunet_run.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"

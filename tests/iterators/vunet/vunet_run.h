@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "eval_out/eval_reader.h"
+#include "eval_out/read/eval_reader.h"
 #include "tests/test_run.h"
 
 namespace stepop {

@@ -9,11 +9,11 @@
 
 #include <cmath>
 
-#include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/tracker.h"
-#include "runtime/loop/init_from.h"
-#include "runtime/loop/networks.h"
-#include "runtime/loop/random_fork.h"
+#include "runtime/formats/safetensors.h"
+#include "runtime/networks/init_from.h"
+#include "runtime/networks/networks.h"
+#include "runtime/step/random_fork.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/python.h"

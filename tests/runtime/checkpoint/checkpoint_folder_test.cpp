@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/checkpoint/safetensors.h"
+#include "runtime/formats/safetensors.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <random>
 
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/checkpoint/checksum.h"
-#include "runtime/checkpoint/safetensors_reader.h"
-#include "runtime/error.h"
+#include "runtime/formats/safetensors_reader.h"
+#include "runtime/system/checksum.h"
 #include "tests/fuzz.h"
 #include "tests/same_state.h"
 #include "tests/scratch_folder.h"

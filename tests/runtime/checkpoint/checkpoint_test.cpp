@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "runtime/checkpoint/safetensors.h"
+#include "runtime/formats/safetensors.h"
 #include "tests/message_of.h"
 #include "tests/runtime/checkpoint/examples.h"
 #include "tests/same_state.h"

@@ -13,8 +13,8 @@
 #include <filesystem>
 #include <iterator>
 
-#include "runtime/checkpoint/safetensors.h"
-#include "runtime/files/file_calls.h"
+#include "runtime/formats/safetensors.h"
+#include "runtime/system/file_calls.h"
 #include "tests/message_of.h"
 #include "tests/runtime/checkpoint/examples.h"
 #include "tests/same_state.h"

@@ -14,7 +14,7 @@
 #include <map>
 #include <string>
 
-#include "runtime/checkpoint/state.h"
+#include "runtime/formats/state.h"
 #include "tests/places.h"
 
 namespace stepop {
@@ -23,7 +23,7 @@ namespace stepop {
 inline int run_peer(const std::string& command, const std::string& path) {
   std::string python = STEPOP_SOURCE_DIR "/.venv/bin/python";
   if (!std::filesystem::exists(python)) python = "python3";
-  return std::system(fmt::format("'{}' '{}/tests/runtime/checkpoint/safetensors_peer.py' {} '{}'",
+  return std::system(fmt::format("'{}' '{}/tests/runtime/formats/safetensors_peer.py' {} '{}'",
                                  python, STEPOP_SOURCE_DIR, command, path)
                          .c_str());
 }

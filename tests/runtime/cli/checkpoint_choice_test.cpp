@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "runtime/cli/commands.h"
+#include "runtime/config/registry.h"
 #include "runtime/data/dataset.h"
-#include "runtime/registry.h"
 #include "tests/runtime/loop/command_training.h"
 #include "tests/same_state.h"
 

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "runtime/base/error.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
-#include "runtime/error.h"
 #include "tests/places.h"
 
 namespace stepop {

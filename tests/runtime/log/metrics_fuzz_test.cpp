@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/error.h"
+#include "runtime/base/random.h"
 #include "runtime/config/yaml_writer.h"
-#include "runtime/error.h"
 #include "runtime/log/metrics_file.h"
-#include "runtime/random.h"
 #include "tests/failing_files.h"
 #include "tests/fuzz.h"
 #include "tests/message_of.h"

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 

@@ -6,9 +6,9 @@
 #include <limits>
 #include <string>
 
+#include "runtime/base/random.h"
 #include "runtime/log/metrics_file.h"
 #include "runtime/log/metrics_scan.h"
-#include "runtime/random.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {

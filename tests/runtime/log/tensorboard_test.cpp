@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <limits>
 
-#include "runtime/log/image_grid.h"
+#include "runtime/pictures/image_grid.h"
 #include "tests/failing_files.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

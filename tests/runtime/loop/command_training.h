@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "eval_out/eval_reader.h"
+#include "eval_out/read/eval_reader.h"
 #include "runtime/cli/commands.h"
 #include "tests/message_of.h"
 #include "tests/runtime/loop/trainer.h"

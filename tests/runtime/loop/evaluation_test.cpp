@@ -7,8 +7,8 @@
 #include <regex>
 #include <string>
 
-#include "eval_out/eval_reader.h"
-#include "runtime/network.h"
+#include "eval_out/read/eval_reader.h"
+#include "runtime/networks/network.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "runtime/loop/iterator.h"
-#include "runtime/network.h"
+#include "runtime/iterator/iterator.h"
+#include "runtime/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/test_run.h"
 

@@ -11,9 +11,9 @@
 #include <map>
 #include <optional>
 
+#include "runtime/base/shell_text.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/shell_text.h"
 #include "tests/failing_files.h"
 #include "tests/runtime/loop/command_training.h"
 #include "tests/same_state.h"

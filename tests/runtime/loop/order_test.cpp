@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "eval_out/callback.h"
+#include "eval_out/callbacks/callback.h"
 #include "tests/message_of.h"
 #include "tests/test_run.h"
 

@@ -3,7 +3,7 @@
 #include <ATen/ops/equal.h>  // before doctest: LibTorch has a CHECK of its own
 #include <doctest/doctest.h>
 
-#include "runtime/checkpoint/safetensors.h"
+#include "runtime/formats/safetensors.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"

@@ -14,8 +14,8 @@
 #include <limits>
 #include <thread>
 
-#include "runtime/loop/iterator.h"
-#include "runtime/network.h"
+#include "runtime/iterator/iterator.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 

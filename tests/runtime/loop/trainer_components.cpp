@@ -5,8 +5,8 @@
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 
-#include "runtime/loop/iterator.h"
-#include "runtime/network.h"
+#include "runtime/iterator/iterator.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 namespace {

@@ -5,7 +5,7 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
-#include "runtime/checkpoint/safetensors.h"
+#include "runtime/formats/safetensors.h"
 #include "runtime/optim/update.h"
 #include "tests/places.h"
 #include "tests/runtime/optim/networks.h"

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "runtime/checkpoint/safetensors.h"
 #include "runtime/config/yaml_reader.h"
+#include "runtime/formats/safetensors.h"
 #include "tests/places.h"
 
 namespace stepop {

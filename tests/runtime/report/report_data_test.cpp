@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "eval_out/eval_writer.h"
+#include "eval_out/write/eval_writer.h"
 #include "runtime/report/report.h"
 #include "tests/scratch_folder.h"
 

@@ -9,8 +9,8 @@
 
 #include <cmath>
 
-#include "eval_out/eval_writer.h"
-#include "runtime/files/image_file.h"
+#include "eval_out/write/eval_writer.h"
+#include "runtime/pictures/image_file.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {

@@ -6,9 +6,9 @@
 
 #include <filesystem>
 
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/error.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 

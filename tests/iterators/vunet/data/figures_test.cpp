@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <set>
 
-#include "runtime/files/image_file.h"
-#include "runtime/files/image_values.h"
+#include "runtime/pictures/image_file.h"
+#include "runtime/pictures/image_values.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

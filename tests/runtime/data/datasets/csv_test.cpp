@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "runtime/describe_tensor.h"
-#include "runtime/files/gzip_file.h"
-#include "runtime/files/image_file.h"
+#include "runtime/formats/gzip_file.h"
+#include "runtime/measure/describe_tensor.h"
+#include "runtime/pictures/image_file.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

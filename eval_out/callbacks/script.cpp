@@ -1,0 +1,196 @@
+#include "eval_out/callbacks/script.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "runtime/config/json_writer.h"
+#include "runtime/system/child_process.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kBlank = " \t\r\n";
+
+struct NotFinite {
+  std::string_view word;
+  double value;
+};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::array<NotFinite, 3> kNotFinite = {{{"NaN", std::numeric_limits<double>::quiet_NaN()},
+                                                  {"Infinity", kInfinity},
+                                                  {"-Infinity", -kInfinity}}};
+
+std::string python_of(const Config& params) {
+  if (params.has("python")) return params.get<std::string>("python");
+  const char* given = std::getenv("STEPOP_PYTHON");
+  if (given != nullptr && *given != '\0') return given;
+  std::error_code failed;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
+  for (const fs::path& place : {folder, folder.parent_path()}) {
+    const fs::path python = place / ".venv/bin/python3";
+    if (!place.empty() && fs::exists(python, failed)) return python.string();
+  }
+  return "python3";
+}
+
+/// Whether a shell would find that program.
+bool can_run(const std::string& program) {
+  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0;
+  const char* path = std::getenv("PATH");
+  const std::string folders = path == nullptr ? "/usr/bin:/bin" : path;
+  for (size_t begin = 0; begin <= folders.size();) {
+    const size_t end = std::min(folders.find(':', begin), folders.size());
+    const std::string place = folders.substr(begin, end - begin) + "/" + program;
+    if (::access(place.c_str(), X_OK) == 0) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+std::vector<std::string> words_of(const CallbackArguments& arguments, const std::string& script) {
+  std::vector<std::string> words{python_of(arguments.params), script, arguments.data_out.path(),
+                                 arguments.root};
+  for (const auto& key : arguments.params.keys()) {
+    if (key == "class" || key == "path" || key == "python") continue;
+    const Value& value = *arguments.params.peek(key);
+    if (value.is_null()) continue;
+    words.push_back("--" + key);
+    words.push_back(value.is_text() ? value.as_text() : to_json(value));
+  }
+  return words;
+}
+
+/// The last line that is not blank.
+std::string last_line(const std::string& text) {
+  const size_t last = text.find_last_not_of(kBlank);
+  if (last == std::string::npos) return "";
+  const size_t line_end = text.rfind('\n', last);
+  const size_t begin = line_end == std::string::npos ? 0 : line_end + 1;
+  return text.substr(begin, last + 1 - begin);
+}
+
+std::string without_blank_end(std::string text) {
+  text.erase(text.find_last_not_of(kBlank) + 1);
+  return text;
+}
+
+/// The line with NaN, Infinity and -Infinity, which Python's json prints and JSON has not, as
+/// texts.
+std::string with_quoted_numbers(const std::string& line) {
+  std::string json;
+  bool is_text = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (!is_text) {
+      const std::string_view rest = std::string_view(line).substr(i);
+      const auto* word = std::find_if(kNotFinite.begin(), kNotFinite.end(), [&](const auto& each) {
+        return rest.starts_with(each.word);
+      });
+      if (word != kNotFinite.end()) {
+        json += fmt::format("\"{}\"", word->word);
+        i += word->word.size() - 1;
+        continue;
+      }
+    }
+    if (is_text && line[i] == '\\' && i + 1 < line.size()) {
+      json += line[i++];  // what it escapes follows
+    } else if (line[i] == '"') {
+      is_text = !is_text;
+    }
+    json += line[i];
+  }
+  return json;
+}
+
+/// A number, also one of kNotFinite as a text.
+std::optional<double> number_of(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) return std::nullopt;
+  const auto* word = std::find_if(kNotFinite.begin(), kNotFinite.end(), [&](const auto& each) {
+    return value.get_ref<const std::string&>() == each.word;
+  });
+  return word == kNotFinite.end() ? std::nullopt : std::optional(word->value);
+}
+
+Logs read_scalars(const std::string& script, const std::string& line) {
+  const auto fail = [&](const std::string& what) {
+    constexpr size_t kMost = 200;
+    return Error(
+        fmt::format("{}: the last line that it prints must be a JSON object of numbers, such as "
+                    "{{\"accuracy\": 0.98}}; {}: {}",
+                    script, what, line.size() > kMost ? line.substr(0, kMost) + "..." : line));
+  };
+  Logs logs;
+  if (line.empty()) return logs;
+  const Json json = Json::parse(with_quoted_numbers(line), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) throw fail("found");
+  for (const auto& [key, value] : json.items()) {
+    const auto number = number_of(value);
+    if (!number) throw fail(fmt::format("\"{}\" is no number", key));
+    if (key.empty() || key.find_first_of("\n\r\t") != std::string::npos) {
+      throw fail("a number has no name");
+    }
+    logs.scalars.set(key, *number);
+  }
+  return logs;
+}
+
+}  // namespace
+
+bool is_script(std::string_view name) { return name.ends_with(".py"); }
+
+void check_script(const std::string& script, const Config& config, std::string_view path,
+                  const Config& params) {
+  params.claim();
+  std::error_code failed;
+  if (!fs::is_regular_file(script, failed)) {
+    throw config.error(path, fmt::format("{}: no such script", script));
+  }
+  const std::string python = python_of(params);
+  if (can_run(python)) return;
+  throw config.error(path, fmt::format("no Python to run {} with: {}: not found; give one by "
+                                       "\"python\" or by the environment's STEPOP_PYTHON",
+                                       script, python));
+}
+
+Logs run_script(const CallbackArguments& arguments, const std::string& script) {
+  const ChildResult result =
+      run_child(words_of(arguments, script), [&] { arguments.data_out.throw_if_interrupted(); });
+  if (result.exit_code == 0 && result.signal == 0) {
+    return read_scalars(script, last_line(result.out));
+  }
+  const std::string how = result.signal != 0
+                              ? fmt::format("was ended by signal {}", result.signal)
+                              : fmt::format("ended with exit status {}", result.exit_code);
+  const std::string said = without_blank_end(result.err);
+  throw Error(fmt::format("{} {}{}{}", script, how,
+                          said.empty() ? " and wrote nothing to its standard error" : ":\n", said));
+}
+
+namespace {
+
+Logs script(const CallbackArguments& arguments) {
+  return run_script(arguments, arguments.params.get_path("path"));
+}
+
+STEPOP_REGISTER_CALLBACK(
+    Script, script,
+    {"A Python script, `python SCRIPT OUTPUTS ROOT --key value ...`, that prints its scalars as "
+     "JSON.",
+     {{"path", "", "the script; other keys are handed to it", true},
+      {"python", "python3", "the Python, by default that of the tree's .venv, else on the PATH"}}});
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,145 @@
+#include "eval_out/callbacks/stored_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "eval_out/callbacks/evaluation_callbacks.h"
+#include "eval_out/callbacks/script.h"
+#include "runtime/base/nearest.h"
+#include "runtime/config/yaml_reader.h"
+
+namespace stepop {
+namespace {
+
+constexpr const char* kArguments = "eval_pipeline/callback_kwargs";
+
+/// The map at `path`, made when it is not there or is no map.
+Value::Map& map_at(Value& root, const std::string& path) {
+  Value* place = &root;
+  for (const auto& part : split_path(path)) {
+    if (!place->is_map()) *place = Value(Value::Map{});
+    place = &place->as_map()[part];
+  }
+  if (!place->is_map()) *place = Value(Value::Map{});
+  return place->as_map();
+}
+
+/// One callback that is asked for, as `name: value` in the config.
+OrderedMap<Value>::Entry read_wanted(const std::string& text, const Value::Map& stored) {
+  const Value* known = stored.find(text);
+  if (known != nullptr && known->is_null()) {
+    throw UsageError(
+        fmt::format("-c {}: the stored config has switched that callback off; name a "
+                    "callback: -c {}:my_callback",
+                    text, text));
+  }
+  if (known != nullptr) return {text, *known};
+  const size_t colon = text.find(':');
+  std::string callback = colon == std::string::npos ? text : text.substr(colon + 1);
+  std::string name = colon == std::string::npos ? text : text.substr(0, colon);
+  if (colon == std::string::npos && is_script(text)) {
+    name = std::filesystem::path(text).stem().string();
+  }
+  if (callback.empty() || name.empty() || name.find('/') != std::string::npos || name[0] == '.') {
+    throw UsageError(
+        fmt::format("-c {}: expected a callback, a name and a callback such as "
+                    "my_name:my_callback, or a script such as ./my_report.py",
+                    text));
+  }
+  return {name, Value(callback).set_origin({Origin::kCommandLine, 0})};
+}
+
+Value::Map choose(const Value::Map& stored, const std::vector<std::string>& wanted) {
+  Value::Map chosen;
+  for (const auto& text : wanted) {
+    const auto [name, value] = read_wanted(text, stored);
+    if (chosen.contains(name)) {
+      throw UsageError(
+          fmt::format("-c {}: there is a callback \"{}\" already; another name makes "
+                      "it a second one: -c my_name:{}",
+                      text, name, name));
+    }
+    chosen.set(name, value);
+  }
+  if (wanted.empty()) {
+    for (const auto& [name, value] : stored) {
+      if (!value.is_null()) chosen.set(name, value);
+    }
+  }
+  return chosen;
+}
+
+/// `confusion_matrix/normalize` as the place in the config where that callback's parameters are.
+Override placed(Override given, const Value& root, const Value::Map& chosen) {
+  const auto parts = split_path(given.path);
+  const std::string first = parts.empty() ? "" : parts[0];
+  if (const Value* callback = chosen.find(first); callback != nullptr && parts.size() > 1) {
+    given.path = join_path(callback->is_map() ? kEvalCallbacks : kArguments, given.path);
+    return given;
+  }
+  if (root.as_map().contains(first)) return given;
+  std::vector<std::string> names;
+  for (const auto& [name, callback] : chosen) names.push_back(name);
+  for (const auto& [name, value] : root.as_map()) names.push_back(name);
+  const auto near = nearest_names(first, names, 1);
+  throw UsageError(fmt::format(
+      "--{}: neither a callback of this evaluation ({}) nor a key of the stored config has that "
+      "name{}",
+      given.path, chosen.key_list(),
+      near.empty()
+          ? ""
+          : fmt::format("; did you mean --{}{}?", near[0], given.path.substr(first.size()))));
+}
+
+/// Finds callbacks, scripts and parameters that are not there. Only this part of the config is
+/// looked at: what a training reads besides is none of ours.
+void check(const Config& config) {
+  declare_callbacks(config, kEvalCallbacks);
+  Value part = Value(Value::Map{});
+  for (const auto& name : config.at(kEvalCallbacks).keys()) {
+    for (const char* map : {kEvalCallbacks, kArguments}) {
+      const Value* given = config.peek(join_path(map, name));
+      if (given != nullptr) map_at(part, map).set(name, *given);
+    }
+  }
+  const Config alone(std::move(part));
+  declare_callbacks(alone, kEvalCallbacks);
+  if (const std::string unknown = alone.unknown_keys(); !unknown.empty()) throw UsageError(unknown);
+}
+
+}  // namespace
+
+Value read_stored_config(const EvalFile& file) {
+  const Attribute* found = file.attributes().find("config");
+  if (found == nullptr || !std::holds_alternative<std::string>(*found)) return Value(Value::Map{});
+  try {
+    return parse_yaml(std::get<std::string>(*found), {file.path(), 0});
+  } catch (const UsageError& error) {
+    throw Error(fmt::format("the config that is stored in the file: {}", error.what()));
+  }
+}
+
+Config stored_config(const EvalFile& file, const std::vector<std::string>& callbacks,
+                     std::vector<Override> overrides) {
+  Value root = read_stored_config(file);
+  Value::Map& stored = map_at(root, kEvalCallbacks);
+  const Value::Map chosen = choose(stored, callbacks);
+  stored = chosen;
+  if (chosen.empty()) {
+    throw UsageError(
+        fmt::format("{}: no callback to run: its config names none; give one with -c, "
+                    "`stepop list` shows them",
+                    file.path()));
+  }
+  for (auto& given : overrides) given = placed(std::move(given), root, chosen);
+  apply_overrides(root, std::move(overrides));
+  resolve_references(root);
+  Config config(std::move(root));
+  make_paths_absolute(config);
+  check(config);
+  return config;
+}
+
+}  // namespace stepop

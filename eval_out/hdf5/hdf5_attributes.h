@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "eval_out/hdf5/attribute.h"
+#include "eval_out/hdf5/hdf5.h"
+#include "runtime/base/ordered_map.h"
+
+namespace stepop {
+
+/// Adds the attribute `name` to a file or group and returns it, for `set_attribute`.
+Hdf5Id create_attribute(hid_t object, const std::string& name, const Attribute& value);
+
+/// Gives an attribute another value of the type that it was created with.
+void set_attribute(hid_t attribute, const Attribute& value);
+
+/// All attributes of a file or group, sorted by name; those that are no scalar bool, integer, float
+/// or text are left out.
+OrderedMap<Attribute> read_attributes(hid_t object);
+
+}  // namespace stepop

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "eval_out/hdf5/hdf5_file.h"
+
+namespace stepop {
+
+/// One array of an HDF5 file, [N, ...] of numbers or [N] of text, read row by row in any order. Its
+/// const functions may be called by several threads at once.
+class Hdf5Rows {
+ public:
+  /// Opens the array, which `has_rows`; only its first `rows` rows are used, all by default. The
+  /// file may be closed afterwards; `path` names it in errors. Needs a Hdf5Lock.
+  Hdf5Rows(hid_t file, const std::string& path, Hdf5Array array,
+           std::optional<int64_t> rows = std::nullopt);
+
+  const Hdf5Array& array() const { return array_; }
+  int64_t rows() const { return rows_; }
+
+  /// The memory that all rows take; of texts about, by 200 of them.
+  double bytes() const;
+
+  /// Reads all rows into memory; from then on nothing is read from the file.
+  void keep();
+
+  /// All rows, [N, ...], when they are in memory; else undefined.
+  const at::Tensor& kept() const { return kept_; }
+
+  /// These rows in this order, [rows, ...]; a row may be there twice. What lies near in the file is
+  /// read at once. Throws Error for a row that is not there and when the file cannot be read.
+  at::Tensor gather(std::span<const int64_t> rows) const;
+  std::vector<std::string> gather_texts(std::span<const int64_t> rows) const;
+
+  /// Rows `first` to `first + count`; throws Error for rows that are not there.
+  at::Tensor read(int64_t first, int64_t count) const;
+
+ private:
+  void check_rows(std::span<const int64_t> rows) const;
+  void read_into(int64_t first, int64_t count, void* target) const;
+  std::vector<std::string> read_texts(int64_t first, int64_t count) const;
+  at::Tensor empty(int64_t count) const;
+
+  std::string path_;
+  Hdf5Array array_;
+  int64_t rows_ = 0;
+  size_t row_bytes_ = 0;  ///< Of a row in memory; of the reference of a text.
+  Hdf5Id dataset_;
+  Hdf5Id type_;  ///< In memory.
+  bool is_kept_ = false;
+  at::Tensor kept_;
+  std::vector<std::string> kept_texts_;
+};
+
+}  // namespace stepop

@@ -1,0 +1,235 @@
+#include "eval_out/read/eval_reader.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "eval_out/hdf5/blocks.h"
+#include "eval_out/hdf5/eval_dataset.h"
+#include "eval_out/hdf5/hdf5.h"
+#include "eval_out/hdf5/hdf5_attributes.h"
+#include "eval_out/hdf5/hdf5_rows.h"
+#include "eval_out/hdf5/hdf5_types.h"
+#include "eval_out/read/eval_layout.h"
+#include "eval_out/read/find_evaluations.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kNewestFormat = 1;
+
+Hdf5Id open_file(const std::string& path) {
+  if (!std::filesystem::exists(path)) throw Error(path + ": no such file" + part_hint(path));
+  return open_hdf5(path);
+}
+
+constexpr const char* kNoOutputs = "not a file of evaluation outputs: ";
+
+template <class T>
+T required(const OrderedMap<Attribute>& attributes, const char* name) {
+  const Attribute* value = attributes.find(name);
+  if (value != nullptr && std::holds_alternative<T>(*value)) return std::get<T>(*value);
+  throw Error(fmt::format("{}it has no attribute \"{}\"", kNoOutputs, name));
+}
+
+}  // namespace
+
+struct EvalFile::File {
+  Hdf5Id id;
+};
+
+EvalFile::EvalFile(std::string path, InterruptCheck interrupt)
+    : path_(std::move(path)), interrupt_(std::move(interrupt)) {
+  const Hdf5Lock lock;
+  file_ = std::make_unique<File>(File{open_file(path_)});
+  try {
+    look_inside();
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path_, error.what()));
+  }
+}
+
+void EvalFile::look_inside() {
+  attributes_ = read_attributes(file_->id);
+  const auto version = required<int64_t>(attributes_, "format_version");
+  if (version > kNewestFormat) {
+    throw Error(fmt::format("format {} is newer than this program, which reads format {}", version,
+                            kNewestFormat));
+  }
+  rows_ = required<int64_t>(attributes_, "rows");
+  if (rows_ < 0) throw Error(fmt::format("{}its attribute \"rows\" is {}", kNoOutputs, rows_));
+  complete_ = required<bool>(attributes_, "complete");
+  if (H5Lexists(file_->id, "index", H5P_DEFAULT) <= 0) {
+    throw Error(fmt::format("{}it has no \"index\"", kNoOutputs));
+  }
+  index_length_ = check_index_array(file_->id, rows_);
+  arrays_ = list_eval_arrays(file_->id, rows_);
+}
+
+EvalFile::~EvalFile() = default;
+EvalFile::EvalFile(EvalFile&&) noexcept = default;
+
+std::vector<std::string> EvalFile::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& array : arrays_) keys.push_back(array.key);
+  return keys;
+}
+
+bool EvalFile::contains(std::string_view key) const {
+  return std::any_of(arrays_.begin(), arrays_.end(),
+                     [&](const EvalArray& array) { return array.key == key; });
+}
+
+std::string EvalFile::key_list() const {
+  std::string list;
+  for (const auto& array : arrays_) list += (list.empty() ? "" : ", ") + array.key;
+  return list.empty() ? "none" : list;
+}
+
+std::vector<std::string> EvalFile::keys_named(const std::string& name) const {
+  if (contains(name)) return {name};
+  std::vector<std::string> found;
+  for (const char* group : {"outputs/", "labels/"}) {
+    if (contains(group + name)) found.push_back(group + name);
+  }
+  return found;
+}
+
+const EvalArray& EvalFile::array(std::string_view key) const {
+  for (const auto& array : arrays_) {
+    if (array.key == key) return array;
+  }
+  throw Error(fmt::format("{}: no \"{}\"; there are: {}", path_, key, key_list()));
+}
+
+const EvalArray& EvalFile::checked(std::string_view key, EvalKind kind, int64_t first,
+                                   int64_t count) const {
+  throw_if_interrupted();
+  const EvalArray& found = array(key);
+  if (found.kind != kind) {
+    constexpr const char* kNames[] = {"a tensor", "ragged", "text"};
+    throw Error(fmt::format("{}: {} is {}, not {}", path_, key,
+                            kNames[static_cast<int>(found.kind)], kNames[static_cast<int>(kind)]));
+  }
+  check_rows(key, first, count);
+  return found;
+}
+
+void EvalFile::check_rows(std::string_view key, int64_t first, int64_t count) const {
+  if (first < 0 || count < 0 || first > rows_ || count > rows_ - first) {
+    throw Error(fmt::format("{}: {}: {} rows from row {} on were asked for, it has {}", path_, key,
+                            count, first, rows_));
+  }
+}
+
+at::Tensor EvalFile::read_rows(const std::string& name, const EvalArray& array, int64_t first,
+                               int64_t count) const {
+  std::vector<int64_t> shape{count};
+  shape.insert(shape.end(), array.shape.begin(), array.shape.end());
+  at::Tensor values = at::empty(shape, at::TensorOptions().dtype(array.dtype));
+  if (values.numel() == 0) return values;
+  const std::vector<hsize_t> lengths(shape.begin(), shape.end());
+  const Hdf5Id dataset = open_dataset(file_->id, name);
+  check_hdf5(H5Dread(dataset, hdf5_type(array.dtype), hdf5_space(lengths),
+                     hdf5_rows(dataset, static_cast<hsize_t>(first), lengths), H5P_DEFAULT,
+                     values.mutable_data_ptr()),
+             fmt::format("{}: cannot read {}", path_, name));
+  return values;
+}
+
+at::Tensor EvalFile::index(int64_t first, int64_t count) const {
+  check_rows("index", first, count);
+  const Hdf5Lock lock;
+  return read_rows("index", {"index", EvalKind::kTensor, at::kLong, {}}, first, count);
+}
+
+void EvalFile::throw_if_interrupted() const {
+  if (interrupt_) interrupt_();
+}
+
+at::Tensor EvalFile::read(std::string_view key, int64_t first, int64_t count) const {
+  const EvalArray& array = checked(key, EvalKind::kTensor, first, count);
+  const Hdf5Lock lock;
+  return read_rows(array.key, array, first, count);
+}
+
+std::vector<at::Tensor> EvalFile::read_ragged(std::string_view key, int64_t first,
+                                              int64_t count) const {
+  const EvalArray& array = checked(key, EvalKind::kRagged, first, count);
+  const Hdf5Lock lock;
+  const at::Tensor offsets = read_offsets(array, first, count);
+  const int64_t* offset = offsets.const_data_ptr<int64_t>();
+  const at::Tensor values =
+      read_rows(array.key + "/values", array, offset[0], offset[count] - offset[0]);
+  std::vector<at::Tensor> rows;
+  for (int64_t i = 0; i < count; ++i) {
+    rows.push_back(values.slice(0, offset[i] - offset[0], offset[i + 1] - offset[0]));
+  }
+  return rows;
+}
+
+std::vector<int64_t> EvalFile::read_lengths(std::string_view key, int64_t first,
+                                            int64_t count) const {
+  const EvalArray& array = checked(key, EvalKind::kRagged, first, count);
+  const Hdf5Lock lock;
+  const at::Tensor offsets = read_offsets(array, first, count);
+  const int64_t* offset = offsets.const_data_ptr<int64_t>();
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < count; ++i) lengths.push_back(offset[i + 1] - offset[i]);
+  return lengths;
+}
+
+/// int64 [count + 1], where these rows begin and the last one ends.
+at::Tensor EvalFile::read_offsets(const EvalArray& array, int64_t first, int64_t count) const {
+  at::Tensor offsets =
+      read_rows(array.key + "/offsets", {"", EvalKind::kTensor, at::kLong, {}}, first, count + 1);
+  const int64_t* begin = offsets.const_data_ptr<int64_t>();
+  const std::string values = array.key + "/values";
+  const int64_t total = describe_hdf5(open_dataset(file_->id, values), values).shape.at(0);
+  if (begin[0] >= 0 && begin[count] <= total && std::is_sorted(begin, begin + count + 1)) {
+    return offsets;
+  }
+  throw Error(
+      fmt::format("{}: {}: the file is damaged: its offsets are no offsets", path_, array.key));
+}
+
+std::vector<std::string> EvalFile::read_texts(std::string_view key, int64_t first,
+                                              int64_t count) const {
+  const EvalArray& array = checked(key, EvalKind::kText, first, count);
+  std::vector<std::string> texts(static_cast<size_t>(count));
+  if (count == 0) return texts;
+  const Hdf5Lock lock;
+  const Hdf5Id dataset = open_dataset(file_->id, array.key);
+  const Hdf5Id type = hdf5_text_type();
+  const std::vector<hsize_t> lengths{static_cast<hsize_t>(count)};
+  const Hdf5Id space = hdf5_space(lengths);
+  std::vector<char*> characters(texts.size(), nullptr);
+  check_hdf5(H5Dread(dataset, type, space, hdf5_rows(dataset, static_cast<hsize_t>(first), lengths),
+                     H5P_DEFAULT, static_cast<void*>(characters.data())),
+             fmt::format("{}: cannot read {}", path_, key));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (characters[i] != nullptr) texts[i] = characters[i];
+  }
+  check_hdf5(H5Dvlen_reclaim(type, space, H5P_DEFAULT, static_cast<void*>(characters.data())),
+             "HDF5 memory");
+  return texts;
+}
+
+int64_t EvalFile::rows_per_block(std::string_view key) const {
+  const EvalArray& found = array(key);
+  return rows_of_block(found.shape, found.dtype);
+}
+
+int64_t EvalFile::stored_bytes(std::string_view key) const {
+  const EvalArray& found = array(key);
+  const Hdf5Lock lock;
+  const auto bytes_of = [&](const std::string& name) {
+    return static_cast<int64_t>(H5Dget_storage_size(open_dataset(file_->id, name)));
+  };
+  if (found.kind != EvalKind::kRagged) return bytes_of(found.key);
+  return bytes_of(found.key + "/offsets") + bytes_of(found.key + "/values");
+}
+
+}  // namespace stepop

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "eval_out/eval_schema.h"
+#include "eval_out/hdf5/attribute.h"
+#include "runtime/base/interrupt.h"
+
+namespace stepop {
+
+/// A file of evaluation outputs, opened for reading; its format is told in eval_out/README.md.
+/// Nothing is held in memory but the list of arrays. Also opens the .part of an evaluation that was
+/// killed, with the rows that it had written. May be used by several threads at once.
+///
+/// Keys are those in the file: `outputs/logits`, `labels/loss`; a key that is not there throws
+/// Error with those that are.
+class EvalFile {
+ public:
+  /// Throws Error for a file that is missing, no HDF5, cut short, no evaluation outputs, of a newer
+  /// format, or with arrays that are not those of the format.
+  /// `interrupt` is called before each reading; what it throws passes.
+  explicit EvalFile(std::string path, InterruptCheck interrupt = {});
+  ~EvalFile();
+  EvalFile(EvalFile&&) noexcept;
+
+  const std::string& path() const { return path_; }
+  /// The rows that were written; all of them when `complete`.
+  int64_t rows() const { return rows_; }
+  bool complete() const { return complete_; }
+  const OrderedMap<Attribute>& attributes() const { return attributes_; }
+
+  /// Sorted by key; `shape` is that of an example, without the rows.
+  const std::vector<EvalArray>& arrays() const { return arrays_; }
+  std::vector<std::string> keys() const;
+  /// The same for messages: `labels/loss, outputs/logits`, or `none`.
+  std::string key_list() const;
+  /// The keys that `name` may mean: itself, else those among `outputs/<name>` and `labels/<name>`
+  /// that are there, the output first.
+  std::vector<std::string> keys_named(const std::string& name) const;
+  bool contains(std::string_view key) const;
+  const EvalArray& array(std::string_view key) const;
+
+  /// The rows that it was made for.
+  int64_t index_length() const { return index_length_; }
+
+  /// Each row's index in the dataset, int64 [rows].
+  at::Tensor index() const { return index(0, rows_); }
+  at::Tensor index(int64_t first, int64_t count) const;
+
+  /// Rows `first` to `first + count` of a tensor array, [count, ...]; throws Error for rows that
+  /// are not there and for an array of another kind.
+  at::Tensor read(std::string_view key, int64_t first, int64_t count) const;
+  at::Tensor read(std::string_view key) const { return read(key, 0, rows_); }
+
+  /// The same for ragged arrays: a tensor [length, ...] for each row. Throws Error when the file is
+  /// damaged so that its offsets are none.
+  std::vector<at::Tensor> read_ragged(std::string_view key, int64_t first, int64_t count) const;
+
+  /// Of ragged arrays the first dimension of each of these rows.
+  std::vector<int64_t> read_lengths(std::string_view key, int64_t first, int64_t count) const;
+
+  /// The same for text.
+  std::vector<std::string> read_texts(std::string_view key, int64_t first, int64_t count) const;
+
+  /// How many rows of a tensor array take about 8 MB, at least 1: for reading it block by block.
+  int64_t rows_per_block(std::string_view key) const;
+
+  /// Calls the `interrupt` of the constructor: for what takes long without reading.
+  void throw_if_interrupted() const;
+
+  /// The bytes that the array takes in the file, compressed where it is; of text only the
+  /// references, not the characters.
+  int64_t stored_bytes(std::string_view key) const;
+
+ private:
+  struct File;
+
+  void look_inside();
+  const EvalArray& checked(std::string_view key, EvalKind kind, int64_t first, int64_t count) const;
+  void check_rows(std::string_view key, int64_t first, int64_t count) const;
+  at::Tensor read_rows(const std::string& name, const EvalArray& array, int64_t first,
+                       int64_t count) const;
+  at::Tensor read_offsets(const EvalArray& array, int64_t first, int64_t count) const;
+
+  std::string path_;
+  InterruptCheck interrupt_;
+  std::unique_ptr<File> file_;
+  OrderedMap<Attribute> attributes_;
+  std::vector<EvalArray> arrays_;
+  int64_t rows_ = 0;
+  int64_t index_length_ = 0;
+  bool complete_ = false;
+};
+
+}  // namespace stepop

@@ -1,0 +1,90 @@
+#include "eval_out/read/eval_statistics.h"
+
+#include <algorithm>
+
+#include "eval_out/hdf5/blocks.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kFirstTexts = 16;
+constexpr int64_t kLengthsAtOnce = 1'000'000;
+
+void add_length(EvalStatistics& statistics, int64_t length) {
+  statistics.shortest = std::min(statistics.shortest.value_or(length), length);
+  statistics.longest = std::max(statistics.longest.value_or(length), length);
+}
+
+void read_ragged(const EvalFile& file, const std::string& key, EvalStatistics& statistics) {
+  const EvalArray& array = file.array(key);
+  const int64_t block = rows_of_block(array.shape, array.dtype);  // in values
+  int64_t values = 0;
+  const auto read = [&](int64_t first, int64_t count) {
+    for (const at::Tensor& row : file.read_ragged(key, first, count)) statistics.numbers.add(row);
+  };
+  for_each_block(file.rows(), kLengthsAtOnce, [&](int64_t first, int64_t count) {
+    int64_t begin = first;
+    int64_t waiting = 0;
+    int64_t row = first;
+    for (const int64_t length : file.read_lengths(key, first, count)) {
+      if (waiting + length > block && row > begin) {
+        read(begin, row - begin);
+        begin = row;
+        waiting = 0;
+      }
+      waiting += length;
+      values += length;
+      add_length(statistics, length);
+      ++row;
+    }
+    read(begin, row - begin);
+  });
+  if (file.rows() > 0) {
+    statistics.mean_length = static_cast<double>(values) / static_cast<double>(file.rows());
+  }
+}
+
+void read_texts(const EvalFile& file, const std::string& key, EvalStatistics& statistics) {
+  int64_t total = 0;
+  int64_t count = kFirstTexts;
+  for (int64_t first = 0; first < file.rows();) {
+    count = std::min(count, file.rows() - first);
+    int64_t bytes = 0;
+    for (const std::string& text : file.read_texts(key, first, count)) {
+      add_length(statistics, static_cast<int64_t>(text.size()));
+      bytes += static_cast<int64_t>(text.size());
+    }
+    total += bytes;
+    first += count;
+    // How long texts are is known when they are read: a block is at most twice the one before.
+    const int64_t each = bytes / count + static_cast<int64_t>(sizeof(std::string));
+    count = std::clamp<int64_t>(kBlockBytes / each, 1, count * 2);
+  }
+  if (file.rows() > 0) {
+    statistics.mean_length = static_cast<double>(total) / static_cast<double>(file.rows());
+  }
+  statistics.stored_bytes += total;
+}
+
+}  // namespace
+
+EvalStatistics statistics_of(const EvalFile& file, const std::string& key) {
+  EvalStatistics statistics;
+  statistics.stored_bytes = file.stored_bytes(key);
+  switch (file.array(key).kind) {
+    case EvalKind::kRagged:
+      read_ragged(file, key, statistics);
+      break;
+    case EvalKind::kText:
+      read_texts(file, key, statistics);
+      break;
+    case EvalKind::kTensor: {
+      for_each_block(file.rows(), file.rows_per_block(key), [&](int64_t first, int64_t count) {
+        statistics.numbers.add(file.read(key, first, count));
+      });
+    }
+  }
+  return statistics;
+}
+
+}  // namespace stepop

@@ -1,0 +1,130 @@
+#include "eval_out/write/eval_writer.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "eval_out/write/background_queue.h"
+#include "eval_out/write/eval_batch.h"
+#include "eval_out/write/eval_file_writer.h"
+#include "runtime/system/publish.h"
+
+namespace stepop {
+namespace {
+
+/// Batches are gathered up to this size: each write wakes a thread and goes through HDF5 for every
+/// array, which costs an evaluation of small outputs more than the bytes do.
+constexpr size_t kGatheredBytes = size_t{256} << 10;
+
+void check_attributes(const std::string& path, const OrderedMap<Attribute>& attributes) {
+  for (const char* own : {"format_version", "rows", "complete"}) {
+    if (attributes.contains(own)) {
+      throw Error(fmt::format("{}: the attribute \"{}\" is the writer's own", path, own));
+    }
+  }
+}
+
+}  // namespace
+
+EvalWriter::EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> attributes,
+                       EvalWriterOptions options)
+    : path_(std::move(path)), rows_(rows), gather_time_(options.gather_time) {
+  check_attributes(path_, attributes);
+  if (rows < 0) throw Error(fmt::format("{}: cannot have {} rows", path_, rows));
+  if (options.queued_batches < 1) {
+    throw Error(fmt::format("queued_batches must be at least 1, found {}", options.queued_batches));
+  }
+  const std::string part = path_ + ".part";
+  if (options.go_on) file_ = EvalFileWriter::go_on(part, rows, attributes);
+  if (!file_) file_ = std::make_unique<EvalFileWriter>(part, rows, attributes, options.compression);
+  next_row_ = file_->first_row();
+  last_index_ = file_->last_index();
+  queue_ = std::make_unique<BackgroundQueue<std::vector<EvalBatch>>>(
+      static_cast<size_t>(options.queued_batches), [this](const std::vector<EvalBatch>& batches) {
+        if (batches.size() == 1) {
+          file_->write(batches[0]);
+        } else {
+          file_->write(join_batches(batches));
+        }
+      });
+}
+
+EvalWriter::~EvalWriter() {
+  try {
+    push_gathered();
+  } catch (const std::exception&) {
+    // A write failed, which `write` or `finish` has told.
+  }
+}
+
+void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indices) {
+  if (is_finished_) throw Error(path_ + " is finished, it takes no more rows");
+  queue_->check();
+  if (indices.empty()) return;
+
+  const auto count = static_cast<int64_t>(indices.size());
+  const std::string rows = rows_text(next_row_, indices.size());
+  const OrderedMap<EvalValue> values = flatten(outputs);
+  std::vector<EvalArray> arrays = describe(values, count);
+  if (next_row_ > 0) check_same(file_->arrays, arrays, rows);
+  if (count > rows_ - next_row_) {
+    throw Error(
+        fmt::format("{}: {} are more than the {} that it was made for", path_, rows, rows_));
+  }
+  int64_t last_index = last_index_;
+  for (const int64_t index : indices) {
+    if (index <= last_index) {
+      throw Error(
+          fmt::format("{}: {}: example {} comes after example {}; the rows are written "
+                      "once each, in the dataset's order",
+                      path_, rows, index, last_index));
+    }
+    last_index = index;
+  }
+
+  if (next_row_ == 0) file_->arrays = std::move(arrays);
+  EvalBatch batch{next_row_, {indices.begin(), indices.end()}, {}};
+  if (spares_.empty()) spares_ = queue_->take_done().value_or(std::vector<EvalBatch>{});
+  EvalBatch spare;
+  if (!spares_.empty()) {
+    spare = std::move(spares_.back());
+    spares_.pop_back();
+  }
+  spare.columns.resize(file_->arrays.size());
+  for (size_t i = 0; i < spare.columns.size(); ++i) {
+    const EvalArray& array = file_->arrays[i];
+    batch.columns.push_back(to_column(array, values.at(array.key), std::move(spare.columns[i])));
+  }
+  gathered_bytes_ += batch.bytes();
+  gathered_.push_back(std::move(batch));
+  next_row_ += count;
+  last_index_ = last_index;
+  // The first one is not waited for: it finds a disk that is too small. last_push_ is far behind.
+  if (gathered_bytes_ >= kGatheredBytes ||
+      std::chrono::steady_clock::now() - last_push_ >= gather_time_) {
+    push_gathered();
+  }
+}
+
+void EvalWriter::push_gathered() {
+  if (gathered_.empty()) return;
+  gathered_bytes_ = 0;
+  queue_->push(std::exchange(gathered_, {}));
+  last_push_ = std::chrono::steady_clock::now();
+}
+
+void EvalWriter::finish() {
+  if (is_finished_) return;
+  push_gathered();
+  queue_->drain();
+  if (next_row_ != rows_) {
+    throw Error(fmt::format("{}: only {} of {} rows were written", path_, next_row_, rows_));
+  }
+  queue_->close();
+  file_->finish();
+  publish_file(file_->part(), path_);
+  is_finished_ = true;
+}
+
+}  // namespace stepop

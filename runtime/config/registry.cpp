@@ -1,0 +1,152 @@
+#include "runtime/config/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "runtime/base/nearest.h"
+
+namespace stepop {
+namespace {
+
+/// For a name that is none of the known ones misspelt.
+std::string own_hint(const std::string& kind) {
+  std::string macro = "STEPOP_REGISTER_" + kind;
+  std::transform(macro.begin(), macro.end(), macro.begin(),
+                 [](unsigned char c) { return c == ' ' ? '_' : std::toupper(c); });
+  return fmt::format(
+      "; one of your own is registered by {} in a file that `code: [file.cpp]` names", macro);
+}
+
+std::vector<Catalogue*>& catalogues() {
+  static std::vector<Catalogue*> all;
+  return all;
+}
+
+}  // namespace
+
+Catalogue::Catalogue(std::string kind) : kind_(std::move(kind)) { catalogues().push_back(this); }
+
+Catalogue::~Catalogue() { std::erase(catalogues(), this); }
+
+std::vector<const Catalogue*> Catalogue::all() {
+  std::vector<const Catalogue*> sorted(catalogues().begin(), catalogues().end());
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto* a, const auto* b) { return a->kind() < b->kind(); });
+  return sorted;
+}
+
+size_t Catalogue::insert(Registration registration) {
+  const auto place = std::lower_bound(
+      registrations_.begin(), registrations_.end(), registration,
+      [](const Registration& a, const Registration& b) { return a.name < b.name; });
+  if (place != registrations_.end() && place->name == registration.name) {
+    duplicates_.push_back(fmt::format("the {} \"{}\" is registered twice: at {}:{} and at {}:{}",
+                                      kind_, registration.name, place->file, place->line,
+                                      registration.file, registration.line));
+  }
+  const auto inserted = registrations_.insert(place, std::move(registration));
+  return static_cast<size_t>(inserted - registrations_.begin());
+}
+
+void Catalogue::check() {
+  std::string message;
+  for (const Catalogue* catalogue : all()) {
+    for (const auto& duplicate : catalogue->duplicates_) {
+      message += (message.empty() ? "" : "\n") + duplicate + "; rename one of them";
+    }
+  }
+  if (!message.empty()) throw Error(message);
+}
+
+size_t Catalogue::find(const std::string& name, const Config& config, std::string_view path) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < registrations_.size(); ++i) {
+    if (registrations_[i].name == name) return i;
+    names.push_back(registrations_[i].name);
+  }
+  std::string known;
+  for (const auto& candidate : sorted_by_distance(name, names)) {
+    known += (known.empty() ? "" : ", ") + candidate;
+  }
+  const std::string in_map = join_path(path, "class");
+  const std::string_view place = config.peek(in_map) != nullptr ? in_map : path;
+  throw config.error(
+      place,
+      fmt::format("unknown {} \"{}\"; known are: {}{}", kind_, name, known.empty() ? "none" : known,
+                  nearest_names(name, names, 1).empty() ? own_hint(kind_) : ""));
+}
+
+Component read_component(const Config& config, std::string_view path) {
+  config.has(path);
+  const Value* value = config.peek(path);
+  const Config params = config.at(path);
+  if (value != nullptr && value->is_text()) return {value->as_text(), params};
+  if (value != nullptr && value->is_map()) return {params.get<std::string>("class"), params};
+  if (value == nullptr) return {config.get<std::string>(path), params};  // throws: it is missing
+  throw config.error(path, fmt::format("expected a name, or a map with \"class\" and parameters, "
+                                       "found {}",
+                                       value->describe()));
+}
+
+void declare_component(const Catalogue& catalogue, const Config& config, std::string_view path) {
+  if (!config.has(path)) return;
+  const Component component = read_component(config, path);
+  for (const auto& parameter :
+       catalogue.registration(component.name, config, path).about.parameters) {
+    const bool is_given = component.params.has(parameter.name);
+    if (is_given && parameter.is_path) component.params.get_path(parameter.name);
+    // Such as the dataset that an Augment takes its examples from.
+    const Value* value = is_given ? component.params.peek(parameter.name) : nullptr;
+    if (value != nullptr && value->is_map()) component.params.claim(parameter.name);
+  }
+}
+
+namespace {
+
+/// `init_from: weights.safetensors`, `init_from: {path: weights.safetensors}`, a list of such.
+void make_init_from_absolute(const Config& config) {
+  const Value* value = config.peek();
+  if (value == nullptr) return;
+  if (value->is_text()) return config.resolve_path("");
+  if (value->is_map()) return make_init_from_absolute(config.at("path"));
+  if (!value->is_list()) return;
+  for (size_t i = 0; i < value->as_list().size(); ++i) {
+    make_init_from_absolute(config.at(std::to_string(i)));
+  }
+}
+
+/// `report: ./my_report.py`, a callback that is a Python script.
+void make_scripts_absolute(const Config& callbacks) {
+  for (const auto& name : callbacks.keys()) {
+    const Value* value = callbacks.peek(name);
+    if (value->is_text() && value->as_text().ends_with(".py")) callbacks.resolve_path(name);
+  }
+}
+
+}  // namespace
+
+void make_paths_absolute(const Config& config) {
+  if (config.path().empty()) {
+    make_init_from_absolute(config.at("init_from"));
+    make_scripts_absolute(config.at("eval_hook/eval_callbacks"));
+  }
+  for (const auto& key : config.keys()) make_paths_absolute(config.at(key));
+  const Value* value = config.peek();
+  const Value* name = value != nullptr && value->is_map() ? value->as_map().find("class") : nullptr;
+  if (name == nullptr || !name->is_text()) return;
+  for (const Catalogue* catalogue : Catalogue::all()) {
+    for (const auto& registration : catalogue->registrations()) {
+      if (registration.name != name->as_text()) continue;
+      for (const auto& parameter : registration.about.parameters) {
+        const Value* path = config.peek(parameter.name);
+        if (parameter.is_path && path != nullptr && path->is_text()) {
+          config.resolve_path(parameter.name);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace stepop

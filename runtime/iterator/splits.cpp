@@ -1,0 +1,141 @@
+#include "runtime/iterator/splits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+namespace stepop {
+namespace {
+
+/// Of the random choice of the fixed examples: the same in every run of a dataset.
+constexpr uint64_t kFixedExamplesSeed = 1;
+
+/// Seconds: about what handing a batch from one thread to another costs.
+constexpr double kQuickBatch = 50e-6;
+
+}  // namespace
+
+Splits::Splits(const Config& config, uint64_t seed, c10::Device device)
+    : config_(config),
+      seed_(seed),
+      device_(device),
+      channels_last_(config.get("channels_last", false)) {}
+
+const Dataset& Splits::dataset(const std::string& split) {
+  auto& dataset = parts_->datasets[split];
+  if (!dataset) {
+    const std::string path = "datasets/" + split;
+    dataset = datasets().build(config_, path);
+    if (dataset->size() <= 0) {
+      throw config_.error(path, "the dataset is empty: it has no example");
+    }
+  }
+  return *dataset;
+}
+
+const BatchOrder& Splits::order(const std::string& split) {
+  auto& order = parts_->orders[split];
+  if (order) return *order;
+  const Dataset& data = dataset(split);
+  const bool is_train = split == "train";
+  const std::string path = "samplers/" + split;
+  const uint64_t seed = mix_seed({seed_, seed_of(split)});
+  const std::string fallback = is_train ? "shuffle" : "sequential";
+  auto sampler = config_.has(path)
+                     ? samplers().build(config_, path, data, seed)
+                     : samplers().factory(fallback, config_, path)(config_.at(path), data, seed);
+  BatchOrderOptions options;
+  options.batch_size = config_.get_at_least("batch_size", 1);
+  options.drop_last = is_train && config_.get("drop_last", false);
+  options.max_batches = is_train ? config_.get_at_least("max_batches_per_epoch", 1, 0) : 0;
+  options.seed = seed;
+  order = std::make_unique<BatchOrder>("datasets/" + split, std::move(sampler), options);
+  return *order;
+}
+
+const BatchOrder& Splits::evaluation_order(const std::string& split, int64_t max_batches) {
+  auto& order = parts_->evaluation_orders[{split, max_batches}];
+  if (order) return *order;
+  const Dataset& data = dataset(split);
+  const std::string name = "datasets/" + split;
+  BatchOrderOptions options;
+  options.batch_size =
+      config_.get_at_least("test_batch_size", 1, config_.get_at_least("batch_size", 1));
+  options.max_batches = max_batches;
+  options.seed = mix_seed({seed_, seed_of(split), seed_of("evaluation")});
+  auto sampler = samplers().factory("sequential", config_, name)(config_.at(name), data, seed_);
+  order = std::make_unique<BatchOrder>(name, std::move(sampler), options);
+  return *order;
+}
+
+LoaderOptions Splits::loader_options() const {
+  const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  LoaderOptions options;
+  options.workers =
+      config_.get_at_least("n_data_processes", 0, std::clamp<int64_t>(cores / 2, 1, 8));
+  options.prefetch = config_.get_at_least("n_prefetch", 1, 2);
+  for (const auto& [key, value] : {std::pair{"n_data_processes", options.workers},
+                                   std::pair{"n_prefetch", options.prefetch}}) {
+    constexpr int64_t kMost = 1024;
+    if (value > kMost) {
+      throw config_.error(key, fmt::format("expected {} or less, found {}", kMost, value));
+    }
+  }
+  options.quick = kQuickBatch;
+  options.device = device_;
+  options.channels_last = channels_last_;
+  options.owner = parts_;
+  return options;
+}
+
+Batch Splits::finished(const Batch& batch) const {
+  return (channels_last_ ? batch.channels_last() : batch).to(device_);
+}
+
+Batch Splits::batch(const std::string& split, const BatchOrder& order, int64_t number) {
+  std::vector<Random> randoms = order.randoms(number);
+  return finished(load_batch(dataset(split), order.indices(number), randoms));
+}
+
+const Batch& Splits::fixed_examples(const std::string& split) {
+  const auto found = fixed_examples_.find(split);
+  if (found != fixed_examples_.end()) return found->second;
+  const Dataset& data = dataset(split);
+  const std::string path = "fixed_example_indices/" + split;
+  std::vector<int64_t> indices;
+  if (config_.has(path)) {
+    indices = config_.get<std::vector<int64_t>>(path);
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i] < 0 || indices[i] >= data.size()) {
+        throw config_.error(
+            path + "/" + std::to_string(i),
+            fmt::format("no example {}: the dataset has {}", indices[i], data.size()));
+      }
+    }
+    if (indices.empty()) throw config_.error(path, "expected at least one index");
+  } else {
+    const int64_t count = std::min(config_.get_at_least("batch_size", 1), data.size());
+    Random random(mix_seed({kFixedExamplesSeed, seed_of(split)}));
+    while (static_cast<int64_t>(indices.size()) < count) {
+      const int64_t index = random.below(data.size());
+      if (std::find(indices.begin(), indices.end(), index) == indices.end()) {
+        indices.push_back(index);
+      }
+    }
+  }
+  std::vector<Random> randoms;
+  randoms.reserve(indices.size());
+  for (const int64_t index : indices) {
+    randoms.emplace_back(mix_seed({kFixedExamplesSeed, static_cast<uint64_t>(index)}));
+  }
+  return fixed_examples_.emplace(split, finished(load_batch(data, indices, randoms))).first->second;
+}
+
+void Splits::declare(const std::string& split) const {
+  declare_component(datasets(), config_, "datasets/" + split);
+  declare_component(samplers(), config_, "samplers/" + split);
+}
+
+}  // namespace stepop

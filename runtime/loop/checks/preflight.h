@@ -1,0 +1,16 @@
+#pragma once
+
+#include "runtime/iterator/iterator.h"
+#include "runtime/when/settings.h"
+
+namespace stepop {
+
+/// Finds mistakes before a run has its folder: one batch of each split goes through `step_op` and
+/// every log and eval op that the config will ever call; nothing of it is kept, neither in the
+/// networks' buffers nor in what is tracked nor in the random state. Train
+/// ops are not run: what they change could not all be put back. What an optimizer forgot is found
+/// by contract.h. Throws Error that names the iterator's op and the key.
+void preflight(const Settings& settings, bool train, Iterator& iterator, const Context& context,
+               Position& position);
+
+}  // namespace stepop

@@ -1,0 +1,57 @@
+#include "runtime/loop/checks/update_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/number_text.h"
+#include "runtime/base/short_list.h"
+
+namespace stepop {
+namespace {
+
+/// The parameters that no update changed yet, though they require a gradient.
+std::vector<std::string> untouched(const Update& update) {
+  const State state = update.optimizer().state();
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : update.optimizer().parameters()) {
+    if (tensor.requires_grad() && state.at(name + ".step").item<float>() == 0)
+      names.push_back(name);
+  }
+  return names;
+}
+
+std::string first_steps(int64_t steps) {
+  return steps == 1 ? "the first step" : fmt::format("the first {} steps", with_thousands(steps));
+}
+
+}  // namespace
+
+UpdateWatch::UpdateWatch(const Context& context, int64_t first_step, int64_t num_steps)
+    : context_(context),
+      first_step_(first_step),
+      due_(first_step + std::min(kSteps, num_steps - first_step)) {}
+
+std::vector<std::string> UpdateWatch::after_step(int64_t global_step) {
+  if (global_step != due_) return {};
+  const std::string steps = first_steps(global_step - first_step_);
+  std::vector<std::string> warnings;
+  for (const auto& [name, update] : context_.updates) {
+    if (update->skipped() > 0) continue;  // that is told, and by what
+    if (update->count() == 0) {
+      warnings.push_back(fmt::format(
+          "{}: no update in {}: no train op that ran called its step() or apply()", name, steps));
+      continue;
+    }
+    const std::vector<std::string> names = untouched(*update);
+    if (names.empty()) continue;
+    warnings.push_back(fmt::format(
+        "{}: {} of {} parameters had no gradient in {}: the loss does not depend on {}. Is that "
+        "part of the network used, and not cut off by detach()? requires_grad_(false) says that "
+        "it is meant so",
+        name, names.size(), update->optimizer().parameters().size(), steps, short_list(names)));
+  }
+  return warnings;
+}
+
+}  // namespace stepop

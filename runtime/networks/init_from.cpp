@@ -1,0 +1,183 @@
+#include "runtime/networks/init_from.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "runtime/base/nearest.h"
+#include "runtime/base/short_list.h"
+#include "runtime/checkpoint/aliases.h"
+#include "runtime/formats/safetensors.h"
+#include "runtime/networks/networks.h"
+
+namespace stepop {
+namespace {
+
+constexpr const char* kKey = "init_from";
+constexpr const char* kExpected =
+    "expected a file of weights, a map {path: weights.safetensors, strict: false}, or a list of "
+    "such";
+
+/// `2 float16 to float32, 1 float64 to float32`, or empty.
+std::string count_conversions(const std::vector<std::string>& conversions) {
+  std::map<std::string, int> counts;
+  for (const auto& conversion : conversions) ++counts[conversion];
+  std::string text;
+  for (const auto& [conversion, count] : counts) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, conversion);
+  }
+  return text;
+}
+
+/// What does not fit, a line a list; each line begins with a newline.
+std::string describe_rest(const WeightsMatch& match) {
+  std::string text;
+  const auto add = [&](const char* what, const std::vector<std::string>& names) {
+    if (!names.empty())
+      text += fmt::format("\n  {} ({}): {}", what, names.size(), short_list(names));
+  };
+  add("missing from the file", match.missing);
+  add("left over in the file", match.left_over);
+  if (!match.different.empty()) {
+    text += fmt::format("\n  of another shape or type ({}):{}", match.different.size(),
+                        short_lines(match.different, "\n    "));
+  }
+  add("map: no name begins with", match.unused);
+  return text;
+}
+
+}  // namespace
+
+InitFrom::InitFrom(const Config& config, const Networks& networks)
+    : config_(config), networks_(networks) {
+  if (!config.has(kKey)) return;
+  const Value* value = config.peek(kKey);
+  if (networks.empty()) {
+    throw config.error(kKey, "there is no network to load into; give a model or networks");
+  }
+  if (!value->is_list()) {
+    entries_.push_back(read(kKey));
+    return;
+  }
+  for (size_t i = 0; i < value->as_list().size(); ++i) {
+    entries_.push_back(read(fmt::format("{}/{}", kKey, i)));
+  }
+}
+
+InitFrom::Entry InitFrom::read(const std::string& path) const {
+  Entry entry;
+  const Value* value = config_.peek(path);
+  if (value->is_text()) {
+    entry.place = path;
+    entry.file = config_.get_path(path);
+    entry.network = read_network(Config());
+    return entry;
+  }
+  if (!value->is_map()) {
+    throw config_.error(path, fmt::format("{}, found {}", kExpected, value->describe()));
+  }
+  const Config map = config_.at(path);
+  entry.place = join_path(path, "path");
+  entry.file = map.get_path("path");
+  entry.network = read_network(map);
+  if (map.has("prefix")) entry.prefix = map.get<std::string>("prefix");
+  entry.strict = map.get("strict", true);
+  if (!map.has("map")) return entry;
+  const Value rules = map.get<Value>("map");
+  if (!rules.is_map()) {
+    throw map.error("map", fmt::format("expected the beginnings of names and what they become, "
+                                       "such as {{\"old.\": \"new.\"}}, found {}",
+                                       rules.describe()));
+  }
+  for (const auto& [old_begin, new_begin] : rules.as_map()) {
+    if (!new_begin.is_text()) {
+      throw map.error("map", fmt::format("expected what \"{}\" becomes as a text, found {}",
+                                         old_begin, new_begin.describe()));
+    }
+    entry.map.emplace_back(old_begin, new_begin.as_text());
+  }
+  return entry;
+}
+
+std::string InitFrom::read_network(const Config& map) const {
+  const std::vector<std::string> names = networks_.names();
+  if (map.has("network")) {
+    const auto name = map.get<std::string>("network");
+    if (std::find(names.begin(), names.end(), name) != names.end()) return name;
+    throw map.error("network", fmt::format("there is no network \"{}\"; there are: {}", name,
+                                           fmt::join(sorted_by_distance(name, names), ", ")));
+  }
+  if (names.size() == 1) return names.front();
+  const std::string example = fmt::format("{{path: weights.safetensors, network: {}}}", names[0]);
+  throw config_.error(kKey, fmt::format("say for which network the weights are, as in {}; there "
+                                        "are: {}",
+                                        example, fmt::join(names, ", ")));
+}
+
+WeightsMatch InitFrom::match(const Entry& entry, const State& own) const {
+  const auto failed = [&](const std::string& message) {
+    return config_.error(entry.place, message);
+  };
+  if (!std::filesystem::exists(entry.file)) throw failed("there is no file " + entry.file);
+  SafetensorsFile file;
+  try {
+    file = load_safetensors(entry.file);
+  } catch (const Error& error) {
+    throw failed(error.what());
+  }
+  const auto format = file.metadata.find("format");
+  const bool is_ours = format != file.metadata.end() && format->second.starts_with("stepop-");
+  const auto aliases = file.metadata.find(kAliasesKey);
+  const NameRules rules{entry.prefix.value_or(is_ours ? entry.network + "." : ""), entry.map};
+  WeightsMatch match;
+  try {
+    if (is_ours && aliases != file.metadata.end()) add_aliases(file.tensors, aliases->second);
+    match = match_weights(file.tensors, own, rules);
+  } catch (const Error& error) {
+    throw failed(fmt::format("{}: {}", entry.file, error.what()));
+  }
+  if (match.fitting.empty()) {
+    const auto [prefix, count] = nearest_prefix(file.tensors, own);
+    const bool is_help = count > 0 && prefix != rules.prefix;
+    throw failed(fmt::format(
+        "{}: none of its {} tensors fits the network \"{}\", which has {}:{}{}", entry.file,
+        file.tensors.size(), entry.network, own.size(), describe_rest(match),
+        is_help ? fmt::format("\n  with the prefix \"{}\", {} of their names fit; found \"{}\"",
+                              prefix, count, rules.prefix)
+                : ""));
+  }
+  if (entry.strict && !match.is_whole()) {
+    throw failed(fmt::format(
+        "{}: {} of the {} tensors of the network \"{}\" fit ({{path: ..., strict: false}} loads "
+        "them), these do not:{}",
+        entry.file, match.fitting.size(), match.wanted, entry.network, describe_rest(match)));
+  }
+  return match;
+}
+
+std::string InitFrom::apply() const {
+  std::vector<std::pair<State, WeightsMatch>> matches;
+  for (const auto& entry : entries_) {
+    State own = networks_.tensors(entry.network);
+    WeightsMatch found = match(entry, own);
+    matches.emplace_back(std::move(own), std::move(found));
+  }
+  std::string report;
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const auto& [own, match] = matches[i];
+    for (const auto& [name, tensor] : match.fitting) at::Tensor(own.at(name)).copy_(tensor);
+    const std::string converted = count_conversions(match.conversions);
+    report +=
+        fmt::format("{}{}: {} of {} tensors from {}{}{}", report.empty() ? "" : "\n",
+                    entries_[i].network, match.fitting.size(), match.wanted, entries_[i].file,
+                    converted.empty() ? "" : ", converted: " + converted, describe_rest(match));
+  }
+  return report;
+}
+
+}  // namespace stepop

@@ -1,0 +1,218 @@
+#include "runtime/networks/networks.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
+#include "runtime/networks/network.h"
+#include "runtime/networks/network_state.h"
+#include "runtime/optim/update.h"
+
+namespace stepop {
+
+ModelRegistry& models() {
+  static ModelRegistry registry("model");
+  return registry;
+}
+
+namespace {
+
+/// Whether `update` trains a parameter of the network.
+bool trains(const Update& update, const torch::nn::Module& network) {
+  const auto& trained = update.optimizer().parameters();
+  const auto parameters = network.parameters();
+  return std::any_of(parameters.begin(), parameters.end(), [&](const at::Tensor& parameter) {
+    return std::any_of(trained.begin(), trained.end(),
+                       [&](const auto& entry) { return entry.second.is_same(parameter); });
+  });
+}
+
+/// The weights of convolutions in the layout in which batches then are.
+void put_channels_last(const torch::nn::Module& network) {
+  for (const auto& parameter : network.parameters()) {
+    if (parameter.dim() == 4) {
+      parameter.set_data(parameter.contiguous(at::MemoryFormat::ChannelsLast));
+    }
+  }
+}
+
+}  // namespace
+
+Networks::Networks(const Config& config, const c10::Device& device, Tracker& tracker) {
+  const bool has_model = config.has("model");
+  if (config.has("networks")) {
+    if (has_model) throw config.error("networks", "give either model or networks, found both");
+    for (const auto& name : config.at("networks").keys()) {
+      add(name, config, "networks/" + name, device, tracker);
+    }
+  } else if (has_model) {
+    add("model", config, "model", device, tracker);
+  }
+}
+
+void Networks::add(const std::string& name, const Config& config, std::string_view path,
+                   const c10::Device& device, Tracker& tracker) {
+  auto network = models().build(config, path);
+  network->to(device);
+  if (config.get("channels_last", false)) put_channels_last(*network);
+  tracker.add(
+      name, [network] { return tensors_of(*network); },
+      [name, network](const State& state) { load_tensors(name, tensors_of(*network), state); });
+  class_names_.set(name, read_component(config, path).name);
+  networks_.set(name, std::move(network));
+}
+
+const std::shared_ptr<torch::nn::Module>& Networks::get(std::string_view name) const {
+  if (const auto* found = networks_.find(name)) return *found;
+  throw Error(
+      fmt::format("the iterator asks for the network \"{}\", which the config does not "
+                  "give; there are: {}",
+                  name, networks_.key_list()));
+}
+
+void Networks::set_trained_by_hand(std::string_view name) {
+  get(name);  // throws when there is none
+  trained_by_hand_.emplace(name);
+}
+
+bool Networks::is_trained_by_hand(std::string_view name) const {
+  return trained_by_hand_.contains(name);
+}
+
+State Networks::tensors(std::string_view name) const { return tensors_of(*get(name)); }
+
+std::vector<std::string> Networks::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, network] : networks_) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> Networks::class_names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, class_name] : class_names_) names.push_back(class_name);
+  return names;
+}
+
+void Networks::add_averages(const Config& config, const Updates& updates, Tracker& tracker,
+                            bool train) {
+  const std::string weights = config.get("eval_weights", "model");
+  if (weights != "model" && weights != "ema") {
+    throw config.error("eval_weights", fmt::format("expected model or ema, found \"{}\"", weights));
+  }
+  evaluates_averages_ = weights == "ema";
+  if (!config.has("ema")) {
+    if (!evaluates_averages_) return;
+    throw config.error("eval_weights", "there are no averages: add ema: {decay: 0.999}");
+  }
+  if (!config.peek("ema")->is_map()) {
+    throw config.error(
+        "ema", "expected a map such as {decay: 0.999}, found " + config.peek("ema")->describe());
+  }
+  const std::vector<std::string> averaged = averaged_networks(config, updates);
+  ema_ = std::make_unique<Ema>(config.at("ema"), evaluates_averages_ && !train);
+  for (const auto& name : averaged) {
+    ema_->add(name, get(name));
+    tracker.add(
+        "ema_" + name, [this, name] { return ema_->state(name); },
+        [this, name](const State& state) { ema_->load_state(name, state); });
+  }
+}
+
+std::vector<std::string> Networks::averaged_networks(const Config& config,
+                                                     const Updates& updates) const {
+  std::vector<std::string> averaged;
+  if (config.has("ema/networks")) {
+    averaged = config.get<std::vector<std::string>>("ema/networks");
+    for (size_t i = 0; i < averaged.size(); ++i) {
+      if (networks_.contains(averaged[i])) continue;
+      throw config.error(
+          fmt::format("ema/networks/{}", i),
+          fmt::format("no network \"{}\"; there are: {}", averaged[i], networks_.key_list()));
+    }
+  } else {
+    for (const auto& [name, network] : networks_) {
+      const bool is_trained = std::any_of(updates.begin(), updates.end(), [&](const auto& entry) {
+        return trains(*entry.second, *network);
+      });
+      if (is_trained) averaged.push_back(name);
+    }
+  }
+  if (averaged.empty()) throw config.error("ema", "no network is trained that could be averaged");
+  return averaged;
+}
+
+void Networks::start_averages() {
+  if (ema_) ema_->start();
+}
+
+void Networks::update_averages(int64_t global_step) {
+  if (ema_) ema_->update(global_step);
+}
+
+EmaGuard Networks::evaluation_weights() const {
+  return EmaGuard(evaluates_averages_ ? ema_.get() : nullptr);
+}
+
+void Networks::set_training(bool on) {
+  for (auto& [name, network] : networks_) {
+    if (network->is_training() != on) network->train(on);
+  }
+}
+
+NamedParameters Networks::parameters(const std::vector<std::string>& names) const {
+  NamedParameters parameters;
+  for (const auto& name : names) {
+    for (const auto& item : get(name)->named_parameters()) {
+      if (!item.value().requires_grad()) continue;
+      parameters.emplace_back(names.size() > 1 ? name + "." + item.key() : item.key(),
+                              item.value());
+    }
+  }
+  return parameters;
+}
+
+State Networks::copy_buffers() const {
+  State state;
+  for (const auto& [name, network] : networks_) {
+    for (const auto& item : network->named_buffers()) {
+      state.emplace(name + "." + item.key(), item.value().clone());
+    }
+  }
+  return state;
+}
+
+void Networks::restore_buffers(const State& buffers) const {
+  const at::NoGradGuard no_grad;
+  for (const auto& [name, network] : networks_) {
+    for (auto& item : network->named_buffers()) {
+      item.value().copy_(buffers.at(name + "." + item.key()));
+    }
+  }
+}
+
+std::vector<std::string> Networks::descriptions() const {
+  std::vector<std::string> texts;
+  for (const auto& [name, network] : networks_) {
+    int64_t count = 0;
+    for (const auto& tensor : network->parameters()) count += tensor.numel();
+    texts.push_back(
+        fmt::format("{}: {}, {} parameters", name, class_names_.at(name), with_thousands(count)));
+  }
+  return texts;
+}
+
+std::vector<std::string> Networks::warnings() const {
+  std::vector<std::string> texts;
+  for (const auto& [name, network] : networks_) {
+    const auto typed = std::dynamic_pointer_cast<Network>(network);
+    const std::string text = typed ? typed->warning() : "";
+    if (!text.empty()) texts.push_back(fmt::format("{}: {}", name, text));
+  }
+  return texts;
+}
+
+}  // namespace stepop

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/base/ordered_map.h"
+#include "runtime/checkpoint/tracker.h"
+#include "runtime/config/config.h"
+#include "runtime/formats/state.h"
+#include "runtime/networks/ema.h"
+#include "runtime/optim/optimizer.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace stepop {
+
+class Update;
+
+/// The networks of a run: `model`, or several below `networks`, on the device and tracked. With
+/// `channels_last: true`, the weights of their convolutions have the channels last in memory.
+class Networks {
+ public:
+  Networks(const Config& config, const c10::Device& device, Tracker& tracker);
+
+  /// Throws Error with the names that there are.
+  const std::shared_ptr<torch::nn::Module>& get(std::string_view name) const;
+  bool empty() const { return networks_.empty(); }
+  std::vector<std::string> names() const;
+
+  /// Says that the iterator trains a network by other means than an update of the runtime.
+  void set_trained_by_hand(std::string_view name);
+  bool is_trained_by_hand(std::string_view name) const;
+
+  /// The parameters and buffers of a network, which are the network's own, not copies.
+  State tensors(std::string_view name) const;
+
+  using Updates = OrderedMap<std::unique_ptr<Update>>;
+
+  /// Reads `ema` and `eval_weights`, the weights that evaluations use: `model`, the default, or
+  /// `ema`. Tracks the averages of a network as `ema_<network>`, with the network's own names.
+  /// `updates` tell what is trained. When not to `train`, a checkpoint without averages that are
+  /// to be evaluated is refused; a training begins them with the weights that it has.
+  void add_averages(const Config& config, const Updates& updates, Tracker& tracker, bool train);
+
+  /// Before the first training step of a start. Does nothing without `ema`, as the next one.
+  void start_averages();
+  /// After each training step, whatever the number of its updates; `global_step` as in `Ema`.
+  void update_averages(int64_t global_step);
+  /// While it lives, the networks have the weights that evaluations use.
+  EmaGuard evaluation_weights() const;
+
+  /// Puts all networks into training or evaluation mode.
+  void set_training(bool on);
+
+  /// The trainable parameters of the named networks; prefixed `<network>.` when they are several.
+  NamedParameters parameters(const std::vector<std::string>& names) const;
+
+  /// Every network's buffers (running means and the like), copied; and back.
+  State copy_buffers() const;
+  void restore_buffers(const State& buffers) const;
+
+  /// The class of each network.
+  std::vector<std::string> class_names() const;
+
+  /// `LeNet, 61,706 parameters`, one text a network.
+  std::vector<std::string> descriptions() const;
+
+  /// What networks warn of, one line each.
+  std::vector<std::string> warnings() const;
+
+ private:
+  void add(const std::string& name, const Config& config, std::string_view path,
+           const c10::Device& device, Tracker& tracker);
+  std::vector<std::string> averaged_networks(const Config& config, const Updates& updates) const;
+
+  OrderedMap<std::shared_ptr<torch::nn::Module>> networks_;
+  OrderedMap<std::string> class_names_;
+  std::set<std::string, std::less<>> trained_by_hand_;
+  std::unique_ptr<Ema> ema_;  ///< Null without `ema`.
+  bool evaluates_averages_ = false;
+};
+
+}  // namespace stepop

@@ -1,0 +1,76 @@
+#include "runtime/pictures/image_grid.h"
+
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "runtime/base/error.h"
+#include "runtime/measure/describe_tensor.h"
+#include "runtime/pictures/image_file.h"
+#include "runtime/pictures/image_values.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/system/folders.h"
+
+namespace stepop {
+namespace {
+
+/// Writes `image`, float [1 or 3, H, W], into `target`, uint8 [H, W, 1 or 3], a part of a grid.
+void draw(const at::Tensor& image, const at::Tensor& target) {
+  const int64_t stored = image.size(0);
+  const int64_t channels = target.size(2);
+  const int64_t plane = image.size(1) * image.size(2);
+  const auto* values = image.const_data_ptr<float>();
+  for (int64_t y = 0; y < image.size(1); ++y) {
+    auto* pixel = target.mutable_data_ptr<uint8_t>() + y * target.stride(0);
+    for (int64_t x = 0; x < image.size(2); ++x, ++values, pixel += channels) {
+      bool is_nan = false;
+      for (int64_t c = 0; c < channels; ++c) {
+        const float value = values[stored == 1 ? 0 : c * plane];
+        is_nan = is_nan || std::isnan(value);
+        pixel[c] = is_nan ? 0 : to_byte(value);
+      }
+      if (is_nan) pixel[0] = pixel[2] = 255, pixel[1] = 0;  // magenta
+    }
+  }
+}
+
+}  // namespace
+
+at::Tensor image_grid(const at::Tensor& images) {
+  const bool fits = images.defined() && images.is_floating_point() && images.dim() == 4 &&
+                    images.numel() > 0 && (images.size(1) == 1 || images.size(1) == 3);
+  if (!fits) {
+    throw Error(
+        fmt::format("images to show are floating-point [B, C, H, W] in [-1, 1] with "
+                    "C = 1 or 3, found {}",
+                    describe_tensor(images)));
+  }
+  const at::Tensor batch = images.detach().to(at::kCPU, at::kFloat).contiguous();
+  const int64_t channels = batch.isnan().any().item<bool>() ? 3 : batch.size(1);
+  const int64_t height = batch.size(2);
+  const int64_t width = batch.size(3);
+  const auto columns = static_cast<int64_t>(std::ceil(std::sqrt(batch.size(0))));
+  const int64_t rows = (batch.size(0) + columns - 1) / columns;
+  at::Tensor grid = at::zeros({rows * height, columns * width, channels}, at::kByte);
+
+  for (int64_t i = 0; i < batch.size(0); ++i) {
+    const int64_t top = i / columns * height;
+    const int64_t left = i % columns * width;
+    draw(batch[i], grid.slice(0, top, top + height).slice(1, left, left + width));
+  }
+  return grid;
+}
+
+std::string image_grid_png(const at::Tensor& images) { return encode_png(image_grid(images)); }
+
+std::string write_image_grid(const std::string& stem, int64_t step, const at::Tensor& images) {
+  const std::string path = fmt::format("{}_{:07}.png", stem, step);
+  make_folders(std::filesystem::path(path).parent_path().string());
+  std::string png = image_grid_png(images);
+  write_file_atomically(path, png);
+  return png;
+}
+
+}  // namespace stepop

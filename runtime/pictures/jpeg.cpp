@@ -1,0 +1,107 @@
+// libjpeg reports errors by longjmp, which skips destructors. So each setjmp stands in a function
+// of its own whose frame, like those of the callbacks, holds nothing that has one; what owns memory
+// lives in the caller.
+#include <fmt/format.h>
+
+#include <csetjmp>
+#include <cstdio>  // jpeglib.h needs it
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include "runtime/base/error.h"
+#include "runtime/pictures/pixels.h"
+
+namespace stepop {
+namespace {
+
+[[noreturn]] void does_not_decode(const std::string& name, const char* why) {
+  throw Error(fmt::format("{}: the JPEG does not decode: {}", name, why));
+}
+
+struct JpegReader {
+  jpeg_decompress_struct info = {};
+  jpeg_error_mgr errors = {};
+  std::jmp_buf jump = {};
+  char message[JMSG_LENGTH_MAX] = "";
+
+  JpegReader() = default;
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
+  ~JpegReader() { jpeg_destroy_decompress(&info); }
+};
+
+void jpeg_failed(j_common_ptr info) {
+  auto* reader = static_cast<JpegReader*>(info->client_data);
+  info->err->format_message(info, reader->message);
+  std::longjmp(reader->jump, 1);
+}
+
+/// libjpeg only warns when it makes up pixels for lost data; to us that is an error.
+void jpeg_warned(j_common_ptr info, int level) {
+  const int code = info->err->msg_code;
+  const bool is_loss = code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER ||
+                       code == JWRN_HUFF_BAD_CODE || code == JWRN_MUST_RESYNC;
+  if (level < 0 && is_loss) jpeg_failed(info);
+}
+
+bool read_jpeg_header(JpegReader& reader, const unsigned char* bytes, size_t size, Pixels& pixels) {
+  jpeg_decompress_struct& info = reader.info;
+  info.err = jpeg_std_error(&reader.errors);
+  reader.errors.error_exit = jpeg_failed;
+  reader.errors.emit_message = jpeg_warned;
+  info.client_data = &reader;
+  if (setjmp(reader.jump) != 0) return false;
+  jpeg_create_decompress(&info);
+  jpeg_mem_src(&info, bytes, size);
+  jpeg_read_header(&info, TRUE);
+  const bool is_four = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
+  const bool is_grey = info.jpeg_color_space == JCS_GRAYSCALE;
+  info.out_color_space = is_four ? JCS_CMYK : (is_grey ? JCS_GRAYSCALE : JCS_RGB);
+  jpeg_start_decompress(&info);
+  pixels.height = info.output_height;
+  pixels.width = info.output_width;
+  pixels.channels = static_cast<size_t>(info.output_components);
+  return true;
+}
+
+bool read_jpeg_pixels(JpegReader& reader, JSAMPARRAY rows) {
+  if (setjmp(reader.jump) != 0) return false;
+  while (reader.info.output_scanline < reader.info.output_height) {
+    jpeg_read_scanlines(&reader.info, rows + reader.info.output_scanline,
+                        reader.info.output_height - reader.info.output_scanline);
+  }
+  jpeg_finish_decompress(&reader.info);
+  return true;
+}
+
+/// Adobe stores CMYK inverted, and nobody else writes it: so 255 means no ink, as in pillow.
+void inverted_cmyk_to_rgb(Pixels& pixels) {
+  const size_t count = pixels.height * pixels.width;
+  for (size_t i = 0; i < count; ++i) {
+    const unsigned key = pixels.bytes[4 * i + 3];
+    for (size_t c = 0; c < 3; ++c) {
+      const unsigned value = pixels.bytes[4 * i + c] * key;
+      pixels.bytes[3 * i + c] = static_cast<unsigned char>((value + 127) / 255);
+    }
+  }
+  pixels.channels = 3;
+}
+
+}  // namespace
+
+Pixels decode_jpeg(std::string_view bytes, const std::string& name) {
+  JpegReader reader;
+  Pixels pixels;
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  if (!read_jpeg_header(reader, data, bytes.size(), pixels)) {
+    does_not_decode(name, reader.message);
+  }
+  pixels.bytes.resize(pixels.height * pixels.row_bytes());
+  std::vector<unsigned char*> rows = pixels.rows();
+  if (!read_jpeg_pixels(reader, rows.data())) does_not_decode(name, reader.message);
+  if (pixels.channels == 4) inverted_cmyk_to_rgb(pixels);
+  return pixels;
+}
+
+}  // namespace stepop

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "runtime/base/ordered_map.h"
+#include "runtime/formats/state.h"
+#include "runtime/log/logs.h"
+
+namespace stepop {
+
+/// The means of what train ops return, from one log to the next. Sums stay on the device; nothing
+/// is read back before a log is due. A part of a run's state, so that the log after a restart
+/// tells of the steps before it as well.
+class ScalarMeans {
+ public:
+  /// Adds what the op of that name, `train/train_op`, returned.
+  void add(const std::string& op, const Scalars& scalars);
+
+  /// The means by op and key, in the order in which they came first; then begins anew.
+  OrderedMap<Logs> take();
+
+  State save() const;
+  void load(const State& state);
+
+ private:
+  struct Sum {
+    at::Tensor total;
+    int64_t count = 0;
+  };
+
+  OrderedMap<Sum> sums_;  ///< By full name, `train/train_op/loss`.
+};
+
+}  // namespace stepop

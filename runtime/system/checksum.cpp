@@ -1,0 +1,27 @@
+#include "runtime/system/checksum.h"
+
+#include <fmt/format.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace stepop {
+
+struct Checksum::State {
+  XXH3_state_t xxh3;  // demands an alignment of 64 bytes, which `new` obeys
+};
+
+void Checksum::Delete::operator()(State* state) const { delete state; }
+
+Checksum::Checksum() : state_(new State) { XXH3_64bits_reset(&state_->xxh3); }
+Checksum::~Checksum() = default;
+
+void Checksum::add(std::string_view bytes) {
+  XXH3_64bits_update(&state_->xxh3, bytes.data(), bytes.size());
+}
+
+std::string Checksum::text() const {
+  return fmt::format("{:016x}", XXH3_64bits_digest(&state_->xxh3));
+}
+
+}  // namespace stepop

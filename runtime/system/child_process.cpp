@@ -1,0 +1,156 @@
+#include "runtime/system/child_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+
+namespace stepop {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMostOut = 1'000'000;
+constexpr int kPollMilliseconds = 50;
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+/// One stream of the child, of which the end is kept.
+class Stream {
+ public:
+  explicit Stream(size_t most) : most_(most) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error("cannot make a pipe: " + reason(errno));
+    read_ = ends[0];
+    write_ = ends[1];
+    ::fcntl(read_, F_SETFL, O_NONBLOCK);
+  }
+  ~Stream() {
+    close(read_);
+    close(write_);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  int child_end() const { return write_; }
+  void close_child_end() { close(write_); }
+  /// -1 once all was read, which poll passes over.
+  int end() const { return read_; }
+
+  /// Takes what is there.
+  void read() {
+    std::array<char, 65536> buffer{};
+    while (read_ >= 0) {
+      const ssize_t count = ::read(read_, buffer.data(), buffer.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && errno == EAGAIN) return;
+      if (count <= 0) return close(read_);
+      text_.append(buffer.data(), static_cast<size_t>(count));
+      if (text_.size() > 2 * most_) text_.erase(0, text_.size() - most_);
+    }
+  }
+
+  std::string text() const {
+    return text_.size() > most_ ? text_.substr(text_.size() - most_) : text_;
+  }
+
+ private:
+  static void close(int& file) {
+    if (file >= 0) ::close(file);
+    file = -1;
+  }
+
+  size_t most_;
+  int read_ = -1;
+  int write_ = -1;
+  std::string text_;
+};
+
+pid_t start(std::vector<std::string>& words, const Stream& out, const Stream& err) {
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out.child_end(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, err.child_end(), STDERR_FILENO);
+  // Signals that we ignore would stay ignored.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGPIPE, SIGXFSZ}) sigaddset(&signals, number);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+  pid_t child = 0;
+  const int failed = ::posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (failed != 0) throw Error(fmt::format("cannot run {}: {}", words[0], reason(failed)));
+  return child;
+}
+
+/// Waits for a child, and ends it with its process group when it is not waited for to the end.
+class Child {
+ public:
+  explicit Child(pid_t pid) : pid_(pid) {}
+  ~Child() {
+    if (has_ended()) return;
+    ::kill(-pid_, SIGTERM);
+    const auto deadline = Clock::now() + 1s;
+    while (!has_ended() && Clock::now() < deadline) ::poll(nullptr, 0, 10);
+    ::kill(-pid_, SIGKILL);
+    while (!has_ended_ && ::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  bool has_ended() {
+    if (!has_ended_) has_ended_ = ::waitpid(pid_, &status_, WNOHANG) == pid_;
+    return has_ended_;
+  }
+  int status() const { return status_; }
+
+ private:
+  pid_t pid_;
+  int status_ = 0;
+  bool has_ended_ = false;
+};
+
+}  // namespace
+
+ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt,
+                      size_t most_err) {
+  Stream out(kMostOut);
+  Stream err(most_err);
+  Child child(start(words, out, err));
+  out.close_child_end();
+  err.close_child_end();
+  // Not until the streams end: what the program leaves running may hold them open.
+  while (!child.has_ended()) {
+    if (interrupt) interrupt();
+    std::array<pollfd, 2> files{{{out.end(), POLLIN, 0}, {err.end(), POLLIN, 0}}};
+    ::poll(files.data(), files.size(), kPollMilliseconds);
+    out.read();
+    err.read();
+  }
+  out.read();
+  err.read();
+  const int status = child.status();
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+          out.text(), err.text()};
+}
+
+}  // namespace stepop

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "runtime/base/interrupt.h"
+
+namespace stepop {
+
+/// How a program ended.
+struct ChildResult {
+  int exit_code = 0;  ///< When no signal ended it.
+  int signal = 0;     ///< The signal that ended it, or 0.
+  std::string out;    ///< The end of its standard output, at most 1 MB.
+  std::string err;    ///< The end of its standard error, at most 16 kB unless more is asked for.
+};
+
+/// Runs a program (a path, or a name to be looked up on the PATH) with its arguments and waits for
+/// its end. It gets an empty standard input and a process group of its own, so that a Ctrl-C at
+/// the terminal is ours to handle.
+///
+/// Calls `interrupt` several times a second; when that throws, the group gets a SIGTERM, and a
+/// SIGKILL a second later, and the exception passes. Throws Error when the program cannot be
+/// started.
+ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt,
+                      size_t most_err = 16'000);
+
+}  // namespace stepop

@@ -1,0 +1,77 @@
+#include "runtime/system/reserve.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runtime/base/size_text.h"
+#include "runtime/system/file_calls.h"
+
+namespace stepop {
+namespace {
+
+class OpenFile {
+ public:
+  OpenFile(const std::string& path, int flags) : file_(open_file(path, flags, "open " + path)) {
+    struct stat status = {};
+    if (::fstat(file_, &status) == 0) size_ = status.st_size;
+  }
+  ~OpenFile() { file_calls().close(file_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  operator int() const { return file_; }
+  int64_t size() const { return size_; }
+
+ private:
+  int file_;
+  int64_t size_ = 0;
+};
+
+int allocate(int file, int64_t begin, int64_t end) {
+  while (file_calls().fallocate(file, begin, end - begin) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+/// What `fallocate` does for a file system that has none.
+int append_zeros(int file, int64_t count) {
+  const std::string zeros(static_cast<size_t>(std::clamp<int64_t>(count, 0, 1 << 20)), '\0');
+  while (count > 0) {
+    const auto part = std::min(zeros.size(), static_cast<size_t>(count));
+    size_t written = 0;
+    const int reason = write_all(file, std::string_view(zeros).substr(0, part), written);
+    if (reason != 0) return reason;
+    count -= static_cast<int64_t>(part);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void reserve_space(const std::string& path, int64_t begin, int64_t end) {
+  if (begin >= end) return;
+  const OpenFile file(path, O_WRONLY | O_APPEND);
+  int reason = allocate(file, begin, end);
+  if (reason == EOPNOTSUPP || reason == ENOSYS || reason == EINVAL) {
+    reason = append_zeros(file, end - file.size());
+  }
+  if (reason == 0) return;
+  file_calls().ftruncate(file, file.size());
+  fail_file(fmt::format("reserve {} in {}", size_text(static_cast<double>(end - begin)), path),
+            reason);
+}
+
+void release_space(const std::string& path, int64_t end) {
+  const OpenFile file(path, O_WRONLY);
+  if (file.size() <= end) return;
+  while (file_calls().ftruncate(file, end) != 0) {
+    if (errno != EINTR) fail_file(fmt::format("cut {} to {} bytes", path, end), errno);
+  }
+}
+
+}  // namespace stepop

@@ -1,0 +1,83 @@
+#include "runtime/trial/repeat_check.h"
+
+#include <ATen/ops/equal.h>
+#include <fmt/format.h>
+
+#include "runtime/base/short_list.h"
+#include "runtime/step/split_step.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kSteps = 2;  // what a step leaves in the dark shows in the next one
+
+State copy_of(const State& state) {
+  State copy;
+  for (const auto& [name, tensor] : state) copy.emplace(name, tensor.clone());
+  return copy;
+}
+
+bool has_same_bits(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  return at::equal(a.contiguous().flatten().view(at::kByte),
+                   b.contiguous().flatten().view(at::kByte));
+}
+
+/// Trains with the first batches of the epoch, each as a step of its own.
+void train(Session& session) {
+  const Context& context = session.context();
+  const BatchOrder& order = context.splits.order("train");
+  Position& position = session.position();
+  StepClock& clock = session.clock();
+  for (int64_t step = 0; step < kSteps; ++step) {
+    clock.global_step = position.global_step;
+    const Batch batch = context.splits.batch("train", order, step);
+    const StepOps ops = call_step_op(session.iterator(), context, position, "train", true, batch);
+    const SplitGuard guard(position, "train");
+    for (const auto& name : session.settings().train_ops) {
+      const TrainOp* op = ops.find_train_op(name.op);
+      if (op == nullptr) throw missing_op(context, "train", name.op, ops);
+      run_op(context, "train", name.op, *op);
+    }
+    context.networks.update_averages(position.global_step);
+    ++position.global_step;
+  }
+}
+
+State train_from(Session& session, const State& start) {
+  const Position before = session.position();
+  const StepClock clock = session.clock();
+  session.context().tracker.load(start);
+  train(session);
+  session.position() = before;
+  session.clock() = clock;
+  return copy_of(session.context().tracker.save());
+}
+
+}  // namespace
+
+std::string check_repeats(Session& session) {
+  const Context& context = session.context();
+  context.networks.start_averages();
+  const State start = copy_of(context.tracker.save());
+  const State first = train_from(session, start);
+  const State second = train_from(session, start);
+  context.tracker.load(start);
+  std::vector<std::string> different;
+  for (const auto& [name, tensor] : first) {
+    const auto other = second.find(name);
+    if (other == second.end() || !has_same_bits(tensor, other->second)) different.push_back(name);
+  }
+  for (const auto& [name, tensor] : second) {
+    if (!first.contains(name)) different.push_back(name);
+  }
+  if (different.empty()) return {};
+  return fmt::format(
+      "two training steps that were made again from the same state ended otherwise, in {}: the "
+      "iterator keeps something that is not tracked (a counter, an optimizer, a random generator), "
+      "or an operation is not deterministic{}. A run that resumes will not go on as one that was "
+      "never stopped",
+      short_list(different), context.device.is_cpu() ? "" : " (deterministic: true)");
+}
+
+}  // namespace stepop

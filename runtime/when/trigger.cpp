@@ -1,0 +1,93 @@
+#include "runtime/when/trigger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/when/duration.h"
+
+namespace stepop {
+namespace {
+
+constexpr const char* kOrElse = ", or a map with \"every\"";
+
+/// Epochs and minutes need not be whole; a point that rounding put just below a period is in it.
+constexpr double kTolerance = 1e-9;
+
+}  // namespace
+
+Trigger Trigger::every_steps(double every, double grow, double up_to) {
+  Trigger trigger;
+  trigger.every_ = every;
+  trigger.grow_ = grow;
+  trigger.up_to_ = std::max(every, up_to);
+  return trigger;
+}
+
+void Trigger::read_into(const Config& config, std::string_view path, int64_t steps_per_epoch,
+                        double& target, bool may_be_zero) {
+  const Duration duration = read_duration(config, path, may_be_zero, kOrElse);
+  if (has_unit_ && duration.amount > 0 && duration.in_minutes() != in_minutes_) {
+    throw config.error(path, "minutes cannot be mixed with steps or epochs in one trigger");
+  }
+  if (duration.amount > 0) {
+    in_minutes_ = duration.in_minutes();
+    has_unit_ = true;
+  }
+  target = duration.length(steps_per_epoch);
+}
+
+Trigger::Trigger(const Config& config, std::string_view path, int64_t steps_per_epoch) {
+  const Value* value = config.peek(path);
+  if (value == nullptr || !value->is_map()) {
+    read_into(config, path, steps_per_epoch, every_);
+    up_to_ = every_;
+    return;
+  }
+  const Config map = config.at(path);
+  const auto read = [&](std::string_view key, double& target, bool may_be_zero = false) {
+    if (map.has(key)) read_into(map, key, steps_per_epoch, target, may_be_zero);
+  };
+  read("every", every_);
+  up_to_ = every_;
+  read("up_to", up_to_);
+  read("from", from_, true);
+  read("until", until_);
+  at_start_ = map.get("at_start", false);
+  at_end_ = map.get("at_end", false);
+  grow_ = map.get("grow", 1.0);
+  if (!(grow_ >= 1)) throw map.error("grow", fmt::format("expected 1 or more, found {}", grow_));
+  if (grow_ > 1 && !map.has("up_to")) {
+    throw map.error("up_to", "missing: an interval that grows needs its largest value");
+  }
+  if (until_ < from_) throw map.error("until", "expected at least as much as \"from\"");
+  if (grow_ > 1 && up_to_ < every_) {
+    throw map.error("up_to", "expected at least as much as \"every\"");
+  }
+  if (!is_ever_due()) {
+    throw config.error(path, fmt::format("is never due: {}{}", kExpectedDuration, kOrElse));
+  }
+}
+
+int64_t Trigger::times_until(double point) const {
+  if (every_ <= 0) return 0;
+  point = std::min(point, until_) - from_ + kTolerance;
+  if (point < 0) return 0;
+  int64_t times = from_ > 0 ? 1 : 0;  // `from` itself is a time; the very start is `at_start`
+  double interval = every_;
+  while (grow_ > 1 && interval < up_to_ && point >= interval) {
+    point -= interval;
+    interval = std::min(interval * grow_, up_to_);
+    ++times;
+  }
+  if (interval < up_to_ && grow_ > 1) return times;
+  return times + static_cast<int64_t>(std::floor(point / interval));
+}
+
+bool Trigger::is_due(const Elapsed& before, const Elapsed& now) const {
+  if (in_minutes_) return times_until(now.minutes) > times_until(before.minutes);
+  return times_until(static_cast<double>(now.step)) > times_until(static_cast<double>(before.step));
+}
+
+}  // namespace stepop

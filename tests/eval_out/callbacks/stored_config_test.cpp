@@ -1,0 +1,114 @@
+#include "eval_out/callbacks/stored_config.h"
+
+#include <ATen/ops/ones.h>
+#include <doctest/doctest.h>
+
+#include "eval_out/write/eval_writer.h"
+#include "runtime/config/yaml_reader.h"
+#include "runtime/config/yaml_writer.h"
+#include "tests/message_of.h"
+#include "tests/scratch_folder.h"
+
+namespace stepop {
+namespace {
+
+constexpr const char* kStored = R"(
+model: {class: LeNet, hidden: [3]}
+datasets: {validation: {class: Synthetic, size: 4}}
+extra: {note: '{{model}}'}
+eval_hook:
+  eval_callbacks:
+    accuracy: accuracy
+    top: {class: top_k, k: 3}
+    off: null
+eval_pipeline:
+  callback_kwargs:
+    accuracy: {target: digit}
+    other: {unknown_of_another_callback: 1}
+)";
+
+/// What the config is of a file with that config: the callbacks and their parameters.
+struct Made {
+  std::string callbacks, parameters;
+  Config config;
+};
+
+Made make(const std::vector<std::string>& callbacks, const std::vector<Override>& overrides = {},
+          const char* stored = kStored) {
+  const ScratchFolder folder;
+  OrderedMap<Attribute> attributes;
+  if (stored != nullptr) attributes.set("config", std::string(stored));
+  EvalWriter writer(folder.path("outputs.h5"), 1, attributes);
+  writer.write({.labels = {{"loss", at::ones({1})}}}, std::vector<int64_t>{0});
+  writer.finish();
+  try {
+    const Config config = stored_config(EvalFile(folder.path("outputs.h5")), callbacks, overrides);
+    const Value* parameters = config.peek("eval_pipeline/callback_kwargs");
+    return {flow_yaml(*config.peek("eval_hook/eval_callbacks")),
+            parameters == nullptr ? "" : flow_yaml(*parameters), config};
+  } catch (const Error& error) {
+    std::string message = error.what();
+    const std::string path = folder.path("outputs.h5");
+    if (message.starts_with(path)) message.replace(0, path.size(), "FILE");
+    throw Error(message);
+  }
+}
+
+Override given(const std::string& path, Value value) {
+  return {path, value.set_origin({Origin::kCommandLine, 0})};
+}
+
+TEST_CASE("without a choice the callbacks of the stored config run, with their parameters") {
+  const Made made = make({});
+  CHECK(made.callbacks == "{accuracy: accuracy, top: {class: top_k, k: 3}}");
+  CHECK(made.config.get<std::string>("eval_pipeline/callback_kwargs/accuracy/target") == "digit");
+  CHECK(made.config.get<int64_t>("datasets/validation/size") == 4);
+  CHECK(made.config.get<std::string>("extra/note") == "{model}");
+}
+
+TEST_CASE("a choice is a name of the stored config, a callback, or a name for one") {
+  CHECK(make({"top"}).callbacks == "{top: {class: top_k, k: 3}}");
+  CHECK(make({"histogram"}).callbacks == "{histogram: histogram}");
+  CHECK(make({"a:histogram", "b:histogram", "accuracy"}).callbacks ==
+        "{a: histogram, b: histogram, accuracy: accuracy}");
+  CHECK(make({"histogram"}, {}, nullptr).callbacks == "{histogram: histogram}");
+}
+
+TEST_CASE("parameters are changed where the callback has them, and other keys as well") {
+  const Made made = make({"top", "accuracy", "h:histogram"},
+                         {given("top/k", 2), given("accuracy/logits", "scores"), given("h/bins", 9),
+                          given("datasets/validation/size", 8)});
+  CHECK(made.callbacks == "{top: {class: top_k, k: 2}, accuracy: accuracy, h: histogram}");
+  CHECK(made.config.get<std::string>("eval_pipeline/callback_kwargs/accuracy/logits") == "scores");
+  CHECK(made.config.get<std::string>("eval_pipeline/callback_kwargs/accuracy/target") == "digit");
+  CHECK(made.config.get<int64_t>("eval_pipeline/callback_kwargs/h/bins") == 9);
+  CHECK(made.config.get<int64_t>("datasets/validation/size") == 8);
+}
+
+TEST_CASE("mistakes are named") {
+  const auto message = [](const std::vector<std::string>& callbacks,
+                          const std::vector<Override>& overrides = {},
+                          const char* stored = kStored) {
+    return message_of([&] { make(callbacks, overrides, stored); });
+  };
+  CHECK(message({}, {}, "{}") ==
+        "FILE: no callback to run: its config names none; give one with -c, `stepop list` shows "
+        "them");
+  CHECK(message({"off"}) ==
+        "-c off: the stored config has switched that callback off; name a callback: -c "
+        "off:my_callback");
+  CHECK(message({"a:b/c"}).find("unknown callback \"b/c\"") != std::string::npos);
+  CHECK(message({"a/b"}).starts_with("-c a/b: expected a callback, a name and a callback"));
+  CHECK(message({":accuracy"}).starts_with("-c :accuracy: expected a callback, "));
+  CHECK(message({"top"}, {given("top/q", 1)})
+            .find("unknown key \"eval_hook/eval_callbacks/top/q\"") != std::string::npos);
+  CHECK(message({"top"}, {given("tops/k", 1)}).ends_with("did you mean --top/k?"));
+  CHECK(
+      message({"top"}, {given("top", 1)})
+          .starts_with(
+              "--top: neither a callback of this evaluation (top) nor a key of the stored config"));
+  CHECK(message({"top"}, {}, "a: [").starts_with("the config that is stored in the file: "));
+}
+
+}  // namespace
+}  // namespace stepop

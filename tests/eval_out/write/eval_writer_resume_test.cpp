@@ -1,0 +1,122 @@
+// What is left of an evaluation that did not come to its end, and how the next one goes on with it.
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <numeric>
+
+#include "eval_out/write/eval_writer.h"
+#include "tests/message_of.h"
+#include "tests/python.h"
+#include "tests/scratch_folder.h"
+
+namespace stepop {
+namespace {
+
+std::vector<int64_t> range(int64_t first, int64_t count) {
+  std::vector<int64_t> indices(static_cast<size_t>(count));
+  std::iota(indices.begin(), indices.end(), first);
+  return indices;
+}
+
+/// Python that opens the file as `f`.
+const std::string kOpen = R"(
+import sys, h5py, numpy as np
+f = h5py.File(sys.argv[1], "r")
+)";
+
+TEST_CASE("without finish the .part stays, readable and not complete") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("outputs.h5");
+  {
+    EvalWriter writer(path, 100);
+    for (int64_t row = 0; row < 30; row += 10) {
+      writer.write({.labels = {{"loss", at::arange(row, row + 10)}}}, range(row, 10));
+    }
+  }
+  CHECK_FALSE(std::filesystem::exists(path));
+  CHECK(run_python(kOpen + R"(
+n = f.attrs["rows"]
+print(n, f.attrs["complete"], f["labels/loss"].shape, int(f["labels/loss"][:n].sum()))
+)",
+                   {path + ".part"}) == "30 False (100,) 435\n");
+}
+
+/// Rows `first` to `first + 10` of outputs of every kind.
+EvalOutputs some_outputs(int64_t first) {
+  std::vector<at::Tensor> ragged;
+  std::vector<std::string> texts;
+  for (int64_t row = first; row < first + 10; ++row) {
+    ragged.push_back(at::full({row % 7 + (row < 10 ? 0 : 50), 2}, row, at::kBFloat16));
+    texts.push_back(std::string(static_cast<size_t>(row * 31 % 400), 'x') + std::to_string(row));
+  }
+  return {.outputs = {{"x", at::arange(first, first + 10)}, {"deep/r", ragged}, {"text", texts}},
+          .labels = {{"ok", at::arange(first, first + 10).remainder(3).eq(0)}}};
+}
+
+TEST_CASE("an evaluation that was cut short is gone on with, and ends as one that was not") {
+  const ScratchFolder folder;
+  const OrderedMap<Attribute> about = {{"global_step", int64_t{7}}, {"git", std::string("none")}};
+  const auto write = [&](const std::string& path, int64_t until) {
+    EvalWriter writer(path, 60, about, {.go_on = true});
+    for (int64_t row = writer.rows(); row < until; row += 10) {
+      writer.write(some_outputs(row), range(row, 10));
+    }
+    if (until == 60) writer.finish();
+  };
+  const std::string whole = folder.path("whole.h5");
+  write(whole, 60);
+  const std::string path = folder.path("outputs.h5");
+  for (const int64_t until : {0, 10, 30, 60}) write(path, until);
+  CHECK(run_python(kOpen + R"(
+g = h5py.File(sys.argv[2], "r")
+print(sorted(f.attrs) == sorted(g.attrs) and all(f.attrs[a] == g.attrs[a] for a in f.attrs))
+names = []
+f.visititems(lambda name, o: names.append(name) if isinstance(o, h5py.Dataset) else None)
+print(len(names), all((f[name][()] == g[name][()]).all() for name in names))
+)",
+                   {path, whole}) == "True\n6 True\n");
+}
+
+TEST_CASE("what belongs to another evaluation, or is none, is replaced") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("outputs.h5");
+  const auto rows_of = [&](int64_t rows, const OrderedMap<Attribute>& about, bool go_on) {
+    return EvalWriter(path, rows, about, {.go_on = go_on}).rows();
+  };
+  const auto leave_ten_rows = [&] {
+    EvalWriter writer(path, 60, {{"git", std::string("a")}});
+    writer.write(some_outputs(0), range(0, 10));
+  };
+  leave_ten_rows();
+  CHECK(rows_of(60, {{"git", std::string("a")}}, true) == 10);
+  CHECK(rows_of(60, {{"git", std::string("a")}}, false) == 0);
+  leave_ten_rows();
+  CHECK(rows_of(60, {{"git", std::string("b")}}, true) == 0);
+  leave_ten_rows();
+  CHECK(rows_of(61, {{"git", std::string("a")}}, true) == 0);
+  leave_ten_rows();
+  std::filesystem::resize_file(path + ".part", 900);
+  CHECK(rows_of(60, {{"git", std::string("a")}}, true) == 0);
+  folder.write("outputs.h5.part", "no HDF5");
+  CHECK(rows_of(60, {{"git", std::string("a")}}, true) == 0);
+}
+
+TEST_CASE("outputs that go on must be like those that are there") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("outputs.h5");
+  { EvalWriter(path, 20, {}, {}).write(some_outputs(0), range(0, 10)); }
+  EvalWriter writer(path, 20, {}, {.go_on = true});
+  CHECK(message_of([&] {
+          writer.write({.labels = {{"ok", at::zeros({10}, at::kBool)}}}, range(10, 10));
+        }) == "eval_op: outputs/deep/r is missing in rows 10 to 19; the first batch had it");
+  CHECK(message_of([&] {
+          writer.write(some_outputs(10), range(9, 10));
+        }).find("example 9 comes after example 9") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,38 @@
+#include "runtime/base/number_text.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+namespace stepop {
+namespace {
+
+TEST_CASE("thousands are separated") {
+  CHECK(with_thousands(0) == "0");
+  CHECK(with_thousands(999) == "999");
+  CHECK(with_thousands(1000) == "1,000");
+  CHECK(with_thousands(-1234567) == "-1,234,567");
+}
+
+TEST_CASE("short numbers keep four digits") {
+  CHECK(short_number(0.312449) == "0.3124");
+  CHECK(short_number(12.3456) == "12.35");
+  CHECK(short_number(1.2e-5) == "1.2e-05");
+  CHECK(short_number(8940) == "8940");
+  CHECK(short_number(-2) == "-2");
+  CHECK(short_number(std::numeric_limits<double>::quiet_NaN()) == "nan");
+  CHECK(short_number(-std::numeric_limits<double>::quiet_NaN()) == "nan");
+  CHECK(short_number(-std::numeric_limits<double>::infinity()) == "-inf");
+}
+
+TEST_CASE("times are told as a clock tells them") {
+  CHECK(clock_text(0) == "0:00");
+  CHECK(clock_text(20.6) == "0:21");
+  CHECK(clock_text(59.6) == "1:00");
+  CHECK(clock_text(3723) == "1:02:03");
+  CHECK(clock_text(std::numeric_limits<double>::infinity()) == "-:--");
+  CHECK(clock_text(-1) == "-:--");
+}
+
+}  // namespace
+}  // namespace stepop

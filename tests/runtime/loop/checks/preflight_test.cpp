@@ -1,0 +1,171 @@
+#include "runtime/loop/checks/preflight.h"
+
+#include <ATen/ops/rand.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include "tests/message_of.h"
+#include "tests/test_run.h"
+
+namespace stepop {
+namespace {
+
+/// Returns what its config asks for: right by default.
+class TestFaulty : public Iterator {
+ public:
+  explicit TestFaulty(const Context& context)
+      : Iterator(context), fault_(config().get("fault", "none")) {
+    context.track("count", count_);
+    context.track("noise", noise_);
+  }
+
+  StepOps step_op(const Batch& batch) override {
+    ++count_;
+    noise_ = at::rand({2});
+    const int64_t size = batch.size();
+    if (fault_ == "key") batch["imag"];
+    if (fault_ == "shapes") at::zeros({2, 3}).mm(at::zeros({2, 3}));
+    StepOps ops{.train_op = [] {},
+                .log_op = [=, this] { return logs(size); },
+                .eval_op = [=, this] { return outputs(size); }};
+    if (fault_ == "no log_op") ops.log_op = nullptr;
+    if (fault_ == "no train_op") ops.train_op = {};
+    if (fault_ == "no eval_op") ops.eval_op = nullptr;
+    if (fault_ == "train ops") {
+      ops.train_op = {};
+      ops.train_ops = {{"train_op/generator", [] {}}, {"train_op/critic", [] {}}};
+    }
+    return ops;
+  }
+
+ private:
+  Logs logs(int64_t size) const {
+    if (fault_ == "scalar") return {.scalars = {{"loss", at::zeros({size})}}};
+    if (fault_ == "undefined scalar") return {.scalars = {{"loss", at::Tensor()}}};
+    if (fault_ == "image") return {.images = {{"input", at::zeros({size, 8, 8, 3})}}};
+    if (fault_ == "bytes") return {.images = {{"input", at::zeros({1, 3, 8, 8}, at::kByte)}}};
+    if (fault_ == "log throws") throw std::runtime_error("no such thing");
+    return {.scalars = {{"number", 1}, {"tensor", at::zeros({1, 1})}}};
+  }
+
+  EvalOutputs outputs(int64_t size) const {
+    if (fault_ == "batch") return {.outputs = {{"logits", at::zeros({size - 1, 3})}}};
+    if (fault_ == "number") return {.labels = {{"loss", at::zeros({})}}};
+    return {.outputs = {{"logits", at::zeros({size, 3})}}};
+  }
+
+  std::string fault_;
+  int64_t count_ = 0;
+  at::Tensor noise_;
+};
+
+STEPOP_REGISTER_ITERATOR(TestFaulty, {"For tests.", {}});
+
+/// Examples that cannot be loaded, or none.
+class TestTorn : public Dataset {
+ public:
+  explicit TestTorn(const Config& params) : size_(params.get<int64_t>("size")) {}
+  int64_t size() const override { return size_; }
+  Example get(int64_t, Random&) const override { throw std::runtime_error("a.png: cut short"); }
+
+ private:
+  int64_t size_;
+};
+
+STEPOP_REGISTER_DATASET(TestTorn, {"For tests.", {{"size", "", "number of examples"}}});
+
+constexpr const char* kConfig = R"(
+iterator: TestFaulty
+datasets:
+  train: {class: Synthetic, size: 12}
+  validation: {class: Synthetic, size: 12}
+batch_size: 5
+num_steps: 1
+)";
+
+/// What a session with these further lines is refused with, as a run would be before its folder.
+std::string refused(const std::string& more) {
+  return message_of([&] {
+    Session session(test_config(kConfig + more), true, false, false);
+    session.check();
+  });
+}
+
+TEST_CASE("a sound iterator passes, and nothing of the check is kept") {
+  Session session(test_config(kConfig), true, false, false);
+  const Tracker& tracker = session.context().tracker;
+  const at::Tensor random = tracker.save("random").at("cpu").clone();
+  session.check();
+  CHECK(tracker.save("count").at("value").item<int64_t>() == 0);
+  CHECK(tracker.save("noise").empty());
+  CHECK(tracker.save("random").at("cpu").equal(random));
+}
+
+TEST_CASE("an op that is due and was not returned") {
+  CHECK(refused("fault: no log_op") ==
+        "train/log_op is due, but step_op of the iterator TestFaulty did not return it for the "
+        "split train; it returned: train_op, eval_op");
+  CHECK(refused("fault: no train_op") ==
+        "train/train_op is due, but step_op of the iterator TestFaulty did not return it for the "
+        "split train; it returned: log_op, eval_op");
+  CHECK(refused("fault: no eval_op") ==
+        "validation/eval_op is due, but step_op of the iterator TestFaulty did not return it for "
+        "the split validation; it returned: train_op, log_op");
+  CHECK(refused("fault: train ops") ==
+        "train/train_op is due, but step_op of the iterator TestFaulty did not return it for the "
+        "split train; it returned: train_op/generator, train_op/critic, log_op, eval_op\n"
+        "  to call those, in this order: train_ops: [train/train_op/generator, "
+        "train/train_op/critic]");
+  // What is never due need not be there.
+  CHECK(refused("fault: no log_op\nlog_ops: []") == "no error");
+}
+
+TEST_CASE("a log value that is no scalar") {
+  CHECK(refused("fault: scalar") ==
+        "train/log_op/loss is no scalar: its shape is [5]; a mean() or sum() makes it one");
+  CHECK(refused("fault: undefined scalar") ==
+        "train/log_op/loss is an undefined tensor, not a scalar");
+}
+
+TEST_CASE("a log image that is no batch of images") {
+  const std::string expected =
+      "train/log_op/input: expected a batch of images, floats [B, C, H, W] with C = 1 or 3, found ";
+  CHECK(refused("fault: image") == expected + "float32 [5, 8, 8, 3]");
+  CHECK(refused("fault: bytes") == expected + "uint8 [1, 3, 8, 8]");
+}
+
+TEST_CASE("an eval_op whose first dimension is not the batch") {
+  CHECK(refused("fault: batch") ==
+        "validation/eval_op: outputs/logits has first dimension 4, the batch has 5 examples");
+  CHECK(refused("fault: number") ==
+        "validation/eval_op: labels/loss is a single number, the batch has 5 examples");
+}
+
+TEST_CASE("what a user's code throws is told with its op and without a stack trace") {
+  CHECK(refused("fault: key") ==
+        "train/step_op: the batch has no tensor \"imag\"; there are: image, class, index");
+  CHECK(refused("fault: shapes") ==
+        "train/step_op: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)");
+  CHECK(refused("fault: log throws") == "train/log_op: no such thing");
+}
+
+TEST_CASE("a dataset that is empty, or whose first batch cannot be loaded") {
+  const auto with = [](const std::string& train, const std::string& validation) {
+    return message_of([&] {
+      Session session(test_config("iterator: TestFaulty\nbatch_size: 5\nnum_steps: 1\ndatasets:\n" +
+                                  ("  train: " + train) + "\n  validation: " + validation + "\n"),
+                      true, false, false);
+      session.check();
+    });
+  };
+  const std::string sound = "{class: Synthetic, size: 12}";
+  CHECK(with("{class: TestTorn, size: 0}", sound) ==
+        "test.yaml:5: datasets/train: the dataset is empty: it has no example");
+  CHECK(with(sound, "{class: TestTorn, size: 0}") ==
+        "test.yaml:6: datasets/validation: the dataset is empty: it has no example");
+  CHECK(with(sound, "{class: TestTorn, size: 3}") ==
+        "datasets/validation: example 0: a.png: cut short");
+}
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,185 @@
+#include "runtime/pictures/image_file.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "runtime/formats/gzip_file.h"
+#include "runtime/measure/describe_tensor.h"
+#include "runtime/pictures/image_values.h"
+#include "tests/message_of.h"
+#include "tests/places.h"
+#include "tests/scratch_folder.h"
+#include "tests/tensor_values.h"
+
+namespace stepop {
+namespace {
+
+const std::string kFolder = STEPOP_SOURCE_DIR "/tests/data/images/";
+
+/// A line of expected.txt, which pillow's results are written in.
+struct Expected {
+  std::string name;
+  double largest = 0;
+  std::vector<int64_t> shape = {0, 0, 0};
+  std::vector<double> values;  ///< 0 .. largest, [C, H, W]
+};
+
+std::vector<Expected> read_expected() {
+  std::vector<Expected> all;
+  std::ifstream file(kFolder + "expected.txt");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    Expected& one = all.emplace_back();
+    words >> one.name >> one.largest >> one.shape[0] >> one.shape[1] >> one.shape[2];
+    for (double value = 0; words >> value;) one.values.push_back(value);
+  }
+  return all;
+}
+
+/// The largest difference of two images, in steps of the stored values.
+double difference(const at::Tensor& image, const Expected& expected) {
+  double most = 0;
+  const auto values = values_of<float>(image);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double stored = (static_cast<double>(values[i]) + 1) / 2 * expected.largest;
+    most = std::max(most, std::abs(stored - expected.values.at(i)));
+  }
+  return most;
+}
+
+TEST_CASE("every kind of PNG is read as pillow reads it, JPEG within a rounding step") {
+  int count = 0;
+  for (const auto& expected : read_expected()) {
+    if (expected.name.find('@') != std::string::npos) continue;
+    CAPTURE(expected.name);
+    const at::Tensor image = read_image(kFolder + expected.name);
+    REQUIRE(image.sizes().vec() == expected.shape);
+    CHECK(image.is_floating_point());
+    CHECK(image.is_contiguous());
+    const bool is_jpeg = expected.name.ends_with(".jpg");
+    CHECK(difference(image, expected) < (is_jpeg ? 1.01 : 0.01));
+    ++count;
+  }
+  CHECK(count == 27);
+}
+
+TEST_CASE("the least stored value is -1 and the largest is 1") {
+  CHECK(from_byte(0) == -1.0F);
+  CHECK(from_byte(255) == 1.0F);
+  for (int value = 0; value < 256; ++value) {
+    CHECK(to_byte(from_byte(static_cast<uint8_t>(value))) == value);
+  }
+  const auto values = values_of<float>(read_image(kFolder + "grey-1.png"));
+  for (const float value : values) CHECK(std::abs(value) == 1.0F);
+}
+
+TEST_CASE("colour becomes grey with pillow's weights, grey is repeated") {
+  for (const auto& expected : read_expected()) {
+    if (expected.name != "rgb.jpg@grey") continue;
+    const at::Tensor grey = read_image(kFolder + "rgb.jpg", 1);
+    REQUIRE(grey.sizes().vec() == expected.shape);
+    CHECK(difference(grey, expected) < 1.51);  // pillow rounds down
+  }
+  const at::Tensor grey = read_image(kFolder + "grey-16.png");
+  const at::Tensor colour = read_image(kFolder + "grey-16.png", 3);
+  CHECK(describe_tensor(colour) == "float32 [3, 5, 7]");
+  for (int c = 0; c < 3; ++c) CHECK(colour[c].equal(grey[0]));
+  CHECK(message_of([] { read_image(kFolder + "grey-8.png", 2); }) ==
+        kFolder +
+            "grey-8.png: an image is read with 1 or 3 channels, or 0 for as many as it has; "
+            "asked for were 2");
+}
+
+TEST_CASE("the content tells the kind of image, not the name") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a.png", read_plain_or_gzip(kFolder + "rgb.jpg"));
+  CHECK(read_image(path).equal(read_image(kFolder + "rgb.jpg")));
+}
+
+TEST_CASE("an image that does not decode is reported with its path") {
+  const ScratchFolder folder;
+  const auto message_for = [&](const std::string& content) {
+    const std::string path = folder.write("a", content);
+    const std::string message = message_of([&] { read_image(path); });
+    return message.starts_with(path + ": ") ? message.substr(path.size() + 2) : message;
+  };
+  const std::string png = read_plain_or_gzip(kFolder + "rgb-8.png");
+  const std::string jpeg = read_plain_or_gzip(kFolder + "rgb.jpg");
+  CHECK(message_for("") == "expected a PNG or JPEG, the file is empty");
+  CHECK(message_for("GIF89a") == "expected a PNG or JPEG, the file begins with 47 49 46 38");
+  CHECK(message_for(png.substr(0, 20)) == "the PNG does not decode: the file ends too early");
+  CHECK(message_for(png.substr(0, png.size() - 30)) ==
+        "the PNG does not decode: the file ends too early");
+  std::string damaged = png;
+  damaged[50] = static_cast<char>(damaged[50] ^ 1);
+  CHECK(message_for(damaged) == "the PNG does not decode: IDAT: incorrect data check");
+  damaged = png;
+  damaged[png.size() - 13] = 0;  // the last byte of IDAT's check sum
+  CHECK(message_for(damaged) == "the PNG does not decode: IDAT: CRC error");
+  CHECK(message_for(jpeg.substr(0, jpeg.size() - 40)) ==
+        "the JPEG does not decode: Premature end of JPEG file");
+  CHECK(message_for(jpeg.substr(0, 3)) == "the JPEG does not decode: Premature end of JPEG file");
+  CHECK(message_of([&] { read_image(folder.path("none.png")); }) ==
+        folder.path("none.png") + ": cannot be opened: No such file or directory");
+}
+
+TEST_CASE("a PNG whose header promises too much asks for no memory") {
+  std::string png = read_plain_or_gzip(kFolder + "rgb-8.png");
+  png.replace(16, 8, std::string("\x00\x0f\x00\x00\x00\x0f\x00\x00", 8));  // 983,040 squared
+  png.replace(29, 4, "\x1f\x5d\x66\x98");
+  const std::string message = message_of([&] { decode_image(png, "a.png"); });
+  CHECK(message ==
+        "a.png: the PNG does not decode: the file is too short for the size in its header");
+}
+
+TEST_CASE("no cut and no flipped byte of an image does harm") {
+  for (const char* name : {"rgb-interlaced.png", "palette-alpha-4.png", "rgb-progressive.jpg"}) {
+    const std::string content = read_plain_or_gzip(kFolder + name);
+    for (size_t i = 0; i < content.size(); ++i) {
+      CAPTURE(name);
+      CAPTURE(i);
+      const std::string cut = content.substr(0, i);
+      const bool is_jpeg_end = cut.starts_with("\xff") && i + 2 >= content.size();
+      if (!is_jpeg_end) CHECK(message_of([&] { decode_image(cut, "a"); }) != "no error");
+      std::string damaged = content;
+      damaged[i] = static_cast<char>(~damaged[i]);
+      CHECK(message_of([&] { decode_image(damaged, "a"); }) != "");
+    }
+  }
+}
+
+TEST_CASE("an encoded PNG decodes to the same pixels") {
+  for (const int64_t channels : {1, 3}) {
+    const at::Tensor picture =
+        at::arange(6 * 5 * channels).mul(7).remainder(256).to(at::kByte).view({6, 5, channels});
+    const at::Tensor image = decode_image(encode_png(picture), "a", channels);
+    const auto expected = values_of<uint8_t>(picture.permute({2, 0, 1}));
+    const auto values = values_of<float>(image);
+    REQUIRE(values.size() == expected.size());
+    for (size_t i = 0; i < values.size(); ++i) CHECK(values[i] == from_byte(expected[i]));
+  }
+}
+
+TEST_CASE("what no PNG can be made of is named") {
+  CHECK(message_of([] {
+          encode_png(at::zeros({4, 4, 2}, at::kByte));
+        }) ==
+        "a PNG is made of a uint8 tensor [H, W, C] on the CPU with C = 1 or 3, found uint8 [4, 4, "
+        "2]");
+  CHECK(message_of([] {
+          encode_png(at::zeros({4, 4, 3}));
+        }) ==
+        "a PNG is made of a uint8 tensor [H, W, C] on the CPU with C = 1 or 3, found float32 [4, "
+        "4, 3]");
+  CHECK(message_of([] { encode_png({}); }) ==
+        "a PNG is made of a uint8 tensor [H, W, C] on the CPU with C = 1 or 3, found an undefined "
+        "tensor");
+}
+
+}  // namespace
+}  // namespace stepop

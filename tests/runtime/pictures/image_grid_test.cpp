@@ -1,0 +1,97 @@
+#include "runtime/pictures/image_grid.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "runtime/measure/describe_tensor.h"
+#include "runtime/pictures/image_file.h"
+#include "tests/message_of.h"
+#include "tests/tensor_values.h"
+
+namespace stepop {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+TEST_CASE("a grid is near-square, row by row, and black where no image is left") {
+  // Image k is 1 x 2 pixels with the bytes 40 k and 40 k + 20.
+  const at::Tensor images = at::arange(10).mul(20).div(127.5).sub(1).view({5, 1, 1, 2});
+  const at::Tensor grid = image_grid(images);
+  CHECK(describe_tensor(grid) == "uint8 [2, 6, 1]");
+  CHECK(values_of<uint8_t>(grid) == Bytes{0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 0, 0});
+}
+
+TEST_CASE("the sides of a grid follow the number of images") {
+  const auto shape = [](int64_t count) {
+    return describe_tensor(image_grid(at::zeros({count, 3, 2, 5})));
+  };
+  CHECK(shape(1) == "uint8 [2, 5, 3]");
+  CHECK(shape(2) == "uint8 [2, 10, 3]");
+  CHECK(shape(4) == "uint8 [4, 10, 3]");
+  CHECK(shape(7) == "uint8 [6, 15, 3]");
+}
+
+TEST_CASE("colour pixels stand channel by channel") {
+  const at::Tensor image = at::zeros({1, 3, 1, 2});
+  image[0][0][0][0] = 1;
+  image[0][1][0][0] = -1;
+  image[0][2][0][1] = -1;
+  CHECK(values_of<uint8_t>(image_grid(image)) == Bytes{255, 0, 128, 128, 128, 0});
+}
+
+TEST_CASE("values outside of [-1, 1] are clamped") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const at::Tensor image = at::zeros({1, 1, 1, 4});
+  image[0][0][0][0] = -1.5;
+  image[0][0][0][1] = 7;
+  image[0][0][0][2] = -infinity;
+  image[0][0][0][3] = infinity;
+  CHECK(values_of<uint8_t>(image_grid(image)) == Bytes{0, 255, 0, 255});
+}
+
+TEST_CASE("NaN is magenta, also in a grey batch, which becomes colour") {
+  const at::Tensor grey = at::full({1, 1, 1, 2}, 1.0);
+  grey[0][0][0][1] = std::numeric_limits<double>::quiet_NaN();
+  const at::Tensor grid = image_grid(grey);
+  CHECK(describe_tensor(grid) == "uint8 [1, 2, 3]");
+  CHECK(values_of<uint8_t>(grid) == Bytes{255, 255, 255, 255, 0, 255});
+  const at::Tensor colour = at::full({1, 3, 1, 1}, 0.5);
+  colour[0][2][0][0] = std::numeric_limits<double>::quiet_NaN();
+  CHECK(values_of<uint8_t>(image_grid(colour)) == Bytes{255, 0, 255});
+}
+
+TEST_CASE("any floating-point type and layout gives the same grid") {
+  const at::Tensor images = at::rand({3, 3, 4, 5}).mul(2).sub(1).to(at::kBFloat16);
+  const at::Tensor grid = image_grid(images);
+  CHECK(grid.equal(image_grid(images.to(at::kDouble))));
+  CHECK(grid.equal(image_grid(images.to(at::kFloat).requires_grad_())));
+  CHECK(grid.equal(image_grid(images.contiguous(at::MemoryFormat::ChannelsLast))));
+}
+
+TEST_CASE("the PNG of a grid holds its pixels") {
+  const at::Tensor images = at::rand({5, 3, 4, 4}).mul(2).sub(1);
+  const at::Tensor decoded = decode_image(image_grid_png(images), "grid");
+  const at::Tensor pixels = decoded.add(1).mul(127.5).round().to(at::kByte).permute({1, 2, 0});
+  CHECK(pixels.equal(image_grid(images)));
+}
+
+TEST_CASE("what is no batch of images is named as it was found") {
+  const auto message_for = [](const at::Tensor& images) {
+    return message_of([&] { image_grid(images); });
+  };
+  const std::string expected =
+      "images to show are floating-point [B, C, H, W] in [-1, 1] with C = 1 or 3, found ";
+  CHECK(message_for(at::zeros({4, 8, 8})) == expected + "float32 [4, 8, 8]");
+  CHECK(message_for(at::zeros({4, 8, 8, 3})) == expected + "float32 [4, 8, 8, 3]");
+  CHECK(message_for(at::zeros({4, 1, 8, 8}, at::kByte)) == expected + "uint8 [4, 1, 8, 8]");
+  CHECK(message_for(at::zeros({0, 1, 8, 8})) == expected + "float32 [0, 1, 8, 8]");
+  CHECK(message_for({}) == expected + "an undefined tensor");
+}
+
+}  // namespace
+}  // namespace stepop
