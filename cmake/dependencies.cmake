@@ -72,7 +72,7 @@ if(EXISTS ${TORCH_ROOT}/lib/libtorch_cuda.so)
   # Its CUDA libraries are other Python packages, which it finds itself when it is loaded.
   target_link_options(stepop_dependencies INTERFACE -Wl,--allow-shlib-undefined)
 endif()
-target_compile_definitions(stepop_dependencies INTERFACE FMT_HEADER_ONLY ${HDF5_DEFINITIONS})
+target_compile_definitions(stepop_dependencies INTERFACE ${HDF5_DEFINITIONS})
 
 # A faster malloc, where there is one: a network's step allocates hundreds of tensors, of which
 # glibc's loses up to a quarter of the time of small steps. Programs link it; sanitizers bring their own.

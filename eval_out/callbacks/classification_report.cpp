@@ -9,7 +9,7 @@ namespace stepop {
 namespace {
 
 /// Precision, recall and F1 of one class, or an average of them.
-struct Row {
+struct ReportRow {
   std::string name;
   double precision = 0;
   double recall = 0;
@@ -23,10 +23,10 @@ double ratio(int64_t part, int64_t whole) {
 
 /// Of each class that is the true or the predicted one of any example.
 struct Report {
-  std::vector<Row> classes;
+  std::vector<ReportRow> classes;
   double accuracy = 0;
-  Row macro{"macro average"};
-  Row weighted{"weighted average"};
+  ReportRow macro{"macro average"};
+  ReportRow weighted{"weighted average"};
 };
 
 Report make_report(const CallbackArguments& arguments) {
@@ -52,9 +52,9 @@ Report make_report(const CallbackArguments& arguments) {
     report.classes.push_back({names[static_cast<size_t>(i)], ratio(tp, predicted), ratio(tp, truly),
                               ratio(2 * tp, predicted + truly), truly});
   }
-  for (const Row& row : report.classes) {
+  for (const ReportRow& row : report.classes) {
     for (const bool is_weighted : {false, true}) {
-      Row& average = is_weighted ? report.weighted : report.macro;
+      ReportRow& average = is_weighted ? report.weighted : report.macro;
       const double weight = is_weighted ? ratio(row.support, classes.rows())
                                         : 1 / static_cast<double>(report.classes.size());
       average.precision += weight * row.precision;
@@ -68,13 +68,13 @@ Report make_report(const CallbackArguments& arguments) {
 
 std::string table(const Report& report) {
   size_t width = report.weighted.name.size();
-  for (const Row& row : report.classes) width = std::max(width, row.name.size());
-  const auto line = [&](const Row& row) {
+  for (const ReportRow& row : report.classes) width = std::max(width, row.name.size());
+  const auto line = [&](const ReportRow& row) {
     return fmt::format("{:>{}}  {:>9.4f}  {:>6.4f}  {:>6.4f}  {:>8}\n", row.name, width,
                        row.precision, row.recall, row.f1, row.support);
   };
   std::string text = fmt::format("{:>{}}  precision  recall      f1  examples\n", "class", width);
-  for (const Row& row : report.classes) text += line(row);
+  for (const ReportRow& row : report.classes) text += line(row);
   text += "\n" + line(report.macro) + line(report.weighted);
   return text + fmt::format("{:>{}}  {:>9.4f}  {:>6}  {:>6}  {:>8}\n", "accuracy", width,
                             report.accuracy, "", "", report.macro.support);
@@ -85,7 +85,7 @@ Logs classification_report(const CallbackArguments& arguments) {
   const Report report = make_report(arguments);
   write_file_atomically(arguments.path_of("report.txt"), table(report));
   Logs logs;
-  const auto log = [&](const std::string& prefix, const Row& row) {
+  const auto log = [&](const std::string& prefix, const ReportRow& row) {
     logs.scalars.set(prefix + "precision", row.precision);
     logs.scalars.set(prefix + "recall", row.recall);
     logs.scalars.set(prefix + "f1", row.f1);
@@ -94,7 +94,7 @@ Logs classification_report(const CallbackArguments& arguments) {
   log("macro_", report.macro);
   log("weighted_", report.weighted);
   if (!by_class) return logs;
-  for (const Row& row : report.classes) log(row.name + "/", row);
+  for (const ReportRow& row : report.classes) log(row.name + "/", row);
   return logs;
 }
 

@@ -11,7 +11,7 @@ namespace stepop {
 namespace {
 
 /// Of more classes neither the table nor the picture could be looked at.
-constexpr int64_t kMostClasses = 2000;
+constexpr int64_t kMostMatrixClasses = 2000;
 
 /// How many examples of each true class (row) were said to be of each class (column); int64
 /// [classes, classes].
@@ -51,9 +51,9 @@ void write_csv(const std::string& path, const at::Tensor& values,
 Logs confusion_matrix(const CallbackArguments& arguments) {
   const bool normalize = arguments.params.get("normalize", false);
   const Classes classes(arguments);
-  if (classes.count() > kMostClasses) {
-    throw Error(fmt::format("a confusion matrix has at most {} classes, found {}", kMostClasses,
-                            classes.count()));
+  if (classes.count() > kMostMatrixClasses) {
+    throw Error(fmt::format("a confusion matrix has at most {} classes, found {}",
+                            kMostMatrixClasses, classes.count()));
   }
   const auto names = class_names(arguments, classes.count());
   const at::Tensor counts = count_pairs(classes);

@@ -14,7 +14,7 @@ namespace stepop {
 namespace {
 
 constexpr int64_t kMostExamples = 400;
-struct Row {
+struct ExampleRow {
   int64_t row;
   double value;
 };
@@ -28,19 +28,19 @@ class FirstRows {
   FirstRows(size_t count, bool ascending, NaNs nans)
       : count_(count), ascending_(ascending), nans_(nans) {}
 
-  void add(Row row) {
+  void add(ExampleRow row) {
     if (std::isnan(row.value) && nans_ == NaNs::kLeftOut) return;
     if (rows_.size() == count_ && !is_before(row, rows_.back())) return;
     const auto place =
         std::upper_bound(rows_.begin(), rows_.end(), row,
-                         [&](const Row& a, const Row& b) { return is_before(a, b); });
+                         [&](const ExampleRow& a, const ExampleRow& b) { return is_before(a, b); });
     rows_.insert(place, row);
     if (rows_.size() > count_) rows_.pop_back();
   }
-  const std::vector<Row>& rows() const { return rows_; }
+  const std::vector<ExampleRow>& rows() const { return rows_; }
 
  private:
-  bool is_before(const Row& a, const Row& b) const {
+  bool is_before(const ExampleRow& a, const ExampleRow& b) const {
     if (std::isnan(a.value) || std::isnan(b.value)) {
       return std::isnan(a.value) && !std::isnan(b.value);
     }
@@ -50,7 +50,7 @@ class FirstRows {
   size_t count_;
   bool ascending_;
   NaNs nans_;
-  std::vector<Row> rows_;
+  std::vector<ExampleRow> rows_;
 };
 
 /// Each row with the same chance (Vitter's algorithm R), in their order.
@@ -58,7 +58,7 @@ class RandomRows {
  public:
   RandomRows(size_t count, uint64_t seed) : count_(count), random_(seed) {}
 
-  void add(Row row) {
+  void add(ExampleRow row) {
     ++seen_;
     if (rows_.size() < count_) {
       rows_.push_back(row);
@@ -66,10 +66,10 @@ class RandomRows {
       rows_[place] = row;
     }
   }
-  std::vector<Row> rows() const {
-    std::vector<Row> sorted = rows_;
+  std::vector<ExampleRow> rows() const {
+    std::vector<ExampleRow> sorted = rows_;
     std::sort(sorted.begin(), sorted.end(),
-              [](const Row& a, const Row& b) { return a.row < b.row; });
+              [](const ExampleRow& a, const ExampleRow& b) { return a.row < b.row; });
     return sorted;
   }
 
@@ -77,13 +77,13 @@ class RandomRows {
   size_t count_;
   Random random_;
   int64_t seen_ = 0;
-  std::vector<Row> rows_;
+  std::vector<ExampleRow> rows_;
 };
 
 struct Chosen {
-  std::vector<Row> best;
-  std::vector<Row> worst;
-  std::vector<Row> random;
+  std::vector<ExampleRow> best;
+  std::vector<ExampleRow> worst;
+  std::vector<ExampleRow> random;
 };
 
 /// NaN is worse than any number, and never among the best.
@@ -94,7 +94,7 @@ Chosen choose(const RowValues& by, size_t count, bool least_is_best, uint64_t se
   for_each_block(by.rows(), by.rows_per_block(), [&](int64_t first, int64_t rows) {
     const at::Tensor values = by.read(first, rows).to(at::kDouble).contiguous();
     for (int64_t i = 0; i < rows; ++i) {
-      const Row row{first + i, values.const_data_ptr<double>()[i]};
+      const ExampleRow row{first + i, values.const_data_ptr<double>()[i]};
       best.add(row);
       worst.add(row);
       random.add(row);
@@ -140,9 +140,9 @@ struct Sources {
     }
   }
 
-  std::string grid(const std::vector<Row>& rows) const {
+  std::string grid(const std::vector<ExampleRow>& rows) const {
     std::vector<CaptionedImage> pictures;
-    for (const Row& row : rows) {
+    for (const ExampleRow& row : rows) {
       file.throw_if_interrupted();
       CaptionedImage& picture = pictures.emplace_back();
       picture.image = thumbnail(to_images(images.read(row.row, 1)));
@@ -187,7 +187,7 @@ Logs examples(const CallbackArguments& arguments) {
        {std::pair{"best", &chosen.best}, std::pair{"worst", &chosen.worst},
         std::pair{"random", &chosen.random}}) {
     write_file_atomically(arguments.path_of(fmt::format("{}.png", name)), sources.grid(*rows));
-    for (const Row& row : *rows) {
+    for (const ExampleRow& row : *rows) {
       const auto index = arguments.data_out.index(row.row, 1).item<int64_t>();
       table += fmt::format("{},{},{}\n", name, index, row.value);
     }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kPlotWidth = 640;
 constexpr int64_t kPlotHeight = 320;
-constexpr int64_t kMargin = 16;
-constexpr int64_t kTop = kMargin + 28;
+constexpr int64_t kHistogramMargin = 16;
+constexpr int64_t kTop = kHistogramMargin + 28;
 /// Of the bars: the middle of viridis, dark enough on white.
 constexpr double kBarShade = 0.4;
 
@@ -68,9 +68,10 @@ std::string histogram_picture(const Histogram& histogram) {
   for (const double tick : counts) {
     label = std::max(label, pixel_width(with_thousands(static_cast<int64_t>(tick))));
   }
-  const int64_t left = kMargin + pixel_height() + 8 + label + 10;
+  const int64_t left = kHistogramMargin + pixel_height() + 8 + label + 10;
   const int64_t bottom = kTop + kPlotHeight;
-  Canvas canvas(left + kPlotWidth + 3 * kMargin, bottom + 2 * pixel_height() + 22 + kMargin);
+  Canvas canvas(left + kPlotWidth + 3 * kHistogramMargin,
+                bottom + 2 * pixel_height() + 22 + kHistogramMargin);
 
   for (const double tick : counts) {
     const auto y = bottom - static_cast<int64_t>(std::lround(tick / most * kPlotHeight));
@@ -98,9 +99,9 @@ std::string histogram_picture(const Histogram& histogram) {
   }
   const std::string name = fit_text(histogram.key, kPlotWidth);
   canvas.text(left + (kPlotWidth - pixel_width(name)) / 2, bottom + 17 + pixel_height(), name);
-  canvas.text_upwards(kMargin, kTop + (kPlotHeight - pixel_width("count")) / 2, "count");
+  canvas.text_upwards(kHistogramMargin, kTop + (kPlotHeight - pixel_width("count")) / 2, "count");
   const std::string outside = fit_text(outside_text(histogram), kPlotWidth);
-  canvas.text(left + kPlotWidth - pixel_width(outside), kMargin, outside);
+  canvas.text(left + kPlotWidth - pixel_width(outside), kHistogramMargin, outside);
   return canvas.png();
 }
 

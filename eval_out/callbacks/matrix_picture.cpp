@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMostWithNumbers = 30;
 constexpr int64_t kLabelWidth = 240;  ///< Longer names are cut.
-constexpr int64_t kMargin = 16;
+constexpr int64_t kMatrixMargin = 16;
 constexpr int64_t kBarWidth = 20;
 /// A matrix of many classes is about that large.
 constexpr int64_t kSide = 900;
@@ -48,10 +48,10 @@ Layout lay_out(const at::Tensor& counts, const std::vector<std::string>& names) 
   for (const auto& name : names) {
     layout.label_size = std::max(layout.label_size, pixel_width(fit_text(name, kLabelWidth)));
   }
-  layout.left = kMargin + pixel_height() + 14 + layout.label_size + 8;
+  layout.left = kMatrixMargin + pixel_height() + 14 + layout.label_size + 8;
   const bool is_upwards = layout.label_size > layout.cell;
   layout.top =
-      kMargin + pixel_height() + 14 + (is_upwards ? layout.label_size : pixel_height()) + 6;
+      kMatrixMargin + pixel_height() + 14 + (is_upwards ? layout.label_size : pixel_height()) + 6;
   return layout;
 }
 
@@ -71,9 +71,10 @@ void draw_labels(Canvas& canvas, const Layout& layout, const std::vector<std::st
   }
   canvas.text(
       layout.left + std::max<int64_t>((layout.side() - pixel_width("predicted class")) / 2, 0),
-      kMargin, "predicted class");
+      kMatrixMargin, "predicted class");
   canvas.text_upwards(
-      kMargin, layout.top + std::max<int64_t>((layout.side() - pixel_width("true class")) / 2, 0),
+      kMatrixMargin,
+      layout.top + std::max<int64_t>((layout.side() - pixel_width("true class")) / 2, 0),
       "true class");
 }
 
@@ -98,7 +99,7 @@ void draw_cells(Canvas& canvas, const Layout& layout, const at::Tensor& counts,
 
 /// What the colours mean.
 void draw_bar(Canvas& canvas, const Layout& layout) {
-  const int64_t left = layout.left + layout.side() + kMargin;
+  const int64_t left = layout.left + layout.side() + kMatrixMargin;
   const int64_t height = std::max<int64_t>(layout.side(), 120);
   for (int64_t y = 0; y < height; ++y) {
     const double share = 1 - static_cast<double>(y) / static_cast<double>(height - 1);
@@ -117,17 +118,18 @@ void draw_bar(Canvas& canvas, const Layout& layout) {
 std::string matrix_picture(const at::Tensor& counts, const at::Tensor& shares,
                            const std::vector<std::string>& names, bool show_shares) {
   const Layout layout = lay_out(counts, names);
-  const int64_t bar = kMargin + kBarWidth + 9 + pixel_width("100 %");
+  const int64_t bar = kMatrixMargin + kBarWidth + 9 + pixel_width("100 %");
   const std::string note = "colour: share of the true class";
-  const int64_t width = std::max(layout.left + layout.side() + bar, kMargin + pixel_width(note));
-  Canvas canvas(width + kMargin,
-                layout.top + std::max<int64_t>(layout.side(), 120) + 12 + pixel_height() + kMargin);
+  const int64_t width =
+      std::max(layout.left + layout.side() + bar, kMatrixMargin + pixel_width(note));
+  Canvas canvas(width + kMatrixMargin, layout.top + std::max<int64_t>(layout.side(), 120) + 12 +
+                                           pixel_height() + kMatrixMargin);
   draw_labels(canvas, layout, names);
   canvas.fill(layout.left - 1, layout.top - 1, layout.side() + 1, layout.side() + 1, kFaintInk);
   draw_cells(canvas, layout, counts.contiguous(), shares.contiguous(), show_shares);
   draw_bar(canvas, layout);
-  canvas.text(std::max<int64_t>(width - pixel_width(note), kMargin),
-              canvas.height() - kMargin - pixel_height(), note);
+  canvas.text(std::max<int64_t>(width - pixel_width(note), kMatrixMargin),
+              canvas.height() - kMatrixMargin - pixel_height(), note);
   return canvas.png();
 }
 

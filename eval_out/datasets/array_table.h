@@ -13,6 +13,9 @@ namespace stepop {
 
 class Config;
 
+/// How many bytes of arrays are kept in memory unless `cache_bytes` says otherwise.
+inline constexpr int64_t kArrayCacheBytes = 256'000'000;
+
 /// A key in a batch and the array that it is read from.
 struct ArrayKey {
   std::string key;

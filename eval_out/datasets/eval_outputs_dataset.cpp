@@ -12,8 +12,6 @@
 namespace stepop {
 namespace {
 
-constexpr int64_t kCacheBytes = 256'000'000;
-
 /// `logits` of `outputs/logits`.
 std::string short_key(const std::string& key) { return key.substr(key.find('/') + 1); }
 
@@ -102,7 +100,7 @@ class EvalOutputsDataset : public Dataset {
   explicit EvalOutputsDataset(const Config& params) {
     const bool allow_incomplete = params.get("allow_incomplete", false);
     const auto cache_bytes =
-        static_cast<double>(params.get_at_least("cache_bytes", 0, kCacheBytes));
+        static_cast<double>(params.get_at_least("cache_bytes", 0, kArrayCacheBytes));
     const EvalFile file = open(params, allow_incomplete);
     index_ = numbers(file.index());
     const auto chosen = choose(params, file);

@@ -10,8 +10,6 @@
 namespace stepop {
 namespace {
 
-constexpr int64_t kCacheBytes = 256'000'000;
-
 std::string list_text(const std::vector<Hdf5Array>& arrays) {
   std::string text;
   for (const auto& array : arrays) text += (text.empty() ? "" : ", ") + array.describe();
@@ -80,7 +78,7 @@ class Hdf5Dataset : public Dataset {
   explicit Hdf5Dataset(const Config& params) {
     const std::string path = get_file(params, "path");
     const auto cache_bytes =
-        static_cast<double>(params.get_at_least("cache_bytes", 0, kCacheBytes));
+        static_cast<double>(params.get_at_least("cache_bytes", 0, kArrayCacheBytes));
     const Hdf5Lock lock;
     const Hdf5Id file = open_hdf5(path);
     for (auto& [key, array] : choose(params, path, list_hdf5(file))) {

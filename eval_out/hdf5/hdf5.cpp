@@ -22,19 +22,19 @@ std::recursive_mutex& library_mutex() {
   return *mutex;
 }
 
-int depth = 0;  // locks that the thread that holds the mutex has
+int lock_depth = 0;  // locks that the thread that holds the mutex has
 
 }  // namespace
 
 Hdf5Lock::Hdf5Lock() : lock_(library_mutex()) {
   // Only the outermost: these calls forget the error that an inner lock may be there to report.
-  if (depth++ > 0) return;
+  if (lock_depth++ > 0) return;
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
 Hdf5Lock::~Hdf5Lock() {
-  if (--depth > 0) return;
+  if (--lock_depth > 0) return;
   H5Eclear2(H5E_DEFAULT);
   H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
 }

@@ -13,8 +13,8 @@
 namespace stepop {
 namespace {
 
-constexpr int64_t kMinChunkBytes = int64_t{64} << 10;
-constexpr int64_t kMaxChunkBytes = int64_t{1} << 30;  // HDF5 allows 4 GiB
+constexpr int64_t kMinRaggedChunkBytes = int64_t{64} << 10;
+constexpr int64_t kMaxRaggedChunkBytes = int64_t{1} << 30;  // HDF5 allows 4 GiB
 constexpr int64_t kChunks = 32;  // a chunk index of 64 entries is one block, never split
 /// When the array grows, its chunk index does by less than this.
 constexpr int64_t kIndexBytes = int64_t{64} << 10;
@@ -108,8 +108,8 @@ class RaggedWriter : public EvalArrayWriter {
     }
     const auto values_in = [&](int64_t bytes) { return std::max<int64_t>(bytes / value_bytes, 1); };
     longest[0] = H5S_UNLIMITED;
-    chunk[0] = static_cast<hsize_t>(
-        std::clamp(capacity_ / kChunks + 1, values_in(kMinChunkBytes), values_in(kMaxChunkBytes)));
+    chunk[0] = static_cast<hsize_t>(std::clamp(
+        capacity_ / kChunks + 1, values_in(kMinRaggedChunkBytes), values_in(kMaxRaggedChunkBytes)));
     value_bytes_ = value_bytes;
     chunk_values_ = static_cast<int64_t>(chunk[0]);
 

@@ -6,6 +6,9 @@
 
 namespace stepop {
 
+/// Stands in a cell for a value that is not known.
+inline constexpr const char* kNoValue = "-";
+
 /// A table for people: columns two spaces apart, each as wide as its widest cell.
 class TextTable {
  public:

@@ -19,7 +19,6 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-constexpr const char* kNone = "-";
 constexpr int kMetric = 3;  // its column
 
 /// The metric of the run's newest config; empty when it names none. What is listed here may be all
@@ -68,9 +67,9 @@ Cells row_of(const CheckpointFolder& folder, int64_t step, bool is_newest,
   if (folder.best() == step) mark("best");
   if (problem) mark(*problem);
   return {with_thousands(step),
-          problem ? kNone : epoch_text(path),
+          problem ? kNoValue : epoch_text(path),
           size_text(static_cast<double>(fs::file_size(path))),
-          value == values.end() ? kNone : short_number(value->second),
+          value == values.end() ? kNoValue : short_number(value->second),
           age_text(path),
           marks};
 }

@@ -17,7 +17,6 @@
 namespace stepop {
 namespace {
 
-constexpr const char* kNone = "-";
 constexpr size_t kMostValue = 40;
 
 /// One of the runs, under the letter or number by which the tables call it.
@@ -48,8 +47,8 @@ Compared read_run(const RunDirectory& run, size_t i) {
 void print_runs(const std::vector<Compared>& runs) {
   TextTable table({{""}, {"run"}, {"state"}, {"step", true}, {"epoch", true}});
   for (const auto& [label, run, config, scalars] : runs) {
-    table.add({label, run.root, run.status.text(), run.step ? with_thousands(*run.step) : kNone,
-               run.epoch ? fmt::format("{:.1f}", *run.epoch) : kNone});
+    table.add({label, run.root, run.status.text(), run.step ? with_thousands(*run.step) : kNoValue,
+               run.epoch ? fmt::format("{:.1f}", *run.epoch) : kNoValue});
   }
   fmt::print("{}\n", table.text());
 }
@@ -67,7 +66,7 @@ void print_configs(const std::vector<Compared>& runs) {
   const std::vector<ConfigRow> rows = compare_configs(configs);
   for (const ConfigRow& row : rows) {
     std::vector<std::string> cells;
-    for (const auto& value : row.values) cells.push_back(value.value_or(kNone));
+    for (const auto& value : row.values) cells.push_back(value.value_or(kNoValue));
     cells = shortened(cells, kMostValue);
     cells.insert(cells.begin(), row.path);
     table.add(std::move(cells));
@@ -86,11 +85,11 @@ std::vector<std::string> scalar_names(const std::vector<Compared>& runs) {
 }
 
 std::string value_text(const std::optional<ScalarAt>& at) {
-  return at ? short_number(at->value) : kNone;
+  return at ? short_number(at->value) : kNoValue;
 }
 
 std::string step_text(const std::optional<ScalarAt>& at) {
-  return at ? with_thousands(at->step) : kNone;
+  return at ? with_thousands(at->step) : kNoValue;
 }
 
 void print_scalars(const std::vector<Compared>& runs) {

@@ -21,20 +21,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNone = "-";
-
 /// Whole numbers whole, others with four digits.
 std::string number_text(const std::optional<double>& number) {
-  if (!number) return kNone;
+  if (!number) return kNoValue;
   const bool is_whole = *number == std::floor(*number) && std::abs(*number) < 1e15;
   return is_whole ? fmt::format("{:.0f}", *number + 0.0) : short_number(*number);  // no -0
 }
 
-std::string count_text(int64_t count) { return count == 0 ? kNone : with_thousands(count); }
+std::string count_text(int64_t count) { return count == 0 ? kNoValue : with_thousands(count); }
 
 std::vector<std::string> number_cells(const TensorStatistics& numbers) {
   return {number_text(numbers.min()), number_text(numbers.max()),
-          numbers.mean() ? short_number(*numbers.mean()) : kNone, count_text(numbers.nans()),
+          numbers.mean() ? short_number(*numbers.mean()) : kNoValue, count_text(numbers.nans()),
           count_text(numbers.infinities())};
 }
 

@@ -13,16 +13,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNone = "-";
 constexpr size_t kMostColumns = 100;
 constexpr size_t kLeastName = 20;
 
 std::string number_text(const std::optional<double>& number) {
-  return number ? short_number(*number) : kNone;
+  return number ? short_number(*number) : kNoValue;
 }
 
 std::string epoch_text(const RunSummary& run) {
-  if (!run.epoch) return kNone;
+  if (!run.epoch) return kNoValue;
   const std::string epoch = fmt::format("{:.1f}", *run.epoch);
   return run.num_epochs ? fmt::format("{}/{}", epoch, short_number(*run.num_epochs)) : epoch;
 }
@@ -83,8 +82,9 @@ TextTable table_of(const std::vector<RunSummary>& runs, const Shown& shown,
   TextTable table(columns);
   for (size_t i = 0; i < runs.size(); ++i) {
     const RunSummary& run = runs[i];
-    std::vector<std::string> cells = {
-        names[i], run.status.text(), run.step ? with_thousands(*run.step) : kNone, epoch_text(run)};
+    std::vector<std::string> cells = {names[i], run.status.text(),
+                                      run.step ? with_thousands(*run.step) : kNoValue,
+                                      epoch_text(run)};
     if (shown.with_last) cells.push_back(number_text(run.last));
     if (shown.with_best) cells.push_back(number_text(run.best));
     if (shown.with_letters()) cells.push_back(letter_of(shown, run.metric));

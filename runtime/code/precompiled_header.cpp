@@ -58,14 +58,14 @@ void make(const Compiler& compiler, const fs::path& folder, const std::string& k
 }
 
 /// Each has 700 MB, and each build of stepop its own: those that nobody used for two days go.
-void remove_unused(const fs::path& cache) {
-  constexpr auto kUnused = std::chrono::hours(48);
+void remove_unused_headers(const fs::path& cache) {
+  constexpr auto kUnusedFor = std::chrono::hours(48);
   std::error_code ignored;
   std::vector<fs::path> unused;
   for (const auto& entry : fs::directory_iterator(cache, ignored)) {
     if (!entry.path().filename().string().starts_with("headers-")) continue;
     const auto used = fs::last_write_time(entry.path() / "key", ignored);
-    if (!ignored && used < fs::file_time_type::clock::now() - kUnused)
+    if (!ignored && used < fs::file_time_type::clock::now() - kUnusedFor)
       unused.push_back(entry.path());
   }
   for (const auto& folder : unused) fs::remove_all(folder, ignored);
@@ -82,7 +82,7 @@ std::optional<std::string> precompiled_header(const Compiler& compiler, const st
   const fs::path cached = fs::path(folder) / ("headers-" + key);
   if (!is_there(cached, key)) {
     say("precompiling the headers of stepop and LibTorch, once (about half a minute)");
-    remove_unused(folder);
+    remove_unused_headers(folder);
     make(compiler, cached, key);
   }
   std::error_code ignored;  // when it was used last

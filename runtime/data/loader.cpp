@@ -22,6 +22,15 @@
 extern "C" void omp_set_num_threads(int) __attribute__((weak));
 
 namespace stepop {
+
+/// What becomes of a batch before it is handed on.
+struct BatchFinish {
+  explicit BatchFinish(const LoaderOptions& options)
+      : channels_last(options.channels_last), pin(!options.device.is_cpu()) {}
+  bool channels_last;
+  bool pin;
+};
+
 namespace {
 
 /// One slow batch may be a thread that had to wait for its core; so many in a row are the
@@ -36,15 +45,7 @@ constexpr std::chrono::milliseconds kPatience{500};
 
 std::atomic<int64_t> left_behind = 0;
 
-/// What becomes of a batch before it is handed on.
-struct Finish {
-  explicit Finish(const LoaderOptions& options)
-      : channels_last(options.channels_last), pin(!options.device.is_cpu()) {}
-  bool channels_last;
-  bool pin;
-};
-
-Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, Finish finish) {
+Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, BatchFinish finish) {
   const std::vector<int64_t> indices = order.indices(number);
   std::vector<Random> randoms = order.randoms(number);
   try {
@@ -170,7 +171,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
   const Dataset& dataset_;
   const BatchOrder& order_;
   const int64_t end_;
-  const Finish finish_;
+  const BatchFinish finish_;
   const InterruptCheck interrupt_;
   const std::shared_ptr<const void> owner_;
   const std::shared_ptr<Profile> profile_;
@@ -215,7 +216,7 @@ Batch Loader::prepare_one(bool is_first) {
   const auto start = std::chrono::steady_clock::now();
   const bool is_apart = is_first && options_.workers > 0 && options_.interrupt && options_.owner;
   Batch batch =
-      is_apart ? prepare_apart() : prepare(dataset_, order_, next_batch_, Finish(options_));
+      is_apart ? prepare_apart() : prepare(dataset_, order_, next_batch_, BatchFinish(options_));
   if (options_.interrupt) options_.interrupt();
   if (options_.workers == 0) return batch;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;

@@ -15,7 +15,7 @@
 namespace stepop {
 namespace {
 
-[[noreturn]] void does_not_decode(const std::string& name, const char* why) {
+[[noreturn]] void jpeg_does_not_decode(const std::string& name, const char* why) {
   throw Error(fmt::format("{}: the JPEG does not decode: {}", name, why));
 }
 
@@ -95,11 +95,11 @@ Pixels decode_jpeg(std::string_view bytes, const std::string& name) {
   Pixels pixels;
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   if (!read_jpeg_header(reader, data, bytes.size(), pixels)) {
-    does_not_decode(name, reader.message);
+    jpeg_does_not_decode(name, reader.message);
   }
   pixels.bytes.resize(pixels.height * pixels.row_bytes());
   std::vector<unsigned char*> rows = pixels.rows();
-  if (!read_jpeg_pixels(reader, rows.data())) does_not_decode(name, reader.message);
+  if (!read_jpeg_pixels(reader, rows.data())) jpeg_does_not_decode(name, reader.message);
   if (pixels.channels == 4) inverted_cmyk_to_rgb(pixels);
   return pixels;
 }

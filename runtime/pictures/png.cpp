@@ -18,7 +18,7 @@
 namespace stepop {
 namespace {
 
-[[noreturn]] void does_not_decode(const std::string& name, const char* why) {
+[[noreturn]] void png_does_not_decode(const std::string& name, const char* why) {
   throw Error(fmt::format("{}: the PNG does not decode: {}", name, why));
 }
 
@@ -128,12 +128,12 @@ Pixels decode_png(std::string_view bytes, const std::string& name) {
   reader.png =
       png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, png_failed<PngReader>, png_warned);
   if (reader.png != nullptr) reader.info = png_create_info_struct(reader.png);
-  if (reader.info == nullptr) does_not_decode(name, "libpng cannot be started");
+  if (reader.info == nullptr) png_does_not_decode(name, "libpng cannot be started");
   Pixels pixels;
-  if (!read_png_header(reader, pixels)) does_not_decode(name, reader.message);
+  if (!read_png_header(reader, pixels)) png_does_not_decode(name, reader.message);
   pixels.bytes.resize(pixels.height * pixels.row_bytes());
   std::vector<unsigned char*> rows = pixels.rows();
-  if (!read_png_pixels(reader, rows.data())) does_not_decode(name, reader.message);
+  if (!read_png_pixels(reader, rows.data())) png_does_not_decode(name, reader.message);
   return pixels;
 }
 

@@ -8,8 +8,8 @@
 namespace stepop {
 namespace {
 
-constexpr size_t kMostBuckets = 50'000;  // of all curves
-constexpr size_t kMostEvaluations = 2'000;
+constexpr size_t kMostBucketsOfAll = 50'000;  // of all curves
+constexpr size_t kMostPoints = 2'000;
 
 void add(const MetricsLine& line, const std::string& evaluations, RunCurves& curves) {
   const auto& [step, epoch, samples, seconds] = line.event;
@@ -22,7 +22,7 @@ void add(const MetricsLine& line, const std::string& evaluations, RunCurves& cur
     scalar.summary.add({step, value});
     if (name.starts_with(evaluations)) curves.evaluations[step].set(name, value);
   }
-  if (curves.evaluations.size() > kMostEvaluations) {
+  if (curves.evaluations.size() > kMostPoints) {
     curves.evaluations.erase(curves.evaluations.begin());
   }
 }
@@ -36,7 +36,7 @@ RunCurves read_curves(const std::string& metrics_file, const std::string& eval_o
   curves.broken_lines = scan_metrics(
       metrics_file, [&](const MetricsLine& line) { add(line, eval_op + "/", curves); });
   const size_t buckets =
-      std::clamp<size_t>(kMostBuckets / std::max<size_t>(curves.scalars.size(), 1), 50, 1000);
+      std::clamp<size_t>(kMostBucketsOfAll / std::max<size_t>(curves.scalars.size(), 1), 50, 1000);
   for (auto& [name, scalar] : curves.scalars) scalar.curve.thin(buckets);
   curves.epochs.thin(200);
   curves.seconds.thin(200);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMostKeys = 8;
 constexpr size_t kMostPictureKeys = 4;
-constexpr size_t kMostTextBytes = 500;
+constexpr size_t kMostExampleTextBytes = 500;
 
 bool is_one_number(const EvalArray& array) {
   if (array.kind != EvalKind::kTensor || c10::isComplexType(array.dtype)) return false;
@@ -85,8 +85,8 @@ std::vector<Row> worst_rows(const EvalFile& file, const std::string& key, size_t
 
 /// Cut where a character of UTF-8 ends.
 std::string shortened(const std::string& text) {
-  if (text.size() <= kMostTextBytes) return text;
-  size_t end = kMostTextBytes;
+  if (text.size() <= kMostExampleTextBytes) return text;
+  size_t end = kMostExampleTextBytes;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end) + " ... (cut)";
 }

@@ -40,8 +40,8 @@ std::optional<double> number_at(const Value& config, const char* path) {
 
 /// A name as it stands in a line of metrics: within quotes.
 std::string quoted(const std::string& name) {
-  const std::string json = to_json({{name, 0}});  // {"name":0}
-  return json.substr(1, json.rfind(':') - 1);
+  const std::string line = to_json({{name, 0}});  // {"name":0}
+  return line.substr(1, line.rfind(':') - 1);
 }
 
 /// The last lines of a metrics file. Only those that are asked for are parsed.

@@ -25,6 +25,9 @@ struct Duration {
   std::string text() const;
 };
 
+/// Epochs and minutes need not be whole; a point that rounding put just below a period is in it.
+inline constexpr double kPeriodTolerance = 1e-9;
+
 inline constexpr const char* kExpectedDuration =
     "expected a number of steps (100), epochs (2e) or minutes (10m)";
 

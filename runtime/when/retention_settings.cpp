@@ -7,7 +7,7 @@
 namespace stepop {
 namespace {
 
-constexpr const char* kExample = "validation/eval_op/accuracy/accuracy";
+constexpr const char* kMetricExample = "validation/eval_op/accuracy/accuracy";
 
 void read_metric(const Config& config, Retention& retention) {
   if (!config.has("metric")) {
@@ -15,7 +15,7 @@ void read_metric(const Config& config, Retention& retention) {
       if (!config.has(key)) continue;
       throw config.error(key, fmt::format("needs checkpoints/metric, the number that says which "
                                           "checkpoint is the best, such as {}",
-                                          kExample));
+                                          kMetricExample));
     }
     return;
   }
@@ -23,7 +23,7 @@ void read_metric(const Config& config, Retention& retention) {
   if (retention.metric.empty()) {
     throw config.error("metric", fmt::format("expected a name as in metrics.jsonl, such as {}, "
                                              "found \"\"",
-                                             kExample));
+                                             kMetricExample));
   }
   if (!config.has("mode")) {
     throw config.error("mode", "missing: max when the greatest metric is the best, or min");

@@ -18,8 +18,6 @@ namespace {
 constexpr const char* kKey = "stop_when";
 constexpr const char* kExample =
     "{metric: validation/eval_op/accuracy/accuracy, patience: 5e, mode: max}";
-/// Epochs and minutes need not be whole.
-constexpr double kTolerance = 1e-9;
 
 at::Tensor number(int64_t value) {
   return at::scalar_tensor(value, at::TensorOptions().dtype(at::kLong));
@@ -104,7 +102,7 @@ double StopWhen::waited() const {
 }
 
 std::optional<std::string> StopWhen::reason() const {
-  if (!is_given() || !last_ || waited() < patience_.amount - kTolerance) return std::nullopt;
+  if (!is_given() || !last_ || waited() < patience_.amount - kPeriodTolerance) return std::nullopt;
   const std::string waited_for = Duration{waited(), patience_.unit}.text();
   if (std::isnan(best_)) {
     return fmt::format("{} has been NaN since step {}, for {}", metric_,

@@ -12,9 +12,6 @@ namespace {
 
 constexpr const char* kOrElse = ", or a map with \"every\"";
 
-/// Epochs and minutes need not be whole; a point that rounding put just below a period is in it.
-constexpr double kTolerance = 1e-9;
-
 }  // namespace
 
 Trigger Trigger::every_steps(double every, double grow, double up_to) {
@@ -72,7 +69,7 @@ Trigger::Trigger(const Config& config, std::string_view path, int64_t steps_per_
 
 int64_t Trigger::times_until(double point) const {
   if (every_ <= 0) return 0;
-  point = std::min(point, until_) - from_ + kTolerance;
+  point = std::min(point, until_) - from_ + kPeriodTolerance;
   if (point < 0) return 0;
   int64_t times = from_ > 0 ? 1 : 0;  // `from` itself is a time; the very start is `at_start`
   double interval = every_;
