@@ -3,7 +3,9 @@
 # times faster. `-D STEPOP_UNITY=OFF` compiles each file by itself, as clang-tidy wants it.
 option(STEPOP_UNITY "Compile neighbouring files together" ON)
 
+# stepop_compile_together(<target> [FOLDERS]): with FOLDERS each folder by itself.
 function(stepop_compile_together target)
+  cmake_parse_arguments(arg FOLDERS "" "" ${ARGN})
   if(NOT STEPOP_UNITY)
     return()
   endif()
@@ -19,7 +21,7 @@ function(stepop_compile_together target)
     file(STRINGS ${source} text REGEX "[^ ]")
     list(LENGTH text length)
     math(EXPR lines "${lines} + ${length}")
-    if(NOT folder STREQUAL last_folder OR lines GREATER 1200)
+    if(lines GREATER 1200 OR group EQUAL 0 OR (arg_FOLDERS AND NOT folder STREQUAL last_folder))
       math(EXPR group "${group} + 1")
       set(lines ${length})
     endif()
