@@ -10,7 +10,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace readme_test {
 
 std::string section_of(const std::string& heading) {
   const std::string text = read_bytes(STEPOP_SOURCE_DIR "/README.md");
@@ -138,5 +138,5 @@ TEST_CASE("what the README names beside its promises is there") {
   CHECK(named > 20);
 }
 
-}  // namespace
+}  // namespace readme_test
 }  // namespace stepop

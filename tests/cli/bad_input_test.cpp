@@ -9,7 +9,7 @@
 #include "tests/places.h"
 
 namespace stepop {
-namespace {
+namespace bad_input_test {
 
 /// A folder with the digits' config in it, `digits.yaml`, and their data.
 class Digits {
@@ -199,5 +199,5 @@ TEST_CASE("a checkpoint of another architecture, or one that is not there") {
   CHECK(result.exit_code == 2);
 }
 
-}  // namespace
+}  // namespace bad_input_test
 }  // namespace stepop

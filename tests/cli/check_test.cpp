@@ -7,7 +7,7 @@
 #include "tests/cli/digits_run.h"
 
 namespace stepop {
-namespace {
+namespace check_test {
 
 namespace fs = std::filesystem;
 
@@ -91,5 +91,5 @@ TEST_CASE("what --check finds is told, and exits, as in a training") {
   CHECK(is_untouched(folder));
 }
 
-}  // namespace
+}  // namespace check_test
 }  // namespace stepop

@@ -12,7 +12,7 @@
 #include "tests/cli/command.h"
 
 namespace stepop {
-namespace {
+namespace checkpoints_test {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
@@ -136,5 +136,5 @@ TEST_CASE("what is no run is refused") {
           "logs/<time>_<name>");
 }
 
-}  // namespace
+}  // namespace checkpoints_test
 }  // namespace stepop

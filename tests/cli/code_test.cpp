@@ -6,7 +6,7 @@
 #include "tests/cli/code_run.h"
 
 namespace stepop {
-namespace {
+namespace code_test {
 
 namespace fs = std::filesystem;
 
@@ -319,5 +319,5 @@ TEST_CASE("a callback of one's own runs over outputs that are there") {
   CHECK(contains(changed.out, "rows/rows  128\n"));
 }
 
-}  // namespace
+}  // namespace code_test
 }  // namespace stepop

@@ -11,7 +11,7 @@
 #include "tests/cli/command.h"
 
 namespace stepop {
-namespace {
+namespace compare_test {
 
 void make_run(const ScratchFolder& folder, const std::string& name, const std::string& config,
               const std::string& metrics) {
@@ -147,5 +147,5 @@ TEST_CASE("the newest checkpoints of one step are the same, or say by how much t
       "state of b and e: no step of which both have a checkpoint\n"));
 }
 
-}  // namespace
+}  // namespace compare_test
 }  // namespace stepop

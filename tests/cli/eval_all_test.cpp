@@ -10,7 +10,7 @@
 #include "tests/places.h"
 
 namespace stepop {
-namespace {
+namespace eval_all_test {
 
 /// A run with checkpoints of the steps 4, 8 and 10.
 struct ShortRun {
@@ -128,5 +128,5 @@ TEST_CASE("an unknown functor is refused with those that there are") {
   CHECK(result.exit_code == 2);
 }
 
-}  // namespace
+}  // namespace eval_all_test
 }  // namespace stepop

@@ -11,7 +11,7 @@
 #include "tests/places.h"
 
 namespace stepop {
-namespace {
+namespace eval_test {
 
 namespace fs = std::filesystem;
 
@@ -220,5 +220,5 @@ TEST_CASE("mistakes are found before any callback runs") {
             .err.starts_with("stepop: stepop eval: nothing given: stepop eval PATH "));
 }
 
-}  // namespace
+}  // namespace eval_test
 }  // namespace stepop

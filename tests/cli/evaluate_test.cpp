@@ -13,7 +13,7 @@
 #include "tests/same_state.h"
 
 namespace stepop {
-namespace {
+namespace evaluate_test {
 
 namespace fs = std::filesystem;
 
@@ -228,5 +228,5 @@ TEST_CASE("outputs that clean_after_callbacks cannot remove are a warning, and t
   CHECK(result.err.ends_with("/outputs.h5: Directory not empty\n"));
 }
 
-}  // namespace
+}  // namespace evaluate_test
 }  // namespace stepop

@@ -6,7 +6,7 @@
 #include "tests/same_state.h"
 
 namespace stepop {
-namespace {
+namespace cli_init_from_test {
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -55,5 +55,5 @@ TEST_CASE("weights that do not fit end a start before it has its folder, at thei
   CHECK(only_run(folder) == "");
 }
 
-}  // namespace
+}  // namespace cli_init_from_test
 }  // namespace stepop

@@ -17,7 +17,7 @@
 #include "tests/python.h"
 
 namespace stepop {
-namespace {
+namespace inspect_test {
 
 namespace fs = std::filesystem;
 
@@ -175,5 +175,5 @@ TEST_CASE("a safetensors file is told tensor by tensor, a damaged checkpoint as 
   CHECK(other.out.starts_with("other.safetensors: tensors of another program, 1 tensor, "));
 }
 
-}  // namespace
+}  // namespace inspect_test
 }  // namespace stepop

@@ -5,7 +5,7 @@
 #include "tests/cli/code_run.h"
 
 namespace stepop {
-namespace {
+namespace install_test {
 
 namespace fs = std::filesystem;
 
@@ -83,5 +83,5 @@ TEST_CASE("without the source tree the config of the demo trains") {
   CHECK_MESSAGE(result.exit_code == 0, result.err);
 }
 
-}  // namespace
+}  // namespace install_test
 }  // namespace stepop

@@ -16,7 +16,7 @@
 #include "tests/cli/torture.h"
 
 namespace stepop {
-namespace {
+namespace kill_test {
 
 using Clock = std::chrono::steady_clock;
 using Counts = std::array<int, kPhases>;
@@ -160,5 +160,5 @@ TEST_CASE("on a disk that is full again and again, a run says so and ends with t
   check_same(run);
 }
 
-}  // namespace
+}  // namespace kill_test
 }  // namespace stepop

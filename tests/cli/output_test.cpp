@@ -3,7 +3,7 @@
 #include "tests/cli/digits_run.h"
 
 namespace stepop {
-namespace {
+namespace output_test {
 
 TEST_CASE("a run whose terminal has gone trains on") {
   const ScratchFolder folder;
@@ -32,5 +32,5 @@ TEST_CASE("a list, a config or a help that the disk has no room for is an error"
   }
 }
 
-}  // namespace
+}  // namespace output_test
 }  // namespace stepop

@@ -9,7 +9,7 @@
 #include "tests/same_state.h"
 
 namespace stepop {
-namespace {
+namespace cli_profile_test {
 
 TEST_CASE("--profile ends with a table whose shares add up, and a trace of all threads") {
   const ScratchFolder folder;
@@ -70,5 +70,5 @@ TEST_CASE("--profile is for trainings") {
   CHECK(both.exit_code == 2);
 }
 
-}  // namespace
+}  // namespace cli_profile_test
 }  // namespace stepop

@@ -14,7 +14,7 @@
 #include "tests/python.h"
 
 namespace stepop {
-namespace {
+namespace report_test {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -262,5 +262,5 @@ TEST_CASE("a report goes where it is told, and what cannot be written is an erro
   refused("", 2, "stepop report: nothing given: stepop report logs/<time>_<name> [FILE.html]");
 }
 
-}  // namespace
+}  // namespace report_test
 }  // namespace stepop

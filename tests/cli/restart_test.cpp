@@ -16,7 +16,7 @@
 #include "tests/same_state.h"
 
 namespace stepop {
-namespace {
+namespace restart_test {
 
 namespace fs = std::filesystem;
 
@@ -213,5 +213,5 @@ TEST_CASE("the config that a run saves is the one that it printed, and trains ag
   CHECK(differences(state_after(folder, 46), trained("")) == "");
 }
 
-}  // namespace
+}  // namespace restart_test
 }  // namespace stepop

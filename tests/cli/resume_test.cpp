@@ -10,7 +10,7 @@
 #include "tests/same_state.h"
 
 namespace stepop {
-namespace {
+namespace resume_test {
 
 namespace fs = std::filesystem;
 
@@ -90,5 +90,5 @@ TEST_CASE("what is not UTF-8 is refused before there is a run: no checkpoint cou
               "give that file or folder another name");
 }
 
-}  // namespace
+}  // namespace resume_test
 }  // namespace stepop

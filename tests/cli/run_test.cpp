@@ -15,7 +15,7 @@
 #include "tests/same_state.h"
 
 namespace stepop {
-namespace {
+namespace run_test {
 
 namespace fs = std::filesystem;
 
@@ -251,5 +251,5 @@ TEST_CASE("two runs of the same second have folders of their own") {
   CHECK(count == 2);
 }
 
-}  // namespace
+}  // namespace run_test
 }  // namespace stepop

@@ -12,7 +12,7 @@
 #include "tests/cli/command.h"
 
 namespace stepop {
-namespace {
+namespace runs_test {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
@@ -137,5 +137,5 @@ TEST_CASE("folders without runs say so, and what is no folder is refused") {
   CHECK(run_in(folder, "stepop runs a b").err == "stepop: stray word \"b\": stepop runs [logs]\n");
 }
 
-}  // namespace
+}  // namespace runs_test
 }  // namespace stepop

@@ -12,7 +12,7 @@
 #include "tests/same_state.h"
 
 namespace stepop {
-namespace {
+namespace cli_signals_test {
 
 constexpr const char* kSlow = "'" STEPOP_BINARY_DIR "/stepop_slow'";
 /// Far below what the components take, far above what ending takes on a machine with much to do.
@@ -102,5 +102,5 @@ TEST_CASE("a signal ends a run in a callback that reads its file in many blocks"
   for (const int signal : {SIGUSR1, SIGTERM}) check_signal_in("stuck_callback", signal);
 }
 
-}  // namespace
+}  // namespace cli_signals_test
 }  // namespace stepop

@@ -6,7 +6,7 @@
 #include "tests/cli/code_run.h"
 
 namespace stepop {
-namespace {
+namespace templates_test {
 
 const std::string kTemplates = STEPOP_SOURCE_DIR "/iterators/templates/";
 
@@ -91,5 +91,5 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
         "stepop: stepop new: nothing given: stepop new NAME [--template KIND] [--project]\n");
 }
 
-}  // namespace
+}  // namespace templates_test
 }  // namespace stepop

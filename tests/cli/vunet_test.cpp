@@ -4,7 +4,7 @@
 #include "tests/cli/digits_run.h"
 
 namespace stepop {
-namespace {
+namespace cli_vunet_test {
 
 const std::string kFolder = STEPOP_SOURCE_DIR "/configs/vunet/";
 const std::string kSmall = "-b " + kFolder + "base.yaml " + kFolder + "small.yaml ";
@@ -42,5 +42,5 @@ TEST_CASE("VUNet's perceptual loss is refused without the weights of VGG19") {
   CHECK(only_run(folder) == "");
 }
 
-}  // namespace
+}  // namespace cli_vunet_test
 }  // namespace stepop

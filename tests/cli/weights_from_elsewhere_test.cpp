@@ -9,7 +9,7 @@
 #include "tests/same_state.h"
 
 namespace stepop {
-namespace {
+namespace weights_from_elsewhere_test {
 
 /// An epoch takes minutes; no step changes a weight.
 constexpr const char* kLongEpoch = R"(
@@ -89,5 +89,5 @@ TEST_CASE("a run that goes on from another run's checkpoint keeps what it had, a
                     own) == "");
 }
 
-}  // namespace
+}  // namespace weights_from_elsewhere_test
 }  // namespace stepop

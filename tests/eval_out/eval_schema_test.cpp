@@ -6,7 +6,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace eval_schema_test {
 
 std::string check(const EvalOutputs& outputs, int64_t batch_size) {
   return message_of([&] { check_eval_outputs(outputs, batch_size); });
@@ -105,5 +105,5 @@ TEST_CASE("a key cannot be an array and a group") {
   CHECK(check(siblings, 1) == "no error");
 }
 
-}  // namespace
+}  // namespace eval_schema_test
 }  // namespace stepop

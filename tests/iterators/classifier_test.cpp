@@ -5,7 +5,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace classifier_test {
 
 TEST_CASE("the classifier trains on what is no image, such as another network's logits, too") {
   const std::string common = "optimizer: {class: SGD, lr: 0.1}\nnum_steps: 2\nbatch_size: 4\n";
@@ -30,5 +30,5 @@ TEST_CASE("the classifier trains on what is no image, such as another network's 
   CHECK_FALSE(std::filesystem::exists(student.root() + "/train/train/log_op"));
 }
 
-}  // namespace
+}  // namespace classifier_test
 }  // namespace stepop

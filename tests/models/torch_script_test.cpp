@@ -15,7 +15,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace torch_script_test {
 
 /// What torch_script_nets.py exports, once for all tests.
 const ScratchFolder& nets() {
@@ -246,5 +246,5 @@ TEST_CASE("what a script throws is told with its file and the lines of its code"
   CHECK(text.find("C++") == std::string::npos);
 }
 
-}  // namespace
+}  // namespace torch_script_test
 }  // namespace stepop

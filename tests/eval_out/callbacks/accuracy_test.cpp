@@ -15,7 +15,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace accuracy_test {
 
 class Classes : public Dataset {
  public:
@@ -111,5 +111,5 @@ TEST_CASE("what accuracy misses is named") {
         "the dataset's labels \"class\" of shape [2] do not fit the 4 rows of FILE");
 }
 
-}  // namespace
+}  // namespace accuracy_test
 }  // namespace stepop

@@ -9,7 +9,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace callback_test {
 
 /// Returns its parameter `value`, the number of rows and what the run's config has as `batch_size`.
 Logs test_echo(const CallbackArguments& arguments) {
@@ -102,5 +102,5 @@ TEST_CASE("mistakes in the callbacks are found before the run") {
         "{accuracy: accuracy}, found a list of 1");
 }
 
-}  // namespace
+}  // namespace callback_test
 }  // namespace stepop

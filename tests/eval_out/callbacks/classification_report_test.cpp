@@ -4,7 +4,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace classification_report_test {
 
 EvalOutputs stored_classification() {
   const auto& data = expected()["classification"];
@@ -76,5 +76,5 @@ TEST_CASE("another number of names is refused") {
         }) == "test.yaml:1: class_names: expected 5 names, found 2");
 }
 
-}  // namespace
+}  // namespace classification_report_test
 }  // namespace stepop

@@ -9,7 +9,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace confusion_matrix_test {
 
 EvalOutputs stored_classification() {
   const auto& data = expected()["classification"];
@@ -84,5 +84,5 @@ TEST_CASE("too many classes are refused") {
         "a confusion matrix has at most 2000 classes, found 2001");
 }
 
-}  // namespace
+}  // namespace confusion_matrix_test
 }  // namespace stepop

@@ -14,7 +14,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace evaluation_callbacks_test {
 
 Logs test_picture(const CallbackArguments&) {
   return {.scalars = {{"half", 0.5}}, .images = {{"seen/first", at::zeros({3, 1, 4, 4})}}};
@@ -102,5 +102,5 @@ TEST_CASE("an image that cannot be written passes") {
         std::string::npos);
 }
 
-}  // namespace
+}  // namespace evaluation_callbacks_test
 }  // namespace stepop

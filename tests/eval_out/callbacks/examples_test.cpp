@@ -13,7 +13,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace examples_test {
 
 /// The indices of a set in examples.csv, in their order.
 std::vector<int> indices_of(const Looked& looked, const std::string& set) {
@@ -116,5 +116,5 @@ TEST_CASE("what examples misses is named") {
         "outputs/x must hold one number an example, or a vector, to be shown; found [2, 2]");
 }
 
-}  // namespace
+}  // namespace examples_test
 }  // namespace stepop

@@ -14,7 +14,7 @@
 #include "tests/python.h"
 
 namespace stepop {
-namespace {
+namespace histogram_test {
 
 nlohmann::json counts(const Looked& looked) {
   return nlohmann::json::parse(looked.text("counts.json"));
@@ -140,5 +140,5 @@ TEST_CASE("an axis has round numbers") {
   CHECK(round_ticks(-1e308, 1e308, 9).size() <= 9);
 }
 
-}  // namespace
+}  // namespace histogram_test
 }  // namespace stepop

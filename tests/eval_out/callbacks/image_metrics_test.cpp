@@ -8,7 +8,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace image_metrics_test {
 
 at::Tensor images(const nlohmann::json& data, const char* key) {
   return doubles(data[key]).view(data["shape"].get<std::vector<int64_t>>());
@@ -79,5 +79,5 @@ TEST_CASE("what image_metrics cannot compare is named") {
         "test.yaml:1: data_range: expected a number above 0");
 }
 
-}  // namespace
+}  // namespace image_metrics_test
 }  // namespace stepop

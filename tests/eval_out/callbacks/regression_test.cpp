@@ -8,7 +8,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace regression_test {
 
 TEST_CASE("MAE, RMSE and R2 are what scikit-learn says") {
   const auto& data = expected()["regression"];
@@ -81,5 +81,5 @@ TEST_CASE("what regression misses is named") {
         "outputs/prediction must hold tensors of one shape, found texts");
 }
 
-}  // namespace
+}  // namespace regression_test
 }  // namespace stepop

@@ -15,7 +15,7 @@
 #include "tests/places.h"
 
 namespace stepop {
-namespace {
+namespace script_test {
 
 constexpr const char* kPython = STEPOP_SOURCE_DIR "/.venv/bin/python3";
 
@@ -195,5 +195,5 @@ TEST_CASE("STEPOP_PYTHON names another Python") {
   CHECK(scalar(results, "a") == 2);
 }
 
-}  // namespace
+}  // namespace script_test
 }  // namespace stepop

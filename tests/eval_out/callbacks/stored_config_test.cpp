@@ -10,7 +10,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace stored_config_test {
 
 constexpr const char* kStored = R"(
 model: {class: LeNet, hidden: [3]}
@@ -110,5 +110,5 @@ TEST_CASE("mistakes are named") {
   CHECK(message({"top"}, {}, "a: [").starts_with("the config that is stored in the file: "));
 }
 
-}  // namespace
+}  // namespace stored_config_test
 }  // namespace stepop

@@ -4,7 +4,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace top_k_test {
 
 const at::Tensor kLogits =
     at::tensor({5., 1., 0., 0., 2., 1., 0., 3., 9., 7., 2., 1.}).view({4, 3});
@@ -62,5 +62,5 @@ TEST_CASE("what top_k misses is named") {
         "outputs/logits has a NaN in row 3 (example 13 of the dataset)");
 }
 
-}  // namespace
+}  // namespace top_k_test
 }  // namespace stepop

@@ -18,7 +18,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace eval_outputs_dataset_test {
 
 /// Rows of the examples 0, 3, 6, 9, 12 in two batches; example i has the logits [i, i + 0.5], the
 /// name `n<i>` and i % 4 boxes [i, row].
@@ -270,5 +270,5 @@ TEST_CASE("a network learns from the outputs of an earlier run") {
   CHECK(metrics.back().at(loss).get<double>() < 0.3 * metrics.front().at(loss).get<double>());
 }
 
-}  // namespace
+}  // namespace eval_outputs_dataset_test
 }  // namespace stepop

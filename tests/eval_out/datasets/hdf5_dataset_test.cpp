@@ -13,7 +13,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace hdf5_dataset_test {
 
 /// Seven examples in every layout that h5py has, and arrays that are none of examples.
 const std::string kWrite = R"(
@@ -261,5 +261,5 @@ TEST_CASE("a file that is missing, no HDF5 or cut short is told") {
         }) == "there is no example -1: the dataset has 7");
 }
 
-}  // namespace
+}  // namespace hdf5_dataset_test
 }  // namespace stepop

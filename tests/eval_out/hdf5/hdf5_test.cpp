@@ -12,7 +12,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace hdf5_test {
 
 TEST_CASE("rows of an array are chosen by as many lengths as it has dimensions") {
   const ScratchFolder folder;
@@ -71,5 +71,5 @@ TEST_CASE("rows that are not there are refused, in memory and from the file") {
   }
 }
 
-}  // namespace
+}  // namespace hdf5_test
 }  // namespace stepop

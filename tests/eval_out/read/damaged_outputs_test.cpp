@@ -9,7 +9,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace damaged_outputs_test {
 
 /// Four rows; the argument after the path is run before the file is closed.
 const std::string kWrite = R"(
@@ -105,5 +105,5 @@ TEST_CASE("an attribute that cannot be read is named, and so is its file") {
         }).starts_with(path + ": cannot read the attribute split: "));
 }
 
-}  // namespace
+}  // namespace damaged_outputs_test
 }  // namespace stepop

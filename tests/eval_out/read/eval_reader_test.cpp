@@ -15,7 +15,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace eval_reader_test {
 
 /// A file as another program writes it, by the format alone.
 const std::string kWrite = R"(
@@ -142,5 +142,5 @@ TEST_CASE("several threads read one file") {
   CHECK(sums == std::vector<int64_t>(4, 499'500));
 }
 
-}  // namespace
+}  // namespace eval_reader_test
 }  // namespace stepop

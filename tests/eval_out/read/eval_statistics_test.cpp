@@ -8,7 +8,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace eval_statistics_test {
 
 /// A file that h5py wrote, and what numpy says of its first 50,000 rows; the others are not valid.
 constexpr const char* kWrite = R"(
@@ -99,5 +99,5 @@ with h5py.File(sys.argv[1], 'w') as f:
   }
 }
 
-}  // namespace
+}  // namespace eval_statistics_test
 }  // namespace stepop

@@ -7,7 +7,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace find_evaluations_test {
 
 TEST_CASE("evaluations are found by their start, then by their step as a number") {
   const ScratchFolder folder;
@@ -81,5 +81,5 @@ TEST_CASE("a path without outputs is refused") {
           "evaluations (eval/<time>_<name>/<step>), or an outputs.h5");
 }
 
-}  // namespace
+}  // namespace find_evaluations_test
 }  // namespace stepop

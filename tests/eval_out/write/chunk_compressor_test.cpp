@@ -10,7 +10,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace chunk_compressor_test {
 
 std::vector<unsigned char> noise(size_t size, uint64_t seed) {
   Random random(seed);
@@ -72,5 +72,5 @@ TEST_CASE("a compressor can be left with work to do") {
   for (int i = 0; i < 4; ++i) compressor.compress(noise(200'000, 2), 4);
 }
 
-}  // namespace
+}  // namespace chunk_compressor_test
 }  // namespace stepop

@@ -16,7 +16,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace eval_compressed_test {
 
 constexpr int64_t kBatch = 8;
 constexpr EvalWriterOptions kGzip{.compression = EvalCompression::kGzip, .go_on = true};
@@ -211,5 +211,5 @@ TEST_CASE("chunks are whole batches, or equal parts of one, of at most 1 MB") {
                         4, 100) == Rows{0, 0}));
 }
 
-}  // namespace
+}  // namespace eval_compressed_test
 }  // namespace stepop

@@ -12,7 +12,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace eval_writer_errors_test {
 
 const std::vector<int64_t> kFirst{0, 1};
 const std::vector<int64_t> kSecond{2, 3};
@@ -213,5 +213,5 @@ print(bool(n > 50), f.attrs["complete"], all(len(text) == 10000 for text in f["o
                    {path + ".part"}) == "True False True\n");
 }
 
-}  // namespace
+}  // namespace eval_writer_errors_test
 }  // namespace stepop

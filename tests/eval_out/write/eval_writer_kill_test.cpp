@@ -17,7 +17,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace eval_writer_kill_test {
 
 constexpr int64_t kBatch = 16;
 constexpr const char* kPathVariable = "STEPOP_TEST_WRITE_TO";
@@ -204,5 +204,5 @@ TEST_CASE("one that is killed while it makes the index of its chunks leaves a fi
   check_kills({.is_gzip = true}, 0, 20'000);
 }
 
-}  // namespace
+}  // namespace eval_writer_kill_test
 }  // namespace stepop

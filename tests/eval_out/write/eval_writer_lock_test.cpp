@@ -13,7 +13,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace eval_writer_lock_test {
 
 /// The lock that HDF5 holds on a file that is open: shared for reading, else exclusive.
 class OpenElsewhere {
@@ -102,5 +102,5 @@ TEST_CASE("a .part that cannot be opened is not replaced") {
         "cannot go on with " + looped + ".part: Too many levels of symbolic links");
 }
 
-}  // namespace
+}  // namespace eval_writer_lock_test
 }  // namespace stepop

@@ -14,7 +14,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace eval_writer_property_test {
 
 /// A file of random arrays and, beside it, what must be in it: a line `kind|key|type|shape|bytes`
 /// for each, the bytes in a file of their own.
@@ -213,5 +213,5 @@ TEST_CASE("random trees of keys, types and shapes are byte for byte what h5py re
   CHECK(run_python(kCompare, arguments) == "ok\n");
 }
 
-}  // namespace
+}  // namespace eval_writer_property_test
 }  // namespace stepop

@@ -14,7 +14,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace eval_writer_resume_test {
 
 std::vector<int64_t> range(int64_t first, int64_t count) {
   std::vector<int64_t> indices(static_cast<size_t>(count));
@@ -118,5 +118,5 @@ TEST_CASE("outputs that go on must be like those that are there") {
         }).find("example 9 comes after example 9") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace eval_writer_resume_test
 }  // namespace stepop

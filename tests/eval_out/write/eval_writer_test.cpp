@@ -16,7 +16,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace eval_writer_test {
 
 std::vector<int64_t> range(int64_t first, int64_t count) {
   std::vector<int64_t> indices(static_cast<size_t>(count));
@@ -216,5 +216,5 @@ TEST_CASE("no more than the queued batches wait for the disk") {
   writer.finish();
 }
 
-}  // namespace
+}  // namespace eval_writer_test
 }  // namespace stepop

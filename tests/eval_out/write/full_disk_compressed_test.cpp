@@ -13,7 +13,7 @@
 #include "tests/small_disk.h"
 
 namespace stepop {
-namespace {
+namespace full_disk_compressed_test {
 
 namespace fs = std::filesystem;
 
@@ -94,5 +94,5 @@ TEST_CASE("a disk that is too small for what compression leaves keeps the rows t
   CHECK(with_rows > 3);
 }
 
-}  // namespace
+}  // namespace full_disk_compressed_test
 }  // namespace stepop

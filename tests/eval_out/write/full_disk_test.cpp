@@ -15,7 +15,7 @@
 #include "tests/small_disk.h"
 
 namespace stepop {
-namespace {
+namespace write_full_disk_test {
 
 namespace fs = std::filesystem;
 
@@ -242,5 +242,5 @@ TEST_CASE("a file is no longer than what HDF5 has in it") {
                    {path}) == std::to_string(size) + "\n");
 }
 
-}  // namespace
+}  // namespace write_full_disk_test
 }  // namespace stepop

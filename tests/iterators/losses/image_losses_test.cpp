@@ -13,7 +13,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop::losses {
-namespace {
+namespace image_losses_test {
 
 const at::Tensor& ramp() {  // [1, 1, 2, 3]
   static const at::Tensor tensor = at::tensor({0., 1., 4., 2., 2., 1.}).view({1, 1, 2, 3});
@@ -90,5 +90,5 @@ TEST_CASE("tensors of two shapes are refused instead of repeated") {
         }) == "unit_gaussian_kl: expected means of the same stages, found s2 and none");
 }
 
-}  // namespace
+}  // namespace image_losses_test
 }  // namespace stepop::losses

@@ -8,7 +8,7 @@
 #include "tests/test_run.h"
 
 namespace stepop::losses {
-namespace {
+namespace loss_weights_test {
 
 const std::vector<std::string> kKnown = {"color_L1", "KL"};
 
@@ -79,5 +79,5 @@ TEST_CASE("mistakes in the weights of losses are told with their place") {
         "`start_ramp_it: !remove` in a later file takes the ramp away");
 }
 
-}  // namespace
+}  // namespace loss_weights_test
 }  // namespace stepop::losses

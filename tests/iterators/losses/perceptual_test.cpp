@@ -12,7 +12,7 @@
 #include "tests/test_run.h"
 
 namespace stepop::losses {
-namespace {
+namespace perceptual_test {
 
 const std::string kThin = STEPOP_SOURCE_DIR "/tests/data/vgg19/thin.safetensors";
 
@@ -94,5 +94,5 @@ TEST_CASE("a file that holds no VGG19 is refused") {
         "16]");
 }
 
-}  // namespace
+}  // namespace perceptual_test
 }  // namespace stepop::losses

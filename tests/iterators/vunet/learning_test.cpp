@@ -4,7 +4,7 @@
 #include "tests/iterators/vunet/vunet_run.h"
 
 namespace stepop {
-namespace {
+namespace learning_test {
 
 TEST_CASE("a trained VUNet puts the clothes of some people on the poses of others") {
   TestRun run(R"(
@@ -40,5 +40,5 @@ eval_hook:
   CHECK(psnr("psnr") > psnr("psnr_of_copied_pose") + 6);
 }
 
-}  // namespace
+}  // namespace learning_test
 }  // namespace stepop

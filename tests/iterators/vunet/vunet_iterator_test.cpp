@@ -13,7 +13,7 @@
 #include "tests/same_state.h"
 
 namespace stepop {
-namespace {
+namespace vunet_iterator_test {
 
 constexpr const char* kLosses = R"(
 num_steps: 4
@@ -203,5 +203,5 @@ TEST_CASE("pictures of inputs that are no colour images") {
   CHECK(matrix[0][1].flatten().equal(at::tensor({1., 5., 6., 0., 10., 11., 1., 12., 13.})));
 }
 
-}  // namespace
+}  // namespace vunet_iterator_test
 }  // namespace stepop

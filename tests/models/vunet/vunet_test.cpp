@@ -21,7 +21,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace vunet_vunet_test {
 
 using Mode = VUNet::Mode;
 
@@ -192,5 +192,5 @@ TEST_CASE("what a VUNet cannot be built of, or given, is told") {
         "say, found float32 [3, 4, 4]");
 }
 
-}  // namespace
+}  // namespace vunet_vunet_test
 }  // namespace stepop

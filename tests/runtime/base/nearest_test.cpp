@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 namespace stepop {
-namespace {
+namespace nearest_test {
 
 using Names = std::vector<std::string>;
 
@@ -42,5 +42,5 @@ TEST_CASE("all names can be sorted by their distance") {
   CHECK(sorted_by_distance("Mpl", {"VUNet", "LeNet", "Mlp"}) == Names{"Mlp", "LeNet", "VUNet"});
 }
 
-}  // namespace
+}  // namespace nearest_test
 }  // namespace stepop

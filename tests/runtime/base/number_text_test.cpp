@@ -5,7 +5,7 @@
 #include <limits>
 
 namespace stepop {
-namespace {
+namespace number_text_test {
 
 TEST_CASE("thousands are separated") {
   CHECK(with_thousands(0) == "0");
@@ -34,5 +34,5 @@ TEST_CASE("times are told as a clock tells them") {
   CHECK(clock_text(-1) == "-:--");
 }
 
-}  // namespace
+}  // namespace number_text_test
 }  // namespace stepop

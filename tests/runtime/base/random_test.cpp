@@ -6,7 +6,7 @@
 #include <set>
 
 namespace stepop {
-namespace {
+namespace random_test {
 
 TEST_CASE("the numbers are SplitMix64's") {
   // The first outputs for seed 1234567, from the reference implementation by Sebastiano Vigna.
@@ -56,5 +56,5 @@ TEST_CASE("a mixed seed depends on every part and on their order") {
   CHECK(seed_of("train") != seed_of("validation"));
 }
 
-}  // namespace
+}  // namespace random_test
 }  // namespace stepop

@@ -5,7 +5,7 @@
 #include "tests/cli/command.h"
 
 namespace stepop {
-namespace {
+namespace shell_text_test {
 
 TEST_CASE("a word of a command is quoted only where a shell needs it") {
   CHECK(shell_word("logs/2026-11-21T10-00-00_digits") == "logs/2026-11-21T10-00-00_digits");
@@ -28,5 +28,5 @@ TEST_CASE("a shell reads a quoted word as it was") {
   CHECK(run_in(folder, line).out == all + "|$HOME `id` \\ \"x\"|é ü|");
 }
 
-}  // namespace
+}  // namespace shell_text_test
 }  // namespace stepop

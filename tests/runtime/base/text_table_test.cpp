@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 namespace stepop {
-namespace {
+namespace text_table_test {
 
 using Names = std::vector<std::string>;
 
@@ -45,5 +45,5 @@ TEST_CASE("names are cut in the middle, of whole characters, when that keeps the
   CHECK((shortened({"validation/a", "validation/a"}, 7) == Names{"va.../a", "va.../a"}));
 }
 
-}  // namespace
+}  // namespace text_table_test
 }  // namespace stepop

@@ -13,7 +13,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace checkpoint_folder_test {
 
 namespace fs = std::filesystem;
 using Steps = std::vector<int64_t>;
@@ -192,5 +192,5 @@ TEST_CASE("what retention drops goes, and only that") {
   CHECK(folder.steps() == Steps{20, 50});
 }
 
-}  // namespace
+}  // namespace checkpoint_folder_test
 }  // namespace stepop

@@ -16,7 +16,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace checkpoint_fuzz_test {
 
 class Mutator {
  public:
@@ -151,5 +151,5 @@ TEST_CASE("a mutated checkpoint gives an Error or the very content") {
   CHECK(loads >= count / 100);  // or the mutations do not get far
 }
 
-}  // namespace
+}  // namespace checkpoint_fuzz_test
 }  // namespace stepop

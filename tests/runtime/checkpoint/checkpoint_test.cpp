@@ -14,7 +14,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace checkpoint_test {
 
 TEST_CASE("a checkpoint comes back with every number of the run") {
   const ScratchFolder folder;
@@ -230,5 +230,5 @@ TEST_CASE(
   CHECK(loaded.progress.to_json() == saved.progress.to_json());
 }
 
-}  // namespace
+}  // namespace checkpoint_test
 }  // namespace stepop

@@ -21,7 +21,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace checkpoint_writer_test {
 
 using Names = std::vector<std::string>;
 
@@ -257,5 +257,5 @@ TEST_CASE("the writer has one thread, none of LibTorch's, and takes no signals")
   CHECK(sigismember(&blocked, SIGTERM) == 0);
 }
 
-}  // namespace
+}  // namespace checkpoint_writer_test
 }  // namespace stepop

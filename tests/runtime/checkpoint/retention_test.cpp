@@ -5,7 +5,7 @@
 #include <limits>
 
 namespace stepop {
-namespace {
+namespace retention_test {
 
 using Steps = std::vector<int64_t>;
 
@@ -101,5 +101,5 @@ TEST_CASE("sweeping after every checkpoint leaves what sweeping once leaves") {
   CHECK(swept == all);
 }
 
-}  // namespace
+}  // namespace retention_test
 }  // namespace stepop

@@ -7,7 +7,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace tracker_test {
 
 void track(Tracker& tracker, const std::string& name, at::Tensor& value) {
   tracker.add(
@@ -54,5 +54,5 @@ TEST_CASE("a state with what nobody tracks is refused") {
         "trained with; or begin anew with its weights: -r");
 }
 
-}  // namespace
+}  // namespace tracker_test
 }  // namespace stepop

@@ -7,7 +7,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace arguments_test {
 
 using Words = std::vector<std::string>;
 
@@ -130,5 +130,5 @@ TEST_CASE("the help names every flag and shows examples") {
   CHECK(version_text().find("\nHDF5 1.") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace arguments_test
 }  // namespace stepop

@@ -11,7 +11,7 @@
 #include "tests/same_state.h"
 
 namespace stepop {
-namespace {
+namespace checkpoint_choice_test {
 
 namespace fs = std::filesystem;
 
@@ -73,5 +73,5 @@ TEST_CASE("what -c names and is not there is an error that says what is") {
         "step, latest, best");
 }
 
-}  // namespace
+}  // namespace checkpoint_choice_test
 }  // namespace stepop

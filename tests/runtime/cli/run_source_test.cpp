@@ -5,7 +5,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace run_source_test {
 
 /// The callbacks of an evaluation by `-p RUN` of a run whose config has `functor`.
 std::vector<std::string> callbacks(const std::string& functor, bool train) {
@@ -28,5 +28,5 @@ TEST_CASE("a functor takes the place of the iterator's callbacks, but not in a t
   CHECK((callbacks("eval_functor: null\n", false) == Names{"accuracy"}));
 }
 
-}  // namespace
+}  // namespace run_source_test
 }  // namespace stepop

@@ -9,7 +9,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace capture_check_test {
 
 /// What is found in a source, a line each, without the words that all messages share.
 std::string found(const std::string& source) {
@@ -233,5 +233,5 @@ TEST_CASE("words know where they stand") {
         "...@2:24 ;@2:27 ");
 }
 
-}  // namespace
+}  // namespace capture_check_test
 }  // namespace stepop

@@ -10,7 +10,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace config_test {
 
 Config config_of(const std::string& yaml) { return Config(parse_yaml(yaml, {"test.yaml", 0})); }
 
@@ -195,5 +195,5 @@ TEST_CASE("an error of a component begins with its place") {
   CHECK(Config().where() == "config");
 }
 
-}  // namespace
+}  // namespace config_test
 }  // namespace stepop

@@ -5,7 +5,7 @@
 #include "runtime/config/yaml_reader.h"
 
 namespace stepop {
-namespace {
+namespace difference_test {
 
 Value yaml(const std::string& text) { return parse_yaml(text, {"test.yaml", 0}); }
 
@@ -76,5 +76,5 @@ TEST_CASE("long values are cut so that the difference is still seen") {
   CHECK(lines("a: \"one\\ntwo\"", "a: one") == "  a: \"one\\ntwo\" -> one");
 }
 
-}  // namespace
+}  // namespace difference_test
 }  // namespace stepop

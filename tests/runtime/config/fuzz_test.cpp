@@ -13,7 +13,7 @@
 #include "tests/runtime/config/random_values.h"
 
 namespace stepop {
-namespace {
+namespace fuzz_test {
 
 /// The configs that come of a text, alone and merged over another; none when it is refused with a
 /// UsageError. Any other exception fails the test.
@@ -176,5 +176,5 @@ TEST_CASE("overrides with random paths and values are set or refused, and nothin
   }
 }
 
-}  // namespace
+}  // namespace fuzz_test
 }  // namespace stepop

@@ -12,7 +12,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace json_writer_test {
 
 TEST_CASE("JSON keeps the types of a config apart") {
   const Value config(
@@ -97,5 +97,5 @@ TEST_CASE("Python's json reads any config with its types and values, bit by bit"
   CHECK((run_python(kShow, {folder.write("values.json", lines)}) == expected));
 }
 
-}  // namespace
+}  // namespace json_writer_test
 }  // namespace stepop

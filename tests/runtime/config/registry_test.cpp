@@ -6,7 +6,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace registry_test {
 
 using Shapes = Registry<std::string(const Config&, int)>;
 
@@ -139,5 +139,5 @@ TEST_CASE("the macro registers before main, with the place of its use") {
   CHECK(macro_shapes().registrations().size() == 2);
 }
 
-}  // namespace
+}  // namespace registry_test
 }  // namespace stepop

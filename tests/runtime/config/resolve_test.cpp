@@ -8,7 +8,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace resolve_test {
 
 Value parse(const std::string& text, const std::string& file = "test.yaml") {
   return parse_yaml(text, {file, 0});
@@ -210,5 +210,5 @@ TEST_CASE("a config is its files from left to right, then the overrides, then th
   CHECK(flow_yaml(resolve_config({}, {override_of("a", "1")})) == "{a: 1}");
 }
 
-}  // namespace
+}  // namespace resolve_test
 }  // namespace stepop

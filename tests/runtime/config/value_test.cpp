@@ -6,7 +6,7 @@
 #include <limits>
 
 namespace stepop {
-namespace {
+namespace value_test {
 
 TEST_CASE("values are equal in type and content, whatever their origin") {
   CHECK(Value(1) == Value(int64_t{1}));
@@ -87,5 +87,5 @@ TEST_CASE("values are counted with everything in them") {
   CHECK(count_values(Value(Value::Map{{"a", Value::List{1, 2}}, {"b", 3}})) == 5);
 }
 
-}  // namespace
+}  // namespace value_test
 }  // namespace stepop

@@ -11,7 +11,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace yaml_reader_test {
 
 Value parse(const std::string& text) { return parse_yaml(text, {"test.yaml", 0}); }
 std::string flow(const std::string& text) { return flow_yaml(parse(text)); }
@@ -280,5 +280,5 @@ TEST_CASE("a config file is a map, and an empty one has no keys") {
   CHECK(read(broken).starts_with(broken + ":"));
 }
 
-}  // namespace
+}  // namespace yaml_reader_test
 }  // namespace stepop

@@ -11,7 +11,7 @@
 #include "tests/places.h"
 
 namespace stepop {
-namespace {
+namespace yaml_ruamel_test {
 
 using Json = nlohmann::json;
 
@@ -55,5 +55,5 @@ TEST_CASE("documents read as ruamel.yaml reads them") {
   CHECK(documents > 400);
 }
 
-}  // namespace
+}  // namespace yaml_ruamel_test
 }  // namespace stepop

@@ -9,7 +9,7 @@
 #include "tests/runtime/config/random_values.h"
 
 namespace stepop {
-namespace {
+namespace yaml_writer_test {
 
 Value parse(const std::string& text) { return parse_yaml(text, {"test.yaml", 0}); }
 
@@ -90,5 +90,5 @@ TEST_CASE("what is written reads back as the same types and values") {
   }
 }
 
-}  // namespace
+}  // namespace yaml_writer_test
 }  // namespace stepop

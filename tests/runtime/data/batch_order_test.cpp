@@ -10,7 +10,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace batch_order_test {
 
 class Sized : public Dataset {
  public:
@@ -99,5 +99,5 @@ TEST_CASE("a dataset that gives no batch is an error") {
       "batch_size of 3 or less, or drop_last: false");
 }
 
-}  // namespace
+}  // namespace batch_order_test
 }  // namespace stepop

@@ -9,7 +9,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace batch_test {
 
 Example example(double value) {
   return {.tensors = {{"x", at::full({2}, value)}, {"target/class", at::full({}, int64_t(value))}},
@@ -88,5 +88,5 @@ TEST_CASE("examples that do not go together are named by their index in the data
         }) == "example 10: \"x\" is an undefined tensor");
 }
 
-}  // namespace
+}  // namespace batch_test
 }  // namespace stepop

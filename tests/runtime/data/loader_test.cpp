@@ -12,7 +12,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace loader_test {
 
 /// An example is its index and a random number; `bad` throws.
 class Counting : public Dataset {
@@ -167,5 +167,5 @@ TEST_CASE("an end is kept, and a loader may be destroyed while its workers are b
   for (int i = 0; i < 20; ++i) Loader(dataset, order, {.workers = 3});
 }
 
-}  // namespace
+}  // namespace loader_test
 }  // namespace stepop

@@ -18,7 +18,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace loader_workers_test {
 
 using Indices = std::vector<int64_t>;
 using std::chrono::milliseconds;
@@ -187,5 +187,5 @@ TEST_CASE("examples are loaded without gradients, in workers and without them") 
   }
 }
 
-}  // namespace
+}  // namespace loader_workers_test
 }  // namespace stepop

@@ -10,7 +10,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace sampler_test {
 
 /// Ten examples: class 0 once, class 1 nine times; weights 0, 1, 2, ...
 class Ten : public Dataset {
@@ -94,5 +94,5 @@ TEST_CASE("a weighted sampler says what it lacks") {
         "test.yaml:1: sampler/balance: the class of an example is nan; classes are numbers");
 }
 
-}  // namespace
+}  // namespace sampler_test
 }  // namespace stepop

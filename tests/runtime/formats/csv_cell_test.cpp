@@ -6,7 +6,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace csv_cell_test {
 
 TEST_CASE("a cell is quoted where it must be, and read as it was") {
   CHECK(csv_cell("plain text") == "plain text");
@@ -18,5 +18,5 @@ TEST_CASE("a cell is quoted where it must be, and read as it was") {
   }
 }
 
-}  // namespace
+}  // namespace csv_cell_test
 }  // namespace stepop

@@ -6,7 +6,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace csv_file_test {
 
 using Cells = std::vector<std::string>;
 
@@ -57,5 +57,5 @@ TEST_CASE("a malformed table is reported with its line") {
         "a.csv: expected a line with the names of the columns, the file is empty");
 }
 
-}  // namespace
+}  // namespace csv_file_test
 }  // namespace stepop

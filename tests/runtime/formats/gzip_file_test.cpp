@@ -6,7 +6,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace gzip_file_test {
 
 /// Python: gzip.compress(b"hello, stepop", mtime=0)
 const std::string kPacked(
@@ -68,5 +68,5 @@ TEST_CASE("a file that cannot be read is reported with its path") {
         folder.path() + ": cannot be read: Is a directory");
 }
 
-}  // namespace
+}  // namespace gzip_file_test
 }  // namespace stepop

@@ -8,7 +8,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace idx_file_test {
 
 std::string bytes(std::initializer_list<int> values) {
   std::string text;
@@ -72,5 +72,5 @@ TEST_CASE("another kind of file is told from IDX by its first bytes") {
         "(int16), 0x0c (int32), 0x0d (float32), 0x0e (float64)");
 }
 
-}  // namespace
+}  // namespace idx_file_test
 }  // namespace stepop

@@ -15,7 +15,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace safetensors_bits_test {
 
 /// The tensors of safetensors_bits.py: all bit patterns of 16 bits, telling ones of 32 and 64.
 State bit_patterns() {
@@ -69,5 +69,5 @@ TEST_CASE("our own checkpoint comes back with the same bits, and the check sees 
   CHECK(differences(loaded, saved.tensors) == "float32 ");
 }
 
-}  // namespace
+}  // namespace safetensors_bits_test
 }  // namespace stepop

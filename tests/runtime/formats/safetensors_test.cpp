@@ -12,7 +12,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace safetensors_test {
 
 using Metadata = std::map<std::string, std::string>;
 
@@ -216,5 +216,5 @@ TEST_CASE("saving copies one tensor at a time") {
 }
 #endif
 
-}  // namespace
+}  // namespace safetensors_test
 }  // namespace stepop

@@ -14,7 +14,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace autocast_test {
 
 /// What a product of float32 matrices gives here and now.
 at::ScalarType type_of_product() {
@@ -135,5 +135,5 @@ TEST_CASE("a precision that there is not is told, and what to do without float16
   CHECK(message("float16").find("bfloat16 has the range of float32") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace autocast_test
 }  // namespace stepop

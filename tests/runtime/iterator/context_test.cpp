@@ -11,7 +11,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace context_test {
 
 constexpr const char* kData =
     "datasets: {train: {class: Synthetic, shape: [1, 3, 3]}}\n"
@@ -226,5 +226,5 @@ TEST_CASE("a module of the iterator's own is tracked as a network is") {
   CHECK(at::equal(own->parameters()[0], other->parameters()[0]));
 }
 
-}  // namespace
+}  // namespace context_test
 }  // namespace stepop

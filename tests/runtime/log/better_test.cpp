@@ -5,7 +5,7 @@
 #include "runtime/config/yaml_reader.h"
 
 namespace stepop {
-namespace {
+namespace better_test {
 
 TEST_CASE("losses and errors are better when lower, scores when higher, others unknown") {
   for (const char* name : {"train/log_op/loss", "validation/eval_op/regression/MAE", "a/b/loss_gan",
@@ -34,5 +34,5 @@ TEST_CASE("the config's word comes before the name's") {
   CHECK(better_of("a/loss", &broken) == Better::kLower);
 }
 
-}  // namespace
+}  // namespace better_test
 }  // namespace stepop

@@ -17,7 +17,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace console_test {
 
 /// What a console prints into a file and what it puts into its log.
 struct Printed {
@@ -174,5 +174,5 @@ TEST_CASE("an unknown level is refused with those that there are") {
         "-l: unknown log level \"loud\"; there are debug, info, warn, critical");
 }
 
-}  // namespace
+}  // namespace console_test
 }  // namespace stepop

@@ -5,7 +5,7 @@
 #include <string>
 
 namespace stepop {
-namespace {
+namespace crc32c_test {
 
 TEST_CASE("CRC-32C is that of RFC 3720's examples") {
   std::string ascending;
@@ -19,5 +19,5 @@ TEST_CASE("CRC-32C is that of RFC 3720's examples") {
   CHECK(crc32c(descending) == 0x113fdb5c);
 }
 
-}  // namespace
+}  // namespace crc32c_test
 }  // namespace stepop

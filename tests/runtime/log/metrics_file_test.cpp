@@ -13,7 +13,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace metrics_file_test {
 
 using LastLine = MetricsSplit::LastLine;
 
@@ -215,5 +215,5 @@ TEST_CASE("whichever call fails, no line is lost, and a second try finishes the 
   CHECK(tried > 15);
 }
 
-}  // namespace
+}  // namespace metrics_file_test
 }  // namespace stepop

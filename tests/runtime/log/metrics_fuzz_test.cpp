@@ -19,7 +19,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace metrics_fuzz_test {
 
 using Lines = std::vector<std::string>;
 
@@ -187,5 +187,5 @@ TEST_CASE("mutated results of an evaluation are read or refused with an Error") 
   }
 }
 
-}  // namespace
+}  // namespace metrics_fuzz_test
 }  // namespace stepop

@@ -8,7 +8,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace metrics_scan_test {
 
 using Lines = std::vector<std::string>;
 
@@ -54,5 +54,5 @@ TEST_CASE("what cannot be read is told") {
         "cannot read " + folder.path() + ": Is a directory");
 }
 
-}  // namespace
+}  // namespace metrics_scan_test
 }  // namespace stepop

@@ -9,7 +9,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace metrics_test {
 
 TEST_CASE("an event is one line of JSON, appended") {
   const ScratchFolder folder;
@@ -57,5 +57,5 @@ TEST_CASE("an event is one write") {
   CHECK(files.count(FileCall::kFsync) == 2);  // the file, and its name in the folder
 }
 
-}  // namespace
+}  // namespace metrics_test
 }  // namespace stepop

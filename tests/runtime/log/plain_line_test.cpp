@@ -12,7 +12,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace plain_line_test {
 
 constexpr const char* kPlain =
     R"({"step":70,"epoch":0.25,"samples":64,"time":1.5,"train/log_op/loss":-1.25e-07,"b":"NaN"})";
@@ -97,5 +97,5 @@ not JSON "a"
                       {1, 1}, {3, 3}, {4, std::numeric_limits<double>::infinity()}}));
 }
 
-}  // namespace
+}  // namespace plain_line_test
 }  // namespace stepop

@@ -14,7 +14,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace log_tensorboard_test {
 
 std::string events(const std::vector<std::string>& paths) {
   return run_python(read_bytes(STEPOP_SOURCE_DIR "/tests/runtime/log/read_events.py"), paths);
@@ -136,5 +136,5 @@ TEST_CASE(
         "(5, '    lr: 4\\n')]\n");
 }
 
-}  // namespace
+}  // namespace log_tensorboard_test
 }  // namespace stepop

@@ -13,7 +13,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace evaluation_test {
 
 /// Evaluates to random numbers, and counts its batches.
 class TestRandomOutputs : public Iterator {
@@ -143,5 +143,5 @@ TEST_CASE("the mean of a label counts every example once, also of a smaller last
   CHECK(result.scalars.at("validation/eval_op/noise") == doctest::Approx(mean).epsilon(1e-6));
 }
 
-}  // namespace
+}  // namespace evaluation_test
 }  // namespace stepop

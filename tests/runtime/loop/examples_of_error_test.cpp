@@ -11,7 +11,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace examples_of_error_test {
 
 /// Fails in an op on the example that `bad` names.
 class TestPicky : public Iterator {
@@ -95,5 +95,5 @@ TEST_CASE("an error in an evaluation says the step and the examples") {
         "datasets/validation");
 }
 
-}  // namespace
+}  // namespace examples_of_error_test
 }  // namespace stepop

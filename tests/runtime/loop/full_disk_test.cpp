@@ -19,7 +19,7 @@
 #include "tests/same_state.h"
 
 namespace stepop {
-namespace {
+namespace loop_full_disk_test {
 
 namespace fs = std::filesystem;
 
@@ -201,5 +201,5 @@ TEST_CASE("whichever call fails while later steps make room, the next start goes
   fail_each_call(undisturbed(), "2", kFull, {2, 4, 6});
 }
 
-}  // namespace
+}  // namespace loop_full_disk_test
 }  // namespace stepop

@@ -7,7 +7,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace memory_test {
 
 // Sanitizers keep freed memory for a while.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -75,5 +75,5 @@ TEST_CASE("an evaluation of 100,000 examples needs no more memory than its first
   CHECK(result.failures.empty());
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace stepop

@@ -7,7 +7,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace on_nan_test {
 
 /// A learning rate that no network survives: the loss of the second step is not finite.
 std::string diverging(const std::string& more) {
@@ -140,5 +140,5 @@ TEST_CASE("another word for on_nan is refused with its place") {
         "test.yaml:10: on_nan: expected stop, skip or ignore, found \"continue\"");
 }
 
-}  // namespace
+}  // namespace on_nan_test
 }  // namespace stepop

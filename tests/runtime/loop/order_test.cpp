@@ -11,7 +11,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace order_test {
 
 using Events = std::vector<std::string>;
 
@@ -337,5 +337,5 @@ eval_hook: {freq: {every: 10, at_start: true}, eval_callbacks: {order: test_orde
                           });
 }
 
-}  // namespace
+}  // namespace order_test
 }  // namespace stepop

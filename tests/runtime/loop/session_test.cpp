@@ -9,7 +9,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace session_test {
 
 std::string config_of(int size, const std::string& more = "") {
   return "iterator: Classifier\nmodel: {class: MLP, inputs: 4}\noptimizer: SGD\n"
@@ -95,5 +95,5 @@ TEST_CASE("init_from is read in every mode, and a resume has the checkpoint's we
                     run.session.context().networks.tensors("model")) == "");
 }
 
-}  // namespace
+}  // namespace session_test
 }  // namespace stepop

@@ -20,7 +20,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace state_test {
 
 /// An epoch has 8 batches, so 4 steps. The metric is never better than at step 3, so the training
 /// ends at step 15.
@@ -285,5 +285,5 @@ TEST_CASE("an evaluation that follows a checkpoint is made up for by the name th
   CHECK(end_of(has).metrics == expected);
 }
 
-}  // namespace
+}  // namespace state_test
 }  // namespace stepop

@@ -10,7 +10,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace loop_tensorboard_test {
 
 namespace fs = std::filesystem;
 
@@ -105,5 +105,5 @@ TEST_CASE("a misspelt key of the integration is told") {
         "\"integrations/tensorboard/active\"?\n(--allow-unknown makes this a warning)");
 }
 
-}  // namespace
+}  // namespace loop_tensorboard_test
 }  // namespace stepop

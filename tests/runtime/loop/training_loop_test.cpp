@@ -17,7 +17,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace training_loop_test {
 
 /// What a training ends with after `steps`.
 State trained(const std::string& more, int64_t steps) {
@@ -55,7 +55,7 @@ TEST_CASE("a run that is resumed from the checkpoint before its first step is th
 TEST_CASE("how often one logs, evaluates and saves never changes the training") {
   // What is still to be logged is a part of the state that depends on it.
   const auto trained = [](const std::string& more, int64_t steps) {
-    State state = stepop::trained(more, steps);
+    State state = training_loop_test::trained(more, steps);
     std::erase_if(state, [](const auto& item) { return item.first.starts_with("train_means."); });
     return state;
   };
@@ -315,5 +315,5 @@ TEST_CASE("fixed examples are the same at every step and in every run, or those 
         "test.yaml:13: fixed_example_indices/validation/1: no example 10: the dataset has 10");
 }
 
-}  // namespace
+}  // namespace training_loop_test
 }  // namespace stepop

@@ -9,7 +9,7 @@
 #include "tests/python.h"
 
 namespace stepop {
-namespace {
+namespace measure_profile_test {
 
 /// `training 1 (a 2 (b 2) c 1)`: the parts with how often they came.
 std::string tree(const Profile::Part& part) {
@@ -173,5 +173,5 @@ print(all(outer['ts'] <= e['ts'] and e['ts'] + e['dur'] <= outer['ts'] + outer['
         "[(0, 'training loop'), (1, 'w\\\\1')]\nTrue\nTrue [0, 0, 0]\n");
 }
 
-}  // namespace
+}  // namespace measure_profile_test
 }  // namespace stepop

@@ -7,7 +7,7 @@
 #include <thread>
 
 namespace stepop {
-namespace {
+namespace tensor_memory_test {
 
 constexpr auto kCpu = c10::DeviceType::CPU;
 
@@ -66,5 +66,5 @@ TEST_CASE("other threads and other times are not counted") {
   CHECK(memory.most(c10::DeviceType::CUDA) == 0);
 }
 
-}  // namespace
+}  // namespace tensor_memory_test
 }  // namespace stepop

@@ -10,7 +10,7 @@
 #include <limits>
 
 namespace stepop {
-namespace {
+namespace tensor_statistics_test {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -72,5 +72,5 @@ TEST_CASE("numbers near the largest have a mean") {
   CHECK(statistics.mean() == huge);
 }
 
-}  // namespace
+}  // namespace tensor_statistics_test
 }  // namespace stepop

@@ -9,7 +9,7 @@
 #include "runtime/base/random.h"
 
 namespace stepop {
-namespace {
+namespace time_histogram_test {
 
 using std::chrono::nanoseconds;
 
@@ -51,5 +51,5 @@ TEST_CASE("the median of many times is that of the sorted ones") {
   }
 }
 
-}  // namespace
+}  // namespace time_histogram_test
 }  // namespace stepop

@@ -14,7 +14,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace ema_test {
 
 State copy(State state) {
   for (auto& [name, tensor] : state) tensor = tensor.detach().clone();
@@ -308,5 +308,5 @@ TEST_CASE("what cannot be averaged or evaluated is refused with its place") {
   CHECK(message("ema: {decy: 0.9}").find("did you mean \"ema/decay\"?") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace ema_test
 }  // namespace stepop

@@ -17,7 +17,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace networks_init_from_test {
 
 constexpr const char* kRest =
     "\niterator: Classifier\noptimizer: SGD\n"
@@ -287,5 +287,5 @@ save_file({"bfloat16": bits.view(torch.bfloat16), "float16": bits.clone().view(t
   CHECK(weights.at("int64")[0].item<int64_t>() == std::numeric_limits<int64_t>::min());
 }
 
-}  // namespace
+}  // namespace networks_init_from_test
 }  // namespace stepop

@@ -7,7 +7,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace weights_in_python_test {
 
 /// TestDropoutNet of trainer_components.cpp.
 constexpr const char* kModule = R"(
@@ -77,5 +77,5 @@ print(left.missing_keys, left.unexpected_keys, torch.equal(model.tied, tensors["
   CHECK(next.session.init_weights() == "encoder: 8 of 8 tensors from " + path);
 }
 
-}  // namespace
+}  // namespace weights_in_python_test
 }  // namespace stepop

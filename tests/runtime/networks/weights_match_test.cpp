@@ -6,7 +6,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace weights_match_test {
 
 using Names = std::vector<std::string>;
 
@@ -76,5 +76,5 @@ TEST_CASE("the prefix with which names would fit is found") {
   CHECK(nearest_prefix({{"x", at::zeros({1})}, {"y.z.", at::zeros({1})}}, own).second == 0);
 }
 
-}  // namespace
+}  // namespace weights_match_test
 }  // namespace stepop

@@ -11,7 +11,7 @@
 #include <limits>
 
 namespace stepop {
-namespace {
+namespace finite_test {
 
 constexpr at::ScalarType kTypes[] = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -76,5 +76,5 @@ TEST_CASE("only the tensor's own numbers count, whatever its strides") {
   CHECK(is_finite(at::zeros({}).requires_grad_()));
 }
 
-}  // namespace
+}  // namespace finite_test
 }  // namespace stepop

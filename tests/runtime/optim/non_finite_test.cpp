@@ -14,7 +14,7 @@
 #include "tests/same_state.h"
 
 namespace stepop {
-namespace {
+namespace non_finite_test {
 
 using namespace test_networks;
 
@@ -278,5 +278,5 @@ TEST_CASE("what to do is one of three words") {
                        UsageError);
 }
 
-}  // namespace
+}  // namespace non_finite_test
 }  // namespace stepop

@@ -11,7 +11,7 @@
 #include "tests/runtime/optim/networks.h"
 
 namespace stepop {
-namespace {
+namespace optimizer_test {
 
 using namespace test_networks;
 
@@ -227,5 +227,5 @@ TEST_CASE("parameters that cannot be optimised are refused") {
                      "own: give the tensors that it was computed from, or detach() it");
 }
 
-}  // namespace
+}  // namespace optimizer_test
 }  // namespace stepop

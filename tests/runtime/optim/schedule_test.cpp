@@ -10,7 +10,7 @@
 #include "tests/places.h"
 
 namespace stepop {
-namespace {
+namespace schedule_test {
 
 Config config_of(const std::string& text) { return Config(parse_yaml(text, {"test.yaml", 0})); }
 
@@ -135,5 +135,5 @@ TEST_CASE("a misspelt key inside of a schedule is found") {
         "\"lr/parts/0/schedule/from\"?");
 }
 
-}  // namespace
+}  // namespace schedule_test
 }  // namespace stepop

@@ -11,7 +11,7 @@
 #include "tests/runtime/optim/networks.h"
 
 namespace stepop {
-namespace {
+namespace update_test {
 
 using namespace test_networks;
 
@@ -266,5 +266,5 @@ TEST_CASE("bounds of clipping that are not above 0 are refused with their place"
           "clipping");
 }
 
-}  // namespace
+}  // namespace update_test
 }  // namespace stepop

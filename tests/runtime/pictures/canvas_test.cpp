@@ -11,7 +11,7 @@
 #include "runtime/pictures/image_file.h"
 
 namespace stepop {
-namespace {
+namespace pictures_canvas_test {
 
 /// The pixels of one channel, 0 to 255.
 at::Tensor pixels(const Canvas& canvas) {
@@ -74,5 +74,5 @@ TEST_CASE("the colours are matplotlib's viridis, and ink is read on each") {
   CHECK(ink_on(viridis(1)).red == 0);
 }
 
-}  // namespace
+}  // namespace pictures_canvas_test
 }  // namespace stepop

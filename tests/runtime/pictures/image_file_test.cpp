@@ -17,7 +17,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace image_file_test {
 
 const std::string kFolder = STEPOP_SOURCE_DIR "/tests/data/images/";
 
@@ -181,5 +181,5 @@ TEST_CASE("what no PNG can be made of is named") {
         "tensor");
 }
 
-}  // namespace
+}  // namespace image_file_test
 }  // namespace stepop

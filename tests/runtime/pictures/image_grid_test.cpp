@@ -14,7 +14,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace image_grid_test {
 
 using Bytes = std::vector<uint8_t>;
 
@@ -93,5 +93,5 @@ TEST_CASE("what is no batch of images is named as it was found") {
   CHECK(message_for({}) == expected + "an undefined tensor");
 }
 
-}  // namespace
+}  // namespace image_grid_test
 }  // namespace stepop

@@ -5,7 +5,7 @@
 #include "runtime/config/yaml_reader.h"
 
 namespace stepop {
-namespace {
+namespace config_table_test {
 
 std::vector<ConfigRow> table_of(const std::vector<std::string>& texts) {
   std::vector<Value> configs;
@@ -33,5 +33,5 @@ TEST_CASE("a list that differs as a whole in one and in an element in another sh
   CHECK((rows == expected));
 }
 
-}  // namespace
+}  // namespace config_table_test
 }  // namespace stepop

@@ -8,7 +8,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace curve_test {
 
 TEST_CASE("a short curve keeps every point, of one step the last one") {
   Curve curve;
@@ -104,5 +104,5 @@ TEST_CASE("curves of a file tell the last, the lowest and the highest, and what 
   CHECK(read_curves(folder / "none").scalars.empty());
 }
 
-}  // namespace
+}  // namespace curve_test
 }  // namespace stepop

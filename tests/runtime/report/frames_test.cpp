@@ -6,7 +6,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace frames_test {
 
 std::vector<int64_t> steps_of(const FrameSeries& series) {
   std::vector<int64_t> steps;
@@ -92,5 +92,5 @@ TEST_CASE("what is too large is thinned out evenly, the first and the last stayi
   CHECK(series[0].left_out + series[1].left_out == 102);
 }
 
-}  // namespace
+}  // namespace frames_test
 }  // namespace stepop

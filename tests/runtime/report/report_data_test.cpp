@@ -11,7 +11,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace report_data_test {
 
 using nlohmann::json;
 
@@ -91,5 +91,5 @@ TEST_CASE("pictures of the worst examples count among all pictures") {
         "10");
 }
 
-}  // namespace
+}  // namespace report_data_test
 }  // namespace stepop

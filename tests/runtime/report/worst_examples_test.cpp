@@ -14,7 +14,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace worst_examples_test {
 
 WorstExamples worst_of(const EvalOutputs& outputs, int64_t rows, size_t count) {
   const ScratchFolder folder;
@@ -76,5 +76,5 @@ TEST_CASE("without a loss there are none") {
   CHECK(worst.examples.empty());
 }
 
-}  // namespace
+}  // namespace worst_examples_test
 }  // namespace stepop

@@ -10,7 +10,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace made_by_test {
 
 std::string with(const char* key, const nlohmann::json& value) {
   auto json = nlohmann::json::parse(made_by(c10::kCPU));
@@ -59,5 +59,5 @@ TEST_CASE("deterministic asks LibTorch for the algorithms that are") {
   at::globalContext().setDeterministicAlgorithms(before, false);
 }
 
-}  // namespace
+}  // namespace made_by_test
 }  // namespace stepop

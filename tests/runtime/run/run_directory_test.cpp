@@ -11,7 +11,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace run_directory_test {
 
 namespace fs = std::filesystem;
 
@@ -51,5 +51,5 @@ TEST_CASE("the time is what a name of a run or an evaluation begins with") {
   CHECK(RunDirectory::at("logs/2026-11-21T10-00-00_a_b/").run_name() == "a_b");
 }
 
-}  // namespace
+}  // namespace run_directory_test
 }  // namespace stepop

@@ -17,7 +17,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace run_lock_test {
 
 RunProcess process_in(const ScratchFolder& folder) {
   return RunProcess::from_json(read_bytes(folder.path("process.json")));
@@ -176,5 +176,5 @@ TEST_CASE("a folder that cannot be written is told") {
         "cannot open /nowhere/process.json: No such file or directory");
 }
 
-}  // namespace
+}  // namespace run_lock_test
 }  // namespace stepop

@@ -15,7 +15,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace run_state_test {
 
 RunStatus status_of(const ScratchFolder& folder, const std::string& json) {
   return read_run_status(folder.write("process.json", json));
@@ -99,5 +99,5 @@ TEST_CASE("looking at a run does not keep a training out") {
   CHECK(read_run_status(path).state == RunState::kEnded);
 }
 
-}  // namespace
+}  // namespace run_state_test
 }  // namespace stepop

@@ -13,7 +13,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace run_summary_test {
 
 namespace fs = std::filesystem;
 
@@ -167,5 +167,5 @@ TEST_CASE("a folder that cannot be read is an error") {
         "cannot read " + path + ": No such file or directory");
 }
 
-}  // namespace
+}  // namespace run_summary_test
 }  // namespace stepop

@@ -8,7 +8,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace run_signals_test {
 
 TEST_CASE("every signal that asks to end sets the flag, and the guard's end clears it") {
   for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
@@ -63,5 +63,5 @@ TEST_CASE("SIGHUP stays ignored under nohup") {
   signal(SIGHUP, before);
 }
 
-}  // namespace
+}  // namespace run_signals_test
 }  // namespace stepop

@@ -10,7 +10,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace start_time_test {
 
 namespace fs = std::filesystem;
 
@@ -52,5 +52,5 @@ TEST_CASE("a training and evaluations that start at one moment have times of the
   CHECK(std::set<std::string>(times.begin(), times.end()).size() == times.size());
 }
 
-}  // namespace
+}  // namespace start_time_test
 }  // namespace stepop

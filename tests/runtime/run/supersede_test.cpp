@@ -8,7 +8,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace supersede_test {
 
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
@@ -92,5 +92,5 @@ TEST_CASE("half a last line of the metrics goes, and is told") {
   CHECK(read_bytes(run.directory.metrics_file()) == "{\"step\": 100, \"loss\": 1}\n");
 }
 
-}  // namespace
+}  // namespace supersede_test
 }  // namespace stepop

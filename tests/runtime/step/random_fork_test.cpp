@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 namespace stepop {
-namespace {
+namespace random_fork_test {
 
 TEST_CASE("after a fork the generator goes on as if nothing had been drawn") {
   seed_generators(3, c10::kCPU);
@@ -57,5 +57,5 @@ TEST_CASE("a saved state gives the same numbers again") {
   CHECK(at::equal(at::rand({3}), drawn));
 }
 
-}  // namespace
+}  // namespace random_fork_test
 }  // namespace stepop

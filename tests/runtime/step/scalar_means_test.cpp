@@ -8,7 +8,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace scalar_means_test {
 
 using Values = std::vector<std::pair<std::string, double>>;
 
@@ -75,5 +75,5 @@ TEST_CASE("what cannot be one number is refused with its name") {
         }) == "000/a/b.count: missing from the checkpoint");
 }
 
-}  // namespace
+}  // namespace scalar_means_test
 }  // namespace stepop

@@ -8,7 +8,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace snapshot_test {
 
 /// Counts in step_op, and logs how many steps are done.
 class TestStepCounter : public Iterator {
@@ -64,5 +64,5 @@ TEST_CASE("what is logged before the first step counts for early stopping") {
   CHECK(run.session.position().global_step == 3);
 }
 
-}  // namespace
+}  // namespace snapshot_test
 }  // namespace stepop

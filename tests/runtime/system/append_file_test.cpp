@@ -14,7 +14,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace append_file_test {
 
 TEST_CASE("lines are appended to what is there, each in one write") {
   const ScratchFolder folder;
@@ -187,5 +187,5 @@ TEST_CASE("a limit on the file's size is an error, not a death, once its signal 
   CHECK(read_bytes(path) == "before\n");
 }
 
-}  // namespace
+}  // namespace append_file_test
 }  // namespace stepop

@@ -14,7 +14,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace atomic_file_test {
 
 using Names = std::vector<std::string>;
 
@@ -171,5 +171,5 @@ TEST_CASE("interrupted and partial writes are continued") {
   CHECK(files.count(FileCall::kWrite) == 5);
 }
 
-}  // namespace
+}  // namespace atomic_file_test
 }  // namespace stepop

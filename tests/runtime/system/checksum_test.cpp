@@ -5,7 +5,7 @@
 #include <map>
 
 namespace stepop {
-namespace {
+namespace checksum_test {
 
 /// The first `size` bytes of 0, 1, 4, 9, ... modulo 251.
 std::string squares(size_t size) {
@@ -40,5 +40,5 @@ TEST_CASE("how the bytes are divided changes nothing, and the sum can be asked f
   CHECK(checksum.text() == "e347269ca263307e");
 }
 
-}  // namespace
+}  // namespace checksum_test
 }  // namespace stepop

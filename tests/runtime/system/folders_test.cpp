@@ -13,7 +13,7 @@
 
 namespace stepop {
 namespace fs = std::filesystem;
-namespace {
+namespace folders_test {
 
 using Names = std::vector<std::string>;
 
@@ -112,5 +112,5 @@ TEST_CASE("what cannot be swept is passed over, and so is a folder that is not t
   CHECK(sweep_temporaries(folder / "none").empty());
 }
 
-}  // namespace
+}  // namespace folders_test
 }  // namespace stepop

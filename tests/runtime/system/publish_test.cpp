@@ -10,7 +10,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace {
+namespace publish_test {
 
 TEST_CASE("a finished file takes the place of the old one") {
   const ScratchFolder folder;
@@ -108,5 +108,5 @@ TEST_CASE("a finished file whose publishing fails is still there, under one name
   }
 }
 
-}  // namespace
+}  // namespace publish_test
 }  // namespace stepop

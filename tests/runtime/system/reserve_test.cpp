@@ -12,7 +12,7 @@
 #include "tests/small_disk.h"
 
 namespace stepop {
-namespace {
+namespace reserve_test {
 
 int64_t bytes_on_disk(const std::string& path) {
   struct stat status = {};
@@ -89,5 +89,5 @@ TEST_CASE("an interrupted call is repeated; another failure is an error") {
         "cannot cut " + path + " to 5 bytes: Input/output error");
 }
 
-}  // namespace
+}  // namespace reserve_test
 }  // namespace stepop

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 namespace stepop {
-namespace {
+namespace describe_values_test {
 
 TEST_CASE("a batch is told by key, type, shape, device and memory") {
   const Batch batch({{"image", at::zeros({2, 3, 8, 8})}, {"class", at::zeros({2}, at::kLong)}},
@@ -41,5 +41,5 @@ TEST_CASE("what ops return is told by op, key, kind, type and shape; the last re
         "eval_op      loss    label   float32 [2]\n");
 }
 
-}  // namespace
+}  // namespace describe_values_test
 }  // namespace stepop

@@ -7,7 +7,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace module_table_test {
 
 /// Weights [out, in] and, unless it is tied, a bias.
 class TestLayerImpl : public torch::nn::Module {
@@ -65,5 +65,5 @@ TEST_CASE("several networks have a sum") {
 
 TEST_CASE("without a network there is no table") { CHECK(table_of("seed: 1") == ""); }
 
-}  // namespace
+}  // namespace module_table_test
 }  // namespace stepop

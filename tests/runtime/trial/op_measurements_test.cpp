@@ -10,7 +10,7 @@
 #include "tests/python.h"
 
 namespace stepop {
-namespace {
+namespace op_measurements_test {
 
 TEST_CASE("a part has the memory that it needed beyond what was there, and what it left") {
   TensorMemory memory;
@@ -49,5 +49,5 @@ TEST_CASE("a part that throws is measured, and its exception goes on") {
   CHECK(measurements.table().find("\nfails ") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace op_measurements_test
 }  // namespace stepop

@@ -12,7 +12,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace repeat_check_test {
 
 /// Keeps state of its own, which it tracks or not.
 class TestKeeper : public Iterator {
@@ -99,5 +99,5 @@ TEST_CASE("state that is used and not tracked shows when steps are repeated") {
   }
 }
 
-}  // namespace
+}  // namespace repeat_check_test
 }  // namespace stepop

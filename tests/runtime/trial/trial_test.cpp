@@ -14,7 +14,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace trial_test {
 
 /// How often each op ran, and on how many examples last.
 struct Calls {
@@ -177,5 +177,5 @@ TEST_CASE("NaN ends it as it would end a training") {
   CHECK(contains(message, ": the update was not made."));
 }
 
-}  // namespace
+}  // namespace trial_test
 }  // namespace stepop

@@ -6,7 +6,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace duration_test {
 
 Config config_of(const std::string& yaml) {
   return Config(parse_yaml("key: " + yaml, {"test.yaml", 0}));
@@ -73,5 +73,5 @@ TEST_CASE("a time without a unit, in a wrong order or of nothing is refused with
   CHECK(refused("0h0s") == "test.yaml:1: key: expected more than 0, found \"0h0s\"");
 }
 
-}  // namespace
+}  // namespace duration_test
 }  // namespace stepop

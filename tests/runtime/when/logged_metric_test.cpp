@@ -7,7 +7,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace logged_metric_test {
 
 std::string trained_with(const std::string& more) {
   return message_of([&] {
@@ -33,5 +33,5 @@ TEST_CASE("a metric whose callback failed may come with the next evaluation") {
   CHECK(trained_with("stop_when: {" + metric + ", patience: 5e}" + fails) == "no error");
 }
 
-}  // namespace
+}  // namespace logged_metric_test
 }  // namespace stepop

@@ -6,7 +6,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace retention_settings_test {
 
 constexpr int64_t kStepsPerEpoch = 25;
 
@@ -94,5 +94,5 @@ TEST_CASE("what makes no sense is refused with its place") {
   CHECK(refused("{keep_last: 0, metric: a, mode: max, keep_best: 2, keep_every: 5}") == "no error");
 }
 
-}  // namespace
+}  // namespace retention_settings_test
 }  // namespace stepop

@@ -6,7 +6,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace settings_test {
 
 /// Epochs of ten batches.
 Settings settings_of(const std::string& more, bool train = true, bool debug = false) {
@@ -149,5 +149,5 @@ TEST_CASE("ops that cannot be are told with their place") {
         "test.yaml:4: train_ops/1: \"train/train_op\" is there twice");
 }
 
-}  // namespace
+}  // namespace settings_test
 }  // namespace stepop

@@ -9,7 +9,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace stop_when_test {
 
 constexpr int64_t kStepsPerEpoch = 23;
 const std::string kMetric = "validation/eval_op/accuracy/accuracy";
@@ -227,5 +227,5 @@ TEST_CASE("a metric that never came is a mistake of the config, with the nearest
   CHECK(problem(seen, {"a/b"}) == "no error");
 }
 
-}  // namespace
+}  // namespace stop_when_test
 }  // namespace stepop

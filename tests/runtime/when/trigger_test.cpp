@@ -6,7 +6,7 @@
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace {
+namespace trigger_test {
 
 using Steps = std::vector<int64_t>;
 
@@ -140,5 +140,5 @@ TEST_CASE("a misspelt key of a trigger is found") {
         "test.yaml:1: unknown key \"when/evry\": did you mean \"when/every\"?");
 }
 
-}  // namespace
+}  // namespace trigger_test
 }  // namespace stepop

@@ -6,7 +6,7 @@
 #include <string>
 
 namespace stepop::vunet {
-namespace {
+namespace data_canvas_test {
 
 constexpr Colour kBack = {0, 0, 0};
 constexpr Colour kOne = {255, 0, 0};
@@ -80,5 +80,5 @@ TEST_CASE("bands lie across a shape's line, along it, or both") {
   CHECK(drawn(Pattern::kAcross) == drawn(Pattern::kPlain));
 }
 
-}  // namespace
+}  // namespace data_canvas_test
 }  // namespace stepop::vunet

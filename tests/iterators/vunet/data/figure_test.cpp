@@ -10,7 +10,7 @@
 #include "iterators/vunet/data/skeleton.h"
 
 namespace stepop::vunet {
-namespace {
+namespace figure_test {
 
 Pose pose_number(uint64_t number) {
   Random random(mix_seed({11, number}));
@@ -143,5 +143,5 @@ TEST_CASE("limbs keep within what people's joints allow") {
   }
 }
 
-}  // namespace
+}  // namespace figure_test
 }  // namespace stepop::vunet

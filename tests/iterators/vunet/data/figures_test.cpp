@@ -15,7 +15,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop::vunet {
-namespace {
+namespace figures_test {
 
 /// A checksum of an image's bytes (FNV-1a).
 uint64_t checksum_of(const at::Tensor& image) {
@@ -172,5 +172,5 @@ TEST_CASE("wrong parameters are said with their place") {
   CHECK(unknown_keys_of("{class: Figures, people: 3}").find("people") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace figures_test
 }  // namespace stepop::vunet

@@ -16,7 +16,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop::vunet {
-namespace {
+namespace pose_pairs_test {
 
 const std::string kHeader =
     "image,person,x0,y0,x1,y1,x2,y2,x3,y3,x4,y4,x5,y5,x6,y6,x7,y7,x8,y8,x9,y9,x10,y10,x11,y11,"
@@ -198,5 +198,5 @@ TEST_CASE("wrong parameters of pairs are said with their place") {
   CHECK(unknown_keys_of(people.yaml(", size: 16, pair: fixed")).find("pair") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace pose_pairs_test
 }  // namespace stepop::vunet

@@ -12,7 +12,7 @@
 #include "tests/places.h"
 
 namespace stepop::vunet {
-namespace {
+namespace stickman_test {
 
 const std::string kStickmen = STEPOP_SOURCE_DIR "/tests/data/stickmen/";
 
@@ -85,5 +85,5 @@ TEST_CASE("the farthest joints and the widest lines that are allowed overflow no
       draw_stickman(joints, 4, {.line_width = 255, .joint_radius = 255}).eq(-1).all().item<bool>());
 }
 
-}  // namespace
+}  // namespace stickman_test
 }  // namespace stepop::vunet

@@ -7,7 +7,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace augment_test {
 
 const std::string kSource = "dataset: {class: Synthetic, shape: [2, 3, 4], size: 20}";
 
@@ -88,5 +88,5 @@ TEST_CASE("what is no image is refused with its key") {
         }).find("noise: expected 0 or more, found -1") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace augment_test
 }  // namespace stepop

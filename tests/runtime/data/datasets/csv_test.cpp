@@ -15,7 +15,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace csv_test {
 
 const std::string kImages = STEPOP_SOURCE_DIR "/tests/data/images/";
 
@@ -160,5 +160,5 @@ TEST_CASE("a table without rows is an error") {
         "test.yaml:1: data/path: no such file: " + table.folder.path("none"));
 }
 
-}  // namespace
+}  // namespace csv_test
 }  // namespace stepop

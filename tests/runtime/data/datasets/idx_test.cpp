@@ -12,7 +12,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace idx_test {
 
 const std::string kDigits = STEPOP_SOURCE_DIR "/configs/data/digits-";
 
@@ -146,5 +146,5 @@ TEST_CASE("a missing file of a dataset is reported at its place in the config") 
         "--data/images VALUE");
 }
 
-}  // namespace
+}  // namespace idx_test
 }  // namespace stepop

@@ -17,7 +17,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace image_folder_test {
 
 const std::string kImages = STEPOP_SOURCE_DIR "/tests/data/images/";
 
@@ -151,5 +151,5 @@ TEST_CASE("a wrong size or number of channels is reported at its place") {
   CHECK(message_for(", size: null, channels: null") == "no error");
 }
 
-}  // namespace
+}  // namespace image_folder_test
 }  // namespace stepop

@@ -8,7 +8,7 @@
 #include "tests/tensor_values.h"
 
 namespace stepop {
-namespace {
+namespace synthetic_test {
 
 TEST_CASE("synthetic examples have the shape, the classes and the number that are asked for") {
   const auto dataset = dataset_of("{class: Synthetic, size: 7, shape: [3, 4, 5], classes: 3}");
@@ -65,5 +65,5 @@ TEST_CASE("wrong numbers for synthetic data are reported at their place") {
         "there is no example 1000: the dataset has 1000");
 }
 
-}  // namespace
+}  // namespace synthetic_test
 }  // namespace stepop

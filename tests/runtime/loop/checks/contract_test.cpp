@@ -16,7 +16,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace contract_test {
 
 /// An encoder with a head of its own; what its config names goes wrong.
 class TestForgetful : public Iterator {
@@ -254,5 +254,5 @@ TEST_CASE("the guide has the messages as they are") {
   CHECK(guide.find(unused.substr(0, unused.find("head.layers.0.bias"))) != std::string::npos);
 }
 
-}  // namespace
+}  // namespace contract_test
 }  // namespace stepop

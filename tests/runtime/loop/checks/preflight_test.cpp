@@ -8,7 +8,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace {
+namespace preflight_test {
 
 /// Returns what its config asks for: right by default.
 class TestFaulty : public Iterator {
@@ -167,5 +167,5 @@ TEST_CASE("a dataset that is empty, or whose first batch cannot be loaded") {
         "datasets/validation: example 0: a.png: cut short");
 }
 
-}  // namespace
+}  // namespace preflight_test
 }  // namespace stepop
