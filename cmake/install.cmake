@@ -33,8 +33,26 @@ set_target_properties(libstepop PROPERTIES INSTALL_RPATH "${torch_rpath}" INSTAL
 install(TARGETS stepop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS libstepop LIBRARY DESTINATION ${lib})
 
-install(DIRECTORY runtime eval_out DESTINATION include/stepop FILES_MATCHING PATTERN "*.h"
-        PATTERN "runtime/include" EXCLUDE PATTERN "eval_out/python" EXCLUDE)
+# The public headers, and of the private ones those that they include.
+set(public_headers runtime/include/stepop/stepop.h runtime/formats/safetensors.h
+    runtime/config/yaml_reader.h)
+set(headers ${public_headers})
+while(public_headers)
+  list(POP_FRONT public_headers header)
+  file(STRINGS ${header} lines REGEX "^#include \"")
+  foreach(line ${lines})
+    string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
+    if(NOT included IN_LIST headers)
+      list(APPEND headers ${included})
+      list(APPEND public_headers ${included})
+    endif()
+  endforeach()
+endwhile()
+list(REMOVE_ITEM headers runtime/include/stepop/stepop.h)
+foreach(header ${headers})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${header} DESTINATION include/stepop/${folder})
+endforeach()
 install(FILES runtime/include/stepop/stepop.h DESTINATION include/stepop)
 # The READMEs lie to each other as in the tree, so that their links lead somewhere.
 install(DIRECTORY configs DESTINATION share/stepop)
