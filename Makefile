@@ -75,7 +75,8 @@ format-check: deps-develop  ## fail when a source is not formatted
 	@clang-format --dry-run -Werror $(sources)
 
 tidy: deps-develop  ## clang-tidy on all sources, by .clang-tidy
-	@cmake -S . -B build-tidy -G Ninja -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DCCACHE= >/dev/null
+	@cmake -S . -B build-tidy -G Ninja -DSTEPOP_UNITY=OFF \
+		-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DCCACHE= >/dev/null
 	run-clang-tidy -quiet -p build-tidy -j2 -extra-arg=-Wno-unknown-warning-option "$(CURDIR)/(runtime|eval_out|models|iterators|tests)/.*"
 
 bench: deps-test build  ## benchmarks, each a ratio to a named baseline

@@ -1,5 +1,5 @@
-# What a user's own sources are compiled with: libstepop.json, beside libstepop.so, tells
-# build/stepop; and the precompiled header that makes it quick.
+# What your own sources are compiled with: libstepop.json, beside libstepop.so; and the precompiled
+# header that makes it quick.
 
 # A JSON list of texts.
 function(stepop_json_list out)
@@ -15,7 +15,7 @@ endfunction()
 
 # Writes libstepop.json for headers in `includes` and LibTorch's in `torch_includes`.
 function(stepop_write_settings path includes torch_includes headers templates)
-  set(flags -std=c++20 -DFMT_HEADER_ONLY "-DSTEPOP_VERSION=\"${PROJECT_VERSION}\"")
+  set(flags -std=c++20 "-DSTEPOP_VERSION=\"${PROJECT_VERSION}\"")
   set(folders ${includes} ${torch_includes})
   list(REMOVE_DUPLICATES folders)
   list(REMOVE_ITEM folders /usr/include)  # named again, it hides the compiler's own headers
