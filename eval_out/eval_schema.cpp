@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "eval_out/hdf5/hdf5_types.h"
+#include "runtime/base/text.h"
 
 namespace stepop {
 namespace {
@@ -15,29 +16,6 @@ constexpr int64_t kMaxDimensions = 32;  // H5S_MAX_RANK
 
 Error wrong(std::string_view key, const std::string& message) {
   return Error(fmt::format("eval_op: {}{}", key, message));
-}
-
-/// Whether `text` is UTF-8 (RFC 3629: no overlong forms, no surrogates, at most U+10FFFF).
-bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto byte = [&](size_t at) {
-      return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
-    };
-    const unsigned lead = byte(i);
-    const unsigned next = byte(i + 1);
-    size_t length = 1;
-    if (lead >= 0x80) {
-      length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-      const unsigned low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-      const unsigned high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-      if (lead < 0xc2 || lead > 0xf4 || next < low || next > high) return false;
-      for (size_t k = 2; k < length; ++k) {
-        if ((byte(i + k) & 0xc0) != 0x80) return false;
-      }
-    }
-    i += length;
-  }
-  return true;
 }
 
 void check_key(std::string_view key) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "eval_out/callbacks/script.h"
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/system/folders.h"
 
 namespace stepop {

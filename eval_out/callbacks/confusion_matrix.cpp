@@ -4,7 +4,7 @@
 
 #include "eval_out/callbacks/classes.h"
 #include "eval_out/callbacks/matrix_picture.h"
-#include "runtime/formats/csv_cell.h"
+#include "runtime/formats/csv_file.h"
 #include "runtime/system/atomic_file.h"
 
 namespace stepop {

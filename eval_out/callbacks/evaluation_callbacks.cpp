@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/pictures/image_grid.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"

@@ -6,8 +6,8 @@
 
 #include "eval_out/callbacks/images.h"
 #include "runtime/base/number_text.h"
-#include "runtime/formats/csv_cell.h"
-#include "runtime/pictures/captioned_grid.h"
+#include "runtime/formats/csv_file.h"
+#include "runtime/pictures/image_grid.h"
 #include "runtime/system/atomic_file.h"
 
 namespace stepop {

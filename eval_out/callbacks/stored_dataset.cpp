@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 
 namespace stepop {
 

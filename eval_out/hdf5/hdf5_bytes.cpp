@@ -11,14 +11,15 @@
 namespace stepop {
 
 void zero_bytes(const std::string& path, int64_t begin, int64_t count) {
-  const int file = open_file(path, O_WRONLY, "open " + path);
+  OpenFile file = open_file(path, O_WRONLY, "open " + path);
   const std::string zeros(size_t{1} << 16, '\0');
-  int reason = ::lseek(file, begin, SEEK_SET) < 0 ? errno : 0;
+  int reason = ::lseek(file.number(), begin, SEEK_SET) < 0 ? errno : 0;
   for (int64_t rest = count; rest > 0 && reason == 0; rest -= static_cast<int64_t>(zeros.size())) {
     size_t written = 0;
     reason = write_all(file, std::string_view(zeros).substr(0, static_cast<size_t>(rest)), written);
   }
-  if (file_calls().close(file) != 0 && reason == 0) reason = errno;
+  const int closed = file.close();
+  if (reason == 0) reason = closed;
   if (reason != 0) fail_file("write " + path, reason);
 }
 

@@ -9,7 +9,7 @@
 #include "eval_out/hdf5/eval_dataset.h"
 #include "eval_out/hdf5/hdf5_attributes.h"
 #include "eval_out/read/eval_reader.h"
-#include "runtime/base/size_text.h"
+#include "runtime/base/number_text.h"
 #include "runtime/system/reserve.h"
 
 namespace stepop {

@@ -8,7 +8,7 @@
 #include "eval_out/write/background_queue.h"
 #include "eval_out/write/eval_batch.h"
 #include "eval_out/write/eval_file_writer.h"
-#include "runtime/system/publish.h"
+#include "runtime/system/atomic_file.h"
 
 namespace stepop {
 namespace {
@@ -123,7 +123,7 @@ void EvalWriter::finish() {
   }
   queue_->close();
   file_->finish();
-  publish_file(file_->part(), path_);
+  rename_into_place(file_->part(), path_);
   is_finished_ = true;
 }
 

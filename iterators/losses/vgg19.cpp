@@ -12,7 +12,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/formats/safetensors.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop::losses {
 namespace {

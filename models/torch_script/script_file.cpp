@@ -7,7 +7,7 @@
 #include <array>
 #include <fstream>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/data/datasets/checks.h"
 
 namespace stepop {

@@ -11,7 +11,7 @@
 
 #include "models/torch_script/script_file.h"
 #include "models/torch_script/script_graph.h"
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
 namespace stepop {
 
-/// What a user can mend: the message says where, what was found and what would help. The program
-/// prints it without a stack trace and exits with `exit_code()`.
+/// An error that the user can fix: the message says where it is, what was found and what would
+/// help. The program prints it without a stack trace and exits with `exit_code()`.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, int exit_code = 1)
@@ -23,5 +24,8 @@ class UsageError : public Error {
  public:
   explicit UsageError(const std::string& message) : Error(message, 2) {}
 };
+
+/// The message of an exception, without the stack trace that LibTorch's carry.
+std::string error_text(const std::exception& error);
 
 }  // namespace stepop

@@ -24,6 +24,13 @@ std::string short_number(double number) {
   return fmt::format("{:.4g}", number);
 }
 
+std::string size_text(double bytes) {
+  constexpr std::array<const char*, 4> kUnits = {"B", "kB", "MB", "GB"};
+  size_t unit = 0;
+  for (; bytes >= 999.95 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
+}
+
 std::string clock_text(double seconds) {
   if (!(seconds >= 0) || seconds > 1e9) return "-:--";
   const auto total = std::llround(seconds);

@@ -11,8 +11,8 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/config/value.h"
 #include "runtime/formats/safetensors_reader.h"
+#include "runtime/system/atomic_file.h"
 #include "runtime/system/file_calls.h"
-#include "runtime/system/publish.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -114,7 +114,7 @@ std::optional<std::string> CheckpointFolder::find(const std::string& text) const
 }
 
 void CheckpointFolder::link(const char* link, int64_t step) const {
-  if (linked(link) != step) publish_symlink(checkpoint_name(step), path_ + "/" + link);
+  if (linked(link) != step) link_into_place(checkpoint_name(step), path_ + "/" + link);
 }
 
 std::vector<int64_t> CheckpointFolder::update_links_and_sweep(const MetricByStep& values,

@@ -9,6 +9,7 @@
 
 #include "runtime/base/nearest.h"
 #include "runtime/base/shell_text.h"
+#include "runtime/base/text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_text.h"

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "runtime/base/number_text.h"
-#include "runtime/base/size_text.h"
 #include "runtime/base/text_table.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"

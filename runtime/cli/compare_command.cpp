@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
 #include "runtime/base/text_table.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/compare_states.h"
@@ -67,7 +68,7 @@ void print_configs(const std::vector<Compared>& runs) {
   for (const ConfigRow& row : rows) {
     std::vector<std::string> cells;
     for (const auto& value : row.values) cells.push_back(value.value_or(kNoValue));
-    cells = shortened(cells, kMostValue);
+    cells = shortened_names(cells, kMostValue);
     cells.insert(cells.begin(), row.path);
     table.add(std::move(cells));
   }

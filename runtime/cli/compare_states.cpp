@@ -12,7 +12,7 @@
 #include "runtime/base/number_text.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -13,15 +11,11 @@
 #include "runtime/base/number_text.h"
 #include "runtime/run/start_time.h"
 #include "runtime/system/folders.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
 namespace {
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// `10:00:00` of `2026-11-21T10-00-00`
 std::string clock_of(const std::string& time) {
@@ -69,7 +63,7 @@ std::optional<std::string> EvaluationFolders::go_on(int64_t step, const RowsIn& 
     const std::string folder = run_.root() + "/" + run_.evaluation(time, step);
     const auto is_over = [&] { return fs::exists(folder + "/scalars.json"); };
     if (!fs::is_directory(folder) || is_over()) continue;
-    if (text_of(run_.config_file("eval", time)) != config_) continue;
+    if (try_read_file(run_.config_file("eval", time)) != config_) continue;
     const auto rows = rows_in(folder);
     if (!rows || !lock(time) || is_over()) continue;
     console.info(fmt::format("going on with the evaluation of {} at row {} of {}", clock_of(time),

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "runtime/base/size_text.h"
+#include "runtime/base/number_text.h"
 #include "runtime/cli/run_operand.h"
 #include "runtime/report/report.h"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/shell_text.h"
 #include "runtime/checkpoint/checkpoint_folder.h"

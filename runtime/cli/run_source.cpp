@@ -7,11 +7,11 @@
 #include <filesystem>
 
 #include "runtime/base/error.h"
+#include "runtime/base/text.h"
 #include "runtime/code/code_copy.h"
 #include "runtime/code/user_code.h"
 #include "runtime/config/registry.h"
 #include "runtime/config/resolve.h"
-#include "runtime/config/yaml_text.h"
 #include "runtime/run/signals.h"
 
 namespace stepop {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
 #include "runtime/base/text_table.h"
 #include "runtime/cli/run_operand.h"
 #include "runtime/run/run_summary.h"
@@ -103,7 +104,7 @@ std::string fitting_table(const std::vector<RunSummary>& runs, const Shown& show
     longest = std::max(longest, text_width(run.name));
   }
   for (size_t most = longest; most >= kLeastName; --most) {
-    const TextTable table = table_of(runs, shown, shortened(names, most));
+    const TextTable table = table_of(runs, shown, shortened_names(names, most));
     if (table.width() <= kMostColumns) return table.text();
   }
   return table_of(runs, shown, names).text();

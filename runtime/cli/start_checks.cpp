@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 
+#include "runtime/base/text.h"
 #include "runtime/config/yaml_text.h"
 
 namespace stepop {

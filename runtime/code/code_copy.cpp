@@ -9,8 +9,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/system/atomic_file.h"
-#include "runtime/system/content.h"
 #include "runtime/system/folders.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -42,7 +42,7 @@ CodeCopy::CodeCopy(const std::string& run) {
   if (folders.empty()) return;
   folder_ = *std::max_element(folders.begin(), folders.end());
   try {
-    const Json json = Json::parse(read_content(folder_ + "/sources.json").value_or(""));
+    const Json json = Json::parse(try_read_file(folder_ + "/sources.json").value_or(""));
     root_ = json.at("root").get<std::string>();
     for (const auto& [name, checksum] : json.at("files").items()) {
       files_.push_back({name, checksum.get<std::string>()});
@@ -65,7 +65,7 @@ std::string CodeCopy::find(const std::string& path) const {
 std::vector<std::string> CodeCopy::differences() const {
   std::vector<std::string> all;
   for (const auto& file : files_) {
-    const auto original = read_content((fs::path(root_) / file.name).string());
+    const auto original = try_read_file((fs::path(root_) / file.name).string());
     const std::string name = fs::path(file.name).filename().string();
     if (!original) {
       all.push_back(name + " is gone");
@@ -88,10 +88,9 @@ void CodeCopy::save(const std::vector<std::string>& files, const std::string& ti
   std::vector<std::pair<std::string, std::string>> contents;
   for (const auto& path : files) {
     const std::string name = fs::path(path).lexically_relative(root).string();
-    auto content = read_content(path);
-    if (!content) throw Error(fmt::format("cannot read {}", path));
-    names[name] = content_checksum(*content);
-    contents.emplace_back(name, std::move(*content));
+    std::string content = read_file(path);
+    names[name] = content_checksum(content);
+    contents.emplace_back(name, std::move(content));
   }
   const bool is_same = root == root_ && names.size() == files_.size() &&
                        std::all_of(files_.begin(), files_.end(), [&](const File& file) {

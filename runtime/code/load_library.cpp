@@ -1,27 +1,24 @@
 #include "runtime/code/load_library.h"
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <memory>
 
 #include "runtime/base/error.h"
-#include "runtime/base/error_text.h"
+#include "runtime/base/text.h"
 #include "runtime/code/abi.h"
 #include "runtime/config/registry.h"
-#include "runtime/system/content.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 
 void check_built_against(const std::string& path, const std::string& name) {
-  const std::string bytes = read_content(path).value_or("");
+  const std::string bytes = try_read_file(path).value_or("");
   if (!bytes.starts_with("\x7f"
                          "ELF")) {
     throw Error(fmt::format("{}: not a shared library", name));
@@ -78,10 +75,7 @@ std::string readable(std::string text) {
   if (at == std::string::npos) return text;
   const size_t end = text.find_first_of(" )\n", at);
   const std::string symbol = text.substr(at, end - at);
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(
-      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 ? text.replace(at, symbol.size(), name.get()) : text;
+  return text.replace(at, symbol.size(), demangled(symbol));
 }
 
 }  // namespace

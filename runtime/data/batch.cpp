@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

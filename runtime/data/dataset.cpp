@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 
 namespace stepop {
 

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/measure/profile.h"
 
 // From the OpenMP runtime that LibTorch brings, if it brings one.

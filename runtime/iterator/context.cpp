@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <cxxabi.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/nn/module.h>
@@ -11,19 +10,12 @@
 #include <cstdlib>
 #include <set>
 
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/base/text.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/networks/network_state.h"
 
 namespace stepop {
 namespace {
-
-std::string demangled(const char* name) {
-  int status = 0;
-  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-  std::string result = status == 0 ? text : name;
-  std::free(text);
-  return result;
-}
 
 const at::Tensor& only_tensor(const std::string& name, const State& state) {
   const auto found = state.find("value");

@@ -2,39 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "runtime/base/error.h"
+#include "runtime/base/json_text.h"
 #include "runtime/log/plain_line.h"
 #include "runtime/system/append_file.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string read_file(const std::string& path) {
-  const auto fail = [&] {
-    throw Error(fmt::format("cannot read {}: {}", path, std::generic_category().message(errno)));
-  };
-  std::error_code failed;
-  errno = std::filesystem::is_directory(path, failed) ? EISDIR : 0;
-  if (errno != 0) fail();
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) fail();
-  const std::streamoff size = file.tellg();
-  if (size < 0) fail();
-  std::string text(static_cast<size_t>(size), '\0');
-  if (!file.seekg(0).read(text.data(), size)) fail();
-  return text;
-}
 
 /// A line without its end.
 struct Line {
@@ -54,9 +37,9 @@ std::vector<Line> split_lines(std::string_view text) {
 
 double number(const std::string& key, const Json& value) {
   if (value.is_number()) return value.get<double>();
-  if (value == "NaN") return std::numeric_limits<double>::quiet_NaN();
-  if (value == "Infinity") return std::numeric_limits<double>::infinity();
-  if (value == "-Infinity") return -std::numeric_limits<double>::infinity();
+  if (value.is_string()) {
+    if (const auto number = non_finite_number(value.get_ref<const std::string&>())) return *number;
+  }
   throw Error(
       fmt::format("\"{}\": expected a number, \"NaN\", \"Infinity\" or \"-Infinity\", "
                   "found {}",

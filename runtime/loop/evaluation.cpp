@@ -9,7 +9,6 @@
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/write/eval_writer.h"
-#include "runtime/config/json_writer.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/log/metrics_file.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "eval_out/callbacks/callback.h"
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "runtime/base/nearest.h"
-#include "runtime/base/short_list.h"
+#include "runtime/base/text.h"
 #include "runtime/checkpoint/aliases.h"
 #include "runtime/formats/safetensors.h"
 #include "runtime/networks/networks.h"
@@ -38,13 +38,13 @@ std::string describe_rest(const WeightsMatch& match) {
   std::string text;
   const auto add = [&](const char* what, const std::vector<std::string>& names) {
     if (!names.empty())
-      text += fmt::format("\n  {} ({}): {}", what, names.size(), short_list(names));
+      text += fmt::format("\n  {} ({}): {}", what, names.size(), list_text(names));
   };
   add("missing from the file", match.missing);
   add("left over in the file", match.left_over);
   if (!match.different.empty()) {
     text += fmt::format("\n  of another shape or type ({}):{}", match.different.size(),
-                        short_lines(match.different, "\n    "));
+                        list_lines(match.different, "\n    "));
   }
   add("map: no name begins with", match.unused);
   return text;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/base/short_list.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/base/text.h"
+#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 
@@ -45,7 +45,7 @@ void load_tensors(const std::string& name, const State& own, const State& state)
         "the checkpoint is of another architecture than the network \"{}\":{}\nGive the config "
         "that it was trained with; or begin anew with the weights that fit: init_from with "
         "strict: false",
-        name, short_lines(problems, "\n  ")));
+        name, list_lines(problems, "\n  ")));
   }
   const at::NoGradGuard no_grad;
   for (const auto& [key, tensor] : own) at::Tensor(tensor).copy_(state.at(key));

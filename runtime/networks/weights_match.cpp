@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "runtime/base/error.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

@@ -14,7 +14,7 @@
 #include <set>
 
 #include "runtime/base/error.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/optim/names.h"
 
 namespace stepop {

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
@@ -20,6 +19,7 @@
 #include "runtime/report/report_json.h"
 #include "runtime/report/run_curves.h"
 #include "runtime/run/run_summary.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -27,11 +27,6 @@ namespace {
 
 constexpr size_t kMostLogLines = 200;
 constexpr size_t kMostTextBytes = 65'536;
-
-std::string read_bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::string eval_op_of(const Value& config) {
   const Value* op = config.find("eval_hook/eval_op");
@@ -140,9 +135,10 @@ class Report {
       });
     }
     const std::string newest = names.empty() ? "" : names.back() + ".yaml";
-    data_["config"] = {{"file", newest},
-                       {"yaml", newest.empty() ? "" : read_bytes(run_.configs() + "/" + newest)},
-                       {"starts", starts}};
+    data_["config"] = {
+        {"file", newest},
+        {"yaml", newest.empty() ? "" : try_read_file(run_.configs() + "/" + newest).value_or("")},
+        {"starts", starts}};
   }
 
   static Json frames_json(const std::vector<FrameSeries>& all, bool is_text) {
@@ -150,10 +146,8 @@ class Report {
     for (const FrameSeries& series : all) {
       Json frames = Json::array();
       for (const auto& [step, path] : series.paths) {
-        std::string bytes = read_bytes(path);
-        if (is_text && bytes.size() > kMostTextBytes) {
-          bytes = bytes.substr(0, kMostTextBytes) + "\n... (cut)";
-        }
+        std::string bytes = try_read_file(path).value_or("");
+        if (is_text) bytes = shortened(bytes, kMostTextBytes, "\n... (cut)");
         frames.push_back({{"step", step}, {"data", is_text ? bytes : base64(bytes)}});
       }
       if (!frames.empty() || series.left_out > 0) {

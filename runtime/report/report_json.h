@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/log/better.h"
 #include "runtime/report/scalar_summary.h"
 

@@ -16,7 +16,6 @@
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/file_calls.h"
 #include "runtime/system/folders.h"
-#include "runtime/system/publish.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

@@ -6,6 +6,8 @@
 #include <string>
 #include <thread>
 
+#include "runtime/system/file_lock.h"
+
 namespace stepop {
 
 /// After so many seconds without a sign of life a process of another host counts as dead.
@@ -73,7 +75,7 @@ class RunLock {
   int write(const RunProcess& process);
 
   std::string path_;
-  int file_ = -1;
+  OpenFile file_;
   bool has_begun_ = false;
   timespec time_before_ = {};  ///< When the file was written last.
   RunProcess before_;

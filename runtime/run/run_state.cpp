@@ -4,10 +4,9 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "runtime/run/start_record.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace {
@@ -46,10 +45,8 @@ std::string RunStatus::text() const {
 }
 
 RunStatus read_run_status(const std::string& process_file) {
-  std::ifstream file(process_file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
   RunStatus status;
-  status.process = RunProcess::from_json(text);
+  status.process = RunProcess::from_json(try_read_file(process_file).value_or(""));
   const std::string& state = status.process.state;
   if (state == "running") {
     status.state = is_alive(status.process, process_file) ? RunState::kRunning : RunState::kKilled;

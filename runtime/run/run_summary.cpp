@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "runtime/base/error.h"
+#include "runtime/base/json_text.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/config/resolve.h"
@@ -39,10 +40,7 @@ std::optional<double> number_at(const Value& config, const char* path) {
 }
 
 /// A name as it stands in a line of metrics: within quotes.
-std::string quoted(const std::string& name) {
-  const std::string line = to_json({{name, 0}});  // {"name":0}
-  return line.substr(1, line.rfind(':') - 1);
-}
+std::string quoted(const std::string& name) { return json_text(name); }
 
 /// The last lines of a metrics file. Only those that are asked for are parsed.
 class LastMetrics {

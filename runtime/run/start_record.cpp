@@ -6,33 +6,36 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <ctime>
-#include <memory>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/system/child_process.h"
 
 namespace stepop {
 namespace {
 
 /// The output of a command without its last newline; empty when it failed.
-std::string output_of(const char* command) {
-  std::FILE* pipe = popen(command, "r");
-  if (pipe == nullptr) return "";
-  std::string text;
-  std::array<char, 256> buffer{};
-  while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) text += buffer.data();
-  if (pclose(pipe) != 0) return "";
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
+std::string output_of(std::vector<std::string> command) {
+  try {
+    const ChildResult result = run_child(std::move(command));
+    if (result.exit_code != 0 || result.signal != 0) return "";
+    return result.out.substr(0, result.out.find_last_not_of('\n') + 1);
+  } catch (const Error&) {  // there is no such program
+    return "";
+  }
 }
 
 }  // namespace
 
 std::string git_state() {
-  const std::string commit = output_of("git rev-parse --short HEAD 2>/dev/null");
+  const std::string commit = output_of({"git", "rev-parse", "--short", "HEAD"});
   if (commit.empty()) return "none";
-  const std::string branch = output_of("git rev-parse --abbrev-ref HEAD 2>/dev/null");
-  const std::string changes = output_of("git status --porcelain 2>/dev/null | head -n 1");
+  const std::string branch = output_of({"git", "rev-parse", "--abbrev-ref", "HEAD"});
+  const std::string changes = output_of({"git", "status", "--porcelain"});
   return fmt::format("{} {}, {}", branch, commit, changes.empty() ? "clean" : "with changes");
 }
 

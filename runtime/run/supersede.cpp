@@ -10,8 +10,8 @@
 #include "runtime/base/error.h"
 #include "runtime/config/value.h"
 #include "runtime/log/metrics_file.h"
+#include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"
-#include "runtime/system/publish.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

@@ -3,11 +3,11 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
-#include "runtime/base/short_list.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/base/text.h"
 #include "runtime/measure/profile.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/step/random_fork.h"
 
 namespace stepop {
@@ -64,7 +64,7 @@ void rethrow_with_examples(const Context& context, const std::string& split, con
     const std::string when =
         steps == 0 ? "in the first step" : fmt::format("after step {}", with_thousands(steps));
     throw Error(fmt::format("{}\n{}, with the examples {} of datasets/{}", error.what(), when,
-                            short_list(indices), split),
+                            list_text(indices), split),
                 error.exit_code());
   }
 }

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/size_text.h"
+#include "runtime/base/number_text.h"
 #include "runtime/base/text_table.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

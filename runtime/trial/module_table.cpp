@@ -6,7 +6,6 @@
 #include <set>
 
 #include "runtime/base/number_text.h"
-#include "runtime/base/size_text.h"
 #include "runtime/base/text_table.h"
 
 namespace stepop {

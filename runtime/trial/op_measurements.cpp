@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/base/size_text.h"
+#include "runtime/base/number_text.h"
 #include "runtime/base/text_table.h"
 #include "runtime/run/device.h"
 

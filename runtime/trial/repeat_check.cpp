@@ -3,7 +3,7 @@
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
 
-#include "runtime/base/short_list.h"
+#include "runtime/base/text.h"
 #include "runtime/step/split_step.h"
 
 namespace stepop {
@@ -77,7 +77,7 @@ std::string check_repeats(Session& session) {
       "iterator keeps something that is not tracked (a counter, an optimizer, a random generator), "
       "or an operation is not deterministic{}. A run that resumes will not go on as one that was "
       "never stopped",
-      short_list(different), context.device.is_cpu() ? "" : " (deterministic: true)");
+      list_text(different), context.device.is_cpu() ? "" : " (deterministic: true)");
 }
 
 }  // namespace stepop

@@ -10,7 +10,6 @@
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/eval_schema.h"
 #include "runtime/base/number_text.h"
-#include "runtime/base/size_text.h"
 #include "runtime/run/device.h"
 #include "runtime/run/signals.h"
 #include "runtime/step/due_ops.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/base/nearest.h"
-#include "runtime/base/short_list.h"
+#include "runtime/base/text.h"
 
 namespace stepop {
 
@@ -17,7 +17,7 @@ void check_is_logged(const Config& config, const std::string& path, const std::s
     if (metric.starts_with(op + "/")) return;
   }
   const auto nearest = nearest_paths(metric, known, 1);
-  const std::string help = nearest.empty() ? "; there are: " + short_list(known)
+  const std::string help = nearest.empty() ? "; there are: " + list_text(known)
                                            : fmt::format("; did you mean \"{}\"?", nearest.front());
   throw config.error(path,
                      fmt::format("no log and no evaluation gave a number \"{}\"{}", metric, help));

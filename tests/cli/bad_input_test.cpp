@@ -47,8 +47,7 @@ TEST_CASE("a config that cannot be read") {
   digits.folder().write("open.yaml", "a: [1\n");
   digits.refuses("stepop -b open.yaml -t", 2,
                  "open.yaml:2: not valid YAML: a [ is never closed, or a comma is missing");
-  digits.refuses("stepop -b none.yaml -t", 2,
-                 "none.yaml: cannot read this config: No such file or directory");
+  digits.refuses("stepop -b none.yaml -t", 2, "cannot read none.yaml: No such file or directory");
   digits.folder().write("twice.yaml", "a: 1\na: 2\n");
   digits.refuses("stepop -b twice.yaml -t", 2,
                  "twice.yaml:2: duplicate key \"a\", first given at twice.yaml:1");

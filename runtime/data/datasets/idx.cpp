@@ -6,8 +6,8 @@
 
 #include "runtime/data/datasets/checks.h"
 #include "runtime/formats/idx_file.h"
-#include "runtime/measure/describe_tensor.h"
-#include "runtime/pictures/image_values.h"
+#include "runtime/measure/tensor_statistics.h"
+#include "runtime/pictures/image_file.h"
 
 namespace stepop {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/base/short_list.h"
+#include "runtime/base/text.h"
 
 namespace stepop {
 namespace {
@@ -102,7 +102,7 @@ void check_all_trained(const Context& context) {
         "  to keep them as they are: for (auto& parameter : network->parameters()) "
         "parameter.requires_grad_(false)\n"
         "  to train them by an optimizer that is no Update: context.train_by_hand({{\"{}\"}})",
-        name, short_list(left), others_text(context, parameters),
+        name, list_text(left), others_text(context, parameters),
         is_whole ? name + "_optimizer" : "optimizer", name, name));
   }
 }
@@ -123,7 +123,7 @@ std::string shared_parameters(const Context& context) {
       text += fmt::format(
           "{}{} and {} both train {}: each moves them by its own loss. An update takes the "
           "networks that it is to change, and no others that its loss passes through",
-          text.empty() ? "" : "\n", one->first, other->first, short_list(both));
+          text.empty() ? "" : "\n", one->first, other->first, list_text(both));
     }
   }
   return text;
@@ -150,7 +150,7 @@ void check_all_saved(const Context& context) {
         "{} trains what no checkpoint would hold: {}. Of a module that the iterator makes, "
         "context.track(\"name\", *module) makes them part of the run's state; a network of the "
         "config is tracked by itself",
-        name, short_list(lost)));
+        name, list_text(lost)));
   }
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 
 #include <c10/util/Exception.h>
 
