@@ -25,6 +25,7 @@ std::string Progress::to_json() const {
   json["seconds"] = seconds;
   json["batches_taken"] = batches_taken;
   json["evaluation_folder"] = evaluation_folder;
+  if (has_begun_step) json["has_begun_step"] = true;
   return json.dump();
 }
 
@@ -42,6 +43,7 @@ Progress Progress::from_json(const std::string& text) {
     json.at("seconds").get_to(progress.seconds);
     json.at("batches_taken").get_to(progress.batches_taken);
     json.at("evaluation_folder").get_to(progress.evaluation_folder);
+    progress.has_begun_step = json.value("has_begun_step", false);
     if (progress.global_step < 0 || progress.epoch < 0 || progress.batch < 0 ||
         progress.train_examples < 0) {
       throw Error("a count is below 0");

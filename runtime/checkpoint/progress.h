@@ -20,6 +20,9 @@ struct Progress {
   /// The folder of an evaluation that follows this checkpoint, relative to the run; else empty. A
   /// run that dies in it goes on with it.
   std::string evaluation_folder;
+  /// The hooks before the next step were called: what they did is in the state, and they are not
+  /// called again. So it is when a training ends while it waits for the batch of that step.
+  bool has_begun_step = false;
 
   /// Epochs that are complete, and the part of this one: 30.4.
   double fractional_epoch() const;

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/base/shell_text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/code/compiler.h"

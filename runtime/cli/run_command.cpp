@@ -136,7 +136,7 @@ class Run {
 
   /// For an error that ended a training: how to go on.
   std::string what_next(const std::exception& error, const RunDirectory& directory) const {
-    if (!arguments_.train || dynamic_cast<const RecordedNonFinite*>(&error) != nullptr) return "";
+    if (!arguments_.train || dynamic_cast<const ErrorWithCommand*>(&error) != nullptr) return "";
     const bool has_checkpoint = !checkpoint_steps(directory.checkpoints()).empty();
     const char* code = code_.config.peek("code") == nullptr
                            ? ""

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <thread>
 
+#include "runtime/base/error.h"
+
 namespace stepop {
 namespace {
 
@@ -27,7 +29,7 @@ const Dataset& Splits::dataset(const std::string& split) {
   auto& dataset = parts_->datasets[split];
   if (!dataset) {
     const std::string path = "datasets/" + split;
-    dataset = datasets().build(config_, path);
+    dataset = with_std_exceptions(path, [&] { return datasets().build(config_, path); });
     if (dataset->size() <= 0) {
       throw config_.error(path, "the dataset is empty: it has no example");
     }

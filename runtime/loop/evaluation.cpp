@@ -14,8 +14,8 @@
 #include "runtime/log/metrics_file.h"
 #include "runtime/measure/profile.h"
 #include "runtime/run/start_record.h"
+#include "runtime/step/call_op.h"
 #include "runtime/step/random_fork.h"
-#include "runtime/step/split_step.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"
 

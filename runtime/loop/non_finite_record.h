@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <string>
 
 #include "runtime/checkpoint/checkpoint.h"
@@ -9,24 +11,52 @@
 
 namespace stepop {
 
-/// What ends a training in which NaN came up; the message says how to go on.
-class RecordedNonFinite : public Error {
+/// What ends a training; the message ends with the command that resumes it.
+class ErrorWithCommand : public Error {
  public:
   using Error::Error;
 };
 
-/// The state that an unfinished step left, as far as it can be put back: without the gradients that
-/// wait for their update, and with `random`, the generators' state at its beginning.
-Checkpoint beginning_of_step(const Session& session, const State& random);
+/// Keeps what one needs to look at a NaN: where the last steps began, since a GPU reports it some
+/// steps later.
+class NonFiniteRecorder {
+ public:
+  /// Both must outlive this.
+  NonFiniteRecorder(Session& session, const RunDirectory& directory)
+      : session_(session), directory_(directory) {}
 
-/// Keeps what one needs to look at a NaN: in `train/non_finite/<step>/` a checkpoint with which the
-/// training begins that step again, and `batch.json` with the update, what was found, and the
-/// indices of the examples of each batch of the step. `state` is that of the loop when the NaN was
-/// found, with `micro_batch` batches of its step complete; what a step changes before its update,
-/// running statistics and an iterator's own values, has changed in it. Returns the message for the
-/// user.
-std::string record_non_finite(const NonFinite& error, const RunDirectory& directory,
-                              const BatchOrder& order, Checkpoint state, int64_t micro_batch,
-                              int64_t accumulate);
+  /// A step begins where the session is. To be called for each with `on_nan: stop`.
+  void begin_step();
+  /// Whether so many steps began since the last reading that the next one is due: what is kept of
+  /// them stays small.
+  bool is_full() const { return beginnings_.size() >= kMostSteps; }
+  /// Every update so far was finite.
+  void all_read() { beginnings_.clear(); }
+
+  /// Writes to `train/non_finite/<step>/` a checkpoint with which the training begins that step
+  /// again, and `batch.json` with the update, what was found, and the indices of the examples of
+  /// each batch of the step. What a step changes before its update, running statistics and an
+  /// iterator's own values, has changed in the checkpoint. Returns the message for the user; what
+  /// cannot be saved is in it.
+  ErrorWithCommand record(const NonFinite& error) const;
+
+ private:
+  static constexpr size_t kMostSteps = 200;
+
+  struct Beginning {
+    int64_t global_step = 0;
+    int64_t epoch = 0;
+    int64_t batch = 0;
+    int64_t samples_seen = 0;
+    State random;  ///< Of the generators.
+  };
+
+  Checkpoint checkpoint_at(const Beginning& beginning) const;
+  std::string batches_text(const NonFinite& error, const Beginning& beginning) const;
+
+  Session& session_;
+  const RunDirectory& directory_;
+  std::deque<Beginning> beginnings_;  ///< Of the steps since the last reading.
+};
 
 }  // namespace stepop

@@ -6,6 +6,7 @@
 
 #include "eval_out/callbacks/callback.h"
 #include "runtime/base/error.h"
+#include "eval_out/callbacks/evaluation_callbacks.h"
 #include "runtime/base/number_text.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
@@ -17,6 +18,7 @@
 #include "runtime/run/device.h"
 #include "runtime/run/made_by.h"
 #include "runtime/step/random_fork.h"
+#include "runtime/when/logged_metric.h"
 
 namespace stepop {
 namespace {
@@ -66,7 +68,8 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   seed_generators(seed, device);
 
   splits_ = std::make_unique<Splits>(config_, seed, device);
-  networks_ = std::make_unique<Networks>(config_, device, tracker_);
+  networks_ = with_std_exceptions(
+      "model", [&] { return std::make_unique<Networks>(config_, device, tracker_); });
   init_from_ = std::make_unique<InitFrom>(config_, *networks_);
   context_ = std::unique_ptr<Context>(new Context{.config = config_,
                                                   .device = device,
@@ -79,9 +82,13 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
                                                   .splits = *splits_,
                                                   .tracker = tracker_,
                                                   .updates = updates_});
-  iterator_ = iterators().build(config_, "iterator", *context_);
+  iterator_ = with_std_exceptions(
+      "iterator", [&] { return iterators().build(config_, "iterator", *context_); });
   config_.claim("eval_functor");
-  if (!train && config_.has("eval_functor")) functor_ = iterator_of_functor(config_, *context_);
+  if (!train && config_.has("eval_functor")) {
+    functor_ = with_std_exceptions("eval_functor",
+                                   [&] { return iterator_of_functor(config_, *context_); });
+  }
   networks_->add_averages(config_, updates_, tracker_, train);
   track_generators(tracker_, device);
   tracker_.add(
@@ -95,10 +102,13 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   if (train) position_.train_examples = splits_->dataset("train").size();
   settings_ = std::make_unique<Settings>(config_, batches, train, debug);
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
-  for (const auto& [name, callback] : iterator().eval_callbacks()) {
-    config_.set_default("eval_hook/eval_callbacks/" + name, callback);
+  // A default below `eval_hook: null` would turn evaluations on in a run that resumes.
+  const bool has_evaluations = settings_->evaluates || !train;
+  const auto callbacks = has_evaluations ? iterator().eval_callbacks() : OrderedMap<std::string>{};
+  for (const auto& [name, callback] : callbacks) {
+    config_.set_default(fmt::format("{}/{}", kEvalCallbacks, name), callback);
   }
-  declare_callbacks(config_, "eval_hook/eval_callbacks");
+  declare_callbacks(config_, kEvalCallbacks);
   if (settings_->evaluates) splits_->dataset(settings_->eval_op.split);
   splits_->loader_options();  // throws for what cannot be, before a run has its folder
   check_unknown_keys(train, allow_unknown);
@@ -141,7 +151,32 @@ void Session::set_profile(std::shared_ptr<Profile> profile) {
   context_->profile = std::move(profile);
 }
 
-void Session::check() { preflight(*settings_, train_, iterator(), *context_, position_); }
+void Session::check() {
+  const std::vector<std::string> known =
+      preflight(*settings_, train_, iterator(), *context_, position_);
+  if (!train_) return;
+  const LoggedNames names{known, open_names()};
+  try {
+    if (!settings_->retention.metric.empty()) {
+      check_is_logged(config_, "checkpoints/metric", settings_->retention.metric, names);
+    }
+    stop_when_.check_observed(names);
+  } catch (const UnknownMetric& error) {
+    throw UsageError(fmt::format("{}\n  on the command line: {}", error.what(), error.argument()));
+  }
+}
+
+std::vector<std::string> Session::open_names() const {
+  std::vector<std::string> names;
+  for (const auto& op : settings_->log_ops) names.push_back(op.name.text());
+  for (const auto& op : settings_->train_ops) names.push_back(op.name.text());
+  const Value* callbacks = config_.peek(kEvalCallbacks);
+  if (!settings_->evaluates || callbacks == nullptr || !callbacks->is_map()) return names;
+  for (const auto& [name, callback] : callbacks->as_map()) {
+    names.push_back(settings_->eval_op.text() + "/" + name);
+  }
+  return names;
+}
 
 void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   const Progress& progress = checkpoint.progress;

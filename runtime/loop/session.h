@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/iterator/context.h"
@@ -24,9 +25,9 @@ class Session {
   /// are a warning, in `warnings`, when `allow_unknown`.
   Session(const Config& config, bool train, bool debug, bool allow_unknown);
 
-  /// Goes on where the checkpoint was taken, unless that is within an epoch whose length or order
+  /// Resumes where the checkpoint was taken, unless that is within an epoch whose length or order
   /// changed, or on a training dataset of another size. Throws Error that begins with `path` and
-  /// tells which tensors do not fit.
+  /// says which tensors do not fit.
   void resume(const Checkpoint& checkpoint, const std::string& path);
   /// Takes all but optimizers and random generators, which have no part in an evaluation.
   void restore_for_evaluation(const Checkpoint& checkpoint, const std::string& path);
@@ -37,14 +38,18 @@ class Session {
   Checkpoint checkpoint() const { return {tracker_.save(), position_, config_yaml(), made_by_}; }
 
   /// Loads the weights that the config's `init_from` names, for a run that begins without a
-  /// checkpoint, and returns what there is to tell of it; see init_from.h.
+  /// checkpoint, and returns what there is to say of it; see init_from.h.
   std::string init_weights();
 
   /// From here on the time of everything that runs is measured.
   void set_profile(std::shared_ptr<Profile> profile);
 
-  /// Runs one batch of every split through everything; see preflight.h.
+  /// Runs one batch of every split through everything; see preflight.h. Throws UsageError for a
+  /// metric of the config that nothing logs.
   void check();
+
+  /// The ops and callbacks that may log numbers which are not known before they ran.
+  std::vector<std::string> open_names() const;
 
   bool trains() const { return train_; }
   const Config& config() const { return config_; }

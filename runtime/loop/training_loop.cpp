@@ -3,14 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "runtime/base/error.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/base/number_text.h"
-#include "runtime/loop/non_finite_record.h"
+#include "runtime/base/random.h"
+#include "runtime/base/shell_text.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/loop/evaluation.h"
+#include "runtime/optim/non_finite.h"
+#include "runtime/run/signals.h"
 #include "runtime/step/random_fork.h"
 #include "runtime/step/snapshot.h"
 #include "runtime/when/logged_metric.h"
 
 namespace stepop {
+namespace {
+
+/// A line below the error that ends a training.
+std::string saved_text(int64_t step) {
+  return fmt::format("\nthe state after step {} was saved", with_thousands(step));
+}
+
+}  // namespace
+
 TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter,
                            Start start)
     : session_(session),
@@ -24,34 +41,189 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       position_(session.position()),
       batches_per_epoch_(context_.splits.order("train").batches_per_epoch()),
       hooks_{&session.iterator()},
+      logged_at_(settings_.log_ops.size(), -1),
       // A checkpoint that survives a power cut has its metrics beside it.
       checkpoints_(directory, settings_.retention, reporter.console(), profile_,
-                   [this] { reporter_.sync(); }) {}
+                   [this] { reporter_.sync(); }),
+      non_finite_(session, directory) {}
 
 TrainingLoop::~TrainingLoop() = default;
 
+/// Hooks that are a part of the training.
+template <class Call>
+void TrainingLoop::call_hooks(const char* name, const Call& call) {
+  const Span span(profile_, "hooks");
+  for (Hook* hook : hooks_) with_std_exceptions(name, [&] { call(*hook); });
+}
+
+/// Hooks that follow a checkpoint: a run that resumes from it calls them again.
+template <class Call>
+void TrainingLoop::call_observers(const char* name, const Call& call) {
+  const RandomFork fork(
+      mix_seed({context_.seed, seed_of(name), static_cast<uint64_t>(position_.global_step)}),
+      context_.device);
+  call_hooks(name, call);
+}
+
+StopReason TrainingLoop::run() {
+  seconds_before_ = position_.seconds;
+  begin_ = std::chrono::steady_clock::now();
+  first_step_ = position_.global_step;
+  position_.batches_per_epoch = batches_per_epoch_;
+  clock_.global_step = position_.global_step;
+  context_.networks.start_averages();
+  update_watch_.emplace(context_, first_step_ + settings_.steps_until_all_trained(first_step_) - 1,
+                        settings_.num_steps);
+  try {
+    checkpoints_.begin(first_step_);
+    reporter_.begin_training(position_, session_.config_yaml());
+    try {
+      loop();
+    } catch (const Interrupted&) {
+      is_whole_ = false;
+      reason_ = stop_reason();
+      save_checkpoint(position_.evaluation_folder);
+    }
+    checkpoints_.wait();
+  } catch (...) {
+    fail();
+  }
+  return reason_;
+}
+
+void TrainingLoop::loop() {
+  begin();
+  while ((reason_ = stop_reason()).kind == StopReason::Kind::kNone) {
+    train_step();
+    const Elapsed now = elapsed();
+    run_logs(now);
+    call_hooks("after_step", [&](Hook& hook) { hook.after_step(position_.global_step); });
+    reporter_.step_done(position_);
+    checkpoints_.check();
+    finish_step(now);
+    last_ = now;
+    if (profile_ != nullptr) profile_->step_done();
+  }
+  save_checkpoint("");
+}
+
+/// What comes before the first step of this start.
+void TrainingLoop::begin() {
+  last_ = elapsed();
+  // What hooks did after the checkpoint that this start resumes from is not in it.
+  if (checkpoints_.last_step() == first_step_) {
+    const std::string path = directory_.checkpoints() + "/" + checkpoint_name(first_step_);
+    call_observers("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
+  }
+  const bool was_evaluating = !position_.evaluation_folder.empty();
+  finish_interrupted_evaluation();
+  if (position_.global_step == 0 && !was_evaluating) {
+    log_between_steps(last_);
+    const bool evaluates = settings_.evaluates && settings_.evaluation.at_start();
+    if (evaluates || settings_.checkpoint_zero || settings_.checkpoint.at_start()) {
+      save_checkpoint(evaluates ? new_evaluation_folder() : "");
+    }
+    if (evaluates) run_evaluation();
+  }
+  last_of_evaluation_ = elapsed();
+}
+
+void TrainingLoop::train_step() {
+  if (!position_.has_begun_step) {
+    if (position_.batch == 0) {
+      call_hooks("before_epoch", [&](Hook& hook) { hook.before_epoch(position_.epoch); });
+    }
+    call_hooks("before_step", [&](Hook& hook) { hook.before_step(position_.global_step); });
+    position_.has_begun_step = true;
+  }
+  SplitStep& train = split_step("train");
+  for (auto& [name, split] : split_steps_) split->begin();
+  if (context_.on_nan == OnNan::kStop) {
+    if (non_finite_.is_full()) read_non_finite();
+    non_finite_.begin_step();
+  }
+  clock_.global_step = position_.global_step;
+  clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
+  for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
+    train.begin();
+    is_whole_ = clock_.micro_batch == 0;
+    const int64_t examples = train.batch_size();  // fetches the batch
+    is_whole_ = false;
+    for (const auto& op : settings_.train_ops) {
+      if (!op.is_due_in_step_after(position_.global_step)) continue;
+      session_.train_means().add(op.name.text(), train.train(op.name.op));
+    }
+    ++position_.batch;
+    position_.samples_seen += examples;
+  }
+  clock_.micro_batch = 0;
+  context_.networks.update_averages(position_.global_step);
+  ++position_.global_step;
+  position_.has_begun_step = false;
+  for (const auto& text : update_watch_->after_step(position_.global_step)) {
+    reporter_.console().warn(text);
+  }
+}
+
+/// The logs of a step. What they bring may end the training, which makes others due.
+void TrainingLoop::run_logs(const Elapsed& now) {
+  run_due_logs(now);
+  if (is_at_end()) run_due_logs(now);
+}
+
+/// The end of an epoch, the checkpoint and the evaluation, as they are due after a step.
+void TrainingLoop::finish_step(const Elapsed& now) {
+  // The weights that a training ends with are evaluated, wherever in an epoch it ends.
+  const bool evaluation_is_due =
+      settings_.evaluates && (is_at_end() || settings_.evaluation.is_due(last_of_evaluation_, now));
+  const bool is_epoch_end = position_.batch >= batches_per_epoch_;
+  if (is_epoch_end) {
+    position_.batch = 0;
+    ++position_.epoch;
+    call_hooks("after_epoch", [&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
+  }
+  if (is_epoch_end || evaluation_is_due || settings_.checkpoint.is_due(last_, now) ||
+      log_failure_) {
+    save_checkpoint(evaluation_is_due ? new_evaluation_folder() : "");
+  }
+  if (log_failure_) {
+    checkpoints_.wait();
+    saved_ = saved_text(position_.global_step);
+    std::rethrow_exception(std::exchange(log_failure_, nullptr));
+  }
+  last_of_evaluation_ = now;
+  if (!evaluation_is_due) return;
+  run_evaluation();
+  last_of_evaluation_ = elapsed();
+}
+
+/// Every way in which a training stops.
 StopReason TrainingLoop::stop_reason() const {
-  return stepop::stop_reason(session_, first_step_, start_.deadline);
+  using Kind = StopReason::Kind;
+  if (const int signal = SignalGuard::received()) {
+    return {Kind::kSignal, signal_name(signal) + " arrived", signal};
+  }
+  if (std::chrono::steady_clock::now() >= start_.deadline) {
+    return {Kind::kTime, "max_time is over", 0};
+  }
+  if (!is_at_end()) return {};
+  if (position_.global_step < settings_.num_steps) {
+    return {Kind::kMetric, *session_.stop_when().reason(), 0};
+  }
+  const std::string steps = with_thousands(settings_.num_steps);
+  if (position_.global_step > first_step_) {
+    return {Kind::kDone, fmt::format("all {} steps are done", steps), 0};
+  }
+  return {
+      Kind::kDone,
+      fmt::format("all {} steps were done before; a larger num_epochs or num_steps goes on", steps),
+      0};
 }
 
-/// Numbers that were logged, as early stopping sees them.
-void TrainingLoop::observe(const OrderedMap<double>& scalars) {
-  for (const auto& [name, value] : scalars) seen_scalars_.insert(name);
-  session_.stop_when().observe(scalars, elapsed());
-  checkpoints_.observe(position_.global_step, scalars);
-}
-
-/// Once an evaluation is over it is known whether the metrics that the config names are ever
-/// logged.
-void TrainingLoop::check_metrics() const {
-  std::vector<std::string> to_come;
-  for (const auto& op : settings_.log_ops) to_come.push_back(op.name.text());
-  for (const auto& op : settings_.train_ops) to_come.push_back(op.text());
-  const std::vector<std::string> known(seen_scalars_.begin(), seen_scalars_.end());
-  session_.stop_when().check_observed(known, to_come);
-  if (checkpoints_.knows_metric()) return;
-  check_is_logged(session_.config(), "checkpoints/metric", settings_.retention.metric, known,
-                  to_come);
+/// Whether the training has come to its own end, after which only logs and an evaluation follow. A
+/// training that stops by a signal or `max_time` is to be resumed instead.
+bool TrainingLoop::is_at_end() const {
+  return position_.global_step >= settings_.num_steps || session_.stop_when().is_over();
 }
 
 void TrainingLoop::throw_if_asked_to_stop() const {
@@ -63,91 +235,70 @@ void TrainingLoop::throw_if_asked_to_stop() const {
   }
 }
 
-StopReason TrainingLoop::run() {
-  seconds_before_ = position_.seconds;
-  begin_ = std::chrono::steady_clock::now();
-  first_step_ = position_.global_step;
-  position_.batches_per_epoch = batches_per_epoch_;
-  clock_.global_step = position_.global_step;
-  context_.networks.start_averages();
-  update_watch_.emplace(context_, first_step_, settings_.num_steps);
-  try {
-    checkpoints_.begin(first_step_);
-    reporter_.begin_training(position_, session_.config_yaml());
+bool TrainingLoop::is_log_due(size_t op, const Elapsed& now) const {
+  if (logged_at_[op] == now.step) return false;
+  const Trigger& when = settings_.log_ops[op].when;
+  if (now.step == 0) return when.at_start();
+  return when.is_due(last_, now) || (when.at_end() && is_at_end());
+}
+
+void TrainingLoop::run_due_logs(const Elapsed& now) {
+  OrderedMap<Logs> results;
+  std::optional<Span> span;
+  for (size_t i = 0; i < settings_.log_ops.size() && !log_failure_; ++i) {
+    if (!is_log_due(i, now)) continue;
+    if (!span) span.emplace(profile_, "logging");
+    const OpName& name = settings_.log_ops[i].name;
     try {
-      loop();
-    } catch (const Interrupted&) {
-      reason_ = stop_reason();
-      save_checkpoint_once("");  // of an evaluation's beginning there is one
+      results.set(name.text(), split_step(name.split).log(name.op));
+      logged_at_[i] = now.step;
+    } catch (...) {
+      // The step is complete: it is saved before the training ends by this.
+      log_failure_ = std::current_exception();
     }
-    checkpoints_.wait();
-  } catch (const NonFinite& error) {
-    const RecordedNonFinite told(record_non_finite(error, directory_,
-                                                   context_.splits.order("train"),
-                                                   beginning_of_step(session_, random_before_step_),
-                                                   clock_.micro_batch, settings_.accumulate));
-    fail(told);
-    throw told;
-  } catch (const std::exception& error) {
-    fail(error);
-    throw;
   }
-  return reason_;
+  if (results.empty()) return;
+  const Span write(profile_, "write");
+  read_non_finite();
+  OrderedMap<Logs> logs = session_.train_means().take();
+  for (const auto& [name, result] : results) logs.set(name, result);
+  elapsed();  // the time of the event
+  observe(reporter_.logged(position_, logs));
 }
 
-void TrainingLoop::fail(const std::exception& error) {
-  reporter_.console().end_progress();
-  for_each_hook([&](Hook& hook) { hook.at_exception(error); });
+/// Logs while no step is at hand, with the batches of the next one, which must not see a trace of
+/// it: neither of random numbers that step_op drew nor of running means nor of an iterator's
+/// counts.
+void TrainingLoop::log_between_steps(const Elapsed& now) {
+  bool is_any_due = false;
+  for (size_t i = 0; i < settings_.log_ops.size(); ++i) is_any_due |= is_log_due(i, now);
+  if (!is_any_due) return;
+  const RandomFork fork(context_.seed, context_.device);
+  const Snapshot before(context_);
+  split_steps_.clear();
+  run_due_logs(now);
+  split_steps_.clear();
+  const State observed = session_.stop_when().save();  // what was logged counts
+  before.restore();
+  session_.stop_when().load(observed);
+  if (log_failure_) std::rethrow_exception(std::exchange(log_failure_, nullptr));
 }
 
-void TrainingLoop::loop() {
-  last_ = elapsed();
-  finish_interrupted_evaluation();
-  if (position_.global_step == 0) {
-    run_logs_at_start();
-    const bool is_due = settings_.checkpoint_zero || settings_.checkpoint.at_start();
-    if (is_due) save_checkpoint_once("");
-    if (settings_.evaluates && settings_.evaluation.at_start()) run_evaluation("");
-  }
-  last_of_evaluation_ = elapsed();
-  while ((reason_ = stop_reason()).kind == StopReason::Kind::kNone) {
-    if (position_.batch == 0) {
-      for_each_hook([&](Hook& hook) { hook.before_epoch(position_.epoch); });
-    }
-    for_each_hook([&](Hook& hook) { hook.before_step(position_.global_step); });
-    train_step();
-    for (const auto& text : update_watch_->after_step(position_.global_step)) {
-      reporter_.console().warn(text);
-    }
-    const Elapsed now = elapsed();
-    run_due_logs(now);
-    for_each_hook([&](Hook& hook) { hook.after_step(position_.global_step); });
-    reporter_.step_done(position_);
-    checkpoints_.check();
-    finish_step(now);
-    last_ = now;
-    if (profile_ != nullptr) profile_->step_done();
-  }
-  save_checkpoint_once("");
+/// Numbers that were logged, as early stopping sees them.
+void TrainingLoop::observe(const OrderedMap<double>& scalars) {
+  for (const auto& [name, value] : scalars) seen_scalars_.insert(name);
+  session_.stop_when().observe(scalars, elapsed());
+  checkpoints_.observe(position_.global_step, scalars);
 }
 
-void TrainingLoop::train_step() {
-  SplitStep& train = split_step("train");
-  for (auto& [name, split] : split_steps_) split->begin();
-  if (context_.on_nan == OnNan::kStop) random_before_step_ = context_.tracker.save(kRandomState);
-  clock_.global_step = position_.global_step;
-  clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
-  for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
-    train.begin();
-    for (const auto& name : settings_.train_ops) {
-      session_.train_means().add(name.text(), train.train(name.op));
-    }
-    ++position_.batch;
-    position_.samples_seen += train.batch_size();
-  }
-  clock_.micro_batch = 0;
-  context_.networks.update_averages(position_.global_step);
-  ++position_.global_step;
+/// Once an evaluation is over it is known which numbers the callbacks give.
+void TrainingLoop::check_metrics() const {
+  LoggedNames names{{seen_scalars_.begin(), seen_scalars_.end()}, {}};
+  for (const auto& op : settings_.log_ops) names.open.push_back(op.name.text());
+  for (const auto& op : settings_.train_ops) names.open.push_back(op.name.text());
+  session_.stop_when().check_observed(names);
+  if (checkpoints_.knows_metric()) return;
+  check_is_logged(session_.config(), "checkpoints/metric", settings_.retention.metric, names);
 }
 
 /// Before what is logged or saved could be of a training that went wrong.
@@ -156,93 +307,58 @@ void TrainingLoop::read_non_finite() {
     const std::string warning = update->read_non_finite();
     if (!warning.empty()) reporter_.console().warn(warning);
   }
+  non_finite_.all_read();
 }
 
-bool TrainingLoop::is_log_due(const Trigger& when, const Elapsed& now) const {
-  if (now.step == 0) return when.at_start();
-  const bool is_last = now.step >= settings_.num_steps;
-  return when.is_due(last_, now) || (is_last && when.at_end());
+std::string TrainingLoop::new_evaluation_folder() const {
+  return directory_.evaluation(start_.time, position_.global_step);
 }
 
-void TrainingLoop::run_logs_at_start() {
-  // The batch that is logged is also that of the first step, which must not see a trace of it:
-  // neither of random numbers that step_op drew nor of running means nor of an iterator's counts.
-  const RandomFork fork(context_.seed, context_.device);
-  const Snapshot before(context_);
-  run_due_logs(last_);
-  split_steps_.clear();
-  const State observed = session_.stop_when().save();  // what was logged counts
-  before.restore();
-  session_.stop_when().load(observed);
-}
-
-void TrainingLoop::run_due_logs(const Elapsed& now) {
-  OrderedMap<Logs> logs;
-  std::optional<Span> span;
-  for (const auto& op : settings_.log_ops) {
-    if (!is_log_due(op.when, now)) continue;
-    if (!span) span.emplace(profile_, "logging");
-    const Logs& result = split_step(op.name.split).log(op.name.op);
-    if (logs.empty()) logs = session_.train_means().take();
-    logs.set(op.name.text(), result);
-  }
-  if (logs.empty()) return;
-  const Span write(profile_, "write");
-  read_non_finite();
-  elapsed();  // the time of the event
-  observe(reporter_.logged(position_, logs));
-}
-
-void TrainingLoop::finish_step(const Elapsed& now) {
-  // The weights that a training ends with are evaluated, wherever in an epoch it ends.
-  const bool is_last = now.step >= settings_.num_steps;
-  const bool evaluation_is_due =
-      settings_.evaluates && (is_last || settings_.evaluation.is_due(last_of_evaluation_, now));
-  const bool is_epoch_end = position_.batch >= batches_per_epoch_;
-  if (is_epoch_end) {
-    position_.batch = 0;
-    ++position_.epoch;
-    for_each_hook([&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
-  }
-  if (is_epoch_end || evaluation_is_due || settings_.checkpoint.is_due(last_, now)) {
-    save_checkpoint_once(
-        evaluation_is_due ? directory_.evaluation(start_.time, position_.global_step) : "");
-  }
-  last_of_evaluation_ = now;
-  if (!evaluation_is_due) return;
-  run_evaluation(position_.evaluation_folder);
-  last_of_evaluation_ = elapsed();
-}
-
-void TrainingLoop::save_checkpoint_once(const std::string& evaluation_folder) {
-  if (checkpoints_.last_step() == position_.global_step) return;
+/// Unless the run has the checkpoint of this step, with the evaluation that follows it.
+void TrainingLoop::save_checkpoint(const std::string& evaluation_folder) {
+  const bool is_saved = checkpoints_.last_step() == position_.global_step &&
+                        evaluation_folder == position_.evaluation_folder;
+  if (is_saved) return;
   const Span span(profile_, "checkpoint");
+  position_.evaluation_folder = evaluation_folder;
+  write_checkpoint();
+  const std::string path = directory_.checkpoints() + "/" + checkpoint_name(position_.global_step);
+  call_observers("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
+}
+
+void TrainingLoop::write_checkpoint() {
   read_non_finite();
   elapsed();
-  position_.evaluation_folder = evaluation_folder;
   for (const auto& [name, split] : split_steps_) {
     if (name != "train") position_.batches_taken[name] = split->batches_taken();
   }
   checkpoints_.wait();  // for the one before
-  const std::string path = checkpoints_.save(session_.checkpoint());
-  for_each_hook([&](Hook& hook) { hook.after_checkpoint(path); });
+  checkpoints_.save(session_.checkpoint());
 }
 
-void TrainingLoop::run_evaluation(const std::string& folder) {
+/// The evaluation whose folder the checkpoint of this step names.
+void TrainingLoop::run_evaluation() {
   const Span span(profile_, "evaluation");
-  checkpoints_.wait();  // a run that dies in an evaluation goes on in it, after its checkpoint
+  const bool was_at_end = is_at_end();
+  const int64_t step = position_.global_step;
+  checkpoints_.wait();  // a run that dies in an evaluation resumes it, after its checkpoint
   for (auto& [name, split] : split_steps_) split->begin();  // its graph makes room
-  const std::string relative =
-      folder.empty() ? directory_.evaluation(start_.time, position_.global_step) : folder;
-  for_each_hook([&](Hook& hook) { hook.before_evaluation(position_.global_step); });
+  call_observers("before_evaluation", [&](Hook& hook) { hook.before_evaluation(step); });
   reporter_.begin_evaluation();
-  const EvaluationResult result = evaluate(
-      settings_, session_.iterator(), context_, position_, directory_.root() + "/" + relative,
-      start_.git,
-      [&](int64_t done, int64_t total) {
-        reporter_.evaluating(settings_.eval_op.text(), done, total);
-      },
-      [this] { throw_if_asked_to_stop(); });
+  const EvaluationResult result = [&] {
+    // A run that resumes makes the rest of an evaluation, or nothing of it: what is tracked must
+    // not depend on that.
+    const Snapshot before(context_);
+    EvaluationResult made = evaluate(
+        settings_, session_.iterator(), context_, position_,
+        directory_.root() + "/" + position_.evaluation_folder, start_.git,
+        [&](int64_t done, int64_t total) {
+          reporter_.evaluating(settings_.eval_op.text(), done, total);
+        },
+        [this] { throw_if_asked_to_stop(); });
+    before.restore();
+    return made;
+  }();
   failed_callbacks_ += static_cast<int>(result.failures.size());
   {
     const Span write(profile_, "write");
@@ -253,20 +369,74 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
   if (result.failures.empty()) check_metrics();
   checkpoints_.update();
   position_.evaluation_folder.clear();
-  for_each_hook([&](Hook& hook) { hook.after_evaluation(position_.global_step); });
+  call_observers("after_evaluation", [&](Hook& hook) { hook.after_evaluation(step); });
+  if (!was_at_end && is_at_end()) log_between_steps(elapsed());
 }
 
 void TrainingLoop::finish_interrupted_evaluation() {
   if (position_.evaluation_folder.empty()) return;
+  const int64_t step = position_.global_step;
   const std::string folder = directory_.root() + "/" + position_.evaluation_folder;
-  if (const auto scalars = scalars_of_evaluation(folder)) {
-    reporter_.evaluated_before(position_, *scalars);
-    observe(*scalars);
-    checkpoints_.update();
-    position_.evaluation_folder.clear();
-    return;
+  const auto scalars = scalars_of_evaluation(folder);
+  if (!scalars) return run_evaluation();
+  // It ended, but what hooks did around it is not in the checkpoint.
+  call_observers("before_evaluation", [&](Hook& hook) { hook.before_evaluation(step); });
+  reporter_.evaluated_before(position_, *scalars);
+  observe(*scalars);
+  checkpoints_.update();
+  position_.evaluation_folder.clear();
+  call_observers("after_evaluation", [&](Hook& hook) { hook.after_evaluation(step); });
+}
+
+void TrainingLoop::tell_hooks(const std::exception& error) {
+  call_hooks("at_exception", [&](Hook& hook) { hook.at_exception(error); });
+}
+
+/// Ends the training by the exception at hand.
+void TrainingLoop::fail() {
+  reporter_.console().end_progress();
+  save_what_is_whole();
+  try {
+    throw;
+  } catch (const NonFinite& error) {
+    const ErrorWithCommand recorded = non_finite_.record(error);
+    tell_hooks(recorded);
+    throw recorded;
+  } catch (const UnknownMetric& error) {
+    const ErrorWithCommand with_command(
+        fmt::format("{}\nwhat was saved is whole; resume with the right name:  {} {}", error.what(),
+                    resume_command(directory_.root()), error.argument()),
+        error.exit_code());
+    tell_hooks(with_command);
+    throw with_command;
+  } catch (const std::exception& error) {
+    if (saved_.empty()) {
+      tell_hooks(error);
+      throw;
+    }
+    const auto* ours = dynamic_cast<const Error*>(&error);
+    const Error with_saved(error_text(error) + saved_, ours != nullptr ? ours->exit_code() : 1);
+    tell_hooks(with_saved);
+    throw with_saved;
+  } catch (...) {
+    const Error error(text_of_current_exception());
+    tell_hooks(error);
+    throw error;
   }
-  run_evaluation(position_.evaluation_folder);
+}
+
+/// Before a training ends by an error: saves what would be lost, and notes that in `saved_`.
+void TrainingLoop::save_what_is_whole() {
+  const int64_t step = position_.global_step;
+  if (!is_whole_ || step == first_step_ || checkpoints_.last_step() == step) return;
+  try {
+    write_checkpoint();
+    checkpoints_.wait();
+    saved_ = saved_text(step);
+  } catch (const std::exception& failed) {
+    saved_ = fmt::format("\nthe state after step {} could not be saved: {}", with_thousands(step),
+                         error_text(failed));
+  }
 }
 
 SplitStep& TrainingLoop::split_step(const std::string& split) {

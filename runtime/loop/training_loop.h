@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,26 +11,33 @@
 #include <vector>
 
 #include "runtime/loop/checks/update_watch.h"
+#include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/run_checkpoints.h"
 #include "runtime/loop/session.h"
-#include "runtime/loop/stop_reason.h"
 #include "runtime/measure/profile.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/step/split_step.h"
 
 namespace stepop {
 
+/// Why a training ends.
+struct StopReason {
+  enum class Kind { kNone, kDone, kMetric, kTime, kSignal };
+  Kind kind = Kind::kNone;
+  std::string text;  ///< `all 230 steps are done`
+  int signal = 0;
+};
+
 /// Trains: a batch, its train ops, the logs, checkpoints and evaluations that are due, until there
-/// is a reason to stop. Goes on from the session's position, which
-/// may have been restored.
+/// is a reason to stop. Begins at the session's position, which may have been restored.
 class TrainingLoop {
  public:
-  /// What a start is told beside its config.
+  /// What a start needs beside its config.
   struct Start {
     std::string time;  ///< Names the evaluations of this start.
     std::string git;
-    /// When to end by itself, with everything saved.
+    /// When to stop with everything saved, to be resumed later.
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   };
 
@@ -39,36 +48,48 @@ class TrainingLoop {
   /// A further observer beside the iterator; must outlive the loop.
   void add_hook(Hook& hook) { hooks_.push_back(&hook); }
 
-  /// Throws what an op, a hook, a dataset or the disk threw, after `at_exception` of every hook.
+  /// Throws what an op, a hook, a dataset or the disk threw, after `at_exception` of every hook;
+  /// as an Error when it is no std::exception, or when there is more to say: what was saved, or
+  /// with which command the run resumes (ErrorWithCommand).
   StopReason run();
 
   /// Callbacks that failed in evaluations of this run.
   int failed_callbacks() const { return failed_callbacks_; }
 
  private:
-  StopReason stop_reason() const;
-  void throw_if_asked_to_stop() const;
   void loop();
+  void begin();
   void train_step();
-  void read_non_finite();
-  void run_logs_at_start();
-  void observe(const OrderedMap<double>& scalars);
-  void check_metrics() const;
-  void run_due_logs(const Elapsed& now);
-  void fail(const std::exception& error);
-  void save_checkpoint_once(const std::string& evaluation_folder);
-  void run_evaluation(const std::string& folder);
-  void finish_interrupted_evaluation();
+  void run_logs(const Elapsed& now);
   void finish_step(const Elapsed& now);
 
+  StopReason stop_reason() const;
+  bool is_at_end() const;
+  void throw_if_asked_to_stop() const;
+
+  bool is_log_due(size_t op, const Elapsed& now) const;
+  void run_due_logs(const Elapsed& now);
+  void log_between_steps(const Elapsed& now);
+  void observe(const OrderedMap<double>& scalars);
+  void check_metrics() const;
+
+  void read_non_finite();
+  void save_checkpoint(const std::string& evaluation_folder);
+  void write_checkpoint();
+  std::string new_evaluation_folder() const;
+  void run_evaluation();
+  void finish_interrupted_evaluation();
+
+  [[noreturn]] void fail();
+  void save_what_is_whole();
+  void tell_hooks(const std::exception& error);
+
   SplitStep& split_step(const std::string& split);
-  bool is_log_due(const Trigger& when, const Elapsed& now) const;
   Elapsed elapsed();
   template <class Call>
-  void for_each_hook(const Call& call) {
-    const Span span(profile_, "hooks");
-    for (Hook* hook : hooks_) call(*hook);
-  }
+  void call_hooks(const char* name, const Call& call);
+  template <class Call>
+  void call_observers(const char* name, const Call& call);
 
   Session& session_;
   const Settings& settings_;
@@ -84,16 +105,21 @@ class TrainingLoop {
   std::optional<UpdateWatch> update_watch_;
   std::map<std::string, std::unique_ptr<SplitStep>> split_steps_;
   std::set<std::string> seen_scalars_;  ///< Full names of what was logged in this start.
+  std::vector<int64_t> logged_at_;      ///< The last step of each log op; -1 for none.
+  std::exception_ptr log_failure_;      ///< Of a log op of this step, thrown when it is saved.
   StopReason reason_;
   int64_t first_step_ = 0;
   RunCheckpoints checkpoints_;
+  NonFiniteRecorder non_finite_;
   int failed_callbacks_ = 0;
+  /// Whether the state is that between two steps, and no checkpoint has it, while a dataset runs.
+  bool is_whole_ = false;
+  std::string saved_;  ///< What was saved for an error; empty for nothing.
   /// Where the step before was looked at for what is due. Periods that begin while the loop waits
   /// for the disk or evaluates are seen by the next step.
   Elapsed last_;
   /// The same for evaluations: one that takes longer than its period is not made at each step.
   Elapsed last_of_evaluation_;
-  State random_before_step_;  ///< Of the generators, for the record of a NaN.
   double seconds_before_ = 0;
   std::chrono::steady_clock::time_point begin_;
 };

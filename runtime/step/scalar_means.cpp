@@ -23,14 +23,19 @@ void ScalarMeans::add(const std::string& op, const Scalars& scalars) {
   for (const auto& [key, value] : scalars) {
     const at::Tensor* tensor = value.tensor();
     const std::string full = op + "/" + key;
-    const bool is_good_tensor = tensor != nullptr && tensor->defined() && tensor->numel() == 1;
+    const bool is_good_tensor =
+        tensor != nullptr && tensor->defined() && tensor->numel() == 1 && !tensor->is_complex();
     const at::Tensor number = is_good_tensor
-                                  ? tensor->detach()
+                                  ? tensor->detach().reshape({})
                                   : at::scalar_tensor(value.read(full), at::kDouble);  // may throw
     Sum& sum = sums_[full];
-    // What was restored lies on the CPU.
-    // A first value is copied: it may be a tensor that the caller goes on to change.
-    sum.total = sum.total.defined() ? sum.total.to(number.device()) + number : number.clone();
+    if (sum.total.defined()) {
+      // What was restored lies on the CPU. A double and a number of any type give a double.
+      sum.total = sum.total.to(number.device()) + number;
+    } else {
+      // Copied: it may be a tensor that the caller goes on to change.
+      sum.total = number.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+    }
     ++sum.count;
   }
 }
@@ -68,10 +73,12 @@ void ScalarMeans::load(const State& state) {
     if (std::from_chars(stem.data(), end, number).ptr != end || slash == std::string::npos)
       continue;
     const auto count = state.find(stem + std::string(kCount));
-    if (count == state.end() || count->second.numel() != 1) {
+    if (count == state.end() || count->second.numel() != 1 || total.numel() != 1) {
       throw Error(fmt::format("{}{}: missing from the checkpoint", stem, kCount));
     }
-    by_number[number] = {stem.substr(slash + 1), {total, count->second.item<int64_t>()}};
+    // Older checkpoints have totals in the scalar's own type and shape.
+    by_number[number] = {stem.substr(slash + 1),
+                         {total.to(at::kDouble).reshape({}), count->second.item<int64_t>()}};
   }
   sums_.clear();
   for (const auto& [number, sum] : by_number) sums_.set(sum.first, sum.second);

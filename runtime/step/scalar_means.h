@@ -10,9 +10,9 @@
 
 namespace stepop {
 
-/// The means of what train ops return, from one log to the next. Sums stay on the device; nothing
-/// is read back before a log is due. A part of a run's state, so that the log after a restart
-/// tells of the steps before it as well.
+/// The means of what train ops return, from one log to the next. Sums are float64, whatever the
+/// type of the scalars, and stay on the device; nothing is read back before a log is due. A part of
+/// a run's state, so that the log after a restart covers the steps before it as well.
 class ScalarMeans {
  public:
   /// Adds what the op of that name, `train/train_op`, returned.
@@ -26,7 +26,7 @@ class ScalarMeans {
 
  private:
   struct Sum {
-    at::Tensor total;
+    at::Tensor total;  ///< float64 [].
     int64_t count = 0;
   };
 

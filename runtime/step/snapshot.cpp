@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace stepop {
 
 Snapshot::Snapshot(const Context& context)
     : context_(context), buffers_(context.networks.copy_buffers()) {
   const auto networks = context.networks.names();
+  const auto is_of_network = [&](std::string_view name) {
+    if (name.starts_with("ema_")) name.remove_prefix(4);  // the averages of its weights
+    return std::find(networks.begin(), networks.end(), name) != networks.end();
+  };
   for (const auto& name : context.tracker.names()) {
-    const bool is_network = std::find(networks.begin(), networks.end(), name) != networks.end();
-    if (is_network || context.updates.contains(name)) continue;
+    if (is_of_network(name) || context.updates.contains(name)) continue;
     for (const auto& [key, tensor] : context.tracker.save(name)) {
       tensors_.emplace(fmt::format("{}.{}", name, key), tensor.clone());
     }

@@ -7,8 +7,8 @@
 
 namespace stepop {
 
-/// A copy of what ops could change besides parameters and optimizers, which only train ops change:
-/// buffers, random generators, and what an iterator tracks.
+/// A copy of what ops could change besides parameters, their averages and optimizers, which only
+/// training steps change: buffers, random generators, and what an iterator tracks.
 class Snapshot {
  public:
   /// `context` must outlive this.

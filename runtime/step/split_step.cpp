@@ -1,125 +1,15 @@
 #include "runtime/step/split_step.h"
 
 #include <ATen/core/grad_mode.h>
-#include <fmt/format.h>
 
-#include "runtime/base/error.h"
-#include "runtime/base/number_text.h"
-#include "runtime/base/text.h"
+#include <optional>
+#include <utility>
+
 #include "runtime/measure/profile.h"
 #include "runtime/measure/tensor_statistics.h"
 #include "runtime/step/random_fork.h"
 
 namespace stepop {
-
-IteratorRegistry& iterators() {
-  static IteratorRegistry registry("iterator");
-  return registry;
-}
-
-namespace {
-
-/// For LibTorch's complaint of tensors on two devices, which names no tensor.
-std::string device_hint(const std::string& text) {
-  const bool is_of_devices = text.find("on the same device") != std::string::npos ||
-                             text.find("not on the expected device") != std::string::npos;
-  if (!is_of_devices) return {};
-  return "\nbatches and networks are on the device of the run: a tensor that the iterator makes "
-         "has "
-         "to be made there, as in at::zeros({2}, batch[\"image\"].options()), or moved: "
-         ".to(context().device)";
-}
-
-}  // namespace
-
-void rethrow_from(const std::string& split, const std::string& op) {
-  try {
-    throw;
-  } catch (const UsageError&) {
-    throw;
-  } catch (const NonFinite&) {
-    throw;  // it says where, and the loop looks into it
-  } catch (const std::exception& error) {
-    const auto* ours = dynamic_cast<const Error*>(&error);
-    const std::string place = split + "/" + op;
-    std::string text = error_text(error);
-    if (text.starts_with("eval_op: ")) text.erase(0, 9);  // the place says it
-    text += device_hint(text);
-    throw Error(text.starts_with(place) ? text : place + ": " + text,
-                ours != nullptr ? ours->exit_code() : 1);
-  }
-}
-
-void rethrow_with_examples(const Context& context, const std::string& split, const Batch& batch) {
-  try {
-    throw;
-  } catch (const UsageError&) {
-    throw;
-  } catch (const NonFinite&) {
-    throw;  // its batch is recorded
-  } catch (const Error& error) {
-    std::vector<std::string> indices;
-    for (const int64_t index : batch.indices()) indices.push_back(std::to_string(index));
-    const int64_t steps = context.position.global_step;
-    const std::string when =
-        steps == 0 ? "in the first step" : fmt::format("after step {}", with_thousands(steps));
-    throw Error(fmt::format("{}\n{}, with the examples {} of datasets/{}", error.what(), when,
-                            list_text(indices), split),
-                error.exit_code());
-  }
-}
-
-SplitGuard::SplitGuard(Position& position, const std::string& split)
-    : position_(position), before_(position.split) {
-  if (position_.split != split) position_.split = split;
-}
-
-SplitGuard::~SplitGuard() {
-  if (position_.split != before_) position_.split = before_;
-}
-
-StepOps call_step_op(Iterator& iterator, const Context& context, Position& position,
-                     const std::string& split, bool is_training, const Batch& batch) {
-  const Span span(context.profile.get(), {split, "/step_op"});
-  const SplitGuard guard(position, split);
-  context.networks.set_training(is_training);
-  const at::AutoGradMode gradients(is_training);
-  return run_op(context, split, "step_op", [&] { return iterator.step_op(batch); });
-}
-
-Error missing_op(const Context& context, const std::string& split, const std::string& op,
-                 const StepOps& ops) {
-  std::string hint;
-  if (op == "train_op" && !ops.train_ops.empty()) {
-    for (const auto& [name, closure] : ops.train_ops) {
-      hint += fmt::format("{}train/{}", hint.empty() ? "" : ", ", name);
-    }
-    hint = fmt::format("\n  to call those, in this order: train_ops: [{}]", hint);
-  }
-  return Error(fmt::format(
-      "{}/{} is due, but step_op of the iterator {} did not return it for the split {}; it "
-      "returned: {}{}",
-      split, op, read_component(context.config, "iterator").name, split, ops.names(), hint));
-}
-
-const Logs& checked(const Logs& logs, const std::string& name) {
-  for (const auto& [key, value] : logs.scalars) {
-    const at::Tensor* tensor = value.tensor();
-    if (tensor != nullptr && (!tensor->defined() || tensor->numel() != 1)) {
-      value.read(name + "/" + key);  // throws, and says what it is
-    }
-  }
-  for (const auto& [key, image] : logs.images) {
-    if (!image.defined() || image.dim() != 4 || (image.size(1) != 1 && image.size(1) != 3) ||
-        !image.is_floating_point()) {
-      throw Error(
-          fmt::format("{}/{}: expected a batch of images, floats [B, C, H, W] with C = 1 "
-                      "or 3, found {}",
-                      name, key, image.defined() ? describe_tensor(image) : "an undefined tensor"));
-    }
-  }
-  return logs;
-}
 
 SplitStep::SplitStep(std::string split, Iterator& iterator, const Context& context,
                      Position& position, LoaderOptions loader_options)

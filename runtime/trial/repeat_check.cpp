@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/text.h"
-#include "runtime/step/split_step.h"
+#include "runtime/step/call_op.h"
 
 namespace stepop {
 namespace {
@@ -34,7 +34,7 @@ void train(Session& session) {
     const Batch batch = context.splits.batch("train", order, step);
     const StepOps ops = call_step_op(session.iterator(), context, position, "train", true, batch);
     const SplitGuard guard(position, "train");
-    for (const auto& name : session.settings().train_ops) {
+    for (const auto& [name, when] : session.settings().train_ops) {
       const TrainOp* op = ops.find_train_op(name.op);
       if (op == nullptr) throw missing_op(context, "train", name.op, ops);
       run_op(context, "train", name.op, *op);

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "runtime/when/duration.h"
-#include "runtime/when/retention_settings.h"
 
 namespace stepop {
 namespace {
@@ -40,35 +39,80 @@ Trigger default_log_trigger(const Config& config, int64_t steps_per_epoch) {
                               static_cast<double>(full));
 }
 
-std::vector<Settings::LogOpSetting> read_log_ops(const Config& config, int64_t steps_per_epoch) {
-  const Trigger usual = default_log_trigger(config, steps_per_epoch);
-  std::vector<Settings::LogOpSetting> ops;
-  if (!config.has("log_ops")) {
-    ops.push_back({{"train", "log_op"}, usual});
-    if (config.has("datasets/validation")) ops.push_back({{"validation", "log_op"}, usual});
-    return ops;
-  }
-  const Value list = config.get<Value>("log_ops");
+/// The ops that a list of the config names, as texts, due as `usual` says, or as maps {op, when}.
+std::vector<ScheduledOp> read_ops(const Config& config, const std::string& key,
+                                  const std::string& example, const std::string& map_example,
+                                  const Trigger& usual, int64_t steps_per_epoch) {
+  const Value list = config.get<Value>(key);
   if (!list.is_list()) {
-    throw config.error("log_ops", fmt::format("expected a list of ops, such as [train/log_op], "
-                                              "found {}",
-                                              list.describe()));
+    throw config.error(key, fmt::format("expected a list of ops, such as [train/{}], found {}",
+                                        key == "log_ops" ? "log_op" : "train_op", list.describe()));
   }
+  std::vector<ScheduledOp> ops;
   for (size_t i = 0; i < list.as_list().size(); ++i) {
     const Value& item = list.as_list()[i];
-    const std::string path = fmt::format("log_ops/{}", i);
+    const std::string path = fmt::format("{}/{}", key, i);
     if (item.is_text()) {
-      ops.push_back({parse_op(config, path, item.as_text(), "validation/log_op"), usual});
+      ops.push_back({parse_op(config, path, item.as_text(), example), usual});
     } else if (item.is_map() && item.as_map().contains("op")) {
       const Config map = config.at(path);
-      ops.push_back({parse_op(config, path, map.get<std::string>("op"), "validation/log_op"),
+      ops.push_back({parse_op(config, path, map.get<std::string>("op"), example),
                      Trigger(map, "when", steps_per_epoch)});
     } else {
-      throw config.error(path, fmt::format("expected an op, such as validation/log_op, or a map "
-                                           "{{op: validation/sample_op, when: 500}}, found {}",
-                                           item.describe()));
+      throw config.error(path, fmt::format("expected an op, such as {}, or a map {}, found {}",
+                                           example, map_example, item.describe()));
     }
   }
+  return ops;
+}
+
+std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_epoch) {
+  const Trigger usual = default_log_trigger(config, steps_per_epoch);
+  if (config.has("log_ops")) {
+    return read_ops(config, "log_ops", "validation/log_op", "{op: validation/sample_op, when: 500}",
+                    usual, steps_per_epoch);
+  }
+  std::vector<ScheduledOp> ops;
+  ops.push_back({{"train", "log_op"}, usual});
+  if (config.has("datasets/validation")) ops.push_back({{"validation", "log_op"}, usual});
+  return ops;
+}
+
+/// What a step does may depend on the step alone: else a run that resumes would not end as one that
+/// was never stopped.
+void check_train_trigger(const Config& config, const std::string& path, const Trigger& when) {
+  if (when.is_in_minutes()) {
+    throw config.error(path,
+                       "expected steps (100) or epochs (2e), found minutes: what a training "
+                       "does may not depend on the clock");
+  }
+  if (when.at_end()) {
+    throw config.error(path,
+                       "at_end is for log ops: what a training does may not depend on where "
+                       "it ends, since it may be continued");
+  }
+}
+
+std::vector<ScheduledOp> read_train_ops(const Config& config, int64_t steps_per_epoch) {
+  const Trigger each = Trigger::every_steps(1);
+  std::vector<ScheduledOp> ops;
+  if (config.has("train_ops")) {
+    ops = read_ops(config, "train_ops", "train/train_op", "{op: train/train_op/generator, when: 5}",
+                   each, steps_per_epoch);
+  }
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const std::string path = fmt::format("train_ops/{}", i);
+    const std::string name = ops[i].name.text();
+    if (ops[i].name.split != "train") {
+      throw config.error(path, "a train op belongs to the split train: train/train_op");
+    }
+    check_train_trigger(config, path + "/when", ops[i].when);
+    const bool is_repeated =
+        std::any_of(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(i),
+                    [&](const auto& other) { return other.name.text() == name; });
+    if (is_repeated) throw config.error(path, fmt::format("\"{}\" is there twice", name));
+  }
+  if (ops.empty()) ops.push_back({{"train", "train_op"}, each});
   return ops;
 }
 
@@ -114,25 +158,53 @@ void read_end(const Config& config, bool train, bool debug, Settings& settings) 
   if (config.has("max_time")) settings.max_seconds = read_seconds(config, "max_time");
 }
 
-void read_train_ops(const Config& config, std::vector<OpName>& train_ops) {
-  const std::vector<std::string> ops = config.get("train_ops", std::vector<std::string>{});
-  for (size_t i = 0; i < ops.size(); ++i) {
-    const std::string path = fmt::format("train_ops/{}", i);
-    train_ops.push_back(parse_op(config, path, ops[i], "train/train_op"));
-    if (train_ops.back().split != "train") {
-      throw config.error(path, "a train op belongs to the split train: train/train_op");
+constexpr const char* kMetricExample = "validation/eval_op/accuracy/accuracy";
+
+void read_metric(const Config& config, Retention& retention) {
+  if (!config.has("metric")) {
+    for (const char* key : {"keep_best", "mode"}) {
+      if (!config.has(key)) continue;
+      throw config.error(key, fmt::format("needs checkpoints/metric, the number that says which "
+                                          "checkpoint is the best, such as {}",
+                                          kMetricExample));
     }
-    const auto here = ops.begin() + static_cast<std::ptrdiff_t>(i);
-    if (std::find(ops.begin(), here, ops[i]) != here) {
-      throw config.error(path, fmt::format("\"{}\" is there twice", ops[i]));
-    }
+    return;
   }
-  if (train_ops.empty()) train_ops.push_back({"train", "train_op"});
+  retention.metric = config.get<std::string>("metric");
+  if (retention.metric.empty()) {
+    throw config.error("metric", fmt::format("expected a name as in metrics.jsonl, such as {}, "
+                                             "found \"\"",
+                                             kMetricExample));
+  }
+  if (!config.has("mode")) {
+    throw config.error("mode", "missing: max when the greatest metric is the best, or min");
+  }
+  const auto mode = config.get<std::string>("mode");
+  if (mode != "max" && mode != "min") {
+    throw config.error("mode", fmt::format("expected max or min, found \"{}\"", mode));
+  }
+  retention.mode = mode == "max" ? Retention::Mode::kMax : Retention::Mode::kMin;
+  retention.keep_best = config.get_at_least("keep_best", 1, 1);
 }
 
-void read_evaluation(const Config& config, bool debug, Settings& settings) {
+void read_keep_every(const Config& config, int64_t steps_per_epoch, Retention& retention) {
+  const Trigger trigger(config, "keep_every", steps_per_epoch);
+  if (trigger.is_in_minutes()) {
+    throw config.error("keep_every",
+                       fmt::format("expected steps (1000) or epochs (10e), found {}: "
+                                   "which checkpoints stay may not depend on the clock",
+                                   config.peek("keep_every")->describe()));
+  }
+  retention.keep_always = [trigger](int64_t before, int64_t step) {
+    return step == 0 ? trigger.at_start() : trigger.is_due({before, 0}, {step, 0});
+  };
+}
+
+void read_evaluation(const Config& config, bool train, bool debug, Settings& settings) {
   const Config hook = config.at("eval_hook");
-  settings.evaluates = config.has("datasets/validation") || hook.has("eval_op");
+  const Value* value = config.peek("eval_hook");
+  const bool is_off = train && value != nullptr && value->is_null();
+  settings.evaluates = !is_off && (config.has("datasets/validation") || hook.has("eval_op"));
   settings.eval_all = config.get("eval_all", false);
   settings.eval_forever = config.get("eval_forever", false);
   const std::string op = hook.get("eval_op", "validation/eval_op");
@@ -156,7 +228,7 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   accumulate = config.get_at_least("accumulate", 1, 1);
   steps_per_epoch = (batches_per_epoch + accumulate - 1) / accumulate;
   read_end(config, train, debug, *this);
-  read_train_ops(config, train_ops);
+  train_ops = read_train_ops(config, steps_per_epoch);
   log_ops = read_log_ops(config, steps_per_epoch);
 
   if (config.has("ckpt_freq")) checkpoint = Trigger(config, "ckpt_freq", steps_per_epoch);
@@ -166,8 +238,68 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   const bool no_integrations = config.get("debug/disable_integrations", true) && debug;
   writes_tensorboard = config.get("integrations/tensorboard/active", false) && !no_integrations;
 
-  read_evaluation(config, debug, *this);
+  read_evaluation(config, train, debug, *this);
   config.claim("extra");
+}
+
+int64_t Settings::steps_until_all_trained(int64_t step) const {
+  int64_t last = step + 1;
+  for (const auto& op : train_ops) {
+    if (op.is_due_in_step_after(step)) continue;
+    // Being due until a step is monotone in it, and intervals may be long.
+    int64_t low = step;
+    int64_t high = std::max(num_steps, step + 1);
+    while (high - low > 1) {
+      const int64_t middle = low + (high - low) / 2;
+      (op.when.is_due({step, 0}, {middle, 0}) ? high : low) = middle;
+    }
+    last = std::max(last, high);
+  }
+  return last - step;
+}
+
+std::vector<DueOps> due_ops(const Settings& settings, bool train) {
+  std::vector<DueOps> splits;
+  const auto of = [&](const std::string& split) -> DueOps& {
+    for (auto& known : splits) {
+      if (known.split == split) return known;
+    }
+    splits.push_back({split, {}, {}, {}});
+    return splits.back();
+  };
+  if (train) {
+    for (const auto& [name, when] : settings.train_ops) of(name.split).train.push_back(name.op);
+    for (const auto& [name, when] : settings.log_ops) of(name.split).log.push_back(name.op);
+  }
+  if (settings.evaluates) of(settings.eval_op.split).eval.push_back(settings.eval_op.op);
+  return splits;
+}
+
+Retention read_retention(const Config& config, int64_t steps_per_epoch) {
+  Retention retention;
+  const Config checkpoints = config.at("checkpoints");
+  // Known in every config, whatever the others are.
+  const bool has_last = checkpoints.has("keep_last");
+  const bool has_every = checkpoints.has("keep_every");
+  for (const char* key : {"metric", "mode", "keep_best"}) checkpoints.has(key);
+  const Value* value = config.peek("checkpoints");
+  if (value == nullptr || value->is_null()) return retention;
+  if (!value->is_map()) {
+    throw config.error("checkpoints", fmt::format("expected a map, such as {{keep_last: 2}}, found "
+                                                  "{}",
+                                                  value->describe()));
+  }
+  retention.keep_last = checkpoints.get_at_least("keep_last", 0, 0);
+  read_metric(checkpoints, retention);
+  if (has_every) read_keep_every(checkpoints, steps_per_epoch, retention);
+  const char* const idle = has_every                 ? "keep_every"
+                           : retention.keep_best > 1 ? "keep_best"
+                                                     : nullptr;
+  if (idle != nullptr && !has_last) {
+    throw checkpoints.error(idle,
+                            "needs checkpoints/keep_last: without it every checkpoint is kept");
+  }
+  return retention;
 }
 
 }  // namespace stepop

@@ -20,6 +20,18 @@ struct OpName {
   std::string text() const { return split + "/" + op; }
 };
 
+/// An op and when it is due.
+struct ScheduledOp {
+  OpName name;
+  Trigger when;
+
+  /// Of a train op: whether it is due in the step that follows `step` complete ones. Only the step
+  /// decides, so a run that resumes does the same.
+  bool is_due_in_step_after(int64_t step) const {
+    return when.is_due({step, 0}, {step + 1, 0}) || (step == 0 && when.at_start());
+  }
+};
+
 /// What a config says of when things happen: the runtime's own keys, read in one place and in every
 /// mode, so that none of them is ever unknown.
 struct Settings {
@@ -27,10 +39,8 @@ struct Settings {
   /// limits of `debug/` hold.
   Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug);
 
-  struct LogOpSetting {
-    OpName name;
-    Trigger when;
-  };
+  /// The steps after `step` until every train op was due; `num_steps` when one is never.
+  int64_t steps_until_all_trained(int64_t step) const;
 
   int64_t accumulate = 1;
   int64_t steps_per_epoch = 1;
@@ -40,8 +50,8 @@ struct Settings {
   /// By the clock, of one start: after it the training ends by itself.
   double max_seconds = std::numeric_limits<double>::infinity();
 
-  std::vector<OpName> train_ops;
-  std::vector<LogOpSetting> log_ops;
+  std::vector<ScheduledOp> train_ops;
+  std::vector<ScheduledOp> log_ops;
 
   Trigger checkpoint;
   bool checkpoint_zero = false;
@@ -49,7 +59,7 @@ struct Settings {
 
   bool writes_tensorboard = false;
 
-  bool evaluates = false;
+  bool evaluates = false;  ///< Off without a validation split, and by `eval_hook: null`.
   OpName eval_op;
   Trigger evaluation;
   int64_t max_eval_batches = 0;                          ///< 0 for no limit.
@@ -60,5 +70,23 @@ struct Settings {
   bool eval_all = false;
   bool eval_forever = false;
 };
+
+/// The ops of one split that a config calls, by the kind of each.
+struct DueOps {
+  std::string split;
+  std::vector<std::string> train, log, eval;
+
+  /// Whether they see batches of a training; an evaluation has batches of its own.
+  bool is_in_training() const { return !train.empty() || !log.empty(); }
+};
+
+/// Every op that the config will ever call, in a training or in an evaluation without one.
+std::vector<DueOps> due_ops(const Settings& settings, bool train);
+
+/// Reads which checkpoints stay, by default all:
+/// `checkpoints: {keep_last: 2, keep_best: 1, metric: validation/eval_op/accuracy/accuracy,
+/// mode: max, keep_every: 10e}`. `keep_every` is a trigger in steps or epochs: the first checkpoint
+/// of each of its periods stays. Throws UsageError, with the place, for what makes no sense.
+Retention read_retention(const Config& config, int64_t steps_per_epoch);
 
 }  // namespace stepop

@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "runtime/base/number_text.h"
-#include "runtime/when/logged_metric.h"
 
 namespace stepop {
 namespace {
@@ -101,8 +100,12 @@ double StopWhen::waited() const {
          patience_.amount;
 }
 
+bool StopWhen::is_over() const {
+  return is_given() && last_ && waited() >= patience_.amount - kPeriodTolerance;
+}
+
 std::optional<std::string> StopWhen::reason() const {
-  if (!is_given() || !last_ || waited() < patience_.amount - kPeriodTolerance) return std::nullopt;
+  if (!is_over()) return std::nullopt;
   const std::string waited_for = Duration{waited(), patience_.unit}.text();
   if (std::isnan(best_)) {
     return fmt::format("{} has been NaN since step {}, for {}", metric_,
@@ -114,9 +117,8 @@ std::optional<std::string> StopWhen::reason() const {
                      short_number(best_), with_thousands(since_.step), by, waited_for);
 }
 
-void StopWhen::check_observed(const std::vector<std::string>& known,
-                              const std::vector<std::string>& to_come) const {
-  if (is_given() && !last_) check_is_logged(config_, "metric", metric_, known, to_come);
+void StopWhen::check_observed(const LoggedNames& names) const {
+  if (is_given() && !last_) check_is_logged(config_, "metric", metric_, names);
 }
 
 std::string StopWhen::identity() const { return (more_is_better_ ? "max " : "min ") + metric_; }

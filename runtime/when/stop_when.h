@@ -8,6 +8,7 @@
 #include "runtime/base/ordered_map.h"
 #include "runtime/formats/state.h"
 #include "runtime/when/duration.h"
+#include "runtime/when/logged_metric.h"
 #include "runtime/when/trigger.h"
 
 namespace stepop {
@@ -29,22 +30,23 @@ class StopWhen {
   const std::string& metric() const { return metric_; }
 
   /// Takes the numbers of a log or an evaluation by their full names; does nothing when the metric
-  /// is not among them. Telling the same event twice changes nothing.
+  /// is not among them. Observing the same event twice changes nothing.
   void observe(const OrderedMap<double>& scalars, const Elapsed& now);
 
-  /// Why the training should end, once it should: `validation/eval_op/accuracy/accuracy has not
+  /// Whether the training should end.
+  bool is_over() const;
+  /// Why it should, once it should: `validation/eval_op/accuracy/accuracy has not
   /// been better than 0.9833 (step 230) for 5 epochs`.
   std::optional<std::string> reason() const;
 
-  /// Throws UsageError with the nearest of the `known` full names when the metric was never
-  /// observed. For the end of a training and of its first evaluation; ops whose numbers may still
-  /// come, such as `train/log_op`, are in `to_come`, and a metric of theirs is no mistake.
-  void check_observed(const std::vector<std::string>& known,
-                      const std::vector<std::string>& to_come = {}) const;
+  /// Throws UnknownMetric, with the nearest of the known names, when the metric was never observed
+  /// and nothing that is open may give it. For before a training, and the end of its first
+  /// evaluation.
+  void check_observed(const LoggedNames& names) const;
 
   /// What must survive a restart; nothing when `stop_when` is not given, or nothing was observed.
   State save() const;
-  /// Goes on from a state, unless it is of another metric or mode: that begins anew, as does an
+  /// Resumes from a state, unless it is of another metric or mode: that begins anew, as does an
   /// empty state. Throws Error for a state that `save` did not write.
   void load(const State& state);
 

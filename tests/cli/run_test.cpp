@@ -86,8 +86,8 @@ TEST_CASE("a training that meets NaN says once how to go on") {
         "warmup or clip_norm may prevent it; on_nan: skip leaves such updates out\n"
         "the indices of its examples: " +
             kept + "/batch.json\nthe state before its update: " + kept +
-            "/model-1.safetensors\ngo on from its last checkpoint, with a key changed (else it "
-            "ends the same way):  " STEPOP_BINARY_DIR "/stepop -p " +
+            "/model-1.safetensors\nnothing was saved yet; start again with a key changed, or it "
+            "ends the same way:  " STEPOP_BINARY_DIR "/stepop -p " +
             run + " -t --path/key VALUE\n");
 }
 

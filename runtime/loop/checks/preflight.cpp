@@ -4,46 +4,107 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "eval_out/eval_schema.h"
 #include "runtime/loop/checks/contract.h"
-#include "runtime/step/due_ops.h"
+#include "runtime/step/call_op.h"
 #include "runtime/step/random_fork.h"
 #include "runtime/step/snapshot.h"
-#include "runtime/step/split_step.h"
 
 namespace stepop {
 namespace {
 
-void check_split(const DueOps& due, Iterator& iterator, const Context& context,
-                 Position& position) {
-  const BatchOrder& order = context.splits.order(due.split);
-  const Batch batch =
-      run_at("datasets", due.split, [&] { return context.splits.batch(due.split, order, 0); });
-  // An evaluation of the split train alone is none of a training step.
-  const bool is_training = due.split == "train" && due.is_in_training();
-  const StepOps ops = call_step_op(iterator, context, position, due.split, is_training, batch);
+/// One batch that the preflight looks at.
+struct Sample {
+  const BatchOrder& order;
+  int64_t number = 0;
+  bool is_training = false;   ///< A training step sees it.
+  bool is_evaluated = false;  ///< An evaluation sees it.
+};
+
+/// Runs the ops of a split that are ever called for such a batch; adds the numbers that they gave.
+void check_batch(const DueOps& due, const Sample& sample, Iterator& iterator,
+                 const Context& context, Position& position, std::set<std::string>& names) {
+  const Batch batch = run_at("datasets", due.split, [&] {
+    return context.splits.batch(due.split, sample.order, sample.number);
+  });
+  const bool is_train = due.split == "train" && sample.is_training;
+  const StepOps ops = call_step_op(iterator, context, position, due.split, is_train, batch);
   const SplitGuard guard(position, due.split);
   const at::NoGradGuard no_grad;
   for (const auto& name : due.train) {
     if (ops.find_train_op(name) == nullptr) throw missing_op(context, due.split, name, ops);
   }
   for (const auto& name : due.log) {
+    if (!sample.is_training) break;
     const LogOp* op = ops.find_log_op(name);
     if (op == nullptr) throw missing_op(context, due.split, name, ops);
-    run_op(context, due.split, name, [&] { checked((*op)(), due.split + "/" + name); });
+    const std::string place = due.split + "/" + name;
+    const Logs logs = run_op(context, due.split, name, [&] { return checked((*op)(), place); });
+    for (const auto& [key, value] : logs.scalars) names.insert(place + "/" + key);
   }
   for (const auto& name : due.eval) {
+    if (!sample.is_evaluated) break;
     const EvalOp* op = ops.find_eval_op(name);
     if (op == nullptr) throw missing_op(context, due.split, name, ops);
-    run_op(context, due.split, name, [&] { check_eval_outputs((*op)(), batch.size()); });
+    const EvalOutputs outputs = run_op(context, due.split, name, [&] {
+      EvalOutputs result = (*op)();
+      check_eval_outputs(result, batch.size());
+      return result;
+    });
+    for (const auto& [key, value] : outputs.labels) {
+      names.insert(fmt::format("{}/{}/{}", due.split, name, key));
+    }
+  }
+}
+
+/// The batches to look at: the first one, and of the last ones of an epoch and of an evaluation
+/// those that are smaller, since a size that is fixed in the code fails there.
+std::vector<Sample> samples_of(const DueOps& due, const Settings& settings, const Context& context,
+                               const Position& position) {
+  const BatchOrder& order = context.splits.order(due.split);
+  std::vector<Sample> samples = {{order, 0, due.is_in_training(), !due.eval.empty()}};
+  const auto add_smaller = [&](const BatchOrder& of, bool is_training) {
+    const int64_t last = of.batches_per_epoch() - 1;
+    const int64_t size = of.examples_in(last + 1) - of.examples_in(last);
+    if (last > 0 && size < of.batch_size()) {
+      samples.push_back({of, last, is_training, !is_training});
+    }
+  };
+  const int64_t batches_left = order.batches_per_epoch() - position.batch;
+  const bool ends_epoch = settings.num_steps - position.global_step >=
+                          (batches_left + settings.accumulate - 1) / settings.accumulate;
+  if (!due.train.empty() && ends_epoch) add_smaller(order, true);
+  if (!due.eval.empty()) {
+    add_smaller(context.splits.evaluation_order(due.split, settings.max_eval_batches), false);
+  }
+  return samples;
+}
+
+/// Says of an error with a last batch what it has to do with it.
+[[noreturn]] void rethrow_of_last_batch(const Sample& sample) {
+  try {
+    throw;
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    const int64_t size =
+        sample.order.examples_in(sample.number + 1) - sample.order.examples_in(sample.number);
+    throw Error(
+        fmt::format("{}\nwith the last batch of an {}, which has {} of {} examples{}", error.what(),
+                    sample.is_training ? "epoch" : "evaluation", size, sample.order.batch_size(),
+                    sample.is_training ? "; drop_last: true leaves it out" : ""),
+        error.exit_code());
   }
 }
 
 }  // namespace
 
-void preflight(const Settings& settings, bool train, Iterator& iterator, const Context& context,
-               Position& position) {
+std::vector<std::string> preflight(const Settings& settings, bool train, Iterator& iterator,
+                                   const Context& context, Position& position) {
   check_devices(context);
   if (train) {
     check_all_trained(context);
@@ -51,8 +112,19 @@ void preflight(const Settings& settings, bool train, Iterator& iterator, const C
   }
   const RandomFork fork(context.seed, context.device);
   const Snapshot snapshot(context);
-  for (const auto& due : due_ops(settings, train)) check_split(due, iterator, context, position);
+  std::set<std::string> names;
+  for (const auto& due : due_ops(settings, train)) {
+    for (const auto& sample : samples_of(due, settings, context, position)) {
+      try {
+        check_batch(due, sample, iterator, context, position, names);
+      } catch (const Error&) {
+        if (sample.number == 0) throw;
+        rethrow_of_last_batch(sample);
+      }
+    }
+  }
   snapshot.restore();
+  return {names.begin(), names.end()};
 }
 
 }  // namespace stepop

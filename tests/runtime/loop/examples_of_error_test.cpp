@@ -13,6 +13,8 @@
 namespace stepop {
 namespace examples_of_error_test {
 
+struct Thrown {};
+
 /// Fails in an op on the example that `bad` names.
 class TestPicky : public Iterator {
  public:
@@ -21,6 +23,7 @@ class TestPicky : public Iterator {
         model_(context.network<Network>()),
         update_(context.update()),
         where_(config().get("where", "")),
+        thrown_(config().get("thrown", "")),
         bad_(config().get("bad", int64_t{0})) {}
 
   StepOps step_op(const Batch& batch) override {
@@ -47,18 +50,25 @@ class TestPicky : public Iterator {
   void fail_in(const std::string& op, const Batch& batch) const {
     const auto& indices = batch.indices();
     const bool is_there = std::find(indices.begin(), indices.end(), bad_) != indices.end();
-    if (get_split() + "/" + op == where_ && is_there) throw std::runtime_error("a torn page");
+    if (get_split() + "/" + op != where_ || !is_there) return;
+    if (thrown_ == "text") throw "a text";  // NOLINT: users do
+    if (thrown_ == "string") throw std::string("a string");
+    if (thrown_ == "number") throw 42;
+    if (thrown_ == "struct") throw Thrown{};
+    throw std::runtime_error("a torn page");
   }
 
   std::shared_ptr<Network> model_;
   Update& update_;
   std::string where_;
+  std::string thrown_;
   int64_t bad_;
 };
 STEPOP_REGISTER_ITERATOR(TestPicky, {"For tests.", {}});
 
-std::string message(const std::string& where, int64_t bad) {
-  TestRun run("iterator: TestPicky\nwhere: " + where + "\nbad: " + std::to_string(bad) + R"(
+std::string message(const std::string& where, int64_t bad, const std::string& thrown = "error") {
+  TestRun run("iterator: TestPicky\nwhere: " + where + "\nbad: " + std::to_string(bad) +
+              "\nthrown: " + thrown + R"(
 model: {class: MLP, inputs: 4, hidden: [], classes: 2}
 datasets:
   train: {class: Synthetic, size: 24, shape: [1, 2, 2], classes: 2}
@@ -86,13 +96,48 @@ TEST_CASE("an error in an op of a training says the step and the examples") {
         "8, 9 and 2 more of datasets/train");
   CHECK(message("validation/log_op", 13) ==
         "validation/log_op: a torn page\nafter step 2, with the examples " + kSecondBatch +
-            " of datasets/validation");
+            " of datasets/validation\nthe state after step 2 was saved");
 }
 
 TEST_CASE("an error in an evaluation says the step and the examples") {
   CHECK(message("validation/eval_op", 9) ==
         "validation/eval_op: a torn page\nafter step 2, with the examples 8, 9, 10, 11 of "
         "datasets/validation");
+}
+
+TEST_CASE("what is thrown and is no exception is an error with place, step and examples, too") {
+  const std::string end =
+      "\nafter step 1, with the examples " + kSecondBatch + " of datasets/train";
+  for (const char* where : {"train/step_op", "train/train_op"}) {
+    CAPTURE(where);
+    CHECK(message(where, 13, "text") == where + (": a text" + end));
+    CHECK(message(where, 13, "string") == where + (": a string" + end));
+    CHECK(message(where, 13, "number") == where + (": threw the number 42" + end));
+    CHECK(message(where, 13, "struct") ==
+          where + (": threw a stepop::examples_of_error_test::Thrown, which is no std::exception" +
+                   end));
+  }
+  CHECK(message("validation/log_op", 13, "number")
+            .starts_with("validation/log_op: threw the number 42\nafter step 2"));
+  CHECK(message("validation/eval_op", 9, "number")
+            .starts_with("validation/eval_op: threw the number 42\nafter step 2"));
+}
+
+TEST_CASE("what a hook or a constructor throws and is no exception is an error with its name") {
+  class Throw : public Hook {
+   public:
+    void after_step(int64_t) override { throw 7; }
+  };
+  Throw hook;
+  TestRun run(R"(
+iterator: TestPicky
+model: {class: MLP, inputs: 4, hidden: [], classes: 2}
+datasets: {train: {class: Synthetic, size: 24, shape: [1, 2, 2], classes: 2}}
+batch_size: 12
+num_steps: 1
+optimizer: SGD
+)");
+  CHECK(message_of([&] { run.train({&hook}); }) == "after_step: threw the number 7");
 }
 
 }  // namespace examples_of_error_test

@@ -1,6 +1,12 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/rand.h>
 #include <doctest/doctest.h>
 
-#include "runtime/loop/non_finite_record.h"
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "runtime/networks/network.h"
 #include "runtime/optim/non_finite.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
@@ -65,26 +71,103 @@ TEST_CASE("the record names all batches of an accumulated step") {
         2);
 }
 
-TEST_CASE("a GPU that tells of a step later, in the next epoch, gets the batch of that step") {
-  TestRun run(diverging("num_steps: 5"));
-  const NonFinite error("optimizer", "the loss or a gradient", std::nullopt, 4);
-  Checkpoint now{run.session.context().tracker.save(), {}, ""};
-  now.progress.global_step = 7;  // of five steps an epoch
-  now.progress.epoch = 1;
-  now.progress.batch = 2;
-  now.progress.samples_seen = 28;
-  const RunDirectory directory = RunDirectory::open(run.root());
-  record_non_finite(error, directory, order_of(run), now, 0, 1);
-  const auto record =
-      nlohmann::json::parse(read_bytes(run.root() + "/train/non_finite/5/batch.json"));
-  CHECK(record["epoch"] == 0);
-  CHECK(record["batches"] == nlohmann::json::array({order_of(run).indices(4)}));
-  const Progress saved =
-      load_checkpoint(run.root() + "/train/non_finite/5/model-4.safetensors").progress;
-  CHECK(saved.global_step == 4);
-  CHECK(saved.epoch == 0);
-  CHECK(saved.batch == 4);
-  CHECK(saved.samples_seen == 16);
+/// An update that is checked as on a GPU, where NaN is found when it is read; one step has NaN.
+class TestLateNan : public Iterator {
+ public:
+  explicit TestLateNan(const Context& context)
+      : Iterator(context),
+        model_(context.network<Network>()),
+        bad_step_(config().get<int64_t>("bad_step")) {
+    auto update =
+        std::make_unique<Update>(config().at("optimizer"), context.networks.parameters({"model"}),
+                                 context.clock, OnNan::kStop, /*checks_on_device=*/true);
+    update_ = update.get();
+    context.tracker.add(
+        "optimizer", [this] { return update_->state(); },
+        [this](const State& state) { update_->load_state(state); });
+    context.updates.set("optimizer", std::move(update));
+  }
+
+  StepOps step_op(const Batch& batch) override {
+    const at::Tensor loss = (model_->forward(batch["image"]) * at::rand({1})).square().mean();
+    return {.train_op =
+                [=, this] {
+                  drawn[global_step()] = context().tracker.save("random").at("cpu").clone();
+                  const double nan = std::numeric_limits<double>::quiet_NaN();
+                  update_->step(global_step() == bad_step_ ? loss * nan : loss);
+                },
+            .log_op = [] { return Logs{}; }};
+  }
+
+  /// The generator's state in the last train op of each step.
+  static std::map<int64_t, at::Tensor> drawn;
+
+ private:
+  std::shared_ptr<Network> model_;
+  Update* update_ = nullptr;
+  int64_t bad_step_;
+};
+std::map<int64_t, at::Tensor> TestLateNan::drawn;
+STEPOP_REGISTER_ITERATOR(TestLateNan, {"For tests.", {{"bad_step", "", ""}}});
+
+TEST_CASE(
+    "a NaN that a GPU reports some steps later is recorded with the batches and the random "
+    "state of its own step") {
+  // Epochs of 5 batches are 3 steps, the last one of a single batch.
+  for (const int64_t bad_step : {2, 3, 5, 6}) {
+    CAPTURE(bad_step);
+    const std::string config = R"(
+iterator: TestLateNan
+model: {class: MLP, inputs: 9, hidden: [], classes: 3}
+datasets: {train: {class: Synthetic, size: 20, shape: [1, 3, 3], classes: 3}}
+optimizer: {class: SGD, lr: 0.1}
+batch_size: 4
+accumulate: 2
+log_freq: 7
+start_log_freq: 7
+max_batches_per_epoch: 5
+n_data_processes: 0
+num_steps: 9
+bad_step: )" + std::to_string(bad_step);
+    TestRun run(config);
+    const std::string step = std::to_string(bad_step + 1);
+    // The checkpoint of an epoch's end reads it as well.
+    CHECK(message_of([&] { run.train(); }).find("in step " + step + ":") != std::string::npos);
+    const std::string folder = run.root() + "/train/non_finite/" + step;
+    const auto record = nlohmann::json::parse(read_bytes(folder + "/batch.json"));
+    const int64_t epoch = bad_step / 3;
+    const int64_t first = bad_step % 3 * 2;
+    auto batches = nlohmann::json::array();
+    for (int64_t batch = first; batch < std::min<int64_t>(first + 2, 5); ++batch) {
+      batches.push_back(order_of(run).indices(epoch * 5 + batch));
+    }
+    CHECK(record["epoch"] == epoch);
+    CHECK(record["batches"] == batches);
+    const Checkpoint saved =
+        load_checkpoint(folder + "/model-" + std::to_string(bad_step) + ".safetensors");
+    CHECK(saved.progress.global_step == bad_step);
+    CHECK(saved.progress.epoch == epoch);
+    CHECK(saved.progress.batch == first);
+    CHECK(saved.progress.samples_seen == epoch * 20 + first * 4);
+    // From there the step draws the same numbers again.
+    const at::Tensor expected = TestLateNan::drawn.at(bad_step);
+    TestRun again(config, run, saved);
+    message_of([&] { again.train(); });
+    CHECK(TestLateNan::drawn.at(bad_step).equal(expected));
+  }
+}
+
+TEST_CASE("a NaN before the first checkpoint does not promise one") {
+  TestRun early(diverging("num_steps: 5"));
+  CHECK(message_of([&] { early.train(); })
+            .find("\nnothing was saved yet; start again with a key changed, or it ends the same "
+                  "way:  ") != std::string::npos);
+  TestRun late(diverging("num_steps: 5\nckpt_freq: 1"));
+  CHECK(
+      message_of([&] {
+        late.train();
+      }).find("\nresume from its last checkpoint with a key changed, or it ends the same way:  ") !=
+      std::string::npos);
 }
 
 TEST_CASE("what is kept of a NaN begins its step with the same random numbers and weights") {

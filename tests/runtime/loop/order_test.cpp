@@ -210,7 +210,10 @@ TEST_CASE("a run that is resumed in the middle of an epoch goes on where it was"
   events_of(before);
   TestRun run(kConfig, before, 4);
   CHECK(run.session.position().batch == 1);
-  CHECK(events_of(run) == kFromStepFour);
+  // What a hook did after the checkpoint is not in it.
+  Events expected = {"after_checkpoint model-4"};
+  expected.insert(expected.end(), kFromStepFour.begin(), kFromStepFour.end());
+  CHECK(events_of(run) == expected);
 }
 
 TEST_CASE("a run that died in an evaluation goes on in that evaluation, in the same folder") {
@@ -222,12 +225,12 @@ TEST_CASE("a run that died in an evaluation goes on in that evaluation, in the s
   REQUIRE(std::filesystem::remove(folder + "scalars.json"));  // the last thing that it writes
   TestRun run(kConfig, before, 3);
   const Events happened = events_of(run);
-  REQUIRE(happened.size() > 9);
-  CHECK(Events(happened.begin(), happened.begin() + 9) ==
-        Events{"before_evaluation 3", "validation examples 0 1", "validation step_op",
-               "validation eval_op", "validation examples 2", "validation step_op",
-               "validation eval_op", "callback", "after_evaluation 3"});
-  CHECK(happened[9] == "before_epoch 1");
+  REQUIRE(happened.size() > 10);
+  CHECK(Events(happened.begin(), happened.begin() + 10) ==
+        Events{"after_checkpoint model-3", "before_evaluation 3", "validation examples 0 1",
+               "validation step_op", "validation eval_op", "validation examples 2",
+               "validation step_op", "validation eval_op", "callback", "after_evaluation 3"});
+  CHECK(happened[10] == "before_epoch 1");
   CHECK(std::filesystem::exists(outputs));
 }
 
@@ -242,7 +245,11 @@ TEST_CASE("outputs that the config removes are not made again at a resume") {
   CHECK_FALSE(
       std::filesystem::exists(before.root() + "/eval/2026-11-21T10-00-00_test/3/outputs.h5"));
   TestRun run(cleaned, before, 3);
-  CHECK(events_of(run).front() == "before_epoch 1");
+  const Events happened = events_of(run);
+  REQUIRE(happened.size() > 4);
+  CHECK(Events(happened.begin(), happened.begin() + 4) ==
+        Events{"after_checkpoint model-3", "before_evaluation 3", "after_evaluation 3",
+               "before_epoch 1"});
 }
 
 TEST_CASE("a run that ends in the middle of an epoch saves and evaluates what it ends with") {

@@ -33,6 +33,29 @@ TEST_CASE("each value is the mean of all that came since the last one, in the or
   CHECK(take(means).empty());
 }
 
+double mean_of_equal(const at::Tensor& value, int count) {
+  ScalarMeans means;
+  for (int i = 0; i < count; ++i) means.add("train/train_op", {{"x", value}});
+  return take(means).front().second;
+}
+
+TEST_CASE(
+    "the mean of equal scalars is that scalar, whatever its type and however many there are") {
+  CHECK(mean_of_equal(at::full({}, 0.5, at::kBFloat16), 1000) == 0.5);
+  CHECK(mean_of_equal(at::full({}, 60000, at::kHalf), 3) == 60000 - 60000 % 32);
+  CHECK(mean_of_equal(at::full({}, true, at::kBool), 3) == 1);
+  CHECK(mean_of_equal(at::full({}, 3'000'000'000'000'000'000, at::kLong), 4) == 3e18);
+  CHECK(mean_of_equal(at::full({1, 1}, 0.1F), 1000) == doctest::Approx(0.1F).epsilon(1e-12));
+}
+
+TEST_CASE("totals of older checkpoints, in the scalar's own type, are resumed from") {
+  ScalarMeans means;
+  means.load({{"000/train/train_op/loss.total", at::full({1}, 64, at::kBFloat16)},
+              {"000/train/train_op/loss.count", at::scalar_tensor(128, at::kLong)}});
+  means.add("train/train_op", {{"loss", at::full({1}, 0.25, at::kBFloat16)}});
+  CHECK(take(means) == Values{{"train/train_op/loss", 64.25 / 129}});
+}
+
 TEST_CASE("what was saved in between goes on as if nothing had happened") {
   ScalarMeans whole;
   for (const char name : std::string_view("zyxwvutsrqpo")) {

@@ -1,4 +1,4 @@
-#include "runtime/when/retention_settings.h"
+#include "runtime/when/settings.h"
 
 #include <doctest/doctest.h>
 

@@ -55,7 +55,7 @@ TEST_CASE("a training that never ends is refused, an evaluation needs no end") {
 TEST_CASE("the defaults are edflow's") {
   const Settings settings = settings_of("num_epochs: 100");
   REQUIRE(settings.train_ops.size() == 1);
-  CHECK(settings.train_ops[0].text() == "train/train_op");
+  CHECK(settings.train_ops[0].name.text() == "train/train_op");
   REQUIRE(settings.log_ops.size() == 2);
   CHECK(settings.log_ops[0].name.text() == "train/log_op");
   CHECK(settings.log_ops[1].name.text() == "validation/log_op");
@@ -91,7 +91,7 @@ eval_hook: {eval_op: test/eval_op, freq: 2e, clean_after_callbacks: true, compre
 ckpt_freq: 25
 ckpt_zero: true)");
   REQUIRE(settings.train_ops.size() == 2);
-  CHECK(settings.train_ops[1].op == "train_op/discriminator");
+  CHECK(settings.train_ops[1].name.op == "train_op/discriminator");
   CHECK(settings.log_ops[0].name.split == "test");
   CHECK(due_steps(settings.log_ops[1].when, 20) == std::vector<int64_t>({7, 14}));
   CHECK(settings.eval_op.split == "test");
@@ -100,6 +100,45 @@ ckpt_zero: true)");
   CHECK(settings.compression == EvalCompression::kGzip);
   CHECK(due_steps(settings.checkpoint, 60) == std::vector<int64_t>({25, 50}));
   CHECK(settings.checkpoint_zero);
+}
+
+TEST_CASE("a train op is due at each step, or as its trigger says") {
+  const Settings settings = settings_of(R"(
+num_epochs: 9
+train_ops:
+  - train/train_op/critic
+  - {op: train/train_op/generator, when: {every: 5, from: 20, at_start: true}}
+  - {op: train/train_op/decoder, when: 2e})");
+  const auto steps = [&](size_t op) {
+    std::vector<int64_t> due;
+    for (int64_t step = 0; step < 40; ++step) {
+      if (settings.train_ops[op].is_due_in_step_after(step)) due.push_back(step + 1);
+    }
+    return due;
+  };
+  CHECK(steps(0).size() == 40);
+  CHECK(steps(1) == std::vector<int64_t>({1, 20, 25, 30, 35, 40}));
+  CHECK(steps(2) == std::vector<int64_t>({20, 40}));
+  CHECK(settings.steps_until_all_trained(0) == 20);
+  CHECK(settings.steps_until_all_trained(20) == 20);
+  CHECK(settings.steps_until_all_trained(25) == 15);
+  CHECK(settings_of("num_epochs: 9").steps_until_all_trained(3) == 1);
+  const std::string one = "num_steps: 1\ntrain_ops: [{op: train/train_op, when: ";
+  CHECK(refused(one + "10m}]") ==
+        "test.yaml:4: train_ops/0/when: expected steps (100) or epochs (2e), found minutes: what a "
+        "training does may not depend on the clock");
+  CHECK(refused(one + "{every: 2, at_end: true}}]") ==
+        "test.yaml:4: train_ops/0/when: at_end is for log ops: what a training does may not depend "
+        "on where it ends, since it may be continued");
+  CHECK(refused("num_steps: 1\ntrain_ops: [3]") ==
+        "test.yaml:4: train_ops/0: expected an op, such as train/train_op, or a map {op: "
+        "train/train_op/generator, when: 5}, found 3");
+}
+
+TEST_CASE("eval_hook: null turns the evaluations of a training off, and those alone") {
+  CHECK_FALSE(settings_of("num_steps: 1\neval_hook: null").evaluates);
+  CHECK(settings_of("num_steps: 1\neval_hook: {}").evaluates);
+  CHECK(settings_of("eval_hook: null", /*train=*/false).evaluates);
 }
 
 TEST_CASE("a run in debug mode is short") {

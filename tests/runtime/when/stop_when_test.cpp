@@ -124,7 +124,7 @@ TEST_CASE("without stop_when nothing ends and nothing is kept") {
   CHECK(reason(stop) == "none");
   CHECK(stop.save().empty());
   stop.load(best_accuracy().save());
-  stop.check_observed({"a"});
+  stop.check_observed({{"a"}, {}});
   CHECK_FALSE(StopWhen(Config(parse_yaml("stop_when: null", {"test.yaml", 0})), 1).is_given());
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("a resumed training goes on with the best value and the time that it s
   StopWhen ended = best_accuracy();
   ended.load(after.save());
   CHECK(reason(ended) == reason(after));
-  ended.check_observed({"another/name"});
+  ended.check_observed({{"another/name"}, {}});
 
   // More patience goes on, another metric or mode begins anew, an old checkpoint has no state.
   StopWhen longer = stop_when("{metric: " + kMetric + ", patience: 6e, mode: max}");
@@ -204,12 +204,12 @@ TEST_CASE("a mistake in the config is placed and says what would be right") {
 TEST_CASE("a metric that never came is a mistake of the config, with the nearest name") {
   const auto problem = [](const StopWhen& stop, const std::vector<std::string>& known,
                           const std::vector<std::string>& to_come = {}) {
-    return message_of([&] { stop.check_observed(known, to_come); });
+    return message_of([&] { stop.check_observed({known, to_come}); });
   };
   const StopWhen stop =
       stop_when("{metric: validation/eval_op/acuracy/accuracy, patience: 1, mode: max}");
   const std::string begin =
-      "test.yaml:1: stop_when/metric: no log and no evaluation gave a number "
+      "test.yaml:1: stop_when/metric: no log and no evaluation gives a number "
       "\"validation/eval_op/acuracy/accuracy\"";
   CHECK(problem(stop, {"validation/eval_op/loss", kMetric}) ==
         begin + "; did you mean \"" + kMetric + "\"?");

@@ -24,6 +24,7 @@ class TestFaulty : public Iterator {
     noise_ = at::rand({2});
     const int64_t size = batch.size();
     if (fault_ == "key") batch["imag"];
+    if (fault_ == "fixed size") batch["image"].view({5, -1});
     if (fault_ == "shapes") at::zeros({2, 3}).mm(at::zeros({2, 3}));
     StepOps ops{.train_op = [] {},
                 .log_op = [=, this] { return logs(size); },
@@ -83,10 +84,18 @@ batch_size: 5
 num_steps: 1
 )";
 
+/// The same without a validation split, in a training of one epoch.
+constexpr const char* kEpoch = R"(
+iterator: TestFaulty
+datasets: {train: {class: Synthetic, size: 12}}
+batch_size: 5
+num_steps: 3
+)";
+
 /// What a session with these further lines is refused with, as a run would be before its folder.
-std::string refused(const std::string& more) {
+std::string refused(const std::string& more, const char* config = kConfig) {
   return message_of([&] {
-    Session session(test_config(kConfig + more), true, false, false);
+    Session session(test_config(config + more), true, false, false);
     session.check();
   });
 }
@@ -147,6 +156,18 @@ TEST_CASE("what a user's code throws is told with its op and without a stack tra
   CHECK(refused("fault: shapes") ==
         "train/step_op: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)");
   CHECK(refused("fault: log throws") == "train/log_op: no such thing");
+}
+
+TEST_CASE("a batch size that is fixed in the code is found by the smaller last batch") {
+  const std::string of_epoch = refused("fault: fixed size", kEpoch);
+  CHECK(of_epoch.starts_with("train/step_op: shape '[5, -1]' is invalid for input of size "));
+  CHECK(
+      of_epoch.ends_with("\nwith the last batch of an epoch, which has 2 of 5 examples; "
+                         "drop_last: true leaves it out"));
+  CHECK(refused("fault: fixed size")
+            .ends_with("\nwith the last batch of an evaluation, which has 2 of 5 examples"));
+  // It is never reached.
+  CHECK(refused("fault: fixed size\neval_hook: null\nlog_ops: [train/log_op]") == "no error");
 }
 
 TEST_CASE("a dataset that is empty, or whose first batch cannot be loaded") {
