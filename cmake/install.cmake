@@ -43,7 +43,7 @@ install(DIRECTORY iterators/templates DESTINATION share/stepop/iterators COMPONE
 file(GLOB_RECURSE readmes RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
      runtime/README.md eval_out/README.md models/README.md iterators/README.md tests/README.md)
 list(FILTER readmes EXCLUDE REGEX "^iterators/templates/")  # came above
-foreach(readme README.md ${readmes})
+foreach(readme README.md CONTRIBUTING.md CHANGELOG.md cmake/README.md ${readmes})
   get_filename_component(folder ${readme} DIRECTORY)
   install(FILES ${readme} DESTINATION share/stepop/${folder} COMPONENT stepop)
 endforeach()
