@@ -4,7 +4,6 @@ The program lies in this package. Its LibTorch is that of the package `torch`, w
 installed beside it.
 """
 
-import importlib.metadata
 import os
 import shutil
 import sys
@@ -21,6 +20,8 @@ def main():
     """The command `stepop`: this process becomes the program."""
     torch = os.path.join(os.path.dirname(_here), "torch")
     if not os.path.isdir(os.path.join(torch, "lib")):
+        import importlib.metadata  # not in every start
+
         wanted = next(r for r in importlib.metadata.requires("stepop") if r.startswith("torch"))
         sys.exit(
             f"stepop: {torch} is missing, and LibTorch with it: install it where stepop is, by\n"

@@ -61,6 +61,19 @@ TEST_CASE("a wheel in a fresh environment trains and evaluates code of your own"
   CHECK(read.out == "(600, 3)\n");
 }
 
+TEST_CASE("with a wheel the guide's program is built, and applies a network that was trained") {
+  const auto result =
+      fresh().run("cp -r '" STEPOP_SOURCE_DIR
+                  "/tests/cli/guide' guide && cd guide && "
+                  "printf 'abcde\\nfghij\\nklmno\\npqrst\\nuvwxyz\\nbanana\\n' >words.txt && "
+                  "stepop -n words -b words.yaml -t >&2 && "
+                  "cmake -B build -DCMAKE_PREFIX_PATH=\"$(python3 -c 'import stepop; "
+                  "print(stepop.cmake_prefix_path)')\" >&2 && cmake --build build >&2 && "
+                  "build/apply logs/*/train/checkpoints/latest.safetensors");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  CHECK(result.out == "aeiou\n");
+}
+
 TEST_CASE("a wheel asks for the LibTorch that it was built with") {
   const auto result = fresh().run(
       "python3 -c \"import importlib.metadata as m; print(*m.requires('stepop'), sep='\\n')\"");
