@@ -1,6 +1,6 @@
 # Thin: CMakeLists.txt builds, CMakePresets.json names the kinds of builds. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-build deps-test deps-develop build demo demo-vunet install package test torture fuzz test-asan test-tsan \
+.PHONY: help deps deps-build deps-test deps-develop build demo demo-vunet install package wheel test torture fuzz test-asan test-tsan \
         format format-check tidy bench clean
 
 sources = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | sort -u)
@@ -41,6 +41,9 @@ install: build  ## install to PREFIX=/usr/local, with LibTorch when `make deps` 
 
 package: build  ## build/stepop-*.tar.gz and build/stepop_*.deb
 	cd build && cpack
+
+wheel: build  ## dist/stepop-*.whl, for pip: with all but LibTorch, which is the package torch
+	python3 cmake/wheel/backend.py dist
 
 test: deps-test build  ## build and run all tests
 	@$(call say_compiling,build/stepop_tests,the tests,6)
@@ -83,4 +86,4 @@ bench: deps-test build  ## benchmarks, each a ratio to a named baseline
 	cmake --build --preset release --target bench
 
 clean:  ## remove what was built; .venv and logs stay
-	rm -rf build build-debug build-asan build-tsan build-tidy
+	rm -rf build build-debug build-asan build-tsan build-tidy dist

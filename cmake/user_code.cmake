@@ -14,7 +14,7 @@ function(stepop_json_list out)
 endfunction()
 
 # Writes libstepop.json for headers in `includes` and LibTorch's in `torch_includes`.
-function(stepop_write_settings path includes torch_includes headers templates)
+function(stepop_write_settings path compiler includes torch_includes headers templates)
   set(flags -std=c++20 "-DSTEPOP_VERSION=\"${PROJECT_VERSION}\"")
   set(folders ${includes} ${torch_includes})
   list(REMOVE_DUPLICATES folders)
@@ -26,7 +26,7 @@ function(stepop_write_settings path includes torch_includes headers templates)
   stepop_json_list(includes ${includes})
   file(CONFIGURE OUTPUT ${path} @ONLY CONTENT [[{
   "version": "@PROJECT_VERSION@",
-  "compiler": "@CMAKE_CXX_COMPILER@",
+  "compiler": "@compiler@",
   "compiler_version": "@CMAKE_CXX_COMPILER_ID@ @CMAKE_CXX_COMPILER_VERSION@",
   "flags": @flags@,
   "includes": @includes@,
@@ -36,6 +36,6 @@ function(stepop_write_settings path includes torch_includes headers templates)
 ]])
 endfunction()
 
-stepop_write_settings(${CMAKE_BINARY_DIR}/libstepop.json
+stepop_write_settings(${CMAKE_BINARY_DIR}/libstepop.json ${CMAKE_CXX_COMPILER}
   "${CMAKE_SOURCE_DIR}/runtime/include;${CMAKE_SOURCE_DIR}" "${TORCH_INCLUDE_DIRS};${FMT_INCLUDE_DIR}"
   "{here}/stepop_headers" "${CMAKE_SOURCE_DIR}/iterators/templates")
