@@ -10,7 +10,7 @@ namespace stepop {
 namespace {
 
 constexpr int64_t kNoiseStarts = 1 << 16;
-constexpr int64_t kMostPixels = int64_t{1} << 30;
+constexpr int64_t kMostImageValues = int64_t{1} << 30;
 
 std::vector<float> random_values(int64_t count, uint64_t seed) {
   Random random(seed);
@@ -28,10 +28,10 @@ Synthetic::Synthetic(const Config& params)
       seed_(static_cast<uint64_t>(params.get_at_least("seed", 0, 0))) {
   bool is_image = shape_.size() == 3;
   for (const int64_t length : shape_) {
-    is_image = is_image && length > 0 && length <= kMostPixels / pixels_;
+    is_image = is_image && length > 0 && length <= kMostImageValues / pixels_;
     if (is_image) pixels_ *= length;
   }
-  if (!is_image || classes_ > kMostPixels) {
+  if (!is_image || classes_ > kMostImageValues) {
     throw params.error(is_image ? "classes" : "shape",
                        fmt::format("expected {} up to 2^30 {}, found {}",
                                    is_image ? "at most" : "[C, H, W], each at least 1, of",
