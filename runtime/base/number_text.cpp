@@ -13,7 +13,7 @@ namespace stepop {
 std::string with_thousands(int64_t number) {
   std::string digits = fmt::format("{}", number < 0 ? -number : number);
   for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) {
-    digits.insert(static_cast<size_t>(i), ",");
+    digits.insert(static_cast<size_t>(i), 1, ',');
   }
   return (number < 0 ? "-" : "") + digits;
 }
