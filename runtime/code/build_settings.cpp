@@ -38,7 +38,7 @@ BuildSettings read() {
   bytes << file.rdbuf();
   if (!file) {
     throw Error(
-        fmt::format("cannot read {}, which tells how code of your own is compiled; build "
+        fmt::format("cannot read {}, which says how your own code is compiled; build "
                     "or install stepop again",
                     path));
   }
