@@ -6,7 +6,7 @@
 #include "runtime/base/text_table.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/cli/run_operand.h"
+#include "runtime/cli/commands.h"
 #include "runtime/config/resolve.h"
 #include "runtime/formats/safetensors_reader.h"
 #include "runtime/log/metrics_file.h"

@@ -35,7 +35,7 @@ BuildSettings read() {
   const auto text = try_read_file(path);
   if (!text) {
     throw Error(
-        fmt::format("cannot read {}, which tells how code of your own is compiled; build "
+        fmt::format("cannot read {}, which says how your own code is compiled; build "
                     "or install stepop again",
                     path));
   }

@@ -236,10 +236,10 @@ CompiledCode compile_code(const std::vector<std::string>& sources,
   const Entry entry(folder, sources, flags);
   if (auto code = entry.find()) return *code;
   const Compiler compiler(interrupt);
-  bool is_told = false;
+  bool is_said = false;
   const auto waiting = [&] {
-    if (!is_told) say("waiting for another stepop, which compiles the same code");
-    is_told = true;
+    if (!is_said) say("waiting for another stepop, which compiles the same code");
+    is_said = true;
     if (interrupt) interrupt();
   };
   std::optional<FileLock> lock;

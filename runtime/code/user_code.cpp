@@ -56,7 +56,7 @@ void check_captures_of(const std::vector<std::string>& sources) {
   for (const auto& source : sources) {
     const std::string name = fs::path(source).filename().string();
     for (const auto& finding : check_captures(try_read_file(source).value_or(""), name)) {
-      message += (message.empty() ? "" : "\n") + finding.text;
+      message += (message.empty() ? "" : "\n") + finding;
     }
   }
   if (!message.empty()) throw Error(message);
@@ -96,7 +96,7 @@ UserCode load_user_code(const Config& config, const CodeCopy* copy, const Say& s
   for (const auto& source : sources) {
     names += (names.empty() ? "" : ", ") + fs::path(source).filename().string();
   }
-  if (is_first_time(code.library)) load_library(code.library, names);
+  if (is_first_time(code.library)) load_library(code.library, names, code.files);
   return {code.files};
 }
 

@@ -38,7 +38,7 @@ OpMeasurements::Measurement::Measurement(OpMeasurements& all, const std::string&
 OpMeasurements::Measurement::~Measurement() {
   try {
     synchronize(all_.device_);
-  } catch (const std::exception&) {  // the next use of the device tells it
+  } catch (const std::exception&) {  // the next use of the device reports it
   }
   part_.seconds.push_back(std::chrono::duration<double>(Clock::now() - begin_).count());
   const auto device = all_.device_.type();

@@ -182,7 +182,7 @@ TEST_CASE("an evaluation that was killed is gone on with at its row by the same 
   const CommandResult rest = run_well(slow.folder, set + kSlow + " -p $run");
   const std::string start = found[0].start;
   const std::string line =
-      fmt::format("going on with the evaluation of {}:{}:{} at row {} of 64\n", start.substr(11, 2),
+      fmt::format("continuing the evaluation of {}:{}:{} at row {} of 64\n", start.substr(11, 2),
                   start.substr(14, 2), start.substr(17, 2), rows);
   CHECK(rest.out.find(line) != std::string::npos);
   found = find_evaluations(slow.folder.path(run));

@@ -20,8 +20,8 @@ TEST_CASE("max_time ends a training saved and with status 0; it goes on with the
   const CommandResult some =
       run_well(folder, "stepop -n a -b CONFIG --num_steps 1000000 --max_time 1s" + steps);
   const std::string run = only_run(folder);
-  CHECK(some.out.find("ended: max_time is over\nmax_time counts anew in each start; --max_time "
-                      "null goes on to the end\nsaved; go on with:  ") != std::string::npos);
+  CHECK(some.out.find("ended: max_time is over\nmax_time counts from each start; --max_time "
+                      "null trains to the end\nsaved; resume with:  ") != std::string::npos);
   CHECK(read_bytes(folder.path(run) + "/train/process.json").find("\"stopped\"") !=
         std::string::npos);
   const auto saved = checkpoint_steps(folder.path(run) + "/train/checkpoints");

@@ -1,4 +1,4 @@
-#include "runtime/trial/trial.h"
+#include "runtime/trial/dry_run.h"
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -14,8 +14,8 @@
 #include "runtime/run/signals.h"
 #include "runtime/step/call_op.h"
 #include "runtime/step/random_fork.h"
-#include "runtime/trial/describe_values.h"
-#include "runtime/trial/module_table.h"
+#include "runtime/step/split_step.h"
+#include "runtime/trial/describe.h"
 #include "runtime/trial/op_measurements.h"
 
 namespace stepop {
@@ -45,11 +45,11 @@ double process_bytes() {
   return 1024.0 * static_cast<double>(usage.ru_maxrss);
 }
 
-/// The parts of a step on one split, run a few times, and what there is to tell of them.
-class SplitTrial {
+/// The parts of a step on one split, run a few times, and a report of them.
+class SplitDryRun {
  public:
   /// `order` gives the batch.
-  SplitTrial(Session& session, TensorMemory& memory, const DueOps& due, const BatchOrder& order)
+  SplitDryRun(Session& session, TensorMemory& memory, const DueOps& due, const BatchOrder& order)
       : session_(session),
         context_(session.context()),
         due_(due),
@@ -185,18 +185,18 @@ void try_everything(Session& session, TensorMemory& memory, Console& console) {
   OrderedMap<bool> returned;
   for (const auto& due : splits) {
     if (due.is_in_training()) {
-      SplitTrial trial(session, memory, due, context.splits.order(due.split));
-      trial.train(console);
+      SplitDryRun dry_run(session, memory, due, context.splits.order(due.split));
+      dry_run.train(console);
       console.info(fmt::format("{} on {}: {}", due.train.empty() ? "logs" : "training", due.split,
-                               trial.text()));
-      note_names(trial.ops(), trained, returned);
+                               dry_run.text()));
+      note_names(dry_run.ops(), trained, returned);
     }
     if (!due.eval.empty()) {
-      SplitTrial trial(session, memory, due,
-                       context.splits.evaluation_order(due.split, settings.max_eval_batches));
-      trial.evaluate();
-      console.info(fmt::format("evaluation on {}: {}", due.split, trial.text()));
-      note_names(trial.ops(), trained, returned);
+      SplitDryRun dry_run(session, memory, due,
+                          context.splits.evaluation_order(due.split, settings.max_eval_batches));
+      dry_run.evaluate();
+      console.info(fmt::format("evaluation on {}: {}", due.split, dry_run.text()));
+      note_names(dry_run.ops(), trained, returned);
     }
   }
   // One that trains is forgotten; another may be for a config that is laid over this one.

@@ -7,7 +7,7 @@
 namespace stepop {
 
 /// Runs one batch of every split through every op that the config calls, train ops with their
-/// updates included, a few times, and tells what was seen: the parameters by module; each batch's
+/// updates included, a few times, and reports what it saw: the parameters by module; each batch's
 /// types, shapes and devices; the time and the memory of each op, and what it returned. Evaluations
 /// have the batches and the weights that they will have. Hooks and callbacks are not run.
 ///

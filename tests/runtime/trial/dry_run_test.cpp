@@ -1,4 +1,4 @@
-#include "runtime/trial/trial.h"
+#include "runtime/trial/dry_run.h"
 
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
@@ -14,7 +14,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace trial_test {
+namespace dry_run_test {
 
 /// How often each op ran, and on how many examples last.
 struct Calls {
@@ -100,7 +100,7 @@ optimizer: Adam
 log_ops: [train/log_op, {op: validation/sample_op, when: 1000}]
 )";
 
-/// What a trial of this config tells.
+/// What a dry run of this config reports.
 std::string told(const std::string& more, bool train = true) {
   calls() = {};
   std::FILE* file = std::tmpfile();
@@ -177,5 +177,5 @@ TEST_CASE("NaN ends it as it would end a training") {
   CHECK(contains(message, ": the update was not made."));
 }
 
-}  // namespace trial_test
+}  // namespace dry_run_test
 }  // namespace stepop
