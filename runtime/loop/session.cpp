@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "eval_out/callbacks/callback.h"
+#include "eval_out/callbacks/evaluation_callbacks.h"
 #include "runtime/base/error_text.h"
 #include "runtime/base/number_text.h"
 #include "runtime/config/difference.h"
@@ -98,7 +98,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   for (const auto& [name, callback] : iterator().eval_callbacks()) {
     config_.set_default("eval_hook/eval_callbacks/" + name, callback);
   }
-  declare_callbacks(config_, "eval_hook/eval_callbacks");
+  EvaluationCallbacks(config_).declare();
   if (settings_->evaluates) splits_->dataset(settings_->eval_op.split);
   splits_->loader_options();  // throws for what cannot be, before a run has its folder
   check_unknown_keys(train, allow_unknown);

@@ -19,6 +19,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       directory_(directory),
       reporter_(reporter),
       start_(std::move(start)),
+      evaluation_(settings_, session.iterator(), context_, start_.git),
       profile_(context_.profile.get()),
       clock_(session.clock()),
       position_(session.position()),
@@ -236,9 +237,8 @@ void TrainingLoop::run_evaluation(const std::string& folder) {
       folder.empty() ? directory_.evaluation(start_.time, position_.global_step) : folder;
   for_each_hook([&](Hook& hook) { hook.before_evaluation(position_.global_step); });
   reporter_.begin_evaluation();
-  const EvaluationResult result = evaluate(
-      settings_, session_.iterator(), context_, position_, directory_.root() + "/" + relative,
-      start_.git,
+  const EvaluationResult result = evaluation_.run(
+      position_, directory_.root() + "/" + relative,
       [&](int64_t done, int64_t total) {
         reporter_.evaluating(settings_.eval_op.text(), done, total);
       },

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/loop/checks/update_watch.h"
+#include "runtime/loop/evaluation.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/run_checkpoints.h"
 #include "runtime/loop/session.h"
@@ -76,6 +77,7 @@ class TrainingLoop {
   const RunDirectory& directory_;
   Reporter& reporter_;
   const Start start_;
+  Evaluation evaluation_;
   Profile* const profile_;  ///< Null when nothing is measured.
   StepClock& clock_;
   Position& position_;
