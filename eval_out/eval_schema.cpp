@@ -1,12 +1,13 @@
 #include "eval_out/eval_schema.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "eval_out/hdf5/hdf5_file.h"
 #include "eval_out/hdf5/hdf5_types.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/base/text.h"
 
 namespace stepop {
@@ -26,6 +27,9 @@ void check_key(std::string_view key) {
                     key, why));
   };
   if (key.find('\0') != std::string_view::npos || !is_utf8(key)) throw bad("is not UTF-8 text");
+  if (static_cast<size_t>(std::count(key.begin(), key.end(), '/')) >= kMostGroups) {
+    throw bad(fmt::format("has more than {} parts", kMostGroups));
+  }
   for (size_t begin = 0; begin <= key.size();) {
     const size_t end = std::min(key.find('/', begin), key.size());
     const std::string_view part = key.substr(begin, end - begin);
@@ -133,10 +137,6 @@ std::string kind_text(const EvalArray& array) {
 
 }  // namespace
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
 OrderedMap<EvalValue> flatten(const EvalOutputs& outputs) {
   OrderedMap<EvalValue> values;
   for (const auto& [key, value] : outputs.outputs) values.set("outputs/" + key, value);
@@ -199,11 +199,6 @@ void check_same(const std::vector<EvalArray>& first, const std::vector<EvalArray
     if (find(batch, array.key) != batch.end()) continue;
     throw wrong(array.key, fmt::format(" is missing in {}; the first batch had it", rows));
   }
-}
-
-std::string rows_text(int64_t first, size_t count) {
-  if (count == 1) return fmt::format("row {}", first);
-  return fmt::format("rows {} to {}", first, first + static_cast<int64_t>(count) - 1);
 }
 
 }  // namespace stepop

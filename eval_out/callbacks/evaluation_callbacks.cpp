@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
+#include <utility>
 
+#include "eval_out/callbacks/script.h"
 #include "runtime/base/error.h"
 #include "runtime/pictures/image_grid.h"
 #include "runtime/system/atomic_file.h"
@@ -60,12 +63,83 @@ void write_picture(const std::string& path, const std::string& png) {
   write_file_atomically(path, png);
 }
 
+/// The class that runs scripts.
+constexpr const char* kScript = "Script";
+
 }  // namespace
 
-CallbackScalars look_at_outputs(const Config& config, const std::string& op, int64_t step,
-                                const std::string& folder, const Dataset& data_in,
-                                const EvalFile& data_out) {
-  CallbackResults results = run_callbacks(config, kEvalCallbacks, folder, data_in, data_out);
+EvaluationCallbacks::EvaluationCallbacks(const Config& config) : config_(config.root()) {
+  if (const Value* value = config.peek(kEvalCallbacks);
+      value != nullptr && !value->is_null() && !value->is_map()) {
+    throw config.error(kEvalCallbacks,
+                       "expected a map of names and callbacks, such as {accuracy: accuracy}, "
+                       "found " +
+                           value->describe());
+  }
+  const Config here = config.at(kEvalCallbacks);
+  for (const auto& name : here.keys()) {
+    if (here.has(name)) callbacks_.push_back(read(config, here, name));
+  }
+}
+
+/// `accuracy`, `./my_report.py`, or a map with the class.
+EvaluationCallbacks::Named EvaluationCallbacks::read(const Config& config, const Config& here,
+                                                     const std::string& name) {
+  const std::string place = join_path(kEvalCallbacks, name);
+  Named found{.name = name, .callback = kScript, .params = {}, .script = "", .function = {}};
+  const bool is_map = !here.peek(name)->is_text();
+  if (!is_map && is_script(here.peek(name)->as_text())) {
+    found.params = here.root().at(join_path(kCallbackArguments, name));
+    found.script = here.get_path(name);
+    found.function = [script = found.script](const CallbackArguments& arguments) {
+      return run_script(arguments, script);
+    };
+    return found;
+  }
+  const Component component = read_component(here, name);
+  found.callback = component.name;
+  found.params = is_map ? component.params : here.root().at(join_path(kCallbackArguments, name));
+  found.function = callbacks().factory(found.callback, config, place);
+  return found;
+}
+
+void EvaluationCallbacks::declare() const {
+  for (const auto& [name, callback, params, script, function] : callbacks_) {
+    const std::string place = join_path(kEvalCallbacks, name);
+    if (callback == kScript) {
+      check_script(script.empty() ? params.get_path("path") : script, config_, place, params);
+      continue;
+    }
+    for (const auto& parameter :
+         callbacks().registration(callback, config_, place).about.parameters) {
+      const bool is_given = params.has(parameter.name);
+      if (is_given && parameter.is_path) params.get_path(parameter.name);
+    }
+  }
+}
+
+CallbackResults EvaluationCallbacks::call(const std::string& folder, const Dataset& data_in,
+                                          const EvalFile& data_out) const {
+  CallbackResults results;
+  for (const auto& callback : callbacks_) {
+    try {
+      results.logs.set(callback.name, callback.function({folder, data_in, data_out, config_,
+                                                         callback.params, callback.name}));
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const std::exception& error) {
+      results.failures.set(callback.name, error_text(error));
+    } catch (...) {
+      results.failures.set(callback.name, "it threw something that is no std::exception");
+    }
+  }
+  return results;
+}
+
+CallbackScalars EvaluationCallbacks::run(const std::string& op, int64_t step,
+                                         const std::string& folder, const Dataset& data_in,
+                                         const EvalFile& data_out) const {
+  CallbackResults results = call(folder, data_in, data_out);
   CallbackScalars found{{}, std::move(results.failures)};
   for (const auto& [name, logs] : results.logs) {
     OrderedMap<double> scalars;

@@ -131,6 +131,7 @@ class Evaluations {
         session_(session),
         settings_(session.settings()),
         start_(std::move(start)),
+        evaluation_(settings_, session.iterator(), session.context(), start_.git),
         reporter_(console, directory, settings_, /*batches_per_epoch=*/0),
         folders_(directory, session.config_yaml(), start_.time) {}
 
@@ -163,17 +164,16 @@ class Evaluations {
   /// `checkpoint`: the checksum of the one that the session holds.
   void evaluate_one(const std::string& checkpoint) {
     Position& position = session_.position();
-    const Context& context = session_.context();
     const std::string op = settings_.eval_op.text();
     const std::string folder = folders_.take(
         position.global_step,
         [&](const std::string& other) {
-          return rows_left_behind(settings_, context, position, other, start_.git, checkpoint);
+          return evaluation_.rows_left_behind(position, other, checkpoint);
         },
         console_);
     reporter_.begin_evaluation();
-    const EvaluationResult result = evaluate(
-        settings_, session_.iterator(), context, position, folder, start_.git,
+    const EvaluationResult result = evaluation_.run(
+        position, folder,
         [&](int64_t done, int64_t total) { reporter_.evaluating(op, done, total); },
         throw_if_signal_arrived, checkpoint);
     reporter_.evaluated(position, result);
@@ -185,6 +185,7 @@ class Evaluations {
   Session& session_;
   const Settings& settings_;
   EvaluationStart start_;
+  Evaluation evaluation_;
   Reporter reporter_;
   EvaluationFolders folders_;
   int failures_ = 0;

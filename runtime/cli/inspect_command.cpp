@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "eval_out/hdf5/hdf5_types.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "eval_out/read/eval_statistics.h"
 #include "eval_out/read/find_evaluations.h"
 #include "runtime/base/error.h"

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/data/example_random.h"
+
 namespace stepop {
 
 BatchOrder::BatchOrder(std::string name, std::unique_ptr<Sampler> sampler,
@@ -52,8 +54,7 @@ std::vector<Random> BatchOrder::randoms(int64_t batch) const {
   std::vector<Random> randoms;
   randoms.reserve(static_cast<size_t>(last - first));
   for (int64_t position = first; position < last; ++position) {
-    randoms.emplace_back(
-        mix_seed({options_.seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(position)}));
+    randoms.push_back(random_at(options_.seed, epoch, position));
   }
   return randoms;
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "eval_out/callbacks/callback.h"
-#include "runtime/base/error.h"
 #include "eval_out/callbacks/evaluation_callbacks.h"
+#include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
@@ -108,7 +108,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   for (const auto& [name, callback] : callbacks) {
     config_.set_default(fmt::format("{}/{}", kEvalCallbacks, name), callback);
   }
-  declare_callbacks(config_, kEvalCallbacks);
+  EvaluationCallbacks(config_).declare();
   if (settings_->evaluates) splits_->dataset(settings_->eval_op.split);
   splits_->loader_options();  // throws for what cannot be, before a run has its folder
   check_unknown_keys(train, allow_unknown);

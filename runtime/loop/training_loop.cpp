@@ -36,6 +36,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       directory_(directory),
       reporter_(reporter),
       start_(std::move(start)),
+      evaluation_(settings_, session.iterator(), context_, start_.git),
       profile_(context_.profile.get()),
       clock_(session.clock()),
       position_(session.position()),
@@ -349,9 +350,8 @@ void TrainingLoop::run_evaluation() {
     // A run that resumes makes the rest of an evaluation, or nothing of it: what is tracked must
     // not depend on that.
     const Snapshot before(context_);
-    EvaluationResult made = evaluate(
-        settings_, session_.iterator(), context_, position_,
-        directory_.root() + "/" + position_.evaluation_folder, start_.git,
+    EvaluationResult made = evaluation_.run(
+        position_, directory_.root() + "/" + position_.evaluation_folder,
         [&](int64_t done, int64_t total) {
           reporter_.evaluating(settings_.eval_op.text(), done, total);
         },

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "eval_out/hdf5/blocks.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
 #include "runtime/pictures/image_file.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "eval_out/write/eval_compression.h"
+#include "eval_out/eval_schema.h"
 #include "runtime/checkpoint/retention.h"
 #include "runtime/config/config.h"
 #include "runtime/when/trigger.h"

@@ -130,8 +130,8 @@ TEST_CASE("an evaluation of the averages is one of a network with these weights"
     Session& session = other.session;
     session.context().tracker.load("model", weights);
     session.position().global_step = 6;
-    return evaluate(session.settings(), session.iterator(), session.context(), session.position(),
-                    other.root() + "/eval", "none", [](int64_t, int64_t) {})
+    return Evaluation(session.settings(), session.iterator(), session.context(), "none")
+        .run(session.position(), other.root() + "/eval", [](int64_t, int64_t) {})
         .scalars.at("validation/eval_op/loss");
   };
   CHECK(evaluated(true) == doctest::Approx(with_averages).epsilon(1e-12));

@@ -1,12 +1,29 @@
 #pragma once
 
+// What programs need of HDF5 files without the library and its header: what an attribute holds, how
+// types and shapes are written in messages, and in which blocks rows are read.
+
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <variant>
 #include <vector>
 
 namespace stepop {
+
+/// What a file of evaluation outputs says about itself: `global_step`, `split`, `config`, ...
+using Attribute = std::variant<bool, int64_t, double, std::string>;
+
+/// `float32`, `int64`, `bool`: as numpy names them.
+std::string type_name(at::ScalarType type);
+
+/// `[3, 256, 256]`
+std::string shape_text(const std::vector<int64_t>& shape);
+
+/// `rows 64 to 127`
+std::string rows_text(int64_t first, size_t count);
 
 /// What is read of an array at once, about: so much takes little memory and few calls.
 inline constexpr int64_t kBlockBytes = 8'000'000;

@@ -1,4 +1,4 @@
-#include "eval_out/hdf5/eval_dataset.h"
+#include "eval_out/hdf5/hdf5_arrays.h"
 
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
