@@ -1,11 +1,48 @@
-#include "models/vunet/latents.h"
+#include "models/vunet/parts.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/randn_like.h>
+#include <ATen/ops/tanh.h>
 
+#include <algorithm>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace stepop::vunet {
+
+Encoder::Encoder(const Options& options, int64_t image_channels)
+    : stages_(options.stages),
+      in_op_(register_module("in_op", make_conv(options, image_channels, options.nf_start))),
+      blocks_(register_module("blocks", std::make_shared<Modules<ResBlock>>())),
+      downs_(register_module("downs", std::make_shared<Modules<Down>>())) {
+  int64_t nf = options.nf_start;
+  for (int64_t stage = 1; stage <= stages_; ++stage) {
+    if (stage > 1) {
+      const int64_t next = std::min(2 * nf, options.nf_max);
+      downs_->add(stage_name(stage), std::make_shared<Down>(options, nf, next));
+      nf = next;
+    }
+    for (const int64_t block : {1, 2}) {
+      blocks_->add(block_name(stage, block),
+                   std::make_shared<ResBlock>(options, nf, /*has_skip=*/false));
+    }
+  }
+}
+
+Features Encoder::forward(const at::Tensor& images) const {
+  Features features;
+  at::Tensor h = in_op_->forward(images);  // [B, nf_start, W, W]
+  for (int64_t stage = 1; stage <= stages_; ++stage) {
+    if (stage > 1) h = (*downs_)[stage_name(stage)].forward(h);
+    for (const int64_t block : {1, 2}) {
+      const std::string name = block_name(stage, block);
+      h = (*blocks_)[name].forward(h);
+      features.set(name, h);
+    }
+  }
+  return features;  // the last [B, nf_max, 1, 1]
+}
 
 at::Tensor sample_around(const at::Tensor& mean) { return mean + at::randn_like(mean); }
 
@@ -105,6 +142,34 @@ Bottleneck::Stage Bottleneck::groups(const at::Tensor& h, const at::Tensor& z) c
     p = group == 0 ? auto_blocks_[0]->forward(p) : auto_blocks_[group]->forward(p, feedback);
   }
   return {at::cat(means, 1), samples.empty() ? at::Tensor() : at::cat(samples, 1)};
+}
+
+Decoder::Decoder(const Options& options, int64_t image_channels, bool has_tanh)
+    : stages_(options.stages), has_tanh_(has_tanh) {
+  blocks_ = register_module("blocks", std::make_shared<Modules<ResBlock>>());
+  ups_ = register_module("ups", std::make_shared<Modules<Up>>());
+  for (int64_t stage = stages_ - 2; stage >= 1; --stage) {
+    const int64_t nf = stage == 1 ? options.nf_max / 2 : options.nf_max;
+    ups_->add(stage_name(stage + 1), std::make_shared<Up>(options, options.nf_max, nf));
+    for (const int64_t block : {2, 1}) {
+      blocks_->add(block_name(stage, block),
+                   std::make_shared<ResBlock>(options, nf, /*has_skip=*/true));
+    }
+  }
+  final_layer_ =
+      register_module("final_layer", make_conv(options, options.nf_max / 2, image_channels));
+}
+
+at::Tensor Decoder::forward(at::Tensor h, const Features& pose) const {
+  for (int64_t stage = stages_ - 2; stage >= 1; --stage) {
+    h = (*ups_)[stage_name(stage + 1)].forward(h);
+    for (const int64_t block : {2, 1}) {
+      const std::string name = block_name(stage, block);
+      h = (*blocks_)[name].forward(h, pose.at(name));
+    }
+  }
+  h = final_layer_->forward(h);
+  return has_tanh_ ? at::tanh(h) : h;
 }
 
 }  // namespace stepop::vunet

@@ -2,9 +2,30 @@
 
 #include <array>
 
-#include "models/vunet/encoder.h"
+#include "models/vunet/blocks.h"
+#include "runtime/base/ordered_map.h"
 
 namespace stepop::vunet {
+
+/// What an encoder keeps: `s<i>_<1|2>`, the output of each residual block of stage i,
+/// [B, nf, W / 2^(i-1), W / 2^(i-1)].
+using Features = OrderedMap<at::Tensor>;
+
+/// `e_theta` on the pose, `f_phi` on the appearance: two residual blocks a stage, a halving between
+/// stages.
+class Encoder : public torch::nn::Module {
+ public:
+  Encoder(const Options& options, int64_t image_channels);
+
+  /// `images` is [B, image_channels, W, W] with W = 2^(S - 1).
+  Features forward(const at::Tensor& images) const;
+
+ private:
+  int64_t stages_;
+  std::shared_ptr<Conv> in_op_;
+  std::shared_ptr<Modules<ResBlock>> blocks_;
+  std::shared_ptr<Modules<Down>> downs_;
+};
 
 /// A tensor for each of the two stages that are stochastic, under their names: the last, `s<S>`,
 /// [B, nf_max, 1, 1]; and the one before, `s<S-1>`, of width 2, as [B, 4 nf_max, 1, 1], where each
@@ -63,6 +84,24 @@ class Bottleneck : public torch::nn::Module {
   std::shared_ptr<Modules<Conv>> channel_norm_;
   std::array<std::shared_ptr<ResBlock>, kGroups> auto_blocks_;
   std::shared_ptr<Conv> param_converter_;
+};
+
+/// `decoder`: doublings, each followed by two residual blocks with the pose's features of the same
+/// stage as skips.
+class Decoder : public torch::nn::Module {
+ public:
+  /// `has_tanh` bounds the image to [-1, 1].
+  Decoder(const Options& options, int64_t image_channels, bool has_tanh);
+
+  /// `h` is [B, nf_max, 2, 2]; the image [B, image_channels, W, W].
+  at::Tensor forward(at::Tensor h, const Features& pose) const;
+
+ private:
+  int64_t stages_;
+  bool has_tanh_;
+  std::shared_ptr<Modules<ResBlock>> blocks_;
+  std::shared_ptr<Modules<Up>> ups_;
+  std::shared_ptr<Conv> final_layer_;
 };
 
 }  // namespace stepop::vunet
