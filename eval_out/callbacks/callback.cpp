@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "eval_out/callbacks/script.h"
+#include "runtime/base/error.h"
 #include "runtime/base/error_text.h"
+#include "runtime/log/log_files.h"
 #include "runtime/system/folders.h"
 
 namespace stepop {
@@ -49,6 +51,15 @@ std::vector<NamedCallback> read_callbacks(const Config& config, std::string_view
   return found;
 }
 
+/// The name is a folder beside the outputs.
+void check_callback_name(const std::string& name, const Config& config, const std::string& place) {
+  try {
+    check_file_name("the callback", name);
+  } catch (const Error& error) {
+    throw config.error(place, error.what());
+  }
+}
+
 }  // namespace
 
 std::string CallbackArguments::path_of(const std::string& file) const {
@@ -85,6 +96,7 @@ CallbackResults run_callbacks(const Config& config, std::string_view path, const
 void declare_callbacks(const Config& config, std::string_view path) {
   for (const auto& [name, component, script] : read_callbacks(config, path)) {
     const std::string place = join_path(path, name);
+    check_callback_name(name, config, place);
     const Config& params = component.params;
     if (component.name == kScript) {
       check_script(script.empty() ? params.get_path("path") : script, config, place, params);

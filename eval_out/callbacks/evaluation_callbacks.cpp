@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "runtime/base/error_text.h"
+#include "runtime/log/log_files.h"
 #include "runtime/pictures/image_grid.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"
@@ -14,7 +14,7 @@ namespace stepop {
 namespace {
 
 /// All scalars of one callback, under their full names.
-OrderedMap<double> read_scalars(const std::string& prefix, const Logs& logs) {
+OrderedMap<double> scalars_of_callback(const std::string& prefix, const Logs& logs) {
   OrderedMap<double> scalars;
   for (const auto& [key, value] : logs.scalars) {
     const std::string full = fmt::format("{}/{}", prefix, key);
@@ -23,29 +23,12 @@ OrderedMap<double> read_scalars(const std::string& prefix, const Logs& logs) {
   return scalars;
 }
 
-/// Throws Error for the key of an image that cannot be the end of a path.
-void check_file_name(const std::string& key) {
-  constexpr size_t kMostBytes = 200;  // file systems take 255, and the step comes behind
-  for (size_t begin = 0; begin <= key.size();) {
-    const size_t end = std::min(key.find('/', begin), key.size());
-    const std::string part = key.substr(begin, end - begin);
-    if (part.empty() || part == "." || part == ".." || part.size() > kMostBytes ||
-        part.find('\0') != std::string::npos) {
-      throw Error(
-          fmt::format("the image \"{}\" cannot be a file: parts of its name, between "
-                      "slashes, have 1 to {} bytes and are not \".\" or \"..\"",
-                      key, kMostBytes));
-    }
-    begin = end + 1;
-  }
-}
-
 /// The images of one callback as PNG files, by their keys. Throws Error, with the key, for what is
 /// no image.
 OrderedMap<std::string> encode_images(const Logs& logs) {
   OrderedMap<std::string> pictures;
   for (const auto& [key, image] : logs.images) {
-    check_file_name(key);
+    check_file_name("the image", key);
     try {
       pictures.set(key, image_grid_png(image));
     } catch (const Error& error) {
@@ -71,7 +54,7 @@ CallbackScalars look_at_outputs(const Config& config, const std::string& op, int
     OrderedMap<double> scalars;
     OrderedMap<std::string> pictures;
     try {
-      scalars = read_scalars(fmt::format("{}/{}", op, name), logs);
+      scalars = scalars_of_callback(fmt::format("{}/{}", op, name), logs);
       pictures = encode_images(logs);
     } catch (const std::exception& error) {
       found.failures.set(name, error_text(error));
@@ -79,7 +62,7 @@ CallbackScalars look_at_outputs(const Config& config, const std::string& op, int
     }
     for (const auto& [key, value] : scalars) found.scalars.set(key, value);
     for (const auto& [key, png] : pictures) {
-      write_picture(fmt::format("{}/{}/{}_{:07}.png", folder, name, key, step), png);
+      write_picture(fmt::format("{}/{}/{}.png", folder, name, name_with_step(key, step)), png);
     }
   }
   return found;

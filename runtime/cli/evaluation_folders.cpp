@@ -11,7 +11,6 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
-#include "runtime/run/start_time.h"
 #include "runtime/system/folders.h"
 
 namespace stepop {
@@ -67,7 +66,7 @@ std::optional<std::string> EvaluationFolders::go_on(int64_t step, const RowsIn& 
                                                     Console& console) {
   for (const auto& time : times_of_evaluations(run_)) {
     const std::string folder = run_.root() + "/" + run_.evaluation(time, step);
-    const auto is_over = [&] { return fs::exists(folder + "/scalars.json"); };
+    const auto is_over = [&] { return fs::exists(scalars_file(folder)); };
     if (!fs::is_directory(folder) || is_over()) continue;
     if (text_of(run_.config_file("eval", time)) != config_) continue;
     const auto rows = rows_in(folder);

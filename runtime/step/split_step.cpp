@@ -6,6 +6,7 @@
 #include "runtime/base/error_text.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/short_list.h"
+#include "runtime/log/log_files.h"
 #include "runtime/measure/describe_tensor.h"
 #include "runtime/measure/profile.h"
 #include "runtime/step/random_fork.h"
@@ -109,7 +110,10 @@ const Logs& checked(const Logs& logs, const std::string& name) {
       value.read(name + "/" + key);  // throws, and says what it is
     }
   }
+  check_file_name("the op", name);
+  for (const auto& [key, text] : logs.texts) check_file_name("the text", key);
   for (const auto& [key, image] : logs.images) {
+    check_file_name("the image", key);
     if (!image.defined() || image.dim() != 4 || (image.size(1) != 1 && image.size(1) != 3) ||
         !image.is_floating_point()) {
       throw Error(

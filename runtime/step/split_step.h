@@ -106,7 +106,8 @@ class SplitGuard {
 Error missing_op(const Context& context, const std::string& split, const std::string& op,
                  const StepOps& ops);
 
-/// A log op's result with every scalar and image checked. Throws Error that begins with `name`.
+/// A log op's result with every scalar, image and text checked, their names included, which become
+/// files. Throws Error with `name`.
 const Logs& checked(const Logs& logs, const std::string& name);
 
 }  // namespace stepop

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "eval_out/write/eval_compression.h"
 #include "runtime/checkpoint/retention.h"
 #include "runtime/config/config.h"
+#include "runtime/log/sink.h"
 #include "runtime/when/trigger.h"
 
 namespace stepop {
@@ -47,7 +49,7 @@ struct Settings {
   bool checkpoint_zero = false;
   Retention retention;
 
-  bool writes_tensorboard = false;
+  std::vector<std::shared_ptr<Sink>> integrations;  ///< Those that are active.
 
   bool evaluates = false;
   OpName eval_op;
