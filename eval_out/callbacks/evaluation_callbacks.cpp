@@ -9,6 +9,7 @@
 
 #include "eval_out/callbacks/script.h"
 #include "runtime/base/error.h"
+#include "runtime/log/log_files.h"
 #include "runtime/pictures/image_grid.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"
@@ -17,7 +18,7 @@ namespace stepop {
 namespace {
 
 /// All scalars of one callback, under their full names.
-OrderedMap<double> read_scalars(const std::string& prefix, const Logs& logs) {
+OrderedMap<double> scalars_of_callback(const std::string& prefix, const Logs& logs) {
   OrderedMap<double> scalars;
   for (const auto& [key, value] : logs.scalars) {
     const std::string full = fmt::format("{}/{}", prefix, key);
@@ -26,29 +27,12 @@ OrderedMap<double> read_scalars(const std::string& prefix, const Logs& logs) {
   return scalars;
 }
 
-/// Throws Error for the key of an image that cannot be the end of a path.
-void check_file_name(const std::string& key) {
-  constexpr size_t kMostBytes = 200;  // file systems take 255, and the step comes behind
-  for (size_t begin = 0; begin <= key.size();) {
-    const size_t end = std::min(key.find('/', begin), key.size());
-    const std::string part = key.substr(begin, end - begin);
-    if (part.empty() || part == "." || part == ".." || part.size() > kMostBytes ||
-        part.find('\0') != std::string::npos) {
-      throw Error(
-          fmt::format("the image \"{}\" cannot be a file: parts of its name, between "
-                      "slashes, have 1 to {} bytes and are not \".\" or \"..\"",
-                      key, kMostBytes));
-    }
-    begin = end + 1;
-  }
-}
-
 /// The images of one callback as PNG files, by their keys. Throws Error, with the key, for what is
 /// no image.
 OrderedMap<std::string> encode_images(const Logs& logs) {
   OrderedMap<std::string> pictures;
   for (const auto& [key, image] : logs.images) {
-    check_file_name(key);
+    check_file_name("the image", key);
     try {
       pictures.set(key, image_grid_png(image));
     } catch (const Error& error) {
@@ -65,6 +49,15 @@ void write_picture(const std::string& path, const std::string& png) {
 
 /// The class that runs scripts.
 constexpr const char* kScript = "Script";
+
+/// The name is a folder beside the outputs.
+void check_callback_name(const std::string& name, const Config& config, const std::string& place) {
+  try {
+    check_file_name("the callback", name);
+  } catch (const Error& error) {
+    throw config.error(place, error.what());
+  }
+}
 
 }  // namespace
 
@@ -106,6 +99,7 @@ EvaluationCallbacks::Named EvaluationCallbacks::read(const Config& config, const
 void EvaluationCallbacks::declare() const {
   for (const auto& [name, callback, params, script, function] : callbacks_) {
     const std::string place = join_path(kEvalCallbacks, name);
+    check_callback_name(name, config_, place);
     if (callback == kScript) {
       check_script(script.empty() ? params.get_path("path") : script, config_, place, params);
       continue;
@@ -145,7 +139,7 @@ CallbackScalars EvaluationCallbacks::run(const std::string& op, int64_t step,
     OrderedMap<double> scalars;
     OrderedMap<std::string> pictures;
     try {
-      scalars = read_scalars(fmt::format("{}/{}", op, name), logs);
+      scalars = scalars_of_callback(fmt::format("{}/{}", op, name), logs);
       pictures = encode_images(logs);
     } catch (const std::exception& error) {
       found.failures.set(name, error_text(error));
@@ -153,7 +147,7 @@ CallbackScalars EvaluationCallbacks::run(const std::string& op, int64_t step,
     }
     for (const auto& [key, value] : scalars) found.scalars.set(key, value);
     for (const auto& [key, png] : pictures) {
-      write_picture(fmt::format("{}/{}/{}_{:07}.png", folder, name, key, step), png);
+      write_picture(fmt::format("{}/{}/{}.png", folder, name, name_with_step(key, step)), png);
     }
   }
   return found;

@@ -15,7 +15,7 @@ struct Checkpoint {
   State tensors;
   Progress progress;
   std::string config;  ///< The resolved config as YAML.
-  /// What its bits depend on besides: see run/made_by.h. Empty in older checkpoints.
+  /// What its bits depend on besides: see run/provenance.h. Empty in older checkpoints.
   std::string made_by = {};
   std::string checksum = {};  ///< Of the file that it was read from.
 };

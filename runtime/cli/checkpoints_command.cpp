@@ -35,10 +35,7 @@ MetricByStep read_metric(const std::string& path, const std::string& metric) {
   MetricByStep values;
   std::error_code failed;
   if (metric.empty() || !fs::exists(path, failed)) return values;
-  for (const auto& line : read_metrics(path).lines) {
-    const double* value = line.values.find(metric);
-    if (value != nullptr) values[line.event.step] = *value;
-  }
+  scan_metric(path, metric, [&](int64_t step, double value) { values[step] = value; });
   return values;
 }
 

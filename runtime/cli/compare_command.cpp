@@ -16,8 +16,9 @@
 #include "runtime/cli/commands.h"
 #include "runtime/config/resolve.h"
 #include "runtime/measure/tensor_statistics.h"
+#include "runtime/report/code_changes.h"
 #include "runtime/report/config_table.h"
-#include "runtime/report/scalar_summary.h"
+#include "runtime/report/run_curves.h"
 #include "runtime/run/run_summary.h"
 
 namespace stepop {
@@ -80,6 +81,13 @@ void print_configs(const std::vector<Compared>& runs) {
   fmt::print("{}\n", rows.empty() ? "The configs are the same.\n" : table.text());
 }
 
+void print_code(const std::vector<Compared>& runs, const std::vector<RunDirectory>& directories) {
+  std::vector<std::string> labels;
+  for (const auto& run : runs) labels.push_back(run.label);
+  const std::string text = describe_code_changes(labels, directories);
+  if (!text.empty()) fmt::print("{}\n", text);
+}
+
 std::vector<std::string> scalar_names(const std::vector<Compared>& runs) {
   std::vector<std::string> names;
   for (const auto& run : runs) {
@@ -112,14 +120,14 @@ void print_scalars(const std::vector<Compared>& runs) {
   }
   TextTable table(columns);
   for (const auto& name : names) {
-    Better better = Better::kUnknown;
+    MetricDirection better = MetricDirection::kUnknown;
     for (const auto& run : runs) {
       const Value* config = run.config ? &*run.config : nullptr;
-      if (better == Better::kUnknown) better = better_of(name, config);
+      if (better == MetricDirection::kUnknown) better = metric_direction(name, config);
     }
-    std::vector<std::string> cells = {name, better == Better::kLower    ? "lowest"
-                                            : better == Better::kHigher ? "highest"
-                                                                        : ""};
+    std::vector<std::string> cells = {name, better == MetricDirection::kLower    ? "lowest"
+                                            : better == MetricDirection::kHigher ? "highest"
+                                                                                 : ""};
     for (const auto& run : runs) {
       const ScalarSummary* found = run.scalars.find(name);
       const ScalarSummary scalar = found != nullptr ? *found : ScalarSummary{};
@@ -249,6 +257,7 @@ int compare_command(const Arguments& arguments) {
   for (size_t i = 0; i < directories.size(); ++i) runs.push_back(read_run(directories[i], i));
   print_runs(runs);
   print_configs(runs);
+  print_code(runs, directories);
   print_scalars(runs);
   print_states(runs, directories);
   return 0;

@@ -15,9 +15,9 @@
 #include "runtime/cli/checkpoint_choice.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/reporter.h"
+#include "runtime/run/run_directory.h"
 #include "runtime/run/run_lock.h"
 #include "runtime/run/signals.h"
-#include "runtime/run/start_time.h"
 #include "runtime/system/folders.h"
 #include "runtime/system/read_file.h"
 
@@ -94,7 +94,7 @@ std::optional<std::string> EvaluationFolders::go_on(int64_t step, const RowsIn& 
                                                     Console& console) {
   for (const auto& time : times_of_evaluations(run_)) {
     const std::string folder = run_.root() + "/" + run_.evaluation(time, step);
-    const auto is_over = [&] { return fs::exists(folder + "/scalars.json"); };
+    const auto is_over = [&] { return fs::exists(scalars_file(folder)); };
     if (!fs::is_directory(folder) || is_over()) continue;
     if (try_read_file(run_.config_file("eval", time)) != config_) continue;
     const auto rows = rows_in(folder);

@@ -26,13 +26,11 @@
 #include "runtime/loop/session.h"
 #include "runtime/measure/tensor_memory.h"
 #include "runtime/run/device.h"
-#include "runtime/run/made_by.h"
+#include "runtime/run/drop_logs_after_step.h"
+#include "runtime/run/provenance.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/run/run_lock.h"
 #include "runtime/run/signals.h"
-#include "runtime/run/start_record.h"
-#include "runtime/run/start_time.h"
-#include "runtime/run/supersede.h"
 #include "runtime/system/folders.h"
 #include "runtime/trial/dry_run.h"
 #include "runtime/trial/repeat_check.h"
@@ -266,9 +264,9 @@ class Run {
     sweep_temporaries(directory.root());
     int64_t last_step = checkpoint_ ? position.global_step : int64_t{-1};
     if (is_from_elsewhere_) --last_step;  // what the run itself has of that step is another one's
-    const Superseded moved = supersede(directory, last_step, time_);
+    const DroppedLogs moved = drop_logs_after_step(directory, last_step, time_);
     save_beginning(directory, session);
-    if (!moved.mended.empty()) console_.info(moved.mended);
+    if (!moved.repaired.empty()) console_.info(moved.repaired);
     if (moved.folder.empty()) return;
     console_.info(fmt::format("what came after step {} moved to {}",
                               with_thousands(std::max<int64_t>(last_step, 0)), moved.folder));

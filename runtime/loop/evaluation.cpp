@@ -16,7 +16,8 @@
 #include "runtime/data/loader.h"
 #include "runtime/log/metrics_file.h"
 #include "runtime/measure/profile.h"
-#include "runtime/run/start_record.h"
+#include "runtime/run/provenance.h"
+#include "runtime/run/run_directory.h"
 #include "runtime/step/call_op.h"
 #include "runtime/step/random_fork.h"
 #include "runtime/system/atomic_file.h"
@@ -24,9 +25,6 @@
 
 namespace stepop {
 namespace {
-
-/// Written when everything else is.
-constexpr const char* kScalarsFile = "scalars.json";
 
 /// The mean of every label over all examples: each counts once, whatever its batch's size; one with
 /// several numbers counts with their mean. Sums are float64.
@@ -189,13 +187,13 @@ EvaluationResult Evaluation::run(Position& position, const std::string& folder,
   const OrderedMap<Attribute> about = attributes(position, checkpoint);
   // A process that was killed in a callback left the whole file; one that came to its end may have
   // been of other weights.
-  const bool is_over = std::filesystem::exists(folder + "/" + kScalarsFile);
+  const bool is_over = std::filesystem::exists(scalars_file(folder));
   if (is_over || !rows_in(result.outputs, about)) {
     write_outputs(position, about, progress, interrupt, result);
   }
   look_at_outputs(position.global_step, interrupt, result);
   const Span span(context_.profile.get(), "write");
-  write_file_atomically(folder + "/" + kScalarsFile, to_json(result.scalars) + "\n");
+  write_file_atomically(scalars_file(folder), to_json(result.scalars) + "\n");
   // Outputs that a failed callback could not look at are worth keeping.
   if (settings_.clean_after_callbacks && result.failures.empty()) {
     std::error_code failed;
@@ -222,16 +220,16 @@ std::optional<EvaluationRows> Evaluation::rows_left_behind(const Position& posit
 }
 
 std::optional<OrderedMap<double>> scalars_of_evaluation(const std::string& folder) {
-  const std::string path = folder + "/" + kScalarsFile;
+  const std::string path = scalars_file(folder);
   if (!std::filesystem::exists(path)) return std::nullopt;
-  return read_scalars(path);
+  return read_scalars_file(path);
 }
 
 void add_scalars_of_evaluation(const std::string& folder, const OrderedMap<double>& scalars) {
   auto all = scalars_of_evaluation(folder);
   if (!all) return;
   for (const auto& [name, value] : scalars) all->set(name, value);
-  write_file_atomically(folder + "/" + kScalarsFile, to_json(*all) + "\n");
+  write_file_atomically(scalars_file(folder), to_json(*all) + "\n");
 }
 
 }  // namespace stepop

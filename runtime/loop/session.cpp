@@ -16,7 +16,7 @@
 #include "runtime/loop/checks/contract.h"
 #include "runtime/loop/checks/preflight.h"
 #include "runtime/run/device.h"
-#include "runtime/run/made_by.h"
+#include "runtime/run/provenance.h"
 #include "runtime/step/random_fork.h"
 #include "runtime/when/logged_metric.h"
 
@@ -112,7 +112,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   if (settings_->evaluates) splits_->dataset(settings_->eval_op.split);
   splits_->loader_options();  // throws for what cannot be, before a run has its folder
   check_unknown_keys(train, allow_unknown);
-  made_by_ = stepop::made_by(device);
+  made_by_ = build_info(device);
   for (const auto& text : networks_->warnings()) add_warning(text);
   if (const std::string text = shared_parameters(*context_); train && !text.empty()) {
     add_warning(text);

@@ -6,14 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "runtime/base/error.h"
 #include "runtime/measure/tensor_statistics.h"
 #include "runtime/pictures/canvas.h"
 #include "runtime/pictures/image_file.h"
-#include "runtime/system/atomic_file.h"
-#include "runtime/system/folders.h"
 
 namespace stepop {
 namespace {
@@ -84,14 +81,6 @@ at::Tensor image_grid(const at::Tensor& images) {
 }
 
 std::string image_grid_png(const at::Tensor& images) { return encode_png(image_grid(images)); }
-
-std::string write_image_grid(const std::string& stem, int64_t step, const at::Tensor& images) {
-  const std::string path = fmt::format("{}_{:07}.png", stem, step);
-  make_folders(std::filesystem::path(path).parent_path().string());
-  std::string png = image_grid_png(images);
-  write_file_atomically(path, png);
-  return png;
-}
 
 at::Tensor thumbnail(const at::Tensor& image) { return image_grid(resized(image)); }
 

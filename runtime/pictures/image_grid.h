@@ -20,10 +20,6 @@ at::Tensor image_grid(const at::Tensor& images);
 /// The same as the bytes of a PNG file.
 std::string image_grid_png(const at::Tensor& images);
 
-/// The same into the file `<stem>_<step>.png`, the step with seven digits; makes its folder.
-/// Returns the file's bytes.
-std::string write_image_grid(const std::string& stem, int64_t step, const at::Tensor& images);
-
 /// An image with lines of text below it.
 struct CaptionedImage {
   at::Tensor image;  ///< Of `thumbnail`.

@@ -10,17 +10,17 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/base/error.h"
-#include "runtime/run/start_record.h"
+#include "runtime/run/provenance.h"
 #include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace {
-
-using nlohmann::json;
 
 std::string first_line(const std::string& path) {
   const std::string text = try_read_file(path).value_or("");
@@ -69,6 +69,19 @@ double seconds_since_renewal(const OpenFile& file, const std::string& path) {
   return seconds_of(now.st_mtim) - seconds_of(renewed.st_mtim);
 }
 
+/// By its name: another host's writes are seen in a file that is opened after them.
+RunProcess read_process(const std::string& path) {
+  return RunProcess::from_json(try_read_file(path).value_or(""));
+}
+
+bool is_alive(const RunProcess& process, const std::string& path) {
+  if (process.host == host_name()) return is_alive_here(process);
+  std::error_code failed;
+  const auto renewed = std::filesystem::last_write_time(path, failed);
+  const std::chrono::duration<double> age = std::filesystem::file_time_type::clock::now() - renewed;
+  return !failed && age.count() < kStaleSeconds;
+}
+
 }  // namespace
 
 bool is_alive_here(const RunProcess& process) {
@@ -83,7 +96,7 @@ std::string RunProcess::to_json() const {
 }
 
 RunProcess RunProcess::from_json(const std::string& text) {
-  const json values = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto values = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   RunProcess process;
   if (!values.is_object()) return process;
   const auto read = [&](const char* key, std::string& target) {
@@ -123,8 +136,8 @@ RunLock::RunLock(std::string path, const std::string& started, std::chrono::mill
     } else {
       const double age = seconds_since_renewal(file_, path_);
       if (age < kStaleSeconds) {
-        refuse(before_, fmt::format("it showed a sign of life {:.0f} s ago; should it be dead, "
-                                    "wait until a minute is over",
+        refuse(before_, fmt::format("its last heartbeat was {:.0f} s ago; if it is dead, wait "
+                                    "until a minute has passed",
                                     age < 0 ? 0 : age));
       }
     }
@@ -151,19 +164,19 @@ RunLock::~RunLock() {
 }
 
 void RunLock::beat() {
-  // By its name: another host's writes are seen in a file that is opened after them.
-  const RunProcess process = RunProcess::from_json(try_read_file(path_).value_or(""));
-  // One that is not there, or in the midst of being written, tells nothing.
+  const RunProcess process = read_process(path_);
+  // One that is not there, or is being written, says nothing.
   if (!process.state.empty() && !is_same(process, self_)) is_lost_ = true;
   if (!is_lost_) futimens(file_.number(), nullptr);
 }
 
 void RunLock::fail_lost() const {
-  const RunProcess process = RunProcess::from_json(try_read_file(path_).value_or(""));
-  throw Error(fmt::format(
-      "{}: the run is now trained by process {} on {}, since {}, which saw no sign of life of this "
-      "one, process {} on {}, for a minute; this one ends and saves nothing more",
-      path_, process.pid, process.host, process.started, self_.pid, self_.host));
+  const RunProcess process = read_process(path_);
+  throw Error(
+      fmt::format("{}: the run is now trained by process {} on {}, since {}, which saw no "
+                  "heartbeat of this one, "
+                  "process {} on {}, for a minute; this one ends and saves nothing more",
+                  path_, process.pid, process.host, process.started, self_.pid, self_.host));
 }
 
 void RunLock::stop_heartbeat() {
@@ -181,7 +194,7 @@ void RunLock::end(const std::string& state) {
 
 void RunLock::refuse(const RunProcess& other, const std::string& how_it_is_known) {
   throw UsageError(fmt::format(
-      "{}: another training of this run is going on: process {} on {}, since {} ({}). Evaluations "
+      "{}: another training of this run is running: process {} on {}, since {} ({}). Evaluations "
       "may run beside it; a second training needs a run of its own",
       path_, other.pid > 0 ? std::to_string(other.pid) : "?", other.host.empty() ? "?" : other.host,
       other.started.empty() ? "?" : other.started, how_it_is_known));
@@ -194,6 +207,45 @@ int RunLock::write(const RunProcess& process) {
   if (::lseek(file_.number(), 0, SEEK_SET) != 0) return errno;
   if (const int reason = write_all(file_, text, written)) return reason;
   return file_calls().ftruncate(file_.number(), static_cast<off_t>(text.size())) == 0 ? 0 : errno;
+}
+
+const char* name_of(RunState state) {
+  switch (state) {
+    case RunState::kRunning:
+      return "running";
+    case RunState::kEnded:
+      return "ended";
+    case RunState::kStopped:
+      return "stopped";
+    case RunState::kFailed:
+      return "failed";
+    case RunState::kKilled:
+      return "killed";
+    case RunState::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::string RunStatus::text() const {
+  if (state != RunState::kRunning) return name_of(state);
+  return fmt::format("running {}:{}", process.host.empty() ? "?" : process.host, process.pid);
+}
+
+RunStatus read_run_status(const std::string& process_file) {
+  RunStatus status;
+  status.process = read_process(process_file);
+  const std::string& state = status.process.state;
+  if (state == "running") {
+    status.state = is_alive(status.process, process_file) ? RunState::kRunning : RunState::kKilled;
+  } else if (state == "done") {
+    status.state = RunState::kEnded;
+  } else if (state == "stopped") {
+    status.state = RunState::kStopped;
+  } else if (state == "failed") {
+    status.state = RunState::kFailed;
+  }
+  return status;
 }
 
 }  // namespace stepop

@@ -8,8 +8,9 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/log/log_files.h"
 #include "runtime/measure/profile.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/optim/non_finite.h"
 
 namespace stepop {
@@ -107,7 +108,10 @@ const Logs& checked(const Logs& logs, const std::string& name) {
       value.read(name + "/" + key);  // throws, and says what it is
     }
   }
+  check_file_name("the op", name);
+  for (const auto& [key, text] : logs.texts) check_file_name("the text", key);
   for (const auto& [key, image] : logs.images) {
+    check_file_name("the image", key);
     if (!image.defined() || image.dim() != 4 || (image.size(1) != 1 && image.size(1) != 3) ||
         !image.is_floating_point()) {
       throw Error(

@@ -53,6 +53,9 @@ void ReturnedValues::set(const std::string& op, const Logs& logs) {
   for (const auto& [key, images] : logs.images) {
     rows.push_back({op, key, "images", describe_tensor(images)});
   }
+  for (const auto& [key, text] : logs.texts) {
+    rows.push_back({op, key, "text", fmt::format("{} bytes", text.size())});
+  }
 }
 
 void ReturnedValues::set(const std::string& op, const EvalOutputs& outputs) {

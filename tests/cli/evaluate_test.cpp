@@ -129,7 +129,7 @@ TEST_CASE(
           kSlow + " -p $run --log_level warn || echo failed; done; " + kSlow +
           " -p $run -t 2>second; echo second $?; kill -TERM $!; wait $!; echo first $?");
   CHECK(result.out == "second 2\nfirst 143\n");
-  CHECK(read_bytes(folder.path("second")).find(": another training of this run is going on: ") !=
+  CHECK(read_bytes(folder.path("second")).find(": another training of this run is running: ") !=
         std::string::npos);
   const std::string run = only_run(folder);
   const int64_t last = checkpoint_steps(folder.path(run) + "/train/checkpoints").back();

@@ -72,7 +72,7 @@ TEST_CASE("a training whose run another host took for itself ends and saves noth
   const std::string error = read_bytes(folder / "err.txt");
   CHECK(error.starts_with("stepop: "));
   CHECK(error.find("train/process.json: the run is now trained by process 7 on elsewhere, since "
-                   "2026-11-21T10-00-00, which saw no sign of life of this one, ") !=
+                   "2026-11-21T10-00-00, which saw no heartbeat of this one, ") !=
         std::string::npos);
   CHECK(read_bytes(folder / (run + "/train/process.json")) == read_bytes(folder / "taken.json"));
 }

@@ -1,4 +1,4 @@
-#include "runtime/run/supersede.h"
+#include "runtime/run/drop_logs_after_step.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace supersede_test {
+namespace drop_logs_after_step_test {
 
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
@@ -47,10 +47,10 @@ struct OldRun {
 
 TEST_CASE("what came after the step moves aside, what belongs to no step stays") {
   const OldRun run;
-  const Superseded moved = supersede(run.directory, 100, "now");
+  const DroppedLogs moved = drop_logs_after_step(run.directory, 100, "now");
   CHECK(moved.folder == "train/superseded/now");
   CHECK(moved.checkpoints == 2);
-  CHECK(moved.images == 4);
+  CHECK(moved.files == 4);
   CHECK(moved.metrics == 2);
   CHECK(run.files("train/superseded/now") ==
         Names{"checkpoints/model-200.safetensors", "checkpoints/model-300.safetensors",
@@ -61,36 +61,45 @@ TEST_CASE("what came after the step moves aside, what belongs to no step stays")
         "{\"step\": 0, \"loss\": 1}\n{\"step\": 100, \"loss\": 1}\n");
   CHECK(run.files("train/train") ==
         Names{"log_op/input_0000000.png", "log_op/input_0000100.png", "log_op/without_number.png"});
-  CHECK(supersede(run.directory, 100, "again").folder.empty());
+  CHECK(drop_logs_after_step(run.directory, 100, "again").folder.empty());
   CHECK_FALSE(fs::exists(run.directory.root() + "/train/superseded/again"));
+}
+
+TEST_CASE("texts of later steps move aside, too") {
+  const OldRun run;
+  run.write("train/train/log_op/sample_0000100.txt");
+  run.write("train/train/log_op/sample_0000200.txt");
+  CHECK(drop_logs_after_step(run.directory, 100, "now").files == 5);
+  CHECK(fs::exists(run.directory.root() + "/train/train/log_op/sample_0000100.txt"));
+  CHECK(fs::exists(run.directory.root() + "/train/superseded/now/train/log_op/sample_0000200.txt"));
 }
 
 TEST_CASE("what was saved of a later step that met NaN moves aside, too") {
   const OldRun run;
   run.write("train/non_finite/100/batch.json");
   run.write("train/non_finite/400/batch.json");
-  CHECK(supersede(run.directory, 300, "now").folder == "train/superseded/now");
+  CHECK(drop_logs_after_step(run.directory, 300, "now").folder == "train/superseded/now");
   CHECK(run.files("train/superseded/now") == Names{"non_finite/400/batch.json"});
   CHECK(run.files("train/non_finite") == Names{"100/batch.json"});
 }
 
 TEST_CASE("a start at step 0 logs step 0 again, one without a checkpoint keeps nothing") {
   const OldRun run;
-  const Superseded moved = supersede(run.directory, 0, "now");
+  const DroppedLogs moved = drop_logs_after_step(run.directory, 0, "now");
   CHECK(moved.checkpoints == 3);
-  CHECK(moved.images == 8);
+  CHECK(moved.files == 8);
   CHECK(moved.metrics == 4);
-  CHECK(supersede(run.directory, -1, "later").checkpoints == 1);
+  CHECK(drop_logs_after_step(run.directory, -1, "later").checkpoints == 1);
 }
 
-TEST_CASE("half a last line of the metrics goes, and is told") {
+TEST_CASE("half a last line of the metrics is removed, and that is reported") {
   const OldRun run;
   run.write("train/metrics.jsonl", "{\"step\": 100, \"loss\": 1}\n{\"step\": 100, \"lo");
-  const Superseded moved = supersede(run.directory, 300, "now");
+  const DroppedLogs moved = drop_logs_after_step(run.directory, 300, "now");
   CHECK(moved.folder.empty());
-  CHECK(moved.mended != "");
+  CHECK(moved.repaired != "");
   CHECK(read_bytes(run.directory.metrics_file()) == "{\"step\": 100, \"loss\": 1}\n");
 }
 
-}  // namespace supersede_test
+}  // namespace drop_logs_after_step_test
 }  // namespace stepop

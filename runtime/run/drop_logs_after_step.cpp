@@ -1,4 +1,4 @@
-#include "runtime/run/supersede.h"
+#include "runtime/run/drop_logs_after_step.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/config/value.h"
+#include "runtime/log/log_files.h"
 #include "runtime/log/metrics_file.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"
@@ -17,38 +19,35 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// The step in `loss_0000700.png` or `model-700.safetensors`; -1 for another name.
-int64_t step_of(const fs::path& file) {
-  const std::string stem = file.stem().string();
-  const size_t sign = stem.find_last_of("_-");
-  if (sign == std::string::npos) return -1;
-  const size_t digit = stem.find_first_not_of('0', sign + 1);
-  if (digit == std::string::npos) return sign + 1 < stem.size() ? 0 : -1;
-  return list_index(std::string_view(stem).substr(digit));
-}
-
-/// Nothing to move is no error, but what cannot be listed may hold something.
+/// A folder that is not there holds nothing; one that cannot be listed may hold something.
 void check_listed(const std::error_code& failed, const fs::path& folder) {
   if (!failed || failed == std::errc::no_such_file_or_directory) return;
   throw Error(fmt::format("cannot list {}: {}", folder.string(), failed.message()));
 }
 
-/// Files below `folder` with this extension that belong to a step after `step`, in their order.
-std::vector<fs::path> later_files(const std::string& folder, const char* extension, int64_t step) {
-  std::vector<std::pair<int64_t, fs::path>> found;
+std::vector<fs::path> later_checkpoints(const RunDirectory& directory, int64_t step) {
+  const CheckpointFolder folder(directory.checkpoints());
+  std::vector<fs::path> files;
+  for (const int64_t its_step : folder.steps()) {
+    if (its_step > step) files.emplace_back(folder.path_of(its_step));
+  }
+  return files;
+}
+
+/// The pictures and texts below `folder` that belong to a step after `step`.
+std::vector<fs::path> later_log_files(const fs::path& folder, int64_t step) {
+  std::vector<fs::path> files;
   std::error_code failed;
   for (fs::recursive_directory_iterator entry(folder, failed), end; !failed && entry != end;
        entry.increment(failed)) {
-    // A link, such as `latest`, is not what it points at.
+    const fs::path& path = entry->path();
     if (entry->is_symlink() || !entry->is_regular_file()) continue;
-    if (entry->path().extension() != extension) continue;
-    const int64_t its_step = step_of(entry->path());
-    if (its_step > step) found.emplace_back(its_step, entry->path());
+    if (path.extension() != ".png" && path.extension() != ".txt") continue;
+    const auto parsed = parse_name_with_step(path.stem().string());
+    if (parsed && parsed->step > step) files.push_back(path);
   }
   check_listed(failed, folder);
-  std::sort(found.begin(), found.end());
-  std::vector<fs::path> files;
-  for (auto& [its_step, path] : found) files.push_back(std::move(path));
+  std::sort(files.begin(), files.end());
   return files;
 }
 
@@ -73,7 +72,7 @@ int64_t move_non_finite(int64_t step, const fs::path& train, const fs::path& tar
   return static_cast<int64_t>(folders.size());
 }
 
-/// Moves later lines of the metrics; a folder in which nothing came to lie goes again.
+/// Moves later lines of the metrics; a folder that stays empty is removed.
 MetricsSplit split_later_metrics(const std::string& path, int64_t step, const fs::path& target) {
   make_folders(target.string());
   const MetricsSplit split = split_metrics(path, step, (target / "metrics.jsonl").string());
@@ -85,15 +84,16 @@ MetricsSplit split_later_metrics(const std::string& path, int64_t step, const fs
 
 }  // namespace
 
-Superseded supersede(const RunDirectory& directory, int64_t step, const std::string& time) {
-  Superseded moved;
+DroppedLogs drop_logs_after_step(const RunDirectory& directory, int64_t step,
+                                 const std::string& time) {
+  DroppedLogs moved;
   const fs::path train = fs::path(directory.root()) / "train";
   const std::string relative = "train/superseded/" + time;
   const fs::path target = fs::path(directory.root()) / relative;
 
   // The checkpoints go first, the last one before the others: a start that is killed here leaves
-  // nothing from which a training could go on without the metrics that belong to it.
-  auto checkpoints = later_files(directory.checkpoints(), ".safetensors", step);
+  // nothing from which a training could resume without the metrics that belong to it.
+  auto checkpoints = later_checkpoints(directory, step);
   std::reverse(checkpoints.begin(), checkpoints.end());
   move_files(checkpoints, train, target);
 
@@ -102,14 +102,14 @@ Superseded supersede(const RunDirectory& directory, int64_t step, const std::str
   const MetricsSplit metrics = split_later_metrics(directory.metrics_file(), last_logged, target);
   moved.metrics = metrics.moved;
   if (metrics.last_line == MetricsSplit::LastLine::kDropped) {
-    moved.mended = fmt::format("{}: half a last line, which a killed process left, is gone",
+    moved.repaired = fmt::format("{}: removed half a last line, which a killed process left",
                                directory.metrics_file());
   } else if (metrics.broken > 0) {
-    moved.mended = fmt::format("{}: lines that are no metrics moved to {}: {}",
+    moved.repaired = fmt::format("{}: lines that are not metrics moved to {}: {}",
                                directory.metrics_file(), relative, metrics.broken);
   }
   moved.non_finite = move_non_finite(step, train, target);
-  std::vector<fs::path> images;
+  std::vector<fs::path> files;
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(train, failed)) {
     const std::string name = entry.path().filename().string();
@@ -117,15 +117,16 @@ Superseded supersede(const RunDirectory& directory, int64_t step, const std::str
         name == "non_finite") {
       continue;
     }
-    const auto more = later_files(entry.path().string(), ".png", last_logged);
-    images.insert(images.end(), more.begin(), more.end());
+    const auto more = later_log_files(entry.path(), last_logged);
+    files.insert(files.end(), more.begin(), more.end());
   }
   check_listed(failed, train);
-  move_files(images, train, target);
-  moved.images = static_cast<int64_t>(images.size());
+  move_files(files, train, target);
+  moved.files = static_cast<int64_t>(files.size());
   moved.checkpoints = static_cast<int64_t>(checkpoints.size());
-  if (moved.images + moved.checkpoints + moved.metrics + moved.non_finite > 0)
+  if (moved.files + moved.checkpoints + moved.metrics + moved.non_finite > 0) {
     moved.folder = relative;
+  }
   return moved;
 }
 

@@ -1,14 +1,13 @@
-#include "runtime/report/curve.h"
+#include "runtime/report/run_curves.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "runtime/report/run_curves.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {
-namespace curve_test {
+namespace run_curves_test {
 
 TEST_CASE("a short curve keeps every point, of one step the last one") {
   Curve curve;
@@ -104,5 +103,5 @@ TEST_CASE("curves of a file tell the last, the lowest and the highest, and what 
   CHECK(read_curves(folder / "none").scalars.empty());
 }
 
-}  // namespace curve_test
+}  // namespace run_curves_test
 }  // namespace stepop

@@ -1,4 +1,4 @@
-#include "runtime/run/made_by.h"
+#include "runtime/run/provenance.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -10,16 +10,16 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace made_by_test {
+namespace provenance_test {
 
 std::string with(const char* key, const nlohmann::json& value) {
-  auto json = nlohmann::json::parse(made_by(c10::kCPU));
+  auto json = nlohmann::json::parse(build_info(c10::kCPU));
   json[key] = value;
   return json.dump();
 }
 
 TEST_CASE("what a run was on and this start is not is told, with what that means") {
-  const std::string now = made_by(c10::kCPU);
+  const std::string now = build_info(c10::kCPU);
   const std::string threads = std::to_string(at::get_num_threads());
   const std::string end = ": the bits may differ from those of an undisturbed run";
   CHECK(describe_change_of_machine(now, now) == "");
@@ -35,7 +35,7 @@ TEST_CASE("what a run was on and this start is not is told, with what that means
 }
 
 TEST_CASE("a checkpoint from before it was kept, or one that says what nobody knows, differs not") {
-  const std::string now = made_by(c10::kCPU);
+  const std::string now = build_info(c10::kCPU);
   for (const char* before : {"", "{}", "[1]", "{", R"({"weather": "fair"})"}) {
     CHECK(describe_change_of_machine(before, now) == "");
   }
@@ -45,7 +45,7 @@ TEST_CASE("a checkpoint says what it was made by") {
   TestRun run(trainer_config("num_steps: 1"));
   run.train();
   const std::string kept = load_checkpoint(run.checkpoint_path(1)).made_by;
-  CHECK(kept == made_by(c10::kCPU));
+  CHECK(kept == build_info(c10::kCPU));
   CHECK(nlohmann::json::parse(kept)["threads"] == 1);
 }
 
@@ -59,5 +59,5 @@ TEST_CASE("deterministic asks LibTorch for the algorithms that are") {
   at::globalContext().setDeterministicAlgorithms(before, false);
 }
 
-}  // namespace made_by_test
+}  // namespace provenance_test
 }  // namespace stepop
