@@ -25,9 +25,7 @@ std::span<const Command> commands() {
       {"config", "-b base.yaml [--path/key value ...]", 0, 0, "print the resolved config",
        config_command},
       {"list", "[WORD] [-b base.yaml]", 0, 1,
-       "all components and their parameters, or those with WORD in their name or kind; with -b "
-       "also "
-       "those of the config's own code",
+       "components and their parameters, also of the code in -b; WORD is a part of a name or kind",
        list_command},
       {"new", "NAME [--template KIND] [--project]", 1, 1,
        "make a folder with a model, a dataset, an iterator and a config to start from",
@@ -39,8 +37,7 @@ std::span<const Command> commands() {
        "the checkpoints of a run, with the latest, the best and damaged ones marked",
        checkpoints_command},
       {"eval", "PATH [-c CALLBACK ...] [--CALLBACK/key value ...]", 1, 1,
-       "run callbacks on the outputs of an evaluation; PATH is an outputs.h5, its folder, or a run "
-       "(its latest evaluation)",
+       "run callbacks on an outputs.h5, an evaluation's folder, or the latest evaluation of a run",
        eval_command},
       {"runs", "[logs]", 0, 1,
        "the runs in a folder: state, step, metric, age; -d also lists debug runs", runs_command},

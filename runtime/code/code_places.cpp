@@ -187,7 +187,7 @@ std::string short_name(const std::string& symbol) {
   name.resize(name.find_last_not_of(": ") + 1);
   if (name.ends_with(" const")) name.resize(name.size() - 6);
   name.resize(name.find_last_not_of(": ") + 1);
-  return name;
+  return name.empty() ? "a lambda" : name;  // whose name is operator() alone, without -g
 }
 
 /// The lines for addresses in one library: function and place in turns, and for an address in an
@@ -210,7 +210,7 @@ void add_places(const UserLibrary& library, const std::vector<void*>& addresses,
     const std::string file = fs::path(place.substr(0, colon)).lexically_normal().string();
     if (is_header_of_others(file)) continue;
     std::string text =
-        fmt::format("{}{}: {}", known_file(file), place.substr(colon), short_name(function));
+        fmt::format("{}{}: in {}", known_file(file), place.substr(colon), short_name(function));
     if (places.empty() || places.back() != text) places.push_back(std::move(text));
   }
 }

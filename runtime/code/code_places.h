@@ -19,8 +19,8 @@ void add_user_library(const std::string& path, const std::vector<std::string>& f
 /// Two lines or more, the first of them empty, to be put behind what the exception says:
 ///
 ///     in your own code:
-///       denoiser.cpp:31: DenoiserNetwork::forward
-///       denoiser.cpp:57: Denoiser::step_op
+///       denoiser.cpp:31: in DenoiserNetwork::forward
+///       denoiser.cpp:57: in Denoiser::step_op
 ///
 /// Of an exception that was thrown while another one was handled they are those of the other one.
 /// Empty for an exception that did not come out of the user's code, and where `addr2line`

@@ -86,7 +86,7 @@ extern "C" void on_time_over(int) { end_by(fatal_signal); }
 /// The places of the addresses in one library, by addr2line where it is there.
 void write_places(const UserLibrary& library, void** addresses, size_t count) {
   Line names[kMostShown];
-  const char* words[kMostShown + 5] = {"addr2line", "-Cfpe", library.path};
+  const char* words[kMostShown + 5] = {"addr2line", "-Cfipe", library.path};
   for (size_t i = 0; i < count; ++i) {
     names[i].add_address(reinterpret_cast<size_t>(addresses[i]) - library.offset);
     words[3 + i] = names[i].text();
@@ -103,7 +103,7 @@ void write_places(const UserLibrary& library, void** addresses, size_t count) {
   int status = 1;
   if (child > 0 && ::waitpid(child, &status, 0) == child && status == 0) return;
   Line line;
-  line.add("addr2line -Cfpe ").add(library.path);
+  line.add("addr2line -Cfipe ").add(library.path);
   for (size_t i = 0; i < count; ++i) line.add(" ").add(names[i].text());
   line.add("\n").write();
 }

@@ -130,8 +130,8 @@ TEST_CASE("an error in user code names the file and line, below what was called"
   CHECK(failed.exit_code == 1);
   CHECK(contains(failed.err, "train/step_op: mat1 and mat2 shapes cannot be multiplied"));
   CHECK(contains(failed.err, "\nin your own code:\n  " + line_of("layers_->forward(x)") +
-                                 "DenoiserNetwork::forward\n  " + line_of("model_->forward(") +
-                                 "Denoiser::step_op"));
+                                 "in DenoiserNetwork::forward\n  " + line_of("model_->forward(") +
+                                 "in Denoiser::step_op"));
   SUBCASE("also in a run that is compiled from the cache, in another folder") {
     const auto moved = run_with_cache(folder,
                                       "mkdir elsewhere && mv denoiser.* elsewhere && "
@@ -177,7 +177,7 @@ TEST_CASE("a crash in user code says where and how to resume, and keeps the sign
     const auto crashed = crash_with("int n = 0; if (deep(\\&n) == 3) return;");
     CHECK(crashed.exit_code == 128 + 11);
     CHECK(contains(crashed.err, "stepop: SIGSEGV"));
-    CHECK(contains(crashed.err, "deep("));
+    CHECK(contains(crashed.err, "deep"));
   }
   SUBCASE("an abort") {
     const auto crashed = crash_with("std::abort();");
