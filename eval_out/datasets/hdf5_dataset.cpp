@@ -6,7 +6,6 @@
 #include "eval_out/datasets/array_table.h"
 #include "runtime/base/text.h"
 #include "runtime/data/dataset.h"
-#include "runtime/data/datasets/checks.h"
 
 namespace stepop {
 namespace {
@@ -62,7 +61,7 @@ std::vector<std::pair<std::string, Hdf5Array>> choose(const Config& params, cons
   for (const auto& [rows, count] : counts) {
     if (rows == most.first || count < most.second) continue;
     throw params.error(
-        "path", fmt::format("{}: as many arrays have {} rows as have {}, so that nothing tells "
+        "path", fmt::format("{}: as many arrays have {} rows as have {}, so nothing shows "
                             "which are the examples; choose them with keys: [...]; there are: {}",
                             path, most.first, rows, list_of(arrays)));
   }
@@ -73,7 +72,7 @@ std::vector<std::pair<std::string, Hdf5Array>> choose(const Config& params, cons
   return chosen;
 }
 
-/// Any HDF5 file with arrays [N, ...]; eval_out/README.md tells its parameters.
+/// Any HDF5 file with arrays [N, ...]; eval_out/README.md has its parameters.
 class Hdf5Dataset : public Dataset {
  public:
   explicit Hdf5Dataset(const Config& params) {

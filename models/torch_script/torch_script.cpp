@@ -20,7 +20,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/config/config.h"
-#include "runtime/data/datasets/checks.h"
+#include "runtime/data/dataset.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {

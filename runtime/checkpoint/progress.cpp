@@ -23,6 +23,7 @@ std::string Progress::to_json() const {
   json["train_examples"] = train_examples;
   json["samples_seen"] = samples_seen;
   json["seconds"] = seconds;
+  if (!order_algorithm.empty()) json["order_algorithm"] = order_algorithm;
   json["batches_taken"] = batches_taken;
   json["evaluation_folder"] = evaluation_folder;
   if (has_begun_step) json["has_begun_step"] = true;
@@ -41,6 +42,9 @@ Progress Progress::from_json(const std::string& text) {
     // Older checkpoints do not tell it.
     if (json.contains("train_examples")) json.at("train_examples").get_to(progress.train_examples);
     json.at("seconds").get_to(progress.seconds);
+    if (json.contains("order_algorithm")) {
+      json.at("order_algorithm").get_to(progress.order_algorithm);
+    }
     json.at("batches_taken").get_to(progress.batches_taken);
     json.at("evaluation_folder").get_to(progress.evaluation_folder);
     progress.has_begun_step = json.value("has_begun_step", false);

@@ -15,6 +15,8 @@ struct Progress {
   int64_t train_examples = 0;     ///< In the training dataset; 0 before a training told it.
   int64_t samples_seen = 0;       ///< Training examples so far, each time it was seen.
   double seconds = 0;             ///< Training time of all starts.
+  /// What gives the order of the training examples, as Sampler::algorithm has it.
+  std::string order_algorithm;
   /// Batches that the logs of other splits took.
   std::map<std::string, int64_t> batches_taken;
   /// The folder of an evaluation that follows this checkpoint, relative to the run; else empty. A

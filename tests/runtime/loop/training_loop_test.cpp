@@ -270,6 +270,37 @@ TEST_CASE("another order of the examples is taken between epochs and refused wit
         begin + "samplers/train: shuffle -> sequential" + end);
 }
 
+TEST_CASE("within an epoch a shuffle is resumed only by the algorithm that it began with") {
+  const std::string computed = "samplers: {train: {class: shuffle, order: computed}}";
+  const std::string stored = "samplers: {train: {class: shuffle, order: stored}}";
+  const auto message_after = [](const TestRun& before, const Checkpoint& checkpoint,
+                                const std::string& more) {
+    return message_of(
+        [&] { TestRun(trainer_config("num_steps: 6\n" + more), before, checkpoint); });
+  };
+  const auto message_of_change = [](const TestRun& run, const std::string& before,
+                                    const std::string& now) {
+    return run.checkpoint_path(3) + ": taken in the middle of an epoch whose shuffled order was " +
+           before + "; it is now " + now +
+           ", and another one. To resume with the order that the epoch began with: "
+           "--samplers/train '{class: shuffle, order: " +
+           before + "}'; or take a checkpoint from the end of an epoch with -c";
+  };
+  TestRun usual(trainer_config("num_steps: 3"));
+  usual.train();
+  const Checkpoint of_usual = load_checkpoint(usual.checkpoint_path(3));
+  CHECK(message_after(usual, of_usual, stored) == "no error");
+  CHECK(message_after(usual, of_usual, computed) == message_of_change(usual, "stored", "computed"));
+  TestRun other(trainer_config("num_steps: 3\n" + computed));
+  other.train();
+  const Checkpoint of_other = load_checkpoint(other.checkpoint_path(3));
+  CHECK(message_after(other, of_other, computed) == "no error");
+  CHECK(message_after(other, of_other, "") == message_of_change(other, "computed", "stored"));
+  Checkpoint between = of_other;
+  between.progress.batch = 0;
+  CHECK(message_after(other, between, "") == "no error");
+}
+
 TEST_CASE("num_epochs counts epochs, also when a resume gives them another number of steps") {
   const auto end_of = [](const TestRun& before, int64_t step, const std::string& more) {
     std::string config = trainer_config(more);

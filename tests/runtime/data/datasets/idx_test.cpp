@@ -1,5 +1,3 @@
-#include "runtime/data/datasets/idx.h"
-
 #include <ATen/ops/bincount.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>

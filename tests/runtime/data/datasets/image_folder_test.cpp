@@ -1,5 +1,3 @@
-#include "runtime/data/datasets/image_folder.h"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 

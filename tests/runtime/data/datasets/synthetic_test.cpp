@@ -1,5 +1,3 @@
-#include "runtime/data/datasets/synthetic.h"
-
 #include <doctest/doctest.h>
 
 #include "runtime/measure/tensor_statistics.h"
