@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "runtime/base/number_text.h"
+#include "runtime/data/example_random.h"
 
 namespace stepop {
 
