@@ -13,7 +13,7 @@
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/iterator/eval_functor.h"
-#include "runtime/loop/checks/contract.h"
+#include "runtime/loop/checks/parameter_ownership.h"
 #include "runtime/loop/checks/preflight.h"
 #include "runtime/run/device.h"
 #include "runtime/run/provenance.h"

@@ -145,7 +145,13 @@ void TrainingLoop::train_step() {
   }
   clock_.global_step = position_.global_step;
   clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
+  const BatchOrder& order = context_.splits.order("train");
+  const auto examples_in = [&](int64_t batches) {
+    return order.examples_in(position_.batch + batches) - order.examples_in(position_.batch);
+  };
+  clock_.step_examples = examples_in(clock_.micro_batches);
   for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
+    clock_.batch_examples = examples_in(1);
     train.begin();
     is_whole_ = clock_.micro_batch == 0;
     const int64_t examples = train.batch_size();  // fetches the batch

@@ -9,6 +9,7 @@
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
 #include "runtime/log/log_files.h"
+#include "runtime/networks/network.h"
 #include "runtime/measure/profile.h"
 #include "runtime/measure/tensor_statistics.h"
 #include "runtime/optim/non_finite.h"
@@ -27,6 +28,15 @@ std::string device_hint(const std::string& text) {
          ".to(context().device)";
 }
 
+/// For a layer that was declared and never made, of which LibTorch does not know the name.
+std::string empty_layer_hint(const std::string& text) {
+  if (text.find("Accessing empty ModuleHolder") == std::string::npos) return {};
+  return fmt::format(
+      "\na layer was declared, as in torch::nn::Linear layer_{{nullptr}}, and never made: {} in "
+      "the constructor",
+      kRegisterModule);
+}
+
 }  // namespace
 
 void rethrow_from(const std::string& split, const std::string& op) {
@@ -41,7 +51,7 @@ void rethrow_from(const std::string& split, const std::string& op) {
     const std::string place = split + "/" + op;
     std::string text = error_text(error);
     if (text.starts_with("eval_op: ")) text.erase(0, 9);  // the place says it
-    text += device_hint(text);
+    text += device_hint(text) + empty_layer_hint(text);
     throw Error(text.starts_with(place) ? text : place + ": " + text,
                 ours != nullptr ? ours->exit_code() : 1);
   } catch (...) {

@@ -35,7 +35,7 @@ TEST_CASE("max_time ends a training saved and with status 0; it goes on with the
   CHECK(differences(state_after(folder, last), state_after(whole, last)) == "");
 }
 
-TEST_CASE("a damaged newest checkpoint is named and passed over, and the end has the same bits") {
+TEST_CASE("a damaged newest checkpoint is named and skipped, and the end has the same bits") {
   const ScratchFolder folder;
   run_well(folder, "stepop -n a -b CONFIG -t --num_steps 30 --ckpt_freq 10");
   const std::string run = only_run(folder);
@@ -48,7 +48,7 @@ TEST_CASE("a damaged newest checkpoint is named and passed over, and the end has
   CHECK(result.exit_code == 0);
   CHECK(result.err.starts_with("warning: " + run +
                                "/train/checkpoints/model-30.safetensors: damaged: "));
-  CHECK(result.err.ends_with("; passed over for model-23.safetensors\n"));
+  CHECK(result.err.ends_with("; using model-23.safetensors instead\n"));
   CHECK(result.out.find("resuming at step 23 of 46 ") != std::string::npos);
   CHECK(differences(state_after(folder, 46), trained("")) == "");
 }

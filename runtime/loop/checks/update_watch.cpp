@@ -37,7 +37,7 @@ std::vector<std::string> UpdateWatch::after_step(int64_t global_step) {
   const std::string steps = first_steps(global_step - first_step_);
   std::vector<std::string> warnings;
   for (const auto& [name, update] : context_.updates) {
-    if (update->skipped() > 0) continue;  // that is told, and by what
+    if (update->skipped() > 0) continue;  // a warning has said so, and why
     if (update->count() == 0) {
       warnings.push_back(fmt::format(
           "{}: no update in {}: no train op that ran called its step() or apply()", name, steps));

@@ -1,7 +1,7 @@
 // A trained network in a program of your own: iterators/README.md.
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/config/yaml_reader.h"
-#include "runtime/networks/network_state.h"
+#include "runtime/networks/network.h"
 #include "words.cpp"
 
 int main(int, char** argv) {  // apply logs/<time>_<name>/train/checkpoints/latest.safetensors

@@ -1,6 +1,6 @@
 // Mistakes of an iterator, each with what a run is refused with before it has a folder, or what it
 // tells in its first steps; iterators/README.md lists them.
-#include "runtime/loop/checks/contract.h"
+#include "runtime/loop/checks/parameter_ownership.h"
 
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/ones.h>
@@ -16,7 +16,7 @@
 #include "tests/test_run.h"
 
 namespace stepop {
-namespace contract_test {
+namespace parameter_ownership_test {
 
 /// An encoder with a head of its own; what its config names goes wrong.
 class TestForgetful : public Iterator {
@@ -49,7 +49,11 @@ class TestForgetful : public Iterator {
           },
           [](const State&) {});
     }
-    if (fault_ == "unused" || fault_ == "both") {
+    if (fault_ == "bystander") context.track("own", *own_);
+    if (fault_ == "frozen stranger") own_->weight.requires_grad_(false);
+    if (fault_ == "frozen stranger") own_->bias.requires_grad_(false);
+    if (fault_ == "unused" || fault_ == "both" || uses_own() || fault_ == "penalty" ||
+        fault_ == "null") {
       if (fault_ == "both") head_update_ = &context.update("head_optimizer", {"head"});
       update_ = &context.update("optimizer", {"encoder", "head"});
       return;
@@ -60,13 +64,19 @@ class TestForgetful : public Iterator {
 
   StepOps step_op(const Batch& batch) override {
     if (fault_ == "device") batch["image"] + at::zeros({3}, meta());
-    const auto hidden = encoder_->forward(batch["image"]);
+    if (fault_ == "null") null_->forward(batch["image"]);
+    // A leaf that this step makes, as a gradient penalty does.
+    const auto image =
+        fault_ == "penalty" ? batch["image"].detach().requires_grad_() : batch["image"];
+    auto hidden = encoder_->forward(image);
+    if (uses_own()) hidden = own_->forward(hidden);
     const auto logits = head_->forward(fault_ == "detached" ? hidden.detach() : hidden);
     const auto loss = at::cross_entropy_loss(logits, batch["class"]);
     return {.train_op =
                 [=, this] {
                   if (fault_ == "op device") logits + at::zeros({3}, meta());
                   if (fault_ == "unused") return update_->step(hidden.sum());
+                  if (uses_own() || fault_ == "penalty") return update_->step(loss);
                   update_->backward(loss, /*retain_graph=*/true);
                   update_->apply();
                   if (head_update_ != nullptr && fault_ != "not called") head_update_->step(loss);
@@ -77,7 +87,13 @@ class TestForgetful : public Iterator {
                 }};
   }
 
+  const at::Tensor& own_weight() const { return own_->weight; }
+
  private:
+  bool uses_own() const {
+    return fault_ == "bystander" || fault_ == "stranger" || fault_ == "frozen stranger";
+  }
+
   static at::TensorOptions meta() { return at::TensorOptions(at::kMeta); }
 
   void freeze() {
@@ -89,11 +105,33 @@ class TestForgetful : public Iterator {
   std::string fault_;
   std::shared_ptr<Network> encoder_, head_;
   torch::nn::Linear own_;
+  torch::nn::Linear null_{nullptr};
   Update* update_;
   Update* head_update_ = nullptr;
 };
 
 STEPOP_REGISTER_ITERATOR(TestForgetful, {"For tests.", {}});
+
+/// Two layers, of which it registers those that its config names.
+class TestUnregistered : public Network {
+ public:
+  explicit TestUnregistered(const Config& params) {
+    const auto registers = params.get<std::string>("registers");
+    if (registers != "none") register_module("first", first_);
+    if (registers == "both") register_module("second", second_);
+    if (registers == "meta") register_parameter("late", at::zeros({3}, at::kMeta));
+    if (registers == "moved") first_->to(at::kMeta);
+    if (registers == "throws") at::zeros({2, 3}).mm(at::zeros({2, 3}));
+  }
+  at::Tensor forward(const at::Tensor& input) override {
+    return first_->forward(input.flatten(1)) + second_->forward(input.flatten(1));
+  }
+
+ private:
+  torch::nn::Linear first_{9, 3}, second_{9, 3};
+};
+
+STEPOP_REGISTER_MODEL(TestUnregistered, {"For tests.", {{"registers", "", "which layers"}}});
 
 std::string config(const std::string& fault, int64_t steps = 2) {
   return "iterator: TestForgetful\nfault: " + fault + "\nnum_steps: " + std::to_string(steps) + R"(
@@ -225,6 +263,84 @@ TEST_CASE("parameters that the loss never reaches are told, other than those tha
   CHECK(UpdateWatch(run.session.context(), 0, 2).after_step(2).empty());
 }
 
+/// What a checked training of two steps ends with.
+std::string trained(const std::string& yaml) {
+  return message_of([&] {
+    TestRun run(yaml);
+    run.session.check();
+    run.train();
+  });
+}
+
+const std::string kStrangers =
+    "\n  a layer of a network: register it in the constructor, layer_ = register_module(\"layer\", "
+    "torch::nn::Linear(2, 1)); else it is neither trained nor saved\n"
+    "  a module that the iterator makes: context.track(\"name\", *module); context.update_of() "
+    "trains it\n"
+    "  what is to stay as it is: requires_grad_(false) on its parameters";
+
+TEST_CASE("a layer that was not registered ends the run in its second step") {
+  const std::string rest =
+      "iterator: Classifier\n"
+      "datasets: {train: {class: Synthetic, size: 12, shape: [1, 3, 3], classes: 3}}\n"
+      "batch_size: 4\nnum_steps: 3\noptimizer: SGD\n";
+  CHECK(trained(rest + "model: {class: TestUnregistered, registers: one}") ==
+        "train/train_op: optimizer: the loss depends on tensors that no update trains and no "
+        "checkpoint holds: float32 [3, 9], float32 [3]" +
+            kStrangers + "\nafter step 1, with the examples 8, 5, 6, 0 of datasets/train");
+  CHECK(trained(rest + "model: {class: TestUnregistered, registers: both}") == "no error");
+  CHECK(trained(rest + "model: {class: TestUnregistered, registers: none}") ==
+        "optimizer: nothing to train: the network model has no parameters. The constructor of a "
+        "network registers each layer: layer_ = register_module(\"layer\", torch::nn::Linear(2, "
+        "1)) (torch.jit.freeze makes constants of parameters)");
+}
+
+TEST_CASE("a module of the iterator that is neither trained nor tracked ends the run") {
+  CHECK(trained(config("stranger"))
+            .starts_with("train/train_op: optimizer: the loss depends on tensors that no update "
+                         "trains and no checkpoint holds: float32 [3, 3], float32 [3]" +
+                         kStrangers));
+  CHECK(trained(config("frozen stranger")) == "no error");
+  CHECK(trained(config("bystander")) == "no error");
+  CHECK(trained(config("penalty")) == "no error");
+}
+
+TEST_CASE("a module that no update holds gets no gradient from the only update") {
+  TestRun run(config("bystander"));
+  run.train();
+  const auto& iterator = dynamic_cast<TestForgetful&>(run.session.iterator());
+  CHECK_FALSE(iterator.own_weight().grad().defined());
+}
+
+TEST_CASE("a layer that was never made") {
+  CHECK(refused("null").starts_with(
+      "train/step_op: Accessing empty ModuleHolder\n"
+      "a layer was declared, as in torch::nn::Linear layer_{nullptr}, and never made: layer_ = "
+      "register_module(\"layer\", torch::nn::Linear(2, 1)) in the constructor"));
+}
+
+TEST_CASE("a network that cannot be made says where it stands in the config") {
+  const auto made = [](const std::string& registers) {
+    return message_of([&] {
+      Session(test_config("iterator: Classifier\n"
+                          "datasets: {train: {class: Synthetic, shape: [1, 3, 3]}}\nbatch_size: 4\n"
+                          "num_steps: 1\noptimizer: SGD\nmodel:\n  class: TestUnregistered\n"
+                          "  registers: " +
+                          registers + "\n"),
+              true, false, false);
+    });
+  };
+  CHECK(
+      made("meta") ==
+      "test.yaml:6: model: TestUnregistered: on the device meta, which holds no values: late. The "
+      "constructor has to make each layer with values; the runtime moves the network to cpu");
+  CHECK(made("moved").starts_with(
+      "test.yaml:6: model: TestUnregistered: Attempted to call `variable.set_data(tensor)`"));
+  CHECK(made("throws") ==
+        "test.yaml:6: model: TestUnregistered: mat1 and mat2 shapes cannot be multiplied (2x3 and "
+        "2x3)");
+}
+
 TEST_CASE("an update that is never made is told after the first 100 steps, or at the end") {
   const std::string told =
       "head_optimizer: no update in the first 2 steps: no train op that ran called its step() or "
@@ -254,5 +370,5 @@ TEST_CASE("the guide has the messages as they are") {
   CHECK(guide.find(unused.substr(0, unused.find("head.layers.0.bias"))) != std::string::npos);
 }
 
-}  // namespace contract_test
+}  // namespace parameter_ownership_test
 }  // namespace stepop

@@ -1,12 +1,22 @@
-#include "runtime/loop/checks/contract.h"
+#include "runtime/loop/checks/parameter_ownership.h"
 
 #include <ATen/ops/equal.h>
+#include <c10/util/intrusive_ptr.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <set>
+#include <utility>
+#include <vector>
 
+#include "runtime/base/error.h"
 #include "runtime/base/text.h"
+#include "runtime/measure/tensor_statistics.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 namespace {
@@ -35,7 +45,7 @@ Tensors network_tensors(const Context& context) {
   return tensors;
 }
 
-/// What is tracked besides networks and updates.
+/// All that is tracked besides networks and updates.
 std::vector<at::Tensor> tracked_values(const Context& context) {
   const auto networks = context.networks.names();
   std::vector<at::Tensor> values;
@@ -47,7 +57,7 @@ std::vector<at::Tensor> tracked_values(const Context& context) {
   return values;
 }
 
-/// Who trains the other parameters, if anybody does: `; "optimizer" holds 3 of its 4`.
+/// Which updates train the others of `parameters`: `; "optimizer" holds 3 of its 4`, or nothing.
 std::string others_text(const Context& context, const NamedParameters& parameters) {
   std::string text;
   for (const auto& [name, update] : context.updates) {
@@ -69,6 +79,99 @@ bool holds(const at::Tensor& value, const at::Tensor& tensor) {
   if (value.is_same(tensor) || value.is_alias_of(tensor)) return true;
   return at::equal(value.to(tensor.options()), tensor.detach());
 }
+
+/// Those of `tensors` that nothing tracked holds.
+template <class Entry, class TensorOf>
+std::vector<Entry> not_tracked(const Context& context, const std::vector<Entry>& tensors,
+                               const TensorOf& tensor_of) {
+  if (tensors.empty()) return {};
+  const std::vector<at::Tensor> values = tracked_values(context);
+  std::vector<Entry> lost;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(lost), [&](const Entry& entry) {
+    return std::none_of(values.begin(), values.end(),
+                        [&](const at::Tensor& value) { return holds(value, tensor_of(entry)); });
+  });
+  return lost;
+}
+
+/// The tensors that the graph of `loss` ends in and that require a gradient, each once.
+std::vector<at::Tensor> leaves_of(const at::Tensor& loss) {
+  using torch::autograd::Node;
+  std::vector<at::Tensor> leaves;
+  std::vector<Node*> open;
+  std::set<Node*> seen;
+  const auto visit = [&](Node* node) {
+    if (node != nullptr && seen.insert(node).second) open.push_back(node);
+  };
+  visit(loss.grad_fn().get());
+  while (!open.empty()) {
+    Node* node = open.back();
+    open.pop_back();
+    if (const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node)) {
+      leaves.push_back(leaf->variable);
+    }
+    for (const auto& edge : node->next_edges()) visit(edge.function.get());
+  }
+  return leaves;
+}
+
+/// Looks for leaves that belong to nobody and that the losses of two batches share.
+class LeafWatch {
+ public:
+  LeafWatch(const Context& context, std::string update)
+      : context_(context), update_(std::move(update)) {}
+
+  /// False when there is no more to see.
+  bool see(const at::Tensor& loss) {
+    const Batch batch{context_.clock.global_step, context_.clock.micro_batch};
+    if (!batches_.contains(batch) && batches_.size() == 2) return false;
+    batches_.insert(batch);
+    Tensors known = network_tensors(context_);
+    known.merge(trained_tensors(context_));
+    std::vector<at::Tensor> shared;
+    for (const auto& leaf : leaves_of(loss)) {
+      if (known.contains(identity(leaf))) continue;
+      if (batches_.size() == 1) {
+        // A weak pointer keeps the address from being used for another tensor.
+        first_.emplace_back(leaf.getIntrusivePtr());
+      } else if (is_of_first(leaf)) {
+        shared.push_back(leaf);
+      }
+    }
+    const auto strangers =
+        not_tracked(context_, shared, [](const at::Tensor& leaf) { return leaf; });
+    if (!strangers.empty()) throw error(strangers);
+    return true;
+  }
+
+ private:
+  using Batch = std::pair<int64_t, int64_t>;  ///< Step, and batch within it.
+  using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
+  bool is_of_first(const at::Tensor& leaf) const {
+    return std::any_of(first_.begin(), first_.end(), [&](const WeakTensor& other) {
+      return other._unsafe_get_target() == leaf.unsafeGetTensorImpl();
+    });
+  }
+
+  Error error(const std::vector<at::Tensor>& strangers) const {
+    std::vector<std::string> shapes;
+    for (const auto& leaf : strangers) shapes.push_back(describe_tensor(leaf));
+    return Error(fmt::format(
+        "{}: the loss depends on tensors that no update trains and no checkpoint holds: {}\n"
+        "  a layer of a network: register it in the constructor, {}; else it is neither trained "
+        "nor saved\n"
+        "  a module that the iterator makes: context.track(\"name\", *module); "
+        "context.update_of() trains it\n"
+        "  what is to stay as it is: requires_grad_(false) on its parameters",
+        update_, list_text(shapes), kRegisterModule));
+  }
+
+  const Context& context_;
+  std::string update_;
+  std::set<Batch> batches_;
+  std::vector<WeakTensor> first_;  ///< Unknown leaves of the first batch.
+};
 
 }  // namespace
 
@@ -136,21 +239,21 @@ void check_all_saved(const Context& context) {
     for (const auto& entry : update->optimizer().parameters()) {
       if (!in_networks.contains(identity(entry.second))) strangers.push_back(entry);
     }
-    if (strangers.empty()) continue;
-    const std::vector<at::Tensor> values = tracked_values(context);
-    std::vector<std::string> lost;
-    for (const auto& [key, tensor] : strangers) {
-      const bool is_held =
-          std::any_of(values.begin(), values.end(),
-                      [&, &tensor = tensor](auto& value) { return holds(value, tensor); });
-      if (!is_held) lost.push_back(key);
-    }
+    const auto lost =
+        not_tracked(context, strangers, [](const auto& entry) { return entry.second; });
     if (lost.empty()) continue;
     throw Error(fmt::format(
         "{} trains what no checkpoint would hold: {}. Of a module that the iterator makes, "
         "context.track(\"name\", *module) makes them part of the run's state; a network of the "
         "config is tracked by itself",
-        name, list_text(lost)));
+        name, list_names(lost)));
+  }
+}
+
+void watch_losses(const Context& context) {
+  for (const auto& [name, update] : context.updates) {
+    const auto watch = std::make_shared<LeafWatch>(context, name);
+    update->watch_losses([watch](const at::Tensor& loss) { return watch->see(loss); });
   }
 }
 

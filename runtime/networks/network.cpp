@@ -1,9 +1,8 @@
-#include "runtime/networks/network_state.h"
+#include "runtime/networks/network.h"
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/nn/module.h>
 
 #include <vector>
 
@@ -12,6 +11,11 @@
 #include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
+
+ModelRegistry& models() {
+  static ModelRegistry registry("model");
+  return registry;
+}
 
 State tensors_of(const torch::nn::Module& module) {
   State state;
@@ -43,7 +47,7 @@ void load_tensors(const std::string& name, const State& own, const State& state)
   if (!problems.empty()) {
     throw Error(fmt::format(
         "the checkpoint is of another architecture than the network \"{}\":{}\nGive the config "
-        "that it was trained with; or begin anew with the weights that fit: init_from with "
+        "that it was trained with; or start a new run with the weights that fit: init_from with "
         "strict: false",
         name, list_lines(problems, "\n  ")));
   }
