@@ -303,7 +303,7 @@ void Optimizer::load_state(const State& state) {
   }
   if (!problems.empty()) {
     throw Error(
-        "the state does not fit the optimizer:" + short_lines(problems, "\n  ") +
+        "the state does not fit the optimizer:" + list_lines(problems, "\n  ") +
         "\nGive the config that it was trained with; or start a new run with these weights: "
         "-r");
   }
