@@ -53,6 +53,15 @@ class Canvas {
   at::Tensor pixels_;  ///< uint8 [height, width, 3]
 };
 
+/// The pixels of a character of the font, with the free column behind it and, in the last row, the
+/// ends of letters such as g.
+inline constexpr int kGlyphWidth = 6;
+inline constexpr int kGlyphHeight = 8;
+
+/// Whether the pixel at column `x` and row `y` of a character is drawn. What is not ASCII looks
+/// like a question mark.
+bool glyph_pixel(char character, int x, int y);
+
 int64_t pixel_width(std::string_view text, int scale = 2);
 int64_t pixel_height(int scale = 2);
 
