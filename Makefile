@@ -1,6 +1,6 @@
 # Thin: CMakeLists.txt builds, CMakePresets.json names the kinds of builds. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-build deps-test deps-develop build demo demo-vunet install package test torture fuzz test-asan test-tsan \
+.PHONY: help deps deps-build deps-test deps-develop build demo demo-vunet install package wheel test torture fuzz test-asan test-tsan \
         format format-check tidy bench clean
 
 sources = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | sort -u)
@@ -16,11 +16,17 @@ deps-test: deps-build
 deps-develop: deps-test
 	@cmake/install_deps.sh develop
 
+# What a first build takes on two cores; ninja says how far it is, and for how long it has been at it.
+say_compiling = test -f $(1) || echo "stepop: compiling $(2), the first time about $(3) minutes on two cores"
+export NINJA_STATUS = [%f of %t, %es] 
+
 build: deps-build  ## build/stepop and build/libstepop.so, optimized
-	@test -f build/build.ninja || cmake --preset release
-	cmake --build --preset release --target stepop
+	@test -f build/build.ninja || { echo "stepop: configuring"; cmake --preset release; }
+	@$(call say_compiling,build/stepop,stepop,4)
+	@cmake --build --preset release --target stepop
 
 demo: build  ## train on the handwritten digits that ship with the tree
+	@echo "stepop: training, some 10 seconds"
 	build/stepop -n digits -b configs/digits.yaml -t
 
 vunet = configs/vunet/base.yaml configs/vunet/small.yaml
@@ -36,8 +42,13 @@ install: build  ## install to PREFIX=/usr/local, with LibTorch when `make deps` 
 package: build  ## build/stepop-*.tar.gz and build/stepop_*.deb
 	cd build && cpack
 
+wheel: build  ## dist/stepop-*.whl, for pip: with all but LibTorch, which is the package torch
+	python3 cmake/wheel/backend.py dist
+
 test: deps-test build  ## build and run all tests
-	cmake --build --preset release
+	@$(call say_compiling,build/stepop_tests,the tests,6)
+	@cmake --build --preset release
+	@echo "stepop: running the tests, about 6 minutes on two cores"
 	ctest --test-dir build --output-on-failure -j2
 
 torture: deps-test  ## kill trainings N times (N=200), as SEED says, and compare the ends bit by bit
@@ -67,11 +78,12 @@ format-check: deps-develop  ## fail when a source is not formatted
 	@clang-format --dry-run -Werror $(sources)
 
 tidy: deps-develop  ## clang-tidy on all sources, by .clang-tidy
-	@cmake -S . -B build-tidy -G Ninja -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DCCACHE= >/dev/null
+	@cmake -S . -B build-tidy -G Ninja -DSTEPOP_UNITY=OFF \
+		-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DCCACHE= >/dev/null
 	run-clang-tidy -quiet -p build-tidy -j2 -extra-arg=-Wno-unknown-warning-option "$(CURDIR)/(runtime|eval_out|models|iterators|tests)/.*"
 
 bench: deps-test build  ## benchmarks, each a ratio to a named baseline
 	cmake --build --preset release --target bench
 
 clean:  ## remove what was built; .venv and logs stay
-	rm -rf build build-debug build-asan build-tsan build-tidy
+	rm -rf build build-debug build-asan build-tsan build-tidy dist

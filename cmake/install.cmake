@@ -1,5 +1,6 @@
 # `cmake --install build --prefix P` and `make package`: the program, its library, its headers, the
-# configs, templates, and a CMake package for projects with code of their own.
+# configs, templates, and a CMake package for projects with code of their own. What does not depend on
+# where LibTorch lies is the component `stepop`, which the wheel has as well.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -30,39 +31,66 @@ endif()
 
 set_target_properties(stepop PROPERTIES INSTALL_RPATH "$ORIGIN/../${lib};$ORIGIN/../${lib}/stepop/torch/lib")
 set_target_properties(libstepop PROPERTIES INSTALL_RPATH "${torch_rpath}" INSTALL_RPATH_USE_LINK_PATH OFF)
-install(TARGETS stepop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS stepop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT stepop)
 install(TARGETS libstepop LIBRARY DESTINATION ${lib})
 
-install(DIRECTORY runtime eval_out DESTINATION include/stepop FILES_MATCHING PATTERN "*.h"
-        PATTERN "runtime/include" EXCLUDE PATTERN "eval_out/python" EXCLUDE)
-install(FILES runtime/include/stepop/stepop.h DESTINATION include/stepop)
+# The public headers, and of the private ones those that they include.
+set(public_headers runtime/include/stepop/stepop.h runtime/formats/safetensors.h
+    runtime/config/yaml_reader.h)
+set(headers ${public_headers})
+while(public_headers)
+  list(POP_FRONT public_headers header)
+  file(STRINGS ${header} lines REGEX "^#include \"")
+  foreach(line ${lines})
+    string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
+    if(NOT included IN_LIST headers)
+      list(APPEND headers ${included})
+      list(APPEND public_headers ${included})
+    endif()
+  endforeach()
+endwhile()
+list(REMOVE_ITEM headers runtime/include/stepop/stepop.h)
+foreach(header ${headers})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${header} DESTINATION include/stepop/${folder} COMPONENT stepop)
+endforeach()
+install(FILES runtime/include/stepop/stepop.h DESTINATION include/stepop COMPONENT stepop)
 # The READMEs lie to each other as in the tree, so that their links lead somewhere.
-install(DIRECTORY configs DESTINATION share/stepop)
-install(DIRECTORY iterators/templates DESTINATION share/stepop/iterators)
+install(DIRECTORY configs DESTINATION share/stepop COMPONENT stepop)
+install(DIRECTORY iterators/templates DESTINATION share/stepop/iterators COMPONENT stepop)
 file(GLOB_RECURSE readmes RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
      runtime/README.md eval_out/README.md models/README.md iterators/README.md tests/README.md)
 list(FILTER readmes EXCLUDE REGEX "^iterators/templates/")  # came above
-foreach(readme README.md ${readmes})
+foreach(readme README.md CONTRIBUTING.md CHANGELOG.md cmake/README.md ${readmes})
   get_filename_component(folder ${readme} DIRECTORY)
-  install(FILES ${readme} DESTINATION share/stepop/${folder})
+  install(FILES ${readme} DESTINATION share/stepop/${folder} COMPONENT stepop)
 endforeach()
 
-set(includes "{here}/${lib_to_prefix}/include;{here}/${lib_to_prefix}/include/stepop")
-string(REPLACE ${TORCH_ROOT} ${torch_folder} torch_includes
-       "${TORCH_INCLUDE_DIRS};${FMT_INCLUDE_DIR}")
-stepop_write_settings(${CMAKE_BINARY_DIR}/install/libstepop.json "${includes}"
-  "${torch_includes}" "{here}/stepop/headers"
-  "{here}/${lib_to_prefix}/share/stepop/iterators/templates")
-install(FILES ${CMAKE_BINARY_DIR}/install/libstepop.json DESTINATION ${lib})
+# What names LibTorch's folder, written to build/install/<kind>/: libstepop.json and the CMake package.
+function(stepop_write_installed kind compiler torch_folder)
+  set(prefix "{here}/${lib_to_prefix}")
+  string(REPLACE ${TORCH_ROOT} ${torch_folder} torch_includes
+         "${TORCH_INCLUDE_DIRS};${FMT_INCLUDE_DIR}")
+  set(folder ${CMAKE_BINARY_DIR}/install/${kind})
+  stepop_write_settings(${folder}/libstepop.json ${compiler}
+    "${prefix}/include;${prefix}/include/stepop" "${torch_includes}" "{here}/stepop/headers"
+    "${prefix}/share/stepop/iterators/templates")
+  string(REPLACE "{here}" "\${stepop_LIB}" torch_folder "${torch_folder}")
+  string(REPLACE "{here}" "\${stepop_LIB}" torch_includes "${torch_includes}")
+  configure_package_config_file(cmake/stepopConfig.cmake.in ${folder}/stepopConfig.cmake
+    INSTALL_DESTINATION ${lib}/cmake/stepop NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+  write_basic_package_version_file(${folder}/stepopConfigVersion.cmake COMPATIBILITY ExactVersion)
+endfunction()
 
-string(REPLACE "{here}" "\${stepop_LIB}" torch_folder "${torch_folder}")
-string(REPLACE "{here}" "\${stepop_LIB}" torch_includes "${torch_includes}")
-configure_package_config_file(cmake/stepopConfig.cmake.in ${CMAKE_BINARY_DIR}/install/stepopConfig.cmake
-  INSTALL_DESTINATION ${lib}/cmake/stepop NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
-write_basic_package_version_file(${CMAKE_BINARY_DIR}/install/stepopConfigVersion.cmake
-  COMPATIBILITY ExactVersion)
-install(FILES ${CMAKE_BINARY_DIR}/install/stepopConfig.cmake
-              ${CMAKE_BINARY_DIR}/install/stepopConfigVersion.cmake DESTINATION ${lib}/cmake/stepop)
+function(stepop_install_settings kind)
+  set(folder ${CMAKE_BINARY_DIR}/install/${kind})
+  install(FILES ${folder}/libstepop.json DESTINATION ${lib} ${ARGN})
+  install(FILES ${folder}/stepopConfig.cmake ${folder}/stepopConfigVersion.cmake
+          DESTINATION ${lib}/cmake/stepop ${ARGN})
+endfunction()
+
+stepop_write_installed(prefix ${CMAKE_CXX_COMPILER} "${torch_folder}")
+stepop_install_settings(prefix)
 
 # The headers are precompiled where they will be used; in a package that is for another machine, the
 # first compile there does it.

@@ -25,7 +25,7 @@ packages_of() {
 install_packages() {
   local installed package missing=() root=()
   if ! command -v dpkg-query apt-get >/dev/null; then
-    say "this is no Debian; without its packages, what is missing is told when CMake configures"
+    say "this is not Debian, so no system package is installed; CMake names what is missing"
     return
   fi
   installed=" $(dpkg-query -W -f '${db:Status-Status}:${Package} ' "$@" 2>/dev/null || true)"

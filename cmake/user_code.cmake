@@ -1,5 +1,5 @@
-# What a user's own sources are compiled with: libstepop.json, beside libstepop.so, tells
-# build/stepop; and the precompiled header that makes it quick.
+# What your own sources are compiled with: libstepop.json, beside libstepop.so; and the precompiled
+# header that makes it quick.
 
 # A JSON list of texts.
 function(stepop_json_list out)
@@ -14,8 +14,8 @@ function(stepop_json_list out)
 endfunction()
 
 # Writes libstepop.json for headers in `includes` and LibTorch's in `torch_includes`.
-function(stepop_write_settings path includes torch_includes headers templates)
-  set(flags -std=c++20 -DFMT_HEADER_ONLY "-DSTEPOP_VERSION=\"${PROJECT_VERSION}\"")
+function(stepop_write_settings path compiler includes torch_includes headers templates)
+  set(flags -std=c++20 "-DSTEPOP_VERSION=\"${PROJECT_VERSION}\"")
   set(folders ${includes} ${torch_includes})
   list(REMOVE_DUPLICATES folders)
   list(REMOVE_ITEM folders /usr/include)  # named again, it hides the compiler's own headers
@@ -26,7 +26,7 @@ function(stepop_write_settings path includes torch_includes headers templates)
   stepop_json_list(includes ${includes})
   file(CONFIGURE OUTPUT ${path} @ONLY CONTENT [[{
   "version": "@PROJECT_VERSION@",
-  "compiler": "@CMAKE_CXX_COMPILER@",
+  "compiler": "@compiler@",
   "compiler_version": "@CMAKE_CXX_COMPILER_ID@ @CMAKE_CXX_COMPILER_VERSION@",
   "flags": @flags@,
   "includes": @includes@,
@@ -36,6 +36,6 @@ function(stepop_write_settings path includes torch_includes headers templates)
 ]])
 endfunction()
 
-stepop_write_settings(${CMAKE_BINARY_DIR}/libstepop.json
+stepop_write_settings(${CMAKE_BINARY_DIR}/libstepop.json ${CMAKE_CXX_COMPILER}
   "${CMAKE_SOURCE_DIR}/runtime/include;${CMAKE_SOURCE_DIR}" "${TORCH_INCLUDE_DIRS};${FMT_INCLUDE_DIR}"
   "{here}/stepop_headers" "${CMAKE_SOURCE_DIR}/iterators/templates")

@@ -1,12 +1,14 @@
 #include "eval_out/eval_schema.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "eval_out/hdf5/hdf5_file.h"
 #include "eval_out/hdf5/hdf5_types.h"
+#include "eval_out/hdf5/hdf5_values.h"
+#include "runtime/base/text.h"
 
 namespace stepop {
 namespace {
@@ -17,29 +19,6 @@ Error wrong(std::string_view key, const std::string& message) {
   return Error(fmt::format("eval_op: {}{}", key, message));
 }
 
-/// Whether `text` is UTF-8 (RFC 3629: no overlong forms, no surrogates, at most U+10FFFF).
-bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto byte = [&](size_t at) {
-      return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
-    };
-    const unsigned lead = byte(i);
-    const unsigned next = byte(i + 1);
-    size_t length = 1;
-    if (lead >= 0x80) {
-      length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-      const unsigned low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-      const unsigned high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-      if (lead < 0xc2 || lead > 0xf4 || next < low || next > high) return false;
-      for (size_t k = 2; k < length; ++k) {
-        if ((byte(i + k) & 0xc0) != 0x80) return false;
-      }
-    }
-    i += length;
-  }
-  return true;
-}
-
 void check_key(std::string_view key) {
   const auto bad = [&](const std::string& why) {
     return Error(
@@ -48,6 +27,9 @@ void check_key(std::string_view key) {
                     key, why));
   };
   if (key.find('\0') != std::string_view::npos || !is_utf8(key)) throw bad("is not UTF-8 text");
+  if (static_cast<size_t>(std::count(key.begin(), key.end(), '/')) >= kMostGroups) {
+    throw bad(fmt::format("has more than {} parts", kMostGroups));
+  }
   for (size_t begin = 0; begin <= key.size();) {
     const size_t end = std::min(key.find('/', begin), key.size());
     const std::string_view part = key.substr(begin, end - begin);
@@ -155,10 +137,6 @@ std::string kind_text(const EvalArray& array) {
 
 }  // namespace
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
 OrderedMap<EvalValue> flatten(const EvalOutputs& outputs) {
   OrderedMap<EvalValue> values;
   for (const auto& [key, value] : outputs.outputs) values.set("outputs/" + key, value);
@@ -221,11 +199,6 @@ void check_same(const std::vector<EvalArray>& first, const std::vector<EvalArray
     if (find(batch, array.key) != batch.end()) continue;
     throw wrong(array.key, fmt::format(" is missing in {}; the first batch had it", rows));
   }
-}
-
-std::string rows_text(int64_t first, size_t count) {
-  if (count == 1) return fmt::format("row {}", first);
-  return fmt::format("rows {} to {}", first, first + static_cast<int64_t>(count) - 1);
 }
 
 }  // namespace stepop

@@ -10,6 +10,10 @@
 
 namespace stepop {
 
+/// How the tensors of an evaluation are stored: as they are, or in HDF5 chunks with the library's
+/// own shuffle and deflate filters, which every HDF5 reader knows.
+enum class EvalCompression { kNone, kGzip };
+
 enum class EvalKind { kTensor, kRagged, kText };
 
 /// One array of a file of evaluation outputs.
@@ -38,11 +42,5 @@ std::vector<EvalArray> describe(const OrderedMap<EvalValue>& values, int64_t bat
 /// appeared, another kind, type or shape. `rows` says which batch: `rows 64 to 127`.
 void check_same(const std::vector<EvalArray>& first, const std::vector<EvalArray>& batch,
                 const std::string& rows);
-
-/// `rows 64 to 127`
-std::string rows_text(int64_t first, size_t count);
-
-/// `[3, 256, 256]`
-std::string shape_text(const std::vector<int64_t>& shape);
 
 }  // namespace stepop

@@ -1,6 +1,12 @@
-// What the README says is run as it stands there.
+// What the READMEs say is run as it stands there.
 #include <ATen/ops/equal.h>  // before doctest: LibTorch has a CHECK of its own
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "runtime/formats/safetensors.h"
 #include "tests/cli/digits_run.h"
@@ -12,8 +18,9 @@
 namespace stepop {
 namespace readme_test {
 
-std::string section_of(const std::string& heading) {
-  const std::string text = read_bytes(STEPOP_SOURCE_DIR "/README.md");
+/// The part of a README (`page`, from the root of the tree) below a heading.
+std::string section_of(const std::string& page, const std::string& heading) {
+  const std::string text = read_bytes(STEPOP_SOURCE_DIR "/" + page);
   const size_t begin = text.find("\n## " + heading + "\n");
   REQUIRE(begin != std::string::npos);
   return text.substr(begin, text.find("\n## ", begin + 1) - begin);
@@ -33,12 +40,14 @@ std::vector<std::string> between(const std::string& text, const std::string& ope
 }
 
 /// The blocks of a section that are written in `language`.
-std::vector<std::string> blocks_of(const std::string& heading, const std::string& language) {
-  return between(section_of(heading), "```" + language + "\n", "```");
+std::vector<std::string> blocks_of(const std::string& page, const std::string& heading,
+                                   const std::string& language) {
+  return between(section_of(page, heading), "```" + language + "\n", "```");
 }
 
 TEST_CASE("the README's lines take weights to a PyTorch module, and back into a training") {
-  const std::vector<std::string> blocks = blocks_of("Weights to Python and back", "python");
+  const std::vector<std::string> blocks =
+      blocks_of("models/README.md", "Weights to Python and back", "python");
   REQUIRE(blocks.size() == 2);
   for (const auto& block : blocks) CHECK(lines_of(block).size() == 3);
   const std::string call = "load_file(\"";
@@ -77,8 +86,9 @@ TEST_CASE("the README's lines take weights to a PyTorch module, and back into a 
   CHECK(differences(changed, trained) != "");
 }
 
-TEST_CASE("the README's job for Slurm goes on in its run until the training is done") {
-  const std::vector<std::string> blocks = blocks_of("A run is never lost", "bash");
+TEST_CASE("the README's job for Slurm continues its run until the training is done") {
+  const std::vector<std::string> blocks =
+      blocks_of("runtime/run/README.md", "A run is never lost", "bash");
   REQUIRE(blocks.size() == 1);
   const ScratchFolder folder;
   folder.write("job.sh", blocks[0]);
@@ -113,11 +123,12 @@ TEST_CASE("the README's job for Slurm goes on in its run until the training is d
   CHECK(only_run(folder).ends_with("_job7"));
 }
 
-TEST_CASE("what the README names beside its promises is there") {
+TEST_CASE("every promise names tests that are there") {
   namespace fs = std::filesystem;
   const std::string tests = STEPOP_SOURCE_DIR "/tests/";
   const std::string makefile = read_bytes(STEPOP_SOURCE_DIR "/Makefile");
-  const std::string section = section_of("Promises");
+  const std::string section =
+      section_of("tests/README.md", "Promises, and the tests that hold them");
   int named = 0;
   for (const std::string& row : lines_of(section.substr(section.find("|---|")))) {
     const std::string shown_by = row.substr(std::min(row.find(" | "), row.size()));
@@ -136,6 +147,55 @@ TEST_CASE("what the README names beside its promises is there") {
     }
   }
   CHECK(named > 20);
+}
+
+/// What is no block of code: `[this](int x)` is no link.
+std::string prose_of(const std::string& page) {
+  std::string prose;
+  bool is_code = false;
+  for (const std::string& line : lines_of(page)) {
+    if (line.starts_with("```")) is_code = !is_code;
+    if (!is_code) prose += line + "\n";
+  }
+  return prose;
+}
+
+TEST_CASE("every link of a README leads to a file, and to a heading of it") {
+  namespace fs = std::filesystem;
+  const fs::path root = STEPOP_SOURCE_DIR;
+  std::vector<fs::path> pages;
+  for (const auto& entry : fs::directory_iterator(root)) {
+    if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  }
+  for (const char* folder :
+       {"runtime", "eval_out", "models", "iterators", "configs", "tests", "cmake"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (entry.path().extension() == ".md") pages.push_back(entry.path());
+    }
+  }
+  for (const auto& page : pages) {
+    for (const std::string& link : between(prose_of(read_bytes(page.string())), "](", ")")) {
+      if (link.starts_with("http")) continue;
+      INFO(page.string(), ": ", link);
+      const size_t hash = link.find('#');
+      const fs::path target =
+          hash == 0 ? page : (page.parent_path() / link.substr(0, hash)).lexically_normal();
+      CHECK(fs::exists(target));
+      if (hash == std::string::npos) continue;
+      bool found = false;
+      for (const std::string& line : lines_of(prose_of(read_bytes(target.string())))) {
+        if (!line.starts_with('#')) continue;
+        std::string anchor;  // as GitHub makes it of a heading
+        for (const char c : line.substr(line.find(' ') + 1)) {
+          const auto byte = static_cast<unsigned char>(c);
+          if (c == ' ' || c == '-') anchor += '-';
+          if (std::isalnum(byte) != 0 || c == '_') anchor += static_cast<char>(std::tolower(byte));
+        }
+        found = found || anchor == link.substr(hash + 1);
+      }
+      CHECK(found);
+    }
+  }
 }
 
 }  // namespace readme_test

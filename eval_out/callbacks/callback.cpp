@@ -1,52 +1,28 @@
 #include "eval_out/callbacks/callback.h"
 
-#include <exception>
-#include <utility>
+#include <fmt/format.h>
+
+#include <span>
 #include <vector>
 
-#include "eval_out/callbacks/script.h"
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
+#include "runtime/data/example_random.h"
 #include "runtime/system/folders.h"
 
 namespace stepop {
 namespace {
 
-constexpr const char* kArguments = "eval_pipeline/callback_kwargs";
-
-/// The class that runs scripts.
-constexpr const char* kScript = "Script";
-
-struct NamedCallback {
-  std::string name;
-  Component component;
-  std::string script;  ///< Absolute path of the Python script that it is; else empty.
-};
-
-/// `accuracy`, `./my_report.py`, or a map with the class.
-NamedCallback read_callback(const Config& here, const std::string& name) {
-  if (!here.peek(name)->is_text()) return {name, read_component(here, name), ""};
-  const Config params = here.root().at(join_path(kArguments, name));
-  if (!is_script(here.peek(name)->as_text())) {
-    return {name, {read_component(here, name).name, params}, ""};
-  }
-  return {name, {kScript, params}, here.get_path(name)};
-}
-
-/// The callbacks that the config names; a name with null is one that a later file switched off.
-std::vector<NamedCallback> read_callbacks(const Config& config, std::string_view path) {
-  if (const Value* value = config.peek(path);
-      value != nullptr && !value->is_null() && !value->is_map()) {
-    throw config.error(path,
-                       "expected a map of names and callbacks, such as {accuracy: accuracy}, "
-                       "found " +
-                           value->describe());
-  }
-  std::vector<NamedCallback> found;
-  const Config here = config.at(path);
-  for (const auto& name : here.keys()) {
-    if (here.has(name)) found.push_back(read_callback(here, name));
-  }
-  return found;
+/// That of the order in which the evaluation went through its split: as in Splits.
+uint64_t order_seed(const CallbackArguments& arguments) {
+  constexpr int64_t kDefaultSeed = 1;
+  const Value* seed = arguments.config.root().peek("seed");
+  const Attribute* split = arguments.data_out.attributes().find("split");
+  return evaluation_seed(
+      static_cast<uint64_t>(seed == nullptr ? kDefaultSeed
+                                            : arguments.config.root().get("seed", kDefaultSeed)),
+      split != nullptr && std::holds_alternative<std::string>(*split)
+          ? std::get<std::string>(*split)
+          : "validation");
 }
 
 }  // namespace
@@ -57,45 +33,30 @@ std::string CallbackArguments::path_of(const std::string& file) const {
   return folder + "/" + file;
 }
 
+Batch CallbackArguments::examples(int64_t first, int64_t count) const {
+  const at::Tensor index = data_out.index(first, count);
+  const auto* indices = index.const_data_ptr<int64_t>();
+  const int64_t size = data_in.size();
+  const uint64_t seed = order_seed(*this);
+  std::vector<Random> randoms;
+  for (int64_t i = 0; i < count; ++i) {
+    if (indices[i] < 0 || indices[i] >= size) {
+      throw Error(fmt::format("row {} (example {} of the dataset): the dataset has {} examples",
+                              first + i, indices[i], size));
+    }
+    randoms.push_back(random_at(seed, 0, first + i));
+  }
+  return load_batch(data_in, std::span(indices, static_cast<size_t>(count)), randoms).to(at::kCPU);
+}
+
+Example CallbackArguments::fixed_example(int64_t index) const {
+  Random random = random_of_fixed_example(index);
+  return data_in.get(index, random);
+}
+
 CallbackRegistry& callbacks() {
   static CallbackRegistry registry("callback");
   return registry;
-}
-
-CallbackResults run_callbacks(const Config& config, std::string_view path, const std::string& root,
-                              const Dataset& data_in, const EvalFile& data_out) {
-  CallbackResults results;
-  for (const auto& [name, component, script] : read_callbacks(config, path)) {
-    try {
-      const CallbackArguments arguments{root,          data_in,          data_out,
-                                        config.root(), component.params, name};
-      const auto& callback = callbacks().factory(component.name, config, join_path(path, name));
-      results.logs.set(name, script.empty() ? callback(arguments) : run_script(arguments, script));
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const std::exception& error) {
-      results.failures.set(name, error_text(error));
-    } catch (...) {
-      results.failures.set(name, "it threw something that is no std::exception");
-    }
-  }
-  return results;
-}
-
-void declare_callbacks(const Config& config, std::string_view path) {
-  for (const auto& [name, component, script] : read_callbacks(config, path)) {
-    const std::string place = join_path(path, name);
-    const Config& params = component.params;
-    if (component.name == kScript) {
-      check_script(script.empty() ? params.get_path("path") : script, config, place, params);
-      continue;
-    }
-    for (const auto& parameter :
-         callbacks().registration(component.name, config, place).about.parameters) {
-      const bool is_given = params.has(parameter.name);
-      if (is_given && parameter.is_path) params.get_path(parameter.name);
-    }
-  }
 }
 
 }  // namespace stepop

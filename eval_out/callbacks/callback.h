@@ -1,7 +1,7 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "eval_out/read/eval_reader.h"
 #include "runtime/config/config.h"
@@ -22,29 +22,19 @@ struct CallbackArguments {
 
   /// The path of a file of the callback's own, `<root>/<name>/<file>`; makes the folder.
   std::string path_of(const std::string& file) const;
+
+  /// The examples of rows `first` to `first + count`, drawn from the dataset again with the random
+  /// numbers of the evaluation: with the noise and the crops that the model saw. On the CPU. Throws
+  /// Error for a row whose example the dataset does not have.
+  Batch examples(int64_t first, int64_t count) const;
+
+  /// The example `index` of the dataset as it is among the split's fixed examples.
+  Example fixed_example(int64_t index) const;
 };
 
 /// Looks at the outputs of an evaluation; what it returns is logged under its name.
 using CallbackRegistry = Registry<Logs(const CallbackArguments&)>;
 CallbackRegistry& callbacks();
-
-/// What the callbacks of one evaluation returned, by the name that the config gives each.
-struct CallbackResults {
-  OrderedMap<Logs> logs;
-  OrderedMap<std::string> failures;  ///< The message of each that threw.
-};
-
-/// Runs the callbacks that the map at `path` of `config` names, in its order:
-/// `accuracy: accuracy`, with its parameters in `eval_pipeline/callback_kwargs/accuracy`, or
-/// `accuracy: {class: accuracy, logits: scores}`; `report: ./my_report.py` is a Python script, as
-/// script.h has it. One that throws does not stop the others, save by
-/// Interrupted, which passes.
-CallbackResults run_callbacks(const Config& config, std::string_view path, const std::string& root,
-                              const Dataset& data_in, const EvalFile& data_out);
-
-/// Finds mistakes before the run starts: throws UsageError for an unknown callback and for a
-/// script that is not there, and makes the parameters that the callbacks will read known.
-void declare_callbacks(const Config& config, std::string_view path);
 
 }  // namespace stepop
 

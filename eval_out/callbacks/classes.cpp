@@ -3,7 +3,7 @@
 #include <ATen/ops/argmax.h>
 #include <fmt/format.h>
 
-#include "eval_out/hdf5/hdf5_types.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/base/number_text.h"
 
 namespace stepop {

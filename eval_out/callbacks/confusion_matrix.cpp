@@ -2,9 +2,13 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "eval_out/callbacks/classes.h"
-#include "eval_out/callbacks/matrix_picture.h"
-#include "runtime/formats/csv_cell.h"
+#include "runtime/formats/csv_file.h"
+#include "runtime/pictures/canvas.h"
 #include "runtime/system/atomic_file.h"
 
 namespace stepop {
@@ -46,6 +50,132 @@ void write_csv(const std::string& path, const at::Tensor& values,
     file.write(line + "\n");
   }
   file.commit();
+}
+
+constexpr int64_t kMostWithNumbers = 30;
+constexpr int64_t kLabelWidth = 240;  ///< Longer names are cut.
+constexpr int64_t kMatrixMargin = 16;
+constexpr int64_t kBarWidth = 20;
+/// A matrix of many classes is about that large.
+constexpr int64_t kSide = 900;
+
+std::string cell_text(int64_t count, double share, bool show_shares) {
+  if (!show_shares) return std::to_string(count);
+  if (share == 1) return "1";
+  // Two digits behind the point, without the 0 before it; what would round to nothing says so.
+  return share < 0.005 ? "<.01" : share > 0.994 ? ">.99" : fmt::format("{:.2f}", share).substr(1);
+}
+
+/// Where everything is.
+struct Layout {
+  int64_t classes;
+  int64_t cell;        ///< The side of a cell, with its line.
+  int64_t label_step;  ///< Every so many classes are named.
+  int64_t label_size;  ///< The longest name in the picture.
+  bool has_numbers;
+  int64_t left;
+  int64_t top;
+
+  int64_t side() const { return classes * cell; }
+};
+
+Layout lay_out(const at::Tensor& counts, const std::vector<std::string>& names) {
+  Layout layout{};
+  layout.classes = counts.size(0);
+  layout.has_numbers = layout.classes <= kMostWithNumbers;
+  const int64_t digits = static_cast<int64_t>(std::to_string(counts.max().item<int64_t>()).size());
+  const int64_t text =
+      pixel_width(std::string(static_cast<size_t>(std::max<int64_t>(digits, 4)), '0'));
+  layout.cell = layout.has_numbers ? text + 8 : std::max<int64_t>(kSide / layout.classes, 1);
+  layout.label_step = (pixel_height() + 4 + layout.cell - 1) / layout.cell;
+  for (const auto& name : names) {
+    layout.label_size = std::max(layout.label_size, pixel_width(fit_text(name, kLabelWidth)));
+  }
+  layout.left = kMatrixMargin + pixel_height() + 14 + layout.label_size + 8;
+  const bool is_upwards = layout.label_size > layout.cell;
+  layout.top =
+      kMatrixMargin + pixel_height() + 14 + (is_upwards ? layout.label_size : pixel_height()) + 6;
+  return layout;
+}
+
+void draw_labels(Canvas& canvas, const Layout& layout, const std::vector<std::string>& names) {
+  const int64_t middle = (layout.cell - pixel_height()) / 2;
+  for (int64_t i = 0; i < layout.classes; i += layout.label_step) {
+    const std::string name = fit_text(names[static_cast<size_t>(i)], kLabelWidth);
+    const int64_t width = pixel_width(name);
+    const int64_t place = i * layout.cell;
+    canvas.text(layout.left - 8 - width, layout.top + place + middle, name);
+    if (layout.label_size <= layout.cell) {  // else they would touch
+      canvas.text(layout.left + place + (layout.cell - width) / 2, layout.top - 6 - pixel_height(),
+                  name);
+    } else {
+      canvas.text_upwards(layout.left + place + middle, layout.top - 8 - width, name);
+    }
+  }
+  canvas.text(
+      layout.left + std::max<int64_t>((layout.side() - pixel_width("predicted class")) / 2, 0),
+      kMatrixMargin, "predicted class");
+  canvas.text_upwards(
+      kMatrixMargin,
+      layout.top + std::max<int64_t>((layout.side() - pixel_width("true class")) / 2, 0),
+      "true class");
+}
+
+void draw_cells(Canvas& canvas, const Layout& layout, const at::Tensor& counts,
+                const at::Tensor& shares, bool show_shares) {
+  const int64_t line = layout.cell >= 8 ? 1 : 0;
+  const auto* count = counts.const_data_ptr<int64_t>();
+  const auto* share = shares.const_data_ptr<double>();
+  for (int64_t row = 0; row < layout.classes; ++row) {
+    for (int64_t column = 0; column < layout.classes; ++column, ++count, ++share) {
+      const int64_t x = layout.left + column * layout.cell;
+      const int64_t y = layout.top + row * layout.cell;
+      const Colour colour = *count == 0 ? kPaper : viridis(*share);
+      canvas.fill(x, y, layout.cell - line, layout.cell - line, colour);
+      if (!layout.has_numbers || *count == 0) continue;
+      const std::string text = cell_text(*count, *share, show_shares);
+      canvas.text(x + (layout.cell - pixel_width(text)) / 2,
+                  y + (layout.cell - pixel_height()) / 2 + 1, text, ink_on(colour));
+    }
+  }
+}
+
+/// What the colours mean.
+void draw_bar(Canvas& canvas, const Layout& layout) {
+  const int64_t left = layout.left + layout.side() + kMatrixMargin;
+  const int64_t height = std::max<int64_t>(layout.side(), 120);
+  for (int64_t y = 0; y < height; ++y) {
+    const double share = 1 - static_cast<double>(y) / static_cast<double>(height - 1);
+    canvas.fill(left, layout.top + y, kBarWidth, 1, viridis(share));
+  }
+  for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0}) {
+    const auto y = layout.top + static_cast<int64_t>((1 - share) * static_cast<double>(height - 1));
+    canvas.fill(left + kBarWidth, y, 5, 1, kInk);
+    canvas.text(left + kBarWidth + 9, y - pixel_height() / 2 + 1,
+                fmt::format("{:.0f} %", 100 * share));
+  }
+}
+
+/// A confusion matrix as the bytes of a PNG file: a row for each true class, a column for each
+/// predicted one. `counts` is int64 [classes, classes] and `shares`, float64, has each row divided
+/// by its sum, which is what the colours show. Cells of up to 30 classes have their count, or with
+/// `show_shares` their share, written on them; a cell without examples is left blank.
+std::string matrix_picture(const at::Tensor& counts, const at::Tensor& shares,
+                           const std::vector<std::string>& names, bool show_shares) {
+  const Layout layout = lay_out(counts, names);
+  const int64_t bar = kMatrixMargin + kBarWidth + 9 + pixel_width("100 %");
+  const std::string note = "colour: share of the true class";
+  const int64_t width =
+      std::max(layout.left + layout.side() + bar, kMatrixMargin + pixel_width(note));
+  Canvas canvas(width + kMatrixMargin, layout.top + std::max<int64_t>(layout.side(), 120) + 12 +
+                                           pixel_height() + kMatrixMargin);
+  draw_labels(canvas, layout, names);
+  canvas.fill(layout.left - 1, layout.top - 1, layout.side() + 1, layout.side() + 1, kFaintInk);
+  draw_cells(canvas, layout, counts.contiguous(), shares.contiguous(), show_shares);
+  draw_bar(canvas, layout);
+  canvas.text(std::max<int64_t>(width - pixel_width(note), kMatrixMargin),
+              canvas.height() - kMatrixMargin - pixel_height(), note);
+  return canvas.png();
 }
 
 Logs confusion_matrix(const CallbackArguments& arguments) {

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
+#include <utility>
 
-#include "runtime/base/error_text.h"
+#include "eval_out/callbacks/script.h"
+#include "runtime/base/error.h"
+#include "runtime/log/log_files.h"
 #include "runtime/pictures/image_grid.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"
@@ -14,7 +18,7 @@ namespace stepop {
 namespace {
 
 /// All scalars of one callback, under their full names.
-OrderedMap<double> read_scalars(const std::string& prefix, const Logs& logs) {
+OrderedMap<double> scalars_of_callback(const std::string& prefix, const Logs& logs) {
   OrderedMap<double> scalars;
   for (const auto& [key, value] : logs.scalars) {
     const std::string full = fmt::format("{}/{}", prefix, key);
@@ -23,29 +27,12 @@ OrderedMap<double> read_scalars(const std::string& prefix, const Logs& logs) {
   return scalars;
 }
 
-/// Throws Error for the key of an image that cannot be the end of a path.
-void check_file_name(const std::string& key) {
-  constexpr size_t kMostBytes = 200;  // file systems take 255, and the step comes behind
-  for (size_t begin = 0; begin <= key.size();) {
-    const size_t end = std::min(key.find('/', begin), key.size());
-    const std::string part = key.substr(begin, end - begin);
-    if (part.empty() || part == "." || part == ".." || part.size() > kMostBytes ||
-        part.find('\0') != std::string::npos) {
-      throw Error(
-          fmt::format("the image \"{}\" cannot be a file: parts of its name, between "
-                      "slashes, have 1 to {} bytes and are not \".\" or \"..\"",
-                      key, kMostBytes));
-    }
-    begin = end + 1;
-  }
-}
-
 /// The images of one callback as PNG files, by their keys. Throws Error, with the key, for what is
 /// no image.
 OrderedMap<std::string> encode_images(const Logs& logs) {
   OrderedMap<std::string> pictures;
   for (const auto& [key, image] : logs.images) {
-    check_file_name(key);
+    check_file_name("the image", key);
     try {
       pictures.set(key, image_grid_png(image));
     } catch (const Error& error) {
@@ -60,18 +47,99 @@ void write_picture(const std::string& path, const std::string& png) {
   write_file_atomically(path, png);
 }
 
+/// The class that runs scripts.
+constexpr const char* kScript = "Script";
+
+/// The name is a folder beside the outputs.
+void check_callback_name(const std::string& name, const Config& config, const std::string& place) {
+  try {
+    check_file_name("the callback", name);
+  } catch (const Error& error) {
+    throw config.error(place, error.what());
+  }
+}
+
 }  // namespace
 
-CallbackScalars look_at_outputs(const Config& config, const std::string& op, int64_t step,
-                                const std::string& folder, const Dataset& data_in,
-                                const EvalFile& data_out) {
-  CallbackResults results = run_callbacks(config, kEvalCallbacks, folder, data_in, data_out);
+EvaluationCallbacks::EvaluationCallbacks(const Config& config) : config_(config.root()) {
+  if (const Value* value = config.peek(kEvalCallbacks);
+      value != nullptr && !value->is_null() && !value->is_map()) {
+    throw config.error(kEvalCallbacks,
+                       "expected a map of names and callbacks, such as {accuracy: accuracy}, "
+                       "found " +
+                           value->describe());
+  }
+  const Config here = config.at(kEvalCallbacks);
+  for (const auto& name : here.keys()) {
+    if (here.has(name)) callbacks_.push_back(read(config, here, name));
+  }
+}
+
+/// `accuracy`, `./my_report.py`, or a map with the class.
+EvaluationCallbacks::Named EvaluationCallbacks::read(const Config& config, const Config& here,
+                                                     const std::string& name) {
+  const std::string place = join_path(kEvalCallbacks, name);
+  Named found{.name = name, .callback = kScript, .params = {}, .script = "", .function = {}};
+  const bool is_map = !here.peek(name)->is_text();
+  if (!is_map && is_script(here.peek(name)->as_text())) {
+    found.params = here.root().at(join_path(kCallbackArguments, name));
+    found.script = here.get_path(name);
+    found.function = [script = found.script](const CallbackArguments& arguments) {
+      return run_script(arguments, script);
+    };
+    return found;
+  }
+  const Component component = read_component(here, name);
+  found.callback = component.name;
+  found.params = is_map ? component.params : here.root().at(join_path(kCallbackArguments, name));
+  found.function = callbacks().factory(found.callback, config, place);
+  return found;
+}
+
+void EvaluationCallbacks::declare() const {
+  for (const auto& [name, callback, params, script, function] : callbacks_) {
+    const std::string place = join_path(kEvalCallbacks, name);
+    check_callback_name(name, config_, place);
+    if (callback == kScript) {
+      check_script(script.empty() ? params.get_path("path") : script, config_, place, params);
+      continue;
+    }
+    for (const auto& parameter :
+         callbacks().registration(callback, config_, place).about.parameters) {
+      const bool is_given = params.has(parameter.name);
+      if (is_given && parameter.is_path) params.get_path(parameter.name);
+    }
+  }
+}
+
+CallbackResults EvaluationCallbacks::call(const std::string& folder, const Dataset& data_in,
+                                          const EvalFile& data_out) const {
+  CallbackResults results;
+  for (const auto& callback : callbacks_) {
+    try {
+      results.logs.set(callback.name, callback.function({folder, data_in, data_out, config_,
+                                                         callback.params, callback.name}));
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const std::exception& error) {
+      results.failures.set(callback.name, error_text(error));
+    } catch (...) {
+      results.failures.set(callback.name, "it threw something that is no std::exception");
+    }
+  }
+  return results;
+}
+
+CallbackScalars EvaluationCallbacks::run(const std::string& op, int64_t step,
+                                         const std::string& folder, const Dataset& data_in,
+                                         const EvalFile& data_out) const {
+  CallbackResults results = call(folder, data_in, data_out);
   CallbackScalars found{{}, std::move(results.failures)};
   for (const auto& [name, logs] : results.logs) {
     OrderedMap<double> scalars;
     OrderedMap<std::string> pictures;
     try {
-      scalars = read_scalars(fmt::format("{}/{}", op, name), logs);
+      scalars = scalars_of_callback(fmt::format("{}/{}", op, name), logs);
       pictures = encode_images(logs);
     } catch (const std::exception& error) {
       found.failures.set(name, error_text(error));
@@ -79,7 +147,7 @@ CallbackScalars look_at_outputs(const Config& config, const std::string& op, int
     }
     for (const auto& [key, value] : scalars) found.scalars.set(key, value);
     for (const auto& [key, png] : pictures) {
-      write_picture(fmt::format("{}/{}/{}_{:07}.png", folder, name, key, step), png);
+      write_picture(fmt::format("{}/{}/{}.png", folder, name, name_with_step(key, step)), png);
     }
   }
   return found;

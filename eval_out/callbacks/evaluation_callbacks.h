@@ -1,13 +1,21 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "eval_out/callbacks/callback.h"
 
 namespace stepop {
 
-/// What the callbacks over one evaluation came to.
+/// What the callbacks over one evaluation returned, by the name that the config gives each.
+struct CallbackResults {
+  OrderedMap<Logs> logs;
+  OrderedMap<std::string> failures;  ///< The message of each that threw.
+};
+
+/// The same as it is logged.
 struct CallbackScalars {
   OrderedMap<double> scalars;        ///< By full name: `validation/eval_op/accuracy/accuracy`.
   OrderedMap<std::string> failures;  ///< The message of each callback that failed.
@@ -15,15 +23,46 @@ struct CallbackScalars {
 
 /// Where the config names the callbacks of an evaluation.
 inline constexpr const char* kEvalCallbacks = "eval_hook/eval_callbacks";
+/// Where it has the parameters of those that it names without any.
+inline constexpr const char* kCallbackArguments = "eval_pipeline/callback_kwargs";
 
-/// Runs the callbacks of the config's `eval_hook/eval_callbacks` over the finished file `data_out`,
-/// in training and afterwards alike. What they write goes to `folder`, their images to
-/// `folder`/<callback>/<name>_<step>.png. `op` is what the file came out of,
-/// `validation/eval_op`. A callback that throws, or returns what is no scalar or no image, is a
-/// failure and stops no other; Interrupted passes, and so does the Error of an image that cannot be
-/// written.
-CallbackScalars look_at_outputs(const Config& config, const std::string& op, int64_t step,
-                                const std::string& folder, const Dataset& data_in,
-                                const EvalFile& data_out);
+/// The callbacks that a config names in `eval_hook/eval_callbacks`, for every evaluation of a
+/// session and afterwards alike: `accuracy: accuracy`, with its parameters in
+/// `eval_pipeline/callback_kwargs/accuracy`, or `accuracy: {class: accuracy, logits: scores}`;
+/// `report: ./my_report.py` is a Python script, see script.h; null switches one off.
+class EvaluationCallbacks {
+ public:
+  /// Throws UsageError for what is no map of callbacks and for an unknown callback.
+  explicit EvaluationCallbacks(const Config& config);
+
+  /// Makes the parameters that the callbacks are going to read known. Throws UsageError for a
+  /// script that is not there.
+  void declare() const;
+
+  /// Calls them in the config's order over the finished file `data_out`; what they write goes to
+  /// `folder`. One that throws does not stop the others, except by Interrupted, which passes.
+  CallbackResults call(const std::string& folder, const Dataset& data_in,
+                       const EvalFile& data_out) const;
+
+  /// The same, with their images as `folder`/<callback>/<name>_<step>.png. `op` is what the file
+  /// came out of, `validation/eval_op`. What is no scalar or no image is a failure as well; the
+  /// Error of an image that cannot be written passes.
+  CallbackScalars run(const std::string& op, int64_t step, const std::string& folder,
+                      const Dataset& data_in, const EvalFile& data_out) const;
+
+ private:
+  struct Named {
+    std::string name;
+    std::string callback;  ///< Its registered name.
+    Config params;
+    std::string script;  ///< Absolute path of the Python script that it is; else empty.
+    std::function<Logs(const CallbackArguments&)> function;
+  };
+
+  static Named read(const Config& config, const Config& here, const std::string& name);
+
+  Config config_;
+  std::vector<Named> callbacks_;
+};
 
 }  // namespace stepop

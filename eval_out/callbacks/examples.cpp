@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "eval_out/callbacks/images.h"
+#include "eval_out/callbacks/row_values.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/base/number_text.h"
-#include "runtime/formats/csv_cell.h"
-#include "runtime/pictures/captioned_grid.h"
+#include "runtime/formats/csv_file.h"
+#include "runtime/pictures/image_grid.h"
 #include "runtime/system/atomic_file.h"
 
 namespace stepop {
@@ -80,14 +81,14 @@ class RandomRows {
   std::vector<ExampleRow> rows_;
 };
 
-struct Chosen {
+struct ChosenRows {
   std::vector<ExampleRow> best;
   std::vector<ExampleRow> worst;
   std::vector<ExampleRow> random;
 };
 
 /// NaN is worse than any number, and never among the best.
-Chosen choose(const RowValues& by, size_t count, bool least_is_best, uint64_t seed) {
+ChosenRows choose(const RowValues& by, size_t count, bool least_is_best, uint64_t seed) {
   FirstRows best(count, least_is_best, NaNs::kLeftOut);
   FirstRows worst(count, !least_is_best, NaNs::kFirst);
   RandomRows random(count, mix_seed({seed, seed_of("examples")}));
@@ -181,7 +182,7 @@ Logs examples(const CallbackArguments& arguments) {
   }
   const auto seed = static_cast<uint64_t>(params.get_at_least("seed", 0, 1));
   const Sources sources(arguments);
-  const Chosen chosen = choose(sources.by, static_cast<size_t>(count), least_is_best, seed);
+  const ChosenRows chosen = choose(sources.by, static_cast<size_t>(count), least_is_best, seed);
   std::string table = fmt::format("set,index,{}\n", csv_cell(sources.by_key));
   for (const auto& [name, rows] :
        {std::pair{"best", &chosen.best}, std::pair{"worst", &chosen.worst},
@@ -203,7 +204,7 @@ STEPOP_REGISTER_CALLBACK(
     examples, examples,
     {"Pictures of the best, the worst and random examples by a label; NaN is the worst.",
      {{"image", "image", "the key of the images, in the outputs or the dataset"},
-      {"by", "loss", "the key of the number that tells good from bad"},
+      {"by", "loss", "the key of the number that says which are good"},
       {"mode", "min", "min: the smallest is the best; max: the largest"},
       {"count", "16", "how many examples a picture has"},
       {"show", "[]", "more keys to write below an image; of a vector, the place of its largest"},

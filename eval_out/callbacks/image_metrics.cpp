@@ -6,7 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "eval_out/callbacks/images.h"
+#include "eval_out/callbacks/row_values.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/system/atomic_file.h"
 
 namespace stepop {
@@ -66,7 +67,7 @@ double psnr(const at::Tensor& a, const at::Tensor& b, double range) {
                     : 10 * std::log10(range * range / error);
 }
 
-void check_shapes(const RowValues& prediction, const RowValues& target) {
+void check_image_pair(const RowValues& prediction, const RowValues& target) {
   check_images(prediction);
   check_images(target);
   check_pair(prediction, target);
@@ -85,7 +86,7 @@ Logs image_metrics(const CallbackArguments& arguments) {
   const RowValues target(arguments, params.get("target", "target"), "target", From::kFileOrDataset);
   const auto range = params.get("data_range", 2.0);
   if (!(range > 0)) throw params.error("data_range", "expected a number above 0");
-  check_shapes(prediction, target);
+  check_image_pair(prediction, target);
 
   AtomicFile file(arguments.path_of("values.csv"));
   file.write("index,psnr,ssim\n");

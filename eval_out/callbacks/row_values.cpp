@@ -4,13 +4,10 @@
 #include <ATen/ops/isnan.h>
 #include <fmt/format.h>
 
+#include "eval_out/hdf5/hdf5_values.h"
+#include "runtime/base/error.h"
+
 namespace stepop {
-namespace {
-
-/// Of what an example's `get` draws, were it to draw.
-constexpr uint64_t kExamplesSeed = 1;
-
-}  // namespace
 
 RowValues::RowValues(const CallbackArguments& arguments, const std::string& key,
                      const std::string& parameter, From from)
@@ -55,8 +52,7 @@ bool RowValues::find_in_dataset(const std::string& key) {
   }
   const int64_t first = index.item<int64_t>();
   if (first < 0 || first >= data.size()) return false;
-  Random random(mix_seed({kExamplesSeed, static_cast<uint64_t>(first)}));
-  const Batch batch = load_batch(data, std::span(&first, 1), std::span(&random, 1));
+  const Batch batch = arguments_.examples(0, 1);
   if (!batch.contains(key)) {
     throw Error("its examples have: " + batch.tensors().key_list());
   }
@@ -72,28 +68,13 @@ at::Tensor RowValues::read(int64_t first, int64_t count) const {
   const EvalFile& file = arguments_.data_out;
   if (where_ == Where::kFile) return file.read(key_, first, count);
   file.throw_if_interrupted();
-  if (where_ == Where::kExamples) return read_examples(first, count);
+  if (where_ == Where::kExamples) return arguments_.examples(first, count)[key_];
   const at::Tensor index = file.index(first, count);
   if (index.min().item<int64_t>() < 0 || index.max().item<int64_t>() >= labels_.size(0)) {
     throw Error(fmt::format("the dataset's labels \"{}\" of shape {} do not fit the {} rows of {}",
                             key_, shape_text(labels_.sizes().vec()), file.rows(), file.path()));
   }
   return at::index_select(labels_, 0, index);
-}
-
-at::Tensor RowValues::read_examples(int64_t first, int64_t count) const {
-  const at::Tensor index = arguments_.data_out.index(first, count);
-  const auto* indices = index.const_data_ptr<int64_t>();
-  const int64_t size = arguments_.data_in.size();
-  std::vector<Random> randoms;
-  for (int64_t i = 0; i < count; ++i) {
-    if (indices[i] < 0 || indices[i] >= size) {
-      throw Error(fmt::format("{}: the dataset has {} examples", row_text(first + i), size));
-    }
-    randoms.emplace_back(mix_seed({kExamplesSeed, static_cast<uint64_t>(indices[i])}));
-  }
-  return load_batch(arguments_.data_in, std::span(indices, static_cast<size_t>(count)), randoms)
-      .to(at::kCPU)[key_];
 }
 
 void RowValues::refuse_nan(const at::Tensor& values, int64_t first) const {
@@ -119,6 +100,27 @@ void check_pair(const RowValues& prediction, const RowValues& target) {
                             shape_text(prediction.shape()), target.name(),
                             shape_text(target.shape())));
   }
+}
+
+void check_images(const RowValues& values) {
+  const auto& shape = values.shape();
+  const bool is_image =
+      shape.size() == 2 || (shape.size() == 3 && (shape[0] == 1 || shape[0] == 3));
+  const bool is_number = c10::isFloatingType(values.dtype()) || values.dtype() == at::kByte;
+  bool is_empty = false;
+  for (const int64_t length : shape) is_empty = is_empty || length == 0;
+  if (is_image && is_number && !is_empty) return;
+  throw Error(
+      fmt::format("{} must hold images, [C, H, W] with C = 1 or 3 or [H, W], of floats in "
+                  "[-1, 1] or of uint8; found {} {}",
+                  values.name(), type_name(values.dtype()), shape_text(shape)));
+}
+
+at::Tensor to_images(const at::Tensor& rows) {
+  at::Tensor images = rows.dim() == 3 ? rows.unsqueeze(1) : rows;
+  const bool are_bytes = images.scalar_type() == at::kByte;
+  images = images.to(at::kFloat);
+  return are_bytes ? images.sub_(127.5).mul_(1.0 / 127.5) : images;
 }
 
 }  // namespace stepop

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "eval_out/callbacks/callback.h"
-#include "eval_out/hdf5/blocks.h"
+#include "eval_out/hdf5/hdf5_values.h"
 
 namespace stepop {
 
@@ -47,7 +47,6 @@ class RowValues {
   enum class Where { kFile, kLabels, kExamples };
 
   bool find_in_dataset(const std::string& key);
-  at::Tensor read_examples(int64_t first, int64_t count) const;
 
   const CallbackArguments& arguments_;
   std::string key_;
@@ -60,5 +59,13 @@ class RowValues {
 
 /// Throws Error when what is to be compared is the same array, or of two shapes.
 void check_pair(const RowValues& prediction, const RowValues& target);
+
+/// Throws Error unless each row of `values` is an image: [C, H, W] with C = 1 or 3, or [H, W], of
+/// floats in [-1, 1] or of uint8.
+void check_images(const RowValues& values);
+
+/// The rows of such values as float images [rows, C, H, W] in [-1, 1]; 0 of uint8 is -1 and 255 is
+/// 1. What lies outside stays.
+at::Tensor to_images(const at::Tensor& rows);
 
 }  // namespace stepop

@@ -7,13 +7,14 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "runtime/config/json_writer.h"
+#include "runtime/base/json_text.h"
+#include "runtime/base/text.h"
+#include "runtime/config/yaml_writer.h"
 #include "runtime/system/child_process.h"
 
 namespace stepop {
@@ -24,14 +25,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kBlank = " \t\r\n";
 
-struct NotFinite {
-  std::string_view word;
-  double value;
-};
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::array<NotFinite, 3> kNotFinite = {{{"NaN", std::numeric_limits<double>::quiet_NaN()},
-                                                  {"Infinity", kInfinity},
-                                                  {"-Infinity", -kInfinity}}};
+constexpr std::array<std::string_view, 3> kNotFinite = {"NaN", "Infinity", "-Infinity"};
 
 std::string python_of(const Config& params) {
   if (params.has("python")) return params.get<std::string>("python");
@@ -95,12 +89,11 @@ std::string with_quoted_numbers(const std::string& line) {
   for (size_t i = 0; i < line.size(); ++i) {
     if (!is_text) {
       const std::string_view rest = std::string_view(line).substr(i);
-      const auto* word = std::find_if(kNotFinite.begin(), kNotFinite.end(), [&](const auto& each) {
-        return rest.starts_with(each.word);
-      });
+      const auto* word = std::find_if(kNotFinite.begin(), kNotFinite.end(),
+                                      [&](const auto& each) { return rest.starts_with(each); });
       if (word != kNotFinite.end()) {
-        json += fmt::format("\"{}\"", word->word);
-        i += word->word.size() - 1;
+        json += fmt::format("\"{}\"", *word);
+        i += word->size() - 1;
         continue;
       }
     }
@@ -118,10 +111,7 @@ std::string with_quoted_numbers(const std::string& line) {
 std::optional<double> number_of(const Json& value) {
   if (value.is_number()) return value.get<double>();
   if (!value.is_string()) return std::nullopt;
-  const auto* word = std::find_if(kNotFinite.begin(), kNotFinite.end(), [&](const auto& each) {
-    return value.get_ref<const std::string&>() == each.word;
-  });
-  return word == kNotFinite.end() ? std::nullopt : std::optional(word->value);
+  return non_finite_number(value.get_ref<const std::string&>());
 }
 
 Logs read_scalars(const std::string& script, const std::string& line) {
@@ -130,7 +120,7 @@ Logs read_scalars(const std::string& script, const std::string& line) {
     return Error(
         fmt::format("{}: the last line that it prints must be a JSON object of numbers, such as "
                     "{{\"accuracy\": 0.98}}; {}: {}",
-                    script, what, line.size() > kMost ? line.substr(0, kMost) + "..." : line));
+                    script, what, shortened(line, kMost)));
   };
   Logs logs;
   if (line.empty()) return logs;

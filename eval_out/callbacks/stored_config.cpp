@@ -7,13 +7,12 @@
 
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/callbacks/script.h"
+#include "runtime/base/error.h"
 #include "runtime/base/nearest.h"
 #include "runtime/config/yaml_reader.h"
 
 namespace stepop {
 namespace {
-
-constexpr const char* kArguments = "eval_pipeline/callback_kwargs";
 
 /// The map at `path`, made when it is not there or is no map.
 Value::Map& map_at(Value& root, const std::string& path) {
@@ -76,7 +75,7 @@ Override placed(Override given, const Value& root, const Value::Map& chosen) {
   const auto parts = split_path(given.path);
   const std::string first = parts.empty() ? "" : parts[0];
   if (const Value* callback = chosen.find(first); callback != nullptr && parts.size() > 1) {
-    given.path = join_path(callback->is_map() ? kEvalCallbacks : kArguments, given.path);
+    given.path = join_path(callback->is_map() ? kEvalCallbacks : kCallbackArguments, given.path);
     return given;
   }
   if (root.as_map().contains(first)) return given;
@@ -96,17 +95,48 @@ Override placed(Override given, const Value& root, const Value::Map& chosen) {
 /// Finds callbacks, scripts and parameters that are not there. Only this part of the config is
 /// looked at: what a training reads besides is none of ours.
 void check(const Config& config) {
-  declare_callbacks(config, kEvalCallbacks);
+  EvaluationCallbacks(config).declare();
   Value part = Value(Value::Map{});
   for (const auto& name : config.at(kEvalCallbacks).keys()) {
-    for (const char* map : {kEvalCallbacks, kArguments}) {
+    for (const char* map : {kEvalCallbacks, kCallbackArguments}) {
       const Value* given = config.peek(join_path(map, name));
       if (given != nullptr) map_at(part, map).set(name, *given);
     }
   }
   const Config alone(std::move(part));
-  declare_callbacks(alone, kEvalCallbacks);
+  EvaluationCallbacks(alone).declare();
   if (const std::string unknown = alone.unknown_keys(); !unknown.empty()) throw UsageError(unknown);
+}
+
+/// Throws UsageError for a program that only the file names.
+void check_programs(const Value& root, const Value* trusted, const std::string& file) {
+  const auto check_place = [&](const std::string& path, const std::string& remedy) {
+    const Value* value = root.find(path);
+    if (value == nullptr || value->is_null()) return;
+    if (value->origin().file == Origin::kCommandLine) return;
+    const Value* known = trusted == nullptr ? nullptr : trusted->find(path);
+    if (known != nullptr && *known == *value) return;
+    throw UsageError(fmt::format(
+        "{}: {}: it would run {}, which only the file names: {}; a file may be from anywhere. If "
+        "you trust it, name the program yourself: {}",
+        file, path, value->describe(),
+        trusted == nullptr ? "it lies in no run" : "the config of its run does not", remedy));
+  };
+  for (const auto& [name, callback] : root.find(kEvalCallbacks)->as_map()) {
+    const std::string place = join_path(kEvalCallbacks, name);
+    const Value* type = callback.is_map() ? callback.find("class") : nullptr;
+    const bool is_class = type != nullptr && *type == Value("Script");
+    if (!is_class && !(callback.is_text() && is_script(callback.as_text()))) continue;
+    if (is_class) {
+      check_place(join_path(place, "path"), fmt::format("--{}/path SCRIPT", name));
+    } else {
+      check_place(place, fmt::format("-c {}:{}", name, callback.as_text()));
+    }
+    for (const char* map : {kEvalCallbacks, kCallbackArguments}) {
+      check_place(join_path(join_path(map, name), "python"),
+                  fmt::format("--{}/python PYTHON", name));
+    }
+  }
 }
 
 }  // namespace
@@ -122,7 +152,7 @@ Value read_stored_config(const EvalFile& file) {
 }
 
 Config stored_config(const EvalFile& file, const std::vector<std::string>& callbacks,
-                     std::vector<Override> overrides) {
+                     std::vector<Override> overrides, const Value* trusted) {
   Value root = read_stored_config(file);
   Value::Map& stored = map_at(root, kEvalCallbacks);
   const Value::Map chosen = choose(stored, callbacks);
@@ -136,10 +166,27 @@ Config stored_config(const EvalFile& file, const std::vector<std::string>& callb
   for (auto& given : overrides) given = placed(std::move(given), root, chosen);
   apply_overrides(root, std::move(overrides));
   resolve_references(root);
+  check_programs(root, trusted, file.path());
   Config config(std::move(root));
   make_paths_absolute(config);
   check(config);
   return config;
+}
+
+const Dataset& StoredDataset::built() const {
+  std::call_once(once_, [this] {
+    try {
+      if (config_.has(path_)) {
+        dataset_ = datasets().build(config_, path_);
+      } else {
+        problem_ = fmt::format("the dataset is not there: the stored config has no {}", path_);
+      }
+    } catch (const std::exception& error) {
+      problem_ = fmt::format("the dataset cannot be built: {}", error_text(error));
+    }
+  });
+  if (dataset_ == nullptr) throw Error(problem_);
+  return *dataset_;
 }
 
 }  // namespace stepop

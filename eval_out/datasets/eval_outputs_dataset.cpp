@@ -7,7 +7,6 @@
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/read/find_evaluations.h"
 #include "runtime/data/dataset.h"
-#include "runtime/data/datasets/checks.h"
 
 namespace stepop {
 namespace {
@@ -94,7 +93,7 @@ std::vector<int64_t> read_offsets(hid_t file, const EvalFile& outputs, const std
 }
 
 /// Outputs of an evaluation, joined with the dataset that they came from when there is one;
-/// eval_out/README.md tells the parameters.
+/// see eval_out/README.md for the parameters.
 class EvalOutputsDataset : public Dataset {
  public:
   explicit EvalOutputsDataset(const Config& params) {

@@ -4,16 +4,16 @@
 #include <map>
 
 #include "eval_out/datasets/array_table.h"
+#include "runtime/base/text.h"
 #include "runtime/data/dataset.h"
-#include "runtime/data/datasets/checks.h"
 
 namespace stepop {
 namespace {
 
-std::string list_text(const std::vector<Hdf5Array>& arrays) {
-  std::string text;
-  for (const auto& array : arrays) text += (text.empty() ? "" : ", ") + array.describe();
-  return text.empty() ? "none" : text;
+std::string list_of(const std::vector<Hdf5Array>& arrays) {
+  std::vector<std::string> texts;
+  for (const auto& array : arrays) texts.push_back(array.describe());
+  return list_text(texts);
 }
 
 /// The array that `key` names, found among `arrays`.
@@ -27,7 +27,7 @@ const Hdf5Array& find_array(const Config& params, const std::string& path, const
                                               path, array.describe()));
   }
   throw params.error(key.place, fmt::format("{} has no array \"{}\"; there are: {}", path,
-                                            key.array, list_text(arrays)));
+                                            key.array, list_of(arrays)));
 }
 
 /// The chosen arrays, or all those whose first dimension is the most common one.
@@ -54,16 +54,16 @@ std::vector<std::pair<std::string, Hdf5Array>> choose(const Config& params, cons
   if (counts.empty()) {
     throw params.error("path", fmt::format("{} has no array of numbers [N, ...] or text [N]; "
                                            "there are: {}",
-                                           path, list_text(arrays)));
+                                           path, list_of(arrays)));
   }
   const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto most = *std::max_element(counts.begin(), counts.end(), fewer);
   for (const auto& [rows, count] : counts) {
     if (rows == most.first || count < most.second) continue;
     throw params.error(
-        "path", fmt::format("{}: as many arrays have {} rows as have {}, so that nothing tells "
+        "path", fmt::format("{}: as many arrays have {} rows as have {}, so nothing shows "
                             "which are the examples; choose them with keys: [...]; there are: {}",
-                            path, most.first, rows, list_text(arrays)));
+                            path, most.first, rows, list_of(arrays)));
   }
   for (const auto& array : arrays) {
     if (!array.has_rows() || array.name == "index" || array.shape[0] != most.first) continue;
@@ -72,7 +72,7 @@ std::vector<std::pair<std::string, Hdf5Array>> choose(const Config& params, cons
   return chosen;
 }
 
-/// Any HDF5 file with arrays [N, ...]; eval_out/README.md tells its parameters.
+/// Any HDF5 file with arrays [N, ...]; eval_out/README.md has its parameters.
 class Hdf5Dataset : public Dataset {
  public:
   explicit Hdf5Dataset(const Config& params) {

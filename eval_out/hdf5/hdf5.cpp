@@ -17,6 +17,8 @@ std::recursive_mutex& library_mutex() {
     // When the process exits the library would close what is still open, and it crashes on a file
     // that a full disk kept it from closing. Every Hdf5Id closes its own.
     H5dont_atexit();
+    // Whatever a file says, reading it opens no other file.
+    H5Lunregister(H5L_TYPE_EXTERNAL);
     return new std::recursive_mutex;
   }();
   return *mutex;

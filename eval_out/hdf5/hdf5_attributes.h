@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "eval_out/hdf5/attribute.h"
 #include "eval_out/hdf5/hdf5.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/base/ordered_map.h"
 
 namespace stepop {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "eval_out/hdf5/hdf5_file.h"
 #include "runtime/base/error.h"
 #include "runtime/system/reserve.h"
 
@@ -25,7 +26,7 @@ Hdf5Id make_block(hid_t file, const std::string& path, int64_t size) {
 
 /// Free places inside of the file, which the library takes before it makes the file longer.
 int64_t free_space(hid_t file) {
-  return check_hdf5(H5Fget_freespace(file), "cannot tell the file's free space");
+  return check_hdf5(H5Fget_freespace(file), "cannot read the file's free space");
 }
 
 /// Reserves `size` bytes behind the file's end, or half, or a quarter ... but no less than `least`;
@@ -42,12 +43,6 @@ int64_t reserve_at_most(const std::string& path, int64_t end, int64_t size, int6
 }
 
 }  // namespace
-
-int64_t hdf5_file_size(hid_t file) {
-  hsize_t size = 0;
-  check_hdf5(H5Fget_filesize(file, &size), "cannot tell the file's size");
-  return static_cast<int64_t>(size);
-}
 
 void Hdf5Room::ensure(hid_t file, const std::string& path, int64_t bytes, int64_t to_come) {
   const int64_t used = free_ - free_space(file);

@@ -39,7 +39,4 @@ class Hdf5Room {
   Block last_;        ///< Taken, at the end of the file.
 };
 
-/// The length of the file as the library counts it.
-int64_t hdf5_file_size(hid_t file);
-
 }  // namespace stepop

@@ -8,8 +8,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "eval_out/eval_schema.h"
-#include "eval_out/hdf5/eval_dataset.h"
+#include "eval_out/hdf5/hdf5_arrays.h"
 #include "eval_out/hdf5/hdf5_types.h"
 #include "runtime/base/error.h"
 
@@ -84,7 +83,7 @@ Hdf5Rows::Hdf5Rows(hid_t file, const std::string& path, Hdf5Array array,
                    std::optional<int64_t> rows)
     : path_(path), array_(std::move(array)), rows_(rows.value_or(array_.shape.at(0))) {
   if (rows_ > array_.shape.at(0)) {
-    throw Error(fmt::format("{}: {} has fewer rows than the {} that the file tells", path_,
+    throw Error(fmt::format("{}: {} has fewer rows than the {} that the file says it has", path_,
                             array_.describe(), rows_));
   }
   row_bytes_ = array_.is_text ? sizeof(char*) : c10::elementSize(*array_.dtype);
@@ -92,6 +91,11 @@ Hdf5Rows::Hdf5Rows(hid_t file, const std::string& path, Hdf5Array array,
     row_bytes_ *= static_cast<size_t>(array_.shape[i]);
   }
   dataset_ = open_with_cache(file, array_.name, row_bytes_);
+  try {
+    Hdf5Sizes(file).add(dataset_, array_.name);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path_, error.what()));
+  }
   if (!array_.is_text) {
     type_ = hdf5_type(*array_.dtype);
     return;
@@ -102,7 +106,7 @@ Hdf5Rows::Hdf5Rows(hid_t file, const std::string& path, Hdf5Array array,
 
 double Hdf5Rows::bytes() const {
   if (!array_.is_text) return static_cast<double>(rows_) * static_cast<double>(row_bytes_);
-  // The library would read every text to tell.
+  // To know it the library would read every text.
   constexpr int64_t kSample = 200;
   std::vector<int64_t> sample;
   for (int64_t i = 0; i < std::min(kSample, rows_); ++i) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/base/error.h"
 
 static_assert(std::endian::native == std::endian::little, "the files are little endian");
@@ -88,8 +89,6 @@ std::optional<at::ScalarType> stored_type(at::ScalarType type) {
       return std::nullopt;
   }
 }
-
-std::string type_name(at::ScalarType type) { return std::string(c10::getDtypeNames(type).first); }
 
 Hdf5Id hdf5_type(at::ScalarType type) {
   switch (type) {

@@ -14,9 +14,6 @@ namespace stepop {
 /// (quantized ones).
 std::optional<at::ScalarType> stored_type(at::ScalarType type);
 
-/// `float32`, `int64`, `bool`: as numpy names them.
-std::string type_name(at::ScalarType type);
-
 /// The HDF5 type of a stored type, in the file and in memory: little endian; bool is an enum and
 /// complex a compound of `r` and `i`, as h5py writes and reads them.
 Hdf5Id hdf5_type(at::ScalarType type);

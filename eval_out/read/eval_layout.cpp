@@ -4,22 +4,20 @@
 
 #include <string>
 
-#include "eval_out/hdf5/eval_dataset.h"
-#include "eval_out/hdf5/hdf5_rows.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/base/error.h"
 
 namespace stepop {
 namespace {
 
-std::vector<std::string> members(hid_t group) {
-  std::vector<std::string> names;
-  const auto keep_name = [](hid_t, const char* name, const H5L_info_t*, void* data) -> herr_t {
-    static_cast<std::vector<std::string>*>(data)->emplace_back(name);
-    return 0;
-  };
-  check_hdf5(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, keep_name, &names),
-             "cannot list the arrays");
-  return names;
+/// The array that the link `name` of a group leads to; its size is looked at with `sizes`.
+Hdf5Id open_array(hid_t group, const std::string& name, const std::string& full_name,
+                  Hdf5Sizes* sizes) {
+  Hdf5Id dataset = open_linked(group, name, full_name);
+  if (H5Iget_type(dataset) != H5I_DATASET) throw Error(full_name + " is no array");
+  describe_hdf5(dataset, full_name);  // refuses what lies elsewhere
+  if (sizes != nullptr) sizes->add(dataset, full_name);
+  return dataset;
 }
 
 void check_length(const std::string& name, int64_t found, int64_t rows) {
@@ -49,49 +47,51 @@ EvalArray describe_rows(hid_t dataset, const std::string& name, int64_t rows) {
   return array;
 }
 
-/// Throws Error when `name` holds no whole numbers of the shape that `shape` tells; returns how
-/// many there are.
-int64_t check_numbers(hid_t file, const std::string& name, const char* shape) {
-  const Hdf5Array found = describe_hdf5(open_dataset(file, name), name);
+/// Throws Error when the array holds no whole numbers of one dimension, `shape` in words; returns
+/// how many there are.
+int64_t check_numbers(hid_t dataset, const std::string& name, const char* shape) {
+  const Hdf5Array found = describe_hdf5(dataset, name);
   const bool is_whole = found.dtype && c10::isIntegralType(*found.dtype, /*includeBool=*/false);
   if (is_whole && found.shape.size() == 1) return found.shape[0];
   throw Error(fmt::format("{} must be whole numbers {}, found {}", name, shape, found.kind_text()));
 }
 
-EvalArray describe_ragged(hid_t file, const std::string& key, int64_t rows) {
+EvalArray describe_ragged(hid_t group, const std::string& key, int64_t rows, Hdf5Sizes* sizes) {
   const std::string values = key + "/values";
-  EvalArray array = describe_rows(open_dataset(file, values), values, 0);
+  const Hdf5Id dataset = open_array(group, "values", values, sizes);
+  EvalArray array = describe_rows(dataset, values, 0);
   if (array.kind == EvalKind::kText) throw Error(values + " is text; ragged arrays are of numbers");
   const std::string offsets = key + "/offsets";
-  check_length(offsets, check_numbers(file, offsets, "[N + 1]") - 1, rows);
+  check_length(offsets,
+               check_numbers(open_array(group, "offsets", offsets, sizes), offsets, "[N + 1]") - 1,
+               rows);
   array.key = key;
   array.kind = EvalKind::kRagged;
   return array;
 }
 
-void list_arrays(hid_t file, const std::string& key, int64_t rows, std::vector<EvalArray>& arrays) {
-  const Hdf5Id object(H5Oopen(file, key.c_str(), H5P_DEFAULT), H5Oclose, "cannot open " + key);
-  if (H5Iget_type(object) == H5I_DATASET) {
-    arrays.push_back(describe_rows(object, key, rows));
-  } else if (H5Aexists(object, "ragged") > 0) {
-    arrays.push_back(describe_ragged(file, key, rows));
-  } else if (H5Iget_type(object) == H5I_GROUP) {
-    for (const auto& name : members(object)) list_arrays(file, key + "/" + name, rows, arrays);
-  }
-}
-
 }  // namespace
 
-int64_t check_index_array(hid_t file, int64_t rows) {
-  const int64_t length = check_numbers(file, "index", "[N]");
+int64_t check_index_array(hid_t file, int64_t rows, Hdf5Sizes* sizes) {
+  const int64_t length = check_numbers(open_array(file, "index", "index", sizes), "index", "[N]");
   check_length("index", length, rows);
   return length;
 }
 
-std::vector<EvalArray> list_eval_arrays(hid_t file, int64_t rows) {
+std::vector<EvalArray> list_eval_arrays(hid_t file, int64_t rows, Hdf5Sizes* sizes) {
   std::vector<EvalArray> arrays;
+  const auto look = [&](hid_t object, const std::string& key) {
+    if (H5Iget_type(object) == H5I_DATASET) {
+      arrays.push_back(describe_rows(object, key, rows));
+      if (sizes != nullptr) sizes->add(object, key);
+      return false;
+    }
+    if (H5Aexists(object, "ragged") <= 0) return true;
+    arrays.push_back(describe_ragged(object, key, rows, sizes));
+    return false;
+  };
   for (const char* group : {"labels", "outputs"}) {
-    if (H5Lexists(file, group, H5P_DEFAULT) > 0) list_arrays(file, group, rows, arrays);
+    if (has_link(file, group)) visit_objects(file, group, look);
   }
   return arrays;
 }

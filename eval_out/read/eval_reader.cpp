@@ -4,14 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <utility>
+#include <variant>
 
-#include "eval_out/hdf5/blocks.h"
-#include "eval_out/hdf5/eval_dataset.h"
 #include "eval_out/hdf5/hdf5.h"
+#include "eval_out/hdf5/hdf5_arrays.h"
 #include "eval_out/hdf5/hdf5_attributes.h"
-#include "eval_out/hdf5/hdf5_rows.h"
+#include "eval_out/hdf5/hdf5_file.h"
 #include "eval_out/hdf5/hdf5_types.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "eval_out/read/eval_layout.h"
 #include "eval_out/read/find_evaluations.h"
 
@@ -20,7 +23,7 @@ namespace {
 
 constexpr int64_t kNewestFormat = 1;
 
-Hdf5Id open_file(const std::string& path) {
+Hdf5Id open_outputs(const std::string& path) {
   if (!std::filesystem::exists(path)) throw Error(path + ": no such file" + part_hint(path));
   return open_hdf5(path);
 }
@@ -34,24 +37,43 @@ T required(const OrderedMap<Attribute>& attributes, const char* name) {
   throw Error(fmt::format("{}it has no attribute \"{}\"", kNoOutputs, name));
 }
 
+/// What texts are read into: no more than `left` bytes, as each text is in the file once, and a
+/// thousand references to a long one would fill the memory.
+struct TextMemory {
+  int64_t left;
+
+  Hdf5Id properties() {
+    Hdf5Id transfer(H5Pcreate(H5P_DATASET_XFER), H5Pclose, "HDF5 properties");
+    const auto take = [](size_t bytes, void* data) -> void* {
+      auto& memory = *static_cast<TextMemory*>(data);
+      memory.left -= static_cast<int64_t>(bytes);
+      return memory.left < 0 ? nullptr : std::malloc(bytes);
+    };
+    const auto give_back = [](void* place, void*) { std::free(place); };
+    check_hdf5(H5Pset_vlen_mem_manager(transfer, take, this, give_back, this), "HDF5 properties");
+    return transfer;
+  }
+};
+
 }  // namespace
 
 struct EvalFile::File {
   Hdf5Id id;
 };
 
-EvalFile::EvalFile(std::string path, InterruptCheck interrupt)
+EvalFile::EvalFile(std::string path, InterruptCheck interrupt, EvalOrigin origin)
     : path_(std::move(path)), interrupt_(std::move(interrupt)) {
   const Hdf5Lock lock;
-  file_ = std::make_unique<File>(File{open_file(path_)});
+  file_ = std::make_unique<File>(File{open_outputs(path_)});
   try {
-    look_inside();
+    look_inside(origin);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", path_, error.what()));
   }
 }
 
-void EvalFile::look_inside() {
+void EvalFile::look_inside(EvalOrigin origin) {
+  file_bytes_ = hdf5_file_size(file_->id);
   attributes_ = read_attributes(file_->id);
   const auto version = required<int64_t>(attributes_, "format_version");
   if (version > kNewestFormat) {
@@ -61,11 +83,21 @@ void EvalFile::look_inside() {
   rows_ = required<int64_t>(attributes_, "rows");
   if (rows_ < 0) throw Error(fmt::format("{}its attribute \"rows\" is {}", kNoOutputs, rows_));
   complete_ = required<bool>(attributes_, "complete");
-  if (H5Lexists(file_->id, "index", H5P_DEFAULT) <= 0) {
+  if (!has_link(file_->id, "index")) {
     throw Error(fmt::format("{}it has no \"index\"", kNoOutputs));
   }
-  index_length_ = check_index_array(file_->id, rows_);
-  arrays_ = list_eval_arrays(file_->id, rows_);
+  Hdf5Sizes sizes(file_->id);
+  Hdf5Sizes* const checked_sizes = origin == EvalOrigin::kOwn ? nullptr : &sizes;
+  index_length_ = check_index_array(file_->id, rows_, checked_sizes);
+  arrays_ = list_eval_arrays(file_->id, rows_, checked_sizes);
+}
+
+bool EvalFile::is_of(const OrderedMap<Attribute>& attributes, int64_t rows) const {
+  for (const auto& [name, value] : attributes) {
+    const Attribute* stored = attributes_.find(name);
+    if (stored == nullptr || *stored != value) return false;
+  }
+  return index_length_ == rows && rows_ <= rows;
 }
 
 EvalFile::~EvalFile() = default;
@@ -192,7 +224,8 @@ at::Tensor EvalFile::read_offsets(const EvalArray& array, int64_t first, int64_t
     return offsets;
   }
   throw Error(
-      fmt::format("{}: {}: the file is damaged: its offsets are no offsets", path_, array.key));
+      fmt::format("{}: {}: the file is damaged: its offsets decrease, or point outside of values",
+                  path_, array.key));
 }
 
 std::vector<std::string> EvalFile::read_texts(std::string_view key, int64_t first,
@@ -206,13 +239,20 @@ std::vector<std::string> EvalFile::read_texts(std::string_view key, int64_t firs
   const std::vector<hsize_t> lengths{static_cast<hsize_t>(count)};
   const Hdf5Id space = hdf5_space(lengths);
   std::vector<char*> characters(texts.size(), nullptr);
-  check_hdf5(H5Dread(dataset, type, space, hdf5_rows(dataset, static_cast<hsize_t>(first), lengths),
-                     H5P_DEFAULT, static_cast<void*>(characters.data())),
-             fmt::format("{}: cannot read {}", path_, key));
+  TextMemory memory{file_bytes_};
+  const Hdf5Id transfer = memory.properties();
+  const herr_t read =
+      H5Dread(dataset, type, space, hdf5_rows(dataset, static_cast<hsize_t>(first), lengths),
+              transfer, static_cast<void*>(characters.data()));
+  if (memory.left < 0) {
+    throw Error(
+        fmt::format("{}: {}: the file is damaged: its texts are longer than the file", path_, key));
+  }
+  check_hdf5(read, fmt::format("{}: cannot read {}", path_, key));
   for (size_t i = 0; i < texts.size(); ++i) {
     if (characters[i] != nullptr) texts[i] = characters[i];
   }
-  check_hdf5(H5Dvlen_reclaim(type, space, H5P_DEFAULT, static_cast<void*>(characters.data())),
+  check_hdf5(H5Dvlen_reclaim(type, space, transfer, static_cast<void*>(characters.data())),
              "HDF5 memory");
   return texts;
 }

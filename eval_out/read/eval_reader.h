@@ -9,12 +9,18 @@
 #include <vector>
 
 #include "eval_out/eval_schema.h"
-#include "eval_out/hdf5/attribute.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/base/interrupt.h"
+#include "runtime/base/ordered_map.h"
 
 namespace stepop {
 
-/// A file of evaluation outputs, opened for reading; its format is told in eval_out/README.md.
+/// Where a file is from. One from anywhere may be made to fill the memory: arrays that claim to
+/// hold far more than the file stores are refused, see Hdf5Sizes. In one that this process wrote a
+/// mask may be as empty as it likes.
+enum class EvalOrigin { kAnywhere, kOwn };
+
+/// A file of evaluation outputs, opened for reading; eval_out/README.md describes its format.
 /// Nothing is held in memory but the list of arrays. Also opens the .part of an evaluation that was
 /// killed, with the rows that it had written. May be used by several threads at once.
 ///
@@ -23,9 +29,10 @@ namespace stepop {
 class EvalFile {
  public:
   /// Throws Error for a file that is missing, no HDF5, cut short, no evaluation outputs, of a newer
-  /// format, or with arrays that are not those of the format.
+  /// format, with arrays that are not those of the format, or whose arrays lie in other files.
   /// `interrupt` is called before each reading; what it throws passes.
-  explicit EvalFile(std::string path, InterruptCheck interrupt = {});
+  explicit EvalFile(std::string path, InterruptCheck interrupt = {},
+                    EvalOrigin origin = EvalOrigin::kAnywhere);
   ~EvalFile();
   EvalFile(EvalFile&&) noexcept;
 
@@ -49,6 +56,12 @@ class EvalFile {
   /// The rows that it was made for.
   int64_t index_length() const { return index_length_; }
 
+  /// Whether it is of the evaluation with these attributes, made for `rows` rows.
+  bool is_of(const OrderedMap<Attribute>& attributes, int64_t rows) const;
+
+  /// The length of the file.
+  int64_t file_bytes() const { return file_bytes_; }
+
   /// Each row's index in the dataset, int64 [rows].
   at::Tensor index() const { return index(0, rows_); }
   at::Tensor index(int64_t first, int64_t count) const;
@@ -58,14 +71,14 @@ class EvalFile {
   at::Tensor read(std::string_view key, int64_t first, int64_t count) const;
   at::Tensor read(std::string_view key) const { return read(key, 0, rows_); }
 
-  /// The same for ragged arrays: a tensor [length, ...] for each row. Throws Error when the file is
-  /// damaged so that its offsets are none.
+  /// The same for ragged arrays: a tensor [length, ...] for each row. Throws Error when the offsets
+  /// are damaged.
   std::vector<at::Tensor> read_ragged(std::string_view key, int64_t first, int64_t count) const;
 
   /// Of ragged arrays the first dimension of each of these rows.
   std::vector<int64_t> read_lengths(std::string_view key, int64_t first, int64_t count) const;
 
-  /// The same for text.
+  /// The same for text. Throws Error when the texts are longer than the file.
   std::vector<std::string> read_texts(std::string_view key, int64_t first, int64_t count) const;
 
   /// How many rows of a tensor array take about 8 MB, at least 1: for reading it block by block.
@@ -81,7 +94,7 @@ class EvalFile {
  private:
   struct File;
 
-  void look_inside();
+  void look_inside(EvalOrigin origin);
   const EvalArray& checked(std::string_view key, EvalKind kind, int64_t first, int64_t count) const;
   void check_rows(std::string_view key, int64_t first, int64_t count) const;
   at::Tensor read_rows(const std::string& name, const EvalArray& array, int64_t first,
@@ -95,6 +108,7 @@ class EvalFile {
   std::vector<EvalArray> arrays_;
   int64_t rows_ = 0;
   int64_t index_length_ = 0;
+  int64_t file_bytes_ = 0;
   bool complete_ = false;
 };
 

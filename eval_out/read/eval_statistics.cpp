@@ -1,8 +1,11 @@
 #include "eval_out/read/eval_statistics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "eval_out/hdf5/blocks.h"
+#include "eval_out/hdf5/hdf5_values.h"
+#include "runtime/base/error.h"
 
 namespace stepop {
 namespace {
@@ -55,6 +58,11 @@ void read_texts(const EvalFile& file, const std::string& key, EvalStatistics& st
       bytes += static_cast<int64_t>(text.size());
     }
     total += bytes;
+    // References to one long text could take hours to read.
+    if (total > file.file_bytes()) {
+      throw Error(fmt::format("{}: {}: the file is damaged: its texts are longer than the file",
+                              file.path(), key));
+    }
     first += count;
     // How long texts are is known when they are read: a block is at most twice the one before.
     const int64_t each = bytes / count + static_cast<int64_t>(sizeof(std::string));

@@ -1,12 +1,31 @@
 #include "eval_out/write/eval_batch.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 
 #include <cstring>
+#include <utility>
+#include <variant>
 
 namespace stepop {
 namespace {
+
+/// Copied even when it is on the CPU already: the caller may write into it while it waits here.
+at::Tensor to_cpu(const at::Tensor& tensor, at::ScalarType type, at::Tensor spare) {
+  if (!spare.defined() || spare.sizes() != tensor.sizes()) {
+    spare = at::empty(tensor.sizes(), at::TensorOptions().dtype(type));
+  }
+  const bool is_plain = tensor.is_cpu() && tensor.scalar_type() == type && tensor.is_contiguous() &&
+                        !tensor.is_conj() && !tensor.is_neg();
+  if (!is_plain) return spare.copy_(tensor);
+  // copy_ wakes LibTorch's threads, and on a busy machine waits for the last of them for longer
+  // than one thread takes.
+  if (tensor.nbytes() > 0) {
+    std::memcpy(spare.mutable_data_ptr(), tensor.const_data_ptr(), tensor.nbytes());
+  }
+  return spare;
+}
 
 /// at::cat would wake LibTorch's threads, which belong to the evaluation.
 at::Tensor join_values(std::span<const EvalBatch> batches, size_t column) {
@@ -30,6 +49,20 @@ void append(std::vector<Value>& target, const std::vector<Value>& values) {
 }
 
 }  // namespace
+
+EvalColumn to_column(const EvalArray& array, const EvalValue& value, EvalColumn spare) {
+  const c10::InferenceMode no_graph;
+  EvalColumn column;
+  if (const auto* tensor = std::get_if<at::Tensor>(&value)) {
+    column.values = to_cpu(*tensor, array.dtype, std::move(spare.values));
+  } else if (const auto* tensors = std::get_if<std::vector<at::Tensor>>(&value)) {
+    for (const auto& example : *tensors) column.lengths.push_back(example.size(0));
+    column.values = to_cpu(at::cat(*tensors), array.dtype, std::move(spare.values));
+  } else {
+    column.texts = std::get<std::vector<std::string>>(value);
+  }
+  return column;
+}
 
 size_t EvalBatch::bytes() const {
   size_t bytes = indices.size() * sizeof(int64_t);
@@ -56,6 +89,13 @@ EvalBatch join_batches(std::span<const EvalBatch> batches) {
     }
   }
   return joined;
+}
+
+double bytes_of(const EvalColumn& batch, int64_t batch_size, int64_t rows) {
+  double bytes = batch.values.defined() ? static_cast<double>(batch.values.nbytes()) : 0.0;
+  bytes += 8.0 * static_cast<double>(batch.lengths.size());
+  for (const auto& text : batch.texts) bytes += 16.0 + static_cast<double>(text.size());
+  return bytes * static_cast<double>(rows) / static_cast<double>(batch_size);
 }
 
 }  // namespace stepop

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "eval_out/hdf5/eval_dataset.h"
+#include "eval_out/hdf5/hdf5_arrays.h"
 #include "eval_out/hdf5/hdf5_types.h"
 #include "runtime/base/error.h"
 

@@ -33,7 +33,7 @@ class CompressedArrays {
   /// Creates the array, whose batches are the column `column`, for `rows` rows. With a Hdf5Lock.
   void create(hid_t file, const EvalArray& array, size_t column, int64_t rows, int64_t chunk_rows);
 
-  /// Goes on with `dataset` behind its first `first_row` rows; throws Error when a chunk does not
+  /// Resumes `dataset` behind its first `first_row` rows; throws Error when a chunk does not
   /// end there. With a Hdf5Lock.
   void open(Hdf5Id dataset, const EvalArray& array, size_t column, int64_t first_row);
 

@@ -1,15 +1,23 @@
 #include "eval_out/write/eval_file_writer.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <limits>
 #include <utility>
 
-#include "eval_out/hdf5/eval_dataset.h"
+#include "eval_out/hdf5/hdf5_arrays.h"
 #include "eval_out/hdf5/hdf5_attributes.h"
+#include "eval_out/hdf5/hdf5_file.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "eval_out/read/eval_reader.h"
-#include "runtime/base/size_text.h"
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
+#include "runtime/system/file_calls.h"
+#include "runtime/system/file_lock.h"
 #include "runtime/system/reserve.h"
 
 namespace stepop {
@@ -39,16 +47,27 @@ Hdf5Id open_attribute(hid_t file, const char* name) {
   return {H5Aopen(file, name, H5P_DEFAULT), H5Aclose, "cannot open the attributes"};
 }
 
-/// Whether the file is an evaluation of these attributes that can be gone on with.
-bool is_of(const EvalFile& file, int64_t rows, const OrderedMap<Attribute>& attributes) {
-  for (const auto& [name, value] : attributes) {
-    const Attribute* stored = file.attributes().find(name);
-    if (stored == nullptr || *stored != value) return false;
-  }
-  return file.rows() <= rows && file.index_length() == rows;
+}  // namespace
+
+EvalPartFile::~EvalPartFile() {
+  if (is_worthless) file_calls().unlink(path.c_str());
 }
 
-}  // namespace
+bool EvalPartFile::can_open(const std::string& part) {
+  const OpenFile file(::open(part.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file && errno != ENOENT) fail_file("resume " + part, errno);
+  return static_cast<bool>(file);
+}
+
+void EvalPartFile::make_way() const {
+  if (const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC)); file) {
+    // Readers share HDF5's lock, a writer has it alone.
+    const bool is_written = try_lock(file, /*is_shared=*/true) == Locked::kHeld;
+    if (is_written) throw Error("cannot create " + path + ": another process is writing it");
+  }
+  if (file_calls().unlink(path.c_str()) == 0 || errno == ENOENT) return;
+  fail_file("create " + path, errno);
+}
 
 EvalFileWriter::EvalFileWriter(std::string part, int64_t rows,
                                const OrderedMap<Attribute>& attributes, EvalCompression compression)
@@ -75,15 +94,15 @@ EvalFileWriter::EvalFileWriter(std::string part, int64_t rows,
 EvalFileWriter::EvalFileWriter(Reopened, const std::string& part, int64_t rows)
     : part_(part), rows_(rows), last_index_(std::numeric_limits<int64_t>::min()) {}
 
-std::unique_ptr<EvalFileWriter> EvalFileWriter::go_on(const std::string& part, int64_t rows,
-                                                      const OrderedMap<Attribute>& attributes) {
+std::unique_ptr<EvalFileWriter> EvalFileWriter::resume(const std::string& part, int64_t rows,
+                                                       const OrderedMap<Attribute>& attributes) {
   if (!EvalPartFile::can_open(part)) return nullptr;
   const Hdf5Lock lock;
   std::unique_ptr<EvalFileWriter> writer(new EvalFileWriter(Reopened(), part, rows));
   try {
-    const EvalFile file(part);
-    // Without rows there is nothing to go on with, and some of the arrays may not be there yet.
-    if (!is_of(file, rows, attributes) || file.rows() == 0) return nullptr;
+    const EvalFile file(part, {}, EvalOrigin::kOwn);
+    // Without rows there is nothing to resume, and some of the arrays may not be there yet.
+    if (!file.is_of(attributes, rows) || file.rows() == 0) return nullptr;
     writer->arrays = file.arrays();
     writer->first_row_ = writer->claimed_rows_ = file.rows();
     writer->last_index_ = file.index(file.rows() - 1, 1).item<int64_t>();
@@ -93,7 +112,7 @@ std::unique_ptr<EvalFileWriter> EvalFileWriter::go_on(const std::string& part, i
   const Hdf5Id access = access_properties();
   const hid_t file = H5Fopen(part.c_str(), H5F_ACC_RDWR, access);
   if (file < 0) {
-    throw Error(fmt::format("cannot go on with {}: {}", part,
+    throw Error(fmt::format("cannot resume {}: {}", part,
                             hdf5_was_locked_out()
                                 ? "another process has it open; close it there, then start again"
                                 : hdf5_reason()));

@@ -3,17 +3,37 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "eval_out/hdf5/attribute.h"
+#include "eval_out/eval_schema.h"
 #include "eval_out/hdf5/hdf5_room.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "eval_out/write/eval_arrays.h"
 #include "eval_out/write/eval_batch.h"
 #include "eval_out/write/eval_compressed.h"
-#include "eval_out/write/eval_compression.h"
-#include "eval_out/write/eval_part_file.h"
+#include "runtime/base/ordered_map.h"
 
 namespace stepop {
+
+/// The file that an evaluation writes until it has its name. Removes it in the end when it is
+/// worthless: when its writing failed, or did not begin, before it held a row.
+struct EvalPartFile {
+  explicit EvalPartFile(std::string part) : path(std::move(part)) {}
+  ~EvalPartFile();
+  EvalPartFile(const EvalPartFile&) = delete;
+  EvalPartFile& operator=(const EvalPartFile&) = delete;
+
+  /// Whether there is such a file. Throws Error when there is one that the system does not open.
+  static bool can_open(const std::string& part);
+
+  /// Removes one that is there; who reads it keeps it as it is. Throws Error, also when another
+  /// process is writing it.
+  void make_way() const;
+
+  std::string path;
+  bool is_worthless = false;
+};
 
 /// The .part of an evaluation as an open HDF5 file; what EvalWriter's thread writes into. What is
 /// written finds its space reserved: after a write that finds the disk full, a heap of strings may
@@ -25,12 +45,12 @@ class EvalFileWriter {
   EvalFileWriter(std::string part, int64_t rows, const OrderedMap<Attribute>& attributes,
                  EvalCompression compression);
 
-  /// Opens the file `part` that another process left, to go on behind its rows; null when there is
+  /// Opens the file `part` that another process left, to resume behind its rows; null when there is
   /// none, when it has no rows, is not for as many rows with exactly these attributes, or is
   /// damaged. Its arrays stay compressed, or not. Throws Error when the system does not open it,
   /// and when another process has it open: its rows may be whole.
-  static std::unique_ptr<EvalFileWriter> go_on(const std::string& part, int64_t rows,
-                                               const OrderedMap<Attribute>& attributes);
+  static std::unique_ptr<EvalFileWriter> resume(const std::string& part, int64_t rows,
+                                                const OrderedMap<Attribute>& attributes);
 
   /// Writes the chunks that are full.
   ~EvalFileWriter();

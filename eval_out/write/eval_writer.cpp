@@ -5,10 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "eval_out/hdf5/hdf5_values.h"
 #include "eval_out/write/background_queue.h"
 #include "eval_out/write/eval_batch.h"
 #include "eval_out/write/eval_file_writer.h"
-#include "runtime/system/publish.h"
+#include "runtime/system/atomic_file.h"
 
 namespace stepop {
 namespace {
@@ -36,7 +37,7 @@ EvalWriter::EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> att
     throw Error(fmt::format("queued_batches must be at least 1, found {}", options.queued_batches));
   }
   const std::string part = path_ + ".part";
-  if (options.go_on) file_ = EvalFileWriter::go_on(part, rows, attributes);
+  if (options.resume) file_ = EvalFileWriter::resume(part, rows, attributes);
   if (!file_) file_ = std::make_unique<EvalFileWriter>(part, rows, attributes, options.compression);
   next_row_ = file_->first_row();
   last_index_ = file_->last_index();
@@ -54,7 +55,7 @@ EvalWriter::~EvalWriter() {
   try {
     push_gathered();
   } catch (const std::exception&) {
-    // A write failed, which `write` or `finish` has told.
+    // A write failed, which `write` or `finish` has reported.
   }
 }
 
@@ -123,7 +124,7 @@ void EvalWriter::finish() {
   }
   queue_->close();
   file_->finish();
-  publish_file(file_->part(), path_);
+  rename_into_place(file_->part(), path_);
   is_finished_ = true;
 }
 

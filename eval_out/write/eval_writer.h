@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "eval_out/eval_outputs.h"
-#include "eval_out/hdf5/attribute.h"
-#include "eval_out/write/eval_compression.h"
+#include "eval_out/eval_schema.h"
+#include "eval_out/hdf5/hdf5_values.h"
 
 namespace stepop {
 
@@ -26,21 +26,21 @@ struct EvalWriterOptions {
   /// Of tensors. Compressed rows are in the file, and counted, when their chunk is full: `rows` of
   /// the file goes by multiples of the first batch's size, and a few more batches are in memory.
   EvalCompression compression = EvalCompression::kNone;
-  /// Goes on behind the rows of a .part that was left at this path, when it was made for as many
+  /// Resumes behind the rows of a .part that was left at this path, when it was made for as many
   /// rows with exactly these attributes; `rows()` says how many there are. Else it is replaced. One
   /// that another process has open is an Error of the constructor.
-  bool go_on = false;
+  bool resume = false;
 };
 
 struct EvalBatch;
 class EvalFileWriter;
 
-/// Writes the outputs of one evaluation into one HDF5 file, whose format eval_out/README.md tells.
-/// A background thread does the writing; all functions are for one thread.
+/// Writes the outputs of one evaluation into one HDF5 file, in the format that eval_out/README.md
+/// describes. A background thread does the writing; all functions are for one thread.
 ///
 /// The file is `path` + ".part" until `finish` gives it its name. Whatever happens before - an
 /// exception, a kill - the .part opens, with `complete` false and `rows` rows readable; the next
-/// evaluation that writes to `path` goes on with it, or replaces it.
+/// evaluation that writes to `path` resumes it, or replaces it.
 class EvalWriter {
  public:
   /// Creates the file for `rows` rows. `attributes` are stored in it, beside the writer's own
@@ -61,7 +61,7 @@ class EvalWriter {
   /// failed to be written.
   void write(const EvalOutputs& outputs, std::span<const int64_t> indices);
 
-  /// The rows that were written or are waiting: at first those of the .part that is gone on with.
+  /// The rows that were written or are waiting: at first those of the .part that is resumed.
   int64_t rows() const { return next_row_; }
 
   /// Writes what is waiting, marks the file complete, forces it to the disk and gives it its name.

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/error.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop::losses {
 namespace {

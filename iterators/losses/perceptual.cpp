@@ -2,19 +2,105 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "iterators/losses/image_losses.h"
+#include "runtime/base/error.h"
+#include "runtime/formats/safetensors.h"
+#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop::losses {
 namespace {
+
+/// Where torchvision's `features` have convolutions, up to the last that is asked for. A rectifier
+/// follows each.
+constexpr std::array<int64_t, 13> kConvolutions = {0, 2, 5, 7, 10, 12, 14, 16, 19, 21, 23, 25, 28};
+constexpr int64_t kLastConvolution = 30;
+/// Those before which a 2x2 maximum is taken.
+constexpr std::array<int64_t, 4> kAfterPooling = {5, 10, 19, 28};
+/// Those whose rectified outputs are asked for: conv1_2, conv2_2, conv3_2, conv4_2, conv5_2.
+constexpr std::array<int64_t, Vgg19::kLayers> kWanted = {2, 7, 12, 21, kLastConvolution};
+
+template <size_t N>
+bool contains(const std::array<int64_t, N>& values, int64_t value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
 
 constexpr const char* kFile = "vgg19";
 constexpr const char* kWeights = "vgg_feat_weights";
 
 }  // namespace
+
+const char* Vgg19::export_line() {
+  return "python -c \"import torchvision.models as m, safetensors.torch as s; "
+         "s.save_file(m.vgg19(weights='IMAGENET1K_V1').features.state_dict(prefix='features.'), "
+         "'vgg19.safetensors')\"";
+}
+
+Vgg19::Vgg19(const std::string& path, const c10::Device& device)
+    : mean_(at::tensor({0.485f, 0.456f, 0.406f}).view({1, 3, 1, 1}).to(device)),
+      deviation_(at::tensor({0.229f, 0.224f, 0.225f}).view({1, 3, 1, 1}).to(device)) {
+  const State tensors = load_safetensors(path).tensors;
+  int64_t channels = 3;
+  std::vector<int64_t> layers(kConvolutions.begin(), kConvolutions.end());
+  layers.push_back(kLastConvolution);
+  for (const int64_t layer : layers) {
+    const auto tensor = [&](const char* kind) {
+      const std::string name = fmt::format("features.{}.{}", layer, kind);
+      const auto found = tensors.find(name);
+      if (found == tensors.end()) {
+        throw Error(
+            fmt::format("{} has no {}, so it is no VGG19 of torchvision; this makes one: {}", path,
+                        name, export_line()));
+      }
+      return found->second.to(device, at::kFloat);
+    };
+    Conv conv{layer, tensor("weight"), tensor("bias")};
+    const bool fits = conv.weight.dim() == 4 && conv.weight.size(1) == channels &&
+                      conv.weight.size(2) == 3 && conv.weight.size(3) == 3 &&
+                      conv.bias.sizes() == at::IntArrayRef{conv.weight.size(0)};
+    if (!fits) {
+      throw Error(fmt::format(
+          "{}: expected features.{} to be a 3x3 convolution of {} channels, "
+          "found the weight {} and the bias {}",
+          path, layer, channels, describe_tensor(conv.weight), describe_tensor(conv.bias)));
+    }
+    channels = conv.weight.size(0);
+    convolutions_.push_back(std::move(conv));
+  }
+}
+
+at::Tensor Vgg19::normalized(const at::Tensor& images) const {
+  return ((images + 1) / 2).clamp(0, 1).sub(mean_).div(deviation_);
+}
+
+std::vector<at::Tensor> Vgg19::forward(const at::Tensor& images, size_t count) const {
+  const int64_t least = count == 0 ? 1 : int64_t{1} << (count - 1);
+  if (images.dim() != 4 || images.size(1) != 3 || images.size(2) < least ||
+      images.size(3) < least) {
+    throw Error(
+        fmt::format("VGG19: expected images [B, 3, H, W] of {} pixels a side or more, "
+                    "found {}",
+                    least, describe_tensor(images)));
+  }
+  at::Tensor x = normalized(images);
+  std::vector<at::Tensor> outputs = {x};
+  for (const auto& [layer, weight, bias] : convolutions_) {
+    if (outputs.size() == count + 1) break;
+    if (contains(kAfterPooling, layer)) x = at::max_pool2d(x, 2);
+    x = at::relu(at::conv2d(x, weight, bias, /*stride=*/1, /*padding=*/1));
+    if (contains(kWanted, layer)) outputs.push_back(x);
+  }
+  return outputs;
+}
 
 PerceptualLoss::PerceptualLoss(const Config& config, const c10::Device& device)
     : weights_(config.get(kWeights, std::vector<double>(Vgg19::kLayers + 1, 1.0))),

@@ -1,11 +1,51 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <string>
 #include <vector>
 
-#include "iterators/losses/vgg19.h"
 #include "runtime/config/config.h"
 
 namespace stepop::losses {
+
+/// The convolutions of VGG19 (Simonyan and Zisserman, 2015) with fixed weights, as a measure of how
+/// images look.
+///
+/// The weights come from a safetensors file with torchvision's names, `features.0.weight` to
+/// `features.30.bias`; the numbers of channels are those of the file. This line makes it:
+///
+///   python -c "import torchvision.models as m, safetensors.torch as s; s.save_file(
+///     m.vgg19(weights='IMAGENET1K_V1').features.state_dict(prefix='features.'),
+///     'vgg19.safetensors')"
+class Vgg19 {
+ public:
+  /// relu1_2, relu2_2, relu3_2, relu4_2 and relu5_2.
+  static constexpr size_t kLayers = 5;
+
+  /// Throws Error for a file that cannot be read, or does not hold such weights.
+  Vgg19(const std::string& path, const c10::Device& device);
+
+  /// What VGG19 sees, and the first `count` of these layers. `images`: [B, 3, H, W] in [-1, 1],
+  /// which are mapped to [0, 1], clamped, and normalized with ImageNet's mean and deviation: that
+  /// is element 0. Layer i is element i + 1, [B, C, H / 2^i, W / 2^i]. Gradients reach the images
+  /// through every one. Throws Error for images that have not a pixel left in the last layer.
+  std::vector<at::Tensor> forward(const at::Tensor& images, size_t count = kLayers) const;
+
+  /// The line that makes the file, for messages.
+  static const char* export_line();
+
+ private:
+  struct Conv {
+    int64_t layer;  ///< Its place in torchvision's `features`.
+    at::Tensor weight, bias;
+  };
+  at::Tensor normalized(const at::Tensor& images) const;
+
+  std::vector<Conv> convolutions_;
+  at::Tensor mean_, deviation_;  ///< [1, 3, 1, 1]
+};
 
 /// How differently two images look to VGG19 (Johnson, Alahi and Fei-Fei, 2016): the sum of six
 /// weighted mean absolute differences, of the images as VGG19 sees them and of five layers.

@@ -14,12 +14,11 @@
 namespace stepop {
 namespace {
 
-/// The images of the dataset's examples at `indices` under one key, [N, C, H, W].
-at::Tensor images_of(const Dataset& dataset, const at::Tensor& indices, const char* key) {
+/// The appearances of the transfers, which are fixed examples: [N, C, H, W].
+at::Tensor appearances_of(const CallbackArguments& arguments, const at::Tensor& indices) {
   std::vector<at::Tensor> images;
   for (int64_t i = 0; i < indices.numel(); ++i) {
-    Random random(0);
-    images.push_back(dataset.get(indices[i].item<int64_t>(), random).tensors.at(key));
+    images.push_back(arguments.fixed_example(indices[i].item<int64_t>()).tensors.at("appearance"));
   }
   return at::stack(images);
 }
@@ -28,11 +27,9 @@ at::Tensor images_of(const Dataset& dataset, const at::Tensor& indices, const ch
 Logs reconstruction(const CallbackArguments& arguments) {
   const EvalFile& file = arguments.data_out;
   const int64_t count = std::min(arguments.params.get_at_least("count", 1, 8), file.rows());
-  const at::Tensor index = file.index(0, count);
+  const Batch examples = arguments.examples(0, count);
   std::vector<at::Tensor> rows;
-  for (const char* key : {"appearance", "stickman", "target"}) {
-    rows.push_back(images_of(arguments.data_in, index, key));
-  }
+  for (const char* key : {"appearance", "stickman", "target"}) rows.push_back(examples[key]);
   for (const char* key : {"outputs/prediction", "outputs/sample"}) {
     rows.push_back(file.read(key, 0, count));
   }
@@ -43,11 +40,10 @@ Logs transfer_matrix(const CallbackArguments& arguments) {
   const EvalFile& file = arguments.data_out;
   const int64_t count = std::min(arguments.params.get_at_least("poses", 1, 8), file.rows());
   const at::Tensor appearances = file.read("outputs/appearance_index", 0, 1)[0];  // [R]
-  return {
-      .images = {{"transfer", vunet::transfer_matrix(
-                                  images_of(arguments.data_in, appearances, "appearance"),
-                                  images_of(arguments.data_in, file.index(0, count), "stickman"),
-                                  file.read("outputs/transfer", 0, count).transpose(0, 1))}}};
+  return {.images = {{"transfer", vunet::transfer_matrix(
+                                      appearances_of(arguments, appearances),
+                                      arguments.examples(0, count)["stickman"],
+                                      file.read("outputs/transfer", 0, count).transpose(0, 1))}}};
 }
 
 /// In dB, of images in [-1, 1].
@@ -66,7 +62,7 @@ Logs figures_transfer(const CallbackArguments& arguments) {
   }
   const EvalFile& file = arguments.data_out;
   const at::Tensor appearances = file.read("outputs/appearance_index", 0, 1)[0];  // [R]
-  const at::Tensor appearance_images = images_of(*figures, appearances, "appearance");
+  const at::Tensor appearance_images = appearances_of(arguments, appearances);
   double transfer = 0;
   double copy_of_appearance = 0;
   double copy_of_pose = 0;
@@ -76,7 +72,7 @@ Logs figures_transfer(const CallbackArguments& arguments) {
     const auto index = file.index(row, 1);
     const auto example = index[0].item<int64_t>();
     const vunet::Pose pose = figures->pose_of(example);
-    const at::Tensor target = images_of(*figures, index, "target")[0];
+    const at::Tensor target = arguments.examples(row, 1)["target"][0];
     const at::Tensor images = file.read("outputs/transfer", row, 1)[0];  // [R, 3, H, W]
     for (int64_t r = 0; r < appearances.numel(); ++r) {
       const auto other = appearances[r].item<int64_t>();

@@ -1,18 +1,77 @@
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 
-#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
-#include "iterators/vunet/criterion.h"
+#include "iterators/losses/image_losses.h"
+#include "iterators/losses/loss_weights.h"
+#include "iterators/losses/perceptual.h"
 #include "iterators/vunet/pictures.h"
+#include "models/vunet/vunet.h"
 #include "runtime/iterator/iterator.h"
 
 namespace stepop {
 namespace {
 
-using vunet::Losses;
-using vunet::Prediction;
+using vunet::Latents;
 using Mode = VUNet::Mode;
+
+/// What the network made of a batch.
+struct Prediction {
+  at::Tensor image;  ///< [B, 3, H, W]
+  Latents q_means;
+  Latents p_means;
+};
+
+struct Losses {
+  OrderedMap<at::Tensor> instances;  ///< By name, [B] each; `total` is the last.
+  OrderedMap<at::Tensor> batch;      ///< Their means.
+};
+
+/// The losses that the config's `losses` name: color_L1, color_L2, color_chroma,
+/// color_gradient, KL, perceptual.
+class Criterion {
+ public:
+  /// Throws UsageError as LossWeights and PerceptualLoss do.
+  Criterion(const Config& losses, const c10::Device& device);
+
+  /// With the weights of a step. A new loss is a line here, and its name one in the constructor.
+  Losses operator()(const Prediction& prediction, const at::Tensor& target, int64_t step) const;
+
+ private:
+  losses::LossWeights weights_;
+  std::optional<losses::PerceptualLoss> perceptual_;
+};
+
+Criterion::Criterion(const Config& config, const c10::Device& device)
+    : weights_(config,
+               {"color_L1", "color_L2", "color_chroma", "color_gradient", "KL", "perceptual"}) {
+  if (weights_.has("perceptual")) perceptual_.emplace(config.at("perceptual"), device);
+}
+
+Losses Criterion::operator()(const Prediction& prediction, const at::Tensor& target,
+                             int64_t step) const {
+  const at::Tensor& image = prediction.image;
+  Losses losses;
+  const auto add = [&](const char* name, const auto& value) {
+    if (!weights_.has(name)) return;
+    const at::AutoGradMode gradients(at::GradMode::is_enabled() && !weights_.is_only_watched(name));
+    losses.instances.set(name, value());
+  };
+  add("color_L1", [&] { return losses::l1(image, target); });
+  add("color_L2", [&] { return losses::l2(image, target); });
+  add("color_chroma", [&] { return losses::chroma(image, target); });
+  add("color_gradient", [&] { return losses::image_gradient(image, target); });
+  add("KL", [&] { return losses::unit_gaussian_kl(prediction.p_means, prediction.q_means); });
+  add("perceptual", [&] { return (*perceptual_)(image, target); });
+  losses.instances.set("total", weights_.total(losses.instances, step));
+  for (const auto& [name, values] : losses.instances) losses.batch.set(name, values.mean());
+  return losses;
+}
 
 /// Trains a VUNet to render the person of one image in the pose of another, as
 /// github.com/jhaux/VUNet does.
@@ -118,7 +177,7 @@ class VUNetIterator : public Iterator {
 
   std::shared_ptr<VUNet> model_;
   Update& update_;
-  vunet::Criterion criterion_;
+  Criterion criterion_;
   Mode eval_mode_;
   int64_t appearances_;
 };

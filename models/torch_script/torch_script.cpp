@@ -1,21 +1,151 @@
 #include <ATen/core/grad_mode.h>
+#include <caffe2/serialize/inline_container.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "models/torch_script/script_file.h"
-#include "models/torch_script/script_graph.h"
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
+#include "runtime/config/config.h"
+#include "runtime/data/dataset.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {
 namespace {
+
+constexpr const char* kExport =
+    "export the module in Python: torch.jit.script(module).save(\"net.pt\")";
+
+/// What a file is that cannot be read as an archive of PyTorch's, by its first bytes.
+std::string describe_start(const std::string& path) {
+  std::array<char, 9> start{};
+  std::ifstream file(path, std::ios::binary);
+  if (file.peek() == std::ifstream::traits_type::eof()) return "an empty file";
+  file.read(start.data(), start.size());
+  // 8 bytes that give the length of a JSON header: https://huggingface.co/docs/safetensors
+  if (start[8] == '{' && start[7] == 0 && start[6] == 0) {
+    return "a safetensors file, which holds weights and no code (init_from takes weights)";
+  }
+  if (start[0] == 'P' && start[1] == 'K') return "an archive that is damaged or cut short";
+  if (start[0] == '\x80') return "a pickle, as an old torch.save wrote it";
+  return "no archive of PyTorch's";
+}
+
+/// What is wrong with the archive; empty when it holds a script.
+std::string problem_of(const std::string& path) {
+  try {
+    caffe2::serialize::PyTorchStreamReader reader(path);
+    if (reader.hasRecord("constants.pkl")) return {};
+    if (reader.hasRecord("data.pkl")) return "a pickle that torch.save wrote";
+    for (const auto& record : reader.getAllRecords()) {
+      if (record.ends_with("model.json") || record.ends_with("exported_program.json")) {
+        return "a program of torch.export";
+      }
+    }
+    return "an archive without code";
+  } catch (const std::exception&) {
+    return describe_start(path);
+  }
+}
+
+/// Loads what `torch.jit.save` wrote at the path that stands at `key`. Throws UsageError, which
+/// says what the file is, for anything else: a folder, a state_dict, weights without code.
+torch::jit::Module load_script(const Config& params, std::string_view key) {
+  const std::string path = get_file(params, key);
+  const std::string problem = problem_of(path);
+  if (!problem.empty()) {
+    throw params.error(key,
+                       fmt::format("{}: this is {}, not TorchScript; {}", path, problem, kExport));
+  }
+  try {
+    return torch::jit::load(path, c10::kCPU, /*load_debug_files=*/true);
+  } catch (const std::exception& error) {
+    throw params.error(key, fmt::format("{}: cannot be loaded: {}", path, error_text(error)));
+  }
+}
+
+/// What the code of a script's `forward` shows before it runs.
+struct ScriptGraph {
+  /// Something that `forward` assigns to, of the class in which it lies.
+  struct Assigned {
+    c10::ClassTypePtr owner;
+    std::string name;
+  };
+
+  std::vector<Assigned> assigned;
+  /// Operations that behave differently in training, such as `dropout`, whose mode is a constant of
+  /// the code: `training` or `evaluation`. Sorted, each once.
+  std::vector<std::string> training, evaluation;
+  /// It calls through an interface, so that not all of it can be seen.
+  bool is_partial = false;
+};
+
+using torch::jit::Block;
+using torch::jit::Node;
+
+void add_once(std::vector<std::string>& names, const std::string& name) {
+  const auto place = std::lower_bound(names.begin(), names.end(), name);
+  if (place == names.end() || *place != name) names.insert(place, name);
+}
+
+/// The constant that a node of this schema is given for an argument; none when it is computed.
+std::optional<c10::IValue> constant(const Node& node, const char* argument) {
+  const auto position = node.schema().argumentIndexWithName(argument);
+  if (!position) return std::nullopt;
+  return torch::jit::toIValue(node.input(static_cast<size_t>(*position)));
+}
+
+/// An operation that drops nothing is the same in both modes.
+bool drops_nothing(const Node& node) {
+  for (const char* argument : {"p", "dropout"}) {
+    const auto share = constant(node, argument);
+    if (share && share->isDouble() && share->toDouble() == 0) return true;
+  }
+  return false;
+}
+
+void read_mode(const Node& node, ScriptGraph& found) {
+  if (node.maybeSchema() == nullptr) return;
+  for (const char* argument : {"training", "train"}) {
+    const auto mode = constant(node, argument);
+    if (!mode || !mode->isBool() || drops_nothing(node)) continue;
+    add_once(mode->toBool() ? found.training : found.evaluation, node.kind().toUnqualString());
+  }
+}
+
+void read_block(const Block& block, ScriptGraph& found) {
+  for (const Node* node : block.nodes()) {
+    if (node->kind() == c10::prim::SetAttr) {
+      found.assigned.push_back(
+          {node->input(0)->type()->cast<c10::ClassType>(), node->s(c10::attr::name)});
+    }
+    if (node->kind() == c10::prim::CallMethod) found.is_partial = true;
+    read_mode(*node, found);
+    for (const Block* inner : node->blocks()) read_block(*inner, found);
+  }
+}
+
+/// Looks at the forward method of a script, with all that it calls.
+ScriptGraph read_graph(const torch::jit::Module& script) {
+  const auto graph = script.get_method("forward").graph()->copy();
+  torch::jit::Inline(*graph);
+  ScriptGraph found;
+  read_block(*graph->block(), found);
+  return found;
+}
 
 /// `(x: Tensor, scale: float)`.
 std::string describe_arguments(const c10::FunctionSchema& schema) {
@@ -30,14 +160,12 @@ std::string describe_arguments(const c10::FunctionSchema& schema) {
 /// Part of a script with the names of its own parameters and buffers.
 class Part : public torch::nn::Module {};
 
-}  // namespace
-
 /// A module that Python exported with torch.jit.script or torch.jit.trace. Its parameters and
 /// buffers are this network's, the very same tensors, under the names that it gave them.
 ///
 /// Its code runs operation by operation, as it was written: the optimizer of TorchScript recompiles
-/// a function after its first calls, so that a run that resumes would round otherwise than one that
-/// went on.
+/// a function after its first calls, so that a resumed run would round differently from one that
+/// was never stopped.
 class TorchScript : public Network {
  public:
   explicit TorchScript(const Config& params)
@@ -178,4 +306,5 @@ class TorchScript : public Network {
 STEPOP_REGISTER_MODEL(TorchScript, {"A module from Python, of torch.jit.script or torch.jit.trace.",
                                     {{"path", "", "the file that torch.jit.save wrote", true}}});
 
+}  // namespace
 }  // namespace stepop

@@ -5,7 +5,7 @@
 #include <bit>
 #include <utility>
 
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {

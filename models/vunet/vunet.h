@@ -2,8 +2,7 @@
 
 #include <string_view>
 
-#include "models/vunet/decoder.h"
-#include "models/vunet/latents.h"
+#include "models/vunet/parts.h"
 #include "runtime/config/config.h"
 
 namespace stepop {

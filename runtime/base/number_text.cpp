@@ -13,7 +13,7 @@ namespace stepop {
 std::string with_thousands(int64_t number) {
   std::string digits = fmt::format("{}", number < 0 ? -number : number);
   for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) {
-    digits.insert(static_cast<size_t>(i), ",");
+    digits.insert(static_cast<size_t>(i), 1, ',');
   }
   return (number < 0 ? "-" : "") + digits;
 }
@@ -22,6 +22,13 @@ std::string short_number(double number) {
   if (std::isnan(number)) return "nan";  // its sign says nothing
   if (number == std::floor(number) && std::abs(number) < 1e6) return fmt::format("{:.0f}", number);
   return fmt::format("{:.4g}", number);
+}
+
+std::string size_text(double bytes) {
+  constexpr std::array<const char*, 4> kUnits = {"B", "kB", "MB", "GB"};
+  size_t unit = 0;
+  for (; bytes >= 999.95 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
 }
 
 std::string clock_text(double seconds) {

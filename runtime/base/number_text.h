@@ -11,13 +11,16 @@ std::string with_thousands(int64_t number);
 /// A number with about four digits that matter: `0.3124`, `12.35`, `1.2e-05`, `8940`.
 std::string short_number(double number);
 
+/// A number of bytes: `5 B`, `266.4 kB`, `3.4 MB`, `1.2 GB`, by thousands.
+std::string size_text(double bytes);
+
 /// A span of time in seconds: `0:21`, `1:02:03`.
 std::string clock_text(double seconds);
 
 /// A span of time in seconds, roughly: `90 s`, `12 min`, `3 h`, `5 days`.
 std::string span_text(double seconds);
 
-/// How long ago the file was written: `90 s ago`; empty when nobody can tell.
+/// How long ago the file was written: `90 s ago`; empty when that is not known.
 std::string age_text(const std::string& path);
 
 /// The local time, or that of some seconds later, by a format of strftime.

@@ -5,15 +5,15 @@
 
 namespace stepop {
 
-/// A word as one types it into a shell: as it is when it is made of letters, digits and
-/// `_-+=./:,@%` alone, else in single quotes. What is printed as a command can so be pasted.
+/// A word as it is typed into a shell: unchanged when it has only letters, digits and
+/// `_-+=./:,@%`, else in single quotes. So a printed command can be pasted.
 std::string shell_word(std::string_view word);
 
-/// What people typed to start this program: `stepop` until main() says `build/stepop`.
+/// How this program was started, such as `build/stepop`: `stepop` until main() sets it.
 const std::string& program_name();
 void set_program_name(std::string name);
 
-/// The command that goes on with the training of a run, to be pasted.
+/// The command that resumes the training of a run, to be pasted.
 std::string resume_command(const std::string& run_folder);
 
 }  // namespace stepop

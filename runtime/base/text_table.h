@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace stepop {
@@ -38,12 +37,5 @@ class TextTable {
 
 /// What a table calls its `i`-th thing whose name is too long for it: `a`, `b`, ... `z`, `27`, ...
 std::string letter_of(size_t i);
-
-/// The columns of a terminal that `text` takes: its characters, not its bytes.
-size_t text_width(std::string_view text);
-
-/// `names`, each cut in its middle (`2026-11-21...digits`) to `most` columns. Where that would make
-/// two different ones look alike, those stay whole.
-std::vector<std::string> shortened(const std::vector<std::string>& names, size_t most);
 
 }  // namespace stepop

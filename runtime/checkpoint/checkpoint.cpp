@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <system_error>
+#include <tuple>
 
 #include "runtime/base/error.h"
-#include "runtime/checkpoint/aliases.h"
 #include "runtime/config/value.h"
 #include "runtime/formats/safetensors.h"
 #include "runtime/formats/safetensors_reader.h"
@@ -87,6 +89,56 @@ std::optional<std::string> problem_of(const std::string& path, bool with_tensors
 
 }  // namespace
 
+double Progress::fractional_epoch() const {
+  const auto whole = static_cast<double>(epoch);
+  if (batches_per_epoch <= 0) return whole;
+  return whole + static_cast<double>(batch) / static_cast<double>(batches_per_epoch);
+}
+
+std::string Progress::to_json() const {
+  nlohmann::ordered_json json;
+  json["global_step"] = global_step;
+  json["epoch"] = epoch;
+  json["batch"] = batch;
+  json["batches_per_epoch"] = batches_per_epoch;
+  json["train_examples"] = train_examples;
+  json["samples_seen"] = samples_seen;
+  json["seconds"] = seconds;
+  json["batches_taken"] = batches_taken;
+  json["evaluation_folder"] = evaluation_folder;
+  if (!order_algorithm.empty()) json["order_algorithm"] = order_algorithm;
+  if (has_begun_step) json["has_begun_step"] = true;
+  return json.dump();
+}
+
+Progress Progress::from_json(const std::string& text) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    Progress progress;
+    json.at("global_step").get_to(progress.global_step);
+    json.at("epoch").get_to(progress.epoch);
+    json.at("batch").get_to(progress.batch);
+    json.at("batches_per_epoch").get_to(progress.batches_per_epoch);
+    json.at("samples_seen").get_to(progress.samples_seen);
+    // Older checkpoints do not have it.
+    if (json.contains("train_examples")) json.at("train_examples").get_to(progress.train_examples);
+    json.at("seconds").get_to(progress.seconds);
+    json.at("batches_taken").get_to(progress.batches_taken);
+    json.at("evaluation_folder").get_to(progress.evaluation_folder);
+    if (json.contains("order_algorithm")) {
+      json.at("order_algorithm").get_to(progress.order_algorithm);
+    }
+    progress.has_begun_step = json.value("has_begun_step", false);
+    if (progress.global_step < 0 || progress.epoch < 0 || progress.batch < 0 ||
+        progress.train_examples < 0) {
+      throw Error("a count is below 0");
+    }
+    return progress;
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("the position of the run cannot be read: {}", error.what()));
+  }
+}
+
 std::string checkpoint_name(int64_t step) { return fmt::format("{}{}{}", kPrefix, step, kSuffix); }
 
 std::optional<int64_t> checkpoint_step(std::string_view name) {
@@ -160,6 +212,50 @@ std::vector<int64_t> checkpoint_steps(const std::string& folder) {
   }
   std::sort(steps.begin(), steps.end());
   return steps;
+}
+
+Aliases find_aliases(const State& state) {
+  using Place = std::tuple<std::string, const void*, c10::ScalarType, std::vector<int64_t>,
+                           std::vector<int64_t>>;
+  std::map<Place, std::string> firsts;
+  Aliases aliases;
+  for (const auto& [name, tensor] : state) {
+    if (!tensor.defined() || tensor.numel() == 0) continue;
+    const auto [first, is_new] = firsts.try_emplace(
+        Place(name.substr(0, name.find('.')), tensor.const_data_ptr(), tensor.scalar_type(),
+              tensor.sizes().vec(), tensor.strides().vec()),
+        name);
+    if (!is_new) aliases.emplace(name, first->second);
+  }
+  return aliases;
+}
+
+std::string aliases_to_json(const Aliases& aliases) {
+  try {
+    return nlohmann::json(aliases).dump();
+  } catch (const nlohmann::json::type_error&) {
+    throw Error("the names of its tensors and its metadata must be UTF-8");
+  }
+}
+
+void add_aliases(State& state, const std::string& json) {
+  Aliases aliases;
+  try {
+    nlohmann::json::parse(json).get_to(aliases);
+  } catch (const nlohmann::json::exception&) {
+    throw Error("its aliases are not a map of names");
+  }
+  const State stored = state;
+  for (const auto& [name, first] : aliases) {
+    const auto found = stored.find(first);
+    if (found == stored.end()) {
+      throw Error(fmt::format("tensor \"{}\" is to be \"{}\", which is not there", name, first));
+    }
+    if (!state.emplace(name, found->second).second) {
+      throw Error(
+          fmt::format("tensor \"{}\" is there twice, as itself and as \"{}\"", name, first));
+    }
+  }
 }
 
 }  // namespace stepop

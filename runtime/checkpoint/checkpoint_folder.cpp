@@ -11,8 +11,8 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/config/value.h"
 #include "runtime/formats/safetensors_reader.h"
+#include "runtime/system/atomic_file.h"
 #include "runtime/system/file_calls.h"
-#include "runtime/system/publish.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kLatest = "latest.safetensors";
 constexpr const char* kBest = "best.safetensors";
 
-/// A checkpoint can go while others are looked at; so often the folder is listed again.
+/// A checkpoint can be removed while others are read; the folder is then listed again, this often.
 constexpr int kMostListings = 10;
 
 }  // namespace
@@ -57,14 +57,14 @@ std::optional<std::string> CheckpointFolder::newest_whole(std::vector<std::strin
         reason = problem_of ? problem_of(path) : verify_checkpoint(path);
       } catch (const ReadError& error) {
         throw Error(
-            fmt::format("{}; it may be whole, so none before it is taken; -c with the step "
-                        "of another one goes on from there",
+            fmt::format("{}; it may be whole, so no older one is used. To resume from another "
+                        "one, give its step: -c STEP",
                         error.what()));
       }
       if (!reason) {
         for (const auto& damage : damages) {
           warnings.push_back(
-              fmt::format("{}/{}; passed over for {}", path_, damage, checkpoint_name(step)));
+              fmt::format("{}/{}; using {} instead", path_, damage, checkpoint_name(step)));
         }
         return path;
       }
@@ -78,17 +78,17 @@ std::optional<std::string> CheckpointFolder::newest_whole(std::vector<std::strin
     if (one_is_gone) continue;
     if (damages.empty()) return std::nullopt;
     throw Error(
-        fmt::format("{}: every checkpoint is damaged; to begin again at step 0, move them to "
+        fmt::format("{}: every checkpoint is damaged; to start again at step 0, move them to "
                     "another folder:\n  {}",
                     path_, fmt::join(damages, "\n  ")));
   }
-  throw Error(fmt::format("{}: its checkpoints go while they are read", path_));
+  throw Error(fmt::format("{}: its checkpoints are removed while they are read", path_));
 }
 
 std::string CheckpointFolder::known_steps() const {
   const auto all = steps();
   return all.empty() ? "there are none"
-                     : fmt::format("there are those of the steps {}", fmt::join(all, ", "));
+                     : fmt::format("there are checkpoints of the steps {}", fmt::join(all, ", "));
 }
 
 std::optional<std::string> CheckpointFolder::find(const std::string& text) const {
@@ -101,7 +101,7 @@ std::optional<std::string> CheckpointFolder::find(const std::string& text) const
     const auto step = best();
     if (step) return path_of(*step);
     throw UsageError(
-        fmt::format("-c best: {}: no checkpoint is marked as the best, which takes "
+        fmt::format("-c best: {}: no checkpoint is marked as the best, which needs "
                     "checkpoints/metric in the config and an evaluation; {}",
                     path_, known_steps()));
   }
@@ -114,7 +114,7 @@ std::optional<std::string> CheckpointFolder::find(const std::string& text) const
 }
 
 void CheckpointFolder::link(const char* link, int64_t step) const {
-  if (linked(link) != step) publish_symlink(checkpoint_name(step), path_ + "/" + link);
+  if (linked(link) != step) link_into_place(checkpoint_name(step), path_ + "/" + link);
 }
 
 std::vector<int64_t> CheckpointFolder::update_links_and_sweep(const MetricByStep& values,

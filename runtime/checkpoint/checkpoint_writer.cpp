@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "runtime/base/error.h"
-#include "runtime/checkpoint/aliases.h"
 #include "runtime/formats/safetensors.h"
 
 namespace stepop {

@@ -11,9 +11,9 @@
 
 namespace stepop {
 
-/// Writes checkpoints behind the training loop, one at a time. The loop stands still only while the
-/// tensors are copied into memory of the writer's own, which is kept for the next checkpoint: on
-/// the CPU, as large as the state.
+/// Writes checkpoints in the background, one at a time. The training loop waits only while the
+/// tensors are copied into the writer's own memory on the CPU. That memory is as large as the state
+/// and is kept for the next checkpoint.
 ///
 /// All members are for one thread.
 class CheckpointWriter {
@@ -21,22 +21,21 @@ class CheckpointWriter {
   using AfterWrite = std::function<void(const std::string& path)>;
 
   /// Writes into `folder`, which must exist. `before_write` is called in the writer's thread before
-  /// each checkpoint, for what must be on the disk earlier; what it throws is a failure of the
-  /// write.
+  /// each checkpoint, for what must be on the disk first; what it throws is a failure of the write.
   explicit CheckpointWriter(std::string folder, std::function<void()> before_write = {});
-  /// Waits for the write. A failure that nobody asked for is lost: call `wait()` before.
+  /// Waits for the write. Its failure is lost unless `wait()` is called before.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Waits for the write before this one, copies `checkpoint` and begins to write it, as
-  /// `save_checkpoint` does; returns its path to be. When it is safe on the disk, `after_write` is
-  /// called in the writer's thread; what it throws counts as a failure of the write. Throws the
-  /// failure of the write before, and Error for a tensor that cannot be stored.
+  /// Waits for the previous write, copies `checkpoint` and begins to write it, as
+  /// `save_checkpoint` does; returns the path that it will have. When it is safe on the disk,
+  /// `after_write` is called in the writer's thread; what it throws is a failure of the write.
+  /// Throws the failure of the previous write, and Error for a tensor that cannot be stored.
   std::string save(const Checkpoint& checkpoint, AfterWrite after_write = {});
 
-  /// Throws what the write failed with, once; does not wait. For every step: it costs a look at an
-  /// atomic.
+  /// Throws what the write failed with, once; does not wait. Cheap enough for every step: it reads
+  /// one atomic.
   void check() {
     if (failed_.load(std::memory_order_acquire)) wait();
   }

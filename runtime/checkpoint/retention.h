@@ -9,29 +9,31 @@
 
 namespace stepop {
 
-/// Which checkpoints of a run stay. As it is made, all.
+/// Which checkpoints of a run are kept; by default all.
 struct Retention {
   enum class Mode { kMax, kMin };
 
-  /// Whether a checkpoint at `step` is kept for good, when the one before it is at `before` (0 when
+  /// Whether a checkpoint at `step` is kept forever, when the one before it is at `before` (0 when
   /// there is none).
   using KeepAlways = std::function<bool(int64_t before, int64_t step)>;
 
-  int64_t keep_last = 0;  ///< So many newest ones stay; 0: all.
-  int64_t keep_best = 0;  ///< So many with the best metric stay; 1 or more when there is a metric.
-  std::string metric;     ///< By its full name in metrics.jsonl; empty: none is the best.
+  int64_t keep_last = 0;  ///< So many newest ones are kept; 0: all.
+  int64_t keep_best =
+      0;  ///< So many with the best metric are kept; at least 1 when there is a metric.
+  std::string metric;  ///< By its full name in metrics.jsonl; empty: none is the best.
   Mode mode = Mode::kMax;
   KeepAlways keep_always = {};  ///< Empty: none.
 };
 
-/// The metric by step. What is NaN is not known.
+/// The metric by step. NaN counts as not known.
 using MetricByStep = std::map<int64_t, double>;
 
 /// The `keep_best` steps with the best known metric, the best one first; of equal ones the earlier.
 std::vector<int64_t> best_steps(const std::vector<int64_t>& steps, const MetricByStep& values,
                                 const Retention& retention);
 
-/// Which of `steps` (ascending) go. The newest, `latest`, `best` and the best by `values` never do.
+/// Which of `steps` (ascending) to remove. Never the newest, `latest`, `best` or the best by
+/// `values`.
 std::vector<int64_t> steps_to_remove(const std::vector<int64_t>& steps, const MetricByStep& values,
                                      const Retention& retention, std::optional<int64_t> latest,
                                      std::optional<int64_t> best);

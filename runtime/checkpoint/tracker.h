@@ -8,26 +8,26 @@
 
 namespace stepop {
 
-/// What helps when a checkpoint does not fit what a run tracks.
+/// The remedy when a checkpoint does not fit what a run tracks, for messages.
 inline constexpr const char* kHowToFit =
-    "Give the config that it was trained with; or begin anew with its weights: -r";
+    "Give the config that it was trained with; or start a new run with its weights: -r";
 
-/// What must survive a restart, by name. Saving and restoring is the runtime's work.
+/// What must survive a restart, by name. The runtime saves and restores it.
 class Tracker {
  public:
   using Save = std::function<State()>;
   using Load = std::function<void(const State&)>;
 
-  /// Tracks a thing with tensors of its own, which become `<name>.<tensor>` in a checkpoint.
-  /// Throws Error when the name is taken, empty, or has a dot.
+  /// Tracks a thing whose tensors become `<name>.<tensor>` in a checkpoint. Throws Error when the
+  /// name is taken, empty, or has a dot.
   void add(const std::string& name, Save save, Load load);
 
   /// Everything tracked, or the one thing `name`.
   State save() const;
   State save(const std::string& name) const;
 
-  /// Restores everything tracked. Throws Error for a name that `state` lacks and for one that
-  /// nobody tracks.
+  /// Restores everything tracked. Throws Error for a name that `state` lacks and for a name in it
+  /// that is not tracked.
   void load(const State& state) const;
   /// Restores `name` alone from a state that may hold more.
   void load(const std::string& name, const State& state) const;

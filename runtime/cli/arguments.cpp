@@ -9,49 +9,13 @@
 
 #include "runtime/base/nearest.h"
 #include "runtime/base/shell_text.h"
+#include "runtime/base/text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_text.h"
 
 namespace stepop {
 namespace {
-
-struct Flag {
-  char letter;  // 0: none
-  std::string name;
-  /// kEach: one value, as often as the flag is given.
-  enum class Takes { kNothing, kValue, kValues, kEach, kOptionalBool } takes;
-  std::string about;
-  std::string_view command = {};  // The only one that takes it, in the place of others like it.
-};
-
-const std::vector<Flag>& flags() {
-  using enum Flag::Takes;
-  static const std::vector<Flag> all = {
-      {'n', "name", kValue, "name of the run, the end of its folder's name"},
-      {'b', "base", kValues, "YAML files, each laid over those before it"},
-      {'t', "train", kOptionalBool, "train; without it the run is evaluated"},
-      {'p', "project", kValue, "go on with, or evaluate, the run in this folder"},
-      {'c', "checkpoint", kValue,
-       "this checkpoint (path, step, latest or best) instead of the latest"},
-      {'c', "callback", kEach, "a callback, name:callback or ./script.py; again for more of them",
-       "eval"},
-      {'r', "retrain", kOptionalBool, "take the weights only and count from step 0"},
-      {'l', "log_level", kValue, "debug, info (default), warn or critical"},
-      {'d', "debug", kOptionalBool, "a short run into logs/debug_runs/"},
-      {0, "current-code", kOptionalBool,
-       "with -p: the sources as they are now, not the run's own copy of them"},
-      {0, "check", kOptionalBool, "run every op on a batch, tell what it costs; write nothing"},
-      {0, "profile", kOptionalBool, "tell at the end of a training where its time went"},
-      {0, "allow-unknown", kOptionalBool, "unknown keys of the config are a warning"},
-      {0, "template", kValue, "what to begin with: classifier, regression, autoencoder or gan",
-       "new"},
-      {0, "project", kNothing, "a CMake project with src/, configs/ and tests/", "new"},
-      {'h', "help", kNothing, "this text"},
-      {0, "version", kNothing, "the versions of stepop and of its libraries"},
-  };
-  return all;
-}
 
 const Flag* find_flag(const std::string& word, const Command* command) {
   const Flag* found = nullptr;
@@ -259,72 +223,6 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     check_operands(arguments.command, arguments.operands);
   }
   return arguments;
-}
-
-namespace {
-
-std::string flag_text(const Flag& flag) {
-  using enum Flag::Takes;
-  const std::string names = flag.letter == 0 ? fmt::format("    --{}", flag.name)
-                                             : fmt::format("-{}, --{}", flag.letter, flag.name);
-  const char* value = flag.takes == kValues                         ? " X..."
-                      : flag.takes == kValue || flag.takes == kEach ? " X"
-                                                                    : "";
-  return fmt::format("  {:<24}", names + value);
-}
-
-}  // namespace
-
-std::string help_text(const Command& command) {
-  std::string text = fmt::format("{}\n  {}\n", command.usage(), command.about);
-  for (const auto& flag : flags()) {
-    if (flag.command == command.name) text += flag_text(flag) + flag.about + "\n";
-  }
-  return text + "\n`stepop --help` tells of everything else.\n";
-}
-
-std::string help_text() {
-  std::string text = R"(stepop trains, logs and evaluates models on LibTorch.
-
-  stepop -n NAME -b base1.yaml base2.yaml -t [--path/key value ...]
-  stepop -p logs/<time>_<name> [-t] [--path/key value ...]
-
-Commands
-)";
-  for (const auto& command : commands()) {
-    text += fmt::format("  {}\n      {}\n", command.usage(), command.about);
-  }
-  text += "\nFlags\n";
-  for (const auto& flag : flags()) {
-    const std::string only = flag.command.empty() ? "" : fmt::format("stepop {}: ", flag.command);
-    text += flag_text(flag) + only + flag.about + "\n";
-  }
-  return text + R"(
-Every key of the config can be set: --optimizer/lr 3e-3, --model/hidden '[64, 32]',
---log_ops/+ validation/sample_op (appends), --datasets/train/path=data. Values are YAML: true,
-null, 1e-3, -3, [1, 2], {a: 1}; anything else is text. Relative paths are relative to the current
-folder here, and to its own folder in a config file.
-
-A signal (INT, TERM, USR1, HUP) or --max_time 3h50m ends a training after its step, saved; -p RUN -t
-goes on from the newest checkpoint that is whole, with the same bits as if nothing had happened.
-
-Exit status: 0; 1 what went wrong in the run; 2 a mistake in the config or on the command line; 3
-the run is whole, but a callback failed; 128 + the number of the signal that ended it.
-
-Examples
-  stepop -n digits -b configs/digits.yaml -t                     train
-  stepop -n small -b configs/digits.yaml configs/small.yaml -t   the second file on top
-  stepop -n fast -b configs/digits.yaml -t --optimizer/lr 3e-3 --num_epochs 2
-  stepop -p logs/2026-11-21T10-00-00_digits                      evaluate its latest checkpoint
-  stepop -p logs/2026-11-21T10-00-00_digits -c 230               evaluate the one of step 230
-  stepop -p logs/2026-11-21T10-00-00_digits -t                   go on after a stop or a kill
-  stepop -p logs/2026-11-21T10-00-00_digits -t --num_epochs 40   go on training, for longer
-  stepop checkpoints logs/2026-11-21T10-00-00_digits             what there is to go on from
-  stepop -n tuned -p logs/2026-11-21T10-00-00_digits -r -t       its weights, a new count and run
-  stepop -n try -b configs/digits.yaml -t -d                     10 steps, to see that it runs
-  stepop -b configs/digits.yaml -t --check                       shapes, times, memory of each op
-  stepop -n slow -b configs/digits.yaml -t --profile             where a step's time goes
-)";
 }
 
 }  // namespace stepop

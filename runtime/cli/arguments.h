@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/config/resolve.h"
@@ -35,6 +36,17 @@ struct Arguments {
   std::vector<Override> overrides;          ///< --path/key value
   std::string command_line;                 ///< All words, quoted as a shell needs them.
 };
+
+/// A flag of our own, as the parser and the help know it.
+struct Flag {
+  char letter;  ///< 0: none
+  std::string name;
+  /// kEach: one value, as often as the flag is given.
+  enum class Takes { kNothing, kValue, kValues, kEach, kOptionalBool } takes;
+  std::string about;
+  std::string_view command = {};  ///< The only one that takes it, in the place of others like it.
+};
+const std::vector<Flag>& flags();
 
 /// Reads the words of a command line. Throws UsageError for a stray word (with a command: for more
 /// words, or fewer, than it takes), a flag without its value, an unknown flag of one letter.

@@ -1,10 +1,17 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/run_source.h"
+#include "runtime/log/console.h"
 
 namespace stepop {
 
@@ -19,5 +26,32 @@ struct ChosenCheckpoint {
 /// fresh run. Throws Error for one that is damaged, UsageError for one that is not there.
 std::optional<ChosenCheckpoint> choose_checkpoint(const Arguments& arguments,
                                                   const RunSource& source, Console& console);
+
+/// The checkpoints of a run one after the other, by their steps, for evaluating each.
+class CheckpointQueue {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  /// All of them. With `waits`, also those that a training is going to write, until the deadline;
+  /// one that is written anew, by a training that went back, comes again.
+  CheckpointQueue(std::string folder, bool waits, Deadline deadline);
+
+  /// Those that are there now up to `step` are not to come.
+  void pass_over(int64_t step);
+
+  /// The next one; none when there is none. One that is damaged is passed over with a warning, one
+  /// that the training has removed meanwhile without. Throws Interrupted when a signal arrives
+  /// while it waits.
+  std::optional<ChosenCheckpoint> next(Console& console);
+
+ private:
+  bool is_new(int64_t step);
+
+  CheckpointFolder folder_;
+  std::map<int64_t, std::filesystem::file_time_type> seen_;  ///< When those were written.
+  bool waits_;
+  Deadline deadline_;
+  bool has_said_so_ = false;
+};
 
 }  // namespace stepop

@@ -3,11 +3,10 @@
 #include <filesystem>
 
 #include "runtime/base/number_text.h"
-#include "runtime/base/size_text.h"
 #include "runtime/base/text_table.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/cli/run_operand.h"
+#include "runtime/cli/commands.h"
 #include "runtime/config/resolve.h"
 #include "runtime/formats/safetensors_reader.h"
 #include "runtime/log/metrics_file.h"
@@ -36,10 +35,7 @@ MetricByStep read_metric(const std::string& path, const std::string& metric) {
   MetricByStep values;
   std::error_code failed;
   if (metric.empty() || !fs::exists(path, failed)) return values;
-  for (const auto& line : read_metrics(path).lines) {
-    const double* value = line.values.find(metric);
-    if (value != nullptr) values[line.event.step] = *value;
-  }
+  scan_metric(path, metric, [&](int64_t step, double value) { values[step] = value; });
   return values;
 }
 

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 
+#include "runtime/base/number_text.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/code/precompiled_header.h"
 #include "runtime/config/registry.h"
 #include "runtime/config/yaml_writer.h"
+#include "runtime/report/report.h"
 #include "runtime/run/signals.h"
 
 namespace stepop {
@@ -18,33 +22,34 @@ std::string Command::usage() const {
 
 std::span<const Command> commands() {
   static constexpr Command kAll[] = {
-      {"config", "-b base.yaml [--path/key value ...]", 0, 0, "the resolved config",
+      {"config", "-b base.yaml [--path/key value ...]", 0, 0, "print the resolved config",
        config_command},
-      {"list", "[-b base.yaml]", 0, 0,
-       "every component and its parameters; with a config those of its own code as well",
+      {"list", "[WORD] [-b base.yaml]", 0, 1,
+       "components and their parameters, also of the code in -b; WORD is a part of a name or kind",
        list_command},
       {"new", "NAME [--template KIND] [--project]", 1, 1,
-       "a folder to begin with: a model, a dataset and an iterator of your own, and a config",
+       "make a folder with a model, a dataset, an iterator and a config to start from",
        new_command},
       {"prepare", "", 0, 0,
-       "precompile the headers for code of your own, so that its first compile is fast",
+       "precompile the headers for your own code, so that its first compile is fast",
        prepare_command},
       {"checkpoints", "logs/<time>_<name>", 1, 1,
-       "the checkpoints of a run: which is the latest, the best, damaged", checkpoints_command},
+       "the checkpoints of a run, with the latest, the best and damaged ones marked",
+       checkpoints_command},
       {"eval", "PATH [-c CALLBACK ...] [--CALLBACK/key value ...]", 1, 1,
-       "callbacks over the outputs.h5, the evaluation or the latest one of the run at PATH",
+       "run callbacks on an outputs.h5, an evaluation's folder, or the latest evaluation of a run",
        eval_command},
       {"runs", "[logs]", 0, 1,
-       "the runs in a folder: state, step, metric, age; -d: those of -d as well", runs_command},
+       "the runs in a folder: state, step, metric, age; -d also lists debug runs", runs_command},
       {"inspect", "outputs.h5", 1, 1,
-       "what is in the outputs of an evaluation (file, its folder, or a run: its newest), or in a "
-       ".safetensors",
+       "what is in an outputs.h5 (or its folder, or a run: its newest) or in a .safetensors file",
        inspect_command},
       {"compare", "logs/a logs/b [...]", 2, 100,
-       "what differs in the configs of runs, and their metrics side by side", compare_command},
+       "the differences between the configs of runs, and their metrics side by side",
+       compare_command},
       {"report", "logs/<time>_<name> [FILE.html]", 1, 2,
        "one HTML file about a run: curves, pictures, config, evaluations", report_command},
-      {"help", "", 0, 0, "this text", help_command},
+      {"help", "", 0, 0, "print this text", help_command},
   };
   return kAll;
 }
@@ -54,6 +59,27 @@ const Command* find_command(std::string_view name) {
     if (command.name == name) return &command;
   }
   return nullptr;
+}
+
+void refuse_config(const Arguments& arguments, const std::string& takes) {
+  if (arguments.base.empty() && arguments.overrides.empty()) return;
+  throw UsageError(fmt::format("stepop {} takes {} alone: {}", arguments.command->name, takes,
+                               arguments.command->usage()));
+}
+
+RunDirectory open_run(const Arguments& arguments, const std::string& root) {
+  std::error_code failed;
+  if (!std::filesystem::is_directory(root, failed)) {
+    throw UsageError(
+        fmt::format("stepop {}: {}: no such folder; give the folder of a run, "
+                    "logs/<time>_<name>",
+                    arguments.command->name, root));
+  }
+  if (!std::filesystem::is_directory(root + "/configs", failed)) {
+    throw UsageError(fmt::format("stepop {}: {}: not the folder of a run: it has no configs/",
+                                 arguments.command->name, root));
+  }
+  return RunDirectory::open(root);
 }
 
 int config_command(const Arguments& arguments) {
@@ -67,26 +93,64 @@ int config_command(const Arguments& arguments) {
   return 0;
 }
 
+namespace {
+
+/// Upper and lower case count as the same.
+bool has_word(const std::string& text, const std::string& word) {
+  const auto is_same = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), is_same) != text.end();
+}
+
+}  // namespace
+
 int list_command(const Arguments& arguments) {
   if (!arguments.base.empty()) {
     load_code(Config(resolve_config(arguments.base, arguments.overrides)), "");
   }
+  const std::string word = arguments.operands.empty() ? "" : arguments.operands.front();
+  bool is_found = false;
   for (const Catalogue* catalogue : Catalogue::all()) {
-    fmt::print("{}s\n", catalogue->kind());
+    std::string text;
     size_t width = 14;
     for (const auto& registration : catalogue->registrations()) {
       width = std::max(width, registration.name.size());
     }
     for (const auto& registration : catalogue->registrations()) {
-      fmt::print("  {:<{}} {}\n", registration.name, width, registration.about.summary);
+      if (!has_word(registration.name, word) &&
+          !has_word(fmt::format("{}s", catalogue->kind()), word))
+        continue;
+      text += fmt::format("  {:<{}} {}\n", registration.name, width, registration.about.summary);
       for (const auto& parameter : registration.about.parameters) {
         const std::string value =
             parameter.default_value.empty() ? "(required)" : parameter.default_value;
-        fmt::print("      {:<14} {:<14} {}\n", parameter.name, value, parameter.about);
+        text += fmt::format("      {:<14} {:<14} {}\n", parameter.name, value, parameter.about);
       }
     }
-    fmt::print("\n");
+    is_found = is_found || !text.empty();
+    if (word.empty() || !text.empty()) fmt::print("{}s\n{}\n", catalogue->kind(), text);
   }
+  if (!is_found && !word.empty()) {
+    throw UsageError(
+        fmt::format("stepop list {}: no component or kind of component has that in its "
+                    "name; `stepop list` shows all",
+                    word));
+  }
+  return 0;
+}
+
+int report_command(const Arguments& arguments) {
+  refuse_config(arguments, "the folder of a run");
+  const RunDirectory run = open_run(arguments, arguments.operands.front());
+  const std::string path =
+      arguments.operands.size() > 1 ? arguments.operands[1] : run.root() + "/report.html";
+  if (std::filesystem::is_directory(path)) {
+    throw UsageError(
+        fmt::format("stepop report: {}: a folder; give the name of the HTML file to write", path));
+  }
+  write_report(run, path);
+  fmt::print("{} ({})\n", path, size_text(static_cast<double>(std::filesystem::file_size(path))));
   return 0;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "runtime/cli/arguments.h"
+#include "runtime/run/run_directory.h"
 
 namespace stepop {
 
@@ -35,14 +37,14 @@ inline constexpr int kCallbackFailed = 3;
 /// Prints the resolved config as YAML.
 int config_command(const Arguments& arguments);
 
-/// Prints every registered component with its parameters.
+/// Prints every registered component, or those of a word, with its parameters.
 int list_command(const Arguments& arguments);
 
 /// Writes a folder with a model, a dataset and an iterator to begin with, and their config. Throws
 /// UsageError for a folder that is there, and changes nothing then.
 int new_command(const Arguments& arguments);
 
-/// Precompiles the headers for code of a user's own, where this build or installation lies.
+/// Precompiles the headers for user code, where this build or installation lies.
 int prepare_command(const Arguments& arguments);
 
 /// Prints the help.
@@ -71,5 +73,12 @@ int compare_command(const Arguments& arguments);
 
 /// Writes one HTML file about a run, `RUN/report.html` unless another is named.
 int report_command(const Arguments& arguments);
+
+/// Throws UsageError for -b and --path/key, which a command without a config has no use for.
+/// `takes` is what it takes: `the folder of a run`.
+void refuse_config(const Arguments& arguments, const std::string& takes);
+
+/// The run in the folder that was given to a command; throws UsageError when it is none.
+RunDirectory open_run(const Arguments& arguments, const std::string& root);
 
 }  // namespace stepop

@@ -1,17 +1,24 @@
+#include <ATen/ops/abs.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
+#include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
 #include "runtime/base/text_table.h"
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/cli/compare_states.h"
-#include "runtime/cli/run_operand.h"
+#include "runtime/cli/commands.h"
 #include "runtime/config/resolve.h"
+#include "runtime/measure/tensor_statistics.h"
+#include "runtime/report/code_changes.h"
 #include "runtime/report/config_table.h"
-#include "runtime/report/scalar_summary.h"
+#include "runtime/report/run_curves.h"
 #include "runtime/run/run_summary.h"
 
 namespace stepop {
@@ -27,7 +34,7 @@ struct Compared {
   OrderedMap<ScalarSummary> scalars = {};
 };
 
-/// Reads what can be read; what cannot is told on the standard error.
+/// Reads what can be read; what cannot is reported on the standard error.
 Compared read_run(const RunDirectory& run, size_t i) {
   Compared compared{.label = letter_of(i), .summary = summarize_run(run.root())};
   try {
@@ -67,11 +74,18 @@ void print_configs(const std::vector<Compared>& runs) {
   for (const ConfigRow& row : rows) {
     std::vector<std::string> cells;
     for (const auto& value : row.values) cells.push_back(value.value_or(kNoValue));
-    cells = shortened(cells, kMostValue);
+    cells = shortened_names(cells, kMostValue);
     cells.insert(cells.begin(), row.path);
     table.add(std::move(cells));
   }
   fmt::print("{}\n", rows.empty() ? "The configs are the same.\n" : table.text());
+}
+
+void print_code(const std::vector<Compared>& runs, const std::vector<RunDirectory>& directories) {
+  std::vector<std::string> labels;
+  for (const auto& run : runs) labels.push_back(run.label);
+  const std::string text = describe_code_changes(labels, directories);
+  if (!text.empty()) fmt::print("{}\n", text);
 }
 
 std::vector<std::string> scalar_names(const std::vector<Compared>& runs) {
@@ -106,14 +120,14 @@ void print_scalars(const std::vector<Compared>& runs) {
   }
   TextTable table(columns);
   for (const auto& name : names) {
-    Better better = Better::kUnknown;
+    MetricDirection better = MetricDirection::kUnknown;
     for (const auto& run : runs) {
       const Value* config = run.config ? &*run.config : nullptr;
-      if (better == Better::kUnknown) better = better_of(name, config);
+      if (better == MetricDirection::kUnknown) better = metric_direction(name, config);
     }
-    std::vector<std::string> cells = {name, better == Better::kLower    ? "lowest"
-                                            : better == Better::kHigher ? "highest"
-                                                                        : ""};
+    std::vector<std::string> cells = {name, better == MetricDirection::kLower    ? "lowest"
+                                            : better == MetricDirection::kHigher ? "highest"
+                                                                                 : ""};
     for (const auto& run : runs) {
       const ScalarSummary* found = run.scalars.find(name);
       const ScalarSummary scalar = found != nullptr ? *found : ScalarSummary{};
@@ -125,6 +139,75 @@ void print_scalars(const std::vector<Compared>& runs) {
     table.add(std::move(cells));
   }
   fmt::print("{}", table.text());
+}
+
+/// The newest step that both have.
+std::optional<int64_t> common_step(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  for (auto step = a.rbegin(); step != a.rend(); ++step) {
+    if (std::binary_search(b.begin(), b.end(), *step)) return *step;
+  }
+  return std::nullopt;
+}
+
+bool have_same_bits(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  return a.nbytes() == 0 ||
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), static_cast<size_t>(a.nbytes())) == 0;
+}
+
+/// `model.fc1.weight by at most 0.25`, or what the tensors are.
+std::string difference_text(const std::string& name, const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) {
+    return fmt::format("{}: {} and {}", name, describe_tensor(a), describe_tensor(b));
+  }
+  const double most = a.to(at::kDouble).sub(b.to(at::kDouble)).abs().max().item<double>();
+  return fmt::format("{} by at most {}", name, short_number(most));
+}
+
+std::string describe(const State& a, const State& b) {
+  size_t different = 0;
+  size_t missing = 0;
+  std::string first;
+  for (const auto& [name, tensor] : a) {
+    const auto other = b.find(name);
+    if (other == b.end()) {
+      ++missing;
+    } else if (!have_same_bits(tensor, other->second)) {
+      if (different++ == 0) first = difference_text(name, tensor, other->second);
+    }
+  }
+  const size_t extra = b.size() - (a.size() - missing);
+  if (different + missing + extra == 0) {
+    return fmt::format("the same bits in all {} tensors, weights and everything else", a.size());
+  }
+  std::string text;
+  if (different > 0) {
+    text = fmt::format("{} of {} tensors differ, first {}", different, a.size() - missing, first);
+  }
+  if (missing + extra > 0) {
+    text += fmt::format("{}{} tensors are in one alone", text.empty() ? "" : "; ", missing + extra);
+  }
+  return text;
+}
+
+/// A line on how the checkpoints of two runs, called `a` and `b`, differ at the newest step that
+/// both have: whether all tensors, the weights and everything else that is tracked, have the same
+/// bits; else how many differ, and the first one by how much.
+std::string compare_states(const std::string& a, const RunDirectory& run_a, const std::string& b,
+                           const RunDirectory& run_b) {
+  const std::string runs = fmt::format("state of {} and {}", a, b);
+  try {
+    const CheckpointFolder folder_a(run_a.checkpoints());
+    const CheckpointFolder folder_b(run_b.checkpoints());
+    const auto step = common_step(folder_a.steps(), folder_b.steps());
+    if (!step) return runs + ": no step of which both have a checkpoint";
+    const Checkpoint checkpoint_a = load_checkpoint(folder_a.path_of(*step));
+    const Checkpoint checkpoint_b = load_checkpoint(folder_b.path_of(*step));
+    return fmt::format("{} at step {}: {}", runs, with_thousands(*step),
+                       describe(checkpoint_a.tensors, checkpoint_b.tensors));
+  } catch (const Error& error) {
+    return fmt::format("{}: {}", runs, error.what());
+  }
 }
 
 /// How the checkpoints differ from those of the first run that has any.
@@ -147,7 +230,7 @@ void print_states(const std::vector<Compared>& runs, const std::vector<RunDirect
   if (!text.empty()) fmt::print("\n{}", text);
 }
 
-/// Those of the folders that are runs. Others, such as logs/debug_runs among logs/*, are told.
+/// Those of the folders that are runs. Others, such as logs/debug_runs among logs/*, are reported.
 std::vector<RunDirectory> open_runs(const Arguments& arguments) {
   std::vector<RunDirectory> runs;
   std::string problem;
@@ -174,6 +257,7 @@ int compare_command(const Arguments& arguments) {
   for (size_t i = 0; i < directories.size(); ++i) runs.push_back(read_run(directories[i], i));
   print_runs(runs);
   print_configs(runs);
+  print_code(runs, directories);
   print_scalars(runs);
   print_states(runs, directories);
   return 0;

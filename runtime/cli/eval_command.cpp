@@ -3,16 +3,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/callbacks/stored_config.h"
-#include "eval_out/callbacks/stored_dataset.h"
 #include "eval_out/read/find_evaluations.h"
 #include "runtime/base/number_text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/config/resolve.h"
+#include "runtime/config/yaml_writer.h"
 #include "runtime/loop/evaluation.h"
+#include "runtime/run/run_directory.h"
 #include "runtime/run/signals.h"
 
 namespace stepop {
@@ -53,21 +55,55 @@ void print_scalars(const OrderedMap<double>& scalars) {
   }
 }
 
-/// Loads the code that the stored config names, or that `--code` does now: from the run's own copy,
-/// unless --current-code is given.
-void load_code_of(const EvalFile& file, const Arguments& arguments) {
-  Value root = read_stored_config(file);
+/// The run that a file lies in, RUN/eval/<time>_<name>/<step>/outputs.h5, and the config of the
+/// start that evaluated it.
+struct FileRun {
+  std::string root;
+  Value config;
+};
+
+/// Nothing for a file that lies in no run, or in one that has no config of that start.
+std::optional<FileRun> run_of(const EvalFile& file) {
+  const fs::path start = fs::absolute(file.path()).lexically_normal().parent_path().parent_path();
+  const fs::path root = start.parent_path().parent_path();
+  const std::string time = time_in(start.filename().string());
+  if (start.parent_path().filename() != "eval" || time.empty()) return std::nullopt;
+  const RunDirectory run = RunDirectory::at(root.string());
+  for (const char* mode : {"eval", "train"}) {
+    const std::string config = run.config_file(mode, time);
+    if (fs::is_regular_file(config)) return FileRun{root.string(), resolve_config({config}, {})};
+  }
+  return std::nullopt;
+}
+
+/// Loads the code of the file's run, from the run's own copy unless --current-code is given, and
+/// what `--code` names. What only the file names is not loaded: it may be from anywhere.
+void load_code_of(const EvalFile& file, const std::optional<FileRun>& run,
+                  const Arguments& arguments) {
+  Value root = Value(Value::Map{});
+  for (const char* key : {"code", "code_flags"}) {
+    const Value* value = run ? run->config.find(key) : nullptr;
+    if (value != nullptr) root.as_map().set(key, *value);
+  }
   std::vector<Override> code;
   for (const auto& given : arguments.overrides) {
-    if (given.path == "code" || given.path.starts_with("code/")) code.push_back(given);
+    if (given.path.starts_with("code")) code.push_back(given);
   }
+  const bool is_given = !code.empty();
   apply_overrides(root, std::move(code));
-  const std::string run = (fs::absolute(file.path()).lexically_normal().parent_path() / "../../..")
-                              .lexically_normal()
-                              .string();
-  const auto files = load_code(Config(std::move(root)), arguments.current_code ? "" : run);
-  const std::string note = files.empty() ? "" : code_note(run, arguments.current_code);
+  const std::string copy = run && !arguments.current_code ? run->root : "";
+  const auto files = load_code(Config(std::move(root)), copy);
+  const std::string note =
+      files.empty() || !run ? "" : code_note(run->root, arguments.current_code);
   if (!note.empty()) fmt::print("{}\n", note);
+  const Value stored = read_stored_config(file);
+  const Value* named = stored.find("code");
+  if (run || is_given || named == nullptr || named->is_null()) return;
+  fmt::print(
+      stderr,
+      "stepop: {} lies in no run; the code that it names ({}) is not compiled, as a file may "
+      "be from anywhere: give the code with --code '[my_code.cpp]'\n",
+      file.path(), flow_yaml(*named));
 }
 
 }  // namespace
@@ -78,8 +114,10 @@ int eval_command(const Arguments& arguments) {
   const at::NoGradGuard no_grad;
   const EvalFile file(find_outputs(arguments.operands.front()), throw_if_signal_arrived);
   // Its callbacks, and the datasets and classes of its config, may be the user's own.
-  load_code_of(file, arguments);
-  const Config config = stored_config(file, arguments.callbacks, arguments.overrides);
+  const std::optional<FileRun> run = run_of(file);
+  load_code_of(file, run, arguments);
+  const Config config =
+      stored_config(file, arguments.callbacks, arguments.overrides, run ? &run->config : nullptr);
   const std::string op = config.get(
       "eval_hook/eval_op", attribute<std::string>(file, "split", "validation") + "/eval_op");
   const std::string split = op.substr(0, op.find('/'));
@@ -87,8 +125,8 @@ int eval_command(const Arguments& arguments) {
   const std::string folder = fs::absolute(file.path()).lexically_normal().parent_path().string();
 
   print_head(file, split);
-  const CallbackScalars found = look_at_outputs(
-      config, op, attribute<int64_t>(file, "global_step", 0), folder, data_in, file);
+  const CallbackScalars found = EvaluationCallbacks(config).run(
+      op, attribute<int64_t>(file, "global_step", 0), folder, data_in, file);
   print_scalars(found.scalars);
   add_scalars_of_evaluation(folder, found.scalars);
   for (const auto& [name, message] : found.failures) {

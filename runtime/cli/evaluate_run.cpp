@@ -2,17 +2,124 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
-#include "runtime/cli/checkpoint_queue.h"
-#include "runtime/cli/evaluation_folders.h"
+#include "runtime/cli/checkpoint_choice.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/reporter.h"
+#include "runtime/run/run_directory.h"
+#include "runtime/run/run_lock.h"
 #include "runtime/run/signals.h"
+#include "runtime/system/folders.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
+namespace fs = std::filesystem;
 namespace {
+
+/// Where evaluations without a training write, `eval/<time>_<name>/<step>`: into the folder of one
+/// that was killed, to continue it, else into one of this start.
+/// `eval/<time>_<name>/process.json` says that a process is writing there.
+class EvaluationFolders {
+ public:
+  /// The rows in a folder after which this evaluation would continue; see rows_left_behind.
+  using RowsIn = std::function<std::optional<EvaluationRows>(const std::string& folder)>;
+
+  /// `config` is the start's resolved config; `time` one that it has taken, empty when it has none.
+  EvaluationFolders(const RunDirectory& run, std::string config, std::string time);
+
+  /// The folder for an evaluation of `step`. Says so when it continues another one.
+  std::string take(int64_t step, const RowsIn& rows_in, Console& console);
+
+  /// All of them came to their end.
+  void end();
+
+ private:
+  std::optional<std::string> go_on(int64_t step, const RowsIn& rows_in, Console& console);
+  bool lock(const std::string& time);
+
+  const RunDirectory& run_;
+  std::string config_;
+  std::string time_;
+  std::map<std::string, RunLock> locks_;  ///< By the times of the starts.
+};
+
+/// `10:00:00` of `2026-11-21T10-00-00`
+std::string clock_of(const std::string& time) {
+  std::string clock = time.substr(time.find('T') + 1);
+  std::replace(clock.begin(), clock.end(), '-', ':');
+  return clock;
+}
+
+/// The times of starts that evaluated without a training, the newest first.
+std::vector<std::string> times_of_evaluations(const RunDirectory& run) {
+  std::vector<std::string> times;
+  std::error_code failed;
+  for (const auto& start : fs::directory_iterator(run.root() + "/eval", failed)) {
+    const std::string name = start.path().filename().string();
+    if (run.is_without_training(name)) times.push_back(time_in(name));
+  }
+  std::sort(times.rbegin(), times.rend());
+  return times;
+}
+
+EvaluationFolders::EvaluationFolders(const RunDirectory& run, std::string config, std::string time)
+    : run_(run), config_(std::move(config)), time_(std::move(time)) {
+  if (!time_.empty()) lock(time_);
+}
+
+/// Whether no other process writes there.
+bool EvaluationFolders::lock(const std::string& time) {
+  if (locks_.contains(time)) return true;
+  const std::string folder = run_.root() + "/" + run_.evaluations(time);
+  make_folders(folder);
+  try {
+    const auto [added, is_new] = locks_.try_emplace(time, folder + "/process.json", time);
+    added->second.begin();
+    return is_new;
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
+std::optional<std::string> EvaluationFolders::go_on(int64_t step, const RowsIn& rows_in,
+                                                    Console& console) {
+  for (const auto& time : times_of_evaluations(run_)) {
+    const std::string folder = run_.root() + "/" + run_.evaluation(time, step);
+    const auto is_over = [&] { return fs::exists(scalars_file(folder)); };
+    if (!fs::is_directory(folder) || is_over()) continue;
+    if (try_read_file(run_.config_file("eval", time)) != config_) continue;
+    const auto rows = rows_in(folder);
+    if (!rows || !lock(time) || is_over()) continue;
+    console.info(fmt::format("continuing the evaluation of {} at row {} of {}", clock_of(time),
+                             with_thousands(rows->done), with_thousands(rows->total)));
+    return folder;
+  }
+  return std::nullopt;
+}
+
+std::string EvaluationFolders::take(int64_t step, const RowsIn& rows_in, Console& console) {
+  if (const auto folder = go_on(step, rows_in, console)) return *folder;
+  const auto folder = [&] { return run_.root() + "/" + run_.evaluation(time_, step); };
+  // A step that a training makes anew is evaluated again, beside what was.
+  if (time_.empty() || fs::exists(folder())) {
+    time_ = take_time(run_, "eval", config_);
+    lock(time_);
+  }
+  return folder();
+}
+
+void EvaluationFolders::end() {
+  for (auto& [time, lock] : locks_) lock.end("done");
+}
 
 /// The evaluations of one start.
 class Evaluations {
@@ -24,6 +131,7 @@ class Evaluations {
         session_(session),
         settings_(session.settings()),
         start_(std::move(start)),
+        evaluation_(settings_, session.iterator(), session.context(), start_.git),
         reporter_(console, directory, settings_, /*batches_per_epoch=*/0),
         folders_(directory, session.config_yaml(), start_.time) {}
 
@@ -56,17 +164,16 @@ class Evaluations {
   /// `checkpoint`: the checksum of the one that the session holds.
   void evaluate_one(const std::string& checkpoint) {
     Position& position = session_.position();
-    const Context& context = session_.context();
     const std::string op = settings_.eval_op.text();
     const std::string folder = folders_.take(
         position.global_step,
         [&](const std::string& other) {
-          return rows_left_behind(settings_, context, position, other, start_.git, checkpoint);
+          return evaluation_.rows_left_behind(position, other, checkpoint);
         },
         console_);
     reporter_.begin_evaluation();
-    const EvaluationResult result = evaluate(
-        settings_, session_.iterator(), context, position, folder, start_.git,
+    const EvaluationResult result = evaluation_.run(
+        position, folder,
         [&](int64_t done, int64_t total) { reporter_.evaluating(op, done, total); },
         throw_if_signal_arrived, checkpoint);
     reporter_.evaluated(position, result);
@@ -78,6 +185,7 @@ class Evaluations {
   Session& session_;
   const Settings& settings_;
   EvaluationStart start_;
+  Evaluation evaluation_;
   Reporter reporter_;
   EvaluationFolders folders_;
   int failures_ = 0;

@@ -11,7 +11,7 @@
 
 namespace stepop {
 
-/// What evaluations without a training are told beside their session.
+/// What evaluations without a training need beside their session.
 struct EvaluationStart {
   std::string time;  ///< That of a run which this start made; empty: the run was there.
   std::string git;

@@ -5,15 +5,14 @@
 #include <cmath>
 #include <filesystem>
 
-#include "eval_out/hdf5/hdf5_types.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "eval_out/read/eval_statistics.h"
 #include "eval_out/read/find_evaluations.h"
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
-#include "runtime/base/size_text.h"
 #include "runtime/base/text_table.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/cli/run_operand.h"
+#include "runtime/cli/commands.h"
 #include "runtime/formats/safetensors_reader.h"
 
 namespace stepop {
@@ -98,9 +97,9 @@ void print_source(const EvalFile& file) {
              with_thousands(file.rows()), file_size_text(file.path()), written_text(file.path()));
   std::vector<std::string> names = {"global_step", "split", "iterator", "model", "git", "config"};
   for (const auto& [name, value] : file.attributes()) {
-    const bool is_told = name == "rows" || name == "complete" ||
-                         std::find(names.begin(), names.end(), name) != names.end();
-    if (!is_told) names.push_back(name);
+    const bool is_listed = name == "rows" || name == "complete" ||
+                           std::find(names.begin(), names.end(), name) != names.end();
+    if (!is_listed) names.push_back(name);
   }
   for (const auto& name : names) {
     const Attribute* value = file.attributes().find(name);

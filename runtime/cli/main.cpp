@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,9 +10,10 @@
 #include <system_error>
 #include <vector>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/base/shell_text.h"
 #include "runtime/cli/commands.h"
+#include "runtime/code/code_places.h"
 #include "runtime/code/compiler.h"
 #include "runtime/config/registry.h"
 #include "runtime/data/loader.h"
@@ -42,6 +44,7 @@ int fail(const std::string& message, int exit_code) {
 int run(int argc, char** argv) {
   using stepop::Arguments;
   open_standard_streams();
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of `write`, with a message
   if (argc > 0 && *argv[0] != 0) stepop::set_program_name(argv[0]);
   try {
     stepop::Catalogue::check();
@@ -58,9 +61,13 @@ int run(int argc, char** argv) {
     std::fputs(error.what(), stderr);  // the compiler's own message
     return error.exit_code();
   } catch (const stepop::Error& error) {
-    return fail(error.what(), error.exit_code());
+    return fail(stepop::with_places(error.what(), error.exit_code()), error.exit_code());
+  } catch (const std::system_error& error) {  // what fmt::print throws
+    return fail(std::string("cannot write to the standard output: ") + error.code().message(), 1);
   } catch (const std::exception& error) {
-    return fail(stepop::error_text(error), 1);
+    return fail(stepop::with_places(stepop::error_text(error), 1), 1);
+  } catch (...) {
+    return fail(stepop::with_places("something was thrown that is no std::exception", 1), 1);
   }
 }
 

@@ -11,8 +11,8 @@
 #include "runtime/cli/commands.h"
 #include "runtime/code/build_settings.h"
 #include "runtime/system/atomic_file.h"
-#include "runtime/system/content.h"
 #include "runtime/system/folders.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -101,7 +101,7 @@ int new_command(const Arguments& arguments) {
   const fs::path templates = build_settings().templates;
   std::vector<std::pair<std::string, std::string>> files;  // name below the folder, content
   const auto add = [&](const fs::path& path, const std::string& target) {
-    const std::string content = read_content(path.string()).value_or("");
+    const std::string content = read_file(path.string());
     const auto renamed = [&](std::string text) {
       return replaced(replaced(std::move(text), kClassName, class_name(name)), kFileName, name);
     };

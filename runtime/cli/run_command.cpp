@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/shell_text.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
@@ -14,9 +14,10 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/evaluate_run.h"
 #include "runtime/cli/run_source.h"
-#include "runtime/cli/start_checks.h"
 #include "runtime/cli/train_run.h"
 #include "runtime/code/code_copy.h"
+#include "runtime/code/code_places.h"
+#include "runtime/code/crash_message.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
@@ -25,16 +26,14 @@
 #include "runtime/loop/session.h"
 #include "runtime/measure/tensor_memory.h"
 #include "runtime/run/device.h"
-#include "runtime/run/made_by.h"
+#include "runtime/run/drop_logs_after_step.h"
+#include "runtime/run/provenance.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/run/run_lock.h"
 #include "runtime/run/signals.h"
-#include "runtime/run/start_record.h"
-#include "runtime/run/start_time.h"
-#include "runtime/run/supersede.h"
 #include "runtime/system/folders.h"
+#include "runtime/trial/dry_run.h"
 #include "runtime/trial/repeat_check.h"
-#include "runtime/trial/trial.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -46,9 +45,10 @@ class Run {
 
   int run() {
     const SignalGuard signals;
+    const CrashMessage crash_at_start;
     const RunSource source = find_source(arguments_);
     check_arguments(arguments_, source);
-    goes_on_ = source.project && !arguments_.retrain && !arguments_.debug;
+    goes_on_ = continues_run(arguments_);
     std::optional<TensorMemory> memory;
     if (arguments_.check) memory.emplace();
     // From here on nobody else adds to the run, not even while this start finds its checkpoint.
@@ -61,6 +61,8 @@ class Run {
     if (!arguments_.train && !checkpoint_) check_can_wait(source, config);
 
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
+    CrashMessage crash;
+    crash.set_place(session.position().global_step, session.position().split);
     prepare(session, source);
     if (arguments_.check) return check(session, *memory);
     const RunDirectory directory =
@@ -71,6 +73,8 @@ class Run {
                                           if (arguments_.train) save_beginning(made, session);
                                         });
     if (arguments_.train && !lock_) lock(directory);
+    if (arguments_.train)
+      crash.set_remedy(what_to_type(directory, "what was saved is whole", "resume"));
     return run_in(directory, session);
   }
 
@@ -117,10 +121,12 @@ class Run {
       return failures == 0 ? 0 : kCallbackFailed;
     } catch (const std::exception& error) {
       console_.end_progress();
-      const std::string text = error_text(error) + what_next(error, directory);
-      record_error(text);
       const auto* ours = dynamic_cast<const Error*>(&error);
-      throw Error(text, ours != nullptr ? ours->exit_code() : 1);
+      const int exit_code = ours != nullptr ? ours->exit_code() : 1;
+      const std::string text =
+          with_places(error_text(error), exit_code) + what_next(error, directory);
+      record_error(text);
+      throw Error(text, exit_code);
     }
   }
 
@@ -134,18 +140,23 @@ class Run {
     }
   }
 
-  /// For an error that ended a training: how to go on.
+  /// For an error that ended a training: how to resume.
   std::string what_next(const std::exception& error, const RunDirectory& directory) const {
     if (!arguments_.train || dynamic_cast<const ErrorWithCommand*>(&error) != nullptr) return "";
     const bool has_checkpoint = !checkpoint_steps(directory.checkpoints()).empty();
+    return "\n" + (has_checkpoint
+                       ? what_to_type(directory, "what was saved is whole", "resume")
+                       : what_to_type(directory, "nothing was saved yet", "start again"));
+  }
+
+  std::string what_to_type(const RunDirectory& directory, const char* saved,
+                           const char* what) const {
     const char* code = code_.config.peek("code") == nullptr
                            ? ""
                            : "\nif it was mended in your own code, add --current-code: without it "
-                             "the run goes on with its copy of that";
-    return fmt::format("\n{}; once the cause is mended, {} with:  {}{}",
-                       has_checkpoint ? "what was saved is whole" : "nothing was saved yet",
-                       has_checkpoint ? "go on" : "begin again", resume_command(directory.root()),
-                       code);
+                             "the run uses its own copy of that";
+    return fmt::format("{}; once the cause is mended, {} with:  {}{}", saved, what,
+                       resume_command(directory.root()), code);
   }
 
   int check(Session& session, TensorMemory& memory) {
@@ -202,7 +213,7 @@ class Run {
         differences(parse_yaml(yaml, {"", 0}), parse_yaml(session.config_yaml(), {"", 0})));
   }
 
-  /// Without a checkpoint the last start tells what changed.
+  /// Without a checkpoint, what changed since the last start.
   void compare_with_last_config(const RunDirectory& directory, const Session& session) {
     const Value last = resolve_config({directory.last_config()}, {});
     changes_ = differences_to(to_yaml(escape_references(last)), session);
@@ -224,19 +235,16 @@ class Run {
     }
     if (!weights_.empty()) console_.info(fmt::format("init_from {}", weights_));
     if (!machine_.empty()) console_.info(machine_);
-    if (goes_on_ && arguments_.name) {
-      console_.warn(fmt::format("-n {}: not used, the run keeps its name", *arguments_.name));
-    }
     if (arguments_.train && goes_on_) return resume(directory, session);
     if (!checkpoint_) return;
     if (arguments_.retrain) return console_.info("weights from " + checkpoint_->path);
-    if (session.settings().eval_all) return;  // each is told
-    console_.info(fmt::format(
-        "{} {} (step {})", arguments_.train ? "going on, in a run of its own, from" : "evaluating",
-        checkpoint_->path, with_thousands(session.position().global_step)));
+    if (session.settings().eval_all) return;  // each is reported
+    console_.info(fmt::format("{} {} (step {})",
+                              arguments_.train ? "a new run, which continues from" : "evaluating",
+                              checkpoint_->path, with_thousands(session.position().global_step)));
   }
 
-  /// Says where the training goes on, and makes room for it.
+  /// Says where the training resumes, and makes room for it.
   void resume(const RunDirectory& directory, Session& session) {
     const Position& position = session.position();
     if (lock_->before().state == "running") {
@@ -256,9 +264,9 @@ class Run {
     sweep_temporaries(directory.root());
     int64_t last_step = checkpoint_ ? position.global_step : int64_t{-1};
     if (is_from_elsewhere_) --last_step;  // what the run itself has of that step is another one's
-    const Superseded moved = supersede(directory, last_step, time_);
+    const DroppedLogs moved = drop_logs_after_step(directory, last_step, time_);
     save_beginning(directory, session);
-    if (!moved.mended.empty()) console_.info(moved.mended);
+    if (!moved.repaired.empty()) console_.info(moved.repaired);
     if (moved.folder.empty()) return;
     console_.info(fmt::format("what came after step {} moved to {}",
                               with_thousands(std::max<int64_t>(last_step, 0)), moved.folder));
@@ -298,7 +306,7 @@ class Run {
   Console console_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::string time_ = time_name();
-  bool goes_on_ = false;  ///< In the run of -p, not in one of its own.
+  bool goes_on_ = false;  ///< In the run of -p, not in a new one.
   RunConfig code_;        ///< The config, and what code of the user's it named.
   std::optional<ChosenCheckpoint> checkpoint_;  ///< Without its tensors once they are restored.
   std::string git_;

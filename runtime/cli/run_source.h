@@ -6,6 +6,7 @@
 
 #include "runtime/cli/arguments.h"
 #include "runtime/config/config.h"
+#include "runtime/loop/session.h"
 #include "runtime/run/run_directory.h"
 
 namespace stepop {
@@ -31,8 +32,8 @@ struct RunConfig {
 /// loaded; that of a run from the run's own copy, unless --current-code is given.
 RunConfig read_run_config(const Arguments& arguments, const RunSource& source);
 
-/// Compiles and loads the `code` of a config, telling on the standard error what takes long. With
-/// the folder of a run the sources are its copies. Returns the files that were compiled.
+/// Compiles and loads the `code` of a config, and reports on the standard error what takes long.
+/// With the folder of a run the sources are its copies. Returns the files that were compiled.
 std::vector<std::string> load_code(const Config& config, const std::string& run);
 
 /// A line on how the user's own code differs from the copy that the run at `run` has; empty when it
@@ -42,5 +43,22 @@ std::string code_note(const std::string& run, bool is_current);
 /// The second part of the run folder's name: `-n`, else `experiment_name`, else that of the run.
 std::string run_name(const Arguments& arguments, const std::optional<RunDirectory>& project,
                      const Config& config);
+
+// What is wrong with a start, found before it leaves a trace: each check throws UsageError.
+
+/// Whether a start continues the run of -p instead of making a new one.
+bool continues_run(const Arguments& arguments);
+
+/// Words that do not go together.
+void check_arguments(const Arguments& arguments, const RunSource& source);
+
+/// Whether there is a checkpoint, for what needs one.
+void check_checkpoint(const Arguments& arguments, const RunSource& source, bool has_one);
+
+/// Of a run without a checkpoint there is nothing to evaluate, unless the config waits for it.
+void check_can_wait(const RunSource& source, const Config& config);
+
+/// What an evaluation needs; and text that is not UTF-8, which no checkpoint could hold.
+void check_session(const Arguments& arguments, const RunSource& source, const Session& session);
 
 }  // namespace stepop

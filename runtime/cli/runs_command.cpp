@@ -4,8 +4,9 @@
 #include <filesystem>
 
 #include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
 #include "runtime/base/text_table.h"
-#include "runtime/cli/run_operand.h"
+#include "runtime/cli/commands.h"
 #include "runtime/run/run_summary.h"
 
 namespace stepop {
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMostColumns = 100;
 constexpr size_t kLeastName = 20;
 
-std::string number_text(const std::optional<double>& number) {
+std::string metric_text(const std::optional<double>& number) {
   return number ? short_number(*number) : kNoValue;
 }
 
@@ -46,7 +47,7 @@ std::vector<RunSummary> find_runs(const Arguments& arguments) {
 struct Shown {
   bool with_best = false;
   bool with_last = false;
-  /// The metrics that runs have a value of. Several are told by a letter, which is explained below
+  /// The metrics that runs have a value of. Several are named by a letter, which is explained below
   /// the table: their names are long.
   std::vector<std::string> metrics = {};
 
@@ -85,8 +86,8 @@ TextTable table_of(const std::vector<RunSummary>& runs, const Shown& shown,
     std::vector<std::string> cells = {names[i], run.status.text(),
                                       run.step ? with_thousands(*run.step) : kNoValue,
                                       epoch_text(run)};
-    if (shown.with_last) cells.push_back(number_text(run.last));
-    if (shown.with_best) cells.push_back(number_text(run.best));
+    if (shown.with_last) cells.push_back(metric_text(run.last));
+    if (shown.with_best) cells.push_back(metric_text(run.best));
     if (shown.with_letters()) cells.push_back(letter_of(shown, run.metric));
     cells.push_back(span_text(run.age) + " ago");
     table.add(std::move(cells));
@@ -103,7 +104,7 @@ std::string fitting_table(const std::vector<RunSummary>& runs, const Shown& show
     longest = std::max(longest, text_width(run.name));
   }
   for (size_t most = longest; most >= kLeastName; --most) {
-    const TextTable table = table_of(runs, shown, shortened(names, most));
+    const TextTable table = table_of(runs, shown, shortened_names(names, most));
     if (table.width() <= kMostColumns) return table.text();
   }
   return table_of(runs, shown, names).text();

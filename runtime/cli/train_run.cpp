@@ -1,14 +1,22 @@
 #include "runtime/cli/train_run.h"
 
+#include <c10/core/Device.h>
 #include <fmt/format.h>
 
+#include <memory>
+#include <string>
+
+#include "runtime/base/number_text.h"
 #include "runtime/base/shell_text.h"
 #include "runtime/cli/commands.h"
-#include "runtime/cli/run_profile.h"
 #include "runtime/iterator/hook.h"
+#include "runtime/log/console.h"
+#include "runtime/log/profile_text.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/training_loop.h"
+#include "runtime/measure/profile.h"
 #include "runtime/run/device.h"
+#include "runtime/system/atomic_file.h"
 
 namespace stepop {
 namespace {
@@ -22,6 +30,27 @@ class LockWatch : public Hook {
  private:
   const RunLock& lock_;
 };
+
+/// A profile that begins now: a GPU is waited for at the borders of its parts.
+std::shared_ptr<Profile> begin_profile(const c10::Device& device) {
+  if (device.is_cpu()) return std::make_shared<Profile>();
+  return std::make_shared<Profile>([device] { synchronize(device); });
+}
+
+/// Ends it, shows its table, and writes its trace to `path`.
+void end_profile(Profile& profile, const std::string& path, Console& console) {
+  profile.stop();
+  console.info(fmt::format("where the time of {} steps went:\n{}", with_thousands(profile.steps()),
+                           profile_table(profile)));
+  if (profile.waits_for_device()) {
+    console.info(
+        "the GPU was waited for where a part begins and ends: without --profile the training is "
+        "faster");
+  }
+  write_file_atomically(path, chrome_trace(profile));
+  console.info(fmt::format("the first {} steps, for chrome://tracing or ui.perfetto.dev: {}",
+                           with_thousands(profile.traced_steps()), path));
+}
 
 }  // namespace
 
@@ -44,9 +73,9 @@ int train_run(Console& console, const RunDirectory& directory, Session& session,
     end_profile(*session.context().profile, directory.profile(start.time), console);
   }
   if (reason.kind == Kind::kTime) {
-    console.info("max_time counts anew in each start; --max_time null goes on to the end");
+    console.info("max_time counts from each start; --max_time null trains to the end");
   }
-  if (!is_done) console.info("saved; go on with:  " + resume_command(directory.root()));
+  if (!is_done) console.info("saved; resume with:  " + resume_command(directory.root()));
   if (reason.kind == Kind::kSignal) return 128 + reason.signal;
   return loop.failed_callbacks() > 0 ? kCallbackFailed : 0;
 }

@@ -10,7 +10,7 @@
 
 namespace stepop {
 
-/// What a training is told beside its config.
+/// What a training needs beside its config.
 struct TrainingStart {
   std::string time;  ///< Of this start.
   std::string git;
@@ -19,7 +19,7 @@ struct TrainingStart {
 };
 
 /// Trains a run that is locked by `lock`, which is marked as ended when the training is, and says
-/// how it ended and how to go on. Returns the status to exit with. Throws as TrainingLoop::run.
+/// how it ended and how to resume. Returns the status to exit with. Throws as TrainingLoop::run.
 int train_run(Console& console, const RunDirectory& directory, Session& session,
               const TrainingStart& start, RunLock& lock);
 

@@ -5,11 +5,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "runtime/base/error.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -33,19 +32,17 @@ std::string replace_all(std::string text, std::string_view what, const std::stri
 BuildSettings read() {
   const fs::path library = own_library();
   const std::string path = fs::path(library).replace_filename("libstepop.json").string();
-  std::ifstream file(path);
-  std::stringstream bytes;
-  bytes << file.rdbuf();
-  if (!file) {
+  const auto text = try_read_file(path);
+  if (!text) {
     throw Error(
-        fmt::format("cannot read {}, which tells how code of your own is compiled; build "
+        fmt::format("cannot read {}, which says how your own code is compiled; build "
                     "or install stepop again",
                     path));
   }
   // An installation may be moved.
   const std::string here = library.parent_path().string();
   try {
-    const auto json = nlohmann::json::parse(replace_all(bytes.str(), "{here}", here));
+    const auto json = nlohmann::json::parse(replace_all(*text, "{here}", here));
     const char* compiler = std::getenv("STEPOP_CXX");
     return {.version = json.at("version"),
             .compiler =
@@ -56,7 +53,7 @@ BuildSettings read() {
             .headers = json.at("headers"),
             .templates = json.at("templates"),
             .library = library.string(),
-            .text = bytes.str()};
+            .text = *text};
   } catch (const nlohmann::json::exception& error) {
     throw Error(fmt::format("{}: {}; build or install stepop again", path, error.what()));
   }

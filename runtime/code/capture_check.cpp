@@ -4,291 +4,201 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <optional>
-
-#include "runtime/code/cpp_tokens.h"
+#include <cctype>
+#include <regex>
 
 namespace stepop {
 namespace {
 
-/// The members of StepOps in their order.
-constexpr std::array<std::string_view, 6> kMembers = {"train_op",  "log_op",  "eval_op",
-                                                      "train_ops", "log_ops", "eval_ops"};
+constexpr size_t kMostBefore = 400;  // characters that are looked at before a lambda
 
-/// Brackets within brackets are followed so far, whatever the source.
-constexpr int kDeepest = 100;
+bool is_one_of(char c, std::string_view those) { return those.find(c) != std::string_view::npos; }
 
-/// Positions in the tokens: of `[`, `]`, and the closing `}` of the body.
-struct Lambda {
-  size_t begin, captures_end, end;
-};
+/// The end of the comment, text or preprocessor line that begins at `i`; `i` when none does.
+size_t end_of_no_code(const std::string& code, size_t i) {
+  const auto behind = [&](const std::string& mark, size_t from) {
+    const size_t found = code.find(mark, from);
+    return found == std::string::npos ? code.size() : found + mark.size();
+  };
+  const size_t before = i == 0 ? std::string::npos : code.find_last_not_of(" \t", i - 1);
+  const bool begins_line = before == std::string::npos || code[before] == '\n';
+  size_t end = i;
+  if (code.compare(i, 2, "/*") == 0) return behind("*/", i + 2);
+  if (code.compare(i, 2, "//") == 0 || (code[i] == '#' && begins_line)) {
+    while (end < code.size() && (code[end] != '\n' || code[end - 1] == '\\')) ++end;
+  } else if (code.compare(i, 2, "R\"") == 0) {
+    const size_t open = behind("(", i);
+    if (open < code.size()) return behind(")" + code.substr(i + 2, open - i - 3) + "\"", open);
+  } else if (code[i] == '"' || (code[i] == '\'' && !(i > 0 && std::isalnum(code[i - 1]) != 0))) {
+    while (++end < code.size() && code[end] != code[i] && code[end] != '\n') {
+      if (code[end] == '\\') ++end;
+    }
+    return std::min(end + 1, code.size());
+  }
+  return end;
+}
 
-/// Counts how deep a function is in itself.
-class Deeper {
- public:
-  explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
-  ~Deeper() { --depth_; }
-  Deeper(const Deeper&) = delete;
-  Deeper& operator=(const Deeper&) = delete;
+/// The source with spaces for what is no code but the names of ops: positions and lines stay.
+std::string code_of(std::string_view source) {
+  static const std::regex kOpName(R"re("[\w/ .-]*_op[\w/ .-]*")re");
+  std::string code(source);
+  for (size_t i = 0; i < code.size();) {
+    const size_t end = end_of_no_code(code, i);
+    const bool is_name = end - i < 200 && std::regex_match(code.substr(i, end - i), kOpName);
+    for (size_t k = i; k < end && !is_name; ++k) {
+      if (code[k] != '\n') code[k] = ' ';
+    }
+    i = std::max(end, i + 1);
+  }
+  return code;
+}
 
- private:
-  int& depth_;
-};
+/// The place of the bracket that closes the one at `open`; the end of the code when none does.
+size_t closing(const std::string& code, size_t open) {
+  int depth = 0;
+  for (size_t i = open; i < code.size(); ++i) {
+    if (is_one_of(code[i], "([{")) ++depth;
+    if (is_one_of(code[i], ")]}") && --depth <= 0) return i;
+  }
+  return code.size();
+}
+
+/// The captures between the brackets of `list`.
+std::vector<std::string> captures_in(const std::string& list) {
+  std::vector<std::string> captures;
+  for (size_t begin = 1; begin < list.size();) {
+    size_t end = begin;
+    while (end + 1 < list.size() && list[end] != ',') {
+      end = is_one_of(list[end], "([{") ? closing(list, end) + 1 : end + 1;
+    }
+    std::string capture = list.substr(begin, end - begin);
+    capture.erase(0, capture.find_first_not_of(" \t\n"));
+    capture.erase(capture.find_last_not_of(" \t\n") + 1);
+    captures.push_back(std::move(capture));
+    begin = end + 1;
+  }
+  return captures;
+}
 
 class CaptureCheck {
  public:
-  CaptureCheck(std::string_view source, const std::string& file) : code_(source), file_(file) {}
+  explicit CaptureCheck(std::string_view source) : code_(code_of(source)) {}
 
-  std::vector<CaptureFinding> run() {
+  std::vector<std::string> run(const std::string& file) const {
+    std::vector<std::string> messages;
+    int line = 1;
     for (size_t i = 0; i < code_.size(); ++i) {
-      if (at(i).is("step_op") && at(i + 1).is("(")) enter_step_op(i);
-      if (is_member(i)) check_member(i);
-      if (at(i).kind == CppToken::Kind::kText && at(i + 1).is(",")) check_pair(i);
-      if (at(i).is_one_of({"TrainOp", "LogOp", "EvalOp"})) check_type(i);
-      if (at(i).is("StepOps")) check_step_ops(at(i + 1).is_name() ? i + 2 : i + 1);
-      if (at(i).is("return") && i < step_op_end_) check_step_ops(i + 1);
+      if (code_[i] == '\n') ++line;
+      if (code_[i] != '[' || code_.compare(i, 2, "[[") == 0) continue;
+      const size_t end = closing(code_, i);
+      const std::string list = code_.substr(i, end - i + 1);
+      const std::string what = list.find('&') == std::string::npos ? "" : by_reference(list);
+      const std::string op = what.empty() ? "" : op_at(i, end);
+      if (!op.empty())
+        messages.push_back(fmt::format("{}:{}: {} captures {}", file, line, op, what));
     }
-    std::vector<CaptureFinding> findings;
-    for (auto& entry : found_) findings.push_back(std::move(entry.second));
-    return findings;
+    return messages;
   }
 
  private:
-  const CppToken& at(size_t i) const { return code_.at(i); }
-
-  std::optional<Lambda> lambda_at(size_t i) const {
-    if (!at(i).is("[") || at(i + 1).is("[")) return std::nullopt;
-    const size_t captures_end = code_.behind(i) - 1;
-    size_t body = captures_end + 1;
-    while (body < code_.size() && !at(body).is("{")) {
-      if (at(body).is("<")) {
-        body = code_.behind_angles(body);
-      } else if (at(body).is_one_of({"(", "["})) {
-        body = code_.behind(body);
-      } else if (at(body).is_name() || at(body).is_one_of({"->", "::", "*", "&"})) {
-        ++body;
-      } else {
-        return std::nullopt;
-      }
-    }
-    if (body >= code_.size()) return std::nullopt;
-    return Lambda{i, captures_end, code_.behind(body) - 1};
-  }
-
-  /// Whether a member of a StepOps, or of what may be one, is named here.
-  bool is_member(size_t i) const {
-    if (i == 0 || !at(i).is_name() || !at(i - 1).is_one_of({".", "->"})) return false;
-    return at(i).text.ends_with("_op") || at(i).text.ends_with("_ops");
-  }
-
-  /// `.train_op = ...`, `ops.log_ops = {...}`, `ops.log_ops["sample_op"] = ...`,
-  /// `ops.log_ops.set("sample_op", ...)`.
-  void check_member(size_t i) {
-    std::string name(at(i).text);
-    bool is_map = name.ends_with("_ops");
-    size_t value = i + 1;
-    if (is_map && at(value).is("[")) {
-      if (at(value + 1).kind == CppToken::Kind::kText) name = unquoted(at(value + 1));
-      value = code_.behind(value);
-      is_map = false;
-    } else if (is_map && at(value).is(".") && at(value + 2).is("(")) {
-      return check_elements(value + 2, false, name);
-    }
-    if (at(value).is("=") && !at(value + 1).is("=")) {
-      ++value;
-    } else if (!at(value).is("{")) {
-      return;
-    }
-    if (!is_map) return check_value(value, name);
-    while (value < code_.size() && !at(value).is_one_of({"{", ",", ";", "}"})) ++value;
-    if (at(value).is("{")) check_elements(value, false, name);
-  }
-
-  /// `{"sample_op", ...`.
-  void check_pair(size_t i) {
-    const std::string name = unquoted(at(i));
-    if (i > 0 && at(i - 1).is("{") && name.find("_op") != std::string::npos) {
-      check_value(i + 2, name);
-    }
-  }
-
-  /// `TrainOp(...)`, `LogOp log = ...`, and functions that return one.
-  void check_type(size_t i) {
-    const std::string name = at(i).is("TrainOp") ? "train_op"
-                             : at(i).is("LogOp") ? "log_op"
-                                                 : "eval_op";
-    size_t next = i + 1;
-    if (at(next).is_one_of({"(", "{"})) return check_value(next, name);
-    while (at(next).is_name() || at(next).is("::")) ++next;
-    if (next == i + 1) return;
-    if (at(next).is("=") || at(next).is("{")) check_value(next + 1, name);
-    if (!at(next).is("(")) return;
-    check_value(next, name);
-    size_t body = code_.behind(next);
-    while (at(body).is_name()) ++body;  // const, override, ...
-    if (at(body).is("{")) check_returns(body, name);
-  }
-
-  /// What the function with this body returns.
-  void check_returns(size_t body, const std::string& name) {
-    const size_t end = code_.behind(body);
-    for (size_t i = body; i < end; ++i) {
-      if (at(i).is("return")) check_value(i + 1, name);
-      if (const auto lambda = lambda_at(i)) i = lambda->end;
-    }
-  }
-
-  void enter_step_op(size_t i) {
-    size_t body = code_.behind(i + 1);
-    while (at(body).is_name() || at(body).is_one_of({"->", "::"})) ++body;
-    if (at(body).is("{")) step_op_end_ = code_.behind(body);
-  }
-
-  /// `{train op, log op, ...}`, where each may be left away from the end.
-  void check_step_ops(size_t i) {
-    if (at(i).is("=")) ++i;
-    if (at(i).is("{") && !at(i + 1).is(".")) check_elements(i, true, "");
-  }
-
-  /// The elements of a list in brackets, each named by its place in a StepOps, by a text before it
-  /// as in `{"sample_op", ...}`, or else by `name`.
-  void check_elements(size_t open, bool by_place, std::string name) {
-    if (depth_ > kDeepest) return;
-    const Deeper deeper(depth_);
-    const size_t end = code_.behind(open) - 1;
-    size_t place = 0;
-    for (size_t i = open + 1; i < end; i = code_.expression_end(i) + 1) {
-      if (by_place && place < kMembers.size()) name = kMembers[place++];
-      if (at(i).kind == CppToken::Kind::kText) name = unquoted(at(i));
-      if (at(i).is("{") && (!by_place || name.ends_with("_ops"))) {
-        check_elements(i, false, name);
-      } else {
-        check_value(i, name);
-      }
-    }
-  }
-
-  /// The expression that begins at `i`, which becomes the op `name`.
-  void check_value(size_t i, const std::string& name) {
-    check_value(i, name, code_.expression_end(i));
-  }
-  void check_value(size_t i, const std::string& name, size_t end) {
-    if (depth_ > kDeepest) return;
-    const Deeper deeper(depth_);
-    for (size_t k = i; k < end; k = code_.next(k)) {
-      if (!at(k).is("?")) continue;
-      const size_t other = other_branch(k + 1, end);
-      check_value(k + 1, name, other);
-      if (other < end) check_value(other + 1, name, end);
-      return;
-    }
-    if (const auto lambda = lambda_at(i)) {
-      const bool is_called = at(lambda->end + 1).is("(");
-      if (!is_called) check_lambda(*lambda, name);
-      return;
-    }
-    if (at(i).is_one_of({"(", "{"})) return check_value(i + 1, name);
-    size_t last = i;
-    while (at(last).is_name() && at(last + 1).is("::")) last += 2;
-    if (!at(last).is_name()) return;
-    const bool wraps = at(last).is_one_of({"move", "function", "TrainOp", "LogOp", "EvalOp"});
-    const size_t next = at(last + 1).is("<") ? code_.behind_angles(last + 1) : last + 1;
-    if (wraps && at(next).is_one_of({"(", "{"})) return check_value(next + 1, name);
-    if (last == i && next == end) check_variable(i, name);
-  }
-
-  /// The `:` of a `?` whose first branch begins at `i`.
-  size_t other_branch(size_t i, size_t end) const {
-    for (int depth = 0; i < end; i = code_.next(i)) {
-      if (at(i).is("?")) ++depth;
-      if (at(i).is(":") && --depth < 0) return i;
-    }
-    return end;
-  }
-
-  /// The lambda that the variable used at `use` was given, in the scopes around it.
-  void check_variable(size_t use, const std::string& name) {
-    int depth = 0;
-    for (size_t i = use; i-- > 0;) {
-      if (at(i).is("}")) ++depth;
-      if (at(i).is("{") && depth > 0) --depth;
-      const bool is_it = depth == 0 && at(i).is_name() && at(i).text == at(use).text;
-      const auto lambda =
-          is_it && at(i + 1).is_one_of({"=", "{", "("}) ? lambda_at(i + 2) : std::nullopt;
-      if (!lambda) continue;
-      if (!at(lambda->end + 1).is("(")) check_lambda(*lambda, name);
-      return;
-    }
-  }
-
-  void check_lambda(const Lambda& lambda, const std::string& op) {
-    std::vector<std::string> by_reference, by_value;
-    bool takes_all = false, refers_to_all = false, takes_this = false;
-    for (size_t i = lambda.begin + 1; i < lambda.captures_end; i = code_.expression_end(i) + 1) {
-      const size_t end = code_.expression_end(i);
-      if (at(i).is("=")) {
-        takes_all = true;
-      } else if (at(i).is("&") && i + 1 == end) {
+  /// What is wrong with a list of captures, and what to write; empty when nothing is.
+  static std::string by_reference(const std::string& list) {
+    std::vector<std::string> names;
+    std::vector<std::string> others;
+    bool takes_all = false;
+    bool takes_this = false;
+    bool refers_to_all = false;
+    for (const auto& capture : captures_in(list)) {
+      if (capture == "&") {
         refers_to_all = true;
-      } else if (at(i).is("this")) {
+      } else if (capture == "=") {
+        takes_all = true;
+      } else if (capture == "this") {
         takes_this = true;
-      } else if (at(i).is("&")) {
-        const size_t name = at(i + 1).is("...") ? i + 2 : i + 1;
-        by_reference.emplace_back(at(name).text);
-        by_value.push_back(text_of(i + 1, end));
+      } else if (!capture.starts_with('&')) {
+        others.push_back(capture);
       } else {
-        by_value.push_back(text_of(i, end));
+        const std::string name = capture.substr(capture.find_first_not_of("& "));
+        names.push_back(name.substr(name.find_first_not_of('.'), name.find_first_of(" =")));
+        others.push_back(name);
       }
     }
-    if (!refers_to_all && by_reference.empty()) return;
-    if (takes_all || refers_to_all) {
-      takes_all = takes_this = true;
-      std::erase_if(by_value, [](const auto& text) { return text.find('=') == std::string::npos; });
+    if (!refers_to_all && names.empty()) return "";
+    if (takes_all || refers_to_all) {  // each by its name is more than is needed
+      std::erase_if(others, [](const auto& text) { return text.find('=') == std::string::npos; });
+      others.insert(others.begin(), {"=", "this"});
+    } else if (takes_this) {
+      others.insert(others.begin(), "this");
     }
-    if (takes_this) by_value.insert(by_value.begin(), "this");
-    if (takes_all) by_value.insert(by_value.begin(), "=");
-    const CppToken& place = at(lambda.begin);
-    const std::string what = refers_to_all ? "" : fmt::format("{} ", fmt::join(by_reference, ", "));
-    found_.emplace(
-        lambda.begin,
-        CaptureFinding{
-            place.line, place.column,
-            fmt::format("{}:{}: {} captures {}by reference ({}): step_op has returned "
-                        "when it runs, and what it refers to is gone: capture by value, "
-                        "[{}]",
-                        file_, place.line, op, what, text_of(lambda.begin, lambda.captures_end + 1),
-                        fmt::join(by_value, ", "))});
+    return fmt::format(
+        "{}by reference ({}): step_op has returned when it runs, and what it refers to is gone: "
+        "capture by value, [{}]",
+        refers_to_all ? "" : fmt::format("{} ", fmt::join(names, ", ")), list,
+        fmt::join(others, ", "));
   }
 
-  /// The source of tokens [begin, end), without what lies between them but one space.
-  std::string text_of(size_t begin, size_t end) const {
-    std::string text;
-    for (size_t i = begin; i < end; ++i) {
-      const char* behind_last = i > begin ? at(i - 1).text.data() + at(i - 1).text.size() : nullptr;
-      if (behind_last != nullptr && behind_last != at(i).text.data()) text += ' ';
-      text += at(i).text;
+  /// The op that the lambda with the captures at `begin` to `end` becomes; empty when it is none.
+  std::string op_at(size_t begin, size_t end) const {
+    size_t body = end + 1;
+    while (body < code_.size() && !is_one_of(code_[body], "{;)]}")) {
+      body = is_one_of(code_[body], "([") ? closing(code_, body) + 1 : body + 1;
     }
-    return text;
+    if (body >= code_.size() || code_[body] != '{') return "";
+    const size_t over = closing(code_, body);
+    const size_t next = code_.find_first_not_of(" \t\n", over + 1);
+    if (next != std::string::npos && code_[next] == '(') return "";  // what it returns is the op
+
+    static const std::string kWrapped =
+        R"((?:\(\s*|(?:\w+::)*(?:TrainOp|LogOp|EvalOp|move|function\s*<[^;{}]*>)\s*[({]\s*)*$)";
+    static const std::regex kNamed(
+        R"re((?:[\[{]|\bset\()\s*"([^"]*_op[^"]*)"\s*(?:\]\s*=|,)\s*)re" + kWrapped);
+    static const std::regex kMember(R"([.>](\w+_ops?)\s*(?:\[[^\]]*\]\s*)?[={]\s*)" + kWrapped);
+    static const std::regex kType(R"(\b(Train|Log|Eval)Op(?:\s+\w+)?\s*[=({]\s*)" + kWrapped);
+    static const std::regex kFirst(R"(\bStepOps(?:\s+\w+)?[\s=]*\{\s*)" + kWrapped);
+    static const std::regex kReturned(R"(\breturn\s*\{\s*)" + kWrapped);
+    static const std::regex kVariable(R"((\w+)\s*[=({]\s*)" + kWrapped);
+    const size_t first = begin - std::min(begin, kMostBefore);
+    const std::string before = code_.substr(first, begin - first);
+    std::smatch found;
+    if (std::regex_search(before, found, kNamed)) return found[1];
+    if (std::regex_search(before, found, kMember)) return found[1];
+    if (std::regex_search(before, found, kType)) {
+      return found[1] == "Train" ? "train_op" : found[1] == "Log" ? "log_op" : "eval_op";
+    }
+    const bool is_first = std::regex_search(before, kFirst) ||
+                          (std::regex_search(before, kReturned) && is_in_step_op(begin));
+    if (is_first) return "train_op";
+    return std::regex_search(before, found, kVariable) ? use_of(found[1], over) : "";
   }
 
-  static std::string unquoted(const CppToken& token) {
-    const std::string_view text = token.text;
-    return std::string(text.size() < 2 ? text : text.substr(1, text.size() - 2));
+  bool is_in_step_op(size_t place) const {
+    const size_t name = code_.rfind("step_op(", place);
+    const size_t body = name == std::string::npos ? name : code_.find('{', name);
+    return body != std::string::npos && closing(code_, body) > place;
   }
 
-  CppCode code_;
-  const std::string& file_;
-  size_t step_op_end_ = 0;
-  int depth_ = 0;
-  std::map<size_t, CaptureFinding> found_;  ///< By the position of the `[`.
+  /// The op that a variable becomes in the rest of its block, behind `begin`.
+  std::string use_of(const std::string& variable, size_t begin) const {
+    begin = std::min(code_.find(';', begin), code_.size());
+    size_t end = begin;
+    while (end < code_.size() && code_[end] != '}') {
+      end = is_one_of(code_[end], "([{") ? closing(code_, end) + 1 : end + 1;
+    }
+    const std::string block = code_.substr(begin, end - begin);
+    static const std::string kBefore =
+        R"re((?:[.>](\w+_op)\s*[={]|(?:[\[{]|\bset\()\s*"([^"]*_op[^"]*)"\s*(?:\]\s*=|,))\s*(?:(?:std::)?move\()?)re";
+    const std::regex use(kBefore + variable + R"(\s*\)*\s*[,;}])");
+    std::smatch found;
+    return std::regex_search(block, found, use) ? found[1].str() + found[2].str() : "";
+  }
+
+  const std::string code_;
 };
 
 }  // namespace
 
-std::vector<CaptureFinding> check_captures(std::string_view source, const std::string& file) {
-  return CaptureCheck(source, file).run();
+std::vector<std::string> check_captures(std::string_view source, const std::string& file) {
+  return CaptureCheck(source).run(file);
 }
 
 }  // namespace stepop

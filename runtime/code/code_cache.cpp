@@ -16,10 +16,9 @@
 #include "runtime/code/build_settings.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/checksum.h"
-#include "runtime/system/content.h"
 #include "runtime/system/file_lock.h"
 #include "runtime/system/folders.h"
-#include "runtime/system/publish.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -50,7 +49,7 @@ class Entry {
       bool is_same = fs::exists(code.library);
       for (const auto& [path, checksum] : build.at("headers").items()) {
         code.files.push_back((base_ / path).lexically_normal().string());
-        const auto content = read_content(code.files.back());
+        const auto content = try_read_file(code.files.back());
         is_same = is_same && content && content_checksum(*content) == checksum.get<std::string>();
       }
       if (is_same) {
@@ -97,16 +96,16 @@ class Entry {
  private:
   /// Whether a source includes what is precompiled.
   static bool takes_all(const std::string& source) {
-    return read_content(source).value_or("").find("<stepop/stepop.h>") != std::string::npos;
+    return try_read_file(source).value_or("").find("<stepop/stepop.h>") != std::string::npos;
   }
 
   std::string make_key() const {
     Checksum sum;
     for (const auto& flag : flags_) sum.add(flag + '\n');
     sum.add(build_settings().compiler + build_settings().text + STEPOP_BUILT_AGAINST);
-    sum.add(read_content(build_settings().library).value_or(""));
+    sum.add(try_read_file(build_settings().library).value_or(""));
     for (const auto& source : sources_) {
-      const std::string content = read_content(source).value_or("");
+      const std::string content = try_read_file(source).value_or("");
       sum.add(fmt::format("{} {}\n", fs::path(source).filename().string(), content.size()));
       sum.add(content);
     }
@@ -116,7 +115,7 @@ class Entry {
   std::string json_path() const { return folder_ + "/" + key_ + ".json"; }
 
   Json builds() const {
-    const auto text = read_content(json_path());
+    const auto text = try_read_file(json_path());
     const Json all = text ? Json::parse(*text, nullptr, false) : Json::array();
     Json whole = Json::array();
     for (const auto& build : all) {  // what is damaged is compiled again
@@ -175,7 +174,7 @@ class Entry {
     code.library =
         fmt::format("{}/{}-{}.so", folder_, key_, content_checksum(content).substr(0, 8));
     compiler.link(objects, code.library + ".tmp", flags_);
-    publish_file(code.library + ".tmp", code.library);
+    rename_into_place(code.library + ".tmp", code.library);
     return code;
   }
 
@@ -237,10 +236,10 @@ CompiledCode compile_code(const std::vector<std::string>& sources,
   const Entry entry(folder, sources, flags);
   if (auto code = entry.find()) return *code;
   const Compiler compiler(interrupt);
-  bool is_told = false;
+  bool is_said = false;
   const auto waiting = [&] {
-    if (!is_told) say("waiting for another stepop, which compiles the same code");
-    is_told = true;
+    if (!is_said) say("waiting for another stepop, which compiles the same code");
+    is_said = true;
     if (interrupt) interrupt();
   };
   std::optional<FileLock> lock;

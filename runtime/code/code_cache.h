@@ -13,7 +13,7 @@ struct CompiledCode {
   std::vector<std::string> files;  ///< The sources and the headers of the user's that they include.
 };
 
-/// Where compiled code lies: $STEPOP_CACHE, else $XDG_CACHE_HOME/stepop, else ~/.cache/stepop.
+/// Where compiled code is kept: $STEPOP_CACHE, else $XDG_CACHE_HOME/stepop, else ~/.cache/stepop.
 /// Throws Error when none of them names a folder.
 std::string code_cache_folder();
 

@@ -9,8 +9,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/system/atomic_file.h"
-#include "runtime/system/content.h"
 #include "runtime/system/folders.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -42,14 +42,14 @@ CodeCopy::CodeCopy(const std::string& run) {
   if (folders.empty()) return;
   folder_ = *std::max_element(folders.begin(), folders.end());
   try {
-    const Json json = Json::parse(read_content(folder_ + "/sources.json").value_or(""));
+    const Json json = Json::parse(try_read_file(folder_ + "/sources.json").value_or(""));
     root_ = json.at("root").get<std::string>();
     for (const auto& [name, checksum] : json.at("files").items()) {
       files_.push_back({name, checksum.get<std::string>()});
     }
   } catch (const Json::exception& error) {
     throw Error(
-        fmt::format("{}/sources.json: damaged: {}; remove that folder to go on with the "
+        fmt::format("{}/sources.json: damaged: {}; remove that folder to resume with the "
                     "code that the config names",
                     folder_, error.what()));
   }
@@ -65,7 +65,7 @@ std::string CodeCopy::find(const std::string& path) const {
 std::vector<std::string> CodeCopy::differences() const {
   std::vector<std::string> all;
   for (const auto& file : files_) {
-    const auto original = read_content((fs::path(root_) / file.name).string());
+    const auto original = try_read_file((fs::path(root_) / file.name).string());
     const std::string name = fs::path(file.name).filename().string();
     if (!original) {
       all.push_back(name + " is gone");
@@ -76,22 +76,37 @@ std::vector<std::string> CodeCopy::differences() const {
   return all;
 }
 
+/// Where a file of the copy lay; any other file lies where it is.
+std::string CodeCopy::original_of(const std::string& path) const {
+  if (!is_there() || !path.starts_with(folder_ + "/")) return path;
+  return (fs::path(root_) / fs::path(path).lexically_relative(folder_)).string();
+}
+
 void CodeCopy::save(const std::vector<std::string>& files, const std::string& time) const {
-  if (files.empty()) return;
-  const fs::path root = common_folder(files);
-  // A resume compiles the copies themselves.
-  const auto is_ours = [&](const std::string& path) {
-    return is_there() && path.starts_with(folder_ + "/");
-  };
-  if (std::all_of(files.begin(), files.end(), is_ours)) return;
+  // A resume compiles the copies, and may add files that were not there before.
+  std::vector<std::string> originals;
+  bool has_new_file = false;
+  for (const auto& path : files) {
+    originals.push_back(original_of(path));
+    if (originals.back() == path) has_new_file = true;
+  }
+  if (!has_new_file) return;
+  const fs::path root = common_folder(originals);
   Json names = Json::object();
   std::vector<std::pair<std::string, std::string>> contents;
-  for (const auto& path : files) {
-    const std::string name = fs::path(path).lexically_relative(root).string();
-    auto content = read_content(path);
-    if (!content) throw Error(fmt::format("cannot read {}", path));
-    names[name] = content_checksum(*content);
-    contents.emplace_back(name, std::move(*content));
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::string name = fs::path(originals[i]).lexically_relative(root).string();
+    std::string content = read_file(files[i]);
+    const std::string checksum = content_checksum(content);
+    if (names.value(name, checksum) != checksum) {
+      throw UsageError(
+          fmt::format("{} changed since the run's own copy of it was made, and code that is new "
+                      "here includes it as it is now: --current-code takes all files as they are "
+                      "now",
+                      name));
+    }
+    names[name] = checksum;
+    contents.emplace_back(name, std::move(content));
   }
   const bool is_same = root == root_ && names.size() == files_.size() &&
                        std::all_of(files_.begin(), files_.end(), [&](const File& file) {

@@ -6,8 +6,9 @@
 namespace stepop {
 
 /// The user's sources in a run's folder, `code/<time>/`: a folder for each start that trained with
-/// other ones than the start before. They lie as they lay to each other, and `sources.json` tells
-/// from where: `{"root": "/home/ada", "files": {"denoiser/denoiser.cpp": "<checksum>"}}`.
+/// other code than the start before. Their places relative to each other are kept, and
+/// `sources.json` says where they came from: `{"root": "/home/ada", "files":
+/// {"denoiser/denoiser.cpp": "<checksum>"}}`.
 class CodeCopy {
  public:
   /// The newest one of the run whose folder is `run`; `is_there()` is false when it has none, or
@@ -22,7 +23,8 @@ class CodeCopy {
   /// Which of the originals are gone, or differ from the copy: `denoiser.cpp changed`, ....
   std::vector<std::string> differences() const;
 
-  /// Copies `files` (absolute paths) to `code/<time>/` unless the newest copy is the same.
+  /// Copies `files` (absolute paths; those of this copy count as the originals that they were) to
+  /// `code/<time>/`, unless the newest copy is the same.
   void save(const std::vector<std::string>& files, const std::string& time) const;
 
  private:
@@ -30,6 +32,8 @@ class CodeCopy {
     std::string name;      ///< Below the root.
     std::string checksum;  ///< Of its content.
   };
+
+  std::string original_of(const std::string& path) const;
 
   std::string run_;
   std::string folder_;

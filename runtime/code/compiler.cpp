@@ -18,6 +18,10 @@ constexpr size_t kMostText = 1'000'000;
 /// The work is done in LibTorch, so that higher levels cost time and gain nothing.
 constexpr const char* kOptimization = "-O1";
 
+/// The lines of functions, for messages that say where in the user's code something went wrong.
+/// A precompiled header is taken only by what has debug information as well.
+constexpr const char* kLines = "-g1";
+
 /// A path as the user would type it here.
 std::string short_path(const std::string& path) {
   const std::string relative = fs::path(path).lexically_proximate(fs::current_path()).string();
@@ -88,8 +92,8 @@ std::vector<std::string> Compiler::compile(const std::string& source, const std:
                                            std::string& text) const {
   const std::string rule = object + ".d";
   std::vector<std::string> words = build_settings().flags;
-  words.insert(words.end(),
-               {kOptimization, "-fPIC", "-Wall", "-Wextra", "-fmax-errors=1", "-MMD", "-MF", rule});
+  words.insert(words.end(), {kOptimization, kLines, "-fPIC", "-Wall", "-Wextra", "-fmax-errors=1",
+                             "-MMD", "-MF", rule});
   words.insert(words.end(), flags.begin(), flags.end());
   words.insert(words.end(), {"-c", short_path(source), "-o", object});
   run(std::move(words), text);
@@ -114,7 +118,7 @@ void Compiler::link(const std::vector<std::string>& objects, const std::string& 
 void Compiler::precompile(const std::string& header, const std::string& precompiled) const {
   std::vector<std::string> words = build_settings().flags;
   words.insert(words.end(),
-               {kOptimization, "-fPIC", "-x", "c++-header", header, "-o", precompiled});
+               {kOptimization, kLines, "-fPIC", "-x", "c++-header", header, "-o", precompiled});
   std::string text;
   run(std::move(words), text);
 }

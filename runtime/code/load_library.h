@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace stepop {
 
@@ -9,9 +10,11 @@ namespace stepop {
 void check_built_against(const std::string& path, const std::string& name);
 
 /// Loads a shared library with components, which register themselves; it stays loaded. `name` is
-/// what messages call it: the user's source. Throws Error for one that cannot be loaded, or that
-/// throws or registers a name twice while it is. One that crashes meanwhile ends the process with a
+/// what messages call it, the user's source; `files` are the sources and headers that it was
+/// compiled from, where they are known. Throws Error for one that cannot be loaded, or that throws
+/// or registers a name twice while it is loaded. One that crashes meanwhile ends the process with a
 /// sentence.
-void load_library(const std::string& path, const std::string& name);
+void load_library(const std::string& path, const std::string& name,
+                  const std::vector<std::string>& files = {});
 
 }  // namespace stepop

@@ -11,9 +11,9 @@
 #include "runtime/code/build_settings.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/checksum.h"
-#include "runtime/system/content.h"
 #include "runtime/system/file_lock.h"
 #include "runtime/system/folders.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -34,13 +34,14 @@ std::string key_of(const Compiler& compiler) {
       }
     }
     std::sort(headers.begin(), headers.end());
-    for (const auto& path : headers) sum.add(read_content(path.string()).value_or(""));
+    for (const auto& path : headers) sum.add(try_read_file(path.string()).value_or(""));
   }
   return sum.text();
 }
 
 bool is_there(const fs::path& folder, const std::string& key) {
-  return read_content((folder / "key").string()) == key && fs::exists(folder / "precompiled.h.gch");
+  return try_read_file((folder / "key").string()) == key &&
+         fs::exists(folder / "precompiled.h.gch");
 }
 
 /// The key comes last: a folder with it is whole.

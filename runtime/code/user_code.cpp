@@ -8,7 +8,7 @@
 #include "runtime/code/capture_check.h"
 #include "runtime/code/code_cache.h"
 #include "runtime/code/load_library.h"
-#include "runtime/system/content.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -55,8 +55,8 @@ void check_captures_of(const std::vector<std::string>& sources) {
   std::string message;
   for (const auto& source : sources) {
     const std::string name = fs::path(source).filename().string();
-    for (const auto& finding : check_captures(read_content(source).value_or(""), name)) {
-      message += (message.empty() ? "" : "\n") + finding.text;
+    for (const auto& finding : check_captures(try_read_file(source).value_or(""), name)) {
+      message += (message.empty() ? "" : "\n") + finding;
     }
   }
   if (!message.empty()) throw Error(message);
@@ -96,7 +96,7 @@ UserCode load_user_code(const Config& config, const CodeCopy* copy, const Say& s
   for (const auto& source : sources) {
     names += (names.empty() ? "" : ", ") + fs::path(source).filename().string();
   }
-  if (is_first_time(code.library)) load_library(code.library, names);
+  if (is_first_time(code.library)) load_library(code.library, names, code.files);
   return {code.files};
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 #include "runtime/base/nearest.h"
 
@@ -17,14 +19,20 @@ bool is_below(std::string_view path, std::string_view ancestor) {
                               (path.size() == ancestor.size() || path[ancestor.size()] == '/'));
 }
 
+/// `a/b` and `c` of `a/b/c`.
+std::pair<std::string, std::string> parent_and_key(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {"", path};
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
 bool is_whole(double number) { return std::floor(number) == number && std::abs(number) < 9.0e15; }
 
 /// For a key that nobody reads beside a `class` from another file: it may be what is left of the
 /// component before. Empty for another key.
 std::string class_of_another_file(const Value& root, const std::string& path, const Value& value) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return "";
-  const std::string component = path.substr(0, slash);
+  const std::string component = parent_and_key(path).first;
+  if (component.empty()) return "";
   const Value* name = root.find(component + "/class");
   if (name == nullptr || !name->is_text() || name->origin().file == value.origin().file) return "";
   return fmt::format(
@@ -47,12 +55,14 @@ const Value* Config::peek(std::string_view path) const {
 }
 
 bool Config::has(std::string_view path) const {
+  const auto guard = lock();
   shared_->known.insert(join_path(prefix_, path));
   const Value* value = peek(path);
   return value != nullptr && !value->is_null();
 }
 
 void Config::set_default(std::string_view path, Value value) const {
+  const auto guard = lock();
   if (has(path)) return;
   Value* place = &shared_->root;
   for (const auto& part : split_path(join_path(prefix_, path))) {
@@ -65,6 +75,7 @@ void Config::set_default(std::string_view path, Value value) const {
 }
 
 std::vector<std::string> Config::keys() const {
+  const auto guard = lock();
   std::vector<std::string> names;
   const Value* value = peek();
   if (value == nullptr || !value->is_map()) return names;
@@ -73,17 +84,18 @@ std::vector<std::string> Config::keys() const {
 }
 
 void Config::claim(std::string_view path) const {
+  const auto guard = lock();
   shared_->claimed.insert(join_path(prefix_, path));
 }
 
 std::string Config::where(std::string_view path) const {
+  const auto guard = lock();
   const std::string full = join_path(prefix_, path);
   // A missing key is placed at the nearest map around it.
   std::string place = full;
   const Value* value = shared_->root.find(place);
   while ((value == nullptr || value->origin().file.empty()) && !place.empty()) {
-    const size_t slash = place.rfind('/');
-    place = slash == std::string::npos ? "" : place.substr(0, slash);
+    place = parent_and_key(place).first;
     value = shared_->root.find(place);
   }
   const std::string origin =
@@ -99,29 +111,64 @@ UsageError Config::error(std::string_view path, const std::string& message) cons
 const Value& Config::read(std::string_view path) const {
   shared_->known.insert(join_path(prefix_, path));
   if (const Value* value = peek(path)) return *value;
+  fail_missing(path);
+}
+
+void Config::fail_missing(std::string_view path) const {
   const std::string full = join_path(prefix_, path);
-  const size_t slash = full.rfind('/');
-  const std::string parent = slash == std::string::npos ? "" : full.substr(0, slash);
+  const auto [parent, key] = parent_and_key(full);
+  // A list or a number where a map must be.
+  for (auto [place, next] = std::pair(parent, key); !place.empty();
+       std::tie(place, next) = parent_and_key(place)) {
+    const Value* above = shared_->root.find(place);
+    if (above == nullptr || above->is_null()) continue;
+    if (above->is_map() || above->is_text()) break;  // a text may be a component's name
+    if (above->is_list() && list_index(next) >= 0) break;
+    throw root().error(place, fmt::format("expected a map with the key \"{}\", found {}", next,
+                                          above->describe()));
+  }
   std::vector<std::string> siblings;
-  for (const auto& key : Config(shared_, parent).keys()) {
-    const std::string sibling = join_path(parent, key);
+  for (const auto& name : Config(shared_, parent).keys()) {
+    const std::string sibling = join_path(parent, name);
     if (!shared_->known.contains(sibling)) siblings.push_back(sibling);
   }
-  const auto nearest = nearest_paths(full, siblings, 1);
-  const Value* place = nearest.empty() ? nullptr : shared_->root.find(nearest.front());
-  throw error(path,
-              place == nullptr
-                  ? "missing; give it in a config, or on the command line as --" + full + " VALUE"
-                  : fmt::format("missing; did you mean it at {}, where \"{}\" stands?",
-                                place->origin().text(), nearest.front()));
+  if (const auto nearest = nearest_paths(full, siblings, 1); !nearest.empty()) {
+    throw error(path,
+                fmt::format("missing; did you mean it at {}, where \"{}\" stands?",
+                            shared_->root.find(nearest.front())->origin().text(), nearest.front()));
+  }
+  if (const auto other = wrongly_indented(parent, key)) {
+    throw error(path, fmt::format("missing; \"{}\" stands at {}: if that is the one, correct its "
+                                  "indentation",
+                                  *other, shared_->root.find(*other)->origin().text()));
+  }
+  throw error(path, "missing; give it in a config, or on the command line as --" + full + " VALUE");
+}
+
+std::optional<std::string> Config::wrongly_indented(const std::string& parent,
+                                                    const std::string& key) const {
+  const auto is_unread = [&](const std::string& place) {
+    return shared_->root.find(place) != nullptr && !shared_->known.contains(place);
+  };
+  for (std::string above = parent; !above.empty();) {
+    above = parent_and_key(above).first;
+    if (is_unread(join_path(above, key))) return join_path(above, key);
+  }
+  for (const auto& sibling : Config(shared_, parent).keys()) {
+    const std::string place = join_path(join_path(parent, sibling), key);
+    if (is_unread(place)) return place;
+  }
+  return std::nullopt;
 }
 
 UsageError Config::wrong_type(std::string_view path, const std::string& expected) const {
+  const auto guard = lock();
   return error(path, fmt::format("expected {}, found {}", expected, peek(path)->describe()));
 }
 
 template <>
 bool Config::get<bool>(std::string_view path) const {
+  const auto guard = lock();
   const Value& value = read(path);
   if (!value.is_bool()) throw wrong_type(path, "true or false");
   return value.as_bool();
@@ -129,6 +176,7 @@ bool Config::get<bool>(std::string_view path) const {
 
 template <>
 int64_t Config::get<int64_t>(std::string_view path) const {
+  const auto guard = lock();
   const Value& value = read(path);
   if (value.is_int()) return value.as_int();
   if (!value.is_float() || !is_whole(value.as_float())) throw wrong_type(path, "a whole number");
@@ -137,6 +185,7 @@ int64_t Config::get<int64_t>(std::string_view path) const {
 
 template <>
 int Config::get<int>(std::string_view path) const {
+  const auto guard = lock();
   const auto number = get<int64_t>(path);
   if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max()) {
     throw wrong_type(path, "a whole number of at most 32 bits");
@@ -146,6 +195,7 @@ int Config::get<int>(std::string_view path) const {
 
 template <>
 double Config::get<double>(std::string_view path) const {
+  const auto guard = lock();
   const Value& value = read(path);
   if (value.is_int()) return static_cast<double>(value.as_int());
   if (!value.is_float()) throw wrong_type(path, "a number");
@@ -154,6 +204,7 @@ double Config::get<double>(std::string_view path) const {
 
 template <>
 std::string Config::get<std::string>(std::string_view path) const {
+  const auto guard = lock();
   const Value& value = read(path);
   if (!value.is_text()) throw wrong_type(path, "text");
   return value.as_text();
@@ -161,6 +212,7 @@ std::string Config::get<std::string>(std::string_view path) const {
 
 template <>
 Value Config::get<Value>(std::string_view path) const {
+  const auto guard = lock();
   claim(path);
   return read(path);
 }
@@ -169,7 +221,7 @@ namespace {
 
 template <class T>
 std::vector<T> read_list(const Config& config, std::string_view path, const std::string& expected) {
-  const Value* value = config.peek(path);
+  const Value* value = config.peek(path);  // under the caller's lock
   if (value != nullptr && !value->is_list()) {
     throw config.error(path, fmt::format("expected {}, found {}", expected, value->describe()));
   }
@@ -186,23 +238,27 @@ std::vector<T> read_list(const Config& config, std::string_view path, const std:
 
 template <>
 std::vector<int64_t> Config::get<std::vector<int64_t>>(std::string_view path) const {
+  const auto guard = lock();
   read(path);
   return read_list<int64_t>(*this, path, "a list of whole numbers");
 }
 
 template <>
 std::vector<double> Config::get<std::vector<double>>(std::string_view path) const {
+  const auto guard = lock();
   read(path);
   return read_list<double>(*this, path, "a list of numbers");
 }
 
 template <>
 std::vector<std::string> Config::get<std::vector<std::string>>(std::string_view path) const {
+  const auto guard = lock();
   read(path);
   return read_list<std::string>(*this, path, "a list of texts");
 }
 
 int64_t Config::get_at_least(std::string_view path, int64_t minimum) const {
+  const auto guard = lock();
   const auto number = get<int64_t>(path);
   if (number < minimum) throw wrong_type(path, fmt::format("{} or more", minimum));
   return number;
@@ -213,6 +269,7 @@ int64_t Config::get_at_least(std::string_view path, int64_t minimum, int64_t fal
 }
 
 std::string Config::get_path(std::string_view path) const {
+  const auto guard = lock();
   if (get<std::string>(path).empty()) {
     throw error(path, "expected the name of a file or folder, found an empty text");
   }
@@ -221,6 +278,7 @@ std::string Config::get_path(std::string_view path) const {
 }
 
 void Config::resolve_path(std::string_view path) const {
+  const auto guard = lock();
   namespace fs = std::filesystem;
   Value& value = *shared_->root.find(join_path(prefix_, path));
   if (value.as_text().empty() || fs::path(value.as_text()).is_absolute()) return;
@@ -232,10 +290,12 @@ void Config::resolve_path(std::string_view path) const {
 }
 
 std::vector<std::string> Config::known_paths() const {
+  const auto guard = lock();
   return {shared_->known.begin(), shared_->known.end()};
 }
 
 std::string Config::unknown_keys() const {
+  const auto guard = lock();
   std::string message;
   std::vector<std::string> known = known_paths();
   for (const auto& path : known_paths()) {  // what holds a known key is known too

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,7 +15,8 @@
 namespace stepop {
 
 /// A place in a resolved config, read by slash paths relative to it. Copies are cheap and share one
-/// tree and one record of what was read; that record finds misspelt keys before a run starts.
+/// tree and one record of what was read; that record finds misspelt keys before a run starts. Any
+/// thread may read, such as a worker in a dataset's `get`.
 ///
 /// Types of `get`: bool, int64_t, int, double, std::string, Value, and vectors of int64_t, double
 /// and std::string. An int reads as a double; a float without a fraction (1e5) reads as an int.
@@ -62,7 +65,8 @@ class Config {
   /// Everything below `path` counts as read: for code that reads lazily and for free-form maps.
   void claim(std::string_view path = "") const;
 
-  /// The value at `path` as it stands, or null; not recorded as a read.
+  /// The value at `path` as it stands, or null; not recorded as a read. Valid until the config is
+  /// changed by `set_default` or by the first `get_path` of that key; not for other threads.
   const Value* peek(std::string_view path = "") const;
   const std::string& path() const { return prefix_; }
 
@@ -81,6 +85,7 @@ class Config {
 
  private:
   struct Shared {
+    std::recursive_mutex mutex;  ///< Of all that follows.
     Value root;
     std::set<std::string, std::less<>> known;
     std::set<std::string, std::less<>> claimed;
@@ -89,7 +94,15 @@ class Config {
   Config(std::shared_ptr<Shared> shared, std::string prefix)
       : shared_(std::move(shared)), prefix_(std::move(prefix)) {}
 
+  /// Until it is destroyed no other thread reads or changes the config.
+  std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(shared_->mutex); }
+
+  /// With `lock` held.
   const Value& read(std::string_view path) const;
+  [[noreturn]] void fail_missing(std::string_view path) const;
+  /// Where `key`, which is missing in `parent`, stands unread: above it, or one map too deep.
+  std::optional<std::string> wrongly_indented(const std::string& parent,
+                                              const std::string& key) const;
   UsageError wrong_type(std::string_view path, const std::string& expected) const;
 
   std::shared_ptr<Shared> shared_;

@@ -6,7 +6,8 @@
 #include <cctype>
 #include <string_view>
 
-#include "runtime/config/yaml_reader.h"
+#include "runtime/base/text.h"
+#include "runtime/config/yaml_text.h"
 #include "runtime/config/yaml_writer.h"
 
 namespace stepop {
@@ -27,17 +28,8 @@ std::string text_of(const Value& value) {
 
 /// `text` from `begin` on, cut to what a line can hold; never inside of a UTF-8 character.
 std::string cut(const std::string& text, size_t begin) {
-  const auto is_inside = [&](size_t at) {
-    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
-  };
-  while (begin > 0 && is_inside(begin)) --begin;
-  size_t end = text.size();
-  if (end - begin > kMostBytes) {
-    end = begin + kMostBytes;
-    while (end > begin && is_inside(end)) --end;
-  }
-  return (begin > 0 ? "..." : "") + text.substr(begin, end - begin) +
-         (end < text.size() ? "..." : "");
+  begin = cut_position(text, begin);
+  return (begin > 0 ? "..." : "") + shortened(text.substr(begin), kMostBytes);
 }
 
 /// Where to begin to show two texts, so that the difference is seen.

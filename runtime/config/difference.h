@@ -18,7 +18,7 @@ struct ConfigDifference {
 };
 
 /// Where `now` differs from `before`: the keys of `before` in its order, then those that were
-/// added. Maps are compared key by key, whatever their order, and told by their leaves also when
+/// added. Maps are compared key by key, whatever their order, and listed by their leaves also when
 /// they were added or removed; lists element by element when they are of equal length, else as
 /// wholes. What reads the same counts as equal: `1` and `1.0`, a component by its name alone and
 /// the map `{class: Name}`, a key that is missing and one without a value.

@@ -17,14 +17,14 @@ struct Parameter {
   bool is_path = false;  ///< The name of a file or folder, made absolute in the saved config.
 };
 
-/// What a component tells about itself.
+/// The documentation of a component.
 struct About {
   std::string summary;
   std::vector<Parameter> parameters;
 };
 
-/// What a registration's trailing arguments tell, if there are any.
-inline About about(About told = {}) { return told; }
+/// What a registration's trailing arguments say, if there are any.
+inline About about(About given = {}) { return given; }
 
 /// One registered name of one kind.
 struct Registration {

@@ -74,6 +74,23 @@ std::string reference_path(const std::string& text) {
   return is_reference ? text.substr(1, text.size() - 2) : "";
 }
 
+/// What looks like references inside a longer text; `{{` is a brace.
+std::vector<std::string> references_inside(const std::string& text) {
+  std::vector<std::string> found;
+  for (size_t begin = text.find('{'); begin != std::string::npos; begin = text.find('{', begin)) {
+    if (text.compare(begin, 2, "{{") == 0) {
+      begin += 2;
+      continue;
+    }
+    const size_t end = text.find_first_of("{} ,:", begin + 1);
+    if (end != std::string::npos && text[end] == '}' && end > begin + 1) {
+      found.push_back(text.substr(begin + 1, end - begin - 1));
+    }
+    ++begin;
+  }
+  return found;
+}
+
 std::string unescaped(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -109,13 +126,25 @@ class References {
       for (auto& [key, item] : value.as_map()) resolve(item, join_path(path, key), depth + 1);
     } else if (value.is_text()) {
       const std::string target = reference_path(value.as_text());
-      if (target.empty()) return;
+      if (target.empty()) return check_no_reference_inside(value, path);
       value = follow(target, value, path);
       resolve(value, path, depth);  // holds no reference any more; measures the depth
     }
   }
 
  private:
+  /// A reference is the whole text: one inside a longer text would silently stay as it is.
+  void check_no_reference_inside(const Value& value, const std::string& path) const {
+    for (const auto& target : references_inside(value.as_text())) {
+      const Value* found = root_.find(target);
+      if (found == nullptr || found->is_map() || found->is_list() || found->is_null()) continue;
+      throw UsageError(fmt::format(
+          "{}: {}: {} has the reference {{{}}} inside a longer text, where references are not "
+          "replaced: write the text out, or write {{{{{}}}}} for braces",
+          value.origin().text(), path, value.describe(), target, target));
+    }
+  }
+
   Value follow(const std::string& target, const Value& from, const std::string& path) {
     const std::string here = fmt::format("{}: {}", from.origin().text(), path);
     const bool is_circle = std::find(chain_.begin(), chain_.end(), path) != chain_.end();
@@ -133,6 +162,10 @@ class References {
     if (found == nullptr) {
       std::vector<std::string> paths;
       collect_paths(root_, "", paths);
+      // What holds this reference cannot be its target.
+      std::erase_if(paths, [&](const std::string& candidate) {
+        return path == candidate || path.starts_with(candidate + "/");
+      });
       const auto nearest = nearest_paths(target, paths, 1);
       throw UsageError(fmt::format("{}: the reference {{{}}} leads nowhere{}", here, target,
                                    nearest.empty() ? "" : ": did you mean {" + nearest[0] + "}?"));
@@ -185,7 +218,7 @@ Value escape_references(const Value& root) {
     for (auto& [key, item] : copy.as_map()) item = escape_references(item);
   } else if (copy.is_text()) {
     const std::string& text = copy.as_text();
-    if (!reference_path(text).empty() || text.find("{{") != std::string::npos) {
+    if (!references_inside(text).empty() || text.find("{{") != std::string::npos) {
       std::string doubled;
       for (const char c : text)
         doubled += c == '{' || c == '}' ? std::string(2, c) : std::string(1, c);

@@ -3,9 +3,15 @@
 #include <charconv>
 #include <cmath>
 
+#include "runtime/base/text.h"
 #include "runtime/config/yaml_writer.h"
 
 namespace stepop {
+namespace {
+
+constexpr size_t kMostShown = 80;  // bytes of a text in a message
+
+}  // namespace
 
 std::string Origin::text() const {
   if (file.empty()) return "default";
@@ -68,24 +74,11 @@ Value* Value::find(std::string_view path) {
   return const_cast<Value*>(std::as_const(*this).find(path));
 }
 
-namespace {
-
-/// The beginning of a long text; never cut inside of a UTF-8 character.
-std::string shortened(const std::string& text) {
-  constexpr size_t kLength = 80;
-  if (text.size() <= kLength) return text;
-  size_t end = kLength;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return text.substr(0, end) + "...";
-}
-
-}  // namespace
-
 std::string Value::describe() const {
   if (is_list()) return "a list of " + std::to_string(as_list().size());
   if (is_map()) return "a map";
   if (is_null()) return "nothing (null)";
-  if (is_text()) return quoted_yaml(shortened(as_text()));
+  if (is_text()) return quoted_yaml(shortened(as_text(), kMostShown));
   return flow_yaml(*this);
 }
 

@@ -6,20 +6,21 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
+#include <system_error>
 
+#include "runtime/base/text.h"
 #include "runtime/config/yaml_text.h"
 #include "runtime/config/yaml_writer.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace {
 
+constexpr int64_t kMostConfigBytes = 64'000'000;  // a data file, given by mistake
 constexpr std::string_view kCoreTag = "tag:yaml.org,2002:";
 
 /// Builds a Value from yaml-cpp's events, which carry what its node tree loses: marks, quotes,
@@ -292,16 +293,17 @@ Value parse_yaml(std::string_view text, const Origin& origin, bool keep_line) {
 }
 
 Value read_yaml_file(const std::string& path) {
-  if (std::filesystem::is_directory(path)) {
+  std::error_code failed;
+  if (std::filesystem::is_directory(path, failed)) {
     throw UsageError(path + ": a folder, where a config file is expected");
   }
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream content;
-  if (file) content << file.rdbuf();
-  if (!file || (content.fail() && file.peek() != std::ifstream::traits_type::eof())) {
-    throw UsageError(fmt::format("{}: cannot read this config: {}", path, std::strerror(errno)));
+  std::string text;
+  try {
+    text = read_file(path, kMostConfigBytes);
+  } catch (const Error& error) {
+    throw UsageError(error.what());
   }
-  Value value = parse_yaml(content.str(), {path, 0});
+  Value value = parse_yaml(text, {path, 0});
   if (value.is_null()) return Value(Value::Map{}).set_origin({path, 1});
   if (!value.is_map()) {
     throw UsageError(fmt::format("{}: expected a map of keys and values at the top, found {}", path,

@@ -16,7 +16,4 @@ Value read_yaml_file(const std::string& path);
 /// before the text's first; when `keep_line` is set, every value gets `origin` as it is.
 Value parse_yaml(std::string_view text, const Origin& origin, bool keep_line = false);
 
-/// The plain scalar `text` by YAML 1.2's core schema: `true`, `null`, `0x10`, `1e-3`, `text`.
-Value plain_scalar(const std::string& text);
-
 }  // namespace stepop

@@ -1,6 +1,11 @@
 #include "runtime/config/yaml_text.h"
 
-#include "runtime/config/value.h"
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <limits>
+
+#include "runtime/base/text.h"
 
 namespace stepop {
 namespace {
@@ -36,26 +41,72 @@ constexpr Explanation kExplanations[] = {
     {"unknown token", "text that begins with this character needs quotes"},
 };
 
-/// The number of bytes of the UTF-8 character at the beginning of `text`; 0 when there is none.
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  const size_t length = lead < 0x80   ? 1
-                        : lead < 0xc2 ? 0
-                        : lead < 0xe0 ? 2
-                        : lead < 0xf0 ? 3
-                        : lead < 0xf5 ? 4
-                                      : 0;
-  if (length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
+bool all_of(std::string_view text, std::string_view allowed) {
+  return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+std::optional<Value> integer(const std::string& text) {
+  const bool is_signed = text[0] == '-' || text[0] == '+';
+  const std::string_view digits = std::string_view(text).substr(is_signed ? 1 : 0);
+  int base = 0;
+  if (all_of(digits, "0123456789")) {
+    base = 10;
+  } else if (!is_signed && text.starts_with("0x") &&
+             all_of(digits.substr(2), "0123456789abcdefABCDEF")) {
+    base = 16;
+  } else if (!is_signed && text.starts_with("0o") && all_of(digits.substr(2), "01234567")) {
+    base = 8;
+  } else {
+    return std::nullopt;
   }
-  const bool is_overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-  const bool is_beyond = (lead == 0xed && byte(1) > 0x9f) || (lead == 0xf4 && byte(1) > 0x8f);
-  return is_overlong || is_beyond ? 0 : length;
+  errno = 0;
+  const std::string number = base == 10 ? text : text.substr(2);
+  const int64_t value = std::strtoll(number.c_str(), nullptr, base);
+  if (errno == ERANGE) return Value(text);  // larger than an int: kept as it was written
+  return Value(value);
+}
+
+bool is_core_float(const std::string& text) {
+  size_t i = text[0] == '-' || text[0] == '+' ? 1 : 0;
+  const auto digits = [&] {
+    const size_t start = i;
+    while (i < text.size() && std::isdigit(static_cast<unsigned char>(text[i])) != 0) ++i;
+    return i - start;
+  };
+  const size_t whole = digits();
+  size_t fraction = 0;
+  if (i < text.size() && text[i] == '.') {
+    ++i;
+    fraction = digits();
+  }
+  if (whole + fraction == 0) return false;
+  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
+    ++i;
+    if (i < text.size() && (text[i] == '-' || text[i] == '+')) ++i;
+    if (digits() == 0) return false;
+  }
+  return i == text.size();
 }
 
 }  // namespace
+
+Value plain_scalar(const std::string& text) {
+  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return {};
+  if (text == "true" || text == "True" || text == "TRUE") return Value(true);
+  if (text == "false" || text == "False" || text == "FALSE") return Value(false);
+  if (const auto number = integer(text)) return *number;
+  if (is_core_float(text)) return Value(std::strtod(text.c_str(), nullptr));
+  const bool is_signed = text[0] == '-' || text[0] == '+';
+  const std::string word = is_signed ? text.substr(1) : text;
+  if (word == ".inf" || word == ".Inf" || word == ".INF") {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return Value(text[0] == '-' ? -infinity : infinity);
+  }
+  if (text == ".nan" || text == ".NaN" || text == ".NAN") {
+    return Value(std::numeric_limits<double>::quiet_NaN());
+  }
+  return Value(text);
+}
 
 std::optional<BadByte> find_bad_byte(std::string_view text) {
   int line = 0;
@@ -70,15 +121,6 @@ std::optional<BadByte> find_bad_byte(std::string_view text) {
     text.remove_prefix(length);
   }
   return std::nullopt;
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
 }
 
 std::string explain_yaml(const std::string& message, std::string_view text, int line) {

@@ -7,7 +7,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "runtime/config/yaml_reader.h"
+#include "runtime/base/json_text.h"
+#include "runtime/config/yaml_text.h"
 
 namespace stepop {
 namespace {
@@ -136,6 +137,23 @@ std::string to_yaml(const Value& value) {
   std::string out;
   write_block(value, 0, out);
   return out;
+}
+
+std::string to_json(const Value& value) {
+  if (value.is_null()) return "null";
+  if (value.is_bool()) return value.as_bool() ? "true" : "false";
+  if (value.is_int()) return std::to_string(value.as_int());
+  if (value.is_float()) return json_number(value.as_float(), NonFiniteJson::kPython);
+  if (value.is_text()) return json_text(value.as_text());
+  std::string out;
+  if (value.is_list()) {
+    for (const auto& item : value.as_list()) out += (out.empty() ? "" : ", ") + to_json(item);
+    return "[" + out + "]";
+  }
+  for (const auto& [key, item] : value.as_map()) {
+    out += (out.empty() ? "" : ", ") + json_text(key) + ": " + to_json(item);
+  }
+  return "{" + out + "}";
 }
 
 }  // namespace stepop

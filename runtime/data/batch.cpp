@@ -4,9 +4,11 @@
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {
@@ -28,13 +30,17 @@ OrderedMap<T> below(const OrderedMap<T>& map, const std::string& prefix) {
                   first, other, key, what));
 }
 
-/// Stacks CPU tensors with one copy each into one allocation; contiguous ones by memcpy, which for
-/// small tensors costs a tenth of at::stack.
+/// Whether the tensor's values are its bytes in memory, one after another.
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.device().is_cpu() && tensor.layout() == at::kStrided && !tensor.is_quantized() &&
+         !tensor.is_conj() && !tensor.is_neg() && tensor.is_contiguous();
+}
+
+/// Stacks tensors of one type, shape and device with one copy each into one allocation; plain ones
+/// by memcpy, which for small tensors costs a tenth of at::stack.
 at::Tensor stack(const std::vector<const at::Tensor*>& parts) {
   const at::Tensor& first = *parts.front();
-  bool is_plain = first.device().is_cpu();
-  for (const auto* part : parts) is_plain = is_plain && part->is_contiguous();
-  if (!is_plain) {
+  if (!std::all_of(parts.begin(), parts.end(), [](const auto* part) { return is_plain(*part); })) {
     std::vector<at::Tensor> tensors;
     for (const auto* part : parts) tensors.push_back(*part);
     return at::stack(tensors);
@@ -77,9 +83,11 @@ Batch Batch::at(std::string_view key) const {
 Batch Batch::to(const at::Device& device) const {
   Batch moved = *this;
   for (auto& [key, tensor] : moved.tensors_) {
-    if (tensor.device() != device) {
-      tensor = tensor.to(tensor.options().device(device), /*non_blocking=*/true);
-    }
+    if (tensor.device() == device) continue;
+    // Nobody waits for a copy to the CPU before its values are read; and only pinned memory is
+    // copied to a device while the CPU goes on.
+    const bool may_overlap = !device.is_cpu() && tensor.device().is_cpu() && tensor.is_pinned();
+    tensor = tensor.to(tensor.options().device(device), /*non_blocking=*/may_overlap);
   }
   return moved;
 }
@@ -121,6 +129,11 @@ Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices
         differs(key, indices[0], indices[i],
                 fmt::format("is {} in the first and {} in the second", describe_tensor(value),
                             describe_tensor(*part)));
+      }
+      if (part->device() != value.device()) {
+        differs(key, indices[0], indices[i],
+                fmt::format("is on {} in the first and on {} in the second", value.device().str(),
+                            part->device().str()));
       }
       parts.push_back(part);
     }

@@ -2,8 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/ordered_map.h"
@@ -46,7 +48,8 @@ class Batch {
   const OrderedMap<at::Tensor>& tensors() const { return tensors_; }
   const OrderedMap<std::vector<std::string>>& texts() const { return texts_; }
 
-  /// The same batch with its tensors on `device`.
+  /// The same batch with its tensors on `device`. A copy from pinned memory to a device may still
+  /// be under way, in the order of the device's stream; any other copy is complete.
   Batch to(const at::Device& device) const;
   /// The same batch with the channels of its images, floats [B, C, H, W], last in memory; shapes
   /// stay as they are (torch.channels_last).
@@ -58,8 +61,8 @@ class Batch {
   std::vector<int64_t> indices_;
 };
 
-/// Stacks examples. Throws Error with the key and the dataset's indices when keys, shapes or types
-/// of two examples differ.
+/// Stacks examples. Throws Error with the key and the dataset's indices when keys, shapes, types or
+/// devices of two examples differ.
 Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices);
 
 }  // namespace stepop

@@ -4,8 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
+#include "runtime/base/text.h"
 
 namespace stepop {
 
@@ -14,11 +21,54 @@ DatasetRegistry& datasets() {
   return registry;
 }
 
+void check_index(int64_t index, int64_t size) {
+  if (index >= 0 && index < size) return;
+  throw Error(fmt::format("there is no example {}: the dataset has {}", index, size));
+}
+
+std::string get_file(const Config& params, std::string_view key) {
+  const std::string path = params.get_path(key);
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) throw params.error(key, "no such file: " + path);
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw params.error(key, "expected a file, found a folder: " + path);
+  }
+  return path;
+}
+
+std::string get_folder(const Config& params, std::string_view key) {
+  const std::string path = params.get_path(key);
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) throw params.error(key, "no such folder: " + path);
+  if (!std::filesystem::is_directory(path, ignored)) {
+    throw params.error(key, "expected a folder, found a file: " + path);
+  }
+  return path;
+}
+
+namespace {
+
+/// The dataset's own `get_batch`. What it throws that is no std::exception names no example.
+std::optional<Batch> gather(const Dataset& dataset, std::span<const int64_t> indices,
+                            std::span<Random> randoms) {
+  try {
+    return dataset.get_batch(indices, randoms);
+  } catch (const std::exception&) {
+    throw;
+  } catch (...) {
+    std::vector<std::string> numbers;
+    for (const int64_t index : indices) numbers.push_back(std::to_string(index));
+    throw Error(fmt::format("examples {}: {}", list_text(numbers), text_of_current_exception()));
+  }
+}
+
+}  // namespace
+
 Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
                  std::span<Random> randoms) {
   std::vector<int64_t> index_list(indices.begin(), indices.end());
   Batch batch;
-  if (auto gathered = dataset.get_batch(indices, randoms)) {
+  if (auto gathered = gather(dataset, indices, randoms)) {
     batch = std::move(*gathered);
   } else {
     std::vector<Example> examples;
@@ -26,8 +76,8 @@ Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
     for (size_t i = 0; i < indices.size(); ++i) {
       try {
         examples.push_back(dataset.get(indices[i], randoms[i]));
-      } catch (const std::exception& error) {
-        throw Error(fmt::format("example {}: {}", indices[i], error_text(error)));
+      } catch (...) {
+        throw Error(fmt::format("example {}: {}", indices[i], text_of_current_exception()));
       }
     }
     batch = dataset.collate(examples, index_list);

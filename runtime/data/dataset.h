@@ -4,8 +4,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/random.h"
+#include "runtime/config/config.h"
 #include "runtime/config/registry.h"
 #include "runtime/data/batch.h"
 
@@ -25,7 +30,7 @@ class Dataset {
   virtual Example get(int64_t index, Random& random) const = 0;
 
   /// The examples at `indices` as one batch, for datasets that gather faster than example by
-  /// example; `randoms` has one generator an example. Empty by default: `get` is used.
+  /// example; `randoms` has one generator for each. Empty by default: `get` is used.
   virtual std::optional<Batch> get_batch(std::span<const int64_t> indices,
                                          std::span<Random> randoms) const {
     (void)indices, (void)randoms;
@@ -48,10 +53,20 @@ class Dataset {
 using DatasetRegistry = Registry<std::unique_ptr<Dataset>(const Config&)>;
 DatasetRegistry& datasets();
 
-/// The batch of the examples at `indices`; an exception gets the example's index, unless
-/// `get_batch` throws, which names it itself.
+/// The batch of the examples at `indices`. Whatever `get` throws, of any type, becomes an Error
+/// that begins with the example's index: `example 17: ...`. `get_batch` and `collate` name the
+/// example themselves.
 Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
                  std::span<Random> randoms);
+
+/// Throws Error unless 0 <= index < size: for `get` and `get_batch`.
+void check_index(int64_t index, int64_t size);
+
+/// The path at `key`, as Config::get_path has it; throws UsageError when there is no such file.
+std::string get_file(const Config& params, std::string_view key);
+
+/// The same for a folder.
+std::string get_folder(const Config& params, std::string_view key);
 
 }  // namespace stepop
 

@@ -12,10 +12,12 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/measure/profile.h"
 
 // From the OpenMP runtime that LibTorch brings, if it brings one.
@@ -23,7 +25,7 @@ extern "C" void omp_set_num_threads(int) __attribute__((weak));
 
 namespace stepop {
 
-/// What becomes of a batch before it is handed on.
+/// What is done to a batch before it is handed out.
 struct BatchFinish {
   explicit BatchFinish(const LoaderOptions& options)
       : channels_last(options.channels_last), pin(!options.device.is_cpu()) {}
@@ -38,25 +40,28 @@ namespace {
 constexpr int kSlowInARow = 3;
 /// A first batch that takes this many times longer than a quick one needs no second.
 constexpr double kVerySlow = 100;
-/// How often one that waits looks whether it should.
+/// How often a wait asks whether it should end.
 constexpr std::chrono::milliseconds kInterruptEvery{50};
-/// How long one that goes waits for workers that are in the midst of an example.
+/// How long a loader's end waits for workers that are in the middle of an example.
 constexpr std::chrono::milliseconds kPatience{500};
 
 std::atomic<int64_t> left_behind = 0;
 
 Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, BatchFinish finish) {
-  const std::vector<int64_t> indices = order.indices(number);
-  std::vector<Random> randoms = order.randoms(number);
   try {
+    const std::vector<int64_t> indices = order.indices(number);
+    std::vector<Random> randoms = order.randoms(number);
     Batch batch = load_batch(dataset, indices, randoms);
     if (finish.channels_last) batch = batch.channels_last();
     if (!finish.pin) return batch;
     OrderedMap<at::Tensor> pinned = batch.tensors();
-    for (auto& [key, tensor] : pinned) tensor = tensor.pin_memory();
+    for (auto& [key, tensor] : pinned) {
+      const bool can_be_pinned = tensor.device().is_cpu() && tensor.layout() == at::kStrided;
+      if (can_be_pinned) tensor = tensor.pin_memory();
+    }
     return {std::move(pinned), batch.texts(), batch.indices()};
-  } catch (const std::exception& error) {
-    throw Error(fmt::format("{}: {}", order.name(), error_text(error)));
+  } catch (...) {
+    throw Error(fmt::format("{}: {}", order.name(), text_of_current_exception()));
   }
 }
 
@@ -229,8 +234,8 @@ Batch Loader::prepare_one(bool is_first) {
   return batch;
 }
 
-/// In a thread of its own: nobody knows yet how long this dataset takes, and the wait can be broken
-/// off.
+/// In a thread of its own, so that the wait can be interrupted: nobody knows yet how long this
+/// dataset takes.
 Batch Loader::prepare_apart() {
   if (!workers_) {
     LoaderOptions one = options_;

@@ -7,8 +7,8 @@
 
 #include "runtime/base/interrupt.h"
 #include "runtime/data/batch.h"
-#include "runtime/data/batch_order.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/sampler.h"
 
 namespace stepop {
 
@@ -25,20 +25,20 @@ struct LoaderOptions {
   int64_t prefetch = 2;
   /// Number of the first batch, counted over all epochs: resuming is a jump.
   int64_t first_batch = 0;
-  /// Number of the batch before which to stop; -1 goes on over the epochs' ends.
+  /// Number of the batch before which to stop; -1 for none: epoch follows epoch.
   int64_t end_batch = -1;
   /// Where `next()` puts the tensors.
   c10::Device device = c10::kCPU;
   /// Whether images get their channels last in memory, as `Batch::channels_last` does.
   bool channels_last = false;
-  /// Called while `next()` waits for a worker, and after a batch was prepared; when it throws, that
+  /// Called while `next()` waits for a worker, and after a batch was prepared. When it throws, that
   /// batch counts as not taken.
   InterruptCheck interrupt = {};
-  /// Owns the dataset and the order. With it, a loader that goes waits at most half a second for
-  /// workers that are in the midst of an example, as one that reads from a disk that hangs; it then
-  /// leaves them behind, with this. Without it, it waits for them.
+  /// Owns the dataset and the order. With it, a loader's end waits at most half a second for
+  /// workers that are in the middle of an example, such as a read from a disk that hangs; then it
+  /// leaves them behind, and they keep this alive. Without it, the loader's end waits for them.
   std::shared_ptr<const void> owner = {};
-  /// Is told when workers prepare batches; null: nobody is.
+  /// Records when workers prepare batches; may be null.
   std::shared_ptr<Profile> profile = {};
 };
 
@@ -51,8 +51,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The next batch, on the device. Throws Error with the split and the example's index when the
-  /// dataset failed; must not be called after the last batch.
+  /// The next batch, on the device. Throws Error with the split and the example's index for
+  /// whatever the dataset threw, of any type. Must not be called after the last batch.
   Batch next();
 
   /// Whether `next()` has another batch.
@@ -61,8 +61,8 @@ class Loader {
   /// The number of the batch that `next()` will give, counted over all epochs.
   int64_t position() const { return next_batch_; }
 
-  /// The workers of this process that were left behind and are still busy. While there are any, the
-  /// process must end by `_exit`, which takes nothing away from under them.
+  /// The number of workers of this process that were left behind and are still busy. While there
+  /// are any, the process must end by `_exit`, which destroys nothing that they use.
   static int64_t workers_left_behind();
 
  private:
@@ -77,7 +77,7 @@ class Loader {
   LoaderOptions options_;
   int64_t next_batch_;
   int slow_batches_ = 0;              ///< In a row.
-  std::shared_ptr<Workers> workers_;  ///< Each of its threads has a share in it.
+  std::shared_ptr<Workers> workers_;  ///< Each of its threads keeps it alive.
 };
 
 }  // namespace stepop

@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
+
+#include "runtime/base/number_text.h"
+#include "runtime/data/example_random.h"
 
 namespace stepop {
 
@@ -16,29 +21,33 @@ SamplerRegistry& samplers() {
 
 namespace {
 
-std::vector<int64_t> ascending(int64_t size) {
-  std::vector<int64_t> indices(static_cast<size_t>(size));
-  std::iota(indices.begin(), indices.end(), 0);
-  return indices;
-}
+/// Up to here a shuffled order is stored, which takes a second and 128 MB at most.
+constexpr int64_t kMostStored = int64_t{1} << 24;
 
-class Sequential : public Sampler {
+class Sequential : public ComputedSampler {
  public:
   Sequential(const Config&, const Dataset& dataset, uint64_t) : size_(dataset.size()) {}
-  std::vector<int64_t> order(int64_t) const override { return ascending(size_); }
+
+  int64_t length() const override { return size_; }
+
+  std::vector<int64_t> indices(int64_t, int64_t first, int64_t count) const override {
+    std::vector<int64_t> indices(static_cast<size_t>(count));
+    std::iota(indices.begin(), indices.end(), first);
+    return indices;
+  }
 
  private:
   int64_t size_;
 };
 
-class Shuffle : public Sampler {
+/// Fisher-Yates; not std::shuffle, whose result differs between standard libraries.
+class StoredShuffle : public Sampler {
  public:
-  Shuffle(const Config&, const Dataset& dataset, uint64_t seed)
-      : size_(dataset.size()), seed_(seed) {}
+  StoredShuffle(int64_t size, uint64_t seed) : size_(size), seed_(seed) {}
 
-  /// Fisher-Yates; not std::shuffle, whose result differs between standard libraries.
   std::vector<int64_t> order(int64_t epoch) const override {
-    std::vector<int64_t> indices = ascending(size_);
+    std::vector<int64_t> indices(static_cast<size_t>(size_));
+    std::iota(indices.begin(), indices.end(), 0);
     Random random(mix_seed({seed_, static_cast<uint64_t>(epoch)}));
     for (int64_t i = size_ - 1; i > 0; --i) {
       std::swap(indices[static_cast<size_t>(i)], indices[static_cast<size_t>(random.below(i + 1))]);
@@ -51,8 +60,79 @@ class Shuffle : public Sampler {
   uint64_t seed_;
 };
 
+/// A keyed permutation of 0 .. size-1: a Feistel network (Luby and Rackoff 1988) over the next
+/// power of two. What falls beyond the size is sent through again, which ends below it, as a cycle
+/// of the larger permutation comes back to where it began (Black and Rogaway 2002).
+class Permutation {
+ public:
+  Permutation(int64_t size, uint64_t key) : size_(static_cast<uint64_t>(size)) {
+    // Halves of one or two bits are too few for rounds to mix.
+    const int bits = std::max(static_cast<int>(std::bit_width(size_ - 1)), 8);
+    low_bits_ = bits / 2;
+    high_bits_ = bits - low_bits_;
+    Random random(key);
+    for (uint64_t& round_key : keys_) round_key = random();
+  }
+
+  int64_t operator()(int64_t position) const {
+    auto x = static_cast<uint64_t>(position);
+    do x = network(x);
+    while (x >= size_);
+    return static_cast<int64_t>(x);
+  }
+
+ private:
+  /// The first `bits` bits of a number that depends on `key` and `half`.
+  static uint64_t mixed(uint64_t key, uint64_t half, int bits) {
+    return Random(key ^ half)() >> (64 - bits);
+  }
+
+  uint64_t network(uint64_t x) const {
+    uint64_t high = x >> low_bits_;
+    uint64_t low = x & ((uint64_t{1} << low_bits_) - 1);
+    for (size_t round = 0; round < keys_.size(); round += 2) {
+      low ^= mixed(keys_[round], high, low_bits_);
+      high ^= mixed(keys_[round + 1], low, high_bits_);
+    }
+    return high << low_bits_ | low;
+  }
+
+  uint64_t size_;
+  int low_bits_;
+  int high_bits_;
+  std::array<uint64_t, 8> keys_;  ///< One for each round.
+};
+
+class ComputedShuffle : public ComputedSampler {
+ public:
+  ComputedShuffle(int64_t size, uint64_t seed) : size_(size), seed_(seed) {}
+
+  int64_t length() const override { return size_; }
+
+  std::vector<int64_t> indices(int64_t epoch, int64_t first, int64_t count) const override {
+    const Permutation permutation(size_, mix_seed({seed_, static_cast<uint64_t>(epoch)}));
+    std::vector<int64_t> indices(static_cast<size_t>(count));
+    for (int64_t& index : indices) index = permutation(first++);
+    return indices;
+  }
+
+  std::string algorithm() const override { return "computed"; }
+
+ private:
+  int64_t size_;
+  uint64_t seed_;
+};
+
+std::unique_ptr<Sampler> make_shuffle(const Config& params, const Dataset& dataset, uint64_t seed) {
+  const int64_t size = dataset.size();
+  const auto order = params.get("order", size <= kMostStored ? "stored" : "computed");
+  if (order == "stored") return std::make_unique<StoredShuffle>(size, seed);
+  if (order == "computed") return std::make_unique<ComputedShuffle>(size, seed);
+  throw params.error("order", fmt::format("expected stored or computed, found \"{}\"", order));
+}
+
 /// Draws with replacement, in proportion to a weight per example.
-class Weighted : public Sampler {
+class Weighted : public ComputedSampler {
  public:
   Weighted(const Config& params, const Dataset& dataset, uint64_t seed) : seed_(seed) {
     const bool balances = params.has("balance");
@@ -71,8 +151,8 @@ class Weighted : public Sampler {
     }
     const at::Tensor values = labels.to(at::kDouble).contiguous();
     const double* data = values.const_data_ptr<double>();
-    std::vector<double> weights(data, data + values.numel());
-    for (const double value : weights) {
+    cumulative_.assign(data, data + values.numel());
+    for (const double value : cumulative_) {
       if (std::isfinite(value) && (balances || value >= 0)) continue;
       throw params.error(
           path, fmt::format("the {} of an example is {}; {}", balances ? "class" : "weight", value,
@@ -80,36 +160,109 @@ class Weighted : public Sampler {
     }
     if (balances) {
       std::map<double, double> count;
-      for (const double value : weights) count[value] += 1;
-      for (double& value : weights) value = 1 / count[value];
+      for (const double value : cumulative_) count[value] += 1;
+      for (double& value : cumulative_) value = 1 / count[value];
     }
     double total = 0;
-    for (const double weight : weights) cumulative_.push_back(total += weight);
+    for (double& weight : cumulative_) weight = total += weight;
     if (!(total > 0)) throw params.error(path, "the weights are all 0");
   }
 
-  std::vector<int64_t> order(int64_t epoch) const override {
-    Random random(mix_seed({seed_, static_cast<uint64_t>(epoch)}));
-    std::vector<int64_t> indices;
-    for (size_t i = 0; i < cumulative_.size(); ++i) {
+  int64_t length() const override { return static_cast<int64_t>(cumulative_.size()); }
+
+  std::vector<int64_t> indices(int64_t epoch, int64_t first, int64_t count) const override {
+    // Each draw takes one number, and each number moves the generator's state on by this constant.
+    constexpr uint64_t kStateStep = 0x9e3779b97f4a7c15;
+    Random random(mix_seed({seed_, static_cast<uint64_t>(epoch)}) +
+                  static_cast<uint64_t>(first) * kStateStep);
+    std::vector<int64_t> indices(static_cast<size_t>(count));
+    for (int64_t& index : indices) {
       const double point = random.uniform() * cumulative_.back();
-      const auto found = std::upper_bound(cumulative_.begin(), cumulative_.end(), point);
-      indices.push_back(found - cumulative_.begin());
+      index = std::upper_bound(cumulative_.begin(), cumulative_.end(), point) - cumulative_.begin();
     }
     return indices;
   }
 
  private:
   uint64_t seed_;
-  std::vector<double> cumulative_;
+  std::vector<double> cumulative_;  ///< The sum of the weights up to each example.
 };
 
 STEPOP_REGISTER_SAMPLER(sequential, Sequential, {"The dataset's own order.", {}});
-STEPOP_REGISTER_SAMPLER(shuffle, Shuffle, {"A new permutation in each epoch.", {}});
+STEPOP_REGISTER(samplers(), "shuffle", make_shuffle,
+                {"A new permutation in each epoch.",
+                 {{"order", "null",
+                   "stored: 8 bytes an example; computed: no memory, for any number of examples; "
+                   "null: stored for up to 2^24 examples"}}});
 STEPOP_REGISTER_SAMPLER(weighted, Weighted,
                         {"Draws with replacement, by weight.",
                          {{"balance", "null", "label whose classes come equally often"},
                           {"weights", "null", "label that holds each example's weight"}}});
 
 }  // namespace
+
+BatchOrder::BatchOrder(std::string name, std::unique_ptr<Sampler> sampler,
+                       BatchOrderOptions options)
+    : name_(std::move(name)),
+      sampler_(std::move(sampler)),
+      computed_(dynamic_cast<const ComputedSampler*>(sampler_.get())),
+      options_(options) {
+  size_ =
+      computed_ != nullptr ? computed_->length() : static_cast<int64_t>(stored_order(0)->size());
+  if (size_ == 0) throw Error(fmt::format("{}: the dataset is empty", name_));
+  const bool is_ragged = size_ % options_.batch_size != 0;
+  batches_per_epoch_ = size_ / options_.batch_size + (is_ragged && !options_.drop_last ? 1 : 0);
+  if (batches_per_epoch_ == 0) {
+    throw Error(
+        fmt::format("{}: drop_last leaves no batch: the dataset has {} examples, a batch {}; "
+                    "choose a batch_size of {} or less, or drop_last: false",
+                    name_, size_, options_.batch_size, size_));
+  }
+  if (options_.max_batches > 0) {
+    batches_per_epoch_ = std::min(batches_per_epoch_, options_.max_batches);
+  }
+}
+
+std::string BatchOrder::warning() const {
+  if (options_.batch_size <= size_) return {};
+  return fmt::format("batch_size is {}, but {} has only {} examples: each batch holds all of them",
+                     with_thousands(options_.batch_size), name_, with_thousands(size_));
+}
+
+int64_t BatchOrder::examples_in(int64_t batches) const {
+  return batches <= size_ / options_.batch_size ? batches * options_.batch_size : size_;
+}
+
+std::shared_ptr<const std::vector<int64_t>> BatchOrder::stored_order(int64_t epoch) const {
+  const std::lock_guard lock(mutex_);
+  const auto slot = static_cast<size_t>(epoch % 2);
+  if (stored_epoch_[slot] != epoch) {
+    stored_[slot] = std::make_shared<const std::vector<int64_t>>(sampler_->order(epoch));
+    stored_epoch_[slot] = epoch;
+  }
+  return stored_[slot];
+}
+
+BatchOrder::Place BatchOrder::place_of(int64_t batch) const {
+  const int64_t first = batch % batches_per_epoch_ * options_.batch_size;
+  return {batch / batches_per_epoch_, first, std::min(options_.batch_size, size_ - first)};
+}
+
+std::vector<int64_t> BatchOrder::indices(int64_t batch) const {
+  const auto [epoch, first, count] = place_of(batch);
+  if (computed_ != nullptr) return computed_->indices(epoch, first, count);
+  const auto order = stored_order(epoch);
+  return {order->begin() + first, order->begin() + first + count};
+}
+
+std::vector<Random> BatchOrder::randoms(int64_t batch) const {
+  const auto [epoch, first, count] = place_of(batch);
+  std::vector<Random> randoms;
+  randoms.reserve(static_cast<size_t>(count));
+  for (int64_t position = first; position < first + count; ++position) {
+    randoms.push_back(random_at(options_.seed, epoch, position));
+  }
+  return randoms;
+}
+
 }  // namespace stepop

@@ -2,8 +2,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
+#include "runtime/base/random.h"
+#include "runtime/config/registry.h"
 #include "runtime/data/dataset.h"
 
 namespace stepop {
@@ -13,15 +17,95 @@ namespace stepop {
 class Sampler {
  public:
   virtual ~Sampler() = default;
+
   /// The dataset's indices in the order of `epoch`, counted from 0. Every epoch has the same
-  /// length.
+  /// length. The orders of two epochs are kept in memory, 8 bytes an example.
   virtual std::vector<int64_t> order(int64_t epoch) const = 0;
+
+  /// Which algorithm gives the order, where one name has had several. Checkpoints record it: a run
+  /// resumes within an epoch only with the algorithm that the epoch began with.
+  virtual std::string algorithm() const { return ""; }
+};
+
+/// A sampler that computes any part of an order when it is asked for: no order is stored, so a
+/// dataset may have any number of examples.
+class ComputedSampler : public Sampler {
+ public:
+  /// The number of indices in each epoch.
+  virtual int64_t length() const = 0;
+
+  /// The indices at the positions `first` ... `first + count - 1` of `epoch`, all below `length()`.
+  /// Called by several threads at once.
+  virtual std::vector<int64_t> indices(int64_t epoch, int64_t first, int64_t count) const = 0;
+
+  std::vector<int64_t> order(int64_t epoch) const override { return indices(epoch, 0, length()); }
 };
 
 /// A sampler is built from its parameters, its dataset and a seed of (run, split).
 using SamplerRegistry =
     Registry<std::unique_ptr<Sampler>(const Config&, const Dataset&, uint64_t seed)>;
 SamplerRegistry& samplers();
+
+struct BatchOrderOptions {
+  int64_t batch_size = 1;
+  /// Leaves out an epoch's last batch when it is smaller than the others.
+  bool drop_last = false;
+  /// Cuts an epoch; 0 for no limit.
+  int64_t max_batches = 0;
+  /// The run's seed mixed with the split's name.
+  uint64_t seed = 0;
+};
+
+/// Which examples are in which batch: a pure function of (seed, epoch, batch), whatever was asked
+/// for before and from whichever thread.
+class BatchOrder {
+ public:
+  /// Throws Error that begins with `name` for an empty dataset, and for `drop_last` with a dataset
+  /// that is smaller than one batch.
+  BatchOrder(std::string name, std::unique_ptr<Sampler> sampler, BatchOrderOptions options);
+
+  int64_t batches_per_epoch() const { return batches_per_epoch_; }
+  int64_t batch_size() const { return options_.batch_size; }
+  const std::string& name() const { return name_; }
+  /// As Sampler has it.
+  std::string algorithm() const { return sampler_->algorithm(); }
+
+  /// One line when a batch holds fewer examples than the config asks for, as there are no more;
+  /// else empty.
+  std::string warning() const;
+
+  /// The number of examples in the first `batches` batches of an epoch.
+  int64_t examples_in(int64_t batches) const;
+
+  /// The dataset's indices of a batch; `batch` continues to count in the next epochs.
+  std::vector<int64_t> indices(int64_t batch) const;
+
+  /// One generator for each example of that batch, each a function of (seed, epoch, position).
+  std::vector<Random> randoms(int64_t batch) const;
+
+ private:
+  /// A batch's place: positions within an epoch.
+  struct Place {
+    int64_t epoch;
+    int64_t first;
+    int64_t count;
+  };
+
+  Place place_of(int64_t batch) const;
+  std::shared_ptr<const std::vector<int64_t>> stored_order(int64_t epoch) const;
+
+  std::string name_;
+  std::unique_ptr<Sampler> sampler_;
+  const ComputedSampler* computed_;  ///< `sampler_`, or null when its orders are stored.
+  BatchOrderOptions options_;
+  int64_t size_ = 0;
+  int64_t batches_per_epoch_ = 0;
+
+  mutable std::mutex mutex_;
+  /// The orders of two epochs: around an epoch's end, workers ask for both.
+  mutable std::shared_ptr<const std::vector<int64_t>> stored_[2];
+  mutable int64_t stored_epoch_[2] = {-1, -1};
+};
 
 }  // namespace stepop
 

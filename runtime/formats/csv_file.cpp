@@ -104,6 +104,13 @@ std::string CsvTable::where(size_t column, size_t row) const {
   return fmt::format("{}:{}: column \"{}\"", path, lines[row], header[column]);
 }
 
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
 CsvTable read_csv(const std::string& path, char separator) {
   const std::string text = read_plain_or_gzip(path);
   CsvParser parser(text, path, separator);

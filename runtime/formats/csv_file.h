@@ -25,4 +25,8 @@ struct CsvTable {
 /// is there twice (the empty name may be) and for a file without a header.
 CsvTable read_csv(const std::string& path, char separator = ',');
 
+/// A text as one cell of a CSV file that is separated by commas: in quotes where RFC 4180 wants
+/// them.
+std::string csv_cell(const std::string& text);
+
 }  // namespace stepop

@@ -4,37 +4,16 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <limits>
-#include <memory>
 
 #include "runtime/base/error.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace {
 
 constexpr std::string_view kMagic = "\x1f\x8b";
 constexpr size_t kFirstRoom = 1 << 16;
-
-std::string read_bytes(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
-  if (!file) throw Error(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
-  std::string bytes;
-  size_t size = 0;
-  while (true) {
-    bytes.resize(std::max(kFirstRoom, 2 * bytes.size()));
-    size += std::fread(bytes.data() + size, 1, bytes.size() - size, file.get());
-    if (std::ferror(file.get()) != 0) {
-      throw Error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
-    }
-    if (size < bytes.size()) break;
-  }
-  bytes.resize(size);
-  return bytes;
-}
 
 /// Ends zlib's stream whatever happens.
 struct Inflater {
@@ -52,7 +31,7 @@ struct Inflater {
 }  // namespace
 
 std::string read_plain_or_gzip(const std::string& path) {
-  std::string bytes = read_bytes(path);
+  std::string bytes = read_file(path);
   return bytes.starts_with(kMagic) ? unpack_gzip(bytes, path) : bytes;
 }
 

@@ -5,7 +5,7 @@
 
 namespace stepop {
 
-/// All bytes of a file, unpacked when they are gzip, which their first two bytes tell, not the
+/// All bytes of a file, unpacked when they are gzip, as their first two bytes show, not the
 /// name. Throws Error with the path when the file cannot be read, is cut short or is corrupt.
 std::string read_plain_or_gzip(const std::string& path);
 

@@ -12,7 +12,7 @@
 
 namespace stepop {
 
-/// A file that is there could not be read; nobody knows whether it is whole.
+/// A file exists but could not be read, so it is not known whether it is whole.
 class ReadError : public Error {
  public:
   using Error::Error;

@@ -2,28 +2,20 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <cxxabi.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <set>
 
-#include "runtime/measure/describe_tensor.h"
-#include "runtime/networks/network_state.h"
+#include "runtime/base/error.h"
+#include "runtime/base/text.h"
+#include "runtime/measure/tensor_statistics.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 namespace {
-
-std::string demangled(const char* name) {
-  int status = 0;
-  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-  std::string result = status == 0 ? text : name;
-  std::free(text);
-  return result;
-}
 
 const at::Tensor& only_tensor(const std::string& name, const State& state) {
   const auto found = state.find("value");
@@ -49,18 +41,6 @@ void track_number(const Context& context, const std::string& name, T& value, at:
       });
 }
 
-/// Whether `update` trains everything that is trained in any of the networks.
-bool trains_all(const Update& update, const Networks& networks) {
-  std::set<const void*> own;
-  for (const auto& [name, tensor] : update.optimizer().parameters()) {
-    own.insert(tensor.unsafeGetTensorImpl());
-  }
-  const NamedParameters all = networks.parameters(networks.names());
-  return std::all_of(all.begin(), all.end(), [&](const auto& parameter) {
-    return own.contains(parameter.second.unsafeGetTensorImpl());
-  });
-}
-
 /// The name under which the update from the config at `path` is tracked.
 std::string tracked_name(std::string path) {
   std::replace(path.begin(), path.end(), '/', '_');
@@ -73,15 +53,15 @@ Error nothing_to_train(const std::string& path, const std::vector<std::string>& 
     return !networks.get(name)->parameters().empty();
   });
   const std::string which =
-      fmt::format("the network{} {}", names.size() == 1 ? "" : "s", fmt::join(names, ", "));
+      fmt::format("network{} {}", names.size() == 1 ? "" : "s", fmt::join(names, ", "));
   if (has_parameters) {
-    return Error(
-        fmt::format("{}: nothing to train: no parameter of {} requires a gradient", path, which));
+    return Error(fmt::format("{}: nothing to train: no parameter of the {} requires a gradient",
+                             path, which));
   }
   return Error(
-      fmt::format("{}: nothing to train: {} without parameters (torch.jit.freeze makes "
-                  "constants of them)",
-                  path, which));
+      fmt::format("{}: nothing to train: the {} {} no parameters. The constructor of a network "
+                  "registers each layer: {} (torch.jit.freeze makes constants of parameters)",
+                  path, which, names.size() == 1 ? "has" : "have", kRegisterModule));
 }
 
 }  // namespace
@@ -107,8 +87,6 @@ Update& Context::update_of(const std::string& path, NamedParameters parameters) 
       name, [update] { return update->state(); },
       [update](const State& state) { update->load_state(state); });
   updates.set(name, std::move(made));
-  const bool is_alone = updates.size() == 1 && trains_all(*update, networks);
-  for (const auto& [other_name, other] : updates) other->set_alone(is_alone);
   return *update;
 }
 

@@ -8,7 +8,7 @@
 #include <typeinfo>
 #include <vector>
 
-#include "runtime/checkpoint/progress.h"
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/tracker.h"
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
@@ -16,7 +16,6 @@
 #include "runtime/iterator/splits.h"
 #include "runtime/networks/networks.h"
 #include "runtime/optim/schedule.h"
-#include "runtime/optim/step_clock.h"
 #include "runtime/optim/update.h"
 
 namespace stepop {

@@ -6,7 +6,8 @@
 #include <numeric>
 #include <thread>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
+#include "runtime/data/example_random.h"
 
 namespace stepop {
 namespace {
@@ -66,7 +67,7 @@ const BatchOrder& Splits::evaluation_order(const std::string& split, int64_t max
   options.batch_size =
       config_.get_at_least("test_batch_size", 1, config_.get_at_least("batch_size", 1));
   options.max_batches = max_batches;
-  options.seed = mix_seed({seed_, seed_of(split), seed_of("evaluation")});
+  options.seed = evaluation_seed(seed_, split);
   auto sampler = samplers().factory("sequential", config_, name)(config_.at(name), data, seed_);
   order = std::make_unique<BatchOrder>(name, std::move(sampler), options);
   return *order;
@@ -130,7 +131,7 @@ const Batch& Splits::fixed_examples(const std::string& split) {
   std::vector<Random> randoms;
   randoms.reserve(indices.size());
   for (const int64_t index : indices) {
-    randoms.emplace_back(mix_seed({kFixedExamplesSeed, static_cast<uint64_t>(index)}));
+    randoms.push_back(random_of_fixed_example(index));
   }
   return fixed_examples_.emplace(split, finished(load_batch(data, indices, randoms))).first->second;
 }

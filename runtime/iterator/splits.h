@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "runtime/config/config.h"
-#include "runtime/data/batch_order.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/loader.h"
+#include "runtime/data/sampler.h"
 
 namespace stepop {
 

@@ -9,33 +9,61 @@
 
 namespace stepop {
 
-/// A closure that trains. It may return scalars, which are averaged on the device and logged with
-/// the next log that is due; in a GAN they exist only here.
-class TrainOp {
+namespace internal {
+
+template <class Result, class Found>
+constexpr void check_result() {
+  constexpr bool is_right = std::is_convertible_v<Found, Result>;
+  if constexpr (std::is_same_v<Result, Scalars>) {
+    static_assert(is_right,
+                  "a train_op returns nothing, or stepop::Scalars to be logged: "
+                  "`update_.step(loss);`, or `return stepop::Scalars{{\"loss\", loss}};`");
+  } else if constexpr (std::is_same_v<Result, Logs>) {
+    static_assert(is_right,
+                  "a log_op returns stepop::Logs: "
+                  "`return stepop::Logs{.scalars = {{\"loss\", loss}}};`");
+  } else {
+    static_assert(is_right,
+                  "an eval_op returns stepop::EvalOutputs: "
+                  "`return stepop::EvalOutputs{.outputs = {{\"logits\", logits}}};`");
+  }
+}
+
+}  // namespace internal
+
+/// A closure of `step_op`, which returns a `Result`. One of another type does not compile, and the
+/// error says what the op should return.
+template <class Result>
+class Op {
  public:
-  TrainOp() = default;
+  Op() = default;
   template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, TrainOp> && std::is_invocable_v<F&>)
-      TrainOp(F closure) {
-    if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
+  requires(!std::is_same_v<std::remove_cvref_t<F>, Op> && std::is_invocable_v<F&>) Op(F closure) {
+    using Found = std::invoke_result_t<F&>;
+    if constexpr (std::is_convertible_v<Found, Result>) {
+      closure_ = std::move(closure);
+    } else if constexpr (std::is_void_v<Found> && std::is_same_v<Result, Scalars>) {
       closure_ = [closure = std::move(closure)]() mutable {
         closure();
         return Scalars{};
       };
     } else {
-      closure_ = std::move(closure);
+      internal::check_result<Result, Found>();
     }
   }
 
   explicit operator bool() const { return static_cast<bool>(closure_); }
-  Scalars operator()() const { return closure_(); }
+  Result operator()() const { return closure_(); }
 
  private:
-  std::function<Scalars()> closure_;
+  std::function<Result()> closure_;
 };
 
-using LogOp = std::function<Logs()>;
-using EvalOp = std::function<EvalOutputs()>;
+/// Trains. May return nothing, or scalars, which are averaged on the device and logged with the
+/// next log that is due; in a GAN they exist only here.
+using TrainOp = Op<Scalars>;
+using LogOp = Op<Logs>;
+using EvalOp = Op<EvalOutputs>;
 
 /// What `step_op` returns for one batch: closures of which the runtime calls those that are due,
 /// each at most once. They capture by value (`[=]`): `step_op` has returned when they run.

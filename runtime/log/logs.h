@@ -36,6 +36,8 @@ struct Logs {
   Scalars scalars = {};
   /// Batches of images [B, C, H, W] in [-1, 1], C = 1 or 3, shown as one grid each.
   OrderedMap<at::Tensor> images = {};
+  /// UTF-8, such as what a language model wrote; shown above the progress bar and kept as files.
+  OrderedMap<std::string> texts = {};
 };
 
 }  // namespace stepop

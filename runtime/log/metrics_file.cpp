@@ -2,68 +2,39 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <limits>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "runtime/base/error.h"
-#include "runtime/log/plain_line.h"
+#include "runtime/base/json_text.h"
 #include "runtime/system/append_file.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-std::string read_file(const std::string& path) {
-  const auto fail = [&] {
-    throw Error(fmt::format("cannot read {}: {}", path, std::generic_category().message(errno)));
-  };
-  std::error_code failed;
-  errno = std::filesystem::is_directory(path, failed) ? EISDIR : 0;
-  if (errno != 0) fail();
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) fail();
-  const std::streamoff size = file.tellg();
-  if (size < 0) fail();
-  std::string text(static_cast<size_t>(size), '\0');
-  if (!file.seekg(0).read(text.data(), size)) fail();
-  return text;
-}
-
-/// A line without its end.
-struct Line {
-  std::string_view text;
-  bool is_ended = true;
-};
-
-std::vector<Line> split_lines(std::string_view text) {
-  std::vector<Line> lines;
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    lines.push_back({text.substr(0, end), end != std::string_view::npos});
-    text.remove_prefix(lines.back().is_ended ? end + 1 : text.size());
-  }
-  return lines;
-}
-
-double number(const std::string& key, const Json& value) {
+/// Throws Error for what is no number of a metrics file.
+double metric_number(const std::string& key, const OrderedJson& value) {
   if (value.is_number()) return value.get<double>();
-  if (value == "NaN") return std::numeric_limits<double>::quiet_NaN();
-  if (value == "Infinity") return std::numeric_limits<double>::infinity();
-  if (value == "-Infinity") return -std::numeric_limits<double>::infinity();
+  if (value.is_string()) {
+    if (const auto number = non_finite_number(value.get_ref<const std::string&>())) return *number;
+  }
   throw Error(
       fmt::format("\"{}\": expected a number, \"NaN\", \"Infinity\" or \"-Infinity\", "
                   "found {}",
                   key, value.dump(-1, ' ', true)));
 }
 
-int64_t count(const std::string& key, const Json& value) {
+int64_t metric_count(const std::string& key, const OrderedJson& value) {
   const bool is_count =
       value.is_number_integer() && value.get<int64_t>() >= 0;  // what is too large gets negative
   if (is_count) return value.get<int64_t>();
@@ -73,35 +44,36 @@ int64_t count(const std::string& key, const Json& value) {
 
 /// Throws Error with what is wrong.
 MetricsLine parse_line(std::string_view text) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::exception&) {
-    throw Error("not JSON");
-  }
+  const OrderedJson json = OrderedJson::parse(text);
   if (!json.is_object()) throw Error("not a JSON object");
   if (!json.contains("step")) throw Error("no \"step\"");
   MetricsLine line;
   for (const auto& [key, value] : json.items()) {
     if (key == "step") {
-      line.event.step = count(key, value);
+      line.event.step = metric_count(key, value);
     } else if (key == "epoch") {
-      line.event.epoch = number(key, value);
+      line.event.epoch = metric_number(key, value);
     } else if (key == "samples") {
-      line.event.samples = count(key, value);
+      line.event.samples = metric_count(key, value);
     } else if (key == "time") {
-      line.event.seconds = number(key, value);
+      line.event.seconds = metric_number(key, value);
     } else {
-      line.values.set(key, number(key, value));
+      line.values.set(key, metric_number(key, value));
     }
   }
   return line;
 }
 
-std::optional<int64_t> step_of(std::string_view text) {
-  if (const auto step = step_of_plain_line(text)) return step;
-  const auto line = parse_metrics_line(text);
-  return line ? std::optional(line->event.step) : std::nullopt;
+std::ifstream open_lines(const std::string& path) {
+  const auto fail = [&] {
+    throw Error(fmt::format("cannot read {}: {}", path, std::generic_category().message(errno)));
+  };
+  std::error_code failed;
+  errno = std::filesystem::is_directory(path, failed) ? EISDIR : 0;
+  if (errno != 0) fail();
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail();
+  return file;
 }
 
 void append_durably(const std::string& path, std::string_view lines) {
@@ -112,43 +84,73 @@ void append_durably(const std::string& path, std::string_view lines) {
 
 }  // namespace
 
-MetricsFile read_metrics(const std::string& path) {
-  const std::string text = read_file(path);
-  MetricsFile metrics;
-  int64_t line_number = 0;
-  for (const auto& line : split_lines(text)) {
-    ++line_number;
-    if (line.text.empty()) continue;
-    try {
-      metrics.lines.push_back(parse_line(line.text));
-    } catch (const Error& error) {
-      if (!line.is_ended) continue;
-      metrics.problems.push_back(fmt::format("{}:{}: {}", path, line_number, error.what()));
-    }
-  }
-  return metrics;
+void Metrics::write(const LogEvent& event, const LogRecord& record) {
+  if (record.scalars.empty()) return;
+  const double epoch = std::round(event.epoch * 1e6) / 1e6;
+  const double seconds = std::round(event.seconds * 1e3) / 1e3;
+  file_.append(fmt::format("{{\"step\":{},\"epoch\":{},\"samples\":{},\"time\":{},{}\n", event.step,
+                           json_number(epoch), event.samples, json_number(seconds),
+                           to_json(record.scalars).substr(1)));
 }
 
 std::optional<MetricsLine> parse_metrics_line(std::string_view text) {
   try {
     return parse_line(text);
+  } catch (const OrderedJson::exception&) {
+    return std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
   }
 }
 
-OrderedMap<double> read_scalars(const std::string& path) {
-  const std::string text = read_file(path);
-  try {
-    const Json json = Json::parse(text);
-    if (!json.is_object()) throw Error("not a JSON object");
-    OrderedMap<double> scalars;
-    for (const auto& [key, value] : json.items()) scalars.set(key, number(key, value));
-    return scalars;
-  } catch (const Json::exception&) {
-    throw Error(fmt::format("{}: not JSON", path));
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", path, error.what()));
+int64_t scan_metrics(const std::string& path,
+                     const std::function<void(const MetricsLine&)>& visit) {
+  std::ifstream file = open_lines(path);
+  int64_t skipped = 0;
+  for (std::string text; std::getline(file, text);) {
+    const bool is_ended = !file.eof();
+    if (text.empty()) continue;
+    if (const auto line = parse_metrics_line(text)) {
+      visit(*line);
+    } else if (is_ended) {
+      ++skipped;
+    }
+  }
+  return skipped;
+}
+
+void scan_metric(const std::string& path, const std::string& metric,
+                 const std::function<void(int64_t step, double value)>& visit) {
+  // Another writer may escape any letter.
+  const std::string key = "\"" + metric + "\"";
+  std::ifstream file = open_lines(path);
+  for (std::string text; std::getline(file, text);) {
+    const bool may_hold_it =
+        text.find(key) != std::string::npos || text.find('\\') != std::string::npos;
+    const auto line = may_hold_it ? parse_metrics_line(text) : std::nullopt;
+    const double* value = line ? line->values.find(metric) : nullptr;
+    if (value != nullptr) visit(line->event.step, *value);
+  }
+}
+
+std::vector<std::string> last_lines(const std::string& path, int64_t bytes) {
+  std::ifstream file = open_lines(path);
+  file.seekg(0, std::ios::end);
+  const auto size = static_cast<int64_t>(file.tellg());
+  for (;; bytes *= 4) {
+    const int64_t begin = std::max<int64_t>(size - bytes, 0);
+    std::string text(static_cast<size_t>(size - begin), '\0');
+    file.clear();
+    file.seekg(begin);
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<size_t>(file.gcount()));
+    // Its first line may be half of one.
+    size_t at = begin > 0 ? std::min(text.find('\n'), text.size() - 1) + 1 : 0;
+    std::vector<std::string> lines;
+    for (size_t end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+      if (end > at) lines.push_back(text.substr(at, end - at));
+    }
+    if (!lines.empty() || begin == 0) return lines;
   }
 }
 
@@ -160,24 +162,50 @@ MetricsSplit split_metrics(const std::string& path, int64_t step,
   const std::string text = read_file(path);
   std::string kept;
   std::string moved;
-  for (const auto& line : split_lines(text)) {
-    const std::optional<int64_t> line_step = step_of(line.text);
-    if (!line.is_ended) {
-      split.last_line =
-          line_step ? MetricsSplit::LastLine::kEnded : MetricsSplit::LastLine::kDropped;
-      if (!line_step) break;
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t end = rest.find('\n');
+    const std::string_view line = rest.substr(0, end);
+    const bool is_ended = end != std::string_view::npos;
+    rest.remove_prefix(is_ended ? end + 1 : rest.size());
+    const auto parsed = parse_metrics_line(line);
+    if (!is_ended) {
+      split.last_line = parsed ? MetricsSplit::LastLine::kEnded : MetricsSplit::LastLine::kDropped;
+      if (!parsed) break;
     }
-    const bool is_empty = line.text.empty();
-    const bool is_kept = is_empty || (line_step && *line_step <= step);
-    (is_kept ? kept : moved).append(line.text).append("\n");
+    const bool is_empty = line.empty();
+    const bool is_kept = is_empty || (parsed && parsed->event.step <= step);
+    (is_kept ? kept : moved).append(line).append("\n");
     if (is_empty) continue;
     ++(is_kept ? split.kept : split.moved);
-    if (!line_step) ++split.broken;
+    if (!parsed) ++split.broken;
   }
   if (kept == text) return split;
   if (!moved.empty()) append_durably(superseded_path, moved);
   write_file_atomically(path, kept);
   return split;
+}
+
+std::string to_json(const OrderedMap<double>& values) {
+  std::string json;
+  for (const auto& [key, value] : values) {
+    json += fmt::format("{}{}:{}", json.empty() ? "{" : ",", json_text(key), json_number(value));
+  }
+  return json.empty() ? "{}" : json + "}";
+}
+
+OrderedMap<double> read_scalars_file(const std::string& path) {
+  const std::string text = read_file(path);
+  try {
+    const OrderedJson json = OrderedJson::parse(text);
+    if (!json.is_object()) throw Error("not a JSON object");
+    OrderedMap<double> scalars;
+    for (const auto& [key, value] : json.items()) scalars.set(key, metric_number(key, value));
+    return scalars;
+  } catch (const OrderedJson::exception&) {
+    throw Error(fmt::format("{}: not JSON", path));
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
 }
 
 }  // namespace stepop

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "runtime/base/json_text.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/text_table.h"
 
@@ -61,11 +61,6 @@ class Rows {
                     {"median ms", true},
                     {"total s", true}}};
 };
-
-/// A text of JSON, whatever bytes it has.
-std::string json_text(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 }  // namespace
 

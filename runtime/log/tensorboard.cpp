@@ -3,19 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 
 #include "runtime/base/error.h"
-#include "runtime/log/crc32c.h"
 #include "runtime/system/folders.h"
 
 namespace stepop {
 namespace {
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
+
+/// For each byte, what it does to the remainder of a CRC-32C; bits are reflected.
+constexpr std::array<uint32_t, 256> make_crc_table() {
+  constexpr uint32_t kPolynomial = 0x82f63b78;
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t remainder = byte;
+    for (int bit = 0; bit < 8; ++bit) {
+      remainder = (remainder >> 1) ^ ((remainder & 1) != 0 ? kPolynomial : 0);
+    }
+    table[byte] = remainder;
+  }
+  return table;
+}
+
+constexpr std::array<uint32_t, 256> kCrcTable = make_crc_table();
 
 // Protocol buffers (https://protobuf.dev/programming-guides/encoding), as event.proto and
 // summary.proto of TensorBoard number the fields.
@@ -91,7 +108,7 @@ uint32_t big_endian(std::string_view bytes) {
 std::string image(std::string_view name, std::string_view png) {
   constexpr size_t kHeader = 26;
   if (png.size() < kHeader || png.substr(1, 3) != "PNG") {
-    throw Error(fmt::format("TensorBoard: the image {} is no PNG", name));
+    throw Error(fmt::format("TensorBoard: the image {} is not a PNG", name));
   }
   const bool is_grey = png[25] == 0;
   return summary_value(name,
@@ -142,6 +159,14 @@ std::string new_path(const std::string& folder) {
 
 }  // namespace
 
+uint32_t crc32c(std::string_view bytes) {
+  uint32_t remainder = 0xffffffff;
+  for (const char c : bytes) {
+    remainder = (remainder >> 8) ^ kCrcTable[(remainder ^ static_cast<unsigned char>(c)) & 0xff];
+  }
+  return ~remainder;
+}
+
 std::string tf_record(std::string_view data) {
   const auto masked = [](std::string_view bytes) {
     constexpr uint32_t kMask = 0xa282ead8;
@@ -154,18 +179,28 @@ std::string tf_record(std::string_view data) {
   return record + masked(data);
 }
 
-TensorBoard::TensorBoard(const std::string& folder, int64_t first_step, std::string_view config)
-    : file_(new_path(folder)) {
-  file_.append(tf_record(file_version()) + tf_record(session_start(first_step)) +
-               tf_record(summary(first_step, text("config", config))));
+void TensorBoard::begin(const SinkStart& start) {
+  file_.emplace(new_path(start.folder + "/tensorboard"));
+  file_->append(tf_record(file_version()) + tf_record(session_start(start.first_step)) +
+                tf_record(summary(start.first_step, text("config", start.config))));
 }
 
-void TensorBoard::write(int64_t step, const OrderedMap<double>& scalars,
-                        const OrderedMap<std::string>& pngs) {
+void TensorBoard::write(const LogEvent& event, const LogRecord& record) {
   std::string values;
-  for (const auto& [name, value] : scalars) values += scalar(name, value);
-  for (const auto& [name, png] : pngs) values += image(name, png);
-  if (!values.empty()) file_.append(tf_record(summary(step, values)));
+  for (const auto& [name, value] : record.scalars) values += scalar(name, value);
+  for (const auto& [name, png] : record.images) values += image(name, png);
+  for (const auto& [name, content] : record.texts) values += text(name, content);
+  if (!values.empty()) file_->append(tf_record(summary(event.step, values)));
+}
+
+IntegrationRegistry& integrations() {
+  static IntegrationRegistry registry("integration");
+  return registry;
 }
 
 }  // namespace stepop
+
+STEPOP_REGISTER_INTEGRATION(tensorboard, stepop::TensorBoard,
+                            {"Numbers, pictures, texts and the config for TensorBoard, in the "
+                             "run's train/tensorboard/.",
+                             {{"active", "false", "whether event files are written"}}});

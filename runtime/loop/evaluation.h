@@ -1,10 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 
+#include "eval_out/callbacks/evaluation_callbacks.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/base/interrupt.h"
+#include "runtime/base/ordered_map.h"
 #include "runtime/iterator/iterator.h"
 #include "runtime/when/settings.h"
 
@@ -14,30 +18,16 @@ namespace stepop {
 struct EvaluationResult {
   std::string folder;
   std::string outputs;       ///< The path of the HDF5 file; empty when the config cleans it up.
-  std::string first_output;  ///< A key of that file, `outputs/logits`.
+  std::string first_output;  ///< An array of that file with rows, `outputs/logits`.
   /// By full name: `validation/eval_op/loss`, `validation/eval_op/accuracy/accuracy`.
   OrderedMap<double> scalars;
   /// The name and the message of each callback that threw.
   OrderedMap<std::string> failures;
-  std::string warning;  ///< What else there is to tell; empty: nothing.
+  std::string warning;  ///< What else there is to report; empty: nothing.
 };
 
 /// Called now and then with the examples that are done and all of them.
 using EvaluationProgress = std::function<void(int64_t done, int64_t total)>;
-
-/// Runs the config's eval op over its whole split in dataset order, writes the outputs batch by
-/// batch to `folder`/outputs.h5, then runs the callbacks over that file, whose images become
-/// `folder`/<callback>/<name>_<step>.png; last of all, the scalars go to `folder`/scalars.json. The
-/// memory needed does not grow with the dataset. `git` and `checkpoint`, the checksum of the one
-/// that the weights are of (empty: none), are told in the file. What a process that was killed left
-/// of the same evaluation in `folder` is gone on with: behind its last row, or with the callbacks.
-/// Throws Error when something but a callback failed,
-/// and what `interrupt` throws between batches, between callbacks, and whenever a callback reads
-/// from the file; `folder` then lacks scalars.json.
-EvaluationResult evaluate(const Settings& settings, Iterator& iterator, const Context& context,
-                          Position& position, const std::string& folder, const std::string& git,
-                          const EvaluationProgress& progress, const InterruptCheck& interrupt = {},
-                          const std::string& checkpoint = "");
 
 /// The rows of an evaluation.
 struct EvaluationRows {
@@ -45,11 +35,50 @@ struct EvaluationRows {
   int64_t total = 0;
 };
 
-/// The rows in `folder` behind which `evaluate` would go on; nothing when it would begin anew.
-std::optional<EvaluationRows> rows_left_behind(const Settings& settings, const Context& context,
-                                               const Position& position, const std::string& folder,
-                                               const std::string& git,
-                                               const std::string& checkpoint);
+/// The evaluations of a session: the config's eval op over its whole split in dataset order, then
+/// the callbacks over what it wrote. Built once; the memory needed does not grow with the dataset.
+class Evaluation {
+ public:
+  /// All must outlive it. `git` is stored in every file.
+  Evaluation(const Settings& settings, Iterator& iterator, const Context& context, std::string git);
+
+  /// Writes the outputs batch by batch to `folder`/outputs.h5, then runs the callbacks over that
+  /// file, whose images become `folder`/<callback>/<name>_<step>.png; last of all, the scalars go
+  /// to `folder`/scalars.json. `checkpoint`, the checksum of the one that the weights are of
+  /// (empty: none), is stored in the file. What a process that was killed left of the same
+  /// evaluation in `folder` is resumed: behind its last row, or with the callbacks.
+  ///
+  /// Throws Error when something but a callback failed, and what `interrupt` throws between
+  /// batches, between callbacks, and whenever a callback reads from the file; `folder` then lacks
+  /// scalars.json.
+  EvaluationResult run(Position& position, const std::string& folder,
+                       const EvaluationProgress& progress, const InterruptCheck& interrupt = {},
+                       const std::string& checkpoint = "") const;
+
+  /// The rows in `folder` behind which `run` would resume; nothing when it would start again.
+  std::optional<EvaluationRows> rows_left_behind(const Position& position,
+                                                 const std::string& folder,
+                                                 const std::string& checkpoint) const;
+
+ private:
+  OrderedMap<Attribute> attributes(const Position& position, const std::string& checkpoint) const;
+  const BatchOrder& order() const;
+  int64_t total() const;
+  std::optional<int64_t> rows_in(const std::string& path,
+                                 const OrderedMap<Attribute>& attributes) const;
+  void write_outputs(Position& position, const OrderedMap<Attribute>& attributes,
+                     const EvaluationProgress& progress, const InterruptCheck& interrupt,
+                     EvaluationResult& result) const;
+  void look_at_outputs(int64_t step, const InterruptCheck& interrupt,
+                       EvaluationResult& result) const;
+
+  const Settings& settings_;
+  Iterator& iterator_;
+  const Context& context_;
+  const std::string& split_;
+  EvaluationCallbacks callbacks_;
+  OrderedMap<Attribute> attributes_;  ///< What is the same in the files of all evaluations.
+};
 
 /// The scalars of the evaluation in `folder`, when it ended, with its callbacks; else nothing.
 std::optional<OrderedMap<double>> scalars_of_evaluation(const std::string& folder);

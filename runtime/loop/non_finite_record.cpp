@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
 #include "runtime/base/shell_text.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"

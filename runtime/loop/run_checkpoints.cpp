@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "runtime/log/metrics_scan.h"
+#include "runtime/log/metrics_file.h"
 
 namespace stepop {
 

@@ -6,17 +6,17 @@
 
 #include "eval_out/callbacks/callback.h"
 #include "eval_out/callbacks/evaluation_callbacks.h"
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/iterator/eval_functor.h"
-#include "runtime/loop/checks/contract.h"
+#include "runtime/loop/checks/parameter_ownership.h"
 #include "runtime/loop/checks/preflight.h"
 #include "runtime/run/device.h"
-#include "runtime/run/made_by.h"
+#include "runtime/run/provenance.h"
 #include "runtime/step/random_fork.h"
 #include "runtime/when/logged_metric.h"
 
@@ -47,13 +47,21 @@ void track_generators(Tracker& tracker, const c10::Device& device) {
       });
 }
 
+/// `shuffle` without its parameter `order`, which checkpoints record by itself.
+Value order_of_sampler(Value sampler) {
+  if (!sampler.is_map()) return sampler;
+  const Value* name = sampler.as_map().find("class");
+  if (name != nullptr && *name == Value("shuffle")) sampler.as_map().erase("order");
+  return sampler;
+}
+
 /// What an order of training examples depends on beside the dataset.
 Value order_keys(const Config& config) {
   const Value* seed = config.peek("seed");
   const Value* sampler = config.peek("samplers/train");
   Value::Map keys;
   keys.set("seed", seed != nullptr ? *seed : Value(kDefaultSeed));
-  keys.set("samplers/train", sampler != nullptr ? *sampler : Value("shuffle"));
+  keys.set("samplers/train", sampler != nullptr ? order_of_sampler(*sampler) : Value("shuffle"));
   return keys;
 }
 
@@ -99,7 +107,10 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
       [this](const State& state) { stop_when_.load(state); });
 
   const int64_t batches = train ? splits_->order("train").batches_per_epoch() : 1;
-  if (train) position_.train_examples = splits_->dataset("train").size();
+  if (train) {
+    position_.train_examples = splits_->dataset("train").size();
+    position_.order_algorithm = splits_->order("train").algorithm();
+  }
   settings_ = std::make_unique<Settings>(config_, batches, train, debug);
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
   // A default below `eval_hook: null` would turn evaluations on in a run that resumes.
@@ -108,12 +119,15 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   for (const auto& [name, callback] : callbacks) {
     config_.set_default(fmt::format("{}/{}", kEvalCallbacks, name), callback);
   }
-  declare_callbacks(config_, kEvalCallbacks);
+  EvaluationCallbacks(config_).declare();
   if (settings_->evaluates) splits_->dataset(settings_->eval_op.split);
   splits_->loader_options();  // throws for what cannot be, before a run has its folder
   check_unknown_keys(train, allow_unknown);
-  made_by_ = stepop::made_by(device);
+  made_by_ = build_info(device);
   for (const auto& text : networks_->warnings()) add_warning(text);
+  if (const std::string text = train ? splits_->order("train").warning() : ""; !text.empty()) {
+    add_warning(text);
+  }
   if (const std::string text = shared_parameters(*context_); train && !text.empty()) {
     add_warning(text);
   }
@@ -195,6 +209,16 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
         "epoch, or take a checkpoint from there with -c",
         path, progress.batches_per_epoch, progress.batch, batches));
   }
+  const std::string algorithm = splits_->order("train").algorithm();
+  if (progress.batch > 0 && progress.order_algorithm != algorithm) {
+    const char* before = progress.order_algorithm.empty() ? "stored" : "computed";
+    const char* now = algorithm.empty() ? "stored" : "computed";
+    throw Error(fmt::format(
+        "{}: taken in the middle of an epoch whose shuffled order was {}; it is now {}, and "
+        "another one. To resume with the order that the epoch began with: --samplers/train "
+        "'{{class: shuffle, order: {}}}'; or take a checkpoint from the end of an epoch with -c",
+        path, before, now, before));
+  }
   if (progress.batch > 0) check_order(checkpoint.config, path);
   try {
     tracker_.load(checkpoint.tensors);
@@ -203,6 +227,7 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   }
   static_cast<Progress&>(position_) = checkpoint.progress;
   position_.train_examples = examples;
+  position_.order_algorithm = algorithm;
   clock_.global_step = position_.global_step;
   // Epochs may have had other numbers of steps before, with another batch_size or accumulate.
   const int64_t accumulate = settings_->accumulate;

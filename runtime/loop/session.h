@@ -64,7 +64,7 @@ class Session {
   ScalarMeans& train_means() { return train_means_; }
   StopWhen& stop_when() { return stop_when_; }
   const std::string& warnings() const { return warnings_; }
-  /// What the bits of this start depend on besides its config; see run/made_by.h.
+  /// What the bits of this start depend on besides its config; see run/provenance.h.
   const std::string& made_by() const { return made_by_; }
 
  private:

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/random.h"
@@ -36,6 +36,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       directory_(directory),
       reporter_(reporter),
       start_(std::move(start)),
+      evaluation_(settings_, session.iterator(), context_, start_.git),
       profile_(context_.profile.get()),
       clock_(session.clock()),
       position_(session.position()),
@@ -144,7 +145,13 @@ void TrainingLoop::train_step() {
   }
   clock_.global_step = position_.global_step;
   clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
+  const BatchOrder& order = context_.splits.order("train");
+  const auto examples_in = [&](int64_t batches) {
+    return order.examples_in(position_.batch + batches) - order.examples_in(position_.batch);
+  };
+  clock_.step_examples = examples_in(clock_.micro_batches);
   for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
+    clock_.batch_examples = examples_in(1);
     train.begin();
     is_whole_ = clock_.micro_batch == 0;
     const int64_t examples = train.batch_size();  // fetches the batch
@@ -349,9 +356,8 @@ void TrainingLoop::run_evaluation() {
     // A run that resumes makes the rest of an evaluation, or nothing of it: what is tracked must
     // not depend on that.
     const Snapshot before(context_);
-    EvaluationResult made = evaluate(
-        settings_, session_.iterator(), context_, position_,
-        directory_.root() + "/" + position_.evaluation_folder, start_.git,
+    EvaluationResult made = evaluation_.run(
+        position_, directory_.root() + "/" + position_.evaluation_folder,
         [&](int64_t done, int64_t total) {
           reporter_.evaluating(settings_.eval_op.text(), done, total);
         },

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/loop/checks/update_watch.h"
+#include "runtime/loop/evaluation.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/run_checkpoints.h"
@@ -97,6 +98,7 @@ class TrainingLoop {
   const RunDirectory& directory_;
   Reporter& reporter_;
   const Start start_;
+  Evaluation evaluation_;
   Profile* const profile_;  ///< Null when nothing is measured.
   StepClock& clock_;
   Position& position_;

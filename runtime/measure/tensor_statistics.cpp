@@ -2,6 +2,8 @@
 
 #include <ATen/ops/isinf.h>
 #include <ATen/ops/isnan.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +14,12 @@ namespace {
 constexpr int64_t kPiece = 1 << 18;
 
 }  // namespace
+
+std::string describe_tensor(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "an undefined tensor";
+  return fmt::format("{} [{}]", c10::getDtypeNames(tensor.scalar_type()).first,
+                     fmt::join(tensor.sizes(), ", "));
+}
 
 void TensorStatistics::add(const at::Tensor& values) {
   count_ += values.numel();

@@ -4,8 +4,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace stepop {
+
+/// `uint8 [60000, 28, 28]`, for messages.
+std::string describe_tensor(const at::Tensor& tensor);
 
 /// What numbers are in one tensor, or in many blocks of a large one. Memory is constant.
 class TensorStatistics {

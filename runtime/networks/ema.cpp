@@ -9,12 +9,12 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
-#include "runtime/networks/network_state.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 namespace {
 
-/// A small change to a number of 8 or 11 bits rounds to none.
+/// A small change to a number of 8 or 11 significant bits is rounded away.
 at::ScalarType type_of_average(const at::Tensor& parameter) {
   const at::ScalarType type = parameter.scalar_type();
   return type == at::kBFloat16 || type == at::kHalf ? at::kFloat : type;
@@ -40,6 +40,7 @@ Ema::Ema(const Config& config, bool must_be_restored)
 void Ema::add(const std::string& name, std::shared_ptr<torch::nn::Module> network) {
   Averaged added{name, std::move(network), {}};
   for (const auto& item : added.network->named_parameters()) {
+    if (!item.value().is_floating_point()) continue;
     const auto known = std::find_if(parameters_.begin(), parameters_.end(),
                                     [&](const auto& other) { return other.is_same(item.value()); });
     added.parameters.emplace_back(item.key(), known - parameters_.begin());
@@ -58,6 +59,7 @@ void Ema::start() {
 }
 
 void Ema::update(int64_t global_step) {
+  if (parameters_.empty()) return;  // PyTorch refuses an empty list
   const at::NoGradGuard no_grad;
   double decay = decay_.at(global_step);
   const auto steps = static_cast<double>(global_step);
@@ -84,7 +86,7 @@ void Ema::load_state(const std::string& name, const State& state) {
   const Averaged& of = averaged(name);
   if (state.empty() && must_be_restored_) {
     throw Error(
-        fmt::format("no averages of the network \"{}\": it was taken without ema. Use "
+        fmt::format("no averages of the network \"{}\": the checkpoint was saved without ema. Use "
                     "eval_weights: model",
                     name));
   }

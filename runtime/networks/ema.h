@@ -22,19 +22,21 @@ namespace stepop {
 ///
 ///   average += (1 - decay) * (parameter - average)
 ///
-/// after each training step. Every parameter is averaged, in float32 when its own type has fewer
-/// bits. Buffers, such as running means and counts, are not: those of the network itself count.
+/// after each training step. Every floating-point parameter is averaged, in float32 when its own
+/// type has fewer bits. Buffers, such as running means and counts, are not averaged: the network's
+/// own are used.
 ///
 /// Config: `ema: {decay: 0.999, warmup: false, networks: [model]}`. `decay` may be a schedule.
 /// With `warmup` it is at most (1 + n) / (10 + n) after n complete steps, as in TensorFlow, so that
-/// first weights are forgotten soon. By default all networks that an update trains are averaged.
+/// the first weights are forgotten soon. By default all networks that an update trains are
+/// averaged.
 class Ema {
  public:
   /// `config` is the part `ema`. With `must_be_restored`, a checkpoint without averages is refused.
   /// Throws UsageError for a decay that is not in [0, 1).
   Ema(const Config& config, bool must_be_restored);
 
-  /// Averages this network, too.
+  /// Averages this network as well.
   void add(const std::string& name, std::shared_ptr<torch::nn::Module> network);
 
   /// Begins with the weights as they are, where no averages were restored.
@@ -47,9 +49,9 @@ class Ema {
   /// They share memory with this and the network.
   State state(const std::string& name) const;
 
-  /// Restores the averages. An empty state, of a checkpoint that was taken without `ema`, leaves it
-  /// to `start` to begin with the weights as they are. Throws Error, and changes nothing, for a
-  /// state that does not fit.
+  /// Restores the averages. After an empty state, of a checkpoint that was saved without `ema`,
+  /// `start` begins with the weights as they are. Throws Error, and changes nothing, for a state
+  /// that does not fit.
   void load_state(const std::string& name, const State& state);
 
  private:
@@ -71,10 +73,10 @@ class Ema {
   std::vector<at::Tensor> averages_;    ///< Undefined before they are restored or started.
 };
 
-/// Puts the averages into the networks while it lives: their parameters have the averages' memory,
-/// nothing is copied (but where the types differ). Versions are raised when it begins and ends, so
-/// that a graph over other weights cannot be walked back. A view of a parameter that somebody made
-/// before keeps showing the parameter's own weights.
+/// Puts the averages into the networks while it lives: their parameters then use the averages'
+/// memory, and nothing is copied unless the types differ. Versions are bumped when it begins and
+/// ends, so that backward through a graph over other weights throws. A view of a parameter that was
+/// made before keeps the parameter's own weights.
 class EmaGuard {
  public:
   /// Does nothing when `ema` is null.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/config/registry.h"
+#include "runtime/formats/state.h"
 
 namespace stepop {
 
@@ -16,12 +17,23 @@ class Network : public torch::nn::Module {
  public:
   virtual at::Tensor forward(const at::Tensor& input) = 0;
 
-  /// What a user should know of it before a run begins; empty when there is nothing.
+  /// What a user should know about it before a run begins; empty when there is nothing.
   virtual std::string warning() const { return {}; }
 };
 
 using ModelRegistry = Registry<std::shared_ptr<torch::nn::Module>(const Config&)>;
 ModelRegistry& models();
+
+/// The parameters and buffers of a network by name. They share memory with it.
+State tensors_of(const torch::nn::Module& module);
+
+/// Copies `state` into the tensors `own` of what is tracked as `name`. Throws Error, and changes
+/// nothing, when a tensor is missing, left over, or of another shape or type.
+void load_tensors(const std::string& name, const State& own, const State& state);
+
+/// What helps when a layer was not registered, for messages.
+inline constexpr const char* kRegisterModule =
+    "layer_ = register_module(\"layer\", torch::nn::Linear(2, 1))";
 
 }  // namespace stepop
 

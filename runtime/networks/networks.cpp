@@ -5,19 +5,15 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
 #include "runtime/networks/network.h"
-#include "runtime/networks/network_state.h"
 #include "runtime/optim/update.h"
 
 namespace stepop {
-
-ModelRegistry& models() {
-  static ModelRegistry registry("model");
-  return registry;
-}
 
 namespace {
 
@@ -31,7 +27,36 @@ bool trains(const Update& update, const torch::nn::Module& network) {
   });
 }
 
-/// The weights of convolutions in the layout in which batches then are.
+/// The network at `path` of `config`, on `device`. Throws Error with the place for what its
+/// constructor throws.
+std::shared_ptr<torch::nn::Module> build_on(const c10::Device& device,
+                                            const std::string& class_name, const Config& config,
+                                            std::string_view path) {
+  const auto failed = [&](const std::string& text) {
+    return config.error(path, class_name + ": " + text);
+  };
+  try {
+    auto network = models().build(config, path);
+    std::vector<std::string> without_values;
+    for (const auto& [name, tensor] : tensors_of(*network)) {
+      if (tensor.is_meta() && !device.is_meta()) without_values.push_back(name);
+    }
+    if (!without_values.empty()) {
+      throw failed(
+          fmt::format("on the device meta, which holds no values: {}. The constructor has to make "
+                      "each layer with values; the runtime moves the network to {}",
+                      list_text(without_values), device.str()));
+    }
+    network->to(device);
+    return network;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw failed(error_text(error));
+  }
+}
+
+/// Puts the weights of convolutions into the memory layout that batches then have.
 void put_channels_last(const torch::nn::Module& network) {
   for (const auto& parameter : network.parameters()) {
     if (parameter.dim() == 4) {
@@ -56,13 +81,13 @@ Networks::Networks(const Config& config, const c10::Device& device, Tracker& tra
 
 void Networks::add(const std::string& name, const Config& config, std::string_view path,
                    const c10::Device& device, Tracker& tracker) {
-  auto network = models().build(config, path);
-  network->to(device);
+  const std::string class_name = read_component(config, path).name;
+  auto network = build_on(device, class_name, config, path);
   if (config.get("channels_last", false)) put_channels_last(*network);
   tracker.add(
       name, [network] { return tensors_of(*network); },
       [name, network](const State& state) { load_tensors(name, tensors_of(*network), state); });
-  class_names_.set(name, read_component(config, path).name);
+  class_names_.set(name, class_name);
   networks_.set(name, std::move(network));
 }
 

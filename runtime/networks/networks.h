@@ -30,31 +30,32 @@ class Networks {
  public:
   Networks(const Config& config, const c10::Device& device, Tracker& tracker);
 
-  /// Throws Error with the names that there are.
+  /// Throws Error, with the known names, for another one.
   const std::shared_ptr<torch::nn::Module>& get(std::string_view name) const;
   bool empty() const { return networks_.empty(); }
   std::vector<std::string> names() const;
 
-  /// Says that the iterator trains a network by other means than an update of the runtime.
+  /// Marks a network that the iterator trains without an update of the runtime.
   void set_trained_by_hand(std::string_view name);
   bool is_trained_by_hand(std::string_view name) const;
 
-  /// The parameters and buffers of a network, which are the network's own, not copies.
+  /// The parameters and buffers of a network; they share memory with it.
   State tensors(std::string_view name) const;
 
   using Updates = OrderedMap<std::unique_ptr<Update>>;
 
   /// Reads `ema` and `eval_weights`, the weights that evaluations use: `model`, the default, or
   /// `ema`. Tracks the averages of a network as `ema_<network>`, with the network's own names.
-  /// `updates` tell what is trained. When not to `train`, a checkpoint without averages that are
-  /// to be evaluated is refused; a training begins them with the weights that it has.
+  /// `updates` are those that train. Without `train`, a checkpoint that lacks the averages to be
+  /// evaluated is refused; a training starts them from its weights.
   void add_averages(const Config& config, const Updates& updates, Tracker& tracker, bool train);
 
-  /// Before the first training step of a start. Does nothing without `ema`, as the next one.
+  /// To be called before the first training step of a start. Without `ema` it does nothing.
   void start_averages();
-  /// After each training step, whatever the number of its updates; `global_step` as in `Ema`.
+  /// To be called after each training step, however many updates it made; `global_step` as in
+  /// `Ema`. Without `ema` it does nothing.
   void update_averages(int64_t global_step);
-  /// While it lives, the networks have the weights that evaluations use.
+  /// While the guard lives, the networks have the weights that evaluations use.
   EmaGuard evaluation_weights() const;
 
   /// Puts all networks into training or evaluation mode.
@@ -73,7 +74,7 @@ class Networks {
   /// `LeNet, 61,706 parameters`, one text a network.
   std::vector<std::string> descriptions() const;
 
-  /// What networks warn of, one line each.
+  /// What the networks warn about, one line each.
   std::vector<std::string> warnings() const;
 
  private:

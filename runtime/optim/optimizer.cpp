@@ -12,10 +12,13 @@
 #include <algorithm>
 #include <regex>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/measure/describe_tensor.h"
-#include "runtime/optim/names.h"
+#include "runtime/base/text.h"
+#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {
@@ -60,11 +63,17 @@ std::regex read_pattern(const Config& config) {
     return std::regex(text);
   } catch (const std::regex_error& error) {
     throw config.error("match",
-                       fmt::format("\"{}\" is no regular expression: {}", text, error.what()));
+                       fmt::format("\"{}\" is not a regular expression: {}", text, error.what()));
   }
 }
 
 }  // namespace
+
+std::string list_names(const NamedParameters& parameters) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : parameters) names.push_back(name);
+  return list_text(names);
+}
 
 OptimizerRegistry& optimizers() {
   static OptimizerRegistry registry("optimizer");
@@ -75,10 +84,9 @@ std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_d
                                             std::vector<Parameter> own) {
   own.insert(own.begin(), {{"lr", std::move(lr), "learning rate, a number or a schedule"},
                            {"weight_decay", std::move(weight_decay), "a number or a schedule"}});
-  own.push_back(
-      {"groups", "none",
-       "list of {match: REGEX, lr: ..., weight_decay: ...}: parameters by name with values "
-       "of their own; the first match wins"});
+  own.push_back({"groups", "none",
+                 "list of {match: REGEX, lr: ..., weight_decay: ...}: other values for "
+                 "parameters whose name matches; the first match wins"});
   own.push_back({"clip_norm", "none", "gradients are scaled down to this norm over all of them"});
   own.push_back({"clip_value", "none", "gradients are cut to at most this, before clip_norm"});
   return own;
@@ -179,7 +187,7 @@ void Optimizer::step(int64_t global_step, const at::Tensor& found_inf) {
     for (Bucket& bucket : group.buckets) {
       bucket.found_inf.reset();
       if (found_inf.defined()) {
-        bucket.found_inf = found_inf.to(bucket.steps.front().device(), /*non_blocking=*/true);
+        bucket.found_inf = found_inf.to(bucket.steps.front().device());
       }
       step_bucket(bucket, lr, weight_decay);
     }
@@ -291,11 +299,13 @@ void Optimizer::load_state(const State& state) {
   });
   for (const auto& [name, tensor] : state) {
     if (!known.contains(name))
-      problems.push_back(fmt::format("\"{}\" is not of this optimizer", name));
+      problems.push_back(fmt::format("\"{}\" is unknown to this optimizer", name));
   }
   if (!problems.empty()) {
-    throw Error("the state does not fit the optimizer: " + list_some(problems, "; ") +
-                "\nGive the config that it was trained with; or begin anew with these weights: -r");
+    throw Error(
+        "the state does not fit the optimizer:" + short_lines(problems, "\n  ") +
+        "\nGive the config that it was trained with; or start a new run with these weights: "
+        "-r");
   }
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   visit_state(

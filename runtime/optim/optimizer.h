@@ -17,17 +17,20 @@ namespace stepop {
 
 using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;
 
-/// Changes parameters by their gradients. It calls PyTorch's fused kernels, which work on many
-/// parameters at once, and makes up for what they leave out: the versions of the parameters are
-/// raised, so that walking a graph that was built before a step throws PyTorch's error instead of
+/// The names of parameters for a message: `a, b, c and 12 more`.
+std::string list_names(const NamedParameters& parameters);
+
+/// Changes parameters by their gradients, with PyTorch's fused kernels, which update many
+/// parameters in one call. The kernels do not bump the parameters' versions; this class does, so
+/// that backward through a graph that was built before a step throws PyTorch's error instead of
 /// giving wrong gradients.
 ///
-/// As in torch.optim, a parameter without a gradient is skipped and its own count of updates stays.
+/// As in torch.optim, a parameter without a gradient is skipped and keeps its count of updates.
 ///
-/// Config: `lr` and `weight_decay`, numbers or schedules; and parameter groups, where the first
-/// that matches wins and the rest uses the values outside of `groups`: `groups: [{match: "bias$",
-/// weight_decay: 0}, {match: "^encoder", lr: 1e-4}]`. `match` is a regular expression that is
-/// searched in the parameter's name.
+/// Config: `lr` and `weight_decay`, numbers or schedules; and parameter groups, of which the first
+/// that matches a parameter's name wins: `groups: [{match: "bias$", weight_decay: 0}, {match:
+/// "^encoder", lr: 1e-4}]`. All others use the values outside of `groups`. `match` is a regular
+/// expression that may match any part of the name.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -42,11 +45,10 @@ class Optimizer {
   /// The learning rate at a step, outside of groups that have their own.
   double lr(int64_t global_step) const { return groups_.back().lr.at(global_step); }
 
-  /// What is optimised. A tensor that came under several names is there once, under the first.
+  /// What is optimised. A tensor with several names is listed once, under the first.
   const NamedParameters& parameters() const { return parameters_; }
 
-  /// `<parameter>.step` (float32, how often it was updated) and the optimizer's own tensors, such
-  /// as
+  /// `<parameter>.step` (float32, its count of updates) and the optimizer's own tensors, such as
   /// `<parameter>.exp_avg`. They share memory with the optimizer: write or clone them before the
   /// next step.
   State state() const;
@@ -56,11 +58,11 @@ class Optimizer {
   void load_state(const State& state);
 
  protected:
-  /// What an optimizer says of itself.
+  /// The properties of an optimizer.
   struct Traits {
     double lr = 1e-3;                   ///< Default.
     double weight_decay = 0;            ///< Default.
-    std::vector<std::string> slots;     ///< Names of the tensors that it keeps for each parameter.
+    std::vector<std::string> slots;     ///< The tensors that it keeps for each parameter.
     bool first_update_differs = false;  ///< It reads `is_first`.
   };
 
@@ -76,8 +78,8 @@ class Optimizer {
   };
 
   /// Reads `groups`, `lr` and `weight_decay` of `config`. Throws UsageError for a bad value and for
-  /// a group without parameters; Error for no parameters, a name that stands twice, a parameter
-  /// that is not floating-point or was computed from others.
+  /// a group without parameters; Error for no parameters, a repeated name, a parameter that is not
+  /// floating-point or was computed from others.
   Optimizer(const Config& config, NamedParameters parameters, Traits traits);
 
   /// One fused call for `bucket`, whose lists are never empty.

@@ -1,11 +1,13 @@
 #include "runtime/optim/update.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_clamp_max.h>
 #include <ATen/ops/_foreach_clamp_min.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -15,12 +17,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
+#include <limits>
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/text.h"
 #include "runtime/measure/profile.h"
-#include "runtime/optim/finite.h"
-#include "runtime/optim/names.h"
 
 namespace stepop {
 namespace {
@@ -37,7 +40,12 @@ std::optional<Scheduled> read_bound(const Config& config, std::string_view path)
                                        bound.at(0)));
 }
 
-void check_loss(const at::Tensor& loss) {
+void check_loss(const std::string& update, const at::Tensor& loss) {
+  if (!at::GradMode::is_enabled()) {
+    throw Error(update +
+                ": an update belongs in a train op: gradients are disabled here, as they are in "
+                "log_op and eval_op");
+  }
   if (!loss.defined()) throw Error("the loss is an undefined tensor");
   if (loss.numel() != 1) {
     throw Error(
@@ -53,11 +61,38 @@ void check_loss(const at::Tensor& loss) {
   }
 }
 
+/// Throws the exception at hand, of a backward; of PyTorch's own advice, retain_graph=True, most
+/// training loops would run out of memory.
+[[noreturn]] void rethrow_from_backward(const std::string& update) {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string text = error_text(error);
+    if (text.find("backward through the graph a second time") != std::string::npos) {
+      throw Error(
+          update +
+          ": the graph of the loss, or a part of it, was used by an earlier backward, which freed "
+          "it\n"
+          "  a member keeps a tensor from one step to the next: detach() it, as in state_ = "
+          "state.detach()\n"
+          "  two losses share a part of the graph: add them and call step() once, or "
+          "backward(first, /*retain_graph=*/true), backward(second), apply()\n"
+          "  step() was called twice with one loss: call it once");
+    }
+    if (text.find("modified by an inplace operation") != std::string::npos) {
+      throw Error(text +
+                  "\nan update changes its parameters: a loss whose graph uses them needs its "
+                  "backward() before that update, or a new forward pass after it");
+    }
+    throw;
+  }
+}
+
 /// The norm over all gradients, on the device of the first.
 at::Tensor norm_of(const std::vector<at::Tensor>& gradients) {
   const at::Device device = gradients.front().device();
   std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
-  for (auto& norm : norms) norm = norm.to(device, /*non_blocking=*/true);
+  for (auto& norm : norms) norm = norm.to(device);
   return at::linalg_vector_norm(at::stack(norms), 2);
 }
 
@@ -71,15 +106,13 @@ void scale_to_norm(std::vector<at::Tensor>& gradients, const at::Tensor& norm, d
   if (is_one_device) {
     at::_foreach_mul_(gradients, factor);
   } else {
-    for (auto& gradient : gradients) {
-      gradient.mul_(factor.to(gradient.device(), /*non_blocking=*/true));
-    }
+    for (auto& gradient : gradients) gradient.mul_(factor.to(gradient.device()));
   }
 }
 
-/// What of the gradients or of their norm is not finite.
-NonFinite describe(const std::string& update, const NamedParameters& parameters,
-                   const at::Tensor& norm, int64_t global_step) {
+/// Names what of the gradients, or of their norm, is not finite.
+NonFinite describe_non_finite(const std::string& update, const NamedParameters& parameters,
+                              const at::Tensor& norm, int64_t global_step) {
   std::vector<std::string> names;
   double value = 0;
   for (const auto& [name, parameter] : parameters) {
@@ -92,7 +125,7 @@ NonFinite describe(const std::string& update, const NamedParameters& parameters,
     return {update, "the norm of the gradients", first_non_finite(norm), global_step};
   }
   return {update,
-          fmt::format("the gradient{} of {}", names.size() > 1 ? "s" : "", list_some(names)), value,
+          fmt::format("the gradient{} of {}", names.size() > 1 ? "s" : "", list_text(names)), value,
           global_step};
 }
 
@@ -112,6 +145,10 @@ Update::Update(const Config& config, NamedParameters parameters, const StepClock
   if (on_nan != OnNan::kIgnore && checks_on_device.value_or(is_on_device)) {
     device_check_.emplace(/*is_sticky=*/on_nan == OnNan::kStop);
   }
+  if (clip_norm_) {
+    grad_norm_ = at::full({}, std::numeric_limits<double>::quiet_NaN(),
+                          at::TensorOptions(at::kFloat).device(all.front().second.device()));
+  }
 }
 
 void Update::step(const at::Tensor& loss) {
@@ -121,10 +158,11 @@ void Update::step(const at::Tensor& loss) {
 
 void Update::backward(const at::Tensor& loss, bool retain_graph) {
   const Span span(profile_, "backward");
-  check_loss(loss);
-  if (is_spoilt_) return;  // the sum is of no use, whatever is added
+  check_loss(name_, loss);
+  if (watch_loss_ && !watch_loss_(loss)) watch_loss_ = nullptr;
+  if (has_non_finite_) return;  // the step is dropped, whatever is added
   if (checks_now() && !is_finite(loss)) {
-    is_spoilt_ = true;
+    has_non_finite_ = true;
     return leave_out({name_, "the loss", first_non_finite(loss), clock_->global_step});
   }
   if (device_check_) device_check_->add_loss(loss);
@@ -137,20 +175,21 @@ void Update::backward(const at::Tensor& loss, bool retain_graph) {
                 list_names(optimizer_->parameters()));
   }
   at::Tensor seed;
-  if (clock_->micro_batches > 1) {
-    seed = at::full_like(loss.detach(), 1.0 / static_cast<double>(clock_->micro_batches));
-  }
-  // The way back takes the types of the way forward (torch.autocast says the same).
+  if (clock_->micro_batches > 1) seed = at::full_like(loss.detach(), clock_->loss_weight());
+  // The backward pass takes the types of the forward pass (torch.autocast asks for the same).
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const auto inputs = is_alone_ ? std::nullopt : std::optional<at::TensorList>(tensors_);
-  loss.backward(seed, retain_graph, /*create_graph=*/false, inputs);
+  try {
+    loss.backward(seed, retain_graph, /*create_graph=*/false, at::TensorList(tensors_));
+  } catch (const std::exception&) {
+    rethrow_from_backward(name_);
+  }
   tensors_.clear();
   is_pending_ = true;
 }
 
 void Update::apply() {
   const Span span(profile_, "update");
-  if (std::exchange(is_spoilt_, false)) {
+  if (std::exchange(has_non_finite_, false)) {
     ++skipped_;
     return clear_gradients();
   }
@@ -208,7 +247,8 @@ bool Update::check_gradients(const at::Tensor& norm) {
   }
   const bool all_finite =
       norm.defined() ? is_finite(norm) : std::all_of(tensors_.begin(), tensors_.end(), is_finite);
-  if (!all_finite) leave_out(describe(name_, optimizer_->parameters(), norm, clock_->global_step));
+  if (!all_finite)
+    leave_out(describe_non_finite(name_, optimizer_->parameters(), norm, clock_->global_step));
   return all_finite;
 }
 
@@ -220,7 +260,7 @@ void Update::clear_gradients() {
 /// Throws with `stop`; else remembers the first.
 void Update::leave_out(const NonFinite& why) {
   if (on_nan_ == OnNan::kStop) {
-    is_spoilt_ = false;
+    has_non_finite_ = false;
     tensors_.clear();
     clear_gradients();
     throw why;
@@ -256,7 +296,7 @@ State Update::state() const {
   state["count"] = at::scalar_tensor(count_ - left_out, at::kLong);
   state["skipped"] =
       at::scalar_tensor(skipped_ + (on_nan_ == OnNan::kSkip ? left_out : 0), at::kLong);
-  if (is_spoilt_) state[kSpoilt] = at::scalar_tensor(true, at::kBool);
+  if (has_non_finite_) state[kSpoilt] = at::scalar_tensor(true, at::kBool);
   if (!is_pending_) return state;
   for (const auto& [name, parameter] : optimizer_->parameters()) {
     if (parameter.grad().defined()) state[name + kGradient] = parameter.grad();
@@ -296,7 +336,7 @@ void Update::load_state(const State& state) {
   }
   optimizer_->load_state(of_optimizer);
   load_pending(pending);
-  is_spoilt_ = static_cast<bool>(spoilt);
+  has_non_finite_ = static_cast<bool>(spoilt);
   count_ = count.mapped().item<int64_t>();
   skipped_ = skipped ? skipped.mapped().item<int64_t>() : 0;
   lr_.reset();

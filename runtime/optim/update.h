@@ -3,21 +3,40 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/formats/state.h"
-#include "runtime/optim/device_finite_check.h"
 #include "runtime/optim/non_finite.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/optim/schedule.h"
-#include "runtime/optim/step_clock.h"
 
 namespace stepop {
 
 class Profile;
+
+/// Where the training is, for what depends on it inside of an update. The loop owns it.
+struct StepClock {
+  int64_t global_step = 0;     ///< Training steps that are complete.
+  int64_t micro_batch = 0;     ///< The batch within the step, from 0; counts with `accumulate`.
+  int64_t micro_batches = 1;   ///< Batches in this step.
+  int64_t batch_examples = 0;  ///< Examples in this batch.
+  int64_t step_examples = 0;   ///< Examples in all batches of this step; 0 when not known.
+
+  bool is_last_micro_batch() const { return micro_batch + 1 == micro_batches; }
+
+  /// The weight of this batch's loss in the loss of the step: its share of the step's examples, so
+  /// that means over accumulated batches add up to the mean over one large batch. When the numbers
+  /// of examples are not known, all batches have the same weight.
+  double loss_weight() const {
+    if (step_examples == 0) return 1.0 / static_cast<double>(micro_batches);
+    return static_cast<double>(batch_examples) / static_cast<double>(step_examples);
+  }
+};
 
 /// What follows a loss: gradients, their accumulation over the batches of a training step, their
 /// clipping, the optimizer's step. Nothing here waits for the device.
@@ -25,10 +44,10 @@ class Profile;
 ///   update_.step(loss.mean());
 ///
 /// An update with a loss or a gradient that is NaN or infinite does not happen: parameters, the
-/// optimizer's state and `count` stay. One bad batch of a training step spoils the whole step.
-/// Checked are all gradients before they are clipped, or, as it is there, the norm of `clip_norm`.
-/// On the CPU this is known at once. A GPU keeps it in a flag that the optimizer's kernels honour,
-/// and `read_non_finite` tells it later.
+/// optimizer's state and `count` stay as they are. One bad batch of a training step drops the whole
+/// step. All gradients are checked before they are clipped; where `clip_norm` computes their norm
+/// anyway, the norm is checked instead. On the CPU the result is known at once. A GPU keeps it in a
+/// flag that the optimizer's kernels honour, and `read_non_finite` reports it later.
 class Update {
  public:
   /// `config` is the optimizer's own part, its name or a map: `{class: Adam, lr: 1e-3, clip_norm:
@@ -42,11 +61,13 @@ class Update {
   /// a batch when gradients are accumulated.
   void step(const at::Tensor& loss);
 
-  /// Adds the gradients of `loss`, divided by the batches in the training step, to those of this
-  /// update's parameters; of no others, so that a generator's loss leaves nothing in the
-  /// discriminator. `retain_graph` allows a second backward through the same graph. Throws Error
-  /// for a loss that is not one number or depends on nothing that requires a gradient; NonFinite
-  /// for one that is NaN or infinite.
+  /// Adds the gradients of `loss`, times `StepClock::loss_weight`, to those of this update's
+  /// parameters. No other tensor gets a gradient: a generator's loss leaves nothing in the
+  /// discriminator. `loss` is a mean over the examples of the batch; a sum would be weighted as if
+  /// it were one. `retain_graph` allows a second backward through the same graph. Throws Error for
+  /// a loss that is not one number, that depends on nothing that requires a gradient, or whose
+  /// graph an earlier backward has freed, and where gradients are disabled, as in a log op;
+  /// NonFinite for a loss that is NaN or infinite.
   void backward(const at::Tensor& loss, bool retain_graph = false);
 
   /// Clips the gradients, first each value, then the norm over all, as torch.nn.utils does; makes
@@ -54,21 +75,24 @@ class Update {
   /// has a gradient; NonFinite, with the gradients made undefined, for one that is NaN or infinite.
   void apply();
 
-  /// Tells of updates that were left out since the last call: with `on_nan: skip` a warning, empty
+  /// Reports updates that were left out since the last call: with `on_nan: skip` a warning, empty
   /// when there were none; with `stop`, throws the NonFinite that a GPU found: no update happened
   /// since then. Waits for a GPU. To be called before logs and checkpoints are taken.
   std::string read_non_finite();
 
-  /// Says that no graph reaches parameters of others, as in a run whose only update trains all that
-  /// is trained: `backward` need not pick its own ones then, which saves microseconds a step.
-  void set_alone(bool alone) { is_alone_ = alone; }
+  /// Calls `watch` with every loss before its backward, until it returns false. What it throws,
+  /// `backward` throws.
+  void watch_losses(std::function<bool(const at::Tensor& loss)> watch) {
+    watch_loss_ = std::move(watch);
+  }
 
   /// Measures `backward` and `apply`; null, the default, measures nothing.
   void set_profile(Profile* profile) { profile_ = profile; }
 
   /// The norm over all gradients before `clip_norm` scaled them in the last update, also in one
-  /// that was left out; a tensor [] on the device; undefined without `clip_norm` and before the
-  /// first update.
+  /// that was left out: a tensor [] on the device, NaN before the first update of a start, so that
+  /// a log op can return it. Only `clip_norm` computes it; without that key it is undefined, and
+  /// `clip_norm: .inf` computes it without clipping anything.
   const at::Tensor& grad_norm() const { return grad_norm_; }
 
   /// How many updates were made. Those that a GPU left out count until `read_non_finite`.
@@ -78,13 +102,14 @@ class Update {
   /// `read_non_finite` on.
   int64_t skipped() const { return skipped_; }
 
-  /// The learning rate of the last update; before the first, that of the next.
+  /// The learning rate of the last update, outside of groups that have their own; before the first
+  /// update of a start, that of the next. Always a number, which a log op can return.
   double lr() const { return lr_ ? *lr_ : optimizer_->lr(clock_->global_step); }
 
   const Optimizer& optimizer() const { return *optimizer_; }
 
   /// The optimizer's state, `count` and `skipped`; between `backward` and `apply` also the
-  /// gradients that wait, `<parameter>.grad`, or `spoilt` when one of their losses was not finite.
+  /// gradients that wait, `<parameter>.grad`, and `spoilt` when one of their losses was not finite.
   /// Waits for a GPU.
   State state() const;
   /// Throws Error, and changes nothing, when the state is not of such an update.
@@ -105,16 +130,16 @@ class Update {
   const StepClock* clock_;
   OnNan on_nan_;
   Profile* profile_ = nullptr;
-  bool is_alone_ = false;
+  std::function<bool(const at::Tensor&)> watch_loss_;
   int64_t count_ = 0;
   int64_t skipped_ = 0;
   std::optional<double> lr_;
   at::Tensor grad_norm_;
   std::vector<at::Tensor> tensors_;  ///< Scratch, empty between calls.
 
-  bool is_pending_ = false;  ///< Gradients wait for `apply`.
-  bool is_spoilt_ = false;   ///< A loss of the next update was not finite.
-  int64_t unread_ = 0;       ///< Left out since the last `read_non_finite`.
+  bool is_pending_ = false;      ///< Gradients wait for `apply`.
+  bool has_non_finite_ = false;  ///< A loss of the next update was not finite.
+  int64_t unread_ = 0;           ///< Left out since the last `read_non_finite`.
   std::optional<NonFinite> first_unread_;
   std::optional<DeviceFiniteCheck> device_check_;
   at::Tensor found_inf_;  ///< Of the update at hand; undefined without `device_check_`.

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 
-#include "runtime/pictures/font.h"
 #include "runtime/pictures/image_file.h"
 
 namespace stepop {
@@ -22,6 +22,88 @@ constexpr std::array<Colour, 9> kViridis{{{0x44, 0x01, 0x54},
                                           {0x5e, 0xc9, 0x62},
                                           {0xad, 0xdc, 0x30},
                                           {0xfd, 0xe7, 0x25}}};
+
+/// The pixels of a character, with the free column behind it and, in the last row, the ends of
+/// letters such as g.
+constexpr int kGlyphWidth = 6;
+constexpr int kGlyphHeight = 8;
+constexpr int kGlyphsPerBlock = 16;
+
+/// ASCII from the space on, 16 glyphs side by side in a block of eight rows; a column is free
+/// behind each.
+constexpr std::array<std::array<const char*, kGlyphHeight>, 6> kBlocks{{
+    // clang-format off
+    {{
+        "        #    # #          #   ##  #  ##     #      #   #                                      # ",
+        "        #    # #   # #   #### ##  # #  #    #     #     #     #     #                         # ",
+        "        #    # #  ##### # #      #  #  #    #    #       #  # # #   #                        #  ",
+        "        #          # #   ###    #    ##          #       #   ###  #####        ###          #   ",
+        "        #         #####   # #  #    # # #        #       #  # # #   #                      #    ",
+        "                   # #  ####  #  ## #  #          #     #     #     #     ##         ##   #     ",
+        "        #                 #   #  ##  ## #          #   #                  #          ##   #     ",
+        "                                                                         #                      ",
+    }},
+    {{
+        " ###    #    ###   ###     #  #####   ##  #####  ###   ###                                 ###  ",
+        "#   #  ##   #   # #   #   ##  #      #        # #   # #   #                #         #    #   # ",
+        "#   #   #       #     #  # #  ####  #        #  #   # #   #   #     #     #   ####    #       # ",
+        "# # #   #      #    ##  #  #      # ####     #   ###   ####              #             #     #  ",
+        "#   #   #     #       # #####     # #   #   #   #   #     #               #   ####    #     #   ",
+        "#   #   #    #    #   #    #  #   # #   #   #   #   #    #    #     #      #         #          ",
+        " ###   ###  #####  ###     #   ###   ###    #    ###   ##           #                       #   ",
+        "                                                                   #                            ",
+    }},
+    {{
+        " ###   ###  ####   ###  ####  ##### #####  ###  #   #  ###    ### #   # #     #   # #   #  ###  ",
+        "#   # #   # #   # #   # #   # #     #     #   # #   #   #      #  #  #  #     ## ## ##  # #   # ",
+        "# ### #   # #   # #     #   # #     #     #     #   #   #      #  # #   #     # # # # # # #   # ",
+        "# # # ##### ####  #     #   # ####  ####  # ### #####   #      #  ##    #     # # # # # # #   # ",
+        "# ### #   # #   # #     #   # #     #     #   # #   #   #      #  # #   #     #   # #  ## #   # ",
+        "#     #   # #   # #   # #   # #     #     #   # #   #   #   #  #  #  #  #     #   # #   # #   # ",
+        " ###  #   # ####   ###  ####  ##### #      ###  #   #  ###   ##   #   # ##### #   # #   #  ###  ",
+        "                                                                                                ",
+    }},
+    {{
+        "####   ###  ####   #### ##### #   # #   # #   # #   # #   # #####  ###  #      ###    #         ",
+        "#   # #   # #   # #       #   #   # #   # #   # #   # #   #     #  #    #        #   # #        ",
+        "#   # #   # #   # #       #   #   # #   # #   #  # #   # #     #   #     #       #  #   #       ",
+        "####  #   # ####   ###    #   #   # #   # # # #   #     #     #    #      #      #              ",
+        "#     # # # # #       #   #   #   #  # #  # # #  # #    #    #     #       #     #              ",
+        "#     #  #  #  #      #   #   #   #  # #  ## ## #   #   #   #      #        #    #              ",
+        "#      ## # #   # ####    #    ###    #   #   # #   #   #   #####  ###      #  ###              ",
+        "                                                                                          ##### ",
+    }},
+    {{
+        " #          #               #         ##        #       #      #   #     ##                     ",
+        "  #         #               #        #          #                  #      #                     ",
+        "       ###  ####   ####  ####  ###  ####   #### ####   ##     ##   #  #   #   ## #  ####   ###  ",
+        "          # #   # #     #   # #   #  #    #   # #   #   #      #   # #    #   # # # #   # #   # ",
+        "       #### #   # #     #   # #####  #    #   # #   #   #      #   ##     #   # # # #   # #   # ",
+        "      #   # #   # #     #   # #      #     #### #   #   #      #   # #    #   # # # #   # #   # ",
+        "       #### ####   ####  ####  ###   #        # #   #  ###     #   #  #  ###  # # # #   #  ###  ",
+        "                                           ###               ##                                 ",
+    }},
+    {{
+        "                         #                                           ##   #   ##                ",
+        "                         #                                          #     #     #               ",
+        "####   #### # ##   #### ####  #   # #   # #   # #   # #   # #####   #     #     #    #          ",
+        "#   # #   # ##  # #      #    #   # #   # # # #  # #  #   #    #   #      #      #  # # #       ",
+        "#   # #   # #      ###   #    #   # #   # # # #   #   #   #   #     #     #     #      #        ",
+        "####   #### #         #  #    #   #  # #  # # #  # #   ####  #      #     #     #               ",
+        "#         # #     ####    ##   ####   #    # #  #   #     # #####    ##   #   ##                ",
+        "#         #                                            ###                                      ",
+    }},
+    // clang-format on
+}};
+
+/// Whether the pixel at column `x` and row `y` of a character is drawn. What is not ASCII looks
+/// like a question mark.
+bool glyph_pixel(char character, int x, int y) {
+  const int code = static_cast<unsigned char>(character);
+  const int place = (code < 32 || code > 126 ? '?' : code) - ' ';
+  const char* row = kBlocks[static_cast<size_t>(place / kGlyphsPerBlock)][static_cast<size_t>(y)];
+  return row[place % kGlyphsPerBlock * kGlyphWidth + x] == '#';
+}
 
 uint8_t between(uint8_t a, uint8_t b, double share) {
   return static_cast<uint8_t>(std::lround(a + share * (b - a)));

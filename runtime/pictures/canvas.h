@@ -19,8 +19,8 @@ inline constexpr Colour kInk{32, 32, 32};          ///< Text and axes.
 inline constexpr Colour kFaintInk{214, 214, 214};  ///< Lines of a grid.
 inline constexpr Colour kPaper{246, 246, 246};     ///< What is empty.
 
-/// `share` in [0, 1] as a colour of viridis (van der Walt and Smith, 2015), which the colour-blind
-/// tell apart and whose lightness grows evenly: dark violet is 0, yellow is 1.
+/// `share` in [0, 1] as a colour of viridis (van der Walt and Smith, 2015), which colour-blind
+/// readers can distinguish and whose lightness grows evenly: dark violet is 0, yellow is 1.
 Colour viridis(double share);
 
 /// Black or white, whichever is read better on that colour.
@@ -40,7 +40,7 @@ class Canvas {
   /// `picture` is uint8 [H, W, 1 or 3] on the CPU.
   void draw(int64_t left, int64_t top, const at::Tensor& picture);
 
-  /// Text in one line, each of its pixels `scale` large; `pixel_width` and `pixel_height` tell its
+  /// Text in one line, each of its pixels `scale` large; `pixel_width` and `pixel_height` give its
   /// size.
   void text(int64_t left, int64_t top, std::string_view text, Colour colour = kInk, int scale = 2);
   /// The same read from the bottom to the top: turned to the left by a quarter.

@@ -7,8 +7,6 @@
 
 #include "runtime/base/error.h"
 #include "runtime/formats/gzip_file.h"
-#include "runtime/pictures/image_values.h"
-#include "runtime/pictures/pixels.h"
 
 namespace stepop {
 namespace {

@@ -2,13 +2,34 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace stepop {
 
-/// Reads a PNG or JPEG, told apart by content: a contiguous float tensor [C, H, W] in [-1, 1],
+/// Larger images are refused: one would take 3 GB as a float tensor.
+inline constexpr size_t kMostPixels = size_t{1} << 28;
+
+/// An image's byte as a number in [-1, 1]: 0 is -1 and 255 is 1, both exactly.
+inline float from_byte(uint8_t byte) {
+  return (static_cast<float>(byte) - 127.5F) * (1.0F / 127.5F);
+}
+
+/// `count` bytes as numbers in [-1, 1]; compilers turn it into vector instructions.
+inline void from_bytes(const uint8_t* bytes, float* values, size_t count) {
+  for (size_t i = 0; i < count; ++i) values[i] = from_byte(bytes[i]);
+}
+
+/// The nearest byte to a number in [-1, 1]; what lies outside is clamped. Not for NaN.
+inline uint8_t to_byte(float value) {
+  const float clamped = value < -1.0F ? -1.0F : (value > 1.0F ? 1.0F : value);
+  return static_cast<uint8_t>(clamped * 127.5F + 128.0F);
+}
+
+/// Reads a PNG or JPEG, recognised by content: a contiguous float tensor [C, H, W] in [-1, 1],
 /// where 0 is -1 and the largest stored value is 1.
 ///
 /// C is 1 for grey and 3 for colour, palettes included, unless `channels` asks for 1 or 3: colour
@@ -16,12 +37,34 @@ namespace stepop {
 /// 16-bit PNGs keep their precision. Alpha and transparent colours are dropped, gamma and colour
 /// profiles and EXIF's orientation are not applied; CMYK is turned into RGB without a profile.
 ///
-/// Throws Error with the path when the file cannot be read, is no such image, is damaged or ends
-/// too early.
+/// Throws Error with the path when the file cannot be read, is no such image, is damaged, ends too
+/// early or has more than kMostPixels.
 at::Tensor read_image(const std::string& path, int64_t channels = 0);
 
 /// The same for the bytes of a file; `name` is what errors begin with.
 at::Tensor decode_image(std::string_view bytes, const std::string& name, int64_t channels = 0);
+
+/// Pixels as they are stored: [height, width, channels], two bytes each when `is_16_bit`.
+struct Pixels {
+  size_t height = 0;
+  size_t width = 0;
+  size_t channels = 0;
+  bool is_16_bit = false;
+  std::vector<unsigned char> bytes;
+
+  size_t row_bytes() const { return width * channels * (is_16_bit ? 2 : 1); }
+  std::vector<unsigned char*> rows() {
+    std::vector<unsigned char*> starts(height);
+    for (size_t y = 0; y < height; ++y) starts[y] = bytes.data() + y * row_bytes();
+    return starts;
+  }
+};
+
+/// The pixels of a whole PNG or JPEG file: 1 channel for grey, else 3; 8 bits, a PNG also 16.
+/// Throws Error that begins with `name`, also for a header whose pixels the file cannot hold and
+/// for more than kMostPixels, before memory is allocated for them.
+Pixels decode_png(std::string_view bytes, const std::string& name);
+Pixels decode_jpeg(std::string_view bytes, const std::string& name);
 
 /// The bytes of a PNG file with the uint8 picture [H, W, C] on the CPU, C = 1 (grey) or 3 (RGB).
 /// Throws Error for other shapes and types. The compression is fast rather than small.

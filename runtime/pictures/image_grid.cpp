@@ -1,20 +1,37 @@
 #include "runtime/pictures/image_grid.h"
 
+#include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "runtime/base/error.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
+#include "runtime/pictures/canvas.h"
 #include "runtime/pictures/image_file.h"
-#include "runtime/pictures/image_values.h"
-#include "runtime/system/atomic_file.h"
-#include "runtime/system/folders.h"
 
 namespace stepop {
 namespace {
+
+// Of a thumbnail, in pixels.
+constexpr int64_t kLeastSide = 128;
+constexpr int64_t kMostSide = 256;
+constexpr int64_t kGap = 14;
+constexpr int64_t kLineGap = 2;
+
+at::Tensor resized(const at::Tensor& image) {
+  const int64_t height = image.size(2);
+  const int64_t width = image.size(3);
+  const int64_t longest = std::max(height, width);
+  if (longest > kMostSide) {
+    return at::adaptive_avg_pool2d(image, {std::max<int64_t>(height * kMostSide / longest, 1),
+                                           std::max<int64_t>(width * kMostSide / longest, 1)});
+  }
+  const int64_t factor = (kLeastSide + longest - 1) / longest;
+  return image.repeat_interleave(factor, 2).repeat_interleave(factor, 3);
+}
 
 /// Writes `image`, float [1 or 3, H, W], into `target`, uint8 [H, W, 1 or 3], a part of a grid.
 void draw(const at::Tensor& image, const at::Tensor& target) {
@@ -65,12 +82,30 @@ at::Tensor image_grid(const at::Tensor& images) {
 
 std::string image_grid_png(const at::Tensor& images) { return encode_png(image_grid(images)); }
 
-std::string write_image_grid(const std::string& stem, int64_t step, const at::Tensor& images) {
-  const std::string path = fmt::format("{}_{:07}.png", stem, step);
-  make_folders(std::filesystem::path(path).parent_path().string());
-  std::string png = image_grid_png(images);
-  write_file_atomically(path, png);
-  return png;
+at::Tensor thumbnail(const at::Tensor& image) { return image_grid(resized(image)); }
+
+std::string captioned_grid(const std::vector<CaptionedImage>& images) {
+  const int64_t shown_height = images.front().image.size(0);
+  const auto count = static_cast<int64_t>(images.size());
+  const auto columns = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  const int64_t line = pixel_height() + kLineGap;
+  const int64_t width = std::max(images.front().image.size(1), kLeastSide);
+  const int64_t height =
+      shown_height + kLineGap + static_cast<int64_t>(images.front().lines.size()) * line;
+  Canvas canvas(kGap + columns * (width + kGap),
+                kGap + (count + columns - 1) / columns * (height + kGap));
+  for (int64_t i = 0; i < count; ++i) {
+    const auto& [image, lines] = images[static_cast<size_t>(i)];
+    const int64_t left = kGap + i % columns * (width + kGap);
+    int64_t top = kGap + i / columns * (height + kGap);
+    canvas.draw(left, top, image);
+    top += shown_height + kLineGap + 2;
+    for (const auto& text : lines) {
+      canvas.text(left, top, fit_text(text, width));
+      top += line;
+    }
+  }
+  return canvas.png();
 }
 
 }  // namespace stepop

@@ -2,7 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace stepop {
 
@@ -18,8 +20,19 @@ at::Tensor image_grid(const at::Tensor& images);
 /// The same as the bytes of a PNG file.
 std::string image_grid_png(const at::Tensor& images);
 
-/// The same into the file `<stem>_<step>.png`, the step with seven digits; makes its folder.
-/// Returns the file's bytes.
-std::string write_image_grid(const std::string& stem, int64_t step, const at::Tensor& images);
+/// An image with lines of text below it.
+struct CaptionedImage {
+  at::Tensor image;  ///< Of `thumbnail`.
+  std::vector<std::string> lines;
+};
+
+/// An image, float [1, C, H, W] in [-1, 1] with C = 1 or 3, in the size that it is shown in: uint8
+/// [H', W', C]. One of less than 128 pixels is enlarged by a whole factor, one of more than 256
+/// made smaller. A pixel with a NaN is magenta.
+at::Tensor thumbnail(const at::Tensor& image);
+
+/// Thumbnails of one size as the bytes of a PNG file: near-square, row by row. Text that is too
+/// wide is cut.
+std::string captioned_grid(const std::vector<CaptionedImage>& images);
 
 }  // namespace stepop

@@ -10,7 +10,7 @@
 #include <jpeglib.h>
 
 #include "runtime/base/error.h"
-#include "runtime/pictures/pixels.h"
+#include "runtime/pictures/image_file.h"
 
 namespace stepop {
 namespace {
@@ -55,6 +55,20 @@ bool read_jpeg_header(JpegReader& reader, const unsigned char* bytes, size_t siz
   jpeg_create_decompress(&info);
   jpeg_mem_src(&info, bytes, size);
   jpeg_read_header(&info, TRUE);
+  const size_t count = size_t{info.image_width} * info.image_height;
+  // A block of up to 32 x 32 pixels takes at least a byte; a header that promises more is damaged,
+  // and must not make us ask for its memory.
+  if (count / 1024 > size) {
+    std::snprintf(reader.message, sizeof(reader.message),
+                  "the file is too short for the size in its header");
+    return false;
+  }
+  if (count > kMostPixels) {
+    std::snprintf(reader.message, sizeof(reader.message),
+                  "it has %u x %u pixels, more than the %zu that are read", info.image_width,
+                  info.image_height, kMostPixels);
+    return false;
+  }
   const bool is_four = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
   const bool is_grey = info.jpeg_color_space == JCS_GRAYSCALE;
   info.out_color_space = is_four ? JCS_CMYK : (is_grey ? JCS_GRAYSCALE : JCS_RGB);
@@ -75,7 +89,7 @@ bool read_jpeg_pixels(JpegReader& reader, JSAMPARRAY rows) {
   return true;
 }
 
-/// Adobe stores CMYK inverted, and nobody else writes it: so 255 means no ink, as in pillow.
+/// Adobe stores CMYK inverted, and only Adobe writes it: so 255 means no ink, as in pillow.
 void inverted_cmyk_to_rgb(Pixels& pixels) {
   const size_t count = pixels.height * pixels.width;
   for (size_t i = 0; i < count; ++i) {

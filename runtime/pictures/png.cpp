@@ -11,9 +11,8 @@
 #include <new>
 
 #include "runtime/base/error.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/pictures/image_file.h"
-#include "runtime/pictures/pixels.h"
 
 namespace stepop {
 namespace {
@@ -86,6 +85,12 @@ bool read_png_header(PngReader& reader, Pixels& pixels) {
   // ask for its memory.
   if (png_get_rowbytes(png, reader.info) > reader.bytes.size() * 1032 / pixels.height + 1) {
     png_error(png, "the file is too short for the size in its header");
+  }
+  if (pixels.height * pixels.width > kMostPixels) {
+    std::snprintf(reader.message, sizeof(reader.message),
+                  "it has %zu x %zu pixels, more than the %zu that are read", pixels.width,
+                  pixels.height, kMostPixels);
+    return false;
   }
   const int depth = png_get_bit_depth(png, reader.info);
   const bool is_palette = png_get_color_type(png, reader.info) == PNG_COLOR_TYPE_PALETTE;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <optional>
+#include <string_view>
 
 #include "eval_out/read/find_evaluations.h"
-#include "runtime/config/value.h"
+#include "runtime/log/log_files.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -15,19 +15,6 @@ namespace {
 using SeriesByTitle = std::map<std::string, FrameSeries>;
 
 constexpr std::array<std::string_view, 4> kTextEndings = {".txt", ".csv", ".md", ".tsv"};
-
-/// The step in `<name>_<step>`; cuts it off.
-std::optional<int64_t> cut_step(std::string& name) {
-  const size_t underscore = name.rfind('_');
-  if (underscore == std::string::npos || underscore + 1 == name.size()) return std::nullopt;
-  int64_t step = 0;
-  for (const char digit : name.substr(underscore + 1)) {
-    if (digit < '0' || digit > '9' || step > 1'000'000'000'000'000) return std::nullopt;
-    step = step * 10 + (digit - '0');
-  }
-  name.resize(underscore);
-  return step;
-}
 
 std::vector<fs::path> files_below(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -51,8 +38,8 @@ std::vector<FrameSeries> values_of(const SeriesByTitle& all) {
   return series;
 }
 
-std::vector<FrameSeries> find_logged(const std::string& run) {
-  SeriesByTitle all;
+/// Pictures and texts that log ops returned.
+void find_logged(const std::string& run, SeriesByTitle& pictures, SeriesByTitle& texts) {
   std::error_code failed;
   const fs::path train = run + "/train";
   for (const auto& split : fs::directory_iterator(train, failed)) {
@@ -60,12 +47,13 @@ std::vector<FrameSeries> find_logged(const std::string& run) {
     const bool is_other = name == "superseded" || name == "checkpoints" || name == "non_finite";
     if (is_other || !split.is_directory(failed)) continue;
     for (const fs::path& file : files_below(split.path())) {
-      if (file.extension() != ".png") continue;
-      std::string title = (file.parent_path() / file.stem()).lexically_relative(train).string();
-      if (const auto step = cut_step(title)) add(all, title, *step, file);
+      const std::string ending = file.extension().string();
+      if (ending != ".png" && ending != ".txt") continue;
+      const auto parsed = parse_name_with_step(
+          (file.parent_path() / file.stem()).lexically_relative(train).string());
+      if (parsed) add(ending == ".png" ? pictures : texts, parsed->name, parsed->step, file);
     }
   }
-  return values_of(all);
 }
 
 /// What files take on a page that shows at most `most_of_one` bytes of each.
@@ -104,7 +92,9 @@ std::map<int64_t, std::string> pick(const std::map<int64_t, std::string>& paths,
 
 RunFrames find_frames(const std::string& run) {
   RunFrames frames;
-  frames.logged = find_logged(run);
+  SeriesByTitle logged;
+  SeriesByTitle logged_texts;
+  find_logged(run, logged, logged_texts);
   SeriesByTitle pictures;
   SeriesByTitle texts;
   for (const FoundEvaluation& evaluation : find_evaluations(run)) {
@@ -112,14 +102,16 @@ RunFrames find_frames(const std::string& run) {
       const std::string ending = file.extension().string();
       std::string title =
           (file.parent_path() / file.stem()).lexically_relative(evaluation.folder).string();
-      std::string shorter = title;
-      if (cut_step(shorter) == evaluation.step) title = shorter;
+      const auto parsed = parse_name_with_step(title);
+      if (parsed && parsed->step == evaluation.step) title = parsed->name;
       if (ending == ".png") add(pictures, title, evaluation.step, file);
       const bool is_text =
           std::find(kTextEndings.begin(), kTextEndings.end(), ending) != kTextEndings.end();
       if (is_text) add(texts, title + ending, evaluation.step, file);
     }
   }
+  frames.logged = values_of(logged);
+  frames.logged_texts = values_of(logged_texts);
   frames.evaluated = values_of(pictures);
   frames.texts = values_of(texts);
   return frames;

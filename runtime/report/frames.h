@@ -17,9 +17,10 @@ struct FrameSeries {
 
 /// What a run has to show beside numbers.
 struct RunFrames {
-  std::vector<FrameSeries> logged;     ///< `train/<split>/<op>/**_<step>.png`
-  std::vector<FrameSeries> evaluated;  ///< PNG files that callbacks wrote beside the outputs.
-  std::vector<FrameSeries> texts;      ///< Text files that they wrote.
+  std::vector<FrameSeries> logged;        ///< `train/<split>/<op>/**_<step>.png`
+  std::vector<FrameSeries> logged_texts;  ///< The same as .txt.
+  std::vector<FrameSeries> evaluated;     ///< PNG files that callbacks wrote beside the outputs.
+  std::vector<FrameSeries> texts;         ///< Text files that they wrote.
 };
 
 /// Finds them by their names; of two evaluations of one step the later start counts. What is

@@ -4,22 +4,22 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/resolve.h"
-#include "runtime/log/metrics_scan.h"
-#include "runtime/report/base64.h"
+#include "runtime/log/metrics_file.h"
+#include "runtime/report/code_changes.h"
 #include "runtime/report/frames.h"
 #include "runtime/report/report.h"
 #include "runtime/report/report_evaluations.h"
 #include "runtime/report/report_json.h"
 #include "runtime/report/run_curves.h"
 #include "runtime/run/run_summary.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -27,11 +27,6 @@ namespace {
 
 constexpr size_t kMostLogLines = 200;
 constexpr size_t kMostTextBytes = 65'536;
-
-std::string read_bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::string eval_op_of(const Value& config) {
   const Value* op = config.find("eval_hook/eval_op");
@@ -44,6 +39,7 @@ class Report {
   Report(const RunDirectory& run, const ReportOptions& options) : run_(run), options_(options) {}
 
   std::string json() {
+    part("the code", [&] { add_code(); });
     part("the configs", [&] { add_configs(); });
     part("the metrics", [&] { curves_ = read_curves(run_.metrics_file(), eval_op_of(config_)); });
     part("the state of the run", [&] { add_run(); });
@@ -94,20 +90,20 @@ class Report {
                      {"seconds", columns(curves_.seconds.points())}};
     data_["curves"] = Json::array();
     for (const auto& [name, scalar] : curves_.scalars) {
-      const Better better = better_of(name, &config_);
+      const MetricDirection direction = metric_direction(name, &config_);
       Json curve = columns(scalar.curve.points());
       curve["name"] = name;
       curve["count"] = scalar.curve.count();
       curve["thinned"] = scalar.curve.is_thinned();
       if (scalar.curve.is_thinned()) curve["means"] = columns(scalar.curve.means());
-      curve["better"] = better_text(better);
+      curve["better"] = better_text(direction);
       curve["last"] = value_at(scalar.summary.last);
-      curve["best"] = value_at(best_of(scalar.summary, better));
+      curve["best"] = value_at(best_of(scalar.summary, direction));
       data_["curves"].push_back(std::move(curve));
     }
     if (curves_.broken_lines > 0) {
-      notes_.push_back(fmt::format("lines of train/metrics.jsonl that are no metrics, left out: {}",
-                                   curves_.broken_lines));
+      notes_.push_back(fmt::format(
+          "lines of train/metrics.jsonl that are not metrics, left out: {}", curves_.broken_lines));
     }
   }
 
@@ -134,15 +130,44 @@ class Report {
                                {"now", now ? Json(*now) : Json()}});
           }
         }
-        starts.push_back({{"name", name}, {"changes", changes}});
+        starts.push_back({{"name", name}, {"changes", changes}, {"code", code_changes(name)}});
         config_ = config;
         before = std::move(config);
       });
     }
     const std::string newest = names.empty() ? "" : names.back() + ".yaml";
-    data_["config"] = {{"file", newest},
-                       {"yaml", newest.empty() ? "" : read_bytes(run_.configs() + "/" + newest)},
-                       {"starts", starts}};
+    data_["config"] = {
+        {"file", newest},
+        {"yaml", newest.empty() ? "" : try_read_file(run_.configs() + "/" + newest).value_or("")},
+        {"starts", starts}};
+  }
+
+  /// The newest code of the run's own.
+  void add_code() {
+    code_ = find_kept_code(run_);
+    if (code_.empty()) return;
+    Json files = Json::array();
+    for (const auto& [name, content] : code_.back().files) {
+      files.push_back({{"name", name}, {"text", cut(content)}});
+    }
+    data_["code"] = {{"folder", "code/" + code_.back().time}, {"files", files}};
+  }
+
+  /// How the code of a start, `train_<time>`, differs from that of the start before it.
+  Json code_changes(const std::string& start) const {
+    Json changes = Json::array();
+    for (size_t i = 0; i < code_.size(); ++i) {
+      if (!start.ends_with("_" + code_[i].time)) continue;
+      for (const auto& [file, what, lines] :
+           compare_code(i == 0 ? KeptCode{} : code_[i - 1], code_[i])) {
+        changes.push_back({{"file", file}, {"what", what}, {"lines", lines}});
+      }
+    }
+    return changes;
+  }
+
+  static std::string cut(const std::string& text) {
+    return shortened(text, kMostTextBytes, "\n... (cut)");
   }
 
   static Json frames_json(const std::vector<FrameSeries>& all, bool is_text) {
@@ -150,11 +175,8 @@ class Report {
     for (const FrameSeries& series : all) {
       Json frames = Json::array();
       for (const auto& [step, path] : series.paths) {
-        std::string bytes = read_bytes(path);
-        if (is_text && bytes.size() > kMostTextBytes) {
-          bytes = bytes.substr(0, kMostTextBytes) + "\n... (cut)";
-        }
-        frames.push_back({{"step", step}, {"data", is_text ? bytes : base64(bytes)}});
+        const std::string bytes = try_read_file(path).value_or("");
+        frames.push_back({{"step", step}, {"data", is_text ? cut(bytes) : base64(bytes)}});
       }
       if (!frames.empty() || series.left_out > 0) {
         list.push_back(
@@ -170,11 +192,16 @@ class Report {
     std::vector<FrameSeries> pictures = std::move(frames.logged);
     pictures.insert(pictures.end(), frames.evaluated.begin(), frames.evaluated.end());
     fit_frames(pictures, std::max<int64_t>(options_.picture_bytes - worst_bytes_, 0));
-    fit_frames(frames.texts, options_.text_bytes, kMostTextBytes);
+    const size_t logged_texts = frames.logged_texts.size();
+    std::vector<FrameSeries> texts = std::move(frames.logged_texts);
+    texts.insert(texts.end(), frames.texts.begin(), frames.texts.end());
+    fit_frames(texts, options_.text_bytes, kMostTextBytes);
     const auto middle = pictures.begin() + static_cast<std::ptrdiff_t>(logged);
+    const auto middle_text = texts.begin() + static_cast<std::ptrdiff_t>(logged_texts);
     data_["pictures"] = frames_json({pictures.begin(), middle}, false);
     data_["evaluation_pictures"] = frames_json({middle, pictures.end()}, false);
-    data_["evaluation_texts"] = frames_json(frames.texts, true);
+    data_["texts"] = frames_json({texts.begin(), middle_text}, true);
+    data_["evaluation_texts"] = frames_json({middle_text, texts.end()}, true);
   }
 
   void add_worst() {
@@ -196,6 +223,7 @@ class Report {
   const RunDirectory& run_;
   const ReportOptions& options_;
   Value config_ = Value::Map{};
+  std::vector<KeptCode> code_;
   RunCurves curves_;
   int64_t worst_bytes_ = 0;  ///< Of the pictures of the worst examples.
   Json data_ = Json::object();

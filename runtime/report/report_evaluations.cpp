@@ -8,9 +8,10 @@
 
 #include "eval_out/read/find_evaluations.h"
 #include "runtime/base/number_text.h"
+#include "runtime/log/metric_direction.h"
 #include "runtime/log/metrics_file.h"
-#include "runtime/report/base64.h"
 #include "runtime/report/worst_examples.h"
+#include "runtime/run/run_directory.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -30,22 +31,18 @@ std::vector<FoundEvaluation> choose(std::vector<FoundEvaluation> found) {
   return some;
 }
 
-std::string scalars_file(const FoundEvaluation& evaluation) {
-  return evaluation.folder + "/scalars.json";
-}
-
 /// Its scalars come last; outputs may be removed after that.
 bool is_complete(const FoundEvaluation& evaluation) {
   if (!evaluation.outputs.empty()) return evaluation.outputs.ends_with(".h5");
   std::error_code failed;
-  return fs::exists(scalars_file(evaluation), failed);
+  return fs::exists(scalars_file(evaluation.folder), failed);
 }
 
 /// Its own scalars, else those that the run logged at its step.
-OrderedMap<double> scalars_of(const FoundEvaluation& evaluation, const RunCurves& curves) {
+OrderedMap<double> scalars_or_logged(const FoundEvaluation& evaluation, const RunCurves& curves) {
   std::error_code failed;
-  const std::string path = scalars_file(evaluation);
-  if (fs::exists(path, failed)) return read_scalars(path);
+  const std::string path = scalars_file(evaluation.folder);
+  if (fs::exists(path, failed)) return read_scalars_file(path);
   const auto found = curves.evaluations.find(evaluation.step);
   return found == curves.evaluations.end() ? OrderedMap<double>() : found->second;
 }
@@ -71,7 +68,7 @@ Json evaluations_json(const std::string& root, const RunCurves& curves, const Va
   for (const FoundEvaluation& evaluation : choose(all)) {
     Json values = Json::object();
     add_part(evaluation.folder, notes, [&] {
-      for (const auto& [name, value] : scalars_of(evaluation, curves)) {
+      for (const auto& [name, value] : scalars_or_logged(evaluation, curves)) {
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
         values[name] = std::isfinite(value) ? number(value) : Json(short_number(value));
       }
@@ -83,7 +80,7 @@ Json evaluations_json(const std::string& root, const RunCurves& curves, const Va
   }
   Json columns = Json::array();
   for (const auto& name : names) {
-    columns.push_back({{"name", name}, {"better", better_text(better_of(name, &config))}});
+    columns.push_back({{"name", name}, {"better", better_text(metric_direction(name, &config))}});
   }
   return {{"columns", columns}, {"rows", rows}, {"total", all.size()}};
 }

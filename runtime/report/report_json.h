@@ -4,11 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "runtime/base/error_text.h"
-#include "runtime/log/better.h"
-#include "runtime/report/scalar_summary.h"
+#include "runtime/base/error.h"
+#include "runtime/log/metric_direction.h"
+#include "runtime/report/run_curves.h"
 
 namespace stepop {
 
@@ -27,7 +28,10 @@ Json value_at(const std::optional<ScalarAt>& at);
 Json columns(const std::vector<ScalarAt>& points);
 
 /// `lower`, `higher` or nothing.
-const char* better_text(Better better);
+const char* better_text(MetricDirection direction);
+
+/// RFC 4648's base64, with padding: how a page holds a picture.
+std::string base64(std::string_view bytes);
 
 /// Adds a part of a report; one that fails becomes a note.
 template <class Add>

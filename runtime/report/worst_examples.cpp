@@ -7,8 +7,9 @@
 #include <cmath>
 #include <string_view>
 
-#include "eval_out/hdf5/blocks.h"
+#include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
 #include "runtime/pictures/image_file.h"
 #include "runtime/pictures/image_grid.h"
 
@@ -83,16 +84,10 @@ std::vector<Row> worst_rows(const EvalFile& file, const std::string& key, size_t
   return worst;
 }
 
-/// Cut where a character of UTF-8 ends.
-std::string shortened(const std::string& text) {
-  if (text.size() <= kMostExampleTextBytes) return text;
-  size_t end = kMostExampleTextBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + " ... (cut)";
-}
-
 std::string value_text(const EvalFile& file, const EvalArray& array, int64_t row) {
-  if (array.kind == EvalKind::kText) return shortened(file.read_texts(array.key, row, 1)[0]);
+  if (array.kind == EvalKind::kText) {
+    return shortened(file.read_texts(array.key, row, 1)[0], kMostExampleTextBytes, " ... (cut)");
+  }
   const at::Tensor value = file.read(array.key, row, 1);
   if (is_distribution(array)) {
     return fmt::format("{}", value.to(at::kDouble).reshape({-1}).argmax().item<int64_t>());

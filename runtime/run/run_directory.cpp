@@ -12,11 +12,11 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
-#include "runtime/run/start_record.h"
+#include "runtime/log/metrics_file.h"
+#include "runtime/run/provenance.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/file_calls.h"
 #include "runtime/system/folders.h"
-#include "runtime/system/publish.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -40,6 +40,22 @@ void sweep_half_made(const std::string& parent) {
     std::error_code ignored;
     if (is_gone) fs::remove_all(entry.path(), ignored);
   }
+}
+
+bool is_taken(const RunDirectory& directory, const std::string& time) {
+  const std::string& root = directory.root();
+  return fs::exists(directory.config_file("train", time)) ||
+         fs::exists(directory.config_file("eval", time)) ||
+         fs::exists(root + "/" + directory.evaluations(time)) ||
+         fs::exists(root + "/train/superseded/" + time);
+}
+
+/// Only one process can make a folder.
+bool takes_folder(const std::string& path) {
+  make_folders(fs::path(path).parent_path().string());
+  if (file_calls().mkdir(path.c_str(), 0777) == 0) return true;
+  if (errno != EEXIST) fail_file("make the folder " + path, errno);
+  return false;
 }
 
 }  // namespace
@@ -143,6 +159,49 @@ std::string RunDirectory::last_config() const {
         fmt::format("-p: {}: the run has no config in configs/; give one with -b", root_));
   }
   return configs() + "/" + *std::max_element(names.begin(), names.end());
+}
+
+std::string take_time(const RunDirectory& directory, const std::string& mode,
+                      const std::string& config) {
+  for (int64_t later = 0;; ++later) {
+    const std::string time = time_name(later);
+    if (is_taken(directory, time)) continue;
+    const std::string evaluations = directory.root() + "/" + directory.evaluations(time);
+    const std::string own = directory.config_file(mode, time);
+    // A training shows by its config that it took the time, an evaluation by its folder. Each shows
+    // it before it looks for the other's.
+    if (mode == "train") {
+      write_file_atomically(own, config);
+      if (!fs::exists(evaluations)) return time;
+      file_calls().unlink(own.c_str());
+    } else if (takes_folder(evaluations)) {
+      if (!fs::exists(directory.config_file("train", time))) {
+        write_file_atomically(own, config);
+        return time;
+      }
+      ::rmdir(evaluations.c_str());
+    }
+  }
+}
+
+std::vector<FoundEvaluation> finished_evaluations(const RunDirectory& run, bool of_trainings) {
+  std::vector<FoundEvaluation> found = find_evaluations(run.root());
+  std::erase_if(found, [&](const FoundEvaluation& each) {
+    std::error_code failed;
+    return run.is_without_training(each.start) == of_trainings ||
+           !fs::exists(scalars_file(each.folder), failed);
+  });
+  return found;
+}
+
+std::string scalars_file(const std::string& folder) { return folder + "/scalars.json"; }
+
+OrderedMap<double> scalars_of(const FoundEvaluation& evaluation) {
+  try {
+    return read_scalars_file(scalars_file(evaluation.folder));
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace stepop

@@ -3,6 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
+
+#include "eval_out/read/find_evaluations.h"
+#include "runtime/base/ordered_map.h"
 
 namespace stepop {
 
@@ -39,8 +43,6 @@ class RunDirectory {
   std::string configs() const { return root_ + "/configs"; }
   std::string log_file() const { return root_ + "/train/log.txt"; }
   std::string metrics_file() const { return root_ + "/train/metrics.jsonl"; }
-  /// The folder of the event files for TensorBoard.
-  std::string tensorboard() const { return root_ + "/train/tensorboard"; }
   /// What --profile traced in the start of that time.
   std::string profile(const std::string& time) const {
     return root_ + "/train/profile_" + time + ".json";
@@ -48,9 +50,6 @@ class RunDirectory {
   /// Who trains the run; see run_lock.h.
   std::string process_file() const { return root_ + "/train/process.json"; }
   std::string checkpoints() const { return root_ + "/train/checkpoints"; }
-  std::string images(const std::string& split, const std::string& op) const {
-    return root_ + "/train/" + split + "/" + op;
-  }
   /// `eval/<time>_<name>` and `eval/<time>_<name>/<step>`, relative to the root.
   std::string evaluations(const std::string& time) const;
   std::string evaluation(const std::string& time, int64_t step) const;
@@ -69,5 +68,24 @@ class RunDirectory {
 
   std::string root_;
 };
+
+/// Takes a time for a start in the run `directory`, which is there, and writes its config,
+/// `configs/<mode>_<time>.yaml`; `mode` is `train` or `eval`. What starts make in the run -
+/// configs, evaluations, superseded/ - is named by their times, so no two have the same: it is the
+/// next second that nobody took, also when several starts look for one at this moment. Of trainings
+/// that is one at a time, which has the run's lock. For `eval` the folder `eval/<time>_<name>` is
+/// there then. Throws Error when something cannot be written.
+std::string take_time(const RunDirectory& directory, const std::string& mode,
+                      const std::string& config);
+
+/// The evaluations of a run that came to their end, of its trainings or those without a training,
+/// by their starts and then by step. The files are not read.
+std::vector<FoundEvaluation> finished_evaluations(const RunDirectory& run, bool of_trainings);
+
+/// `scalars.json` of the evaluation in `folder`, which is written last.
+std::string scalars_file(const std::string& folder);
+
+/// The numbers of an evaluation; empty when they cannot be read.
+OrderedMap<double> scalars_of(const FoundEvaluation& evaluation);
 
 }  // namespace stepop

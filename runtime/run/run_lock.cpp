@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,25 +10,21 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/base/error.h"
-#include "runtime/run/start_record.h"
-#include "runtime/system/file_calls.h"
+#include "runtime/run/provenance.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace {
 
-using nlohmann::json;
-
 std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
+  const std::string text = try_read_file(path).value_or("");
+  return text.substr(0, text.find('\n'));
 }
 
 /// Field 22 of /proc/<pid>/stat; empty when there is no such process, or one that has ended and
@@ -49,9 +44,9 @@ bool is_same(const RunProcess& a, const RunProcess& b) {
   return a.host == b.host && a.pid == b.pid && a.boot == b.boot && a.ticks == b.ticks;
 }
 
-std::string read_all(int file) {
+std::string read_all(const OpenFile& file) {
   std::string text(65536, '\0');
-  const ssize_t count = ::pread(file, text.data(), text.size(), 0);
+  const ssize_t count = ::pread(file.number(), text.data(), text.size(), 0);
   text.resize(count > 0 ? static_cast<size_t>(count) : 0);
   return text;
 }
@@ -62,19 +57,29 @@ double seconds_of(const timespec& time) {
 
 /// How long ago `file` was renewed, both by the clock of the machine that holds the folder: clocks
 /// of different hosts differ.
-double seconds_since_renewal(int file, const std::string& path) {
+double seconds_since_renewal(const OpenFile& file, const std::string& path) {
   struct stat renewed {};
   struct stat now {};
-  if (fstat(file, &renewed) != 0) return 0;
+  if (fstat(file.number(), &renewed) != 0) return 0;
   const std::string probe = fmt::format("{}.{}.tmp", path, getpid());
-  const int probe_file = file_calls().open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  const bool is_known = probe_file >= 0 && fstat(probe_file, &now) == 0;
-  if (probe_file >= 0) {
-    file_calls().close(probe_file);
-    file_calls().unlink(probe.c_str());
-  }
+  const OpenFile probe_file(file_calls().open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  const bool is_known = probe_file && fstat(probe_file.number(), &now) == 0;
+  if (probe_file) file_calls().unlink(probe.c_str());
   if (!is_known) clock_gettime(CLOCK_REALTIME, &now.st_mtim);
   return seconds_of(now.st_mtim) - seconds_of(renewed.st_mtim);
+}
+
+/// By its name: another host's writes are seen in a file that is opened after them.
+RunProcess read_process(const std::string& path) {
+  return RunProcess::from_json(try_read_file(path).value_or(""));
+}
+
+bool is_alive(const RunProcess& process, const std::string& path) {
+  if (process.host == host_name()) return is_alive_here(process);
+  std::error_code failed;
+  const auto renewed = std::filesystem::last_write_time(path, failed);
+  const std::chrono::duration<double> age = std::filesystem::file_time_type::clock::now() - renewed;
+  return !failed && age.count() < kStaleSeconds;
 }
 
 }  // namespace
@@ -91,7 +96,7 @@ std::string RunProcess::to_json() const {
 }
 
 RunProcess RunProcess::from_json(const std::string& text) {
-  const json values = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto values = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   RunProcess process;
   if (!values.is_object()) return process;
   const auto read = [&](const char* key, std::string& target) {
@@ -120,28 +125,24 @@ RunProcess RunProcess::self(const std::string& started) {
 RunLock::RunLock(std::string path, const std::string& started, std::chrono::milliseconds heartbeat)
     : path_(std::move(path)), self_(RunProcess::self(started)) {
   file_ = open_file(path_, O_RDWR | O_CREAT | O_CLOEXEC, "open " + path_);
-  const bool is_locked = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
-  const bool is_held = !is_locked && errno == EWOULDBLOCK;
+  const Locked locked = try_lock(file_);
   before_ = RunProcess::from_json(read_all(file_));
   struct stat status {};
-  if (fstat(file_, &status) == 0) time_before_ = status.st_mtim;
-  if (is_held) refuse(before_, "it holds the lock");
+  if (fstat(file_.number(), &status) == 0) time_before_ = status.st_mtim;
+  if (locked == Locked::kHeld) refuse(before_, "it holds the lock");
   if (before_.state == "running") {
     if (before_.host == self_.host) {
-      if (!is_locked && is_alive_here(before_)) refuse(before_, "it runs");
+      if (locked != Locked::kYes && is_alive_here(before_)) refuse(before_, "it runs");
     } else {
       const double age = seconds_since_renewal(file_, path_);
       if (age < kStaleSeconds) {
-        refuse(before_, fmt::format("it showed a sign of life {:.0f} s ago; should it be dead, "
-                                    "wait until a minute is over",
+        refuse(before_, fmt::format("its last heartbeat was {:.0f} s ago; if it is dead, wait "
+                                    "until a minute has passed",
                                     age < 0 ? 0 : age));
       }
     }
   }
-  if (const int reason = write(self_)) {
-    file_calls().close(std::exchange(file_, -1));
-    fail_file("write " + path_, reason);
-  }
+  if (const int reason = write(self_)) fail_file("write " + path_, reason);
   heartbeat_ = std::jthread([this, heartbeat](const std::stop_token& stop) {
     std::mutex mutex;
     std::condition_variable_any changed;
@@ -158,29 +159,24 @@ RunLock::~RunLock() {
     beat();
     if (!is_lost_) write(before_);
     const timespec times[2] = {time_before_, time_before_};
-    if (!is_lost_) futimens(file_, times);
+    if (!is_lost_) futimens(file_.number(), times);
   }
-  file_calls().close(file_);
 }
 
 void RunLock::beat() {
-  // By its name: another host's writes are seen in a file that is opened after them.
-  std::ifstream file(path_, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const RunProcess process = RunProcess::from_json(text);
-  // One that is not there, or in the midst of being written, tells nothing.
+  const RunProcess process = read_process(path_);
+  // One that is not there, or is being written, says nothing.
   if (!process.state.empty() && !is_same(process, self_)) is_lost_ = true;
-  if (!is_lost_) futimens(file_, nullptr);
+  if (!is_lost_) futimens(file_.number(), nullptr);
 }
 
 void RunLock::fail_lost() const {
-  std::ifstream file(path_, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const RunProcess process = RunProcess::from_json(text);
-  throw Error(fmt::format(
-      "{}: the run is now trained by process {} on {}, since {}, which saw no sign of life of this "
-      "one, process {} on {}, for a minute; this one ends and saves nothing more",
-      path_, process.pid, process.host, process.started, self_.pid, self_.host));
+  const RunProcess process = read_process(path_);
+  throw Error(
+      fmt::format("{}: the run is now trained by process {} on {}, since {}, which saw no "
+                  "heartbeat of this one, "
+                  "process {} on {}, for a minute; this one ends and saves nothing more",
+                  path_, process.pid, process.host, process.started, self_.pid, self_.host));
 }
 
 void RunLock::stop_heartbeat() {
@@ -197,9 +193,8 @@ void RunLock::end(const std::string& state) {
 }
 
 void RunLock::refuse(const RunProcess& other, const std::string& how_it_is_known) {
-  file_calls().close(std::exchange(file_, -1));
   throw UsageError(fmt::format(
-      "{}: another training of this run is going on: process {} on {}, since {} ({}). Evaluations "
+      "{}: another training of this run is running: process {} on {}, since {} ({}). Evaluations "
       "may run beside it; a second training needs a run of its own",
       path_, other.pid > 0 ? std::to_string(other.pid) : "?", other.host.empty() ? "?" : other.host,
       other.started.empty() ? "?" : other.started, how_it_is_known));
@@ -209,9 +204,48 @@ int RunLock::write(const RunProcess& process) {
   // In place: the lock belongs to this very file.
   const std::string text = process.to_json();
   size_t written = 0;
-  if (::lseek(file_, 0, SEEK_SET) != 0) return errno;
+  if (::lseek(file_.number(), 0, SEEK_SET) != 0) return errno;
   if (const int reason = write_all(file_, text, written)) return reason;
-  return file_calls().ftruncate(file_, static_cast<off_t>(text.size())) == 0 ? 0 : errno;
+  return file_calls().ftruncate(file_.number(), static_cast<off_t>(text.size())) == 0 ? 0 : errno;
+}
+
+const char* name_of(RunState state) {
+  switch (state) {
+    case RunState::kRunning:
+      return "running";
+    case RunState::kEnded:
+      return "ended";
+    case RunState::kStopped:
+      return "stopped";
+    case RunState::kFailed:
+      return "failed";
+    case RunState::kKilled:
+      return "killed";
+    case RunState::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::string RunStatus::text() const {
+  if (state != RunState::kRunning) return name_of(state);
+  return fmt::format("running {}:{}", process.host.empty() ? "?" : process.host, process.pid);
+}
+
+RunStatus read_run_status(const std::string& process_file) {
+  RunStatus status;
+  status.process = read_process(process_file);
+  const std::string& state = status.process.state;
+  if (state == "running") {
+    status.state = is_alive(status.process, process_file) ? RunState::kRunning : RunState::kKilled;
+  } else if (state == "done") {
+    status.state = RunState::kEnded;
+  } else if (state == "stopped") {
+    status.state = RunState::kStopped;
+  } else if (state == "failed") {
+    status.state = RunState::kFailed;
+  }
+  return status;
 }
 
 }  // namespace stepop

@@ -6,12 +6,14 @@
 #include <string>
 #include <thread>
 
+#include "runtime/system/file_lock.h"
+
 namespace stepop {
 
-/// After so many seconds without a sign of life a process of another host counts as dead.
+/// After so many seconds without a heartbeat a process of another host counts as dead.
 inline constexpr double kStaleSeconds = 60;
 
-/// The process that trains a run, as `train/process.json` tells it:
+/// The process that trains a run, as `train/process.json` has it:
 /// `{"state": "running", "host": "a", "pid": 12, "started": "2026-11-21T10-00-00", ...}`.
 /// `state` becomes what the process ended with: `done`, `stopped`, `failed`; it stays `running`
 /// when it was killed.
@@ -39,7 +41,7 @@ bool is_alive_here(const RunProcess& process);
 class RunLock {
  public:
   /// `path`: the file, in a folder that exists. Throws UsageError with host and pid of a training
-  /// that is going on in this run.
+  /// that is running in it.
   RunLock(std::string path, const std::string& started,
           std::chrono::milliseconds heartbeat = std::chrono::seconds(10));
   /// Without `end` before it, the state is `failed`; without `begin`, as for a start that was
@@ -58,7 +60,7 @@ class RunLock {
   void end(const std::string& state);
 
   /// Throws Error when the file has become that of another process, which is looked at every
-  /// heartbeat: when this one showed no sign of life for a minute, a start on another host may have
+  /// heartbeat: when this one had no heartbeat for a minute, a start on another host may have
   /// taken the run for itself. It costs a look at an atomic.
   void check() const {
     if (is_lost_.load(std::memory_order_relaxed)) fail_lost();
@@ -73,7 +75,7 @@ class RunLock {
   int write(const RunProcess& process);
 
   std::string path_;
-  int file_ = -1;
+  OpenFile file_;
   bool has_begun_ = false;
   timespec time_before_ = {};  ///< When the file was written last.
   RunProcess before_;
@@ -81,5 +83,33 @@ class RunLock {
   std::atomic<bool> is_lost_ = false;
   std::jthread heartbeat_;
 };
+
+/// What became of a run's last training.
+enum class RunState {
+  kUnknown,  ///< No readable process.json: none trained, or a version before it did.
+  kRunning,
+  kEnded,    ///< It came to its end.
+  kStopped,  ///< By a signal or `max_time`.
+  kFailed,   ///< By an error.
+  kKilled,   ///< It says that it runs, and its process is gone.
+};
+
+/// `running`, `ended`, ...; `unknown`.
+const char* name_of(RunState state);
+
+/// A run's state with the process it is told of.
+struct RunStatus {
+  RunState state = RunState::kUnknown;
+  RunProcess process;
+
+  /// `running vm:7354`, `killed`
+  std::string text() const;
+};
+
+/// Reads `train/process.json`. Looks only: it neither takes the lock, which would turn away a
+/// training that starts at this moment, nor writes. A process of this host lives when its pid and
+/// start time are there; one of another host until the file was not renewed for a minute, by the
+/// clock of this one.
+RunStatus read_run_status(const std::string& process_file);
 
 }  // namespace stepop

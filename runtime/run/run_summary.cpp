@@ -5,19 +5,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include "runtime/base/error.h"
+#include "runtime/base/json_text.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/config/resolve.h"
-#include "runtime/log/better.h"
-#include "runtime/log/metrics_scan.h"
+#include "runtime/log/metric_direction.h"
+#include "runtime/log/metrics_file.h"
 #include "runtime/run/run_directory.h"
-#include "runtime/run/run_evaluations.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -39,10 +37,7 @@ std::optional<double> number_at(const Value& config, const char* path) {
 }
 
 /// A name as it stands in a line of metrics: within quotes.
-std::string quoted(const std::string& name) {
-  const std::string line = to_json({{name, 0}});  // {"name":0}
-  return line.substr(1, line.rfind(':') - 1);
-}
+std::string quoted(const std::string& name) { return json_text(name); }
 
 /// The last lines of a metrics file. Only those that are asked for are parsed.
 class LastMetrics {
@@ -90,7 +85,7 @@ class LastMetrics {
 std::optional<double> value_of_evaluation(const RunDirectory& run, int64_t step,
                                           const std::string& name) {
   std::optional<double> value;
-  for (const auto& evaluation : find_run_evaluations(run, /*of_trainings=*/true)) {
+  for (const auto& evaluation : finished_evaluations(run, /*of_trainings=*/true)) {
     if (evaluation.step != step) continue;
     const OrderedMap<double> scalars = scalars_of(evaluation);
     if (const double* found = scalars.find(name)) value = *found;
@@ -98,28 +93,25 @@ std::optional<double> value_of_evaluation(const RunDirectory& run, int64_t step,
   return value;
 }
 
-/// The best number of that name in a whole metrics file; no line is parsed for it.
+/// The best number of that name in a whole metrics file.
 std::optional<double> best_in_file(const std::string& path, const std::string& name,
-                                   Better better) {
-  const std::string key = quoted(name);
+                                   MetricDirection direction) {
   std::optional<double> best;
-  std::ifstream file(path, std::ios::binary);
-  for (std::string line; std::getline(file, line);) {
-    size_t at = line.find(key);
-    if (at == std::string::npos || line.back() != '}') continue;
-    at = line.find_first_not_of(": ", at + key.size());
-    if (at == std::string::npos) continue;
-    char* end = nullptr;
-    const double value = std::strtod(line.c_str() + at, &end);
-    if (end == line.c_str() + at || std::isnan(value)) continue;
-    const bool is_better = !best || (better == Better::kHigher ? value > *best : value < *best);
-    if (is_better) best = value;
+  try {
+    scan_metric(path, name, [&](int64_t, double value) {
+      if (std::isnan(value)) return;
+      const bool is_higher = !best || value > *best;
+      const bool is_lower = !best || value < *best;
+      if (direction == MetricDirection::kHigher ? is_higher : is_lower) best = value;
+    });
+  } catch (const Error&) {
+    best.reset();
   }
   return best;
 }
 
-std::optional<double> best_value(const RunDirectory& run, const std::string& name, Better better,
-                                 bool is_of_config) {
+std::optional<double> best_value(const RunDirectory& run, const std::string& name,
+                                 MetricDirection direction, bool is_of_config) {
   const auto checkpoint = CheckpointFolder(run.checkpoints()).best();
   if (is_of_config && checkpoint) {
     const auto value = value_of_evaluation(run, *checkpoint, name);
@@ -128,7 +120,7 @@ std::optional<double> best_value(const RunDirectory& run, const std::string& nam
   std::error_code failed;
   const uintmax_t bytes = fs::file_size(run.metrics_file(), failed);
   if (failed || bytes > kMostMetricsBytes) return std::nullopt;
-  return best_in_file(run.metrics_file(), name, better);
+  return best_in_file(run.metrics_file(), name, direction);
 }
 
 double seconds_since_writing(const RunDirectory& run) {
@@ -172,7 +164,7 @@ void read_position(const RunDirectory& run, const LastMetrics& metrics, RunSumma
 
 /// Of a run that never trained: what its newest evaluation found.
 void read_evaluation(const RunDirectory& run, RunSummary& summary) {
-  const std::vector<RunEvaluation> all = find_run_evaluations(run, /*of_trainings=*/false);
+  const std::vector<FoundEvaluation> all = finished_evaluations(run, /*of_trainings=*/false);
   if (all.empty()) return;
   summary.step = all.back().step;
   const OrderedMap<double> scalars = scalars_of(all.back());
@@ -240,9 +232,9 @@ RunSummary summarize_run(const std::string& root) {
   }
   if (summary.metric.empty()) return summary;
   summary.last = metrics.value_of(summary.metric);
-  const Better better = better_of(summary.metric, &config);
-  if (better != Better::kUnknown) {
-    summary.best = best_value(run, summary.metric, better, !named.empty());
+  const MetricDirection direction = metric_direction(summary.metric, &config);
+  if (direction != MetricDirection::kUnknown) {
+    summary.best = best_value(run, summary.metric, direction, !named.empty());
   }
   return summary;
 }

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "runtime/config/value.h"
-#include "runtime/run/run_state.h"
+#include "runtime/run/run_lock.h"
 
 namespace stepop {
 
-/// What a list of runs tells of one. Whatever cannot be read is left out.
+/// What a list of runs shows of one. Whatever cannot be read is left out.
 struct RunSummary {
   std::string root;  ///< Its folder.
   std::string name;  ///< As it is listed: `2026-11-21T10-00-00_digits`, `debug_runs/...`.
@@ -23,8 +23,8 @@ struct RunSummary {
   /// that never trained, all is of its newest evaluation.
   std::string metric;
   std::optional<double> last;
-  /// By `better_of`. Of the config's metric that of the checkpoint which is the best one; else of a
-  /// metrics file up to 1 MB.
+  /// By `metric_direction`. Of the config's metric that of the checkpoint which is the best one;
+  /// else of a metrics file up to 1 MB.
   std::optional<double> best;
   double age = 0;  ///< Seconds since it wrote something.
 };

@@ -5,11 +5,13 @@
 
 #include <vector>
 
-#include "runtime/base/error_text.h"
+#include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
-#include "runtime/base/short_list.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/base/text.h"
+#include "runtime/log/log_files.h"
+#include "runtime/networks/network.h"
 #include "runtime/measure/profile.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/optim/non_finite.h"
 
 namespace stepop {
@@ -26,6 +28,15 @@ std::string device_hint(const std::string& text) {
          ".to(context().device)";
 }
 
+/// For a layer that was declared and never made, of which LibTorch does not know the name.
+std::string empty_layer_hint(const std::string& text) {
+  if (text.find("Accessing empty ModuleHolder") == std::string::npos) return {};
+  return fmt::format(
+      "\na layer was declared, as in torch::nn::Linear layer_{{nullptr}}, and never made: {} in "
+      "the constructor",
+      kRegisterModule);
+}
+
 }  // namespace
 
 void rethrow_from(const std::string& split, const std::string& op) {
@@ -40,7 +51,7 @@ void rethrow_from(const std::string& split, const std::string& op) {
     const std::string place = split + "/" + op;
     std::string text = error_text(error);
     if (text.starts_with("eval_op: ")) text.erase(0, 9);  // the place says it
-    text += device_hint(text);
+    text += device_hint(text) + empty_layer_hint(text);
     throw Error(text.starts_with(place) ? text : place + ": " + text,
                 ours != nullptr ? ours->exit_code() : 1);
   } catch (...) {
@@ -62,7 +73,7 @@ void rethrow_with_examples(const Context& context, const std::string& split, con
     const std::string when =
         steps == 0 ? "in the first step" : fmt::format("after step {}", with_thousands(steps));
     throw Error(fmt::format("{}\n{}, with the examples {} of datasets/{}", error.what(), when,
-                            short_list(indices), split),
+                            list_text(indices), split),
                 error.exit_code());
   }
 }
@@ -107,7 +118,10 @@ const Logs& checked(const Logs& logs, const std::string& name) {
       value.read(name + "/" + key);  // throws, and says what it is
     }
   }
+  check_file_name("the op", name);
+  for (const auto& [key, text] : logs.texts) check_file_name("the text", key);
   for (const auto& [key, image] : logs.images) {
+    check_file_name("the image", key);
     if (!image.defined() || image.dim() != 4 || (image.size(1) != 1 && image.size(1) != 3) ||
         !image.is_floating_point()) {
       throw Error(

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/measure/profile.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/step/random_fork.h"
 
 namespace stepop {

@@ -5,8 +5,7 @@
 
 #include <fstream>
 
-#include "runtime/system/file_calls.h"
-#include "runtime/system/publish.h"
+#include "runtime/system/atomic_file.h"
 
 namespace stepop {
 namespace {
@@ -22,8 +21,6 @@ AppendFile::AppendFile(std::string path)
     : path_(std::move(path)),
       file_(open_file(path_, O_WRONLY | O_CREAT | O_APPEND, "open " + path_)),
       ends_in_mid_line_(has_half_last_line(path_)) {}
-
-AppendFile::~AppendFile() { file_calls().close(file_); }
 
 void AppendFile::append(std::string_view lines) {
   if (lines.empty()) return;
@@ -48,13 +45,13 @@ void AppendFile::sync() {
 
 off_t AppendFile::size() const {
   struct stat status = {};
-  return ::fstat(file_, &status) == 0 ? status.st_size : -1;
+  return ::fstat(file_.number(), &status) == 0 ? status.st_size : -1;
 }
 
 bool AppendFile::take_back(off_t before, off_t written) {
   // What another process has appended meanwhile must stay.
   if (before < 0 || size() != before + written) return false;
-  return file_calls().ftruncate(file_, before) == 0;
+  return file_calls().ftruncate(file_.number(), before) == 0;
 }
 
 }  // namespace stepop

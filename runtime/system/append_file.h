@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/system/file_calls.h"
+
 namespace stepop {
 
 /// A file of lines that only grows. Each `append` is one write at its end, so several processes may
@@ -16,9 +18,6 @@ class AppendFile {
  public:
   /// Opens the file, or creates it; the folder must exist.
   explicit AppendFile(std::string path);
-  ~AppendFile();
-  AppendFile(const AppendFile&) = delete;
-  AppendFile& operator=(const AppendFile&) = delete;
 
   /// Appends one or several whole lines, all or nothing: what a full disk took of them is taken
   /// back, so that the file still ends with a whole line. The next append may succeed again.
@@ -34,7 +33,7 @@ class AppendFile {
   bool take_back(off_t before, off_t written);
 
   std::string path_;
-  int file_ = -1;
+  OpenFile file_;
   bool ends_in_mid_line_ = false;
   bool name_is_flushed_ = false;
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/system/read_file.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -22,6 +24,16 @@ void Checksum::add(std::string_view bytes) {
 
 std::string Checksum::text() const {
   return fmt::format("{:016x}", XXH3_64bits_digest(&state_->xxh3));
+}
+
+std::string content_checksum(std::string_view bytes) {
+  Checksum sum;
+  sum.add(bytes);
+  return sum.text();
+}
+
+std::string file_checksum(const std::string& path) {
+  return content_checksum(try_read_file(path).value_or(""));
 }
 
 }  // namespace stepop

@@ -6,7 +6,8 @@
 
 namespace stepop {
 
-/// The XXH3-64 (https://xxhash.com) of bytes that come in parts. It finds damage, not deceit.
+/// The XXH3-64 (https://xxhash.com) of bytes that come in parts. It detects corruption, not
+/// tampering.
 class Checksum {
  public:
   /// As many hex digits as `text()` has.
@@ -29,5 +30,9 @@ class Checksum {
   };
   std::unique_ptr<State, Delete> state_;
 };
+
+/// The checksum of bytes, or of a file's; a file that cannot be read has that of no bytes.
+std::string content_checksum(std::string_view bytes);
+std::string file_checksum(const std::string& path);
 
 }  // namespace stepop

@@ -13,6 +13,8 @@
 #include <chrono>
 #include <system_error>
 
+#include "runtime/system/file_calls.h"
+
 namespace stepop {
 namespace {
 
@@ -30,30 +32,28 @@ class Stream {
   explicit Stream(size_t most) : most_(most) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error("cannot make a pipe: " + reason(errno));
-    read_ = ends[0];
-    write_ = ends[1];
-    ::fcntl(read_, F_SETFL, O_NONBLOCK);
+    read_ = OpenFile(ends[0]);
+    write_ = OpenFile(ends[1]);
+    ::fcntl(read_.number(), F_SETFL, O_NONBLOCK);
   }
-  ~Stream() {
-    close(read_);
-    close(write_);
-  }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
 
-  int child_end() const { return write_; }
-  void close_child_end() { close(write_); }
+  int child_end() const { return write_.number(); }
+  void close_child_end() { write_.close(); }
   /// -1 once all was read, which poll passes over.
-  int end() const { return read_; }
+  int end() const { return read_.number(); }
+  bool has_ended() const { return !read_; }
 
   /// Takes what is there.
   void read() {
     std::array<char, 65536> buffer{};
-    while (read_ >= 0) {
-      const ssize_t count = ::read(read_, buffer.data(), buffer.size());
+    while (read_) {
+      const ssize_t count = ::read(read_.number(), buffer.data(), buffer.size());
       if (count < 0 && errno == EINTR) continue;
       if (count < 0 && errno == EAGAIN) return;
-      if (count <= 0) return close(read_);
+      if (count <= 0) {
+        read_.close();
+        return;
+      }
       text_.append(buffer.data(), static_cast<size_t>(count));
       if (text_.size() > 2 * most_) text_.erase(0, text_.size() - most_);
     }
@@ -64,14 +64,9 @@ class Stream {
   }
 
  private:
-  static void close(int& file) {
-    if (file >= 0) ::close(file);
-    file = -1;
-  }
-
   size_t most_;
-  int read_ = -1;
-  int write_ = -1;
+  OpenFile read_;
+  OpenFile write_;
   std::string text_;
 };
 
@@ -142,7 +137,8 @@ ChildResult run_child(std::vector<std::string> words, const InterruptCheck& inte
   while (!child.has_ended()) {
     if (interrupt) interrupt();
     std::array<pollfd, 2> files{{{out.end(), POLLIN, 0}, {err.end(), POLLIN, 0}}};
-    ::poll(files.data(), files.size(), kPollMilliseconds);
+    // Whoever has closed both streams is about to end.
+    ::poll(files.data(), files.size(), out.has_ended() && err.has_ended() ? 1 : kPollMilliseconds);
     out.read();
     err.read();
   }

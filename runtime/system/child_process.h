@@ -23,7 +23,7 @@ struct ChildResult {
 /// Calls `interrupt` several times a second; when that throws, the group gets a SIGTERM, and a
 /// SIGKILL a second later, and the exception passes. Throws Error when the program cannot be
 /// started.
-ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt,
+ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt = {},
                       size_t most_err = 16'000);
 
 }  // namespace stepop

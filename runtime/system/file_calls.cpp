@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
+#include <utility>
 
 #include "runtime/base/error.h"
 
@@ -61,19 +62,30 @@ void fail_file(const std::string& operation, int reason) {
   throw Error(fmt::format("cannot {}: {}", operation, std::generic_category().message(reason)));
 }
 
-int open_file(const std::string& path, int flags, const std::string& operation) {
-  const int file =
-      uninterrupted([&] { return file_calls().open(path.c_str(), flags | O_CLOEXEC, 0666); });
-  if (file < 0) fail_file(operation, errno);
+OpenFile::~OpenFile() {
+  if (number_ >= 0) ::close(number_);
+}
+
+int OpenFile::close() {
+  if (number_ < 0) return 0;
+  // An interrupted close has released the file on Linux.
+  const bool is_closed = file_calls().close(std::exchange(number_, -1)) == 0 || errno == EINTR;
+  return is_closed ? 0 : errno;
+}
+
+OpenFile open_file(const std::string& path, int flags, const std::string& operation) {
+  OpenFile file(
+      uninterrupted([&] { return file_calls().open(path.c_str(), flags | O_CLOEXEC, 0666); }));
+  if (!file) fail_file(operation, errno);
   return file;
 }
 
-int write_all(int file, std::string_view bytes, size_t& written) {
+int write_all(const OpenFile& file, std::string_view bytes, size_t& written) {
   written = 0;
   while (written < bytes.size()) {
     const size_t size = std::min(bytes.size() - written, kLargestWrite);
-    const ssize_t count =
-        uninterrupted([&] { return file_calls().write(file, bytes.data() + written, size); });
+    const ssize_t count = uninterrupted(
+        [&] { return file_calls().write(file.number(), bytes.data() + written, size); });
     if (count < 0) return errno;
     if (count == 0) return ENOSPC;  // a file that takes nothing and gives no reason
     written += static_cast<size_t>(count);
@@ -81,8 +93,9 @@ int write_all(int file, std::string_view bytes, size_t& written) {
   return 0;
 }
 
-void flush_file(int file, const std::string& what) {
-  if (uninterrupted([&] { return file_calls().fsync(file); }) == 0 || errno == EINVAL) return;
+void flush_file(const OpenFile& file, const std::string& what) {
+  if (uninterrupted([&] { return file_calls().fsync(file.number()); }) == 0 || errno == EINVAL)
+    return;
   fail_file("flush " + what, errno);
 }
 

@@ -4,13 +4,14 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace stepop {
 
-/// The system calls by which stepop writes files and folders: the one seam in which a test can make
-/// any of them fail. Besides them are the HDF5 library's own, and such as may fail without harm:
-/// those that set the time of a lock's file, and that remove what nobody reads any more. Each does
-/// what the call of its name does, and returns and sets `errno` as it does.
+/// The system calls by which stepop writes files and folders: the one place where a test can make
+/// any of them fail. Others are made by the HDF5 library, or may fail without harm: those that set
+/// the time of a lock's file and that remove files no longer read. Each does what the call of its
+/// name does, and returns and sets `errno` as that does.
 class FileCalls {
  public:
   virtual ~FileCalls() = default;
@@ -47,16 +48,42 @@ class FileCallsOverride {
 /// Throws Error `cannot <operation>: <the system's reason>`.
 [[noreturn]] void fail_file(const std::string& operation, int reason);
 
-/// Opens a file as `open` does, whose other half `close` is; throws Error
-/// `cannot <operation>: <reason>`.
-int open_file(const std::string& path, int flags, const std::string& operation);
+/// An open file (a file descriptor), which is closed with this object. Empty when made by default,
+/// moved from, or made of the -1 of a call that failed.
+class OpenFile {
+ public:
+  OpenFile() = default;
+  /// Takes over what open(2), pipe(2) or such returned.
+  explicit OpenFile(int number) : number_(number) {}
+  OpenFile(OpenFile&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  OpenFile& operator=(OpenFile&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~OpenFile();
+
+  explicit operator bool() const { return number_ >= 0; }
+
+  /// For the system's calls; -1 when empty.
+  int number() const { return number_; }
+
+  /// Closes the file before the object ends. Returns 0 or the `errno` of what failed: a network
+  /// file system may report only here that a write was lost.
+  int close();
+
+ private:
+  int number_ = -1;
+};
+
+/// Opens a file as `open(2)` does; throws Error `cannot <operation>: <reason>`.
+OpenFile open_file(const std::string& path, int flags, const std::string& operation);
 
 /// Writes all of `bytes`, however many calls that takes. Returns 0 or the `errno` of the call that
 /// failed; `written` is what got there.
-int write_all(int file, std::string_view bytes, size_t& written);
+int write_all(const OpenFile& file, std::string_view bytes, size_t& written);
 
 /// Flushes a file to the disk; throws Error `cannot flush <what>: <reason>`. Does nothing for one
 /// that cannot be flushed: a pipe, a folder on some network file systems.
-void flush_file(int file, const std::string& what);
+void flush_file(const OpenFile& file, const std::string& what);
 
 }  // namespace stepop

@@ -1,7 +1,6 @@
 #include "runtime/system/folders.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,7 +8,7 @@
 
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/file_calls.h"
-#include "runtime/system/publish.h"
+#include "runtime/system/file_lock.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -17,11 +16,9 @@ namespace {
 
 /// Whether an AtomicFile of a living process holds its lock on this file.
 bool is_in_use(const std::string& path) {
-  const int file = file_calls().open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-  if (file < 0) return true;  // or nobody can tell
-  const bool is_locked = ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  file_calls().close(file);
-  return is_locked;
+  const OpenFile file(file_calls().open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0));
+  if (!file) return true;  // or it is not known
+  return try_lock(file) == Locked::kHeld;
 }
 
 bool is_leftover(const fs::directory_entry& entry) {

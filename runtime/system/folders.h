@@ -10,7 +10,7 @@ namespace stepop {
 void make_folders(const std::string& path);
 
 /// Removes the temporary files that killed processes left in `folder` and below it: those of
-/// AtomicFile and of publish_symlink, `*.tmp`. One that a living process is writing is left alone,
+/// AtomicFile and of link_into_place, `*.tmp`. One that a living process is writing is left alone,
 /// and so is what cannot be removed. Returns the paths that it removed, relative to `folder`,
 /// sorted.
 std::vector<std::string> sweep_temporaries(const std::string& folder);

@@ -7,39 +7,26 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "runtime/base/size_text.h"
+#include "runtime/base/number_text.h"
 #include "runtime/system/file_calls.h"
 
 namespace stepop {
 namespace {
 
-class OpenFile {
- public:
-  OpenFile(const std::string& path, int flags) : file_(open_file(path, flags, "open " + path)) {
-    struct stat status = {};
-    if (::fstat(file_, &status) == 0) size_ = status.st_size;
-  }
-  ~OpenFile() { file_calls().close(file_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
+int64_t length_of(const OpenFile& file) {
+  struct stat status = {};
+  return ::fstat(file.number(), &status) == 0 ? status.st_size : 0;
+}
 
-  operator int() const { return file_; }
-  int64_t size() const { return size_; }
-
- private:
-  int file_;
-  int64_t size_ = 0;
-};
-
-int allocate(int file, int64_t begin, int64_t end) {
-  while (file_calls().fallocate(file, begin, end - begin) != 0) {
+int allocate(const OpenFile& file, int64_t begin, int64_t end) {
+  while (file_calls().fallocate(file.number(), begin, end - begin) != 0) {
     if (errno != EINTR) return errno;
   }
   return 0;
 }
 
 /// What `fallocate` does for a file system that has none.
-int append_zeros(int file, int64_t count) {
+int append_zeros(const OpenFile& file, int64_t count) {
   const std::string zeros(static_cast<size_t>(std::clamp<int64_t>(count, 0, 1 << 20)), '\0');
   while (count > 0) {
     const auto part = std::min(zeros.size(), static_cast<size_t>(count));
@@ -55,21 +42,22 @@ int append_zeros(int file, int64_t count) {
 
 void reserve_space(const std::string& path, int64_t begin, int64_t end) {
   if (begin >= end) return;
-  const OpenFile file(path, O_WRONLY | O_APPEND);
+  const OpenFile file = open_file(path, O_WRONLY | O_APPEND, "open " + path);
+  const int64_t old_size = length_of(file);
   int reason = allocate(file, begin, end);
   if (reason == EOPNOTSUPP || reason == ENOSYS || reason == EINVAL) {
-    reason = append_zeros(file, end - file.size());
+    reason = append_zeros(file, end - old_size);
   }
   if (reason == 0) return;
-  file_calls().ftruncate(file, file.size());
+  file_calls().ftruncate(file.number(), old_size);
   fail_file(fmt::format("reserve {} in {}", size_text(static_cast<double>(end - begin)), path),
             reason);
 }
 
 void release_space(const std::string& path, int64_t end) {
-  const OpenFile file(path, O_WRONLY);
-  if (file.size() <= end) return;
-  while (file_calls().ftruncate(file, end) != 0) {
+  const OpenFile file = open_file(path, O_WRONLY, "open " + path);
+  if (length_of(file) <= end) return;
+  while (file_calls().ftruncate(file.number(), end) != 0) {
     if (errno != EINTR) fail_file(fmt::format("cut {} to {} bytes", path, end), errno);
   }
 }

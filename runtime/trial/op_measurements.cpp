@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/base/size_text.h"
+#include "runtime/base/number_text.h"
 #include "runtime/base/text_table.h"
 #include "runtime/run/device.h"
 
@@ -38,7 +38,7 @@ OpMeasurements::Measurement::Measurement(OpMeasurements& all, const std::string&
 OpMeasurements::Measurement::~Measurement() {
   try {
     synchronize(all_.device_);
-  } catch (const std::exception&) {  // the next use of the device tells it
+  } catch (const std::exception&) {  // the next use of the device reports it
   }
   part_.seconds.push_back(std::chrono::duration<double>(Clock::now() - begin_).count());
   const auto device = all_.device_.type();

@@ -3,13 +3,13 @@
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
 
-#include "runtime/base/short_list.h"
+#include "runtime/base/text.h"
 #include "runtime/step/call_op.h"
 
 namespace stepop {
 namespace {
 
-constexpr int64_t kSteps = 2;  // what a step leaves in the dark shows in the next one
+constexpr int64_t kSteps = 2;  // what one step hides shows in the next one
 
 State copy_of(const State& state) {
   State copy;
@@ -23,7 +23,7 @@ bool has_same_bits(const at::Tensor& a, const at::Tensor& b) {
                    b.contiguous().flatten().view(at::kByte));
 }
 
-/// Trains with the first batches of the epoch, each as a step of its own.
+/// Trains with the first batches of the epoch, each as one step.
 void train(Session& session) {
   const Context& context = session.context();
   const BatchOrder& order = context.splits.order("train");
@@ -73,11 +73,11 @@ std::string check_repeats(Session& session) {
   }
   if (different.empty()) return {};
   return fmt::format(
-      "two training steps that were made again from the same state ended otherwise, in {}: the "
+      "two training steps, repeated from the same state, gave another result in {}: the "
       "iterator keeps something that is not tracked (a counter, an optimizer, a random generator), "
-      "or an operation is not deterministic{}. A run that resumes will not go on as one that was "
+      "or an operation is not deterministic{}. A run that resumes will differ from one that was "
       "never stopped",
-      short_list(different), context.device.is_cpu() ? "" : " (deterministic: true)");
+      list_text(different), context.device.is_cpu() ? "" : " (deterministic: true)");
 }
 
 }  // namespace stepop

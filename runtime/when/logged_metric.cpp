@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/base/nearest.h"
-#include "runtime/base/short_list.h"
+#include "runtime/base/text.h"
 
 namespace stepop {
 namespace {
@@ -30,7 +30,7 @@ void check_is_logged(const Config& config, const std::string& path, const std::s
     if (metric.starts_with(place + "/")) return;
   }
   const std::string nearest = nearest_name(metric, names);
-  const std::string help = nearest.empty() ? "; there are: " + short_list(known)
+  const std::string help = nearest.empty() ? "; there are: " + list_text(known)
                                            : fmt::format("; did you mean \"{}\"?", nearest);
   const std::string key = config.path().empty() ? path : config.path() + "/" + path;
   throw UnknownMetric(

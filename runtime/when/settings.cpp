@@ -236,7 +236,15 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   retention = read_retention(config, steps_per_epoch);
 
   const bool no_integrations = config.get("debug/disable_integrations", true) && debug;
-  writes_tensorboard = config.get("integrations/tensorboard/active", false) && !no_integrations;
+  for (const Registration& each : stepop::integrations().registrations()) {
+    const std::string path = "integrations/" + each.name;
+    for (const Parameter& parameter : each.about.parameters) {
+      config.has(path + "/" + parameter.name);  // known, active or not
+    }
+    if (!config.get(path + "/active", false) || no_integrations) continue;
+    integrations.push_back(
+        stepop::integrations().factory(each.name, config, path)(config.at(path)));
+  }
 
   read_evaluation(config, train, debug, *this);
   config.claim("extra");

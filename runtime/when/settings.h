@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "eval_out/write/eval_compression.h"
+#include "eval_out/eval_schema.h"
 #include "runtime/checkpoint/retention.h"
 #include "runtime/config/config.h"
+#include "runtime/log/sink.h"
 #include "runtime/when/trigger.h"
 
 namespace stepop {
@@ -57,7 +59,7 @@ struct Settings {
   bool checkpoint_zero = false;
   Retention retention;
 
-  bool writes_tensorboard = false;
+  std::vector<std::shared_ptr<Sink>> integrations;  ///< Those that are active.
 
   bool evaluates = false;  ///< Off without a validation split, and by `eval_hook: null`.
   OpName eval_op;

@@ -29,8 +29,8 @@ void bench_examples(int64_t examples, int rounds) {
   const auto evaluation = [&] {
     const std::string folder = scratch.path(std::to_string(count++));
     const Stopwatch watch;
-    evaluate(session.settings(), session.iterator(), session.context(), session.position(), folder,
-             "none", [](int64_t, int64_t) {});
+    Evaluation(session.settings(), session.iterator(), session.context(), "none")
+        .run(session.position(), folder, [](int64_t, int64_t) {});
     return watch.seconds();
   };
 

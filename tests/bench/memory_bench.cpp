@@ -78,10 +78,10 @@ void bench_memory() {
   Session session(config, /*train=*/false, /*debug=*/false, /*allow_unknown=*/false);
   const ScratchFolder scratch;
   double early = 0;
-  evaluate(session.settings(), session.iterator(), session.context(), session.position(),
-           scratch.path("eval"), "none", [&](int64_t done, int64_t) {
-             if (done == kEarly * kBatchSize) early = resident_megabytes();
-           });
+  Evaluation(session.settings(), session.iterator(), session.context(), "none")
+      .run(session.position(), scratch.path("eval"), [&](int64_t done, int64_t) {
+        if (done == kEarly * kBatchSize) early = resident_megabytes();
+      });
   print("evaluation of 100,000 examples", "after 100 batches", early, resident_megabytes());
 
   write_a_million("1,000,000 outputs", EvalCompression::kNone);

@@ -47,8 +47,7 @@ TEST_CASE("a config that cannot be read") {
   digits.folder().write("open.yaml", "a: [1\n");
   digits.refuses("stepop -b open.yaml -t", 2,
                  "open.yaml:2: not valid YAML: a [ is never closed, or a comma is missing");
-  digits.refuses("stepop -b none.yaml -t", 2,
-                 "none.yaml: cannot read this config: No such file or directory");
+  digits.refuses("stepop -b none.yaml -t", 2, "cannot read none.yaml: No such file or directory");
   digits.folder().write("twice.yaml", "a: 1\na: 2\n");
   digits.refuses("stepop -b twice.yaml -t", 2,
                  "twice.yaml:2: duplicate key \"a\", first given at twice.yaml:1");
@@ -182,15 +181,16 @@ TEST_CASE("a checkpoint of another architecture, or one that is not there") {
   REQUIRE(run_in(digits.folder(), "stepop -n a -b digits.yaml -t --num_steps 1").exit_code == 0);
   const std::string run = only_run(digits.folder());
   CommandResult result = run_in(digits.folder(), "stepop -p " + run + " --model/hidden '[30, 84]'");
-  CHECK(result.err ==
-        "stepop: " + run +
-            "/train/checkpoints/model-1.safetensors: the checkpoint is of another "
-            "architecture than the network \"model\":\n"
-            "  model.fc1.bias: [120] in the checkpoint, [30] in the network\n"
-            "  model.fc1.weight: [120, 64] in the checkpoint, [30, 64] in the network\n"
-            "  model.fc2.weight: [84, 120] in the checkpoint, [84, 30] in the network\n"
-            "Give the config that it was trained with; or begin anew with the weights that fit: "
-            "init_from with strict: false\n");
+  CHECK(
+      result.err ==
+      "stepop: " + run +
+          "/train/checkpoints/model-1.safetensors: the checkpoint is of another "
+          "architecture than the network \"model\":\n"
+          "  model.fc1.bias: [120] in the checkpoint, [30] in the network\n"
+          "  model.fc1.weight: [120, 64] in the checkpoint, [30, 64] in the network\n"
+          "  model.fc2.weight: [84, 120] in the checkpoint, [84, 30] in the network\n"
+          "Give the config that it was trained with; or start a new run with the weights that fit: "
+          "init_from with strict: false\n");
   CHECK(result.exit_code == 1);
   result = run_in(digits.folder(), "stepop -p " + run + " -c 7");
   CHECK(result.err == "stepop: -c: " + run +

@@ -91,6 +91,113 @@ TEST_CASE("a new iterator is compiled once, trains, goes on with its own copy an
   }
 }
 
+TEST_CASE("code that a resume adds leaves the run with its own copy of the rest") {
+  const ScratchFolder folder;
+  make_new(folder, "denoiser");
+  REQUIRE(run_with_cache(folder, "stepop -n first -b denoiser.yaml -t" + kShort).exit_code == 0);
+  const std::string run = only_run(folder);
+  folder.write("more/later.cpp",
+               "#include <stepop/stepop.h>\n"
+               "stepop::Logs rows(const stepop::CallbackArguments&) { return {}; }\n"
+               "STEPOP_REGISTER_CALLBACK(rows, rows, {\"Counts.\"});\n");
+  run_in(folder, "sed -i 's/\"mse\", loss}/\"error\", loss}/' denoiser.cpp");
+  const auto added =
+      run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 3 --code/+ more/later.cpp");
+  REQUIRE_MESSAGE(added.exit_code == 0, added.err);
+  CHECK(contains(added.out, "validation/eval_op: mse "));
+  // Now the copy has both; the next resume knows what is a copy of what.
+  const auto again = run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 4");
+  REQUIRE_MESSAGE(again.exit_code == 0, again.err);
+  CHECK(contains(again.out, "validation/eval_op: mse "));
+  CHECK(contains(again.out, "since it was made denoiser.cpp changed"));
+}
+
+TEST_CASE("an error in user code names the file and line, below what was called") {
+  const ScratchFolder folder;
+  make_new(folder, "denoiser");
+  run_in(folder,
+         "sed -i 's/torch::nn::Linear(2, width)/torch::nn::Linear(3, width)/' denoiser.cpp");
+  const std::string source = read_bytes(folder / "denoiser.cpp");
+  const auto line_of = [&](const std::string& text) {
+    return "denoiser.cpp:" +
+           std::to_string(
+               1 + std::count(source.begin(),
+                              source.begin() + static_cast<std::ptrdiff_t>(source.find(text)),
+                              '\n')) +
+           ": ";
+  };
+  const auto failed = run_with_cache(folder, "stepop -n first -b denoiser.yaml -t" + kShort);
+  CHECK(failed.exit_code == 1);
+  CHECK(contains(failed.err, "train/step_op: mat1 and mat2 shapes cannot be multiplied"));
+  CHECK(contains(failed.err, "\nin your own code:\n  " + line_of("layers_->forward(x)") +
+                                 "in DenoiserNetwork::forward\n  " + line_of("model_->forward(") +
+                                 "in Denoiser::step_op"));
+  SUBCASE("also in a run that is compiled from the cache, in another folder") {
+    const auto moved = run_with_cache(folder,
+                                      "mkdir elsewhere && mv denoiser.* elsewhere && "
+                                      "stepop -b elsewhere/denoiser.yaml -t" +
+                                          kShort);
+    CHECK(contains(moved.err, "\n  elsewhere/" + line_of("model_->forward(")));
+  }
+}
+
+TEST_CASE("an error in user code that a data worker runs has its place") {
+  const ScratchFolder folder;
+  make_new(folder, "mine");
+  run_in(folder,
+         "sed -i 's/^    stepop::Random fixed(/    if (index == 40) throw std::out_of_range(\"no "
+         "row\");\\n&/' mine.cpp");
+  const auto failed =
+      run_with_cache(folder, "stepop -n x -b mine.yaml -t --n_data_processes 2" + kShort);
+  CHECK(contains(failed.err, "no row"));
+  CHECK(contains(failed.err, "\nin your own code:\n  mine.cpp:"));
+}
+
+TEST_CASE("a crash in user code says where and how to resume, and keeps the signal's status") {
+  const ScratchFolder folder;
+  make_new(folder, "mine");
+  const auto crash_with = [&](const std::string& statement) {
+    run_in(folder, "sed -i 's/update_.step(loss.mean());.*/" + statement +
+                       " update_.step(loss.mean()); },/' mine.cpp");
+    return run_with_cache(folder, "stepop -n x -b mine.yaml -t" + kShort);
+  };
+  SUBCASE("a null pointer, after the first steps") {
+    const auto crashed = crash_with(
+        "static int calls = 0; if (++calls > 4) { *static_cast<volatile int*>(nullptr) = calls; }");
+    CHECK(crashed.exit_code == 128 + 11);
+    CHECK(contains(crashed.err, "stepop: SIGSEGV"));
+    CHECK(contains(crashed.err, "on the split train, after step 4\n"));
+    CHECK(contains(crashed.err, "mine.cpp:"));
+    CHECK(contains(crashed.err, "resume with:  "));
+  }
+  SUBCASE("recursion without end") {
+    run_in(folder,
+           "sed -i '0,/^namespace {/s//namespace {\\nint deep(volatile int* n) { int m = *n + 1; "
+           "return deep(\\&m) + m; }/' mine.cpp");
+    const auto crashed = crash_with("int n = 0; if (deep(\\&n) == 3) return;");
+    CHECK(crashed.exit_code == 128 + 11);
+    CHECK(contains(crashed.err, "stepop: SIGSEGV"));
+    CHECK(contains(crashed.err, "deep"));
+  }
+  SUBCASE("an abort") {
+    const auto crashed = crash_with("std::abort();");
+    CHECK(crashed.exit_code == 128 + 6);
+    CHECK(contains(crashed.err, "stepop: SIGABRT"));
+  }
+}
+
+TEST_CASE("an op that returns the wrong thing is refused by the compiler in a sentence") {
+  const ScratchFolder folder;
+  write_source(folder,
+               "stepop::StepOps ops(at::Tensor loss) {\n"
+               "  return {.train_op = [=] { return loss; }};\n}\n");
+  const auto failed = run_with_cache(folder, "stepop -n x -b one.yaml -t");
+  CHECK(failed.exit_code == 1);
+  CHECK(contains(failed.err, "a train_op returns nothing, or stepop::Scalars to be logged"));
+  CHECK(contains(failed.err, "one.cpp:3:"));
+  CHECK(std::count(failed.err.begin(), failed.err.end(), '\n') < 10);
+}
+
 TEST_CASE("a header that changes is compiled again, and comes back without it") {
   const ScratchFolder folder;
   folder.write("parts of it/answer.h", "inline const char* answer() { return \"one\"; }\n");
@@ -186,7 +293,7 @@ TEST_CASE("a source that is saved while it compiles, and a damaged cache, give n
   CHECK(damaged.err == "compiling one.cpp\n");
 }
 
-TEST_CASE("after an error in code of one's own, what to type takes the code that was mended") {
+TEST_CASE("after an error in user code, what to type takes the code that was mended") {
   const ScratchFolder folder;
   make_new(folder, "denoiser");
   run_in(folder, "sed -i 's/update_.step(loss.mean())/update_.step(loss)/' denoiser.cpp");
@@ -194,7 +301,7 @@ TEST_CASE("after an error in code of one's own, what to type takes the code that
   CHECK(failed.exit_code == 1);
   CHECK(contains(failed.err, "the loss has the shape [32]"));
   const size_t at =
-      failed.err.find("nothing was saved yet; once the cause is mended, begin again with:  ");
+      failed.err.find("nothing was saved yet; once the cause is mended, start again with:  ");
   REQUIRE(at != std::string::npos);
   const size_t begin = failed.err.find(":  ", at) + 3;
   const std::string line = failed.err.substr(begin, failed.err.find('\n', begin) - begin);
@@ -283,7 +390,7 @@ TEST_CASE("code that is not there, or cannot be compiled here, is told") {
                          "another one"));
 }
 
-TEST_CASE("a callback of one's own runs over outputs that are there") {
+TEST_CASE("a callback of your own runs over outputs that are there") {
   const ScratchFolder folder;
   make_new(folder, "mine");
   run_in(folder,

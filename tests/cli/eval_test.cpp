@@ -158,6 +158,34 @@ TEST_CASE(
   CHECK_FALSE(fs::exists(folder.path("scalars.json")));
 }
 
+TEST_CASE("code that only the file names is not compiled, as the file may be from anywhere") {
+  const ScratchFolder folder;
+  folder.write("evil.cpp",
+               "#include <fstream>\nstatic const bool kRan = [] { std::ofstream(\"ran\"); return "
+               "true; }();\n");
+  const auto write = [&](const std::string& path) {
+    fs::create_directories(fs::path(path).parent_path());
+    EvalWriter writer(path, 2, {{"config", "code: [" + folder.path("evil.cpp") + "]\n"}});
+    writer.write({.outputs = {{"said", at::tensor({0, 1})}, {"class", at::tensor({0, 0})}}},
+                 std::vector<int64_t>{0, 1});
+    writer.finish();
+  };
+  const std::string words = " -c accuracy --accuracy/logits said";
+  write(folder.path("outputs.h5"));
+  const CommandResult lone = run_in(folder, "stepop eval outputs.h5" + words);
+  CHECK(lone.exit_code == 0);
+  CHECK(lone.out.find("validation/eval_op/accuracy/accuracy  0.5\n") != std::string::npos);
+  CHECK(lone.err == "stepop: outputs.h5 lies in no run; the code that it names ([" +
+                        folder.path("evil.cpp") +
+                        "]) is not compiled, as a file may be from anywhere: give the code with "
+                        "--code '[my_code.cpp]'\n");
+  // In a run, the run's own config says which code is loaded.
+  folder.write("run/configs/train_2026-11-21T10-00-00.yaml", "batch_size: 1\n");
+  write(folder.path("run/eval/2026-11-21T10-00-00_run/3/outputs.h5"));
+  CHECK(run_in(folder, "stepop eval run" + words).exit_code == 0);
+  CHECK_FALSE(fs::exists(folder.path("ran")));
+}
+
 TEST_CASE(
     "a script runs in a training as well, from wherever its config is, and goes with the run") {
   const ScratchFolder folder;

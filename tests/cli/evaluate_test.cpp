@@ -129,7 +129,7 @@ TEST_CASE(
           kSlow + " -p $run --log_level warn || echo failed; done; " + kSlow +
           " -p $run -t 2>second; echo second $?; kill -TERM $!; wait $!; echo first $?");
   CHECK(result.out == "second 2\nfirst 143\n");
-  CHECK(read_bytes(folder.path("second")).find(": another training of this run is going on: ") !=
+  CHECK(read_bytes(folder.path("second")).find(": another training of this run is running: ") !=
         std::string::npos);
   const std::string run = only_run(folder);
   const int64_t last = checkpoint_steps(folder.path(run) + "/train/checkpoints").back();
@@ -182,7 +182,7 @@ TEST_CASE("an evaluation that was killed is gone on with at its row by the same 
   const CommandResult rest = run_well(slow.folder, set + kSlow + " -p $run");
   const std::string start = found[0].start;
   const std::string line =
-      fmt::format("going on with the evaluation of {}:{}:{} at row {} of 64\n", start.substr(11, 2),
+      fmt::format("continuing the evaluation of {}:{}:{} at row {} of 64\n", start.substr(11, 2),
                   start.substr(14, 2), start.substr(17, 2), rows);
   CHECK(rest.out.find(line) != std::string::npos);
   found = find_evaluations(slow.folder.path(run));

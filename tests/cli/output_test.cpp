@@ -32,5 +32,14 @@ TEST_CASE("a list, a config or a help that the disk has no room for is an error"
   }
 }
 
+TEST_CASE("an output that may not grow is an error with a message, not a signal") {
+  const ScratchFolder folder;
+  for (const std::string command : {"list", "--help"}) {
+    const CommandResult result = run_in(folder, "(ulimit -f 1; stepop " + command + " > out)");
+    CHECK(result.err == "stepop: cannot write to the standard output: File too large\n");
+    CHECK(result.exit_code == 1);
+  }
+}
+
 }  // namespace output_test
 }  // namespace stepop

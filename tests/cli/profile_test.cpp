@@ -1,4 +1,4 @@
-// --profile: the real binary tells where the time of a training went.
+// --profile: the real binary shows where the time of a training went.
 
 #include <doctest/doctest.h>
 
@@ -62,7 +62,7 @@ TEST_CASE("--profile is for trainings") {
   const std::string start = std::string("stepop -b ") + kConfig;
   const CommandResult evaluation = run_in(folder, start + " --profile");
   CHECK(evaluation.err ==
-        "stepop: --profile tells where the time of a training goes: it needs -t\n");
+        "stepop: --profile shows where the time of a training goes: it needs -t\n");
   CHECK(evaluation.exit_code == 2);
   const CommandResult both = run_in(folder, start + " -t --check --profile");
   CHECK(both.err ==

@@ -162,7 +162,7 @@ TEST_CASE("NaN, damage and markup in names are shown as what they are") {
   REQUIRE(data["notes"].size() == 3);
   CHECK(data["notes"][0].get<std::string>().starts_with(
       "train_2026-11-21T12-00-00 could not be read: "));
-  CHECK(data["notes"][1] == "lines of train/metrics.jsonl that are no metrics, left out: 1");
+  CHECK(data["notes"][1] == "lines of train/metrics.jsonl that are not metrics, left out: 1");
   CHECK(data["notes"][2].get<std::string>().starts_with(
       "the worst examples could not be read: cannot read "));
   CHECK(data["config"]["starts"][1]["changes"].size() == 2);

@@ -72,7 +72,7 @@ TEST_CASE("a training whose run another host took for itself ends and saves noth
   const std::string error = read_bytes(folder / "err.txt");
   CHECK(error.starts_with("stepop: "));
   CHECK(error.find("train/process.json: the run is now trained by process 7 on elsewhere, since "
-                   "2026-11-21T10-00-00, which saw no sign of life of this one, ") !=
+                   "2026-11-21T10-00-00, which saw no heartbeat of this one, ") !=
         std::string::npos);
   CHECK(read_bytes(folder / (run + "/train/process.json")) == read_bytes(folder / "taken.json"));
 }
@@ -179,7 +179,19 @@ TEST_CASE("-d on a run goes on for ten steps beside it, and counts its epochs to
   CHECK(longer.out.find("epoch 22/22  step 484  validation/eval_op: ") != std::string::npos);
 }
 
-TEST_CASE("-l says how much is told") {
+TEST_CASE("-n with a run that is continued is refused: the run keeps its name") {
+  const ScratchFolder folder;
+  for (const std::string mode : {"", " -t", " -t --check"}) {
+    CAPTURE(mode);
+    const CommandResult refused = run_in(folder, "stepop -n other -p " + whole_run().root + mode);
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.err == "stepop: -n other: -p " + whole_run().root +
+                             " continues that run, which keeps its name: leave out -n; for a new "
+                             "run that starts with its weights, add -r\n");
+  }
+}
+
+TEST_CASE("-l says how much is printed") {
   const ScratchFolder folder;
   CHECK(run_well(folder, "stepop -n a -b CONFIG -t --num_steps 2 -l warn").out == "");
   CHECK(only_run(folder).ends_with("_a"));

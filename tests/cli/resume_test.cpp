@@ -20,8 +20,8 @@ TEST_CASE("max_time ends a training saved and with status 0; it goes on with the
   const CommandResult some =
       run_well(folder, "stepop -n a -b CONFIG --num_steps 1000000 --max_time 1s" + steps);
   const std::string run = only_run(folder);
-  CHECK(some.out.find("ended: max_time is over\nmax_time counts anew in each start; --max_time "
-                      "null goes on to the end\nsaved; go on with:  ") != std::string::npos);
+  CHECK(some.out.find("ended: max_time is over\nmax_time counts from each start; --max_time "
+                      "null trains to the end\nsaved; resume with:  ") != std::string::npos);
   CHECK(read_bytes(folder.path(run) + "/train/process.json").find("\"stopped\"") !=
         std::string::npos);
   const auto saved = checkpoint_steps(folder.path(run) + "/train/checkpoints");
@@ -35,7 +35,7 @@ TEST_CASE("max_time ends a training saved and with status 0; it goes on with the
   CHECK(differences(state_after(folder, last), state_after(whole, last)) == "");
 }
 
-TEST_CASE("a damaged newest checkpoint is named and passed over, and the end has the same bits") {
+TEST_CASE("a damaged newest checkpoint is named and skipped, and the end has the same bits") {
   const ScratchFolder folder;
   run_well(folder, "stepop -n a -b CONFIG -t --num_steps 30 --ckpt_freq 10");
   const std::string run = only_run(folder);
@@ -48,7 +48,7 @@ TEST_CASE("a damaged newest checkpoint is named and passed over, and the end has
   CHECK(result.exit_code == 0);
   CHECK(result.err.starts_with("warning: " + run +
                                "/train/checkpoints/model-30.safetensors: damaged: "));
-  CHECK(result.err.ends_with("; passed over for model-23.safetensors\n"));
+  CHECK(result.err.ends_with("; using model-23.safetensors instead\n"));
   CHECK(result.out.find("resuming at step 23 of 46 ") != std::string::npos);
   CHECK(differences(state_after(folder, 46), trained("")) == "");
 }

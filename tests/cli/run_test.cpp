@@ -212,6 +212,19 @@ TEST_CASE("list names every component with its parameters") {
   }
 }
 
+TEST_CASE("list WORD names the components with that in their name or kind") {
+  const ScratchFolder folder;
+  const std::string some = run_in(folder, "stepop list lenet").out;
+  CHECK(some.starts_with("models\n  LeNet "));
+  CHECK(some.find("optimizers") == std::string::npos);
+  CHECK(run_in(folder, "stepop list optimizers").out.starts_with("optimizers\n"));
+  const CommandResult none = run_in(folder, "stepop list nothing");
+  CHECK(none.exit_code == 2);
+  CHECK(none.err ==
+        "stepop: stepop list nothing: no component or kind of component has that in its name; "
+        "`stepop list` shows all\n");
+}
+
 TEST_CASE("help teaches with examples, version names the libraries") {
   const ScratchFolder folder;
   const std::string help = run_well(folder, "stepop --help").out;

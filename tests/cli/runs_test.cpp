@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <regex>
 
+#include "runtime/run/provenance.h"
 #include "runtime/run/run_lock.h"
-#include "runtime/run/start_record.h"
 #include "tests/cli/command.h"
 
 namespace stepop {

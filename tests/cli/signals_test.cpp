@@ -80,7 +80,7 @@ void check_signal_in(const std::string& stuck, int signal) {
   CHECK(result.err == "");
   CHECK(milliseconds < kSoonMilliseconds);
   CHECK(lines_of(result.out).back() ==
-        fmt::format("saved; go on with:  {}/stepop_slow -p {} -t", STEPOP_BINARY_DIR, run));
+        fmt::format("saved; resume with:  {}/stepop_slow -p {} -t", STEPOP_BINARY_DIR, run));
   CHECK(result.out.find(fmt::format("ended: {} arrived\n", signal_name(signal))) !=
         std::string::npos);
   CHECK(read_bytes(folder.path(run) + "/train/process.json").find("\"stopped\"") !=

@@ -276,7 +276,7 @@ State TortureRun::outputs() const {
   for (const auto& folder : evaluations(root())) {
     const std::string step = folder.filename().string();
     if (!fs::exists(folder / "scalars.json")) continue;
-    for (const auto& [name, value] : read_scalars((folder / "scalars.json").string())) {
+    for (const auto& [name, value] : read_scalars_file((folder / "scalars.json").string())) {
       add(step + "/" + name, at::tensor(value, at::kDouble));
     }
     const EvalFile file((folder / "outputs.h5").string());

@@ -51,6 +51,14 @@ TEST_CASE("tensors that cannot be stored are refused") {
         "eval_op: outputs/x has 33 dimensions; HDF5 stores 32");
 }
 
+TEST_CASE("a key has at most as many parts as a reader takes, with `outputs` before them") {
+  std::string key = "a";
+  for (int i = 0; i < 62; ++i) key += "/a";
+  CHECK(check({.outputs = {{key, at::ones({1})}}}, 1) == "no error");
+  CHECK(check({.outputs = {{key + "/a", at::ones({1})}}}, 1).find(" has more than 64 parts") !=
+        std::string::npos);
+}
+
 TEST_CASE("ragged examples differ in their first dimension only") {
   const auto ragged = [](const at::Tensor& first, const at::Tensor& second) {
     return check({.outputs = {{"boxes", std::vector<at::Tensor>{first, second}}}}, 2);

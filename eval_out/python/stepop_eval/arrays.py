@@ -233,7 +233,10 @@ class RaggedArray(Array):
             offsets = self._offsets[first : last + 1]
             is_whole = 0 <= offsets[0] and offsets[-1] <= self._values.shape[0]
             if not is_whole or np.any(np.diff(offsets) < 0):
-                raise EvalError(f"{self._where}: the file is damaged: its offsets are no offsets")
+                raise EvalError(
+                    f"{self._where}: the file is damaged: its offsets decrease, or point outside "
+                    f"of values"
+                )
             values = self._values[offsets[0] : offsets[-1]]
         offsets = offsets - offsets[0]
         for i in range(len(rows)):

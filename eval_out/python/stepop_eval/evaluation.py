@@ -245,8 +245,8 @@ def _count(n: int) -> int:
 
 
 def open(path: PathLike, step: Optional[int] = None) -> Evaluation:
-    """The evaluation in a file (outputs.h5, or the outputs.h5.part of one that goes on or was
-    killed), in an evaluation's folder (eval/<time>_<name>/<step>), or the latest in a run's
+    """The evaluation in a file (outputs.h5, or the outputs.h5.part of one that still runs or
+    was killed), in an evaluation's folder (eval/<time>_<name>/<step>), or the latest in a run's
     (logs/<time>_<name>, eval/<time>_<name>): that of the last start and its last step, complete if
     there is one that is. With `step`, the latest of that step. Throws EvalError."""
     return Evaluation(find(path, step))

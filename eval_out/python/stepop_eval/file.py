@@ -8,14 +8,15 @@ from typing import Any, Dict, Mapping
 import h5py
 
 from .arrays import Array, RaggedArray, TextArray
+from .checked import CheckedFile
 from .errors import EvalError, reading
 
-# The newest format that this reader knows; eval_out/README.md of stepop tells it byte by byte.
+# The newest format that this reader knows; eval_out/README.md of stepop describes it byte by byte.
 NEWEST_FORMAT = 1
 
 
 class EvalFile:
-    """Opened for reading only, whether the evaluation that writes it goes on or not."""
+    """Opened for reading only, whether or not an evaluation still writes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,11 +35,13 @@ class EvalFile:
             self.rows: int = self._required("rows", int)
             self.complete: bool = self._required("complete", bool)
             with reading(path, "its list of arrays"):
-                if "index" not in self.h5:
+                checked = CheckedFile(path, self.h5)
+                if not checked.has("index"):
                     raise EvalError(f'{path}: not a file of evaluation outputs: it has no "index"')
-                self.index = Array(path, "index", self.h5["index"], self.rows)
-                self.outputs = self._arrays("outputs")
-                self.labels = self._arrays("labels")
+                index = checked.open(self.h5, "index", "index")
+                self.index = Array(path, "index", index, self.rows)
+                self.outputs = self._arrays(checked, "outputs")
+                self.labels = self._arrays(checked, "labels")
         except BaseException:
             self.h5.close()
             raise
@@ -52,22 +55,23 @@ class EvalFile:
             )
         return value
 
-    def _arrays(self, group: str) -> Mapping[str, Array]:
+    def _arrays(self, checked: CheckedFile, group: str) -> Mapping[str, Array]:
         found: Dict[str, Array] = {}
-        if group in self.h5:
-            self._list(self.h5[group], group, found)
+        if checked.has(group):
+            self._list(checked, checked.open(self.h5, group, group), group, found)
         return {key[len(group) + 1 :]: array for key, array in found.items()}
 
-    def _list(self, item: Any, key: str, found: Dict[str, Array]) -> None:
+    def _list(self, checked: CheckedFile, item: Any, key: str, found: Dict[str, Array]) -> None:
         if isinstance(item, h5py.Dataset):
             is_text = h5py.check_string_dtype(item.dtype) is not None
             found[key] = (TextArray if is_text else Array)(self.path, key, item, self.rows)
         elif isinstance(item, h5py.Group) and "ragged" in item.attrs:
-            values, offsets = item["values"], item["offsets"]
+            values = checked.open(item, "values", f"{key}/values")
+            offsets = checked.open(item, "offsets", f"{key}/offsets")
             found[key] = RaggedArray(self.path, key, values, offsets, self.rows)
         elif isinstance(item, h5py.Group):
-            for name in item:
-                self._list(item[name], f"{key}/{name}", found)
+            for name, below in checked.below(item, key):
+                self._list(checked, below, name, found)
 
 
 def _open(path: Path) -> Any:
@@ -79,7 +83,7 @@ def _open(path: Path) -> Any:
         raise EvalError(f"cannot read {path}: {error.strerror}") from error
     if size == 0:
         raise EvalError(f"cannot read {path}: it is empty")
-    # A lock on a .part would be in the way of the evaluation that goes on with it. A file that is
+    # A lock on a .part would be in the way of the evaluation that resumes it. A file that is
     # whole is opened as h5py does by default: HDF5 opens no file twice with different locking.
     by_default = path.suffix != ".part"
     try:

@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 def outputs_in(folder: Path) -> Optional[Path]:
-    """The file that is complete, else the one of an evaluation that is going on or was killed."""
+    """The file that is complete, else the one of an evaluation that still runs or was killed."""
     # The last look is for one whose .part became the whole file between the first two.
     for name in (OUTPUTS, OUTPUTS + ".part", OUTPUTS):
         if (folder / name).is_file():

@@ -140,7 +140,7 @@ class ErrorsTest(unittest.TestCase):
         with h5py.File(self.path, "r+") as f:
             f["outputs/boxes/offsets"][3] = 10**12
         with stepop_eval.open(self.path) as e:
-            text = f"{self.path}: outputs/boxes: the file is damaged: its offsets are no offsets"
+            text = f"{self.path}: outputs/boxes: the file is damaged: its offsets decrease, or point outside of values"
             self.assertEqual(message_of(lambda: e.outputs["boxes"][:]), text)
             self.assertEqual(e.outputs["boxes"][8].shape, (2, 4))
 

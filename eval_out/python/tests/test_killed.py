@@ -74,7 +74,7 @@ class KilledTest(unittest.TestCase):
         self.assertIn('no "labels/loss"', message_of(lambda: every.series("labels/loss")))
         with h5py.File(f"{path}.part", "r"), stepop_eval.open(f"{path}.part") as e:
             self.assertEqual(e.rows, ROWS)
-        with stepop_eval.open(run):  # who goes on with the file finds no lock
+        with stepop_eval.open(run):  # an evaluation that resumes the file finds no lock
             script = "import sys, h5py; h5py.File(sys.argv[1], 'r+').close()"
             files.call(sys.executable, "-c", script, f"{path}.part")
 

@@ -4,7 +4,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 
-#include "runtime/data/datasets/checks.h"
+#include "runtime/data/dataset.h"
 
 namespace stepop::vunet {
 namespace {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/data/datasets/checks.h"
+#include "runtime/data/dataset.h"
 #include "runtime/data/datasets/csv_columns.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/formats/csv_file.h"

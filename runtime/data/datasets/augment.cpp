@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "runtime/data/dataset.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

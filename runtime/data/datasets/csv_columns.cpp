@@ -10,19 +10,11 @@
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <optional>
 
 #include "runtime/base/nearest.h"
 
 namespace stepop {
 namespace {
-
-/// What the config says of a column.
-struct ColumnOptions {
-  std::string key;
-  std::optional<CsvType> type;
-  std::vector<std::string> classes;
-};
 
 const std::map<std::string, CsvType, std::less<>>& type_names() {
   static const std::map<std::string, CsvType, std::less<>> names = {
@@ -41,9 +33,9 @@ CsvType type_of(const Value& value, const Config& params, const std::string& pat
 
 /// The options at `columns/<name>`: a type, or a map of `type`, `key` and `classes`. Names may
 /// hold a slash, so the map is walked as it stands.
-ColumnOptions read_options(const std::string& name, const Value& value, const Config& params) {
+CsvColumnOptions read_options(const std::string& name, const Value& value, const Config& params) {
   const std::string path = join_path("columns", name);
-  ColumnOptions options{.key = name, .type = {}, .classes = {}};
+  CsvColumnOptions options{.key = name, .type = {}, .classes = {}};
   if (!value.is_map()) {
     options.type = type_of(value, params, path);
     return options;
@@ -77,25 +69,6 @@ ColumnOptions read_options(const std::string& name, const Value& value, const Co
   return options;
 }
 
-std::map<std::string, ColumnOptions> read_all_options(const CsvTable& table, const Config& params) {
-  std::map<std::string, ColumnOptions> all;
-  if (!params.has("columns")) return all;
-  const auto columns = params.get<Value>("columns");
-  if (!columns.is_map()) {
-    throw params.error("columns", fmt::format("expected a map from columns to types, found {}",
-                                              columns.describe()));
-  }
-  for (const auto& [name, value] : columns.as_map()) {
-    if (std::count(table.header.begin(), table.header.end(), name) == 0) {
-      throw params.error(join_path("columns", name),
-                         fmt::format("{} has no such column; it has: {}", table.path,
-                                     fmt::join(sorted_by_distance(name, table.header), ", ")));
-    }
-    all[name] = read_options(name, value, params);
-  }
-  return all;
-}
-
 /// The whole of `cell` but spaces around it, as from_chars reads numbers; a plus may stand first.
 template <class T>
 std::errc parse(std::string_view cell, T& number) {
@@ -116,23 +89,6 @@ bool parse_float(const std::string& cell, float& number) {
   if (std::isfinite(wide) && std::abs(wide) > std::numeric_limits<float>::max()) return false;
   number = static_cast<float>(wide);
   return true;
-}
-
-/// int when all cells are, else float when all are, else text. Digits that overflow an int64 are
-/// an identifier rather than a float.
-CsvType infer(const std::vector<std::string>& cells) {
-  CsvType type = CsvType::kInt;
-  for (const auto& cell : cells) {
-    int64_t whole = 0;
-    float number = 0;
-    const std::errc status = parse(cell, whole);
-    if (status == std::errc()) continue;
-    if (status == std::errc::result_out_of_range || !parse_float(cell, number)) {
-      return CsvType::kText;
-    }
-    type = CsvType::kFloat;
-  }
-  return type;
 }
 
 template <class T, class Parse>
@@ -189,11 +145,11 @@ std::vector<std::string> image_paths(const CsvTable& table, size_t column) {
   return paths;
 }
 
-CsvColumn read_column(const CsvTable& table, size_t column, const ColumnOptions& options) {
+CsvColumn read_column(const CsvTable& table, size_t column, const CsvColumnOptions& options) {
   const auto& cells = table.columns[column];
   CsvColumn result{.name = table.header[column],
                    .key = options.key,
-                   .type = options.type ? *options.type : infer(cells),
+                   .type = options.type ? *options.type : infer_csv_type(cells),
                    .numbers = {},
                    .texts = {}};
   switch (result.type) {
@@ -220,16 +176,54 @@ CsvColumn read_column(const CsvTable& table, size_t column, const ColumnOptions&
 
 }  // namespace
 
+void check_csv_column(const CsvTable& table, const std::string& name, const Config& params,
+                      const std::string& place) {
+  if (std::count(table.header.begin(), table.header.end(), name) > 0) return;
+  throw params.error(place, fmt::format("{} has no such column; it has: {}", table.path,
+                                        fmt::join(sorted_by_distance(name, table.header), ", ")));
+}
+
+std::map<std::string, CsvColumnOptions> read_csv_options(const CsvTable& table,
+                                                         const Config& params) {
+  std::map<std::string, CsvColumnOptions> all;
+  if (!params.has("columns")) return all;
+  const auto columns = params.get<Value>("columns");
+  if (!columns.is_map()) {
+    throw params.error("columns", fmt::format("expected a map from columns to types, found {}",
+                                              columns.describe()));
+  }
+  for (const auto& [name, value] : columns.as_map()) {
+    check_csv_column(table, name, params, join_path("columns", name));
+    all[name] = read_options(name, value, params);
+  }
+  return all;
+}
+
+CsvType infer_csv_type(const std::vector<std::string>& cells) {
+  CsvType type = CsvType::kInt;
+  for (const auto& cell : cells) {
+    int64_t whole = 0;
+    float number = 0;
+    const std::errc status = parse(cell, whole);
+    if (status == std::errc()) continue;
+    if (status == std::errc::result_out_of_range || !parse_float(cell, number)) {
+      return CsvType::kText;
+    }
+    type = CsvType::kFloat;
+  }
+  return type;
+}
+
 std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& params) {
-  const auto all_options = read_all_options(table, params);
+  const auto all_options = read_csv_options(table, params);
   std::vector<CsvColumn> columns;
   for (size_t c = 0; c < table.header.size(); ++c) {
     const std::string& name = table.header[c];
     const auto found = all_options.find(name);
     const bool is_named = found != all_options.end();
     if (name.empty() && !is_named) continue;
-    const ColumnOptions options =
-        is_named ? found->second : ColumnOptions{.key = name, .type = {}, .classes = {}};
+    const CsvColumnOptions options =
+        is_named ? found->second : CsvColumnOptions{.key = name, .type = {}, .classes = {}};
     if (options.type == CsvType::kSkip) continue;
     if (options.key.empty() || options.key == "index") {
       throw Error(

@@ -1,13 +1,11 @@
-#include "runtime/data/datasets/idx.h"
-
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 
-#include "runtime/data/datasets/checks.h"
+#include "runtime/data/dataset.h"
 #include "runtime/formats/idx_file.h"
-#include "runtime/measure/describe_tensor.h"
-#include "runtime/pictures/image_values.h"
+#include "runtime/measure/tensor_statistics.h"
+#include "runtime/pictures/image_file.h"
 
 namespace stepop {
 namespace {
@@ -43,7 +41,30 @@ at::Tensor read_labels(const std::string& path) {
   return labels;
 }
 
-}  // namespace
+/// Images and labels in MNIST's IDX format, plain or gzip. The images stay in memory as bytes.
+///
+/// Parameters: `images`, a file of uint8 [N, H, W] or [N, H, W, C]; `labels`, a file of whole
+/// numbers [N], none negative. An example holds `image`, float [C, H, W] in [-1, 1], and `class`,
+/// int64 []. Throws Error with the file when one is damaged, of another type, empty, or when the
+/// two differ in N.
+class Idx : public Dataset {
+ public:
+  explicit Idx(const Config& params);
+
+  int64_t size() const override { return labels_.size(0); }
+  Example get(int64_t index, Random& random) const override;
+  std::optional<Batch> get_batch(std::span<const int64_t> indices,
+                                 std::span<Random> randoms) const override;
+  /// For "class" the labels, int64 [N].
+  at::Tensor labels(std::string_view key) const override;
+
+ private:
+  /// Writes the image at `index` as C * H * W floats.
+  void write_image(int64_t index, float* values) const;
+
+  at::Tensor images_;  ///< uint8 [N, C, H, W], contiguous.
+  at::Tensor labels_;  ///< int64 [N], contiguous.
+};
 
 Idx::Idx(const Config& params) {
   const std::string images = get_file(params, "images");
@@ -97,4 +118,5 @@ STEPOP_REGISTER_DATASET(Idx, {"Images with labels in MNIST's IDX format, plain o
                               {{"images", "", "file of uint8 [N, H, W] or [N, H, W, C]", true},
                                {"labels", "", "file of whole numbers [N]", true}}});
 
+}  // namespace
 }  // namespace stepop

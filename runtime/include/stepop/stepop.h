@@ -29,6 +29,7 @@
 #include "runtime/data/sampler.h"
 #include "runtime/iterator/eval_functor.h"
 #include "runtime/iterator/iterator.h"
+#include "runtime/log/sink.h"
 #include "runtime/measure/profile.h"
 #include "runtime/networks/network.h"
 #include "runtime/optim/optimizer.h"

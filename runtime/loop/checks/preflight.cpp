@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "eval_out/eval_schema.h"
-#include "runtime/loop/checks/contract.h"
+#include "runtime/loop/checks/parameter_ownership.h"
 #include "runtime/step/call_op.h"
 #include "runtime/step/random_fork.h"
 #include "runtime/step/snapshot.h"
@@ -109,6 +109,7 @@ std::vector<std::string> preflight(const Settings& settings, bool train, Iterato
   if (train) {
     check_all_trained(context);
     check_all_saved(context);
+    watch_losses(context);
   }
   const RandomFork fork(context.seed, context.device);
   const Snapshot snapshot(context);

@@ -12,9 +12,10 @@ namespace stepop {
 /// every log and eval op that the config will ever call; nothing of it is kept, neither in the
 /// networks' buffers nor in what is tracked nor in the random state. Train
 /// ops are not run: what they change could not all be put back. What an optimizer forgot is found
-/// by contract.h. Also runs the last batch of an epoch and of an evaluation where it is smaller
-/// than the others. Throws Error that names the iterator's op and the key. Returns the full names
-/// of the numbers that the ops gave, `train/log_op/loss`.
+/// by parameter_ownership.h, which also watches the first losses. Also runs the last batch of an
+/// epoch and of an evaluation where it is smaller than the others. Throws Error that names the
+/// iterator's op and the key. Returns the full names of the numbers that the ops gave,
+/// `train/log_op/loss`.
 std::vector<std::string> preflight(const Settings& settings, bool train, Iterator& iterator,
                                    const Context& context, Position& position);
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/base/number_text.h"
-#include "runtime/base/short_list.h"
+#include "runtime/base/text.h"
 
 namespace stepop {
 namespace {
@@ -37,7 +37,7 @@ std::vector<std::string> UpdateWatch::after_step(int64_t global_step) {
   const std::string steps = first_steps(global_step - first_step_);
   std::vector<std::string> warnings;
   for (const auto& [name, update] : context_.updates) {
-    if (update->skipped() > 0) continue;  // that is told, and by what
+    if (update->skipped() > 0) continue;  // a warning has said so, and why
     if (update->count() == 0) {
       warnings.push_back(fmt::format(
           "{}: no update in {}: no train op that ran called its step() or apply()", name, steps));
@@ -49,7 +49,7 @@ std::vector<std::string> UpdateWatch::after_step(int64_t global_step) {
         "{}: {} of {} parameters had no gradient in {}: the loss does not depend on {}. Is that "
         "part of the network used, and not cut off by detach()? requires_grad_(false) says that "
         "it is meant so",
-        name, names.size(), update->optimizer().parameters().size(), steps, short_list(names)));
+        name, names.size(), update->optimizer().parameters().size(), steps, list_text(names)));
   }
   return warnings;
 }

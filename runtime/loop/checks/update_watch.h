@@ -8,9 +8,9 @@
 
 namespace stepop {
 
-/// Looks, once in a start, whether the updates happen and reach what they are to train. An update
-/// may be due every few steps only, and a layer be used for some batches only; so it looks when 100
-/// steps are done, or all of a shorter training.
+/// Checks, once in a start, that the updates happen and reach the parameters that they train. An
+/// update may be due only every few steps, and a layer may be used for some batches only; so the
+/// check comes after 100 steps, or at the end of a shorter training.
 class UpdateWatch {
  public:
   static constexpr int64_t kSteps = 100;
@@ -25,7 +25,7 @@ class UpdateWatch {
  private:
   const Context& context_;
   int64_t first_step_;
-  int64_t due_;  ///< The step at which it looks.
+  int64_t due_;  ///< The step after which it checks.
 };
 
 }  // namespace stepop

@@ -22,7 +22,7 @@ const chartsOf = (curves) => {
     if (!charts.has(key)) charts.set(key, []);
     const series = charts.get(key);
     const same = series.filter((each) => each.split === split).length;
-    const label = [split, op.replace(/_op$/, "")].filter(Boolean).join(" ") || curve.name;
+    const label = [...new Set([split, op.replace(/_op$/, "")])].filter(Boolean).join(" ") || curve.name;
     series.push({ split, label: curve.thinned ? `${label} *` : label, curve,
       color: colors[splits.indexOf(split) % colors.length], dash: dashes[same % dashes.length] });
   }
@@ -173,7 +173,7 @@ const curvesSection = () => {
     view.charts.push(chart);
   }
   for (const [group, charts] of groups) {
-    if (group) section.append(element("div", { class: "group", text: group }));
+    if (group || section.querySelector(".charts")) section.append(element("div", { class: "group", text: group }));
     section.append(element("div", { class: "charts" }, ...charts.map((chart) => chart.card)));
   }
   const isThinned = data.curves.some((curve) => curve.thinned);

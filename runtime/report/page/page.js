@@ -55,7 +55,7 @@ const evaluationsSection = () => {
   if (starts.size > 1) head.push({ title: "start", text: true });
   for (const { name, better } of columns) {
     const { split, op, key } = partsOf(name);
-    const note = [split, op.replace(/_op$/, "")].filter(Boolean).join(" ");
+    const note = [...new Set([split, op.replace(/_op$/, "")])].filter(Boolean).join(" ");
     head.push({ title: key, note: better ? `${note}, ${better} is better` : note });
   }
   const cells = rows.map((row, place) => {
@@ -110,16 +110,25 @@ const configSection = () => {
   }
   if (starts.length > 1) {
     section.append(element("p", { class: "quiet", text: `The run was started ${starts.length} times. What each start changed:` }));
-    const rows = starts.flatMap(({ name, changes }, i) => {
+    const rows = starts.flatMap(({ name, changes, code = [] }, i) => {
       const time = timeText(name.replace(/^[a-z]+_/, ""));
       if (i === 0) return [[time, { text: "(the first start)", class: "" }, "", ""]];
-      if (changes.length === 0) return [[time, "nothing", "", ""]];
-      return changes.map(({ path, before, now }) => [time, path, { text: before ?? "–", class: "wrap" }, { text: now ?? "–", class: "wrap" }]);
+      if (changes.length === 0 && code.length === 0) return [[time, "nothing", "", ""]];
+      const lines = (all, sign) => ({ text: all.filter((line) => line[0] === sign).map((line) => line.slice(1)).join("\n") || "–", class: "wrap code" });
+      return [...changes.map(({ path, before, now }) => [time, path, { text: before ?? "–", class: "wrap" }, { text: now ?? "–", class: "wrap" }]),
+        ...code.map(({ file, what, lines: all }) => [time, `code ${file}: ${what}`, lines(all, "-"), lines(all, "+")])];
     });
     section.append(table(["start", "key", "before", "now"].map((title) => ({ title, text: true })), rows));
   }
   section.append(element("details", { open: "" }, element("summary", { text: `configs/${file}` }), yaml(text)));
   return section;
+};
+
+const codeSection = () => {
+  if (!data.code?.files?.length) return null;
+  return element("section", { id: "code" }, element("h2", { text: "Code" }),
+    ...data.code.files.map(({ name, text }) => element("details", {}, element("summary", { text: `${data.code.folder}/${name}` }),
+      element("pre", { tabindex: "0", text }))));
 };
 
 const logSection = () => {
@@ -129,10 +138,11 @@ const logSection = () => {
       element("pre", { tabindex: "0", text: data.log.join("\n") })));
 };
 
-const sections = [curvesSection(), framesSection("pictures", "Pictures", data.pictures, false), evaluationsSection(),
+const sections = [curvesSection(), framesSection("pictures", "Pictures", data.pictures, false),
+  framesSection("texts", "Texts", data.texts, true), evaluationsSection(),
   framesSection("evaluation-pictures", "Pictures of evaluations", data.evaluation_pictures, false),
   framesSection("evaluation-texts", "Texts of evaluations", data.evaluation_texts, true),
-  worstSection(), configSection(), logSection()].filter(Boolean);
+  worstSection(), configSection(), codeSection(), logSection()].filter(Boolean);
 fillHead(sections);
 document.getElementById("main").append(...sections,
   element("footer", { text: `Written ${data.run?.written ?? ""} by stepop report. This file needs nothing else: no network, no other file.` }));

@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "eval_out/write/eval_writer.h"
 #include "runtime/config/yaml_reader.h"
@@ -15,6 +17,97 @@
 
 namespace stepop {
 namespace evaluation_callbacks_test {
+
+/// Returns its parameter `value`, the number of rows and what the run's config has as `batch_size`.
+Logs test_echo(const CallbackArguments& arguments) {
+  Logs logs;
+  logs.scalars.set("value", arguments.params.get("value", 1.0));
+  logs.scalars.set("rows", static_cast<double>(arguments.data_out.rows()));
+  logs.scalars.set("batch_size", arguments.config.get("batch_size", 0.0));
+  return logs;
+}
+STEPOP_REGISTER_CALLBACK(test_echo, test_echo, {"For tests.", {{"value", "1", "a number"}}});
+
+Logs test_throws(const CallbackArguments& arguments) {
+  throw Error("nothing to see in " + arguments.root);
+}
+STEPOP_REGISTER_CALLBACK(test_throws, test_throws, {"For tests.", {}});
+
+class NoData : public Dataset {
+ public:
+  int64_t size() const override { return 0; }
+  Example get(int64_t, Random&) const override { return {}; }
+};
+
+CallbackResults run(const char* yaml) {
+  const ScratchFolder folder;
+  EvalWriter writer(folder.path("outputs.h5"), 1);
+  writer.write({.labels = {{"loss", at::ones({1})}}}, std::vector<int64_t>{0});
+  writer.finish();
+  const Config config(parse_yaml(yaml, {"test.yaml", 0}));
+  return EvaluationCallbacks(config).call("the folder", NoData(),
+                                          EvalFile(folder.path("outputs.h5")));
+}
+
+double scalar(const CallbackResults& results, const char* callback, const char* name) {
+  return results.logs.at(callback).scalars.at(name).read(name);
+}
+
+TEST_CASE("a callback is named by its class alone or with its parameters") {
+  const CallbackResults results = run(R"(
+batch_size: 4
+eval_hook:
+  eval_callbacks:
+    plain: test_echo
+    with_kwargs: test_echo
+    with_map: {class: test_echo, value: 3}
+    switched_off: null
+eval_pipeline: {callback_kwargs: {with_kwargs: {value: 2}}}
+)");
+  CHECK(results.failures.empty());
+  CHECK(results.logs.key_list() == "plain, with_kwargs, with_map");
+  CHECK(scalar(results, "plain", "value") == 1);
+  CHECK(scalar(results, "with_kwargs", "value") == 2);
+  CHECK(scalar(results, "with_map", "value") == 3);
+  CHECK(scalar(results, "plain", "rows") == 1);
+  CHECK(scalar(results, "plain", "batch_size") == 4);
+}
+
+TEST_CASE("a callback that throws is reported, and the others still run") {
+  const CallbackResults results =
+      run("eval_hook: {eval_callbacks: {first: test_throws, second: test_echo}}");
+  CHECK(results.logs.key_list() == "second");
+  CHECK(results.failures.key_list() == "first");
+  CHECK(results.failures.at("first") == "nothing to see in the folder");
+}
+
+TEST_CASE("a config without callbacks runs none") {
+  CHECK(run("{}").logs.empty());
+  CHECK(run("eval_hook: {eval_callbacks: {}}").logs.empty());
+}
+
+TEST_CASE("mistakes in the callbacks are found before the run") {
+  const auto declare = [](const char* yaml) {
+    const Config config(parse_yaml(yaml, {"test.yaml", 0}));
+    return message_of([&] {
+      EvaluationCallbacks(config).declare();
+      const std::string unknown = config.unknown_keys();
+      if (!unknown.empty()) throw Error(unknown);
+    });
+  };
+  CHECK(declare("eval_hook: {eval_callbacks: {a: {class: test_echo, value: 1}, b: test_echo}}\n"
+                "eval_pipeline: {callback_kwargs: {b: {value: 3}}}\n") == "no error");
+  // Other tests register callbacks as well; the nearest comes first.
+  CHECK(declare("eval_hook: {eval_callbacks: {a: test_ecko}}")
+            .starts_with("test.yaml:1: eval_hook/eval_callbacks/a: unknown callback "
+                         "\"test_ecko\"; known are: test_echo, "));
+  CHECK(declare("eval_hook: {eval_callbacks: {a: {class: test_echo, valu: 1}}}") ==
+        "test.yaml:1: unknown key \"eval_hook/eval_callbacks/a/valu\": did you mean "
+        "\"eval_hook/eval_callbacks/a/value\"?");
+  CHECK(declare("eval_hook: {eval_callbacks: [accuracy]}") ==
+        "test.yaml:1: eval_hook/eval_callbacks: expected a map of names and callbacks, such as "
+        "{accuracy: accuracy}, found a list of 1");
+}
 
 Logs test_picture(const CallbackArguments&) {
   return {.scalars = {{"half", 0.5}}, .images = {{"seen/first", at::zeros({3, 1, 4, 4})}}};
@@ -43,8 +136,8 @@ CallbackScalars look_at_one_row(const ScratchFolder& folder, const std::string& 
   const Config config(
       parse_yaml("eval_hook: {eval_callbacks: {" + callbacks + "}}", {"test.yaml", 0}));
   const auto data = dataset_of("{class: Synthetic, size: 1}");
-  return look_at_outputs(config, "validation/eval_op", 12, folder.path(), *data,
-                         EvalFile(folder.path("outputs.h5")));
+  return EvaluationCallbacks(config).run("validation/eval_op", 12, folder.path(), *data,
+                                         EvalFile(folder.path("outputs.h5")));
 }
 
 TEST_CASE(
@@ -60,7 +153,7 @@ TEST_CASE(
   CHECK(read_image(folder.path("c/seen/first_0000012.png")).size(1) == 8);
 }
 
-TEST_CASE("what is no image is its callback's failure, and the others go on") {
+TEST_CASE("what is no image is its callback's failure, and the others still run") {
   const ScratchFolder folder;
   const CallbackScalars found = look_at_one_row(
       folder, "a: test_no_picture, b: {class: test_no_picture, kind: bytes}, c: test_picture");

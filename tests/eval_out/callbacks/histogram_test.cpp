@@ -7,7 +7,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "eval_out/callbacks/histogram_picture.h"
+#include "eval_out/callbacks/histogram.h"
 #include "runtime/pictures/image_file.h"
 #include "tests/eval_out/callbacks/run_callback.h"
 #include "tests/message_of.h"

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/write/eval_writer.h"
 #include "runtime/config/yaml_reader.h"
 #include "tests/eval_out/callbacks/run_callback.h"
@@ -30,10 +31,11 @@ class Scripted {
 
   CallbackResults run(const std::string& yaml, const InterruptCheck& interrupt = {}) const {
     const Config config(parse_yaml(yaml, {folder_.path("test.yaml"), 0}));
-    declare_callbacks(config, "eval_hook/eval_callbacks");
+    const EvaluationCallbacks callbacks(config);
+    callbacks.declare();
     CHECK(config.unknown_keys() == "");
-    return run_callbacks(config, "eval_hook/eval_callbacks", folder_.path(), TensorData(),
-                         EvalFile(folder_.path("outputs.h5"), interrupt));
+    return callbacks.call(folder_.path(), TensorData(),
+                          EvalFile(folder_.path("outputs.h5"), interrupt));
   }
   CallbackResults run() const { return run("eval_hook: {eval_callbacks: {report: ./report.py}}"); }
 
@@ -105,7 +107,7 @@ TEST_CASE("a script that prints nothing has no scalars") {
   CHECK(Scripted("").run().logs.at("report").scalars.empty());
 }
 
-TEST_CASE("a script that fails is told with its exit status and its standard error") {
+TEST_CASE("a script that fails is reported with its exit status and its standard error") {
   CHECK(Scripted("import sys; print('nothing', file=sys.stderr); sys.exit(7)").failure() ==
         "SCRIPT ended with exit status 7:\nnothing");
   CHECK(Scripted("import sys; sys.exit(3)").failure() ==
@@ -117,7 +119,7 @@ TEST_CASE("a script that fails is told with its exit status and its standard err
   CHECK(message.ends_with("ValueError: no rows"));
 }
 
-TEST_CASE("a last line that is no JSON object of numbers is told") {
+TEST_CASE("a last line that is no JSON object of numbers is reported") {
   const std::string begin =
       "SCRIPT: the last line that it prints must be a JSON object of numbers, such as "
       "{\"accuracy\": 0.98}; ";

@@ -7,6 +7,7 @@
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
 #include "tests/message_of.h"
+#include "tests/places.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {
@@ -34,7 +35,7 @@ struct Made {
 };
 
 Made make(const std::vector<std::string>& callbacks, const std::vector<Override>& overrides = {},
-          const char* stored = kStored) {
+          const char* stored = kStored, const char* trusted = nullptr) {
   const ScratchFolder folder;
   OrderedMap<Attribute> attributes;
   if (stored != nullptr) attributes.set("config", std::string(stored));
@@ -42,7 +43,9 @@ Made make(const std::vector<std::string>& callbacks, const std::vector<Override>
   writer.write({.labels = {{"loss", at::ones({1})}}}, std::vector<int64_t>{0});
   writer.finish();
   try {
-    const Config config = stored_config(EvalFile(folder.path("outputs.h5")), callbacks, overrides);
+    const Value run = parse_yaml(trusted == nullptr ? "{}" : trusted, {"run.yaml", 0});
+    const Config config = stored_config(EvalFile(folder.path("outputs.h5")), callbacks, overrides,
+                                        trusted == nullptr ? nullptr : &run);
     const Value* parameters = config.peek("eval_pipeline/callback_kwargs");
     return {flow_yaml(*config.peek("eval_hook/eval_callbacks")),
             parameters == nullptr ? "" : flow_yaml(*parameters), config};
@@ -108,6 +111,38 @@ TEST_CASE("mistakes are named") {
           .starts_with(
               "--top: neither a callback of this evaluation (top) nor a key of the stored config"));
   CHECK(message({"top"}, {}, "a: [").starts_with("the config that is stored in the file: "));
+}
+
+TEST_CASE("a program that only the file names is not run: the file may be from anywhere") {
+  const char* evil = R"(
+extra: {report: ./evil.py}
+eval_hook:
+  eval_callbacks:
+    accuracy: accuracy
+    text: /tmp/evil.py
+    hidden: '{extra/report}'
+    map: {class: Script, path: /tmp/evil.py}
+eval_pipeline: {callback_kwargs: {mine: {python: /tmp/evil}}}
+)";
+  const auto message = [&](const std::string& callback, const std::vector<Override>& overrides = {},
+                           const char* trusted = nullptr) {
+    return message_of([&] { make({callback}, overrides, evil, trusted); });
+  };
+  CHECK(message("accuracy") == "no error");
+  CHECK(message("text") ==
+        "FILE: eval_hook/eval_callbacks/text: it would run \"/tmp/evil.py\", which only the file "
+        "names: it lies in no run; a file may be from anywhere. If you trust it, name the program "
+        "yourself: -c text:/tmp/evil.py");
+  CHECK(message("hidden").find("it would run \"./evil.py\"") != std::string::npos);
+  CHECK(message("map").ends_with("--map/path SCRIPT"));
+  CHECK(message("mine:" STEPOP_SOURCE_DIR "/tests/eval_out/callbacks/make_expected.py")
+            .ends_with("--mine/python PYTHON"));
+  // Of another run it is no better; the run's own script is.
+  CHECK(message("text", {}, "{}").find("the config of its run does not; ") != std::string::npos);
+  CHECK(message("text", {}, "eval_hook: {eval_callbacks: {text: /tmp/evil.py}}")
+            .ends_with("/tmp/evil.py: no such script"));
+  // What the user gives is taken.
+  CHECK(message("map", {given("map/path", "/tmp/mine.py")}).ends_with("mine.py: no such script"));
 }
 
 }  // namespace stored_config_test

@@ -141,7 +141,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("keys that clash are told with how to rename them") {
+TEST_CASE("keys that clash are reported with how to rename them") {
   const ScratchFolder folder;
   const std::string path = folder.path("outputs.h5");
   write_outputs(path, true, true);
@@ -167,7 +167,7 @@ TEST_CASE("keys that clash are told with how to rename them") {
         "under another key: keys: {output_logits: outputs/logits}");
 }
 
-TEST_CASE("a dataset that is smaller than the one that was evaluated is told") {
+TEST_CASE("a dataset that is smaller than the one that was evaluated is reported") {
   const ScratchFolder folder;
   write_outputs(folder.path("outputs.h5"));
   const std::string csv = folder.write("small.csv", "id\n1\n2\n3\n4\n");
@@ -228,7 +228,7 @@ TEST_CASE("of a run the last evaluation that came to its end is taken") {
   CHECK(error(cleaned) == cleaned + none);
 }
 
-TEST_CASE("a damaged file of outputs is told") {
+TEST_CASE("a damaged file of outputs is reported") {
   const ScratchFolder folder;
   const std::string path = folder.path("outputs.h5");
   write_outputs(path);

@@ -190,7 +190,7 @@ const std::string kArrays =
     "float64 [2, 3], name text [7], packed/flag bool [7], packed/x int64 [7, 5], pairs text [7, "
     "2], version int64 []";
 
-TEST_CASE("a wrong key is told with the arrays that there are") {
+TEST_CASE("a wrong key is reported with the arrays that there are") {
   const File file;
   CHECK(file.error(", keys: {image: img}") ==
         "test.yaml:1: d/keys/image: any.h5 has no array \"img\"; " + kArrays);
@@ -217,7 +217,7 @@ TEST_CASE("a wrong key is told with the arrays that there are") {
         "list of arrays, found \"image\"");
 }
 
-TEST_CASE("a file in which nothing tells the examples asks for keys") {
+TEST_CASE("a file in which nothing shows which arrays are the examples asks for keys") {
   const ScratchFolder folder;
   const auto error = [&](const std::string& name, const std::string& script) {
     const std::string path = folder.path(name);
@@ -228,7 +228,7 @@ TEST_CASE("a file in which nothing tells the examples asks for keys") {
     return text;
   };
   CHECK(error("tie.h5", "f['a'] = np.zeros((3, 2)); f['b'] = np.zeros(4)") ==
-        "test.yaml:1: d/path: tie.h5: as many arrays have 3 rows as have 4, so that nothing tells "
+        "test.yaml:1: d/path: tie.h5: as many arrays have 3 rows as have 4, so nothing shows "
         "which are the examples; choose them with keys: [...]; there are: a float64 [3, 2], b "
         "float64 [4]");
   CHECK(error("none.h5", "f['a'] = 3") ==
@@ -241,7 +241,7 @@ TEST_CASE("a file in which nothing tells the examples asks for keys") {
         "empty.h5: holds no examples: its arrays have 0 rows");
 }
 
-TEST_CASE("a file that is missing, no HDF5 or cut short is told") {
+TEST_CASE("a file that is missing, no HDF5 or cut short is reported") {
   const File file;
   const ScratchFolder folder;
   const auto error = [](const std::string& path) {

@@ -63,7 +63,7 @@ TEST_CASE("arrays of other shapes than the format's are refused with what was fo
         "FILE: outputs/boxes/values is text; ragged arrays are of numbers");
 }
 
-TEST_CASE("an index that is missing, or none, is told when the file is opened") {
+TEST_CASE("an index that is missing, or none, is reported when the file is opened") {
   CHECK(message("del f['index']") == "FILE: not a file of evaluation outputs: it has no \"index\"");
   CHECK(message("put('index', 7)") == "FILE: index must be whole numbers [N], found int64 []");
   CHECK(message("put('index', [[3], [4], [7], [9]])") ==
@@ -74,7 +74,7 @@ TEST_CASE("an index that is missing, or none, is told when the file is opened") 
         "FILE: index must be whole numbers [N], found text [4]");
 }
 
-TEST_CASE("an array with fewer rows than the file tells is named") {
+TEST_CASE("an array with fewer rows than the file says is named") {
   const std::string told = " rows, the file says that 4 were written";
   CHECK(message("put('index', [3, 4])") == "FILE: index has 2" + told);
   CHECK(message("put('outputs/x', [1.0])") == "FILE: outputs/x has 1" + told);
@@ -86,7 +86,9 @@ TEST_CASE("an array with fewer rows than the file tells is named") {
 }
 
 TEST_CASE("offsets that are none are damage") {
-  const std::string damage = "FILE: outputs/boxes: the file is damaged: its offsets are no offsets";
+  const std::string damage =
+      "FILE: outputs/boxes: the file is damaged: its offsets decrease, or "
+      "point outside of values";
   CHECK(message("f['outputs/boxes/offsets'][2] = 1") == damage);
   CHECK(message("f['outputs/boxes/offsets'][4] = 6") == damage);
   CHECK(message("f['outputs/boxes/offsets'][0] = -1") == damage);

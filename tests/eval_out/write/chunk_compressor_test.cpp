@@ -19,7 +19,7 @@ std::vector<unsigned char> noise(size_t size, uint64_t seed) {
   return bytes;
 }
 
-/// Bytes 0 1 2 3 4 ..., so that the order in which they are stored can be told.
+/// Bytes 0 1 2 3 4 ..., so that the order in which they are stored can be seen.
 std::vector<unsigned char> counting(size_t size) {
   std::vector<unsigned char> bytes(size);
   for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<unsigned char>(i % 60);

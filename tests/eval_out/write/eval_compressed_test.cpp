@@ -19,7 +19,7 @@ namespace stepop {
 namespace eval_compressed_test {
 
 constexpr int64_t kBatch = 8;
-constexpr EvalWriterOptions kGzip{.compression = EvalCompression::kGzip, .go_on = true};
+constexpr EvalWriterOptions kGzip{.compression = EvalCompression::kGzip, .resume = true};
 
 at::Tensor noise(int64_t first, int64_t count, int64_t columns) {
   at::Tensor values = at::empty({count, columns});
@@ -141,7 +141,7 @@ TEST_CASE("what compresses well makes a small file, what does not hardly a large
   CHECK(size_of(at::zeros({10, 3000})) < raw / 50);
 }
 
-TEST_CASE("without finish the rows of full chunks are there, and the next evaluation goes on") {
+TEST_CASE("without finish the rows of full chunks are there, and the next evaluation resumes") {
   const ScratchFolder folder;
   const std::string path = folder.path("outputs.h5");
   const auto write = [&](int64_t until) {

@@ -34,7 +34,7 @@ struct Kind {
   EvalWriterOptions options() const {
     return {.gather_time = std::chrono::milliseconds(gathers ? 20 : 0),
             .compression = is_gzip ? EvalCompression::kGzip : EvalCompression::kNone,
-            .go_on = true};
+            .resume = true};
   }
 };
 
@@ -159,7 +159,7 @@ void check_last_row(const std::string& path) {
 }
 
 /// Writes twelve more batches behind what was left.
-void go_on(const std::string& path, Kind kind) {
+void resume(const std::string& path, Kind kind) {
   const int64_t rows = EvalFile(path + ".part").rows();
   {
     EvalWriter writer(path, kind.rows(), {}, kind.options());
@@ -182,12 +182,12 @@ void check_kills(Kind kind, int ready, int longest_wait) {
     const std::string sure = std::to_string(kind.gathers ? 0 : ready);
     CHECK(run_python(kCheck, {path + ".part", sure}) == "ok\n");
     check_last_row(path);
-    go_on(path, kind);
+    resume(path, kind);
     CHECK(run_python(kCheck, {path + ".part", sure}) == "ok\n");
   }
 }
 
-TEST_CASE("a writer that is killed leaves every flushed row readable, and the next goes on") {
+TEST_CASE("a writer that is killed leaves every flushed row readable, and the next resumes") {
   check_kills({}, 20, 100'000);
 }
 

@@ -42,19 +42,19 @@ std::string leave_two_rows(const std::string& path) {
   return path + ".part";
 }
 
-TEST_CASE("rows that a reader has open are neither gone on with nor harmed") {
+TEST_CASE("rows that a reader has open are neither resumed nor harmed") {
   const ScratchFolder folder;
   const std::string path = folder.path("outputs.h5");
   const std::string part = leave_two_rows(path);
   const std::string before = read_bytes(part);
   {
     const OpenElsewhere reader(part, LOCK_SH);
-    CHECK(message_of([&] { EvalWriter(path, 4, kAbout, {.go_on = true}); }) ==
-          "cannot go on with " + part +
+    CHECK(message_of([&] { EvalWriter(path, 4, kAbout, {.resume = true}); }) ==
+          "cannot resume " + part +
               ": another process has it open; close it there, then start again");
   }
   CHECK(read_bytes(part) == before);
-  CHECK(EvalWriter(path, 4, kAbout, {.go_on = true}).rows() == 2);
+  CHECK(EvalWriter(path, 4, kAbout, {.resume = true}).rows() == 2);
 }
 
 TEST_CASE("a new file takes the place of one that a reader has open, which keeps its bytes") {
@@ -63,7 +63,7 @@ TEST_CASE("a new file takes the place of one that a reader has open, which keeps
   const std::string part = leave_two_rows(path);
   const std::string before = read_bytes(part);
   const OpenElsewhere reader(part, LOCK_SH);
-  EvalWriter writer(path, 1, {{"git", std::string("b")}}, {.go_on = true});
+  EvalWriter writer(path, 1, {{"git", std::string("b")}}, {.resume = true});
   writer.write({.labels = {{"loss", at::ones({1})}}}, std::vector<int64_t>{0});
   writer.finish();
   CHECK(reader.bytes() == before);
@@ -98,8 +98,8 @@ TEST_CASE("a .part that cannot be opened is not replaced") {
   // A link to itself: the system opens it for nobody.
   const std::string looped = folder.path("looped.h5");
   REQUIRE(::symlink("looped.h5.part", (looped + ".part").c_str()) == 0);
-  CHECK(message_of([&] { EvalWriter(looped, 4, kAbout, {.go_on = true}); }) ==
-        "cannot go on with " + looped + ".part: Too many levels of symbolic links");
+  CHECK(message_of([&] { EvalWriter(looped, 4, kAbout, {.resume = true}); }) ==
+        "cannot resume " + looped + ".part: Too many levels of symbolic links");
 }
 
 }  // namespace eval_writer_lock_test

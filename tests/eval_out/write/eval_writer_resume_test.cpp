@@ -1,4 +1,4 @@
-// What is left of an evaluation that did not come to its end, and how the next one goes on with it.
+// What is left of an evaluation that did not come to its end, and how the next one resumes it.
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
@@ -57,11 +57,11 @@ EvalOutputs some_outputs(int64_t first) {
           .labels = {{"ok", at::arange(first, first + 10).remainder(3).eq(0)}}};
 }
 
-TEST_CASE("an evaluation that was cut short is gone on with, and ends as one that was not") {
+TEST_CASE("an evaluation that was cut short is resumed, and ends as one that was not") {
   const ScratchFolder folder;
   const OrderedMap<Attribute> about = {{"global_step", int64_t{7}}, {"git", std::string("none")}};
   const auto write = [&](const std::string& path, int64_t until) {
-    EvalWriter writer(path, 60, about, {.go_on = true});
+    EvalWriter writer(path, 60, about, {.resume = true});
     for (int64_t row = writer.rows(); row < until; row += 10) {
       writer.write(some_outputs(row), range(row, 10));
     }
@@ -84,8 +84,8 @@ print(len(names), all((f[name][()] == g[name][()]).all() for name in names))
 TEST_CASE("what belongs to another evaluation, or is none, is replaced") {
   const ScratchFolder folder;
   const std::string path = folder.path("outputs.h5");
-  const auto rows_of = [&](int64_t rows, const OrderedMap<Attribute>& about, bool go_on) {
-    return EvalWriter(path, rows, about, {.go_on = go_on}).rows();
+  const auto rows_of = [&](int64_t rows, const OrderedMap<Attribute>& about, bool resume) {
+    return EvalWriter(path, rows, about, {.resume = resume}).rows();
   };
   const auto leave_ten_rows = [&] {
     EvalWriter writer(path, 60, {{"git", std::string("a")}});
@@ -105,11 +105,11 @@ TEST_CASE("what belongs to another evaluation, or is none, is replaced") {
   CHECK(rows_of(60, {{"git", std::string("a")}}, true) == 0);
 }
 
-TEST_CASE("outputs that go on must be like those that are there") {
+TEST_CASE("outputs that resume a file must be like those that are there") {
   const ScratchFolder folder;
   const std::string path = folder.path("outputs.h5");
   { EvalWriter(path, 20, {}, {}).write(some_outputs(0), range(0, 10)); }
-  EvalWriter writer(path, 20, {}, {.go_on = true});
+  EvalWriter writer(path, 20, {}, {.resume = true});
   CHECK(message_of([&] {
           writer.write({.labels = {{"ok", at::zeros({10}, at::kBool)}}}, range(10, 10));
         }) == "eval_op: outputs/deep/r is missing in rows 10 to 19; the first batch had it");

@@ -24,7 +24,8 @@ std::vector<int64_t> range(int64_t first, int64_t count) {
   return indices;
 }
 
-/// Python that opens the file as `f`, with a function that tells an array's type, shape and values.
+/// Python that opens the file as `f`, with a function that prints an array's type, shape and
+/// values.
 const std::string kOpen = R"(
 import sys, h5py, numpy as np
 f = h5py.File(sys.argv[1], "r")

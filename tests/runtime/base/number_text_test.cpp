@@ -25,6 +25,14 @@ TEST_CASE("short numbers keep four digits") {
   CHECK(short_number(-std::numeric_limits<double>::infinity()) == "-inf");
 }
 
+TEST_CASE("sizes are given by thousands") {
+  CHECK(size_text(5) == "5 B");
+  CHECK(size_text(999.9) == "1000 B");
+  CHECK(size_text(266'400) == "266.4 kB");
+  CHECK(size_text(1.2e9) == "1.2 GB");
+  CHECK(size_text(5e12) == "5000.0 GB");
+}
+
 TEST_CASE("times are told as a clock tells them") {
   CHECK(clock_text(0) == "0:00");
   CHECK(clock_text(20.6) == "0:21");

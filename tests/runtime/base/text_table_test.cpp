@@ -5,8 +5,6 @@
 namespace stepop {
 namespace text_table_test {
 
-using Names = std::vector<std::string>;
-
 TEST_CASE("columns are as wide as their widest cell, numbers to the right, no spaces at the end") {
   TextTable table({{"run"}, {"step", true}, {"note"}});
   table.add({"a", "5", ""});
@@ -26,23 +24,12 @@ TEST_CASE("characters are counted, not bytes, and control characters cannot dist
         "ä€      b\n"
         "ö       1\n"
         "a??[0m  2\n");
-  CHECK(text_width("ä€") == 2);
 }
 
 TEST_CASE("a table without titles has no line for them") {
   TextTable table({{""}, {""}});
   table.add({"a", "b"});
   CHECK(table.text() == "a  b\n");
-}
-
-TEST_CASE("names are cut in the middle, of whole characters, when that keeps them apart") {
-  CHECK(
-      (shortened({"short", "2026-11-21T10-00-00_digits"}, 13) == Names{"short", "2026-...igits"}));
-  CHECK((shortened({"ääääääääää"}, 7) == Names{"ää...ää"}));
-  // These two would look alike.
-  const Names alike = {"validation/eval_op/a/accuracy", "validation/eval_op/b/accuracy"};
-  CHECK((shortened(alike, 15) == alike));
-  CHECK((shortened({"validation/a", "validation/a"}, 7) == Names{"va.../a", "va.../a"}));
 }
 
 }  // namespace text_table_test

@@ -54,13 +54,13 @@ TEST_CASE("the newest checkpoint that is whole is found, with a warning for each
   scratch.write("model-90.safetensors", "");
   CHECK(folder.newest_whole(warnings) == scratch / "model-8.safetensors");
   CHECK(warnings == Texts{scratch / "model-100.safetensors: damaged: its tensors take 800 bytes, "
-                                    "only 799 are there: the file is cut short; passed over for "
-                                    "model-8.safetensors",
+                                    "only 799 are there: the file is cut short; using "
+                                    "model-8.safetensors instead",
                           scratch / "model-90.safetensors: damaged: it has 0 bytes, too few for a "
-                                    "safetensors file; passed over for model-8.safetensors"});
+                                    "safetensors file; using model-8.safetensors instead"});
 }
 
-TEST_CASE("a checkpoint that cannot be read is not passed over: it may be whole") {
+TEST_CASE("a checkpoint that cannot be read is not skipped: it may be whole") {
   const ScratchFolder scratch;
   save(scratch, 8);
   const std::string path = scratch / "model-9.safetensors";
@@ -68,10 +68,11 @@ TEST_CASE("a checkpoint that cannot be read is not passed over: it may be whole"
   const std::string reason = path + ": cannot open: Too many levels of symbolic links";
   CHECK(message_of([&] { verify_checkpoint(path); }) == reason);
   Texts warnings;
-  CHECK(message_of([&] { CheckpointFolder(scratch.path()).newest_whole(warnings); }) ==
-        reason +
-            "; it may be whole, so none before it is taken; -c with the step of another one "
-            "goes on from there");
+  CHECK(
+      message_of([&] { CheckpointFolder(scratch.path()).newest_whole(warnings); }) ==
+      reason +
+          "; it may be whole, so no older one is used. To resume from another one, give its step: "
+          "-c STEP");
   CHECK(warnings.empty());
 }
 
@@ -95,7 +96,7 @@ TEST_CASE("when every checkpoint is damaged, each is named with what is wrong") 
   CHECK(
       message_of([&] { CheckpointFolder(scratch.path()).newest_whole(warnings); }) ==
       scratch.path() +
-          ": every checkpoint is damaged; to begin again at step 0, move them to another folder:\n"
+          ": every checkpoint is damaged; to start again at step 0, move them to another folder:\n"
           "  model-10.safetensors: damaged: it has 0 bytes, too few for a safetensors file\n"
           "  model-9.safetensors: damaged: its tensors take 72 bytes, only 71 are there: the "
           "file is cut short");
@@ -110,15 +111,16 @@ TEST_CASE("a checkpoint is found by its step, as the latest and as the best") {
   CHECK(folder.find("latest") == scratch / "model-700.safetensors");
   CHECK(message_of([&] { folder.find("best"); }) ==
         "-c best: " + scratch.path() +
-            ": no checkpoint is marked as the best, which takes checkpoints/metric in the config "
-            "and an evaluation; there are those of the steps 5, 70, 700");
+            ": no checkpoint is marked as the best, which needs checkpoints/metric in the config "
+            "and an evaluation; there are checkpoints of the steps 5, 70, 700");
   folder.update_links_and_sweep({{5, 0.25}}, by_accuracy());
   CHECK(folder.find("best") == scratch / "model-5.safetensors");
   fs::remove(scratch / "model-5.safetensors");
   CHECK(message_of([&] { folder.find("best"); }).starts_with("-c best: "));
   CHECK(message_of([&] { folder.find("6"); }) ==
-        "-c: " + (scratch / "model-6.safetensors: no such checkpoint; there are those of the steps "
-                            "70, 700"));
+        "-c: " + (scratch /
+                  "model-6.safetensors: no such checkpoint; there are checkpoints of the steps "
+                  "70, 700"));
   for (const char* path : {"a/model-70.safetensors", "", "-7", "best.safetensors"}) {
     CHECK(folder.find(path) == std::nullopt);
   }

@@ -51,7 +51,7 @@ TEST_CASE("a state with what nobody tracks is refused") {
       {"ema.x", at::full({}, 1)}, {"ema.y", at::full({}, 1)}, {"model.w", at::full({}, 1)}};
   CHECK(message_of([&] { tracker.load(state); }) ==
         "it holds what this run does not track: ema, model. Give the config that it was "
-        "trained with; or begin anew with its weights: -r");
+        "trained with; or start a new run with its weights: -r");
 }
 
 }  // namespace tracker_test

@@ -67,7 +67,7 @@ TEST_CASE("what -c names and is not there is an error that says what is") {
   REQUIRE(training.start() == "no error");
   CHECK(evaluate_beside(training, "", "5") ==
         "-c: " + training.checkpoints() +
-            "/model-5.safetensors: no such checkpoint; there are those of the steps 2, 4, 6");
+            "/model-5.safetensors: no such checkpoint; there are checkpoints of the steps 2, 4, 6");
   CHECK(evaluate_beside(training, "", "none.safetensors") ==
         "-c: none.safetensors: no such file, nor a checkpoint of the run: those are named by their "
         "step, latest, best");

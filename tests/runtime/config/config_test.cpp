@@ -2,7 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
@@ -92,6 +96,55 @@ TEST_CASE("a missing key says where to give it, or where it may be meant") {
         "--num_step VALUE");
   CHECK(message_of([] { Config().get<int>("a"); }) ==
         "a: missing; give it in a config, or on the command line as --a VALUE");
+}
+
+TEST_CASE("a key with the wrong indentation is found where it stands") {
+  const std::string end = ": if that is the one, correct its indentation";
+  CHECK(reading<int>("model: A\ndatasets:\n  train: B\n  batch_size: 4", "batch_size") ==
+        "test.yaml:1: batch_size: missing; \"datasets/batch_size\" stands at test.yaml:4" + end);
+  CHECK(reading<double>("optimizer:\n  class: SGD\nlr: 0.1", "optimizer/lr") ==
+        "test.yaml:1: optimizer/lr: missing; \"lr\" stands at test.yaml:3" + end);
+  // One that was read for itself is in its place.
+  const Config config = config_of("datasets: {seed: 1}");
+  config.get<int>("datasets/seed");
+  CHECK(message_of([&] { config.get<int>("seed"); }) ==
+        "test.yaml:1: seed: missing; give it in a config, or on the command line as --seed VALUE");
+}
+
+TEST_CASE("a list or a number where a map is needed is reported as what it is") {
+  CHECK(reading<std::string>("a: 1\ndatasets:\n- B\n- C", "datasets/train") ==
+        "test.yaml:3: datasets: expected a map with the key \"train\", found a list of 2");
+  CHECK(reading<int>("a: {b: 3}", "a/b/c/d") ==
+        "test.yaml:1: a/b: expected a map with the key \"c\", found 3");
+  CHECK(reading<int>("a: [1]", "a/1") ==
+        "test.yaml:1: a/1: missing; give it in a config, or on the command line as --a/1 VALUE");
+}
+
+TEST_CASE("many threads may read one config, keys that are missing too") {
+  constexpr int kKeys = 2000;
+  constexpr int kThreads = 4;
+  std::string yaml;
+  for (int i = 0; i < kKeys; ++i) yaml += "k" + std::to_string(i) + ": " + std::to_string(i) + "\n";
+  yaml += "file: a.gz\n";
+  const Config config = config_of(yaml);
+  std::atomic<int> wrong = 0;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      const Config own = config;
+      for (int i = 0; i < kKeys; ++i) {
+        const std::string key = std::to_string((i * 7 + t * 500) % kKeys);
+        if (own.get<int>("k" + key) != std::stoi(key)) ++wrong;
+        if (own.get("missing" + key, 5) != 5) ++wrong;
+        if (!own.get_path("file").ends_with("/a.gz")) ++wrong;
+        own.set_default("default" + std::to_string(t), Value(int64_t{1}));
+      }
+    });
+  }
+  threads.clear();
+  CHECK(wrong == 0);
+  CHECK(config.known_paths().size() == 2 * kKeys + 1 + kThreads);
+  CHECK(config.unknown_keys() == "");
 }
 
 TEST_CASE("every key that nobody read is reported with the nearest known key") {

@@ -1,4 +1,4 @@
-#include "runtime/config/json_writer.h"
+#include "runtime/config/yaml_writer.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -159,6 +159,31 @@ TEST_CASE("a reference to nowhere names the nearest path") {
             .starts_with("test.yaml:2: b: the reference {a/1} leads nowhere"));
 }
 
+TEST_CASE("a reference that leads nowhere is not told to name itself") {
+  CHECK(reference_error("extra: {first: '{extra/frist}', other: 1}") ==
+        "test.yaml:1: extra/first: the reference {extra/frist} leads nowhere");
+  CHECK(reference_error("extra: {first: {deep: '{extra/frist}'}}") ==
+        "test.yaml:1: extra/first/deep: the reference {extra/frist} leads nowhere");
+}
+
+TEST_CASE("a reference inside a longer text is an error, for it would stay as it is") {
+  CHECK(reference_error("extra: {root: /data}\npath: '{extra/root}/train'") ==
+        "test.yaml:2: path: \"{extra/root}/train\" has the reference {extra/root} inside a longer "
+        "text, where references are not replaced: write the text out, or write {{extra/root}} for "
+        "braces");
+  // No key of the config, a map, and braces that are written double.
+  CHECK(resolved("a: {b: 1}\nc: '{x}-{a}-{a b}.png'\nd: '{{a/b}}/c'") ==
+        "{a: {b: 1}, c: \"{x}-{a}-{a b}.png\", d: \"{a/b}/c\"}");
+}
+
+TEST_CASE("a saved text with such braces is read again as it is") {
+  Value root = parse("a: {b: 1}\nc: '{{a/b}}/c'");
+  resolve_references(root);
+  Value again = escape_references(root);
+  resolve_references(again);
+  CHECK(again == root);
+}
+
 TEST_CASE("a reference in a circle shows the circle") {
   CHECK(reference_error("a: '{a}'") ==
         "test.yaml:1: a: the reference {a} goes in a circle: a -> a");

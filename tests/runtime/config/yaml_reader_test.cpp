@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "runtime/config/yaml_text.h"
 #include "runtime/config/yaml_writer.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
@@ -274,7 +275,7 @@ TEST_CASE("a config file is a map, and an empty one has no keys") {
   const std::string list = folder.write("list.yaml", "- 1\n");
   CHECK(read(list) == list + ": expected a map of keys and values at the top, found a list of 1");
   CHECK(read(folder.path("none.yaml")) ==
-        folder.path("none.yaml") + ": cannot read this config: No such file or directory");
+        "cannot read " + folder.path("none.yaml") + ": No such file or directory");
   CHECK(read(folder.path()) == folder.path() + ": a folder, where a config file is expected");
   const std::string broken = folder.write("broken.yaml", "a: 1\nb: [\n");
   CHECK(read(broken).starts_with(broken + ":"));

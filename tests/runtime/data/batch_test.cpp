@@ -2,8 +2,15 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/imag.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 #include <doctest/doctest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "tests/message_of.h"
 #include "tests/tensor_values.h"
@@ -31,6 +38,49 @@ TEST_CASE("tensors that are not contiguous are stacked by their values") {
   const at::Tensor matrix = at::arange(6).reshape({2, 3});
   const Batch batch = collate({{.tensors = {{"x", matrix.t()}}, .texts = {}}}, {0});
   CHECK(values_of<int64_t>(batch["x"]) == std::vector<int64_t>{0, 3, 1, 4, 2, 5});
+}
+
+TEST_CASE("a view that conjugates or negates is stacked by its values") {
+  const at::Tensor z = at::full({2}, c10::complex<double>(1, 2), at::kComplexDouble);
+  const auto stacked = [](const at::Tensor& x) {
+    return collate({{.tensors = {{"x", x}}, .texts = {}}}, {0})["x"][0];
+  };
+  REQUIRE(z.conj().is_contiguous());
+  CHECK(stacked(z.conj()).equal(z.conj().resolve_conj()));
+  const at::Tensor minus = at::imag(z.conj());
+  REQUIRE(minus.is_neg());
+  CHECK(values_of<double>(stacked(minus)) == std::vector<double>{-2, -2});
+}
+
+/// The arguments `non_blocking` of the copies that `call` asks for, whether or not it throws.
+std::vector<bool> copies_that_overlap(const std::function<void()>& call) {
+  static std::vector<bool> found;
+  found.clear();
+  const auto handle =
+      at::addThreadLocalCallback(at::RecordFunctionCallback([](const at::RecordFunction& function) {
+                                   if (std::string(function.name()) == "aten::to") {
+                                     // to(self, dtype, layout, device, pin_memory, non_blocking,
+                                     // copy, memory_format)
+                                     found.push_back(function.inputs()[5].toBool());
+                                   }
+                                   return std::unique_ptr<at::ObserverContext>();
+                                 }).needsInputs(true));
+  try {
+    call();
+  } catch (const c10::Error&) {  // the device meta has no values that could be copied from it
+  }
+  at::removeCallback(handle);
+  return found;
+}
+
+TEST_CASE("a copy may overlap with what follows only on its way from pinned memory to a device") {
+  // The device meta stands for a GPU, which no test machine needs to have.
+  const auto batch_on = [](c10::Device device) {
+    return Batch({{"x", at::zeros({2}, device)}}, {}, {0, 1});
+  };
+  CHECK(copies_that_overlap([&] { batch_on(at::kMeta).to(at::kCPU); }) == std::vector<bool>{false});
+  CHECK(copies_that_overlap([&] { batch_on(at::kCPU).to(at::kMeta); }) == std::vector<bool>{false});
+  CHECK(copies_that_overlap([&] { batch_on(at::kCPU).to(at::kCPU); }).empty());
 }
 
 TEST_CASE("channels last are the same values in another order in memory, of images alone") {
@@ -78,6 +128,11 @@ TEST_CASE("examples that do not go together are named by their index in the data
   CHECK(stacked(other) ==
         "cannot put examples 10 and 20 into one batch: \"more\" is only in the second" + end);
   other = example(2);
+  other.tensors.set("x", at::zeros({2}, at::kMeta));
+  CHECK(stacked(other) ==
+        "cannot put examples 10 and 20 into one batch: \"x\" is on cpu in the first and on meta in "
+        "the second" +
+            end);
   other.tensors.set("x", at::Tensor());
   CHECK(stacked(other) ==
         "cannot put examples 10 and 20 into one batch: \"x\" is float32 [2] in "

@@ -4,9 +4,16 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/message_of.h"
 #include "tests/tensor_values.h"
@@ -143,6 +150,70 @@ TEST_CASE("a dataset's exception arrives in order with split and index") {
     }
     for (int64_t batch = 0; batch < batch_of_17; ++batch) loader.next();
     CHECK(message_of([&] { loader.next(); }) == "datasets/train: example 17: the file is torn");
+  }
+}
+
+/// Throws what is no std::exception, as C++ allows; example by example, or for a batch at once.
+class Throwing : public Dataset {
+ public:
+  Throwing(int64_t kind, bool gathers) : kind_(kind), gathers_(gathers) {}
+  int64_t size() const override { return 50; }
+  Example get(int64_t index, Random& /*random*/) const override {
+    if (index == 3) fail();
+    return {.tensors = {{"x", at::scalar_tensor(0.0)}}, .texts = {}};
+  }
+  std::optional<Batch> get_batch(std::span<const int64_t> /*indices*/,
+                                 std::span<Random> /*randoms*/) const override {
+    if (gathers_) fail();
+    return std::nullopt;
+  }
+
+ private:
+  void fail() const {
+    if (kind_ == 0) throw "the text";
+    if (kind_ == 1) throw std::string("the string");
+    if (kind_ == 2) throw 42;
+    throw 1.5;
+  }
+
+  int64_t kind_;
+  bool gathers_;
+};
+
+TEST_CASE("whatever a dataset throws becomes an error with split and index") {
+  const std::vector<std::string> expected = {"the text", "the string", "threw the number 42",
+                                             "threw a double, which is no std::exception"};
+  for (size_t kind = 0; kind < expected.size(); ++kind) {
+    for (const int64_t workers : {0, 2}) {
+      for (const bool gathers : {false, true}) {
+        const Throwing dataset(static_cast<int64_t>(kind), gathers);
+        const Config config;
+        const BatchOrder order("datasets/train",
+                               samplers().factory("sequential", config, "")(config, dataset, 1),
+                               {.batch_size = 4, .seed = 1});
+        Loader loader(dataset, order, {.workers = workers});
+        CHECK(message_of([&] { loader.next(); }) ==
+              (gathers ? "datasets/train: examples 0, 1, 2, 3: " : "datasets/train: example 3: ") +
+                  expected[kind]);
+      }
+    }
+  }
+}
+
+TEST_CASE("a sampler that fails is named by its split") {
+  class Failing : public Sampler {
+   public:
+    std::vector<int64_t> order(int64_t epoch) const override {
+      if (epoch > 0) throw std::runtime_error("no order");
+      return {1};
+    }
+  };
+  const Counting dataset;
+  const BatchOrder order("datasets/train", std::make_unique<Failing>(), {.batch_size = 1});
+  for (const int64_t workers : {0, 1}) {
+    Loader loader(dataset, order, {.workers = workers});
+    loader.next();
+    CHECK(message_of([&] { loader.next(); }) == "datasets/train: no order");
   }
 }
 

@@ -57,5 +57,15 @@ TEST_CASE("a malformed table is reported with its line") {
         "a.csv: expected a line with the names of the columns, the file is empty");
 }
 
+TEST_CASE("a cell is quoted where it must be, and read as it was") {
+  CHECK(csv_cell("plain text") == "plain text");
+  CHECK(csv_cell("a,b") == "\"a,b\"");
+  const ScratchFolder folder;
+  for (const std::string text : {"a,b", "say \"hi\"", "two\nlines", "\r", " spaces "}) {
+    const CsvTable table = read_csv(folder.write("a.csv", csv_cell(text) + "\nx\n"));
+    CHECK((table.header == std::vector<std::string>{text}));
+  }
+}
+
 }  // namespace csv_file_test
 }  // namespace stepop

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 #include "tests/tensor_values.h"

@@ -83,7 +83,7 @@ TEST_CASE("a checkpoint that does not fit what is tracked is refused with its pa
     return message_of([&] { session.resume(checkpoint, "a.safetensors"); });
   };
   const std::string help =
-      ". Give the config that it was trained with; or begin anew with its weights: -r";
+      ". Give the config that it was trained with; or start a new run with its weights: -r";
   CHECK(refused("tensor.value", at::zeros({3})) ==
         "a.safetensors: tensor: float32 [3] in the checkpoint, float32 [2] here" + help);
   CHECK(refused("tensor.value", at::zeros({2}, at::kDouble)) ==

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
+#include <string>
 
 #include "tests/failing_files.h"
 #include "tests/message_of.h"
@@ -43,12 +45,99 @@ TEST_CASE("a log file begins with what was said before it was opened") {
   const Printed result = printed(LogLevel::kInfo, [](Console& console) {
     console.info("after");
     console.record("for the log alone");
-    console.debug("too much");
+    console.debug("for the level debug");
   });
   CHECK(result.out == "before the file\nafter\n");
   CHECK(std::count(result.log.begin(), result.log.end(), '\n') == 3);
   CHECK(result.log.find(" before the file\n") == 19);  // behind the time
   CHECK(result.log.ends_with(" for the log alone\n"));
+}
+
+TEST_CASE("the level debug shows and keeps what others leave out") {
+  const Printed result =
+      printed(LogLevel::kDebug, [](Console& console) { console.debug("wrote a file"); });
+  CHECK(result.out == "before the file\nwrote a file\n");
+  CHECK(result.log.ends_with(" wrote a file\n"));
+}
+
+/// What a terminal gets while `say` uses a console on it, as bytes.
+template <class Say>
+std::string on_terminal(LogLevel level, const Say& say) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  REQUIRE(terminal >= 0);
+  REQUIRE(grantpt(terminal) == 0);
+  REQUIRE(unlockpt(terminal) == 0);
+  const int user = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  REQUIRE(user >= 0);
+  const char* kind = getenv("TERM");
+  const std::string kind_before = kind != nullptr ? kind : "dumb";
+  setenv("TERM", "xterm", 1);
+  std::fflush(stdout);
+  const int before = dup(STDOUT_FILENO);
+  dup2(user, STDOUT_FILENO);
+  {
+    Console console(level);
+    say(console);
+  }
+  std::fflush(stdout);
+  dup2(before, STDOUT_FILENO);
+  close(before);
+  setenv("TERM", kind_before.c_str(), 1);
+  // What was written comes in pieces; this comes last.
+  const std::string end = "<end>";
+  REQUIRE(write(user, end.data(), end.size()) == static_cast<ssize_t>(end.size()));
+  std::string text;
+  while (!text.ends_with(end)) {
+    std::array<char, 1000> piece{};
+    const ssize_t size = read(terminal, piece.data(), piece.size());
+    REQUIRE(size > 0);
+    text.append(piece.data(), static_cast<size_t>(size));
+  }
+  text.resize(text.size() - end.size());
+  close(user);
+  close(terminal);
+  std::erase(text, '\r');  // of the terminal's line ends, and before a bar
+  return text;
+}
+
+constexpr const char* kClear = "\x1b[K";
+
+TEST_CASE("what others print takes the progress bar away first") {
+  const std::string shown = on_terminal(LogLevel::kInfo, [](Console& console) {
+    console.progress("bar 1");
+    std::cout << "by cout" << std::endl;
+    console.progress("bar 2");
+    std::printf("by printf\n");
+    console.progress("bar 3");
+    console.info("ours");
+  });
+  CHECK(shown == std::string("bar 1") + kClear + kClear + "by cout\n" + "bar 2" + kClear + kClear +
+                     "by printf\n" + "bar 3" + kClear + kClear + "ours\n");
+}
+
+TEST_CASE("a line of ours does not stick to what others began, nor does a bar cover it") {
+  const std::string shown = on_terminal(LogLevel::kInfo, [](Console& console) {
+    std::cout << "half a line" << std::flush;
+    console.progress("bar");
+    console.info("ended: stopped by SIGTERM");
+    std::cout << 42 << std::flush;
+    console.end_progress();
+  });
+  CHECK(shown == "half a line\nended: stopped by SIGTERM\n42\n");
+}
+
+TEST_CASE("streams are as they were when the console is gone") {
+  std::streambuf* const before = std::cout.rdbuf();
+  std::FILE* const file = stdout;
+  CHECK(on_terminal(LogLevel::kInfo, [](Console&) {}) == "");
+  CHECK(std::cout.rdbuf() == before);
+  CHECK(stdout == file);
+}
+
+TEST_CASE("lines for the log file stand on a terminal only with the level debug") {
+  const auto say = [](Console& console) { console.detail("train/log_op: loss 0.3"); };
+  CHECK(on_terminal(LogLevel::kInfo, say) == "");
+  CHECK(on_terminal(LogLevel::kDebug, say) == "train/log_op: loss 0.3\n");
 }
 
 TEST_CASE("a file gets no control character and no progress bar") {

@@ -10,6 +10,7 @@
 #include "tests/failing_files.h"
 #include "tests/message_of.h"
 #include "tests/python.h"
+#include "tests/runtime/log/metrics.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {
@@ -21,6 +22,53 @@ const std::string kOne = R"({"step":1,"epoch":0.5,"samples":64,"time":1.25,"trai
 const std::string kTwo = R"({"step":2,"train/loss":"NaN"})";
 const std::string kThree = R"({"step":3,"train/loss":0.25})";
 
+TEST_CASE("an event is one line of JSON, appended") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("metrics.jsonl", "{\"step\":1}\n");
+  {
+    Metrics metrics(path);
+    write_metrics(metrics,
+                  {.step = 100, .epoch = 100.0 / 23, .samples = 6400, .seconds = 1763.20049},
+                  {{"train/log_op/loss", 0.25}, {"say \"x\"", 2}});
+    write_metrics(metrics, {}, {});
+  }
+  CHECK(read_bytes(path) ==
+        "{\"step\":1}\n"
+        "{\"step\":100,\"epoch\":4.347826,\"samples\":6400,\"time\":1763.2,"
+        "\"train/log_op/loss\":0.25,\"say \\\"x\\\"\":2.0}\n");
+}
+
+TEST_CASE("what JSON cannot tell is a text") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("metrics.jsonl");
+  write_metrics(path, {}, {{"a", std::nan("")}, {"b", INFINITY}, {"c", -INFINITY}});
+  CHECK(read_bytes(path).ends_with("\"a\":\"NaN\",\"b\":\"Infinity\",\"c\":\"-Infinity\"}\n"));
+}
+
+TEST_CASE("a metrics file that cannot be written is an error with its path") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("none/metrics.jsonl");
+  CHECK(message_of([&] { Metrics metrics(path); }) ==
+        "cannot open " + path + ": No such file or directory");
+  FailingFiles files;
+  Metrics metrics(folder.path("metrics.jsonl"));
+  files.leave_room(10);
+  CHECK(message_of([&] {
+          write_metrics(metrics, {}, {{"a", 1}});
+        }) == "cannot write " + folder.path("metrics.jsonl") + ": No space left on device");
+  CHECK(read_bytes(folder.path("metrics.jsonl")).empty());
+}
+
+TEST_CASE("an event is one write") {
+  const ScratchFolder folder;
+  Metrics metrics(folder.path("metrics.jsonl"));
+  const FailingFiles files;
+  write_metrics(metrics, {}, {{"a", 1}, {"b", 2}});
+  CHECK(files.count(FileCall::kWrite) == 1);
+  metrics.sync();
+  CHECK(files.count(FileCall::kFsync) == 2);  // the file, and its name in the folder
+}
+
 TEST_CASE("what was written is read back, to the last bit") {
   const ScratchFolder folder;
   const std::string path = folder / "metrics.jsonl";
@@ -28,14 +76,14 @@ TEST_CASE("what was written is read back, to the last bit") {
   const double infinity = std::numeric_limits<double>::infinity();
   {
     Metrics metrics(path);
-    metrics.write({.step = 7, .epoch = 0.5, .samples = 448, .seconds = 1.5},
+    write_metrics(metrics, {.step = 7, .epoch = 0.5, .samples = 448, .seconds = 1.5},
                   {{"a", third}, {"b", 5e-324}, {"c", -0.0}, {"d", 1e300}});
-    metrics.write({.step = 8},
+    write_metrics(metrics, {.step = 8},
                   {{"a", std::nan("")}, {"b", infinity}, {"c", -infinity}, {"say \"x\"\n", 2}});
     metrics.sync();
   }
   const MetricsFile file = read_metrics(path);
-  CHECK(file.problems.empty());
+  CHECK(file.broken == 0);
   REQUIRE(file.lines.size() == 2);
   CHECK(file.lines[0].event.step == 7);
   CHECK(file.lines[0].event.epoch == 0.5);
@@ -53,14 +101,14 @@ TEST_CASE("what was written is read back, to the last bit") {
 TEST_CASE("Python reads each line as JSON") {
   const ScratchFolder folder;
   const std::string path = folder / "metrics.jsonl";
-  Metrics(path).write({.step = 7, .epoch = 0.5, .samples = 448, .seconds = 1.5},
-                      {{"train/ä \"x\"", 0.1}, {"b", std::nan("")}});
+  write_metrics(path, {.step = 7, .epoch = 0.5, .samples = 448, .seconds = 1.5},
+                {{"train/ä \"x\"", 0.1}, {"b", std::nan("")}});
   CHECK(run_python("import sys, json; print([json.loads(x) for x in open(sys.argv[1])])", {path}) ==
         "[{'step': 7, 'epoch': 0.5, 'samples': 448, 'time': 1.5, 'train/ä \"x\"': 0.1, "
         "'b': 'NaN'}]\n");
 }
 
-TEST_CASE("a bad line is told with its number and its reason; half a last line is not") {
+TEST_CASE("bad lines are skipped and counted; half a last line is not counted") {
   const ScratchFolder folder;
   const std::string path = folder.write(
       "metrics.jsonl",
@@ -71,16 +119,21 @@ TEST_CASE("a bad line is told with its number and its reason; half a last line i
   const MetricsFile file = read_metrics(path);
   REQUIRE(file.lines.size() == 2);
   CHECK(file.lines[1].event.step == 3);
-  const std::string number = "expected a number, \"NaN\", \"Infinity\" or \"-Infinity\", found ";
-  CHECK(file.problems == std::vector<std::string>{
-                             path + ":2: not JSON", path + ":4: not a JSON object",
-                             path + ":5: no \"step\"",
-                             path + ":6: \"step\": expected a whole number, found 1.5",
-                             path + ":7: \"step\": expected a whole number, found -1",
-                             path + ":8: \"step\": expected a whole number, found "
-                                    "18446744073709551615",
-                             path + ":9: \"loss\": " + number + "\"low\"", path + ":10: not JSON",
-                             path + ":11: \"loss\": " + number + "null", path + ":12: not JSON"});
+  CHECK(file.broken == 10);
+}
+
+TEST_CASE("the scalars of an evaluation are one object, else an error says what is wrong") {
+  const ScratchFolder folder;
+  const auto read = [&](const std::string& text) {
+    return message_of([&] { read_scalars_file(folder.write("scalars.json", text)); });
+  };
+  const std::string path = folder.path("scalars.json");
+  CHECK(read(to_json({{"a", 0.1}, {"b", std::nan("")}})) == "no error");
+  CHECK(read("{") == path + ": not JSON");
+  CHECK(read("[1]") == path + ": not a JSON object");
+  CHECK(read("{\"a\": \"low\"}") == path +
+                                        ": \"a\": expected a number, \"NaN\", \"Infinity\" or "
+                                        "\"-Infinity\", found \"low\"");
 }
 
 TEST_CASE("a last line that lacks nothing but its end counts") {
@@ -93,8 +146,43 @@ TEST_CASE("a file that cannot be read is an error with the reason") {
   const ScratchFolder folder;
   CHECK(message_of([&] { read_metrics(folder / "none"); }) ==
         "cannot read " + folder.path("none") + ": No such file or directory");
-  CHECK(message_of([&] { read_metrics(folder.path()); }) ==
-        "cannot read " + folder.path() + ": Is a directory");
+  for (const std::string& path : {folder.path()}) {
+    const std::string message = "cannot read " + path + ": Is a directory";
+    CHECK(message_of([&] { read_metrics(path); }) == message);
+    CHECK(message_of([&] { last_lines(path); }) == message);
+    CHECK(message_of([&] { read_scalars_file(path); }) == message);
+  }
+}
+
+using Lines = std::vector<std::string>;
+
+TEST_CASE("the last lines are whole ones, however long they are") {
+  const ScratchFolder folder;
+  const auto last = [&](const std::string& text, int64_t bytes) {
+    return last_lines(folder.write("lines", text), bytes);
+  };
+  CHECK((last("one\ntwo\nthree\n", 100) == Lines{"one", "two", "three"}));
+  CHECK((last("one\ntwo\nthree\nhalf", 100) == Lines{"one", "two", "three"}));
+  CHECK((last("one\ntwo\nthree\n", 10) == Lines{"three"}));
+  CHECK(
+      (last("one\n" + std::string(1000, 'x') + "\n", 10) == Lines{"one", std::string(1000, 'x')}));
+  CHECK((last("", 10) == Lines{}));
+  CHECK((last("half", 2) == Lines{}));
+  CHECK((last("\n\n\n", 1) == Lines{}));
+}
+
+TEST_CASE("one metric is scanned for as if every line had been parsed") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("metrics.jsonl", R"({"step":1,"a":1,"b":2}
+{"step":2,"b":2}
+{"step":3,"\u0061":3}
+not JSON "a"
+{"step":4,"c":"NaN","a":"Infinity"}
+{"step":5,"a":5)");
+  std::vector<std::pair<int64_t, double>> found;
+  scan_metric(path, "a", [&](int64_t step, double value) { found.emplace_back(step, value); });
+  CHECK((found == std::vector<std::pair<int64_t, double>>{
+                      {1, 1}, {3, 3}, {4, std::numeric_limits<double>::infinity()}}));
 }
 
 /// What split_metrics makes of a file.

@@ -16,8 +16,31 @@
 namespace stepop {
 namespace log_tensorboard_test {
 
+/// A file in `folder`/tensorboard.
+struct Board : TensorBoard {
+  Board(const std::string& folder, int64_t first_step, const std::string& config) {
+    begin({.folder = folder, .first_step = first_step, .config = config});
+  }
+  void add(int64_t step, const OrderedMap<double>& scalars,
+           const OrderedMap<std::string>& pngs = {}) {
+    write({.step = step}, {.scalars = scalars, .images = pngs});
+  }
+};
+
 std::string events(const std::vector<std::string>& paths) {
   return run_python(read_bytes(STEPOP_SOURCE_DIR "/tests/runtime/log/read_events.py"), paths);
+}
+
+TEST_CASE("CRC-32C is that of RFC 3720's examples") {
+  std::string ascending;
+  for (int i = 0; i < 32; ++i) ascending += static_cast<char>(i);
+  const std::string descending(ascending.rbegin(), ascending.rend());
+  CHECK(crc32c("") == 0);
+  CHECK(crc32c("123456789") == 0xe3069283);
+  CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aa);
+  CHECK(crc32c(std::string(32, '\xff')) == 0x62a8ab43);
+  CHECK(crc32c(ascending) == 0x46dd794e);
+  CHECK(crc32c(descending) == 0x113fdb5c);
 }
 
 TEST_CASE("a record has its length and its data, each with a masked checksum") {
@@ -29,12 +52,12 @@ TEST_CASE("a record has its length and its data, each with a masked checksum") {
 
 TEST_CASE("scalars, images and the config are read by an independent reader") {
   const ScratchFolder folder;
-  TensorBoard board(folder.path("a/b"), 0, "lr: 1e-3\nname: ä\n");
-  board.write(7, {{"train/log_op/loss", 0.25}, {"x", -1e300}},
-              {{"train/log_op/grey", image_grid_png(at::zeros({4, 1, 3, 5}))},
-               {"colour", image_grid_png(at::zeros({1, 3, 2, 200}))}});
-  board.write(7, {});
-  board.write(int64_t{1} << 40, {{"nan", std::numeric_limits<double>::quiet_NaN()}});
+  Board board(folder.path("a/b"), 0, "lr: 1e-3\nname: ä\n");
+  board.add(7, {{"train/log_op/loss", 0.25}, {"x", -1e300}},
+            {{"train/log_op/grey", image_grid_png(at::zeros({4, 1, 3, 5}))},
+             {"colour", image_grid_png(at::zeros({1, 3, 2, 200}))}});
+  board.add(7, {});
+  board.add(int64_t{1} << 40, {{"nan", std::numeric_limits<double>::quiet_NaN()}});
   board.sync();
   CHECK(events({board.path()}) ==
         R"({"step": 0, "version": "brain.Event:2"}
@@ -44,36 +67,44 @@ TEST_CASE("scalars, images and the config are read by an independent reader") {
 {"step": 1099511627776, "nan": "nan"}
 )");
   CHECK(message_of([&] {
-          board.write(1, {}, {{"x", "no picture"}});
-        }) == "TensorBoard: the image x is no PNG");
+          board.add(1, {}, {{"x", "no picture"}});
+        }) == "TensorBoard: the image x is not a PNG");
+}
+
+TEST_CASE("a text is a value of the plugin for texts") {
+  const ScratchFolder folder;
+  Board board(folder.path(), 0, "");
+  board.write({.step = 3}, {.texts = {{"train/log_op/sample", "once\nupon"}}});
+  CHECK(events({board.path()})
+            .ends_with(R"({"step": 3, "train/log_op/sample": "text:     once\n    upon"})"
+                       "\n"));
 }
 
 TEST_CASE("the file of a later start comes behind the others, whatever the clock says") {
   const ScratchFolder folder;
-  folder.write("events.out.tfevents.4000000000.other", "");
-  const TensorBoard first(folder.path(), 0, "");
-  const TensorBoard second(folder.path(), 8, "");
-  CHECK((folder.names() == std::vector<std::string>{"events.out.tfevents.4000000000.other",
-                                                    "events.out.tfevents.4000000001.stepop",
-                                                    "events.out.tfevents.4000000002.stepop"}));
+  folder.write("tensorboard/events.out.tfevents.4000000000.other", "");
+  const Board first(folder.path(), 0, "");
+  const Board second(folder.path(), 8, "");
+  CHECK(first.path() == folder.path("tensorboard/events.out.tfevents.4000000001.stepop"));
+  CHECK(second.path() == folder.path("tensorboard/events.out.tfevents.4000000002.stepop"));
   CHECK(events({second.path()}).find(R"({"step": 8, "status": 1})") != std::string::npos);
 }
 
-TEST_CASE("a full disk is told, and the file has whole records") {
+TEST_CASE("a full disk is reported, and the file has whole records") {
   const ScratchFolder folder;
-  TensorBoard board(folder.path(), 0, "");
-  board.write(1, {{"x", 1}});
+  Board board(folder.path(), 0, "");
+  board.add(1, {{"x", 1}});
   const std::string before = events({board.path()});
   {
     FailingFiles files;
     files.shorten_writes(10);
     files.fail_from(FileCall::kWrite, 3, ENOSPC);
     CHECK(message_of([&] {
-            board.write(2, {{"x", 2}});
+            board.add(2, {{"x", 2}});
           }) == "cannot write " + board.path() + ": No space left on device");
   }
   CHECK(events({board.path()}) == before);
-  board.write(3, {{"x", 3}});
+  board.add(3, {{"x", 3}});
   CHECK(events({board.path()}) == before + R"({"step": 3, "x": "3.0"})" + "\n");
 }
 
@@ -107,24 +138,24 @@ TEST_CASE(
   const ScratchFolder folder;
   const std::string png = image_grid_png(at::zeros({2, 3, 4, 5}));
   {
-    TensorBoard board(folder.path(), 0, "lr: 1\n");
+    Board board(folder.path(), 0, "lr: 1\n");
     for (const int64_t step : {1, 2, 3, 4}) {
-      board.write(step, {{"loss", static_cast<double>(step)}}, {{"input", png}});
+      board.add(step, {{"loss", static_cast<double>(step)}}, {{"input", png}});
     }
   }
   {
-    TensorBoard board(folder.path(), 3, "lr: 2\n");  // from the checkpoint of step 2
-    board.write(3, {{"loss", 0.5}}, {{"input", png}});
+    Board board(folder.path(), 3, "lr: 2\n");  // from the checkpoint of step 2
+    board.add(3, {{"loss", 0.5}}, {{"input", png}});
   }
   // The last process was killed in the midst of a record.
   {
-    TensorBoard board(folder.path(), 4, "lr: 3\n");
-    board.write(4, {{"loss", 0.25}});
+    Board board(folder.path(), 4, "lr: 3\n");
+    board.add(4, {{"loss", 0.25}});
     const std::string bytes = read_bytes(board.path());
     write_bytes(board.path(), bytes + tf_record("lost").substr(0, 14));
   }
-  TensorBoard(folder.path(), 5, "lr: 4\n").write(5, {{"loss", 0.125}});
-  const std::string shown = run_python(kTensorBoard, {folder.path()});
+  Board(folder.path(), 5, "lr: 4\n").add(5, {{"loss", 0.125}});
+  const std::string shown = run_python(kTensorBoard, {folder.path("tensorboard")});
   if (shown.starts_with("skipped")) {
     MESSAGE("TensorBoard's own reader is not installed (pip install tensorboard): " << shown);
     return;

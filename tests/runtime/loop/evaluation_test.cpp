@@ -1,14 +1,24 @@
 #include "runtime/loop/evaluation.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <regex>
 #include <string>
+#include <tuple>
+#include <vector>
 
+#include "eval_out/callbacks/evaluation_callbacks.h"
+#include "eval_out/callbacks/stored_config.h"
 #include "eval_out/read/eval_reader.h"
+#include "runtime/data/dataset.h"
 #include "runtime/networks/network.h"
+#include "tests/python.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"
 
@@ -67,12 +77,12 @@ class Evaluating {
   EvaluationResult operator()(int stop_at = -1, const std::string& git = "none") {
     TestRandomOutputs::batches = 0;
     Session& session = run_.session;
-    return evaluate(
-        session.settings(), session.iterator(), session.context(), session.position(),
-        run_.root() + "/eval", git, [](int64_t, int64_t) {},
-        [&] {
-          if (TestRandomOutputs::batches == stop_at) throw Interrupted("a test");
-        });
+    return Evaluation(session.settings(), session.iterator(), session.context(), git)
+        .run(
+            session.position(), run_.root() + "/eval", [](int64_t, int64_t) {},
+            [&] {
+              if (TestRandomOutputs::batches == stop_at) throw Interrupted("a test");
+            });
   }
 
  private:
@@ -85,7 +95,7 @@ State outputs_of(const EvaluationResult& result) {
   return {{"logits", file.read("outputs/logits")}, {"noise", file.read("labels/noise")}};
 }
 
-TEST_CASE("an evaluation that was stopped goes on at its row, with the same random numbers") {
+TEST_CASE("an evaluation that was stopped resumes at its row, with the same random numbers") {
   Evaluating undisturbed;
   const EvaluationResult whole = undisturbed();
   CHECK(TestRandomOutputs::batches == 10);
@@ -115,7 +125,7 @@ TEST_CASE("so does one that compresses its outputs, whose chunks are a batch her
   }
 }
 
-TEST_CASE("one that was stopped in a callback goes on with the callbacks: its outputs are there") {
+TEST_CASE("one that was stopped in a callback resumes at the callbacks: its outputs are there") {
   Evaluating undisturbed;
   const EvaluationResult whole = undisturbed();
   Evaluating evaluating;
@@ -126,12 +136,138 @@ TEST_CASE("one that was stopped in a callback goes on with the callbacks: its ou
   CHECK((rest.scalars == whole.scalars));
 }
 
-TEST_CASE("what another state of the code wrote is not gone on with") {
+TEST_CASE("what another state of the code wrote is not resumed") {
   for (const int stop_at : {5, 10}) {
     Evaluating evaluating;
     CHECK_THROWS_AS(evaluating(stop_at), Interrupted);
     evaluating(-1, "main 1234567, clean");
     CHECK(TestRandomOutputs::batches == 10);
+  }
+}
+
+/// Images of noise, other ones whenever an example is drawn with other random numbers.
+class TestNoise : public Dataset {
+ public:
+  explicit TestNoise(const Config&) {}
+  int64_t size() const override { return 6; }
+  Example get(int64_t index, Random& random) const override {
+    at::Tensor image = at::empty({1, 12, 12});
+    auto* pixels = image.mutable_data_ptr<float>();
+    for (int64_t i = 0; i < image.numel(); ++i) pixels[i] = static_cast<float>(random.uniform());
+    Example example;
+    example.tensors.set("image", image.add(static_cast<double>(index) / 10));
+    return example;
+  }
+};
+STEPOP_REGISTER_DATASET(TestNoise, {"For tests.", {}});
+
+/// Returns what it saw.
+class TestSeen : public Iterator {
+ public:
+  explicit TestSeen(const Context& context)
+      : Iterator(context), kind_(context.config.get("extra/kind", "seen")) {}
+
+  StepOps step_op(const Batch& batch) override {
+    return {.eval_op = [=, this] {
+      EvalOutputs outputs;
+      if (kind_ == "seen") outputs.outputs.set("seen", batch["image"]);
+      if (kind_ == "ragged") {
+        std::vector<at::Tensor> boxes;
+        for (const int64_t index : batch.indices()) boxes.push_back(at::ones({index, 4}));
+        outputs.outputs.set("boxes", boxes);
+      }
+      return outputs;
+    }};
+  }
+
+ private:
+  std::string kind_;
+};
+STEPOP_REGISTER_ITERATOR(TestSeen, {"For tests.", {}});
+
+/// How far the fixed examples are from those that a callback draws.
+double fixed_difference = -1;
+const Batch* fixed_examples = nullptr;
+Logs test_fixed(const CallbackArguments& arguments) {
+  fixed_difference = 0;
+  for (size_t i = 0; i < fixed_examples->indices().size(); ++i) {
+    const at::Tensor drawn =
+        arguments.fixed_example(fixed_examples->indices()[i]).tensors.at("image");
+    const at::Tensor fixed = (*fixed_examples)["image"][static_cast<int64_t>(i)];
+    fixed_difference = std::max(fixed_difference, drawn.sub(fixed).abs().max().item<double>());
+  }
+  return {};
+}
+STEPOP_REGISTER_CALLBACK(test_fixed, test_fixed, {"For tests.", {}});
+
+const std::string kSeen = R"(
+iterator: TestSeen
+model: {class: MLP, inputs: 9, classes: 3, hidden: [4]}
+datasets: {train: TestNoise, validation: TestNoise}
+batch_size: 4
+seed: 7
+num_steps: 2
+log_ops: []
+train_ops: []
+)";
+
+EvaluationResult evaluate_once(TestRun& run) {
+  Session& session = run.session;
+  return Evaluation(session.settings(), session.iterator(), session.context(), "none")
+      .run(session.position(), run.root() + "/eval", [](int64_t, int64_t) {});
+}
+
+TEST_CASE("callbacks draw an example with the noise that was evaluated, also afterwards") {
+  const std::string path = "validation/eval_op/images/";
+  TestRun run(kSeen + R"(
+eval_hook:
+  eval_callbacks:
+    images: {class: image_metrics, prediction: seen, target: image}
+    fixed: test_fixed
+)");
+  const Batch fixed = run.session.context().splits.fixed_examples("validation");
+  fixed_examples = &fixed;
+  const EvaluationResult result = evaluate_once(run);
+  CHECK(result.failures.empty());
+  CHECK(std::isinf(result.scalars.at(path + "psnr")));  // equal to the last bit
+  CHECK(fixed_difference == 0);
+
+  const EvalFile file(result.outputs);
+  const Config config = stored_config(file, {"images"}, {}, nullptr);
+  const StoredDataset data(config, "datasets/validation");
+  const CallbackScalars afterwards =
+      EvaluationCallbacks(config).run("validation/eval_op", 0, result.folder, data, file);
+  CHECK(afterwards.failures.empty());
+  CHECK(std::isinf(afterwards.scalars.at(path + "psnr")));
+}
+
+TEST_CASE("the array that an evaluation names is one that h5py opens, whatever was written") {
+  for (const auto& [kind, key, shape] : {std::tuple{"seen", "outputs/seen", "(6, 1, 12, 12)"},
+                                         std::tuple{"ragged", "outputs/boxes/values", "(15, 4)"},
+                                         std::tuple{"none", "index", "(6,)"}}) {
+    TestRun run(kSeen + "extra: {kind: " + kind + "}\n");
+    for (int i = 0; i < 2; ++i) {
+      const EvaluationResult result = evaluate_once(run);
+      CHECK(result.first_output == key);
+      CHECK(run_python("import sys, h5py; print(h5py.File(sys.argv[1])[sys.argv[2]].shape)",
+                       {result.outputs, result.first_output}) == std::string(shape) + "\n");
+      std::filesystem::remove(result.folder + "/scalars.json");  // the second finds a whole file
+    }
+  }
+}
+
+TEST_CASE("one object evaluates several times, each at the step that it finds") {
+  TestRun run(kSeen);
+  Session& session = run.session;
+  const Evaluation evaluation(session.settings(), session.iterator(), session.context(), "none");
+  for (const int64_t step : {3, 8}) {
+    session.position().global_step = step;
+    const EvaluationResult result = evaluation.run(
+        session.position(), run.root() + "/eval/" + std::to_string(step), [](int64_t, int64_t) {},
+        {}, step == 8 ? "1234" : "");
+    const OrderedMap<Attribute> attributes = EvalFile(result.outputs).attributes();
+    CHECK((attributes.at("global_step") == Attribute(step)));
+    CHECK(attributes.contains("checkpoint") == (step == 8));
   }
 }
 

@@ -43,7 +43,7 @@ TEST_CASE("another architecture is refused with each tensor that differs, up to 
   run.train();
   Checkpoint checkpoint = load_checkpoint(run.checkpoint_path(2));
   const std::string help =
-      "\nGive the config that it was trained with; or begin anew with the weights that fit: "
+      "\nGive the config that it was trained with; or start a new run with the weights that fit: "
       "init_from with strict: false";
   Session session(test_config(config_of(8)), true, false, false);
   const auto refused = [&] { return message_of([&] { session.resume(checkpoint, "a"); }); };
@@ -79,9 +79,9 @@ TEST_CASE("weights and moments of another type are refused, not rounded") {
             .find("\n  model.layers.1.bias: float64 [10] in the checkpoint, float32 [10] in the "
                   "network\n") != std::string::npos);
   CHECK(refused("optimizer.layers.1.bias.step") ==
-        "a: the state does not fit the optimizer: \"layers.1.bias.step\" is float64 [], "
-        "expected float32 []\nGive the config that it was trained with; or begin anew with these "
-        "weights: -r");
+        "a: the state does not fit the optimizer:\n  \"layers.1.bias.step\" is float64 [], "
+        "expected float32 []\nGive the config that it was trained with; or start a new run with "
+        "these weights: -r");
 }
 
 TEST_CASE("init_from is read in every mode, and a resume has the checkpoint's weights") {

@@ -92,25 +92,29 @@ TEST_CASE("the preflight changes neither weights nor buffers nor random numbers"
   CHECK(differences(run.checkpoint(5), trained("", 5)) == "");
 }
 
-TEST_CASE("accumulated batches train as one large batch, a smaller last group as well") {
-  const auto weights = [](const std::string& sizes) {
-    TestRun run(R"(
+TEST_CASE("accumulated batches train as one large batch, whatever the sizes of the last ones") {
+  // Groups of 4 + 4 examples; the last of an epoch has 4, 4 + 2, or 1.
+  for (const int64_t size : {20, 22, 17}) {
+    CAPTURE(size);
+    const auto weights = [size](const std::string& sizes) {
+      TestRun run(R"(
 iterator: Classifier
 model: {class: MLP, inputs: 9, hidden: [5], classes: 3}
-datasets: {train: {class: Synthetic, size: 20, shape: [1, 3, 3], classes: 3}}
 optimizer: {class: SGD, lr: 0.1, momentum: 0.9}
 num_epochs: 2
-)" + sizes);
-    run.train();
-    CHECK(run.session.position().global_step == 6);
-    CHECK(run.session.position().samples_seen == 40);
-    return run.checkpoint(6);
-  };
-  const State small = weights("batch_size: 4\naccumulate: 2");
-  for (const auto& [name, tensor] : weights("batch_size: 8")) {
-    if (!name.starts_with("model.")) continue;
-    CAPTURE(name);
-    CHECK((tensor - small.at(name)).abs().max().item<double>() < 1e-6);
+datasets: {train: {class: Synthetic, shape: [1, 3, 3], classes: 3, size: )" +
+                  std::to_string(size) + "}}\n" + sizes);
+      run.train();
+      CHECK(run.session.position().global_step == 6);
+      CHECK(run.session.position().samples_seen == 2 * size);
+      return run.checkpoint(6);
+    };
+    const State small = weights("batch_size: 4\naccumulate: 2");
+    for (const auto& [name, tensor] : weights("batch_size: 8")) {
+      if (!name.starts_with("model.")) continue;
+      CAPTURE(name);
+      CHECK((tensor - small.at(name)).abs().max().item<double>() < 1e-6);
+    }
   }
 }
 
@@ -268,6 +272,37 @@ TEST_CASE("another order of the examples is taken between epochs and refused wit
   CHECK(resumed(within, 3, "seed: 2") == begin + "seed: 1 -> 2" + end);
   CHECK(resumed(within, 3, "samplers: {train: sequential}") ==
         begin + "samplers/train: shuffle -> sequential" + end);
+}
+
+TEST_CASE("within an epoch a shuffle is resumed only by the algorithm that it began with") {
+  const std::string computed = "samplers: {train: {class: shuffle, order: computed}}";
+  const std::string stored = "samplers: {train: {class: shuffle, order: stored}}";
+  const auto message_after = [](const TestRun& before, const Checkpoint& checkpoint,
+                                const std::string& more) {
+    return message_of(
+        [&] { TestRun(trainer_config("num_steps: 6\n" + more), before, checkpoint); });
+  };
+  const auto message_of_change = [](const TestRun& run, const std::string& before,
+                                    const std::string& now) {
+    return run.checkpoint_path(3) + ": taken in the middle of an epoch whose shuffled order was " +
+           before + "; it is now " + now +
+           ", and another one. To resume with the order that the epoch began with: "
+           "--samplers/train '{class: shuffle, order: " +
+           before + "}'; or take a checkpoint from the end of an epoch with -c";
+  };
+  TestRun usual(trainer_config("num_steps: 3"));
+  usual.train();
+  const Checkpoint of_usual = load_checkpoint(usual.checkpoint_path(3));
+  CHECK(message_after(usual, of_usual, stored) == "no error");
+  CHECK(message_after(usual, of_usual, computed) == message_of_change(usual, "stored", "computed"));
+  TestRun other(trainer_config("num_steps: 3\n" + computed));
+  other.train();
+  const Checkpoint of_other = load_checkpoint(other.checkpoint_path(3));
+  CHECK(message_after(other, of_other, computed) == "no error");
+  CHECK(message_after(other, of_other, "") == message_of_change(other, "computed", "stored"));
+  Checkpoint between = of_other;
+  between.progress.batch = 0;
+  CHECK(message_after(other, between, "") == "no error");
 }
 
 TEST_CASE("num_epochs counts epochs, also when a resume gives them another number of steps") {

@@ -1,6 +1,8 @@
 #include "runtime/networks/ema.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 #include <torch/nn/module.h>
 
@@ -130,8 +132,8 @@ TEST_CASE("an evaluation of the averages is one of a network with these weights"
     Session& session = other.session;
     session.context().tracker.load("model", weights);
     session.position().global_step = 6;
-    return evaluate(session.settings(), session.iterator(), session.context(), session.position(),
-                    other.root() + "/eval", "none", [](int64_t, int64_t) {})
+    return Evaluation(session.settings(), session.iterator(), session.context(), "none")
+        .run(session.position(), other.root() + "/eval", [](int64_t, int64_t) {})
         .scalars.at("validation/eval_op/loss");
   };
   CHECK(evaluated(true) == doctest::Approx(with_averages).epsilon(1e-12));
@@ -188,10 +190,9 @@ TEST_CASE("averages that a checkpoint lacks cannot be evaluated") {
                     false);
     return message_of([&] { session.restore_for_evaluation(checkpoint, "model-1"); });
   };
-  CHECK(
-      message("ema: {decay: 0.9}\neval_weights: ema") ==
-      "model-1: no averages of the network \"model\": it was taken without ema. Use eval_weights: "
-      "model");
+  CHECK(message("ema: {decay: 0.9}\neval_weights: ema") ==
+        "model-1: no averages of the network \"model\": the checkpoint was saved without ema. Use "
+        "eval_weights: model");
   CHECK(message("ema: {decay: 0.9}") == "no error");
 }
 
@@ -207,7 +208,7 @@ TEST_CASE("averages of another architecture are refused with what differs") {
         "the checkpoint is of another architecture than the network \"ema_model\":\n"
         "  ema_model.last.bias: [4] in the checkpoint, [3] in the network\n"
         "  ema_model.norm.bias: missing from the checkpoint\n"
-        "Give the config that it was trained with; or begin anew with the weights that fit: "
+        "Give the config that it was trained with; or start a new run with the weights that fit: "
         "init_from with strict: false");
   CHECK(differences(tracker.save(), before) == "");
 }
@@ -264,6 +265,22 @@ TEST_CASE("weights of 16 bits have averages of 32, tied ones a common one") {
     CHECK(weight[0].item<double>() == doctest::Approx(0.00995).epsilon(0.01));
   }
   CHECK(weight[0].item<double>() == 1);
+}
+
+TEST_CASE("a network without parameters has averages without any, integers are no average") {
+  const auto with = [](const at::Tensor& parameter) {
+    const auto network = std::make_shared<torch::nn::Module>();
+    if (parameter.defined()) network->register_parameter("counts", parameter, false);
+    Ema ema(test_config("decay: 0.5"), false);
+    ema.add("fixed", network);
+    ema.start();
+    ema.update(0);
+    const EmaGuard guard(&ema);
+    return ema.state("fixed");
+  };
+  CHECK(with({}).empty());
+  const at::Tensor counts = at::full({2}, 3, at::kLong);
+  CHECK(with(counts).at("counts").equal(counts));
 }
 
 TEST_CASE("by default the networks that are trained are averaged, else those that are named") {

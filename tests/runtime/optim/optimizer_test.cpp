@@ -145,10 +145,11 @@ TEST_CASE("a state of other parameters is refused and changes nothing") {
   state["old.step"] = at::ones({});
   CHECK_THROWS_WITH_AS(
       optimizer->load_state(state),
-      "the state does not fit the optimizer: \"fc.weight.momentum_buffer\" has the "
-      "shape [3, 4], expected [4, 3]; \"fc.bias.momentum_buffer\" is missing; "
-      "\"old.step\" is not of this optimizer\n"
-      "Give the config that it was trained with; or begin anew with these weights: -r",
+      "the state does not fit the optimizer:\n"
+      "  \"fc.weight.momentum_buffer\" has the shape [3, 4], expected [4, 3]\n"
+      "  \"fc.bias.momentum_buffer\" is missing\n"
+      "  \"old.step\" is unknown to this optimizer\n"
+      "Give the config that it was trained with; or start a new run with these weights: -r",
       Error);
   CHECK(optimizer->state().at("fc.weight.step").item<float>() == 0);
 }
@@ -158,11 +159,12 @@ TEST_CASE("a long list of what does not fit is cut") {
   for (int i = 0; i < 12; ++i) many.emplace_back("p" + std::to_string(i), at::zeros({1}));
   CHECK_THROWS_WITH_AS(
       make("SGD", many)->load_state({}),
-      "the state does not fit the optimizer: \"p0.step\" is missing; \"p1.step\" is "
-      "missing; \"p2.step\" is missing; \"p3.step\" is missing; \"p4.step\" is "
-      "missing; \"p5.step\" is missing; \"p6.step\" is missing; \"p7.step\" is "
-      "missing; \"p8.step\" is missing; \"p9.step\" is missing and 2 more\n"
-      "Give the config that it was trained with; or begin anew with these weights: -r",
+      "the state does not fit the optimizer:\n"
+      "  \"p0.step\" is missing\n  \"p1.step\" is missing\n  \"p2.step\" is missing\n"
+      "  \"p3.step\" is missing\n  \"p4.step\" is missing\n  \"p5.step\" is missing\n"
+      "  \"p6.step\" is missing\n  \"p7.step\" is missing\n  \"p8.step\" is missing\n"
+      "  \"p9.step\" is missing\n  and 2 more\n"
+      "Give the config that it was trained with; or start a new run with these weights: -r",
       Error);
 }
 

@@ -1,10 +1,12 @@
 #include "runtime/optim/update.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "tests/message_of.h"
@@ -148,17 +150,39 @@ TEST_CASE("a loss gives gradients to its own update's parameters only") {
   CHECK_FALSE(discriminator.weight.grad().defined());
 }
 
-TEST_CASE("an update that is alone makes the same steps") {
-  const TestLayer expected, alone;
+TEST_CASE("an accumulated loss is weighted by its share of the step's examples") {
   StepClock clock;
-  const Config config = config_of("{class: AdamW, lr: 0.1, clip_norm: 0.5}");
-  Update careful(config, expected.parameters(), clock);
-  Update quick(config, alone.parameters(), clock);
-  quick.set_alone(true);
-  train(careful, clock, expected, 0, 5);
-  train(quick, clock, alone, 0, 5);
-  CHECK(is_equal(alone, expected));
-  CHECK_FALSE(alone.weight.grad().defined());
+  CHECK(clock.loss_weight() == 1);
+  clock.micro_batches = 3;
+  CHECK(clock.loss_weight() == 1.0 / 3);
+  // Equal batches have the very weight that they have without their sizes.
+  for (const int64_t size : {1, 7, 32, 1000003}) {
+    clock.batch_examples = size;
+    clock.step_examples = 3 * size;
+    CHECK(clock.loss_weight() == 1.0 / 3);
+  }
+  const TestLayer layer;
+  Update update(config_of("{class: SGD, lr: 1}"), layer.parameters(), clock);
+  const at::Tensor before = layer.bias.detach().clone();
+  clock.step_examples = 8;
+  for (const int64_t size : {4, 3, 1}) {
+    clock.batch_examples = size;
+    update.step(layer.forward(test_input(size)).sum() / static_cast<double>(size));
+    ++clock.micro_batch;
+  }
+  CHECK(layer.bias.detach().allclose(before - 1));
+}
+
+TEST_CASE("losses are watched until the watch has seen enough") {
+  const TestLayer layer;
+  StepClock clock;
+  Update update(config_of("SGD"), layer.parameters(), clock);
+  int seen = 0;
+  update.watch_losses([&](const at::Tensor&) { return ++seen < 2; });
+  train(update, clock, layer, 0, 4);
+  CHECK(seen == 2);
+  update.watch_losses([](const at::Tensor&) -> bool { throw Error("no such loss"); });
+  CHECK(message_of([&] { train(update, clock, layer, 4, 5); }) == "no such loss");
 }
 
 TEST_CASE("two losses can be added up before one update") {
@@ -193,7 +217,7 @@ TEST_CASE("the norm of the gradients is the one before clipping") {
   const TestLayer layer;
   StepClock clock;
   Update update(config_of("{class: SGD, lr: 1, clip_norm: 0.1}"), layer.parameters(), clock);
-  CHECK_FALSE(update.grad_norm().defined());
+  CHECK(std::isnan(update.grad_norm().item<double>()));  // a log op may ask before the first update
   const at::Tensor weight = layer.weight.detach().clone();
   const at::Tensor bias = layer.bias.detach().clone();
   layer.weight.mutable_grad() = at::full({4, 3}, 2.0);
@@ -202,6 +226,19 @@ TEST_CASE("the norm of the gradients is the one before clipping") {
   CHECK(update.grad_norm().item<double>() == doctest::Approx(std::sqrt(12 * 4 + 4 * 16)));
   const auto change = (layer.weight - weight).square().sum() + (layer.bias - bias).square().sum();
   CHECK(change.sqrt().item<double>() == doctest::Approx(0.1).epsilon(1e-5));
+}
+
+TEST_CASE("an infinite clip_norm measures the norm and clips nothing") {
+  const TestLayer plain, measured;
+  StepClock clock;
+  Update update(config_of("{class: SGD, lr: 0.1}"), plain.parameters(), clock);
+  Update measuring(config_of("{class: SGD, lr: 0.1, clip_norm: .inf}"), measured.parameters(),
+                   clock);
+  train(update, clock, plain, 0, 3);
+  train(measuring, clock, measured, 0, 3);
+  CHECK(is_equal(plain, measured));
+  CHECK(measuring.grad_norm().item<double>() > 0);
+  CHECK_FALSE(update.grad_norm().defined());
 }
 
 TEST_CASE("the learning rate is that of the last update") {
@@ -238,6 +275,45 @@ TEST_CASE("a loss that cannot be walked back is refused with what to do") {
       "optimizer: an update without any gradient: the loss depends on none of its parameters, "
       "which are: fc.weight, fc.bias",
       Error);
+  CHECK(update.count() == 0);
+}
+
+TEST_CASE("a graph that was walked back already is an error that says detach()") {
+  const TestLayer layer;
+  StepClock clock;
+  Update update(config_of("{class: SGD, lr: 0.1}"), layer.parameters(), clock);
+  const std::string expected =
+      "optimizer: the graph of the loss, or a part of it, was used by an earlier backward, which "
+      "freed it\n"
+      "  a member keeps a tensor from one step to the next: detach() it, as in state_ = "
+      "state.detach()\n"
+      "  two losses share a part of the graph: add them and call step() once, or backward(first, "
+      "/*retain_graph=*/true), backward(second), apply()\n"
+      "  step() was called twice with one loss: call it once";
+  const at::Tensor loss = layer.forward(test_input(8)).square().mean();
+  update.step(loss);
+  CHECK(message_of([&] { update.step(loss); }) == expected);
+
+  at::Tensor kept = at::ones({8, 4});
+  const auto recurrent_step = [&] {
+    kept = (layer.forward(test_input(8)) * kept).tanh();
+    update.step(kept.mean());
+  };
+  recurrent_step();
+  CHECK(message_of(recurrent_step) == expected);
+  kept = kept.detach();
+  recurrent_step();
+}
+
+TEST_CASE("an update where gradients are disabled, as in a log op, is refused") {
+  const TestLayer layer;
+  StepClock clock;
+  Update update(config_of("{class: SGD, lr: 0.1}"), layer.parameters(), clock);
+  const at::Tensor loss = layer.forward(test_input(8)).square().mean();
+  const at::NoGradGuard no_grad;
+  CHECK(message_of([&] { update.step(loss); }) ==
+        "optimizer: an update belongs in a train op: gradients are disabled here, as they are in "
+        "log_op and eval_op");
   CHECK(update.count() == 0);
 }
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/pictures/font.h"
 #include "runtime/pictures/image_file.h"
 
 namespace stepop {

@@ -4,13 +4,14 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include <cmath>
 #include <fstream>
 #include <sstream>
 
 #include "runtime/formats/gzip_file.h"
-#include "runtime/measure/describe_tensor.h"
-#include "runtime/pictures/image_values.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/scratch_folder.h"
@@ -125,7 +126,7 @@ TEST_CASE("an image that does not decode is reported with its path") {
         "the JPEG does not decode: Premature end of JPEG file");
   CHECK(message_for(jpeg.substr(0, 3)) == "the JPEG does not decode: Premature end of JPEG file");
   CHECK(message_of([&] { read_image(folder.path("none.png")); }) ==
-        folder.path("none.png") + ": cannot be opened: No such file or directory");
+        "cannot read " + folder.path("none.png") + ": No such file or directory");
 }
 
 TEST_CASE("a PNG whose header promises too much asks for no memory") {
@@ -135,6 +136,26 @@ TEST_CASE("a PNG whose header promises too much asks for no memory") {
   const std::string message = message_of([&] { decode_image(png, "a.png"); });
   CHECK(message ==
         "a.png: the PNG does not decode: the file is too short for the size in its header");
+}
+
+TEST_CASE("a JPEG whose header promises too much asks for no memory") {
+  const std::string jpeg = read_plain_or_gzip(kFolder + "rgb.jpg");
+  const auto with_size = [&](int height, int width) {
+    std::string damaged = jpeg;
+    const size_t frame = damaged.find("\xff\xc0");  // marker, length, precision, height, width
+    REQUIRE(frame != std::string::npos);
+    for (const auto& [at, value] : {std::pair{frame + 5, height}, {frame + 7, width}}) {
+      damaged[at] = static_cast<char>(value >> 8);
+      damaged[at + 1] = static_cast<char>(value & 0xff);
+    }
+    return damaged;
+  };
+  CHECK(message_of([&] { decode_image(with_size(65500, 65500), "a.jpg"); }) ==
+        "a.jpg: the JPEG does not decode: the file is too short for the size in its header");
+  CHECK(
+      message_of([&] { decode_image(with_size(20000, 30000) + std::string(600'000, 0), "a"); }) ==
+      "a: the JPEG does not decode: it has 30000 x 20000 pixels, more than the 268435456 that are "
+      "read");
 }
 
 TEST_CASE("no cut and no flipped byte of an image does harm") {

@@ -8,7 +8,7 @@
 
 #include <limits>
 
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/pictures/image_file.h"
 #include "tests/message_of.h"
 #include "tests/tensor_values.h"

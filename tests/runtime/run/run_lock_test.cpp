@@ -2,17 +2,21 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "runtime/run/start_record.h"
+#include "runtime/run/provenance.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 
@@ -69,7 +73,7 @@ TEST_CASE("a second training is refused with the first one's host and pid") {
   const RunLock lock(path, "2026-11-21T10-00-00");
   // flock is by open file, so that the same process is refused as another one would be.
   CHECK(message_of([&] { RunLock(path, "2026-11-21T10-00-01"); }) ==
-        fmt::format("{}: another training of this run is going on: process {} on {}, since "
+        fmt::format("{}: another training of this run is running: process {} on {}, since "
                     "2026-11-21T10-00-00 (it holds the lock). Evaluations may run beside it; a "
                     "second training needs a run of its own",
                     path, getpid(), host_name()));
@@ -104,7 +108,7 @@ TEST_CASE("a training on another host holds the run as long as it shows life") {
   age(folder, 20);
   CHECK(message_of([&] {
           RunLock(path, "now");
-        }).find("process 7 on far.away, since 2026-11-21T09-00-00 (it showed a sign of life 2") !=
+        }).find("process 7 on far.away, since 2026-11-21T09-00-00 (its last heartbeat was 2") !=
         std::string::npos);
   age(folder, 100);
   const RunLock lock(path, "now");
@@ -137,7 +141,7 @@ TEST_CASE("a training whose run another host took for itself is told, and writes
     std::string message;
     while (message.empty() || message == "no error") message = message_of([&] { lock.check(); });
     CHECK(message == fmt::format("{}: the run is now trained by process 7 on far.away, since "
-                                 "2026-11-21T11-00-00, which saw no sign of life of this one, "
+                                 "2026-11-21T11-00-00, which saw no heartbeat of this one, "
                                  "process {} on {}, for a minute; this one ends and saves nothing "
                                  "more",
                                  path, getpid(), host_name()));
@@ -174,6 +178,88 @@ TEST_CASE("a file that a kill left half written is nobody's") {
 TEST_CASE("a folder that cannot be written is told") {
   CHECK(message_of([] { RunLock("/nowhere/process.json", "now"); }) ==
         "cannot open /nowhere/process.json: No such file or directory");
+}
+
+RunStatus status_of(const ScratchFolder& folder, const std::string& json) {
+  return read_run_status(folder.write("process.json", json));
+}
+
+RunStatus status_of(const ScratchFolder& folder, const RunProcess& process) {
+  return status_of(folder, process.to_json());
+}
+
+TEST_CASE("what a training ended with is its state") {
+  const ScratchFolder folder;
+  RunProcess process = RunProcess::self("2026-11-21T10-00-00");
+  for (const auto& [written, name] : {std::pair{"done", "ended"},
+                                      {"stopped", "stopped"},
+                                      {"failed", "failed"},
+                                      {"of a later version", "unknown"}}) {
+    process.state = written;
+    CHECK(status_of(folder, process).text() == name);
+  }
+}
+
+TEST_CASE("a process that lives runs; one whose pid is gone, or another's, was killed") {
+  const ScratchFolder folder;
+  RunProcess process = RunProcess::self("2026-11-21T10-00-00");
+  CHECK(status_of(folder, process).text() == fmt::format("running {}:{}", host_name(), getpid()));
+  process.ticks = "1";
+  CHECK(status_of(folder, process).state == RunState::kKilled);
+  process = RunProcess::self("2026-11-21T10-00-00");
+  process.boot = "another";
+  CHECK(status_of(folder, process).text() == "killed");
+}
+
+TEST_CASE("a process that was killed is no longer alive though its parent has not noticed") {
+  const ScratchFolder folder;
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe(pipe.data()) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string json = RunProcess::self("2026-11-21T10-00-00").to_json();
+    if (::write(pipe[1], json.data(), json.size()) < 0) _exit(1);
+    for (;;) ::pause();
+  }
+  std::string json(4096, '\0');
+  json.resize(static_cast<size_t>(std::max<ssize_t>(::read(pipe[0], json.data(), json.size()), 0)));
+  CHECK(status_of(folder, json).state == RunState::kRunning);
+  kill(child, SIGKILL);
+  siginfo_t ended{};
+  waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT);  // it stays a zombie
+  CHECK(status_of(folder, json).state == RunState::kKilled);
+  waitpid(child, nullptr, 0);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+TEST_CASE("a process of another host lives while its file is renewed") {
+  const ScratchFolder folder;
+  RunProcess process = RunProcess::self("2026-11-21T10-00-00");
+  process.host = "elsewhere";
+  process.pid = 12;
+  CHECK(status_of(folder, process).text() == "running elsewhere:12");
+  const std::string path = folder / "process.json";
+  std::filesystem::last_write_time(
+      path, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(70));
+  CHECK(read_run_status(path).text() == "killed");
+}
+
+TEST_CASE("without a readable file nothing is known") {
+  const ScratchFolder folder;
+  CHECK(read_run_status(folder / "none").text() == "unknown");
+  CHECK(status_of(folder, "").text() == "unknown");
+  CHECK(status_of(folder, "{\"state\": \"runn").text() == "unknown");
+}
+
+TEST_CASE("looking at a run does not keep a training out") {
+  const ScratchFolder folder;
+  const std::string path = folder / "process.json";
+  RunLock lock(path, "2026-11-21T10-00-00");
+  lock.begin();
+  CHECK(read_run_status(path).state == RunState::kRunning);
+  lock.end("done");
+  CHECK(read_run_status(path).state == RunState::kEnded);
 }
 
 }  // namespace run_lock_test

@@ -6,7 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "runtime/base/error.h"
 #include "tests/failing_files.h"
@@ -69,6 +74,66 @@ TEST_CASE("what a killed process left behind is overwritten") {
   write_file_atomically(folder / "a", "new");
   CHECK(folder.names() == Names{"a"});
   CHECK(read_bytes(folder / "a") == "new");
+}
+
+TEST_CASE("two writers of one path do not disturb each other: the last commit wins") {
+  const ScratchFolder folder;
+  const std::string path = folder / "a";
+  {
+    AtomicFile first(path);
+    first.write("first, long");
+    AtomicFile second(path);
+    second.write("second");
+    CHECK(folder.names() == Names{"a.2.tmp", "a.tmp"});
+    SUBCASE("the first commits first") {
+      first.commit();
+      CHECK(read_bytes(path) == "first, long");
+      second.commit();
+      CHECK(read_bytes(path) == "second");
+    }
+    SUBCASE("the second commits first") {
+      second.commit();
+      CHECK(read_bytes(path) == "second");
+      first.commit();
+      CHECK(read_bytes(path) == "first, long");
+    }
+    SUBCASE("the first gives up") {
+      { const AtomicFile third(path); }
+      second.commit();
+      CHECK(read_bytes(path) == "second");
+    }
+  }
+  CHECK(folder.names() == Names{"a"});
+}
+
+TEST_CASE("many threads that write one path and point one link leave a whole file and a link") {
+  const ScratchFolder folder;
+  const std::string path = folder / "a";
+  std::atomic<int> failures = 0;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const std::string content(static_cast<size_t>(1000 + 1000 * t), static_cast<char>('a' + t));
+      for (int i = 0; i < 50; ++i) {
+        try {
+          AtomicFile file(path);
+          file.write(content.substr(0, 500));
+          file.write(content.substr(500));
+          file.commit();
+          link_into_place(content.substr(0, 1), folder / "link");
+          const std::string found = read_bytes(path);
+          const bool is_whole = found.size() % 1000 == 0 && !found.empty() &&
+                                found == std::string(found.size(), found[0]);
+          if (!is_whole) ++failures;
+        } catch (const Error&) {
+          ++failures;
+        }
+      }
+    });
+  }
+  threads.clear();
+  CHECK(failures == 0);
+  CHECK(folder.names() == Names{"a", "link"});
 }
 
 TEST_CASE("a folder that cannot be written is named with the reason") {
@@ -154,7 +219,7 @@ TEST_CASE("whichever call fails, a file is the old or the new one, and a second 
     CHECK(folder.names() == Names{"a"});
     CHECK(read_bytes(path) == "newer");
   }
-  CHECK(tried == 8);  // open, write, fsync, close, rename; open, fsync, close of the folder
+  CHECK(tried == 7);  // open, write, fsync, close, rename; open and fsync of the folder
 }
 
 TEST_CASE("interrupted and partial writes are continued") {
@@ -169,6 +234,104 @@ TEST_CASE("interrupted and partial writes are continued") {
   file.commit();
   CHECK(read_bytes(folder / "a") == "eleven byte");
   CHECK(files.count(FileCall::kWrite) == 5);
+}
+
+TEST_CASE("a finished file takes the place of the old one") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a", "old");
+  rename_into_place(folder.write("a.part", "newer"), path);
+  CHECK(std::filesystem::file_size(path) == 5);
+  CHECK_FALSE(std::filesystem::exists(path + ".part"));
+}
+
+TEST_CASE("a file that is not there or has no place to go is an error with the reason") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("a");
+  CHECK(message_of([&] { rename_into_place(path + ".part", path); }) ==
+        "cannot open " + path + ".part: No such file or directory");
+  folder.write("a.part", "new");
+  std::filesystem::create_directories(path + "/b");
+  CHECK(message_of([&] { rename_into_place(path + ".part", path); }) ==
+        "cannot rename " + path + ".part to " + path + ": Is a directory");
+  CHECK(std::filesystem::exists(path + ".part"));
+}
+
+TEST_CASE("a link is made, and then points elsewhere") {
+  const ScratchFolder folder;
+  const std::string path = folder / "latest";
+  link_into_place("model-1", path);
+  CHECK(std::filesystem::read_symlink(path) == "model-1");
+  std::filesystem::create_symlink("left behind", path + ".tmp");
+  link_into_place("model-2", path);
+  CHECK(std::filesystem::read_symlink(path) == "model-2");
+  CHECK(folder.names() == std::vector<std::string>{"latest"});
+}
+
+TEST_CASE("a link to a folder is replaced, not filled") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder / "model-1");
+  link_into_place("model-1", folder / "latest");
+  link_into_place("model-2", folder / "latest");
+  CHECK(std::filesystem::read_symlink(folder / "latest") == "model-2");
+  CHECK(std::filesystem::is_empty(folder / "model-1"));
+}
+
+TEST_CASE("a link that cannot be made is an error with its path, its target and the reason") {
+  const ScratchFolder folder;
+  const std::string path = folder / "none/latest";
+  CHECK(message_of([&] { link_into_place("model-1", path); }) ==
+        "cannot create the link " + path + ".tmp to model-1: No such file or directory");
+  std::filesystem::create_directory(folder / "latest");
+  CHECK(message_of([&] { link_into_place("model-1", folder / "latest"); }) ==
+        "cannot rename " + folder.path("latest.tmp") + " to " + folder.path("latest") +
+            ": Is a directory");
+  CHECK(folder.names() == std::vector<std::string>{"latest"});
+}
+
+TEST_CASE("whichever call fails, a link is the old or the new one, and a second try succeeds") {
+  const ScratchFolder folder;
+  const std::string path = folder / "latest";
+  int tried = 0;
+  for (int number = 1;; ++number) {
+    link_into_place("old", path);
+    std::filesystem::create_symlink("left behind", path + ".tmp");
+    std::string message;
+    {
+      FailingFiles files;
+      files.fail(FileCall::kAny, number, EIO);
+      message = message_of([&] { link_into_place("new", path); });
+      if (!files.has_failed()) break;
+    }
+    ++tried;
+    CAPTURE(number);
+    const std::string found = std::filesystem::read_symlink(path);
+    CHECK((found == "new" || (found == "old" && message.ends_with(": Input/output error"))));
+    link_into_place("newer", path);
+    CHECK(std::filesystem::read_symlink(path) == "newer");
+    CHECK(folder.names() == std::vector<std::string>{"latest"});
+  }
+  CHECK(tried == 6);  // symlink, unlink, symlink, rename; open and fsync of the folder
+}
+
+TEST_CASE(
+    "a finished file that cannot be renamed into place is still there, under one name or the "
+    "other") {
+  const ScratchFolder folder;
+  const std::string path = folder / "a";
+  for (int number = 1;; ++number) {
+    write_bytes(path, "old");
+    write_bytes(path + ".part", "new");
+    {
+      FailingFiles files;
+      files.fail(FileCall::kAny, number, EIO);
+      message_of([&] { rename_into_place(path + ".part", path); });
+      if (!files.has_failed()) break;
+    }
+    CAPTURE(number);
+    const bool is_renamed = read_bytes(path) == "new";
+    CHECK((is_renamed || read_bytes(path + ".part") == "new"));
+    if (!is_renamed) CHECK(read_bytes(path) == "old");
+  }
 }
 
 }  // namespace atomic_file_test

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "runtime/pictures/image_file.h"
-#include "runtime/pictures/image_values.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

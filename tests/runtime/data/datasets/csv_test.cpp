@@ -1,12 +1,10 @@
-#include "runtime/data/datasets/csv.h"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "runtime/formats/gzip_file.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/pictures/image_file.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
@@ -36,8 +34,8 @@ struct Table {
 
 TEST_CASE("columns are whole numbers, numbers or texts as all of their cells are") {
   const Table table(
-      "a,b,c,d,target/class,id\n1,1.5,x,1,0,1\n-2,3, y,,+1,99999999999999999999\n 3 "
-      ",1e-3,\"1\",2,2,3\n");
+      "a,b,c,d,target/class,id\n1,1.5,x,z,0,1\n-2,3, y,,+1,99999999999999999999\n 3 "
+      ",1e-3,\"1\",NA,2,3\n");
   const auto dataset = dataset_of(table.yaml());
   REQUIRE(dataset->size() == 3);
   const Example example = example_of(*dataset, 1);
@@ -60,7 +58,8 @@ TEST_CASE("columns are whole numbers, numbers or texts as all of their cells are
 TEST_CASE("the config sets types and keys and leaves columns out") {
   const Table table(",index,label,x,zip,note\n0,5,dog,1,01234,a\n1,6,cat,nan,1,b\n");
   const std::string yaml = table.yaml(
-      ", columns: {index: {key: row}, label: {type: class, key: class}, x: float, zip: text, note: "
+      ", missing: nan, columns: {index: {key: row}, label: {type: class, key: class}, x: float, "
+      "zip: text, note: "
       "skip}");
   const auto dataset = dataset_of(yaml);
   const Example example = example_of(*dataset, 0);
@@ -70,8 +69,8 @@ TEST_CASE("the config sets types and keys and leaves columns out") {
   CHECK(values_of<int64_t>(dataset->labels("class")) == std::vector<int64_t>{1, 0});
   CHECK(std::isnan(values_of<float>(dataset->labels("x"))[1]));
   CHECK(unknown_keys_of(yaml).empty());
-  const auto named = dataset_of(
-      table.yaml(", columns: {index: skip, label: {type: class, classes: [bird, dog, cat]}}"));
+  const auto named = dataset_of(table.yaml(
+      ", missing: nan, columns: {index: skip, label: {type: class, classes: [bird, dog, cat]}}"));
   CHECK(values_of<int64_t>(named->labels("label")) == std::vector<int64_t>{1, 2});
 }
 
@@ -90,25 +89,22 @@ TEST_CASE("images are read relative to the table, with the other columns beside 
 }
 
 TEST_CASE("a cell of another type is reported with file, line and column") {
-  const Table table("a,b\n1,1\nx,1e99\n,\n");
+  const Table table("a,b\n1,1\nx,1e99\nz,\n");
   CHECK(table.message(", columns: {a: int}") ==
         table.path + ":3: column \"a\": expected a whole number, found \"x\"");
-  CHECK(table.message(", columns: {b: float}") ==
+  CHECK(table.message(", columns: {b: float}, missing: {b: nan}") ==
         table.path + ":3: column \"b\": expected a float32 number, found \"1e99\"");
   CHECK(table.message(", columns: {a: {type: class, classes: ['1', x]}}") ==
-        table.path + ":4: column \"a\": expected a class of 1, x, found an empty cell");
+        table.path + ":4: column \"a\": expected a class of 1, x, found \"z\"");
   CHECK(table.message(", columns: {a: {type: class, classes: ['1', y]}}") ==
         table.path + ":3: column \"a\": expected a class of 1, y, found \"x\"");
 }
 
 TEST_CASE("an image that is missing or damaged is reported with file, line and column") {
-  const Table table("a\nnone.png\n\"\"\n");
+  const Table table("a\nnone.png\n");
   CHECK(table.message(", columns: {a: image}") ==
         table.path + ":2: column \"a\": no such file: " + table.folder.path("none.png"));
   table.folder.write("none.png", "GIF89a");
-  CHECK(table.message(", columns: {a: image}") ==
-        table.path + ":3: column \"a\": expected the path of an image, found an empty cell");
-  table.folder.write("a.csv", "a\nnone.png\n");
   const auto dataset = dataset_of(table.yaml(", columns: {a: image}"));
   CHECK(message_of([&] { batch_of(*dataset, {0}); }) ==
         "example 0: " + table.path + ":2: column \"a\": " + table.folder.path("none.png") +
@@ -151,6 +147,92 @@ TEST_CASE("a column with the name of the example's own index needs another key")
             ": the column \"index\" needs another key, as \"index\" is each example's "
             "place in the dataset: columns: {\"index\": {key: row}}, or leave it out: "
             "columns: {\"index\": skip}");
+}
+
+const std::string kHouses =
+    "age,income,town,kind\n"
+    "31,1.5,Ulm,a\n"
+    ",2.5,,b\n"
+    "29,NA,Bonn,a\n"
+    "40, nan ,Kiel,\n";
+const std::string kKind = ", columns: {kind: class}";
+
+TEST_CASE("missing values are an error that counts them and says what helps") {
+  const Table table(kHouses);
+  CHECK(table.message() ==
+        table.path +
+            ": columns have missing values (empty, NA, NaN, null or None): age in 1 of 4 rows "
+            "(first in line 3), income in 2 of 4 rows (first in line 4). In the dataset's config, "
+            "\"missing: drop\" leaves out their rows, \"missing: nan\" reads numbers as NaN, "
+            "\"missing: {age: 0}\" reads another value instead, and \"columns: {age: skip}\" "
+            "leaves out the column");
+  CHECK(table.message(", missing: error") == table.message());
+  const std::string rest = table.message(kKind + ", missing: {age: 0, income: drop}");
+  CHECK(rest.find(": a column has missing values (empty, NA, NaN, null or None): kind in 1 of 4 "
+                  "rows (first in line 5). ") != std::string::npos);
+  CHECK(table.message(", missing: nan, columns: {age: skip}") == "no error");
+  CHECK(table.message(", missing: {income: error, age: 1}").find("income in 2 of 4 rows") !=
+        std::string::npos);
+}
+
+TEST_CASE("rows with missing values are left out") {
+  const Table table(kHouses);
+  const auto dataset = dataset_of(table.yaml(", missing: drop"));
+  REQUIRE(dataset->size() == 1);
+  CHECK(example_of(*dataset, 0).texts.at("town") == "Ulm");
+  CHECK(describe_tensor(example_of(*dataset, 0).tensors.at("age")) == "int64 []");
+  const auto one = dataset_of(table.yaml(kKind + ", missing: {age: drop, kind: drop, income: 0}"));
+  CHECK(values_of<int64_t>(one->labels("age")) == std::vector<int64_t>{31, 29});
+  CHECK(values_of<float>(one->labels("income")) == std::vector<float>{1.5F, 0});
+  CHECK(batch_of(*one, {1, 0}).text("town") == std::vector<std::string>{"Bonn", "Ulm"});
+  const auto named = dataset_of(table.yaml(", missing: {town: drop, age: 0, income: 0}"));
+  CHECK(named->size() == 3);
+  CHECK(Table("a,b\n1,\n,2\n").message(", missing: drop").find(": each row misses a value") !=
+        std::string::npos);
+}
+
+TEST_CASE("missing numbers are read as NaN, or as the value that the config names") {
+  const Table table(kHouses);
+  const auto nan = dataset_of(table.yaml(", missing: nan"));
+  REQUIRE(nan->size() == 4);
+  CHECK(values_of<float>(nan->labels("age"))[0] == 31);
+  CHECK(std::isnan(values_of<float>(nan->labels("age"))[1]));
+  CHECK(std::isnan(values_of<float>(nan->labels("income"))[3]));
+  CHECK(example_of(*nan, 1).texts.at("town").empty());
+  const auto filled =
+      dataset_of(table.yaml(kKind + ", missing: {age: 7, income: -0.5, town: nowhere, kind: b}"));
+  CHECK(values_of<int64_t>(filled->labels("age")) == std::vector<int64_t>{31, 7, 29, 40});
+  CHECK(values_of<float>(filled->labels("income")) == std::vector<float>{1.5F, 2.5F, -0.5F, -0.5F});
+  CHECK(values_of<int64_t>(filled->labels("kind")) == std::vector<int64_t>{0, 1, 0, 1});
+  CHECK(example_of(*filled, 1).texts.at("town") == "nowhere");
+  CHECK(unknown_keys_of(table.yaml(", missing: {age: 7, income: nan}")).empty());
+  CHECK(
+      describe_tensor(dataset_of(table.yaml(", missing: {age: 0.5, income: 0}"))->labels("age")) ==
+      "float32 [4]");
+  // Columns of text, and those without a single value, stay as they are.
+  const Table texts("a,b,c\nNA,,x\nNamibia,,\n");
+  CHECK(dataset_of(texts.yaml())->size() == 2);
+}
+
+TEST_CASE("a rule for missing values that cannot be is reported at its place") {
+  const Table table(kHouses);
+  CHECK(table.message(", missing: 0") ==
+        "test.yaml:1: data/missing: expected error, drop, nan or a map from columns to the values "
+        "to read instead, such as {age: 0}, found 0");
+  CHECK(table.message(", missing: {age: [1]}") ==
+        "test.yaml:1: data/missing/age: expected error, drop, nan or the value to read instead, "
+        "found a list of 1");
+  CHECK(table.message(", missing: {agee: 1}") == "test.yaml:1: data/missing/agee: " + table.path +
+                                                     " has no such column; it has: age, kind, "
+                                                     "town, income");
+  CHECK(table.message(", missing: {age: old}") ==
+        "test.yaml:1: data/missing/age: expected a number, as the column holds, found \"old\"");
+  CHECK(table.message(", columns: {age: int}, missing: {age: 0.5}") ==
+        "test.yaml:1: data/missing/age: expected a whole number, as the column holds, found "
+        "\"0.5\"");
+  CHECK(table.message(", columns: {age: int}, missing: nan") ==
+        "test.yaml:1: data/missing: the column \"age\" has missing values, and only floats can be "
+        "NaN: columns: {age: float}");
 }
 
 TEST_CASE("a table without rows is an error") {

@@ -1,10 +1,8 @@
-#include "runtime/data/datasets/idx.h"
-
 #include <ATen/ops/bincount.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

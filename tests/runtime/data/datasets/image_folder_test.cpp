@@ -1,5 +1,3 @@
-#include "runtime/data/datasets/image_folder.h"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -8,7 +6,7 @@
 #include <sstream>
 
 #include "runtime/formats/gzip_file.h"
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/pictures/image_file.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"

@@ -1,8 +1,6 @@
-#include "runtime/data/datasets/synthetic.h"
-
 #include <doctest/doctest.h>
 
-#include "runtime/measure/describe_tensor.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/tensor_values.h"

@@ -45,6 +45,9 @@ class TestFaulty : public Iterator {
     if (fault_ == "undefined scalar") return {.scalars = {{"loss", at::Tensor()}}};
     if (fault_ == "image") return {.images = {{"input", at::zeros({size, 8, 8, 3})}}};
     if (fault_ == "bytes") return {.images = {{"input", at::zeros({1, 3, 8, 8}, at::kByte)}}};
+    if (fault_ == "image key") return {.images = {{"../../x", at::zeros({1, 3, 8, 8})}}};
+    if (fault_ == "long key") return {.images = {{std::string(300, 'x'), at::zeros({1, 3, 8, 8})}}};
+    if (fault_ == "text key") return {.texts = {{"a//b", "once upon a time"}}};
     if (fault_ == "log throws") throw std::runtime_error("no such thing");
     return {.scalars = {{"number", 1}, {"tensor", at::zeros({1, 1})}}};
   }
@@ -141,6 +144,16 @@ TEST_CASE("a log image that is no batch of images") {
       "train/log_op/input: expected a batch of images, floats [B, C, H, W] with C = 1 or 3, found ";
   CHECK(refused("fault: image") == expected + "float32 [5, 8, 8, 3]");
   CHECK(refused("fault: bytes") == expected + "uint8 [1, 3, 8, 8]");
+}
+
+TEST_CASE("a log image or text whose key cannot be a file in the run's folder") {
+  const std::string rule =
+      " cannot be a file: parts of its name, between slashes, have 1 to 200 bytes and are not "
+      "\".\" or \"..\"";
+  CHECK(refused("fault: image key") == "train/log_op: the image \"../../x\"" + rule);
+  CHECK(refused("fault: long key") ==
+        "train/log_op: the image \"" + std::string(300, 'x') + "\"" + rule);
+  CHECK(refused("fault: text key") == "train/log_op: the text \"a//b\"" + rule);
 }
 
 TEST_CASE("an eval_op whose first dimension is not the batch") {

@@ -1,0 +1,37 @@
+# What the wheel has beside the component `stepop` of an installation, as the component `wheel`; its
+# prefix is the package folder site-packages/stepop. cmake/wheel/backend.py makes the wheel of both.
+#
+# LibTorch is that of the package `torch`, which lies beside. The system's libraries come along, so
+# that the wheel runs where their packages are missing.
+set(wheel_torch ${lib_to_prefix}/../torch)
+
+add_library(libstepop_wheel SHARED EXCLUDE_FROM_ALL
+            $<TARGET_OBJECTS:stepop_core> $<TARGET_OBJECTS:stepop_components>)
+target_link_libraries(libstepop_wheel PRIVATE stepop_dependencies)
+# RPATH and not RUNPATH: it also counts for what the system's libraries need themselves.
+target_link_options(libstepop_wheel PRIVATE -Wl,--no-undefined -Wl,--disable-new-dtags)
+set_target_properties(libstepop_wheel PROPERTIES OUTPUT_NAME stepop
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/install/wheel
+  BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN;$ORIGIN/${wheel_torch}/lib")
+install(FILES $<TARGET_FILE:libstepop_wheel> DESTINATION ${lib} COMPONENT wheel EXCLUDE_FROM_ALL)
+install(FILES cmake/wheel/__init__.py cmake/wheel/__main__.py DESTINATION . COMPONENT wheel
+        EXCLUDE_FROM_ALL)
+
+# The compiler by its name: it is that of another machine.
+get_filename_component(compiler_name ${CMAKE_CXX_COMPILER} NAME)
+stepop_write_installed(wheel ${compiler_name} "{here}/${wheel_torch}")
+stepop_install_settings(wheel COMPONENT wheel EXCLUDE_FROM_ALL)
+configure_file(cmake/wheel/METADATA.in ${CMAKE_BINARY_DIR}/install/wheel/METADATA @ONLY)
+
+# Left to the system: the C library and the compiler's own, which its packages bring.
+install(CODE "
+  file(GET_RUNTIME_DEPENDENCIES
+    LIBRARIES \"$<TARGET_FILE:libstepop_wheel>\" EXECUTABLES \"$<TARGET_FILE:stepop>\"
+    PRE_EXCLUDE_REGEXES [[^lib(stepop|torch|c10)]] [[^ld-linux]]
+      [[^lib(c|m|dl|rt|pthread|resolv|stdc\\+\\+|gcc_s)[.]so]]
+    RESOLVED_DEPENDENCIES_VAR libraries)
+  foreach(library \${libraries})
+    get_filename_component(name \${library} NAME)
+    file(REAL_PATH \${library} library)
+    file(COPY_FILE \${library} \${CMAKE_INSTALL_PREFIX}/${lib}/\${name})
+  endforeach()" COMPONENT wheel EXCLUDE_FROM_ALL)

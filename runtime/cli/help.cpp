@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <string>
+#include <vector>
+
+#include "eval_out/hdf5/hdf5.h"
+#include "runtime/cli/arguments.h"
+#include "runtime/cli/commands.h"
+
+namespace stepop {
+
+const std::vector<Flag>& flags() {
+  using enum Flag::Takes;
+  static const std::vector<Flag> all = {
+      {'n', "name", kValue, "name of a new run: the end of its folder's name"},
+      {'b', "base", kValues, "YAML files; each one overrides the ones before it"},
+      {'t', "train", kOptionalBool, "train; without it the run is evaluated"},
+      {'p', "project", kValue, "the folder of a run: resume it (with -t) or evaluate it"},
+      {'c', "checkpoint", kValue,
+       "use this checkpoint: a step, latest, best or a path (default: the latest)"},
+      {'c', "callback", kEach, "a callback, name:callback or ./script.py; repeat for more", "eval"},
+      {'r', "retrain", kOptionalBool, "with -t: take only the weights, start a new run at step 0"},
+      {'l', "log_level", kValue, "debug, info (default), warn or critical"},
+      {'d', "debug", kOptionalBool, "a run of 10 steps in logs/debug_runs/"},
+      {0, "current-code", kOptionalBool,
+       "with -p: use the sources as they are now, not the run's own copy"},
+      {0, "check", kOptionalBool,
+       "run every op on one batch and show time, memory and shapes; writes nothing"},
+      {0, "profile", kOptionalBool, "show where the time went when a training ends"},
+      {0, "allow-unknown", kOptionalBool, "unknown config keys are a warning, not an error"},
+      {0, "template", kValue, "classifier (default), regression, autoencoder or gan", "new"},
+      {0, "project", kNothing, "a CMake project with src/, configs/ and tests/", "new"},
+      {'h', "help", kNothing, "this text; after a command, the help of that command"},
+      {0, "version", kNothing, "the versions of stepop and its libraries"},
+  };
+  return all;
+}
+
+namespace {
+
+std::string flag_text(const Flag& flag) {
+  using enum Flag::Takes;
+  const std::string names = flag.letter == 0 ? fmt::format("    --{}", flag.name)
+                                             : fmt::format("-{}, --{}", flag.letter, flag.name);
+  const char* value = flag.takes == kValues                         ? " X..."
+                      : flag.takes == kValue || flag.takes == kEach ? " X"
+                                                                    : "";
+  return fmt::format("  {:<24}", names + value);
+}
+
+}  // namespace
+
+std::string help_text(const Command& command) {
+  std::string text = fmt::format("{}\n  {}\n", command.usage(), command.about);
+  for (const auto& flag : flags()) {
+    if (flag.command == command.name) text += flag_text(flag) + flag.about + "\n";
+  }
+  return text + "\n`stepop --help` explains everything else.\n";
+}
+
+std::string help_text() {
+  std::string text = R"(stepop trains, logs and evaluates models on LibTorch.
+
+  stepop -n NAME -b base1.yaml base2.yaml -t [--path/key value ...]
+  stepop -p logs/<time>_<name> [-t] [--path/key value ...]
+
+Commands
+)";
+  for (const auto& command : commands()) {
+    text += fmt::format("  {}\n      {}\n", command.usage(), command.about);
+  }
+  text += "\nFlags\n";
+  for (const auto& flag : flags()) {
+    const std::string only = flag.command.empty() ? "" : fmt::format("stepop {}: ", flag.command);
+    text += flag_text(flag) + only + flag.about + "\n";
+  }
+  return text + R"(
+Any config key can be set on the command line: --optimizer/lr 3e-3, --model/hidden '[64, 32]',
+--datasets/train/path=data; --log_ops/+ validation/sample_op appends to a list. Values are YAML:
+true, null, 1e-3, -3, [1, 2], {a: 1}; anything else is text. A relative path on the command line is
+relative to the current folder, in a config file to the folder of that file.
+
+A signal (INT, TERM, USR1, HUP) or --max_time 3h50m ends a training after the current step and saves
+it. `stepop -p RUN -t` resumes it from the newest intact checkpoint; the result is bit-identical to
+a run that was never stopped.
+
+Exit status: 0 success; 1 an error in the run; 2 a mistake in the config or on the command line; 3
+the run is complete, but a callback failed; 128 + n ended by signal n.
+
+Examples
+  stepop -n digits -b configs/digits.yaml -t                     train
+  stepop -n small -b configs/digits.yaml configs/small.yaml -t   the second file overrides
+  stepop -n fast -b configs/digits.yaml -t --optimizer/lr 3e-3 --num_epochs 2
+  stepop -p logs/2026-11-21T10-00-00_digits                      evaluate its latest checkpoint
+  stepop -p logs/2026-11-21T10-00-00_digits -c 230               evaluate that of step 230
+  stepop -p logs/2026-11-21T10-00-00_digits -t                   resume after a stop or a kill
+  stepop -p logs/2026-11-21T10-00-00_digits -t --num_epochs 40   resume, and train for longer
+  stepop checkpoints logs/2026-11-21T10-00-00_digits             the checkpoints to resume from
+  stepop -n tuned -p logs/2026-11-21T10-00-00_digits -r -t       its weights in a new run, from step 0
+  stepop -n try -b configs/digits.yaml -t -d                     10 steps, to see whether it runs
+  stepop -b configs/digits.yaml -t --check                       time, memory, shapes of each op
+  stepop -n slow -b configs/digits.yaml -t --profile             where the time of a step goes
+)";
+}
+
+std::string version_text() {
+  return fmt::format("stepop {}\nLibTorch {}\nHDF5 {}.{}.{}\n", STEPOP_VERSION, TORCH_VERSION,
+                     H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
+}
+
+}  // namespace stepop

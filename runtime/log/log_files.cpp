@@ -1,0 +1,64 @@
+#include "runtime/log/log_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "runtime/base/error.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/system/folders.h"
+
+namespace stepop {
+namespace {
+
+void write_log_file(const std::string& path, const std::string& bytes) {
+  make_folders(std::filesystem::path(path).parent_path().string());
+  write_file_atomically(path, bytes);
+}
+
+}  // namespace
+
+void LogFiles::write(const LogEvent& event, const LogRecord& record) {
+  for (const auto& [name, png] : record.images) {
+    write_log_file(fmt::format("{}/{}.png", folder_, name_with_step(name, event.step)), png);
+  }
+  for (const auto& [name, text] : record.texts) {
+    write_log_file(fmt::format("{}/{}.txt", folder_, name_with_step(name, event.step)), text);
+  }
+}
+
+std::string name_with_step(std::string_view name, int64_t step) {
+  return fmt::format("{}_{:07}", name, step);
+}
+
+std::optional<SteppedName> parse_name_with_step(std::string_view name) {
+  const size_t underscore = name.rfind('_');
+  if (underscore == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = name.substr(underscore + 1);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), is_digit)) return std::nullopt;
+  SteppedName found{std::string(name.substr(0, underscore)), 0};
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), found.step);
+  return error == std::errc() ? std::optional(std::move(found)) : std::nullopt;
+}
+
+void check_file_name(const std::string& what, std::string_view name) {
+  constexpr size_t kMostBytes = 200;  // file systems take 255, and the step comes behind
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('/', begin), name.size());
+    const std::string_view part = name.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == ".." || part.size() > kMostBytes ||
+        part.find('\0') != std::string_view::npos) {
+      throw Error(
+          fmt::format("{} \"{}\" cannot be a file: parts of its name, between slashes, have 1 to "
+                      "{} bytes and are not \".\" or \"..\"",
+                      what, name, kMostBytes));
+    }
+    begin = end + 1;
+  }
+}
+
+}  // namespace stepop

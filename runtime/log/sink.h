@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/base/ordered_map.h"
+#include "runtime/config/registry.h"
+
+namespace stepop {
+
+/// Where a training is when something is logged.
+struct LogEvent {
+  int64_t step = 0;  ///< Training steps that are complete.
+  double epoch = 0;  ///< With its fraction.
+  int64_t samples = 0;
+  double seconds = 0;  ///< Training time of all starts.
+};
+
+/// What one event logs, by full names: `train/log_op/loss`.
+struct LogRecord {
+  OrderedMap<double> scalars = {};
+  OrderedMap<std::string> images = {};  ///< The bytes of PNG files, grey or RGB.
+  OrderedMap<std::string> texts = {};
+  bool is_evaluation = false;  ///< The result of an evaluation, not of log ops.
+};
+
+/// How a training begins or resumes.
+struct SinkStart {
+  std::string folder = {};  ///< `<run>/train`: files of a sink's own go here.
+  int64_t first_step = 0;   ///< What was logged of this step and later ones is logged again.
+  std::string config = {};  ///< The resolved config as YAML.
+};
+
+/// A place that takes what a run logs: the console, the metrics file, TensorBoard, PNG files, a
+/// service of your own. All functions but `sync` are called by one thread. What one of them throws
+/// ends the training.
+class Sink {
+ public:
+  Sink() = default;
+  virtual ~Sink() = default;
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+
+  /// Called once, before the first step.
+  virtual void begin(const SinkStart& /*start*/) {}
+  /// Takes one event. Of `record` any part may be empty.
+  virtual void write(const LogEvent& event, const LogRecord& record) = 0;
+
+  /// Called after each training step; must cost next to nothing.
+  virtual void step_done(const LogEvent& /*event*/) {}
+  /// An evaluation begins; its result comes by `write`.
+  virtual void evaluation_begins() {}
+  /// `done` of `total` examples of an evaluation by `op`, `validation/eval_op`, are done.
+  virtual void evaluating(const std::string& /*op*/, int64_t /*done*/, int64_t /*total*/) {}
+
+  /// Returns when everything that was written is on the disk. May be called in another thread.
+  virtual void sync() {}
+};
+
+/// Sinks that a config switches on by name: `integrations: {<name>: {active: true, ...}}`. Each is
+/// made from that part of the config before the run has its folder.
+using IntegrationRegistry = Registry<std::shared_ptr<Sink>(const Config& params)>;
+IntegrationRegistry& integrations();
+
+}  // namespace stepop
+
+/// Registers a Sink with a constructor `Class(const stepop::Config& params)` as the integration
+/// `name`: STEPOP_REGISTER_INTEGRATION(wandb, WeightsAndBiases, {"What it is.", {}});
+#define STEPOP_REGISTER_INTEGRATION(name, Class, ...) \
+  STEPOP_REGISTER(                                    \
+      ::stepop::integrations(), #name,                \
+      [](const ::stepop::Config& params) { return std::make_shared<Class>(params); }, __VA_ARGS__)

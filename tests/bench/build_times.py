@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""What compiling costs, measured anew: `tests/bench/build_times.py [VARIANT ...]`.
+
+Each variant builds the target `stepop` in a folder of its own with ccache off, and prints the
+processor's time (user), the time that passed, and the ratio to `as it is`. All of them take an hour
+on two cores; `edits` takes five minutes and times what one waits for after an edit.
+"""
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+VARIANTS = {
+    "as it is": [],
+    "-O3": ["-DCMAKE_CXX_FLAGS_RELEASE=-O3 -DNDEBUG"],
+    "-O1": ["-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"],
+    "no precompiled headers": ["-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"],
+    "fmt in every file": ["-DCMAKE_CXX_FLAGS=-DFMT_HEADER_ONLY"],
+    "each file by itself": ["-DSTEPOP_UNITY=OFF"],
+    "each file by itself, fmt in every file, no precompiled headers": [
+        "-DSTEPOP_UNITY=OFF", "-DCMAKE_CXX_FLAGS=-DFMT_HEADER_ONLY",
+        "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"],
+}
+EDITS = ["runtime/loop/training_loop.cpp", "runtime/cli/run_command.cpp", "models/mlp/mlp.cpp",
+         "runtime/base/error.h", "runtime/iterator/iterator.h"]
+
+
+def timed(command):
+    """Seconds of the processor and seconds that passed."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before,
+            time.monotonic() - start)
+
+
+def configure(folder, options):
+    subprocess.run(["cmake", "-S", TREE, "-B", folder, "-G", "Ninja", "-DSTEPOP_BUILD_TESTS=OFF",
+                    *options], check=True, stdout=subprocess.DEVNULL)
+
+
+def build(folder):
+    return timed(["ninja", "-C", folder, "stepop"])
+
+
+def show(name, user, passed, ratio=""):
+    print(f"{name:<64}{user:8.0f} s{passed:8.0f} s{ratio:>8}", flush=True)
+
+
+def main():
+    os.environ["CCACHE_DISABLE"] = "1"
+    wanted = sys.argv[1:] or [*VARIANTS, "edits"]
+    unknown = [name for name in wanted if name not in VARIANTS and name != "edits"]
+    if unknown:
+        sys.exit(f"unknown: {', '.join(unknown)}; known are: {', '.join([*VARIANTS, 'edits'])}")
+    print(f"{'':<64}{'user':>10}{'passed':>10}{'ratio':>8}")
+    first = None
+    for name in wanted:
+        with tempfile.TemporaryDirectory(prefix="stepop-build-") as folder:
+            if name in VARIANTS:
+                configure(folder, VARIANTS[name])
+                user, passed = build(folder)
+                first = first or user
+                show(name, user, passed, f"{user / first:.2f}")
+                continue
+            configure(folder, [])
+            build(folder)
+            for path in EDITS:
+                os.utime(os.path.join(TREE, path))
+                show(f"after an edit of {path}", *build(folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+// What iterators/README.md, the guide, says of files, examples of different sizes and numbers of an
+// update: its lines are those of tests/cli/guide/, which are run.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "tests/cli/code_run.h"
+#include "tests/python.h"
+
+namespace stepop {
+namespace guide_test {
+
+const std::string kSources = STEPOP_SOURCE_DIR "/tests/cli/guide/";
+
+std::string trimmed(const std::string& line) {
+  const size_t begin = line.find_first_not_of(' ');
+  return begin == std::string::npos ? "" : line.substr(begin);
+}
+
+/// The blocks of code of a section, a line each, without indentation.
+std::vector<std::string> code_of(const std::string& heading, const std::string& language) {
+  const std::string guide = read_bytes(STEPOP_SOURCE_DIR "/iterators/README.md");
+  const size_t begin = guide.find("\n" + heading + "\n");
+  REQUIRE(begin != std::string::npos);
+  std::stringstream section(guide.substr(begin, guide.find("\n## ", begin + 1) - begin));
+  std::vector<std::string> lines;
+  bool is_code = false;
+  for (std::string line; std::getline(section, line);) {
+    if (line.starts_with("```")) {
+      is_code = line == "```" + language;
+    } else if (is_code && !line.empty()) {
+      lines.push_back(trimmed(line));
+    }
+  }
+  return lines;
+}
+
+std::vector<std::string> lines_of_file(const std::string& name) {
+  std::stringstream text(read_bytes(kSources + name));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(trimmed(line));
+  return lines;
+}
+
+void check_run(const std::vector<std::string>& code, const std::vector<std::string>& run) {
+  CHECK(code.size() > 2);
+  for (const auto& line : code) {
+    CAPTURE(line);
+    CHECK(std::find(run.begin(), run.end(), line) != run.end());
+  }
+}
+
+TEST_CASE("the guide's lines are those that are run here and by the test of the wheel") {
+  std::vector<std::string> data = code_of("## Data", "cpp");
+  const auto files = std::find_if(data.begin(), data.end(), [](const std::string& line) {
+    return line.starts_with("std::ifstream");
+  });
+  data.erase(data.begin(), files);  // the first block is of another example
+  check_run(data, lines_of_file("words.cpp"));
+  check_run(code_of("### Numbers of an update", "cpp"), lines_of_file("words.cpp"));
+  check_run(code_of("## A trained network in your own program", "cpp"), lines_of_file("apply.cpp"));
+  check_run(code_of("## A trained network in your own program", "cmake"),
+            lines_of_file("CMakeLists.txt"));
+}
+
+TEST_CASE("words of different lengths are padded, trained on, and come out with their lengths") {
+  const ScratchFolder folder;
+  for (const char* name : {"words.cpp", "words.yaml"}) {
+    folder.write("mine/" + std::string(name), read_bytes(kSources + name));
+  }
+  folder.write("mine/words.txt", "abcde\nfghij\nklmno\npqrst\nuvwxyz\nbanana\n");
+  // The path is relative to the config's folder, not to this one.
+  const auto trained = run_with_cache(folder, "stepop -n words -b mine/words.yaml -t");
+  CHECK_MESSAGE(trained.exit_code == 0, trained.err);
+  CHECK(trained.out.find(" lr 0.1 grad_norm ") != std::string::npos);
+
+  const std::string lengths = run_python(
+      "import glob, h5py, sys\n"
+      "f = h5py.File(max(glob.glob(sys.argv[1] + '/logs/*/eval/*/80/outputs.h5')))\n"
+      "o = f['outputs/scores/offsets'][()]\n"
+      "print(*(o[1:] - o[:-1]))\n",
+      {folder.path()});
+  CHECK(lengths == "5 5 5 5 6 6\n");
+}
+
+}  // namespace guide_test
+}  // namespace stepop

@@ -1,0 +1,111 @@
+// The wheel in a fresh virtual environment. Its torch, numpy and h5py are links to those of the
+// tree's own environment, so that nothing is downloaded; pip still checks that they are what the
+// wheel asks for. That another machine has no -dev packages is checked by what is linked.
+#include <doctest/doctest.h>
+#include <torch/version.h>
+
+#include <filesystem>
+
+#include "tests/cli/command.h"
+
+namespace stepop {
+namespace wheel_test {
+
+namespace fs = std::filesystem;
+
+struct Environment {
+  ScratchFolder folder;
+  std::string bin = folder.path("fresh/bin");
+  std::string site;
+
+  Environment() {
+    const auto made = run_in(folder, R"(set -e
+      venv=')" STEPOP_SOURCE_DIR R"(/.venv'
+      STEPOP_BUILD=')" STEPOP_BINARY_DIR R"(' $venv/bin/python3 -B \
+        ')" STEPOP_SOURCE_DIR R"(/cmake/wheel/backend.py' dist >&2
+      $venv/bin/python3 -m venv --without-pip fresh
+      site=$(echo fresh/lib/python3*/site-packages)
+      for part in $venv/lib/python3*/site-packages/*; do
+        case $(basename $part) in pip|pip-*|stepop*) ;; *) ln -s $part $site/ ;; esac
+      done
+      unset PIP_FIND_LINKS PIP_EXTRA_INDEX_URL
+      PIP_CONFIG_FILE=/dev/null $venv/bin/python3 -m pip --python fresh/bin/python3 install \
+        --quiet --disable-pip-version-check --no-index dist/stepop-*.whl >&2
+      echo -n $site)");
+    if (made.exit_code != 0) throw std::runtime_error(made.err);
+    site = folder.path(made.out);
+  }
+
+  CommandResult run(const std::string& line) const {
+    return run_in(folder, "unset -f stepop; export PATH='" + bin +
+                              "':$PATH STEPOP_CACHE=\"$PWD/cache\"\n" + line);
+  }
+};
+
+/// One for all cases: it holds a precompiled header.
+const Environment& fresh() {
+  static const Environment environment;
+  return environment;
+}
+
+TEST_CASE("a wheel in a fresh environment trains and evaluates code of your own") {
+  const auto result =
+      fresh().run("stepop new one && cd one && stepop -n first -b one.yaml -t --num_steps 5");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  const std::string run = only_run(fresh().folder, "one/logs");
+  CHECK(fs::exists(fresh().folder.path(run + "/train/checkpoints/model-5.safetensors")));
+
+  const auto read = fresh().run("python3 -c \"import stepop_eval; print(stepop_eval.open('" + run +
+                                "').outputs['logits'].shape)\"");
+  CHECK_MESSAGE(read.exit_code == 0, read.err);
+  CHECK(read.out == "(600, 3)\n");
+}
+
+TEST_CASE("with a wheel the guide's program is built, and applies a network that was trained") {
+  const auto result =
+      fresh().run("cp -r '" STEPOP_SOURCE_DIR
+                  "/tests/cli/guide' guide && cd guide && "
+                  "printf 'abcde\\nfghij\\nklmno\\npqrst\\nuvwxyz\\nbanana\\n' >words.txt && "
+                  "stepop -n words -b words.yaml -t >&2 && "
+                  "cmake -B build -DCMAKE_PREFIX_PATH=\"$(python3 -c 'import stepop; "
+                  "print(stepop.cmake_prefix_path)')\" >&2 && cmake --build build >&2 && "
+                  "build/apply logs/*/train/checkpoints/latest.safetensors");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  CHECK(result.out == "aeiou\n");
+}
+
+TEST_CASE("a wheel asks for the LibTorch that it was built with") {
+  const auto result = fresh().run(
+      "python3 -c \"import importlib.metadata as m; print(*m.requires('stepop'), sep='\\n')\"");
+  CHECK(result.out.starts_with("torch==" TORCH_VERSION "\n"));
+}
+
+TEST_CASE("a wheel takes from the system the C library and the compiler's own, and no others") {
+  const auto result = fresh().run("ldd '" + fresh().site + "/stepop/bin/stepop' '" + fresh().site +
+                                  "/stepop/lib/libstepop.so' | grep -v \"$PWD/\" | sed 's/ .*//' | "
+                                  "grep -vE '(linux-vdso|ld-linux-.*|lib(c|m|dl|rt|pthread|resolv|"
+                                  "stdc[+][+]|gcc_s))[.]so'");
+  CHECK(result.out == "");
+}
+
+TEST_CASE("nothing of a wheel names the source tree") {
+  const auto found = fresh().run(
+      "cd '" + fresh().site +
+      "' && grep -rlI '" STEPOP_SOURCE_DIR
+      "' stepop stepop_eval stepop-*.dist-info; "
+      "readelf -d stepop/bin/stepop stepop/lib/libstepop.so | grep PATH | grep '" STEPOP_SOURCE_DIR
+      "'");
+  CHECK(found.out == "");
+}
+
+TEST_CASE("a wheel whose torch is gone says so") {
+  const auto result = fresh().run("cd '" + fresh().site +
+                                  "' && mv torch away; stepop list; s=$?; mv away torch; exit $s");
+  CHECK(result.exit_code == 1);
+  CHECK_MESSAGE(result.err.starts_with("stepop: " + fresh().site +
+                                       "/torch is missing, and LibTorch with it: "),
+                result.err);
+}
+
+}  // namespace wheel_test
+}  // namespace stepop
