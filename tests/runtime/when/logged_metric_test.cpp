@@ -34,7 +34,7 @@ TEST_CASE("a misspelt metric is found before the first step, with what corrects 
         "test.yaml:13: stop_when/metric: " + problem +
             "\"validation/eval_op/los\"; did you mean \"validation/eval_op/loss\"?\n"
             "  on the command line: --stop_when/metric validation/eval_op/loss");
-  CHECK(checked("checkpoints: {metric: loss, mode: min}")
+  CHECK(checked("checkpoints: {metric: something/else, mode: min}")
             .ends_with("  on the command line: --checkpoints/metric NAME"));
   CHECK(checked("checkpoints: {metric: validation/eval_op/loss, mode: min}") == "no error");
 }
