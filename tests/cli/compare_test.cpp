@@ -65,6 +65,20 @@ TEST_CASE("runs that are the same, or have logged nothing, say so") {
   CHECK(three.out.find("\nThe configs are the same.\n\n") != std::string::npos);
 }
 
+TEST_CASE("code that differs is shown, though the configs are the same") {
+  const ScratchFolder folder;
+  for (const std::string run : {"one", "two"}) {
+    make_run(folder, run, "code: [net.cpp]\n", "");
+    folder.write(run + "/code/2026-11-21T10-00-00/net.cpp", "// " + run + "\n");
+    folder.write(run + "/code/2026-11-21T10-00-00/sources.json", "{}");
+  }
+  const CommandResult result = run_in(folder, "stepop compare one two");
+  CHECK(result.out.find("The configs are the same.\n\n"
+                        "The code of b differs from that of a:\n"
+                        "  net.cpp: 1 line added, 1 removed\n"
+                        "    @ line 1\n    -// one\n    +// two\n\n") != std::string::npos);
+}
+
 TEST_CASE("folders that are no runs are told and left out, as for logs/*") {
   const ScratchFolder folder;
   make_run(folder, "logs/one", "a: 1\n", "");
