@@ -14,6 +14,7 @@
 #include "runtime/code/user_code.h"
 #include "runtime/config/registry.h"
 #include "runtime/config/resolve.h"
+#include "runtime/config/yaml_text.h"
 #include "runtime/run/signals.h"
 
 namespace stepop {

@@ -53,7 +53,7 @@ class TestForgetful : public Iterator {
     if (fault_ == "frozen stranger") own_->weight.requires_grad_(false);
     if (fault_ == "frozen stranger") own_->bias.requires_grad_(false);
     if (fault_ == "unused" || fault_ == "both" || uses_own() || fault_ == "penalty" ||
-        fault_ == "null") {
+        fault_ == "not made") {
       if (fault_ == "both") head_update_ = &context.update("head_optimizer", {"head"});
       update_ = &context.update("optimizer", {"encoder", "head"});
       return;
@@ -64,7 +64,7 @@ class TestForgetful : public Iterator {
 
   StepOps step_op(const Batch& batch) override {
     if (fault_ == "device") batch["image"] + at::zeros({3}, meta());
-    if (fault_ == "null") null_->forward(batch["image"]);
+    if (fault_ == "not made") null_->forward(batch["image"]);
     // A leaf that this step makes, as a gradient penalty does.
     const auto image =
         fault_ == "penalty" ? batch["image"].detach().requires_grad_() : batch["image"];
@@ -313,7 +313,7 @@ TEST_CASE("a module that no update holds gets no gradient from the only update")
 }
 
 TEST_CASE("a layer that was never made") {
-  CHECK(refused("null").starts_with(
+  CHECK(refused("not made").starts_with(
       "train/step_op: Accessing empty ModuleHolder\n"
       "a layer was declared, as in torch::nn::Linear layer_{nullptr}, and never made: layer_ = "
       "register_module(\"layer\", torch::nn::Linear(2, 1)) in the constructor"));
