@@ -98,7 +98,7 @@ int run(int argc, char** argv) {
   } catch (const std::exception& error) {
     return fail(stepop::with_places(stepop::error_text(error), 1), 1);
   } catch (...) {
-    return fail(stepop::with_places("something was thrown that is no std::exception", 1), 1);
+    return fail(stepop::with_places(stepop::text_of_current_exception(), 1), 1);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/loop/training_loop.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "runtime/base/shell_text.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/loop/evaluation.h"
+#include "runtime/measure/processor_time.h"
 #include "runtime/optim/non_finite.h"
 #include "runtime/run/signals.h"
 #include "runtime/step/random_fork.h"
@@ -94,12 +96,14 @@ StopReason TrainingLoop::run() {
 
 void TrainingLoop::loop() {
   begin();
+  ProcessorWatch processor(at::get_num_threads());
   while ((reason_ = stop_reason()).kind == StopReason::Kind::kNone) {
     train_step();
     const Elapsed now = elapsed();
     run_logs(now);
     call_hooks("after_step", [&](Hook& hook) { hook.after_step(position_.global_step); });
     reporter_.step_done(position_);
+    if (const std::string text = processor.look(); !text.empty()) reporter_.console().warn(text);
     checkpoints_.check();
     finish_step(now);
     last_ = now;
