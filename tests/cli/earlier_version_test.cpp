@@ -46,7 +46,7 @@ TEST_CASE("outputs of an earlier version are read, and mean what they meant") {
   CHECK(file.read("outputs/logits").sizes() == at::IntArrayRef({20, 4}));
   // As its scalars.json says: 1.2333665102720262 and 0.55.
   CHECK(file.read("labels/loss").mean().item<double>() == doctest::Approx(1.2333665102720262));
-  const at::Tensor right = file.read("outputs/logits").argmax(1) == file.read("outputs/class");
+  const at::Tensor right = file.read("outputs/logits").argmax(1).eq(file.read("outputs/class"));
   CHECK(right.to(at::kDouble).mean().item<double>() == doctest::Approx(0.55));
 
   const ScratchFolder scratch;

@@ -29,9 +29,9 @@ class TestFaulty : public Iterator {
     StepOps ops{.train_op = [] {},
                 .log_op = [=, this] { return logs(size); },
                 .eval_op = [=, this] { return outputs(size); }};
-    if (fault_ == "no log_op") ops.log_op = nullptr;
+    if (fault_ == "no log_op") ops.log_op = {};
     if (fault_ == "no train_op") ops.train_op = {};
-    if (fault_ == "no eval_op") ops.eval_op = nullptr;
+    if (fault_ == "no eval_op") ops.eval_op = {};
     if (fault_ == "train ops") {
       ops.train_op = {};
       ops.train_ops = {{"train_op/generator", [] {}}, {"train_op/critic", [] {}}};
