@@ -153,9 +153,9 @@ class Run {
                            const char* what) const {
     const char* code = code_.config.peek("code") == nullptr
                            ? ""
-                           : "\nif it was mended in your own code, add --current-code: without it "
+                           : "\nif you fixed it in your own code, add --current-code: without it "
                              "the run uses its own copy of that";
-    return fmt::format("{}; once the cause is mended, {} with:  {}{}", saved, what,
+    return fmt::format("{}; once the cause is fixed, {} with:  {}{}", saved, what,
                        resume_command(directory.root()), code);
   }
 

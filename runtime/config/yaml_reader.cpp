@@ -38,7 +38,7 @@ class ValueBuilder : public YAML::EventHandler {
   void OnAnchor(const YAML::Mark&, const std::string&) override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    // `{path}` arrives as a key with a null; only the text tells it from `{path: null}`.
+    // `{path}` arrives as a key with a null; only the text distinguishes it from `{path: null}`.
     if (!stack_.empty() && stack_.back().flow && stack_.back().key) {
       const auto start = static_cast<size_t>(stack_.back().key_mark.pos);
       const auto end = std::min(static_cast<size_t>(mark.pos), text_.size());

@@ -85,7 +85,7 @@ Batch Batch::to(const at::Device& device) const {
   for (auto& [key, tensor] : moved.tensors_) {
     if (tensor.device() == device) continue;
     // Nobody waits for a copy to the CPU before its values are read; and only pinned memory is
-    // copied to a device while the CPU goes on.
+    // copied to a device while the CPU continues.
     const bool may_overlap = !device.is_cpu() && tensor.device().is_cpu() && tensor.is_pinned();
     tensor = tensor.to(tensor.options().device(device), /*non_blocking=*/may_overlap);
   }

@@ -38,7 +38,7 @@ class RunCheckpoints {
   /// Begins to write, and returns the path to be; the one before must have been waited for. Throws
   /// as CheckpointWriter does, as do the following.
   std::string save(const Checkpoint& checkpoint);
-  /// Between two steps: throws what a write failed with, tells of one that is done.
+  /// Between two steps: throws what a write failed with, reports one that is done.
   void check();
   void wait();
   /// Waits, sets `latest` and `best`, and removes what is not kept.

@@ -227,7 +227,8 @@ StopReason TrainingLoop::stop_reason() const {
   }
   return {
       Kind::kDone,
-      fmt::format("all {} steps were done before; a larger num_epochs or num_steps goes on", steps),
+      fmt::format("all {} steps were done before; a larger num_epochs or num_steps continues it",
+                  steps),
       0};
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kNanosecond = 1e-9;
 constexpr double kMuchWaiting = 1.0 / 3;
-constexpr double kLeastWork = 1;  // seconds: less tells nothing
+constexpr double kLeastWork = 1;  // seconds: less says nothing
 
 }  // namespace
 

@@ -27,10 +27,10 @@ struct WorstExamples {
 };
 
 /// Finds them by the first label, one number an example, with `loss` or `error` in its name. What
-/// is told of each: its other labels and outputs of one number, and the place of the largest one of
-/// outputs called logits, scores or probabilities; pictures: outputs [1 or 3, H, W] or [H, W, 1 or
-/// 3], uint8 or floating-point in [-1, 1], of 8 to 512 pixels a side, up to `picture_bytes`, those
-/// of the worst first. Long texts are cut. Reads the labels in blocks.
+/// is shown of each: its other labels and outputs of one number, and the place of the largest one
+/// of outputs called logits, scores or probabilities; pictures: outputs [1 or 3, H, W] or [H, W, 1
+/// or 3], uint8 or floating-point in [-1, 1], of 8 to 512 pixels a side, up to `picture_bytes`,
+/// those of the worst first. Long texts are cut. Reads the labels in blocks.
 WorstExamples find_worst_examples(const EvalFile& file, size_t count,
                                   int64_t picture_bytes = 3'000'000);
 

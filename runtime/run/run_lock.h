@@ -71,7 +71,7 @@ class RunLock {
   void beat();
   [[noreturn]] void fail_lost() const;
   void refuse(const RunProcess& other, const std::string& how_it_is_known);
-  /// Returns 0 or the reason as `errno` tells it.
+  /// Returns 0 or the reason, an `errno`.
   int write(const RunProcess& process);
 
   std::string path_;
@@ -97,7 +97,7 @@ enum class RunState {
 /// `running`, `ended`, ...; `unknown`.
 const char* name_of(RunState state);
 
-/// A run's state with the process it is told of.
+/// A run's state with the process that it is known from.
 struct RunStatus {
   RunState state = RunState::kUnknown;
   RunProcess process;

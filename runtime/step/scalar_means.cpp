@@ -33,7 +33,7 @@ void ScalarMeans::add(const std::string& op, const Scalars& scalars) {
       // What was restored lies on the CPU. A double and a number of any type give a double.
       sum.total = sum.total.to(number.device()) + number;
     } else {
-      // Copied: it may be a tensor that the caller goes on to change.
+      // Copied: it may be a tensor that the caller changes later.
       sum.total = number.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
     }
     ++sum.count;

@@ -14,8 +14,12 @@ namespace {
 std::string nearest_name(const std::string& metric, const LoggedNames& names) {
   std::vector<std::string> candidates = names.known;
   // What a callback gives is not known before it ran, but its own name is.
-  const std::string key = metric.substr(metric.rfind('/') + 1);
-  for (const auto& place : names.open) candidates.push_back(place + "/" + key);
+  const size_t slash = metric.rfind('/');
+  if (slash != std::string::npos) {
+    for (const auto& place : nearest_paths(metric.substr(0, slash), names.open, 1)) {
+      candidates.push_back(place + metric.substr(slash));
+    }
+  }
   const auto nearest = nearest_paths(metric, candidates, 1);
   return nearest.empty() ? "" : nearest.front();
 }

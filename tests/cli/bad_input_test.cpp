@@ -195,7 +195,7 @@ TEST_CASE("a checkpoint of another architecture, or one that is not there") {
   result = run_in(digits.folder(), "stepop -p " + run + " -c 7");
   CHECK(result.err == "stepop: -c: " + run +
                           "/train/checkpoints/model-7.safetensors: no such checkpoint; there are "
-                          "those of the steps 1\n");
+                          "checkpoints of the steps 1\n");
   CHECK(result.exit_code == 2);
 }
 

@@ -293,7 +293,7 @@ TEST_CASE("a source that is saved while it compiles, and a damaged cache, give n
   CHECK(damaged.err == "compiling one.cpp\n");
 }
 
-TEST_CASE("after an error in user code, what to type takes the code that was mended") {
+TEST_CASE("after an error in user code, what to type takes the code that was fixed") {
   const ScratchFolder folder;
   make_new(folder, "denoiser");
   run_in(folder, "sed -i 's/update_.step(loss.mean())/update_.step(loss)/' denoiser.cpp");
@@ -301,14 +301,14 @@ TEST_CASE("after an error in user code, what to type takes the code that was men
   CHECK(failed.exit_code == 1);
   CHECK(contains(failed.err, "the loss has the shape [32]"));
   const size_t at =
-      failed.err.find("nothing was saved yet; once the cause is mended, start again with:  ");
+      failed.err.find("nothing was saved yet; once the cause is fixed, start again with:  ");
   REQUIRE(at != std::string::npos);
   const size_t begin = failed.err.find(":  ", at) + 3;
   const std::string line = failed.err.substr(begin, failed.err.find('\n', begin) - begin);
-  CHECK(contains(failed.err, "\nif it was mended in your own code, add --current-code: "));
+  CHECK(contains(failed.err, "\nif you fixed it in your own code, add --current-code: "));
   run_in(folder, "sed -i 's/update_.step(loss)/update_.step(loss.mean())/' denoiser.cpp");
-  const auto mended = run_with_cache(folder, line + " --current-code");
-  CHECK_MESSAGE(mended.exit_code == 0, mended.err);
+  const auto fixed = run_with_cache(folder, line + " --current-code");
+  CHECK_MESSAGE(fixed.exit_code == 0, fixed.err);
 }
 
 TEST_CASE("a warning is told, once") {

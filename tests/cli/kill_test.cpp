@@ -147,8 +147,8 @@ TEST_CASE("on a disk that is full again and again, a run says so and ends with t
     if (run.root().empty()) CHECK(next == "");
     if (!next.empty()) {
       const char* how = checkpoint_steps(run.root() + "/train/checkpoints").empty()
-                            ? "nothing was saved yet; once the cause is mended, start again with:  "
-                            : "what was saved is whole; once the cause is mended, resume with:  ";
+                            ? "nothing was saved yet; once the cause is fixed, start again with:  "
+                            : "what was saved is whole; once the cause is fixed, resume with:  ";
       CHECK(next.starts_with(how));
       CHECK(next.ends_with(std::filesystem::path(run.root()).filename().string() + " -t\n"));
     }

@@ -119,8 +119,8 @@ int call_after(int number, FileCall kind) {
 bool tells_what_next(const std::string& text, const CommandTraining& run) {
   const std::string name = std::filesystem::path(run.root()).filename().string();
   const char* how = checkpoint_steps(run.checkpoints()).empty()
-                        ? "\nnothing was saved yet; once the cause is mended, start again with:  "
-                        : "\nwhat was saved is whole; once the cause is mended, resume with:  ";
+                        ? "\nnothing was saved yet; once the cause is fixed, start again with:  "
+                        : "\nwhat was saved is whole; once the cause is fixed, resume with:  ";
   for (const std::string& folder : {"logs/" + name, run.root()}) {  // of a new run, of an old one
     if (text == how + resume_command(folder)) return true;
   }

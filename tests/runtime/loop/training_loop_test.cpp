@@ -230,7 +230,8 @@ TEST_CASE("a run whose steps are all done says so and does nothing") {
   TestRun after(trainer_config("num_steps: 2"), before, 2);
   const StopReason reason = after.train();
   CHECK(reason.kind == StopReason::Kind::kDone);
-  CHECK(reason.text == "all 2 steps were done before; a larger num_epochs or num_steps goes on");
+  CHECK(reason.text ==
+        "all 2 steps were done before; a larger num_epochs or num_steps continues it");
 }
 
 TEST_CASE("another batch size is taken between epochs and refused within one") {

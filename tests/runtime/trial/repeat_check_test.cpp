@@ -90,12 +90,12 @@ TEST_CASE("state that is used and not tracked shows when steps are repeated") {
   for (const char* keeps : {"a count", "a momentum", "a generator"}) {
     const std::string text = checked(std::string("keeps: ") + keeps);
     CHECK(
-        text.starts_with("two training steps that were made again from the same state ended "
-                         "otherwise, in ema_model.first.bias, "));
+        text.starts_with("two training steps, repeated from the same state, gave another result in "
+                         "ema_model.first.bias, "));
     CHECK(text.ends_with(
         ": the iterator keeps something that is not tracked (a counter, an optimizer, a random "
-        "generator), or an operation is not deterministic. A run that resumes will not go on as "
-        "one that was never stopped"));
+        "generator), or an operation is not deterministic. A run that resumes will differ from one "
+        "that was never stopped"));
   }
 }
 
