@@ -103,10 +103,10 @@ DroppedLogs drop_logs_after_step(const RunDirectory& directory, int64_t step,
   moved.metrics = metrics.moved;
   if (metrics.last_line == MetricsSplit::LastLine::kDropped) {
     moved.repaired = fmt::format("{}: removed half a last line, which a killed process left",
-                               directory.metrics_file());
+                                 directory.metrics_file());
   } else if (metrics.broken > 0) {
     moved.repaired = fmt::format("{}: lines that are not metrics moved to {}: {}",
-                               directory.metrics_file(), relative, metrics.broken);
+                                 directory.metrics_file(), relative, metrics.broken);
   }
   moved.non_finite = move_non_finite(step, train, target);
   std::vector<fs::path> files;

@@ -9,9 +9,9 @@
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
 #include "runtime/log/log_files.h"
-#include "runtime/networks/network.h"
 #include "runtime/measure/profile.h"
 #include "runtime/measure/tensor_statistics.h"
+#include "runtime/networks/network.h"
 #include "runtime/optim/non_finite.h"
 
 namespace stepop {

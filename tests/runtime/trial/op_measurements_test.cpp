@@ -7,7 +7,6 @@
 
 #include "tests/python.h"
 
-
 namespace stepop {
 namespace op_measurements_test {
 

@@ -313,10 +313,11 @@ TEST_CASE("a module that no update holds gets no gradient from the only update")
 }
 
 TEST_CASE("a layer that was never made") {
-  CHECK(refused("not made").starts_with(
-      "train/step_op: Accessing empty ModuleHolder\n"
-      "a layer was declared, as in torch::nn::Linear layer_{nullptr}, and never made: layer_ = "
-      "register_module(\"layer\", torch::nn::Linear(2, 1)) in the constructor"));
+  CHECK(refused("not made")
+            .starts_with("train/step_op: Accessing empty ModuleHolder\n"
+                         "a layer was declared, as in torch::nn::Linear layer_{nullptr}, and never "
+                         "made: layer_ = "
+                         "register_module(\"layer\", torch::nn::Linear(2, 1)) in the constructor"));
 }
 
 TEST_CASE("a network that cannot be made says where it stands in the config") {
