@@ -228,7 +228,7 @@ TEST_CASE(
     }
     fs::remove(path + ".part");
   }
-  CHECK(tried > 10);
+  CHECK(tried > 12);
 }
 
 TEST_CASE("a file is no longer than what HDF5 has in it") {
