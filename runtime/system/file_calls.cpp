@@ -6,13 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
 #include <utility>
-
-#include "runtime/base/error.h"
 
 namespace stepop {
 namespace {
@@ -59,12 +58,16 @@ FileCallsOverride::FileCallsOverride(FileCalls& calls) : before_(calls_in_use().
 FileCallsOverride::~FileCallsOverride() { calls_in_use() = before_; }
 
 void fail_file(const std::string& operation, int reason) {
-  throw Error(fmt::format("cannot {}: {}", operation, std::generic_category().message(reason)));
+  const std::string text =
+      fmt::format("cannot {}: {}", operation, std::generic_category().message(reason));
+  constexpr std::array kReasonsOfDisks = {ENOSPC, EDQUOT, EFBIG, EROFS, EIO};
+  const bool is_of_disk = std::find(kReasonsOfDisks.begin(), kReasonsOfDisks.end(), reason) !=
+                          kReasonsOfDisks.end();
+  if (is_of_disk) throw DiskError(text);
+  throw Error(text);
 }
 
-OpenFile::~OpenFile() {
-  if (number_ >= 0) ::close(number_);
-}
+OpenFile::~OpenFile() { close(); }
 
 int OpenFile::close() {
   if (number_ < 0) return 0;
