@@ -19,6 +19,8 @@ std::exception_ptr ending_error(const std::string& saved, const NonFiniteRecorde
     throw;
   } catch (const NonFinite& error) {
     return std::make_exception_ptr(non_finite.record(error));
+  } catch (const NonFiniteWeights& error) {
+    return std::make_exception_ptr(non_finite.with_what_next(error.what()));
   } catch (const UnknownMetric& error) {
     return std::make_exception_ptr(ErrorWithCommand(
         fmt::format("{}\nwhat was saved is whole; resume with the right name:  {} {}", error.what(),

@@ -9,17 +9,18 @@ namespace stepop {
 
 RunCheckpoints::RunCheckpoints(const RunDirectory& directory, const Settings& settings,
                                Console& console, Profile* profile,
-                               std::function<void()> before_write)
+                               CheckpointWriter::BeforeWrite before_write)
     : directory_(directory),
       retention_(settings.retention),
       is_of_evaluations_(retention_.metric.starts_with(settings.eval_op.text() + "/")),
       console_(console),
       profile_(profile),
       folder_(directory.checkpoints()),
-      writer_(directory.checkpoints(), [this, before_write = std::move(before_write)] {
-        write_.emplace(profile_, "checkpoint writer", "write a checkpoint");
-        before_write();
-      }) {}
+      writer_(directory.checkpoints(),
+              [this, before_write = std::move(before_write)](const Checkpoint& checkpoint) {
+                write_.emplace(profile_, "checkpoint writer", "write a checkpoint");
+                before_write(checkpoint);
+              }) {}
 
 void RunCheckpoints::begin(int64_t step) {
   if (std::filesystem::exists(folder_.path_of(step))) last_step_ = step;

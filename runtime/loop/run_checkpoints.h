@@ -20,10 +20,10 @@ namespace stepop {
 /// `best`, and removed when they are not to be kept.
 class RunCheckpoints {
  public:
-  /// `before_write` is called in the writer's thread before each file, for what must be on the disk
-  /// earlier. The others must outlive this; `profile` may be null.
+  /// `before_write` is called in the writer's thread before each file, as CheckpointWriter does.
+  /// The others must outlive this; `profile` may be null.
   RunCheckpoints(const RunDirectory& directory, const Settings& settings, Console& console,
-                 Profile* profile, std::function<void()> before_write);
+                 Profile* profile, CheckpointWriter::BeforeWrite before_write);
 
   /// Begins at `step`: reads what the starts before this one logged of the metric by which
   /// checkpoints are kept, and brings the folder in order.

@@ -35,9 +35,12 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       hooks_(context_, position_),
       splits_(session.iterator(), context_, position_, [this] { throw_if_asked_to_stop(); }),
       log_ops_(settings_.log_ops, splits_),
-      // A checkpoint that survives a power cut has its metrics beside it.
       checkpoints_(directory, settings_, reporter.console(), profile_,
-                   [this] { reporter_.sync(); }),
+                   [this, weights = session.trained_weights()](const Checkpoint& checkpoint) {
+                     check_weights(checkpoint.tensors, weights, checkpoint.progress.global_step);
+                     // One that survives a power cut has its metrics beside it.
+                     reporter_.sync();
+                   }),
       non_finite_(session, directory) {
   hooks_.add(session.iterator());
 }
@@ -299,6 +302,7 @@ void TrainingLoop::write_checkpoint() {
   elapsed();
   splits_.save_position();
   checkpoints_.wait();  // for the one before
+  reporter_.mend();
   checkpoints_.save(session_.checkpoint());
 }
 

@@ -61,8 +61,8 @@ void fail_file(const std::string& operation, int reason) {
   const std::string text =
       fmt::format("cannot {}: {}", operation, std::generic_category().message(reason));
   constexpr std::array kReasonsOfDisks = {ENOSPC, EDQUOT, EFBIG, EROFS, EIO};
-  const bool is_of_disk = std::find(kReasonsOfDisks.begin(), kReasonsOfDisks.end(), reason) !=
-                          kReasonsOfDisks.end();
+  const bool is_of_disk =
+      std::find(kReasonsOfDisks.begin(), kReasonsOfDisks.end(), reason) != kReasonsOfDisks.end();
   if (is_of_disk) throw DiskError(text);
   throw Error(text);
 }
@@ -79,8 +79,13 @@ int OpenFile::close() {
 OpenFile open_file(const std::string& path, int flags, const std::string& operation) {
   OpenFile file(
       uninterrupted([&] { return file_calls().open(path.c_str(), flags | O_CLOEXEC, 0666); }));
-  if (!file) fail_file(operation, errno);
-  return file;
+  if (file) return file;
+  if ((flags & O_NOFOLLOW) != 0 && errno == ELOOP) {
+    throw Error(fmt::format(
+        "cannot {}: it is a symbolic link, which may lead anywhere; put a file in its place",
+        operation));
+  }
+  fail_file(operation, errno);
 }
 
 int write_all(const OpenFile& file, std::string_view bytes, size_t& written) {
