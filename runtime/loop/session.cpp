@@ -275,11 +275,9 @@ std::vector<std::string> Session::trained_weights() const {
       trained.insert(tensor.const_data_ptr());
     }
   }
-  const State state = tracker_.save();
-  for (const auto& [name, tensor] : state) {
+  for (const auto& [name, tensor] : tracker_.save()) {
     if (tensor.numel() == 0 || !trained.contains(tensor.const_data_ptr())) continue;
-    names.push_back(name);
-    if (state.contains("ema_" + name)) names.push_back("ema_" + name);
+    names.insert(names.end(), {name, "ema_" + name});
   }
   return names;
 }

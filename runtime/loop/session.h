@@ -37,8 +37,8 @@ class Session {
   /// What a start from here needs: all that is tracked, the position and the config.
   Checkpoint checkpoint() const { return {tracker_.save(), position_, config_yaml(), made_by_}; }
 
-  /// The names in a checkpoint of the weights that are trained, and of their averages; none with
-  /// `on_nan: ignore`.
+  /// The names that weights which are trained, and their averages, have in a checkpoint, should
+  /// they be in it; none with `on_nan: ignore`.
   std::vector<std::string> trained_weights() const;
 
   /// Loads the weights that the config's `init_from` names, for a run that begins without a
