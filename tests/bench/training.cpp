@@ -1,5 +1,6 @@
 #include "tests/bench/training.h"
 
+#include <exception>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -21,7 +22,7 @@ constexpr double kMostSeconds = 20;
 /// Divides a training into rounds of `steps` steps; between them it lets others run.
 class Turns : public Hook {
  public:
-  struct TimeIsUp {};
+  struct TimeIsUp : std::exception {};
 
   Turns(int64_t steps, const std::vector<Portion>& others)
       : steps_(steps), others_(others), times_(others.size() + 1) {}

@@ -227,7 +227,7 @@ TEST_CASE(
     }
     fs::remove(path + ".part");
   }
-  CHECK(tried > 15);
+  CHECK(tried > 12);  // without closes whose failure nobody could act on
 }
 
 TEST_CASE("a file is no longer than what HDF5 has in it") {

@@ -130,7 +130,8 @@ class CommandTraining {
       const std::string extension = path.extension().string();
       if (*std::next(path.begin()) == "superseded") continue;
       if (*path.begin() == "eval") {
-        const std::string name = path.parent_path().filename() / path.filename();
+        std::filesystem::path name;  // without `eval/<start>`
+        for (auto part = std::next(path.begin(), 2); part != path.end(); ++part) name /= *part;
         const bool is_result = extension == ".json" || extension == ".csv" || extension == ".png";
         if (is_result) add(found, name, read_bytes(entry.path().string()));
         if (extension == ".h5") add(found, name, outputs(entry.path().string()));
