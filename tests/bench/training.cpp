@@ -1,7 +1,7 @@
 #include "tests/bench/training.h"
 
-#include <exception>
 #include <fmt/format.h>
+#include <exception>
 
 #include <cstdio>
 #include <memory>
