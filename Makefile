@@ -57,13 +57,13 @@ torture: deps-test  ## kill trainings N times (N=200), as SEED says, and compare
 		build/stepop_tests --source-file='*tests/cli/kill_test.cpp,*tests/runtime/loop/full_disk_test.cpp' \
 		--success=false
 
-fuzz: deps-test  ## read N broken checkpoints, configs and metrics files (N=10000), as SEED says, under ASan
+fuzz: deps-test  ## read N broken files of each kind that is read (N=10000), as SEED says, under ASan
 	cmake --preset asan >/dev/null
 	cmake --build --preset asan --target stepop_tests
 	@seed=$(or $(SEED),$$(date +%s)); echo "seed $$seed"; \
 		STEPOP_FUZZ_COUNT=$(or $(N),10000) STEPOP_FUZZ_SEED=$$seed UBSAN_OPTIONS=halt_on_error=1 \
 		LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
-		build-asan/stepop_tests --source-file='*fuzz_test.cpp'
+		build-asan/stepop_tests --source-file='*fuzz_test.cpp' $(if $(KIND),--test-case='*$(KIND)*')
 
 test-asan: deps-test  ## all tests under AddressSanitizer and UBSan, in build-asan/
 	cmake --workflow --preset asan

@@ -178,7 +178,7 @@ class EvalOutputsDataset : public Dataset {
   void read_arrays(const Config& params, const EvalFile& file, const Chosen& chosen) {
     const Hdf5Lock lock;
     const Hdf5Id id = open_hdf5(file.path());
-    const std::vector<Hdf5Array> arrays = list_hdf5(id);
+    const auto arrays = in_hdf5_file(file.path(), [&] { return list_hdf5(id); });
     for (const auto& [key, in_file] : chosen) {
       if (key == "index") {
         throw params.error(

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "eval_out/datasets/array_table.h"
+#include "eval_out/hdf5/hdf5_probe.h"
 #include "runtime/base/text.h"
 #include "runtime/data/dataset.h"
 
@@ -80,8 +81,10 @@ class Hdf5Dataset : public Dataset {
     const auto cache_bytes =
         static_cast<double>(params.get_at_least("cache_bytes", 0, kArrayCacheBytes));
     const Hdf5Lock lock;
+    probe_hdf5(path);
     const Hdf5Id file = open_hdf5(path);
-    for (auto& [key, array] : choose(params, path, list_hdf5(file))) {
+    const auto arrays = in_hdf5_file(path, [&] { return list_hdf5(file); });
+    for (auto& [key, array] : choose(params, path, arrays)) {
       size_ = array.shape[0];
       table_.add(key, Hdf5Rows(file, path, array));
     }

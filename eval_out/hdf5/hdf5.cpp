@@ -25,10 +25,14 @@ std::recursive_mutex& library_mutex() {
 }
 
 int lock_depth = 0;  // locks that the thread that holds the mutex has
+bool is_alone = false;
 
 }  // namespace
 
-Hdf5Lock::Hdf5Lock() : lock_(library_mutex()) {
+void hdf5_is_alone() { is_alone = true; }
+
+Hdf5Lock::Hdf5Lock() : lock_(library_mutex(), std::defer_lock) {
+  if (!is_alone) lock_.lock();
   // Only the outermost: these calls forget the error that an inner lock may be there to report.
   if (lock_depth++ > 0) return;
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);

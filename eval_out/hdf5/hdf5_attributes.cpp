@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <set>
+#include <string>
 #include <type_traits>
 
+#include "eval_out/hdf5/hdf5_references.h"
 #include "eval_out/hdf5/hdf5_types.h"
 
 namespace stepop {
@@ -40,6 +43,12 @@ std::string read_text(hid_t attribute, hid_t type, const std::string& context) {
   std::string value(H5Tget_size(type), '\0');
   check_hdf5(H5Aread(attribute, type, value.data()), context);
   return value.substr(0, value.find('\0'));
+}
+
+/// Whether it is a text that lies elsewhere in the file.
+bool is_reference(hid_t attribute) {
+  const Hdf5Id type(H5Aget_type(attribute), H5Tclose, "HDF5 type");
+  return H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) > 0;
 }
 
 std::optional<Attribute> read_attribute(hid_t attribute, const std::string& context) {
@@ -83,6 +92,10 @@ void set_attribute(hid_t attribute, const Attribute& value) {
 }
 
 OrderedMap<Attribute> read_attributes(hid_t object) {
+  const std::set<std::string> checked = [&] {
+    const Hdf5Id file(H5Iget_file_id(object), H5Fclose, "HDF5 file");
+    return Hdf5References(file).check_attributes(object);
+  }();
   std::vector<std::string> names;
   const auto keep_name = [](hid_t, const char* name, const H5A_info_t*, void* data) -> herr_t {
     static_cast<std::vector<std::string>*>(data)->emplace_back(name);
@@ -95,6 +108,12 @@ OrderedMap<Attribute> read_attributes(hid_t object) {
   for (const auto& name : names) {
     const std::string context = fmt::format("cannot read the attribute {}", name);
     const Hdf5Id attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, context);
+    if (is_reference(attribute) && !checked.contains(name)) {
+      throw Error(
+          fmt::format("{}: text in dense storage, or of a shared type, is not read; \"h5repack "
+                      "OLD NEW\" writes a file with another one",
+                      context));
+    }
     if (auto value = read_attribute(attribute, context)) attributes.set(name, *value);
   }
   return attributes;

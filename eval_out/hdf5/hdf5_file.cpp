@@ -1,26 +1,23 @@
 #include "eval_out/hdf5/hdf5_file.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "eval_out/hdf5/hdf5_arrays.h"
 #include "eval_out/hdf5/hdf5_types.h"
 #include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
+#include "runtime/base/unpack_limit.h"
 
 namespace stepop {
 namespace {
-
-constexpr double kUnpackLimit = 2e9;
-/// Masks and flat pictures become a hundred times smaller, zeros a thousand times.
-constexpr double kMostUnpacked = 100;
-constexpr const char* kUnpackLimitName = "STEPOP_UNPACK_LIMIT";
 
 /// Where an object is in its file: the same for all links to it.
 using Address = std::array<unsigned char, 16>;
@@ -63,16 +60,19 @@ Error too_deep(const std::string& name) {
                   name.substr(0, 60), kMostGroups));
 }
 
-void list_group(hid_t group, const std::string& prefix, size_t depth, std::set<Address>& seen,
-                std::vector<Hdf5Array>& arrays) {
+void visit_group(hid_t group, const std::string& name, size_t depth, std::set<Address>& seen,
+                 const std::function<void(hid_t object, const std::string& name)>& visit) {
   if (!seen.insert(address_of(group)).second) return;
-  if (depth > kMostGroups) throw too_deep(prefix);
-  for (const auto& name : link_names(group, /*hard_only=*/true)) {
-    const Hdf5Id object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, "cannot open " + name);
+  if (depth > kMostGroups) throw too_deep(name);
+  visit(group, name.empty() ? "/" : name);
+  for (const auto& link : link_names(group, /*hard_only=*/true)) {
+    const std::string below = name.empty() ? link : name + "/" + link;
+    const Hdf5Id object(H5Oopen(group, link.c_str(), H5P_DEFAULT), H5Oclose,
+                        "cannot open " + below);
     if (H5Iget_type(object) == H5I_DATASET) {
-      arrays.push_back(describe_hdf5(object, prefix + name));
+      visit(object, below);
     } else if (H5Iget_type(object) == H5I_GROUP) {
-      list_group(object, prefix + name + "/", depth + 1, seen, arrays);
+      visit_group(object, below, depth + 1, seen, visit);
     }
   }
 }
@@ -108,21 +108,21 @@ void check_own_storage(hid_t dataset, const std::string& name) {
                              : "has its numbers in another file"));
 }
 
+/// Throws Error for lengths whose elements cannot be counted, also when another one is 0: there is
+/// no such tensor.
+void check_lengths(const std::vector<hsize_t>& lengths, const std::string& name) {
+  int64_t count = 1;
+  for (const hsize_t length : lengths) {
+    if (!__builtin_mul_overflow(count, std::max<hsize_t>(length, 1), &count)) continue;
+    throw Error(fmt::format("{} claims to have the lengths {}, which no array has: it is damaged",
+                            name, shape_text({lengths.begin(), lengths.end()})));
+  }
+}
+
 double product(const std::vector<hsize_t>& lengths) {
   double all = 1;
   for (const hsize_t length : lengths) all *= static_cast<double>(length);
   return all;
-}
-
-/// A number of bytes of the environment, else 2 GB.
-double unpack_limit() {
-  const char* given = std::getenv(kUnpackLimitName);
-  if (given == nullptr || *given == 0) return kUnpackLimit;
-  char* end = nullptr;
-  const double bytes = std::strtod(given, &end);
-  if (*end == 0 && bytes >= 0) return bytes;
-  throw Error(fmt::format("{}: expected a number of bytes such as 20e9, found \"{}\"",
-                          kUnpackLimitName, given));
 }
 
 }  // namespace
@@ -133,7 +133,46 @@ int64_t hdf5_file_size(hid_t file) {
   return static_cast<int64_t>(size);
 }
 
+int hdf5_descriptor(hid_t file) {
+  void* handle = nullptr;
+  // Of the library's usual way to read; it keeps the file open as long as something of it is.
+  if (H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0 || handle == nullptr) return -1;
+  return *static_cast<int*>(handle);
+}
+
+int64_t size_to_keep(hid_t file, const std::string& path) {
+  struct stat status {};
+  if (path.ends_with(".part") || ::fstat(hdf5_descriptor(file), &status) != 0) return 0;
+  return status.st_size;
+}
+
+Hdf5Extent::Hdf5Extent(hid_t dataset, std::string path, int64_t opened_size)
+    : path_(std::move(path)) {
+  const Hdf5Id file(H5Iget_file_id(dataset), H5Fclose, "HDF5 file");
+  unsigned intent = 0;
+  check_hdf5(H5Fget_intent(file, &intent), "HDF5 file");
+  // What this process writes itself may be in the library's memory still.
+  if ((intent & H5F_ACC_RDWR) != 0) return;
+  file_ = hdf5_descriptor(file);
+  const haddr_t offset = H5Dget_offset(dataset);
+  end_ = offset == HADDR_UNDEF ? opened_size
+                               : static_cast<int64_t>(offset + H5Dget_storage_size(dataset));
+}
+
+void Hdf5Extent::check() const {
+  struct stat status {};
+  if (::fstat(file_, &status) != 0 || status.st_size >= end_) return;
+  throw Error(
+      fmt::format("{}: became shorter while it was read: it has {} bytes, and had {} or "
+                  "more",
+                  path_, status.st_size, end_));
+}
+
 Hdf5Id open_hdf5(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    throw Error(fmt::format("cannot read {}: it is a pipe or a device, not a regular file", path));
+  }
   // The evaluation that writes a .part holds a lock on it; one that resumes it wants one.
   const bool is_part = path.ends_with(".part");
   const Hdf5Id locked = hdf5_file_access(true);  // closing it forgets the library's reason
@@ -158,6 +197,7 @@ Hdf5Array describe_hdf5(hid_t dataset, const std::string& name) {
   const Hdf5Id space(H5Dget_space(dataset), H5Sclose, "HDF5 dataspace");
   std::vector<hsize_t> lengths(static_cast<size_t>(std::max(H5Sget_simple_extent_ndims(space), 0)));
   H5Sget_simple_extent_dims(space, lengths.data(), nullptr);
+  check_lengths(lengths, name);
   return {.name = name,
           .shape = {lengths.begin(), lengths.end()},
           .is_text = H5Tget_class(type) == H5T_STRING,
@@ -176,10 +216,17 @@ std::string Hdf5Array::kind_text() const {
 
 std::vector<Hdf5Array> list_hdf5(hid_t file) {
   std::vector<Hdf5Array> arrays;
+  visit_hdf5(file, [&](hid_t object, const std::string& name) {
+    if (H5Iget_type(object) == H5I_DATASET) arrays.push_back(describe_hdf5(object, name));
+  });
+  return arrays;
+}
+
+void visit_hdf5(hid_t file,
+                const std::function<void(hid_t object, const std::string& name)>& visit) {
   std::set<Address> seen;
   const Hdf5Id root(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose, "cannot list the arrays");
-  list_group(root, "", 0, seen, arrays);
-  return arrays;
+  visit_group(root, "", 0, seen, visit);
 }
 
 bool has_link(hid_t group, const std::string& name) {
@@ -216,13 +263,11 @@ void Hdf5Sizes::add(hid_t dataset, const std::string& name) {
   const auto stored = static_cast<double>(H5Dget_storage_size(dataset));
   claimed_ += claimed;
   stored_ = std::min(stored_ + stored, file_bytes_);
-  if (claimed_ <= unpack_limit() || claimed_ <= kMostUnpacked * stored_) return;
+  if (!is_too_much_unpacked(claimed_, stored_)) return;
   throw Error(fmt::format(
-      "{} claims to hold {}, all arrays so far {}, of which the file stores {}: it is damaged, or "
-      "made to fill the memory. If you know where it is from, {}={:.0e} in the environment takes "
-      "it",
-      name, size_text(claimed), size_text(claimed_), size_text(stored_), kUnpackLimitName,
-      claimed_ * 2));
+      "{} claims to hold {}, all arrays so far {}, of which the file stores {}: "
+      "{}",
+      name, size_text(claimed), size_text(claimed_), size_text(stored_), unpack_remedy(claimed_)));
 }
 
 }  // namespace stepop

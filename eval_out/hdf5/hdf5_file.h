@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "eval_out/hdf5/hdf5.h"
+#include "runtime/base/error.h"
 
 namespace stepop {
 
@@ -16,11 +17,50 @@ namespace stepop {
 // and nothing outside of them is opened. All functions need a Hdf5Lock.
 
 /// Opens any HDF5 file for reading; a .part while another process writes it, too. Throws Error for
-/// one that is missing, no HDF5, cut short, or being written.
+/// one that is missing, no file, no HDF5, cut short, or being written.
 Hdf5Id open_hdf5(const std::string& path);
 
 /// The length of the file as the library counts it.
 int64_t hdf5_file_size(hid_t file);
+
+/// The descriptor that the library has the file open by; -1 where it is not read by one.
+int hdf5_descriptor(hid_t file);
+
+/// Calls `call`, which reads the file `path`: an Error that does not name the file begins with its
+/// path then.
+template <class Call>
+auto in_hdf5_file(const std::string& path, const Call& call) {
+  try {
+    return call();
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (message.find(path) != std::string::npos) throw;
+    throw Error(path + ": " + message);
+  }
+}
+
+/// The size of an open file below which nothing of it may be missing: its length; 0 for a .part,
+/// which becomes shorter at its end, behind all of its rows.
+int64_t size_to_keep(hid_t file, const std::string& path);
+
+/// How long a file must be for one of its arrays. The library reads zeros where one ends that
+/// became shorter since it was opened.
+class Hdf5Extent {
+ public:
+  /// `path` names the file in the message. Where the places of an array's numbers are not known,
+  /// as of one in chunks, the file keeps `opened_size`: see size_to_keep.
+  Hdf5Extent(hid_t dataset, std::string path, int64_t opened_size);
+
+  /// After a reading: throws Error when the file is too short for what was read.
+  void check() const;
+
+ private:
+  std::string path_;
+  int file_ = -1;
+  int64_t end_ = 0;
+};
 
 /// An array of an HDF5 file.
 struct Hdf5Array {
@@ -41,9 +81,13 @@ struct Hdf5Array {
 /// files: external storage, and virtual datasets.
 Hdf5Array describe_hdf5(hid_t dataset, const std::string& name);
 
-/// All arrays of an open file, sorted by name within each group; links to elsewhere are not
-/// followed, and a group that has several links is listed once. Throws Error for groups that lie
-/// more than kMostGroups deep in one another.
+/// Calls `visit` with each group and array of an open file, `/` first, those of a group sorted by
+/// name; links to elsewhere are not followed, and a group that has several links is visited once.
+/// Throws Error for groups that lie more than kMostGroups deep in one another.
+void visit_hdf5(hid_t file,
+                const std::function<void(hid_t object, const std::string& name)>& visit);
+
+/// All arrays of an open file, in the order of visit_hdf5.
 std::vector<Hdf5Array> list_hdf5(hid_t file);
 
 /// Groups lie at most this deep in one another.

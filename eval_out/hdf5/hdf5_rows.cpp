@@ -90,32 +90,38 @@ Hdf5Rows::Hdf5Rows(hid_t file, const std::string& path, Hdf5Array array,
   for (size_t i = 1; i < array_.shape.size(); ++i) {
     row_bytes_ *= static_cast<size_t>(array_.shape[i]);
   }
+  in_hdf5_file(path_, [&] { open(file); });
+}
+
+void Hdf5Rows::open(hid_t file) {
   dataset_ = open_with_cache(file, array_.name, row_bytes_);
-  try {
-    Hdf5Sizes(file).add(dataset_, array_.name);
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", path_, error.what()));
-  }
+  Hdf5Sizes(file).add(dataset_, array_.name);
+  extent_.emplace(dataset_, path_, size_to_keep(file, path_));
   if (!array_.is_text) {
     type_ = hdf5_type(*array_.dtype);
     return;
   }
   type_ = Hdf5Id(H5Dget_type(dataset_), H5Tclose, "HDF5 type");
-  if (H5Tis_variable_str(type_) <= 0) row_bytes_ = H5Tget_size(type_);
+  if (H5Tis_variable_str(type_) <= 0) {
+    row_bytes_ = H5Tget_size(type_);
+    return;
+  }
+  file_bytes_ = static_cast<double>(hdf5_file_size(file));
+  references_ = std::make_unique<Hdf5References>(file);
 }
 
 double Hdf5Rows::bytes() const {
   if (!array_.is_text) return static_cast<double>(rows_) * static_cast<double>(row_bytes_);
-  // To know it the library would read every text.
   constexpr int64_t kSample = 200;
-  std::vector<int64_t> sample;
-  for (int64_t i = 0; i < std::min(kSample, rows_); ++i) {
-    sample.push_back(i * rows_ / std::min(kSample, rows_));
+  const int64_t count = std::min(kSample, rows_);
+  const Hdf5Lock lock;
+  double total = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t length =
+        references_ ? text_lengths(i * rows_ / count, 1)[0] : static_cast<int64_t>(row_bytes_);
+    total += static_cast<double>(sizeof(std::string)) + static_cast<double>(length);
   }
-  size_t total = 0;
-  for (const auto& text : gather_texts(sample)) total += sizeof(std::string) + text.size();
-  return static_cast<double>(total) * static_cast<double>(rows_) /
-         static_cast<double>(std::max<size_t>(sample.size(), 1));
+  return total * static_cast<double>(rows_) / static_cast<double>(std::max<int64_t>(count, 1));
 }
 
 at::Tensor Hdf5Rows::empty(int64_t count) const {
@@ -134,6 +140,12 @@ void Hdf5Rows::read_into(int64_t first, int64_t count, void* target) const {
       fmt::format("{}: cannot read {}", path_, array_.name));
 }
 
+/// Needs a Hdf5Lock.
+std::vector<int64_t> Hdf5Rows::text_lengths(int64_t first, int64_t count) const {
+  return in_hdf5_file(
+      path_, [&] { return references_->check_texts(dataset_, array_.name, first, count); });
+}
+
 void Hdf5Rows::check_rows(std::span<const int64_t> rows) const {
   for (const int64_t row : rows) {
     if (row >= 0 && row < rows_) continue;
@@ -147,6 +159,7 @@ at::Tensor Hdf5Rows::read(int64_t first, int64_t count) const {
   if (values.numel() == 0) return values;
   if (is_kept_) return values.copy_(kept_.slice(0, first, first + count));
   read_into(first, count, values.mutable_data_ptr());
+  extent_->check();
   return values;
 }
 
@@ -154,13 +167,22 @@ std::vector<std::string> Hdf5Rows::read_texts(int64_t first, int64_t count) cons
   std::vector<std::string> texts(static_cast<size_t>(count));
   if (count == 0) return texts;
   const Hdf5Lock lock;
+  if (references_) {
+    double total = 0;
+    for (const int64_t length : text_lengths(first, count)) total += static_cast<double>(length);
+    if (total > file_bytes_) {
+      throw Error(fmt::format("{}: {}: the file is damaged: its texts are longer than the file",
+                              path_, array_.name));
+    }
+  }
   std::vector<char> buffer(texts.size() * row_bytes_, '\0');
   read_into(first, count, buffer.data());
-  if (H5Tis_variable_str(type_) <= 0) {
+  if (!references_) {
     const H5T_str_t padding = H5Tget_strpad(type_);
     for (size_t i = 0; i < texts.size(); ++i) {
       texts[i] = unpadded(buffer.data() + i * row_bytes_, row_bytes_, padding);
     }
+    extent_->check();
     return texts;
   }
   const auto* read = reinterpret_cast<const char* const*>(buffer.data());
@@ -199,6 +221,7 @@ at::Tensor Hdf5Rows::gather(std::span<const int64_t> rows) const {
   }
   if (is_consecutive(rows)) {
     read_into(rows[0], static_cast<int64_t>(rows.size()), target);
+    extent_->check();
     return values;
   }
   const Hdf5Lock lock;
@@ -213,6 +236,7 @@ at::Tensor Hdf5Rows::gather(std::span<const int64_t> rows) const {
       copy(read_rows.const_data_ptr(), rows[place] - piece.first, place);
     }
   }
+  extent_->check();
   return values;
 }
 

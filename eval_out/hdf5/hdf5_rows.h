@@ -3,12 +3,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "eval_out/hdf5/hdf5_file.h"
+#include "eval_out/hdf5/hdf5_references.h"
 
 namespace stepop {
 
@@ -34,7 +36,8 @@ class Hdf5Rows {
   const at::Tensor& kept() const { return kept_; }
 
   /// These rows in this order, [rows, ...]; a row may be there twice. What lies near in the file is
-  /// read at once. Throws Error for a row that is not there and when the file cannot be read.
+  /// read at once. Throws Error for a row that is not there, when the file cannot be read, and
+  /// when it became shorter since it was opened.
   at::Tensor gather(std::span<const int64_t> rows) const;
   std::vector<std::string> gather_texts(std::span<const int64_t> rows) const;
 
@@ -42,8 +45,10 @@ class Hdf5Rows {
   at::Tensor read(int64_t first, int64_t count) const;
 
  private:
+  void open(hid_t file);
   void check_rows(std::span<const int64_t> rows) const;
   void read_into(int64_t first, int64_t count, void* target) const;
+  std::vector<int64_t> text_lengths(int64_t first, int64_t count) const;
   std::vector<std::string> read_texts(int64_t first, int64_t count) const;
   at::Tensor empty(int64_t count) const;
 
@@ -53,6 +58,9 @@ class Hdf5Rows {
   size_t row_bytes_ = 0;  ///< Of a row in memory; of the reference of a text.
   Hdf5Id dataset_;
   Hdf5Id type_;  ///< In memory.
+  std::optional<Hdf5Extent> extent_;
+  std::unique_ptr<Hdf5References> references_;  ///< Of text of variable length.
+  double file_bytes_ = 0;
   bool is_kept_ = false;
   at::Tensor kept_;
   std::vector<std::string> kept_texts_;

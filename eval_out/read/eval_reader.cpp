@@ -13,6 +13,8 @@
 #include "eval_out/hdf5/hdf5_arrays.h"
 #include "eval_out/hdf5/hdf5_attributes.h"
 #include "eval_out/hdf5/hdf5_file.h"
+#include "eval_out/hdf5/hdf5_probe.h"
+#include "eval_out/hdf5/hdf5_references.h"
 #include "eval_out/hdf5/hdf5_types.h"
 #include "eval_out/hdf5/hdf5_values.h"
 #include "eval_out/read/eval_layout.h"
@@ -23,8 +25,11 @@ namespace {
 
 constexpr int64_t kNewestFormat = 1;
 
-Hdf5Id open_outputs(const std::string& path) {
+Hdf5Id open_outputs(const std::string& path, EvalOrigin origin, const InterruptCheck& interrupt) {
   if (!std::filesystem::exists(path)) throw Error(path + ": no such file" + part_hint(path));
+  if (origin != EvalOrigin::kOwn && std::filesystem::is_regular_file(path)) {
+    probe_hdf5(path, interrupt);
+  }
   return open_hdf5(path);
 }
 
@@ -58,18 +63,19 @@ struct TextMemory {
 }  // namespace
 
 struct EvalFile::File {
+  File(Hdf5Id opened, const std::string& path)
+      : id(std::move(opened)), references(id), size(size_to_keep(id, path)) {}
+
   Hdf5Id id;
+  Hdf5References references;
+  int64_t size;
 };
 
 EvalFile::EvalFile(std::string path, InterruptCheck interrupt, EvalOrigin origin)
     : path_(std::move(path)), interrupt_(std::move(interrupt)) {
   const Hdf5Lock lock;
-  file_ = std::make_unique<File>(File{open_outputs(path_)});
-  try {
-    look_inside(origin);
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", path_, error.what()));
-  }
+  file_ = std::make_unique<File>(open_outputs(path_, origin, interrupt_), path_);
+  in_hdf5_file(path_, [&] { look_inside(origin); });
 }
 
 void EvalFile::look_inside(EvalOrigin origin) {
@@ -87,7 +93,7 @@ void EvalFile::look_inside(EvalOrigin origin) {
     throw Error(fmt::format("{}it has no \"index\"", kNoOutputs));
   }
   Hdf5Sizes sizes(file_->id);
-  Hdf5Sizes* const checked_sizes = origin == EvalOrigin::kOwn ? nullptr : &sizes;
+  Hdf5Sizes* const checked_sizes = origin == EvalOrigin::kAnywhere ? &sizes : nullptr;
   index_length_ = check_index_array(file_->id, rows_, checked_sizes);
   arrays_ = list_eval_arrays(file_->id, rows_, checked_sizes);
 }
@@ -163,11 +169,14 @@ at::Tensor EvalFile::read_rows(const std::string& name, const EvalArray& array, 
   at::Tensor values = at::empty(shape, at::TensorOptions().dtype(array.dtype));
   if (values.numel() == 0) return values;
   const std::vector<hsize_t> lengths(shape.begin(), shape.end());
-  const Hdf5Id dataset = open_dataset(file_->id, name);
-  check_hdf5(H5Dread(dataset, hdf5_type(array.dtype), hdf5_space(lengths),
-                     hdf5_rows(dataset, static_cast<hsize_t>(first), lengths), H5P_DEFAULT,
-                     values.mutable_data_ptr()),
-             fmt::format("{}: cannot read {}", path_, name));
+  in_hdf5_file(path_, [&] {
+    const Hdf5Id dataset = open_dataset(file_->id, name);
+    check_hdf5(H5Dread(dataset, hdf5_type(array.dtype), hdf5_space(lengths),
+                       hdf5_rows(dataset, static_cast<hsize_t>(first), lengths), H5P_DEFAULT,
+                       values.mutable_data_ptr()),
+               "cannot read " + name);
+    Hdf5Extent(dataset, path_, file_->size).check();
+  });
   return values;
 }
 
@@ -204,8 +213,11 @@ std::vector<at::Tensor> EvalFile::read_ragged(std::string_view key, int64_t firs
 
 std::vector<int64_t> EvalFile::read_lengths(std::string_view key, int64_t first,
                                             int64_t count) const {
-  const EvalArray& array = checked(key, EvalKind::kRagged, first, count);
+  const bool is_text = array(key).kind == EvalKind::kText;
+  const EvalArray& array =
+      checked(key, is_text ? EvalKind::kText : EvalKind::kRagged, first, count);
   const Hdf5Lock lock;
+  if (is_text) return text_lengths(array, first, count);
   const at::Tensor offsets = read_offsets(array, first, count);
   const int64_t* offset = offsets.const_data_ptr<int64_t>();
   std::vector<int64_t> lengths;
@@ -228,12 +240,21 @@ at::Tensor EvalFile::read_offsets(const EvalArray& array, int64_t first, int64_t
                   path_, array.key));
 }
 
+std::vector<int64_t> EvalFile::text_lengths(const EvalArray& array, int64_t first,
+                                            int64_t count) const {
+  return in_hdf5_file(path_, [&] {
+    return file_->references.check_texts(open_dataset(file_->id, array.key), array.key, first,
+                                         count);
+  });
+}
+
 std::vector<std::string> EvalFile::read_texts(std::string_view key, int64_t first,
                                               int64_t count) const {
   const EvalArray& array = checked(key, EvalKind::kText, first, count);
   std::vector<std::string> texts(static_cast<size_t>(count));
   if (count == 0) return texts;
   const Hdf5Lock lock;
+  text_lengths(array, first, count);
   const Hdf5Id dataset = open_dataset(file_->id, array.key);
   const Hdf5Id type = hdf5_text_type();
   const std::vector<hsize_t> lengths{static_cast<hsize_t>(count)};

@@ -15,10 +15,11 @@
 
 namespace stepop {
 
-/// Where a file is from. One from anywhere may be made to fill the memory: arrays that claim to
-/// hold far more than the file stores are refused, see Hdf5Sizes. In one that this process wrote a
-/// mask may be as empty as it likes.
-enum class EvalOrigin { kAnywhere, kOwn };
+/// Where a file is from. One that this process wrote is read as it is. One that another process of
+/// ours left may be damaged, so that a child process walks through it first, see probe_hdf5. One
+/// from anywhere may be made to fill the memory, too: arrays that claim to hold far more than the
+/// file stores are refused, see Hdf5Sizes; elsewhere a mask may be as empty as it likes.
+enum class EvalOrigin { kAnywhere, kLeftBehind, kOwn };
 
 /// A file of evaluation outputs, opened for reading; eval_out/README.md describes its format.
 /// Nothing is held in memory but the list of arrays. Also opens the .part of an evaluation that was
@@ -75,10 +76,12 @@ class EvalFile {
   /// are damaged.
   std::vector<at::Tensor> read_ragged(std::string_view key, int64_t first, int64_t count) const;
 
-  /// Of ragged arrays the first dimension of each of these rows.
+  /// Of ragged arrays the first dimension of each of these rows, of texts their bytes. Of texts
+  /// nothing is read but where they are.
   std::vector<int64_t> read_lengths(std::string_view key, int64_t first, int64_t count) const;
 
-  /// The same for text. Throws Error when the texts are longer than the file.
+  /// The same for text. Throws Error for references that lead to no text, and when the texts are
+  /// longer than the file.
   std::vector<std::string> read_texts(std::string_view key, int64_t first, int64_t count) const;
 
   /// How many rows of a tensor array take about 8 MB, at least 1: for reading it block by block.
@@ -96,6 +99,7 @@ class EvalFile {
 
   void look_inside(EvalOrigin origin);
   const EvalArray& checked(std::string_view key, EvalKind kind, int64_t first, int64_t count) const;
+  std::vector<int64_t> text_lengths(const EvalArray& array, int64_t first, int64_t count) const;
   void check_rows(std::string_view key, int64_t first, int64_t count) const;
   at::Tensor read_rows(const std::string& name, const EvalArray& array, int64_t first,
                        int64_t count) const;

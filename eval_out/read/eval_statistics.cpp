@@ -10,7 +10,6 @@
 namespace stepop {
 namespace {
 
-constexpr int64_t kFirstTexts = 16;
 constexpr int64_t kLengthsAtOnce = 1'000'000;
 
 void add_length(EvalStatistics& statistics, int64_t length) {
@@ -47,26 +46,19 @@ void read_ragged(const EvalFile& file, const std::string& key, EvalStatistics& s
   }
 }
 
+/// Their lengths are known without reading them.
 void read_texts(const EvalFile& file, const std::string& key, EvalStatistics& statistics) {
   int64_t total = 0;
-  int64_t count = kFirstTexts;
-  for (int64_t first = 0; first < file.rows();) {
-    count = std::min(count, file.rows() - first);
-    int64_t bytes = 0;
-    for (const std::string& text : file.read_texts(key, first, count)) {
-      add_length(statistics, static_cast<int64_t>(text.size()));
-      bytes += static_cast<int64_t>(text.size());
+  for_each_block(file.rows(), kLengthsAtOnce, [&](int64_t first, int64_t count) {
+    for (const int64_t length : file.read_lengths(key, first, count)) {
+      add_length(statistics, length);
+      total += length;
     }
-    total += bytes;
-    // References to one long text could take hours to read.
-    if (total > file.file_bytes()) {
-      throw Error(fmt::format("{}: {}: the file is damaged: its texts are longer than the file",
-                              file.path(), key));
-    }
-    first += count;
-    // How long texts are is known when they are read: a block is at most twice the one before.
-    const int64_t each = bytes / count + static_cast<int64_t>(sizeof(std::string));
-    count = std::clamp<int64_t>(kBlockBytes / each, 1, count * 2);
+  });
+  // Many references to one long text could take hours to read.
+  if (total > file.file_bytes()) {
+    throw Error(fmt::format("{}: {}: the file is damaged: its texts are longer than the file",
+                            file.path(), key));
   }
   if (file.rows() > 0) {
     statistics.mean_length = static_cast<double>(total) / static_cast<double>(file.rows());

@@ -16,6 +16,7 @@
 #include "eval_out/read/eval_reader.h"
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
+#include "runtime/system/atomic_file.h"
 #include "runtime/system/file_calls.h"
 #include "runtime/system/file_lock.h"
 #include "runtime/system/reserve.h"
@@ -77,10 +78,13 @@ EvalFileWriter::EvalFileWriter(std::string part, int64_t rows,
       last_index_(std::numeric_limits<int64_t>::min()) {
   const Hdf5Lock lock;
   part_.make_way();
-  file_ = Hdf5Id(H5Fcreate(part_.path.c_str(), H5F_ACC_EXCL, file_properties(compression),
+  // It gets its name when it can be opened: a kill before that leaves nothing under it.
+  EvalPartFile temporary(part_.path + std::string(AtomicFile::kTemporarySuffix));
+  temporary.make_way();
+  file_ = Hdf5Id(H5Fcreate(temporary.path.c_str(), H5F_ACC_EXCL, file_properties(compression),
                            access_properties()),
                  H5Fclose, fmt::format("cannot create {}", part_.path));
-  part_.is_worthless = true;
+  temporary.is_worthless = true;
   in_context("the attributes", [&] {
     create_attribute(file_, "format_version", kFormatVersion);
     for (const auto& [name, value] : attributes) create_attribute(file_, name, value);
@@ -89,6 +93,11 @@ EvalFileWriter::EvalFileWriter(std::string part, int64_t rows,
     index_ = create_numbers(file_, "index", rows);
     flush();
   });
+  if (file_calls().rename(temporary.path.c_str(), part_.path.c_str()) != 0) {
+    fail_file("create " + part_.path, errno);
+  }
+  temporary.is_worthless = false;
+  part_.is_worthless = true;
 }
 
 EvalFileWriter::EvalFileWriter(Reopened, const std::string& part, int64_t rows)
@@ -100,7 +109,7 @@ std::unique_ptr<EvalFileWriter> EvalFileWriter::resume(const std::string& part, 
   const Hdf5Lock lock;
   std::unique_ptr<EvalFileWriter> writer(new EvalFileWriter(Reopened(), part, rows));
   try {
-    const EvalFile file(part, {}, EvalOrigin::kOwn);
+    const EvalFile file(part, {}, EvalOrigin::kLeftBehind);
     // Without rows there is nothing to resume, and some of the arrays may not be there yet.
     if (!file.is_of(attributes, rows) || file.rows() == 0) return nullptr;
     writer->arrays = file.arrays();

@@ -68,7 +68,17 @@ void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indi
   const std::string rows = rows_text(next_row_, indices.size());
   const OrderedMap<EvalValue> values = flatten(outputs);
   std::vector<EvalArray> arrays = describe(values, count);
-  if (next_row_ > 0) check_same(file_->arrays, arrays, rows);
+  if (next_row_ > 0) {
+    try {
+      check_same(file_->arrays, arrays, rows);
+    } catch (const Error& error) {
+      if (next_row_ != file_->first_row()) throw;
+      throw Error(
+          fmt::format("{}; {} rows are in {}, which is resumed: it is damaged, or of "
+                      "another eval_op: remove it to start again",
+                      error.what(), next_row_, file_->part()));
+    }
+  }
   if (count > rows_ - next_row_) {
     throw Error(
         fmt::format("{}: {} are more than the {} that it was made for", path_, rows, rows_));

@@ -27,10 +27,13 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::vector<std::string> sorted_by_distance(std::string_view name, std::vector<std::string> names) {
-  std::sort(names.begin(), names.end());
-  std::stable_sort(names.begin(), names.end(), [&](const auto& a, const auto& b) {
-    return edit_distance(name, a) < edit_distance(name, b);
-  });
+  std::vector<std::pair<int, std::string>> sorted;
+  for (auto& other : names) {
+    const int distance = edit_distance(name, other);
+    sorted.emplace_back(distance, std::move(other));
+  }
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < names.size(); ++i) names[i] = std::move(sorted[i].second);
   return names;
 }
 

@@ -323,6 +323,8 @@ std::string Config::unknown_keys() const {
     return next != shared_->known.end() && is_below(*next, path);
   };
 
+  constexpr int kMostShown = 20;  // a data file, given by mistake, has a million
+  int unknown = 0;
   // Descends to the highest key of each part that nobody read.
   const auto visit = [&](auto& self, const Value& value, const std::string& path) -> void {
     if (claimed(path)) return;
@@ -340,6 +342,7 @@ std::string Config::unknown_keys() const {
     }
     if (path.empty() || shared_->known.contains(path)) return;
     if (read_below && value.is_null()) return;  // `optimizer:` with all of its keys left out
+    if (++unknown > kMostShown) return;
     if (read_below) {
       message += fmt::format("{}{}: {}: expected a map, found {}", message.empty() ? "" : "\n",
                              value.origin().text(), path, value.describe());
@@ -356,6 +359,7 @@ std::string Config::unknown_keys() const {
                            value.origin().text(), path, help);
   };
   visit(visit, shared_->root, "");
+  if (unknown > kMostShown) message += fmt::format("\n... and {} more", unknown - kMostShown);
   return message;
 }
 

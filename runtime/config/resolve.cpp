@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/nearest.h"
 #include "runtime/config/yaml_reader.h"
@@ -16,12 +20,9 @@ void clear_merge_tags(Value& value) {
   if (value.is_list()) {
     for (auto& item : value.as_list()) clear_merge_tags(item);
   } else if (value.is_map()) {
-    std::vector<std::string> removed;
-    for (auto& [key, item] : value.as_map()) {
-      if (item.merge() == Value::Merge::kRemove) removed.push_back(key);
-      clear_merge_tags(item);
-    }
-    for (const auto& key : removed) value.as_map().erase(key);
+    value.as_map().erase_if(
+        [](const auto& entry) { return entry.second.merge() == Value::Merge::kRemove; });
+    for (auto& [key, item] : value.as_map()) clear_merge_tags(item);
   }
 }
 
@@ -117,6 +118,13 @@ class References {
     if (depth > kMaxDepth) {
       throw UsageError(fmt::format("{}: nested deeper than {}", value.origin().text(), kMaxDepth));
     }
+    const Level level(levels_);
+    if (levels_ > kMostLevels) {
+      throw UsageError(
+          fmt::format("{}: {}: maps and references lead more than {} deep into one "
+                      "another",
+                      value.origin().text(), path, kMostLevels));
+    }
     if (value.is_list()) {
       auto& list = value.as_list();
       for (size_t i = 0; i < list.size(); ++i) {
@@ -133,6 +141,17 @@ class References {
   }
 
  private:
+  /// Values that are being resolved, in one another: each takes some of the stack.
+  static constexpr int kMostLevels = 5 * kMaxDepth;
+
+  struct Level {
+    explicit Level(int& levels) : count(++levels) {}
+    ~Level() { --count; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+    int& count;
+  };
+
   /// A reference is the whole text: one inside a longer text would silently stay as it is.
   void check_no_reference_inside(const Value& value, const std::string& path) const {
     for (const auto& target : references_inside(value.as_text())) {
@@ -147,6 +166,12 @@ class References {
 
   Value follow(const std::string& target, const Value& from, const std::string& path) {
     const std::string here = fmt::format("{}: {}", from.origin().text(), path);
+    if (chain_.size() >= static_cast<size_t>(kMaxDepth)) {
+      throw UsageError(fmt::format(
+          "{}: the reference {{{}}} is one of more than {} that lead to one another: write the "
+          "value out",
+          here, target, kMaxDepth));
+    }
     const bool is_circle = std::find(chain_.begin(), chain_.end(), path) != chain_.end();
     chain_.push_back(path);
     for (const auto& seen : chain_) {
@@ -195,6 +220,7 @@ class References {
   Value& root_;
   std::vector<std::string> chain_;
   int64_t values_;
+  int levels_ = 0;
 };
 
 void unescape_braces(Value& value) {
@@ -235,10 +261,13 @@ void merge(Value& base, const Value& later) {
     return;
   }
   base.set_origin(later.origin());
+  base.as_map().erase_if([&](const auto& entry) {
+    const Value* value = later.as_map().find(entry.first);
+    return value != nullptr && value->merge() == Value::Merge::kRemove;
+  });
   for (const auto& [key, value] : later.as_map()) {
-    if (value.merge() == Value::Merge::kRemove) {
-      base.as_map().erase(key);
-    } else if (Value* old = base.as_map().find(key)) {
+    if (value.merge() == Value::Merge::kRemove) continue;
+    if (Value* old = base.as_map().find(key)) {
       merge(*old, value);
     } else {
       clear_merge_tags(base.as_map().set(key, value));
@@ -247,14 +276,11 @@ void merge(Value& base, const Value& later) {
 }
 
 void apply_overrides(Value& root, std::vector<Override> overrides) {
-  for (size_t i = 0; i < overrides.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      const auto parts = split_path(overrides[i].path);
-      const bool appends = std::find(parts.begin(), parts.end(), "+") != parts.end();
-      if (!appends && parts == split_path(overrides[j].path)) {
-        fail(overrides[i], "given twice; keep one");
-      }
-    }
+  std::set<std::vector<std::string>> given;
+  for (const auto& override : overrides) {
+    const auto parts = split_path(override.path);
+    const bool appends = std::find(parts.begin(), parts.end(), "+") != parts.end();
+    if (!appends && !given.insert(parts).second) fail(override, "given twice; keep one");
   }
   std::stable_sort(overrides.begin(), overrides.end(), [](const auto& a, const auto& b) {
     return split_path(a.path).size() < split_path(b.path).size();

@@ -114,13 +114,14 @@ std::string csv_cell(const std::string& text) {
 CsvTable read_csv(const std::string& path, char separator) {
   const std::string text = read_plain_or_gzip(path);
   CsvParser parser(text, path, separator);
-  CsvTable table{.path = path, .header = {}, .columns = {}, .lines = {}};
+  CsvTable table{.path = path, .header = {}, .places = {}, .columns = {}, .lines = {}};
   if (!parser.next(table.header)) {
     throw Error(
         fmt::format("{}: expected a line with the names of the columns, the file is empty", path));
   }
-  for (const auto& name : table.header) {
-    if (!name.empty() && std::count(table.header.begin(), table.header.end(), name) > 1) {
+  for (size_t c = 0; c < table.header.size(); ++c) {
+    const std::string& name = table.header[c];
+    if (!table.places.emplace(name, c).second && !name.empty()) {
       throw Error(fmt::format("{}:{}: two columns are named \"{}\"", path, parser.line(), name));
     }
   }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace stepop {
@@ -9,9 +11,10 @@ namespace stepop {
 /// The cells of a CSV file as text, column by column.
 struct CsvTable {
   std::string path;
-  std::vector<std::string> header;                ///< The columns' names; none is there twice.
-  std::vector<std::vector<std::string>> columns;  ///< columns[c][row]
-  std::vector<int64_t> lines;                     ///< Where each row begins, counted from 1.
+  std::vector<std::string> header;                 ///< The columns' names; none is there twice.
+  std::unordered_map<std::string, size_t> places;  ///< Of columns, by their names.
+  std::vector<std::vector<std::string>> columns;   ///< columns[c][row]
+  std::vector<int64_t> lines;                      ///< Where each row begins, counted from 1.
 
   /// `table.csv:12: column "x"`, to begin a message with.
   std::string where(size_t column, size_t row) const;

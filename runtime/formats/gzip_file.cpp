@@ -1,22 +1,31 @@
 #include "runtime/formats/gzip_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
+#include <utility>
 
 #include "runtime/base/error.h"
-#include "runtime/system/read_file.h"
+#include "runtime/base/number_text.h"
+#include "runtime/base/unpack_limit.h"
 
 namespace stepop {
 namespace {
 
 constexpr std::string_view kMagic = "\x1f\x8b";
-constexpr size_t kFirstRoom = 1 << 16;
+constexpr size_t kFilePieceBytes = 1 << 18;
+constexpr uint64_t kMostPacked = 1032;  // bytes that deflate packs into one
+
+}  // namespace
 
 /// Ends zlib's stream whatever happens.
-struct Inflater {
+struct PlainOrGzip::Inflater {
   z_stream stream = {};
 
   Inflater() {
@@ -28,54 +37,143 @@ struct Inflater {
   ~Inflater() { inflateEnd(&stream); }
 };
 
-}  // namespace
-
-std::string read_plain_or_gzip(const std::string& path) {
-  std::string bytes = read_file(path);
-  return bytes.starts_with(kMagic) ? unpack_gzip(bytes, path) : bytes;
+PlainOrGzip::PlainOrGzip(std::string path)
+    // Without O_NONBLOCK it would wait for who writes into a pipe.
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (!file_) fail_file("read " + path_, errno);
+  struct stat status = {};
+  if (::fstat(file_.number(), &status) != 0) fail_file("read " + path_, errno);
+  if (S_ISDIR(status.st_mode)) fail_file("read " + path_, EISDIR);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(fmt::format("cannot read {}: it is a pipe or a device, not a regular file", path_));
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
+  const auto bytes = static_cast<double>(size_);
+  constexpr double kBlockBytes = 512;
+  // Some file systems say 0 of all files.
+  if (status.st_blocks > 0 &&
+      is_too_much_unpacked(bytes, kBlockBytes * static_cast<double>(status.st_blocks))) {
+    throw Error(fmt::format("{}: it has {}, of which the disk stores next to nothing: {}", path_,
+                            size_text(bytes), unpack_remedy(bytes)));
+  }
+  fill();
+  if (stored_.starts_with(kMagic)) inflater_ = std::make_unique<Inflater>();
 }
 
-std::string unpack_gzip(std::string_view packed, const std::string& path) {
-  constexpr size_t kMost = std::numeric_limits<uInt>::max();
-  Inflater inflater;
-  z_stream& stream = inflater.stream;
-  std::string unpacked;
-  size_t taken = 0;
-  size_t given = 0;
+PlainOrGzip::~PlainOrGzip() = default;
+
+uint64_t PlainOrGzip::most_bytes() const {
+  if (!is_gzip()) return size_;
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  return size_ > kMost / kMostPacked ? kMost : size_ * kMostPacked;
+}
+
+size_t PlainOrGzip::read_stored(char* target, size_t size) {
   while (true) {
-    if (given == unpacked.size()) unpacked.resize(std::max(kFirstRoom, 2 * unpacked.size()));
+    const ssize_t count = ::read(file_.number(), target, size);
+    if (count >= 0) return static_cast<size_t>(count);
+    if (errno != EINTR) fail_file("read " + path_, errno);
+  }
+}
+
+/// Reads the next piece behind what is left of the one before.
+void PlainOrGzip::fill() {
+  stored_.erase(0, std::exchange(begin_, 0));
+  const size_t left = stored_.size();
+  stored_.resize(left + kFilePieceBytes);
+  stored_.resize(left + read_stored(stored_.data() + left, kFilePieceBytes));
+}
+
+size_t PlainOrGzip::read(char* target, size_t size) {
+  size_t done = 0;
+  if (is_gzip()) {
+    done = unpack(target, size);
+  } else {
+    done = std::min(size, stored_.size() - begin_);
+    std::copy_n(stored_.data() + begin_, done, target);
+    begin_ += done;
+    while (done < size) {
+      const size_t count = read_stored(target + done, size - done);
+      if (count == 0) break;
+      done += count;
+    }
+  }
+  given_ += done;
+  return done;
+}
+
+void PlainOrGzip::check_size(uint64_t unpacked) const {
+  const auto taken = static_cast<double>(taken_);
+  if (!is_too_much_unpacked(static_cast<double>(unpacked), taken)) return;
+  const auto whole = static_cast<double>(unpacked) * static_cast<double>(size_) / taken;
+  throw Error(fmt::format("{}: its first {} unpack to {}: {}", path_, size_text(taken),
+                          size_text(static_cast<double>(unpacked)), unpack_remedy(whole)));
+}
+
+/// Behind a member there may be another one, or padding with zeros.
+bool PlainOrGzip::has_another_member() {
+  if (stored_.size() - begin_ < kMagic.size()) fill();
+  if (std::string_view(stored_).substr(begin_).starts_with(kMagic)) return true;
+  while (begin_ < stored_.size()) {
+    begin_ = stored_.find_first_not_of('\0', begin_);
+    if (begin_ != std::string::npos) {
+      throw Error(
+          fmt::format("{}: {} bytes that are no gzip follow the gzip data", path_, size_ - taken_));
+    }
+    begin_ = stored_.size();
+    fill();
+  }
+  return false;
+}
+
+size_t PlainOrGzip::unpack(char* target, size_t size) {
+  constexpr size_t kMost = std::numeric_limits<uInt>::max();
+  z_stream& stream = inflater_->stream;
+  size_t done = 0;
+  while (done < size && !is_at_end_) {
+    if (begin_ == stored_.size()) fill();
     // zlib counts in 32 bits and takes its input through a pointer that is not const.
-    const size_t input = std::min(packed.size() - taken, kMost);
-    const size_t output = std::min(unpacked.size() - given, kMost);
-    stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(packed.data() + taken));
+    const size_t input = stored_.size() - begin_;
+    const size_t output = std::min(size - done, kMost);
+    stream.next_in = reinterpret_cast<Bytef*>(stored_.data() + begin_);
     stream.avail_in = static_cast<uInt>(input);
-    stream.next_out = reinterpret_cast<Bytef*>(unpacked.data() + given);
+    stream.next_out = reinterpret_cast<Bytef*>(target + done);
     stream.avail_out = static_cast<uInt>(output);
-    const int status = inflate(&stream, Z_NO_FLUSH);
-    taken += input - stream.avail_in;
-    given += output - stream.avail_out;
-    if (status == Z_STREAM_END) {
-      // Another member may follow, or padding with zeros.
-      const std::string_view rest = packed.substr(taken);
-      if (rest.find_first_not_of('\0') == std::string_view::npos) break;
-      if (!rest.starts_with(kMagic)) {
-        throw Error(
-            fmt::format("{}: {} bytes that are no gzip follow the gzip data", path, rest.size()));
-      }
+    const int result = inflate(&stream, Z_NO_FLUSH);
+    begin_ += input - stream.avail_in;
+    taken_ += input - stream.avail_in;
+    done += output - stream.avail_out;
+    check_size(given_ + done);
+    if (result == Z_STREAM_END) {
+      is_at_end_ = !has_another_member();
       inflateReset(&stream);
-    } else if (status == Z_BUF_ERROR || (status == Z_OK && taken == packed.size())) {
-      if (given == unpacked.size()) continue;  // only the room was used up
+    } else if (result != Z_OK && result != Z_BUF_ERROR) {
+      throw Error(fmt::format("{}: the gzip data is corrupt ({}); copy or download it again", path_,
+                              stream.msg == nullptr ? zError(result) : stream.msg));
+    } else if (input == 0 && output == stream.avail_out) {
       throw Error(fmt::format(
           "{}: the gzip data is cut short: the file ends after {} bytes, which hold {}; copy or "
           "download it again",
-          path, packed.size(), given));
-    } else if (status != Z_OK) {
-      throw Error(fmt::format("{}: the gzip data is corrupt ({}); copy or download it again", path,
-                              stream.msg == nullptr ? zError(status) : stream.msg));
+          path_, size_, given_ + done));
     }
   }
-  unpacked.resize(given);
-  return unpacked;
+  return done;
+}
+
+std::string read_plain_or_gzip(const std::string& path) {
+  PlainOrGzip file(path);
+  std::string bytes;
+  // One byte of room beyond a plain file finds its end without another round.
+  size_t room = file.is_gzip() ? kFilePieceBytes : file.most_bytes() + 1;
+  constexpr size_t kMostRoom = 1 << 26;  // is filled with zeros before it is read into
+  for (size_t size = 0;; room = std::min(bytes.size(), kMostRoom)) {
+    bytes.resize(size + room);
+    const size_t count = file.read(bytes.data() + size, room);
+    size += count;
+    if (count == room) continue;
+    bytes.resize(size);
+    return bytes;
+  }
 }
 
 }  // namespace stepop

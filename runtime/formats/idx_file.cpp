@@ -5,9 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "runtime/base/error.h"
@@ -39,62 +40,69 @@ at::ScalarType scalar_type(unsigned char code, const std::string& path) {
                   path, code));
 }
 
-/// The bytes that the data needs; the largest number when that is more than can be counted.
+/// The bytes that the data needs; the largest number when that is more than can be counted, also
+/// when another length is 0: there is no such tensor.
 size_t data_size(const std::vector<int64_t>& shape, size_t item_size) {
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
-  size_t size = item_size;
+  auto size = static_cast<int64_t>(item_size);
   for (const int64_t length : shape) {
-    if (__builtin_mul_overflow(size, static_cast<size_t>(length), &size)) {
+    if (__builtin_mul_overflow(size, std::max<int64_t>(length, 1), &size)) {
       return std::numeric_limits<size_t>::max();
     }
   }
-  return size;
+  const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  return is_empty ? 0 : static_cast<size_t>(size);
 }
 
-void copy_reversing_items(const unsigned char* source, unsigned char* target, size_t size,
-                          size_t item_size) {
-  for (size_t i = 0; i < size; i += item_size) {
-    std::reverse_copy(source + i, source + i + item_size, target + i);
-  }
+void reverse_items(unsigned char* bytes, size_t size, size_t item_size) {
+  for (size_t i = 0; i < size; i += item_size) std::reverse(bytes + i, bytes + i + item_size);
 }
 
 }  // namespace
 
 at::Tensor read_idx(const std::string& path) {
-  const std::string content = read_plain_or_gzip(path);
-  const auto* bytes = reinterpret_cast<const unsigned char*>(content.data());
-  if (content.empty()) throw Error(fmt::format("{}: expected an IDX file, it is empty", path));
-  if (bytes[0] != 0 || (content.size() > 1 && bytes[1] != 0)) {
+  PlainOrGzip file(path);
+  std::array<unsigned char, 4> head{};
+  const size_t head_size = file.read(reinterpret_cast<char*>(head.data()), head.size());
+  if (head_size == 0) throw Error(fmt::format("{}: expected an IDX file, it is empty", path));
+  if (head[0] != 0 || head[1] != 0) {
     throw Error(
         fmt::format("{}: expected an IDX file, which begins with the bytes 00 00, found {:02x}",
-                    path, fmt::join(bytes, bytes + std::min<size_t>(content.size(), 4), " ")));
+                    path, fmt::join(head.begin(), head.begin() + head_size, " ")));
   }
-  const size_t header_size = content.size() < 4 ? 4 : 4 + 4 * size_t{bytes[3]};
-  if (content.size() < header_size) {
+  const size_t lengths_size = 4 * size_t{head[3]};
+  std::vector<unsigned char> lengths(lengths_size);
+  const size_t header_size = head_size + file.read(reinterpret_cast<char*>(lengths.data()),
+                                                   head_size < head.size() ? 0 : lengths_size);
+  if (header_size < head.size() + lengths_size) {
     throw Error(fmt::format("{}: cut short: its IDX header needs {} bytes, found {}", path,
-                            header_size, content.size()));
+                            head.size() + lengths_size, header_size));
   }
-  const at::ScalarType type = scalar_type(bytes[2], path);
+  const at::ScalarType type = scalar_type(head[2], path);
   std::vector<int64_t> shape;
-  for (size_t i = 4; i < header_size; i += 4) {
-    shape.push_back(int64_t{bytes[i]} << 24 | int64_t{bytes[i + 1]} << 16 |
-                    int64_t{bytes[i + 2]} << 8 | int64_t{bytes[i + 3]});
+  for (size_t i = 0; i < lengths_size; i += 4) {
+    shape.push_back(int64_t{lengths[i]} << 24 | int64_t{lengths[i + 1]} << 16 |
+                    int64_t{lengths[i + 2]} << 8 | int64_t{lengths[i + 3]});
   }
   const size_t item_size = c10::elementSize(type);
   const size_t expected = data_size(shape, item_size);
-  const size_t found = content.size() - header_size;
-  if (found != expected) {
-    throw Error(fmt::format("{}: {}: {} [{}] needs {} bytes after the header, found {}", path,
-                            found < expected ? "cut short" : "longer than its header says",
+  const auto fail = [&](const std::string& problem, const std::string& found) {
+    throw Error(fmt::format("{}: {}: {} [{}] needs {} bytes after the header, {}", path, problem,
                             c10::getDtypeNames(type).first, fmt::join(shape, ", "), expected,
                             found));
+  };
+  // Before there is memory for it.
+  const size_t most = file.most_bytes() - std::min<size_t>(file.most_bytes(), header_size);
+  if (expected > most) {
+    fail("cut short", fmt::format("{} {}", file.is_gzip() ? "the file can hold" : "found", most));
   }
   at::Tensor data = at::empty(shape, type);
   auto* target = static_cast<unsigned char*>(data.mutable_data_ptr());
-  if (item_size == 1 || std::endian::native == std::endian::big) {
-    if (found > 0) std::memcpy(target, bytes + header_size, found);
-  } else {
-    copy_reversing_items(bytes + header_size, target, found, item_size);
+  const size_t found = file.read(reinterpret_cast<char*>(target), expected);
+  if (found < expected) fail("cut short", fmt::format("found {}", found));
+  char more = 0;
+  if (file.read(&more, 1) > 0) fail("longer than its header says", "found more");
+  if (item_size > 1 && std::endian::native == std::endian::little) {
+    reverse_items(target, expected, item_size);
   }
   return data;
 }

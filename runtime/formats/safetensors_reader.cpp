@@ -37,6 +37,9 @@ size_t find_checksum_digits(std::string_view header) {
 SafetensorsReader::SafetensorsReader(const std::string& path) {
   std::error_code failure;
   if (std::filesystem::is_directory(path, failure)) throw Error("it is a folder, not a file");
+  // To open a pipe would wait for who writes into it.
+  if (std::filesystem::is_other(path, failure))
+    throw Error("it is a pipe or a device, not a regular file");
   errno = 0;
   file_.open(path, std::ios::binary);
   if (!file_) {

@@ -56,6 +56,25 @@ std::string first_array(const EvalFile& file, const std::string& first_output) {
   return file.array(key).kind == EvalKind::kRagged ? key + "/values" : key;
 }
 
+/// Renames what a process left of an evaluation and that cannot be read, so that it is made again.
+void set_aside_damaged(EvaluationResult& result, const InterruptCheck& interrupt) {
+  for (const std::string& path : {result.outputs, result.outputs + ".part"}) {
+    if (!std::filesystem::exists(path)) continue;
+    try {
+      const EvalFile file(path, interrupt, EvalOrigin::kLeftBehind);
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const Error& error) {
+      const std::string aside = path + ".damaged";
+      std::error_code failed;
+      std::filesystem::rename(path, aside, failed);
+      if (failed) continue;
+      result.warning += fmt::format("{}{}; it is now {}, and this evaluation starts again",
+                                    result.warning.empty() ? "" : "\n", error.what(), aside);
+    }
+  }
+}
+
 }  // namespace
 
 Evaluation::Evaluation(const Settings& settings, Iterator& iterator, const Context& context,
@@ -99,7 +118,7 @@ std::optional<int64_t> Evaluation::rows_in(const std::string& path,
                                            const OrderedMap<Attribute>& attributes) const {
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {
-    const EvalFile file(path, {}, EvalOrigin::kOwn);
+    const EvalFile file(path, {}, EvalOrigin::kLeftBehind);
     // One that another config made may hold fewer examples.
     return file.is_of(attributes, total()) ? std::optional(file.rows()) : std::nullopt;
   } catch (const Error&) {
@@ -188,6 +207,7 @@ EvaluationResult Evaluation::run(Position& position, const std::string& folder,
   // A process that was killed in a callback left the whole file; one that came to its end may have
   // been of other weights.
   const bool is_over = std::filesystem::exists(scalars_file(folder));
+  if (!is_over) set_aside_damaged(result, interrupt);
   if (is_over || !rows_in(result.outputs, about)) {
     write_outputs(position, about, progress, interrupt, result);
   }
@@ -199,8 +219,9 @@ EvaluationResult Evaluation::run(Position& position, const std::string& folder,
     std::error_code failed;
     std::filesystem::remove(result.outputs, failed);
     if (failed) {
-      result.warning = fmt::format("clean_after_callbacks: cannot remove {}: {}", result.outputs,
-                                   failed.message());
+      result.warning +=
+          fmt::format("{}clean_after_callbacks: cannot remove {}: {}",
+                      result.warning.empty() ? "" : "\n", result.outputs, failed.message());
     } else {
       result.outputs.clear();
     }

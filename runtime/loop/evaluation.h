@@ -46,7 +46,8 @@ class Evaluation {
   /// file, whose images become `folder`/<callback>/<name>_<step>.png; last of all, the scalars go
   /// to `folder`/scalars.json. `checkpoint`, the checksum of the one that the weights are of
   /// (empty: none), is stored in the file. What a process that was killed left of the same
-  /// evaluation in `folder` is resumed: behind its last row, or with the callbacks.
+  /// evaluation in `folder` is resumed: behind its last row, or with the callbacks. A damaged file
+  /// is renamed to `.damaged`, with a warning in the result.
   ///
   /// Throws Error when something but a callback failed, and what `interrupt` throws between
   /// batches, between callbacks, and whenever a callback reads from the file; `folder` then lacks

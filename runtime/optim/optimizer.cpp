@@ -10,13 +10,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <regex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/base/name_pattern.h"
 #include "runtime/base/text.h"
 #include "runtime/measure/tensor_statistics.h"
 
@@ -57,13 +57,14 @@ NamedParameters check_parameters(NamedParameters parameters) {
   return unique;
 }
 
-std::regex read_pattern(const Config& config) {
+NamePattern read_pattern(const Config& config) {
   const auto text = config.get<std::string>("match");
   try {
-    return std::regex(text);
-  } catch (const std::regex_error& error) {
-    throw config.error("match",
-                       fmt::format("\"{}\" is not a regular expression: {}", text, error.what()));
+    return NamePattern(text);
+  } catch (const Error& error) {
+    constexpr size_t kMostShown = 80;
+    throw config.error("match", fmt::format("\"{}\" is not a regular expression: {}",
+                                            shortened(text, kMostShown), error.what()));
   }
 }
 
@@ -129,7 +130,7 @@ void Optimizer::read_groups(const Config& config) {
   Group rest = read_group(config, Scheduled(config, "lr", traits_.lr),
                           Scheduled(config, "weight_decay", traits_.weight_decay));
 
-  std::vector<std::regex> patterns;
+  std::vector<NamePattern> patterns;
   if (config.has("groups")) {
     const Value& groups = *config.peek("groups");
     if (!groups.is_list()) {
@@ -147,7 +148,7 @@ void Optimizer::read_groups(const Config& config) {
 
   for (size_t position = 0; position < parameters_.size(); ++position) {
     const auto match = std::find_if(patterns.begin(), patterns.end(), [&](const auto& pattern) {
-      return std::regex_search(parameters_[position].first, pattern);
+      return pattern.is_in(parameters_[position].first);
     });
     add_parameter(groups_[static_cast<size_t>(match - patterns.begin())], position);
   }

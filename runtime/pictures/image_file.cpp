@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
 #include "runtime/formats/gzip_file.h"
 
 namespace stepop {
@@ -44,6 +45,11 @@ at::Tensor to_tensor(const Pixels& pixels, size_t channels) {
 }
 
 }  // namespace
+
+std::string too_many_pixels(size_t width, size_t height) {
+  return fmt::format("it has {} x {} pixels, and at most {} are read: make it smaller, or cut it",
+                     width, height, with_thousands(static_cast<int64_t>(kMostPixels)));
+}
 
 at::Tensor read_image(const std::string& path, int64_t channels) {
   return decode_image(read_plain_or_gzip(path), path, channels);

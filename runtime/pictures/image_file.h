@@ -10,8 +10,11 @@
 
 namespace stepop {
 
-/// Larger images are refused: one would take 3 GB as a float tensor.
-inline constexpr size_t kMostPixels = size_t{1} << 28;
+/// Larger images are refused: one would take more than 1.2 GB as a float tensor.
+inline constexpr size_t kMostPixels = 100'000'000;
+
+/// What a message says of an image of that size: what is read, and what helps.
+std::string too_many_pixels(size_t width, size_t height);
 
 /// An image's byte as a number in [-1, 1]: 0 is -1 and 255 is 1, both exactly.
 inline float from_byte(uint8_t byte) {

@@ -3,6 +3,7 @@
 // lives in the caller.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>  // jpeglib.h needs it
 
@@ -15,6 +16,10 @@
 namespace stepop {
 namespace {
 
+constexpr size_t kMostScans = 500;
+/// Progressive images have about ten scans, over at most kMostPixels.
+constexpr size_t kMostScannedPixels = 20 * kMostPixels;
+
 [[noreturn]] void jpeg_does_not_decode(const std::string& name, const char* why) {
   throw Error(fmt::format("{}: the JPEG does not decode: {}", name, why));
 }
@@ -22,8 +27,11 @@ namespace {
 struct JpegReader {
   jpeg_decompress_struct info = {};
   jpeg_error_mgr errors = {};
+  jpeg_progress_mgr progress = {};
   std::jmp_buf jump = {};
   char message[JMSG_LENGTH_MAX] = "";
+  bool has_too_many = false;  ///< Pixels.
+  int most_scans = 0;
 
   JpegReader() = default;
   JpegReader(const JpegReader&) = delete;
@@ -45,6 +53,15 @@ void jpeg_warned(j_common_ptr info, int level) {
   if (level < 0 && is_loss) jpeg_failed(info);
 }
 
+/// Each scan goes over the whole image again, and may have a few bytes in the file.
+void count_scans(j_common_ptr info) {
+  auto* reader = static_cast<JpegReader*>(info->client_data);
+  if (reader->info.input_scan_number <= reader->most_scans) return;
+  std::snprintf(reader->message, sizeof(reader->message), "it has more than %d scans",
+                reader->most_scans);
+  std::longjmp(reader->jump, 1);
+}
+
 bool read_jpeg_header(JpegReader& reader, const unsigned char* bytes, size_t size, Pixels& pixels) {
   jpeg_decompress_struct& info = reader.info;
   info.err = jpeg_std_error(&reader.errors);
@@ -64,11 +81,15 @@ bool read_jpeg_header(JpegReader& reader, const unsigned char* bytes, size_t siz
     return false;
   }
   if (count > kMostPixels) {
-    std::snprintf(reader.message, sizeof(reader.message),
-                  "it has %u x %u pixels, more than the %zu that are read", info.image_width,
-                  info.image_height, kMostPixels);
+    pixels.height = info.image_height;
+    pixels.width = info.image_width;
+    reader.has_too_many = true;
     return false;
   }
+  const size_t scans = kMostScannedPixels / std::max<size_t>(count, 1);
+  reader.most_scans = static_cast<int>(std::min(scans, kMostScans));
+  reader.progress.progress_monitor = count_scans;
+  info.progress = &reader.progress;
   const bool is_four = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
   const bool is_grey = info.jpeg_color_space == JCS_GRAYSCALE;
   info.out_color_space = is_four ? JCS_CMYK : (is_grey ? JCS_GRAYSCALE : JCS_RGB);
@@ -109,6 +130,9 @@ Pixels decode_jpeg(std::string_view bytes, const std::string& name) {
   Pixels pixels;
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   if (!read_jpeg_header(reader, data, bytes.size(), pixels)) {
+    if (reader.has_too_many) {
+      throw Error(fmt::format("{}: {}", name, too_many_pixels(pixels.width, pixels.height)));
+    }
     jpeg_does_not_decode(name, reader.message);
   }
   pixels.bytes.resize(pixels.height * pixels.row_bytes());

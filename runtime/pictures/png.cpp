@@ -26,6 +26,7 @@ struct PngReader {
   std::string_view bytes;
   size_t offset = 0;
   char message[128] = "";
+  bool has_too_many = false;  ///< Pixels.
   png_structp png = nullptr;
   png_infop info = nullptr;
 
@@ -87,9 +88,7 @@ bool read_png_header(PngReader& reader, Pixels& pixels) {
     png_error(png, "the file is too short for the size in its header");
   }
   if (pixels.height * pixels.width > kMostPixels) {
-    std::snprintf(reader.message, sizeof(reader.message),
-                  "it has %zu x %zu pixels, more than the %zu that are read", pixels.width,
-                  pixels.height, kMostPixels);
+    reader.has_too_many = true;
     return false;
   }
   const int depth = png_get_bit_depth(png, reader.info);
@@ -135,7 +134,12 @@ Pixels decode_png(std::string_view bytes, const std::string& name) {
   if (reader.png != nullptr) reader.info = png_create_info_struct(reader.png);
   if (reader.info == nullptr) png_does_not_decode(name, "libpng cannot be started");
   Pixels pixels;
-  if (!read_png_header(reader, pixels)) png_does_not_decode(name, reader.message);
+  if (!read_png_header(reader, pixels)) {
+    if (reader.has_too_many) {
+      throw Error(fmt::format("{}: {}", name, too_many_pixels(pixels.width, pixels.height)));
+    }
+    png_does_not_decode(name, reader.message);
+  }
   pixels.bytes.resize(pixels.height * pixels.row_bytes());
   std::vector<unsigned char*> rows = pixels.rows();
   if (!read_png_pixels(reader, rows.data())) png_does_not_decode(name, reader.message);

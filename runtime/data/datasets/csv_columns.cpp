@@ -10,8 +10,12 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "runtime/base/nearest.h"
+#include "runtime/base/text.h"
 
 namespace stepop {
 namespace {
@@ -178,9 +182,11 @@ CsvColumn read_column(const CsvTable& table, size_t column, const CsvColumnOptio
 
 void check_csv_column(const CsvTable& table, const std::string& name, const Config& params,
                       const std::string& place) {
-  if (std::count(table.header.begin(), table.header.end(), name) > 0) return;
-  throw params.error(place, fmt::format("{} has no such column; it has: {}", table.path,
-                                        fmt::join(sorted_by_distance(name, table.header), ", ")));
+  if (table.places.contains(name)) return;
+  constexpr size_t kMostNames = 100;
+  throw params.error(place,
+                     fmt::format("{} has no such column; it has: {}", table.path,
+                                 list_text(sorted_by_distance(name, table.header), kMostNames)));
 }
 
 std::map<std::string, CsvColumnOptions> read_csv_options(const CsvTable& table,
@@ -217,6 +223,7 @@ CsvType infer_csv_type(const std::vector<std::string>& cells) {
 std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& params) {
   const auto all_options = read_csv_options(table, params);
   std::vector<CsvColumn> columns;
+  std::unordered_map<std::string, std::string> names;  // of columns, by their keys
   for (size_t c = 0; c < table.header.size(); ++c) {
     const std::string& name = table.header[c];
     const auto found = all_options.find(name);
@@ -232,11 +239,10 @@ std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& par
                       "or leave it out: columns: {{\"{}\": skip}}",
                       table.path, name, name, name));
     }
-    for (const auto& other : columns) {
-      if (other.key != options.key) continue;
+    if (const auto [other, is_new] = names.emplace(options.key, name); !is_new) {
       throw params.error(join_path("columns", name),
                          fmt::format("the key \"{}\" is the one of the column \"{}\" too",
-                                     options.key, other.name));
+                                     options.key, other->second));
     }
     columns.push_back(read_column(table, c, options));
   }

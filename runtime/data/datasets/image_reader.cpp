@@ -10,6 +10,7 @@ namespace stepop {
 namespace {
 
 constexpr int64_t kMostLength = 1 << 16;
+constexpr auto kMostArea = static_cast<int64_t>(kMostPixels);
 
 }  // namespace
 
@@ -31,6 +32,10 @@ ImageReader::ImageReader(const Config& params)
   if (!fits) {
     throw params.error("size", fmt::format("expected [height, width], each 1 to {}, found [{}]",
                                            kMostLength, fmt::join(size_, ", ")));
+  }
+  if (size_[0] * size_[1] > kMostArea) {
+    throw params.error("size", fmt::format("expected at most {} pixels, found {} x {}", kMostArea,
+                                           size_[0], size_[1]));
   }
 }
 

@@ -2,7 +2,9 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "runtime/config/yaml_reader.h"
@@ -239,6 +241,36 @@ TEST_CASE("a file in which nothing shows which arrays are the examples asks for 
         "none");
   CHECK(error("empty.h5", "f['a'] = np.zeros((0, 2))") ==
         "empty.h5: holds no examples: its arrays have 0 rows");
+}
+
+TEST_CASE("a file that becomes shorter while it is read is reported, whatever its layout") {
+  for (const char* options : {"", "chunks=(10, 64)"}) {
+    CAPTURE(options);
+    const ScratchFolder folder;
+    const std::string path = folder.path("a.h5");
+    run_python(
+        "import sys, h5py, numpy as np\n"
+        "with h5py.File(sys.argv[1], 'w') as f:\n"
+        "    f.create_dataset('x', data=np.ones((1000, 64)), " +
+            std::string(options) + ")\n",
+        {path});
+    const auto dataset = build("{class: Hdf5, path: " + path + ", cache_bytes: 0}");
+    CHECK(batch_of(*dataset, {999, 3})["x"].sum().item<double>() == 128);
+    std::filesystem::resize_file(path, 100'000);
+    for (const std::vector<int64_t>& rows :
+         {std::vector<int64_t>{999, 3}, std::vector<int64_t>{998, 999}}) {
+      const std::string message = message_of([&] { batch_of(*dataset, rows); });
+      CHECK(message.starts_with(path + ": became shorter while it was read: it has 100000 bytes"));
+    }
+  }
+}
+
+TEST_CASE("a pipe is no file to read") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("pipe");
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK(message_of([&] { build("{class: Hdf5, path: " + path + "}"); }) ==
+        "cannot read " + path + ": it is a pipe or a device, not a regular file");
 }
 
 TEST_CASE("a file that is missing, no HDF5 or cut short is reported") {

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
 #include "eval_out/read/eval_reader.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
@@ -105,6 +109,104 @@ TEST_CASE("an attribute that cannot be read is named, and so is its file") {
   CHECK(message_of([&] {
           EvalFile file(path);
         }).starts_with(path + ": cannot read the attribute split: "));
+}
+
+/// `number` of 8 bytes, of little endian.
+std::string bytes_of(uint64_t number) {
+  return {reinterpret_cast<const char*>(&number), sizeof(number)};
+}
+
+/// A file with its first text's reference, to a place and an index in it, changed by `change`.
+template <class Change>
+std::string message_of_reference(const std::string& text, const Change& change) {
+  const ScratchFolder folder;
+  const std::string path = folder.path("outputs.h5");
+  run_python(kWrite,
+             {path, "f['outputs/text'][0] = '" + text + "'\nf.attrs['git'] = '" + text + "'"});
+  std::string bytes = read_bytes(path);
+  size_t found = 0;
+  for (size_t heap = 0; (heap = bytes.find("GCOL", heap)) != std::string::npos; ++heap) {
+    const std::string length = bytes_of(text.size()).substr(0, 4);
+    for (size_t at = 0; (at = bytes.find(length + bytes_of(heap), at)) != std::string::npos; ++at) {
+      change(bytes, at);
+      ++found;
+    }
+  }
+  REQUIRE(found > 0);
+  write_bytes(path, bytes);
+  std::string message = message_of([&] {
+    const EvalFile file(path);
+    file.read_texts("outputs/text", 0, 4);
+  });
+  if (message.starts_with(path)) message.replace(0, path.size(), "FILE");
+  return message;
+}
+
+TEST_CASE("a reference to a text that is not there is found before the library follows it") {
+  const std::string text(1234, 't');
+  CHECK(message_of_reference(text, [](std::string&, size_t) {}) == "no error");
+  const std::string begin = "FILE: cannot read the attribute git: the file is damaged: ";
+  CHECK(message_of_reference(text, [](std::string& bytes, size_t at) {
+          bytes.replace(at + 12, 4, std::string("\xff\xff\0\0", 4));  // the index
+        }).starts_with(begin + "the heap of texts at byte "));
+  CHECK(message_of_reference(text, [](std::string& bytes, size_t at) {
+          bytes.replace(at, 4, std::string("\1\0\0\0", 4));  // shorter than it is: would overflow
+        }).starts_with(begin + "the heap of texts at byte "));
+  CHECK(message_of_reference(text, [](std::string& bytes, size_t at) {
+          bytes.replace(at + 4, 8, bytes_of(~uint64_t{0} - 7));
+        }).starts_with(begin + "no heap of texts is at byte "));
+}
+
+TEST_CASE("so is one of an array, row by row, chunked and compressed as well") {
+  for (const char* options : {"", "chunks=(2,)", "chunks=(3,), compression='gzip', shuffle=True"}) {
+    CAPTURE(options);
+    const ScratchFolder folder;
+    const std::string path = folder.path("outputs.h5");
+    const std::string replace =
+        "del f['outputs/text']\n"
+        "f.create_dataset('outputs/text', data=['a', 'bb', '', 'd' * 9000], "
+        "dtype=h5py.string_dtype(), " +
+        std::string(options) + ")\n";
+    run_python(kWrite, {path, replace});
+    const std::vector<std::string> expected = {"a", "bb", "", std::string(9000, 'd')};
+    {
+      const EvalFile file(path);
+      CHECK(file.read_texts("outputs/text", 0, 4) == expected);
+      CHECK(file.read_lengths("outputs/text", 1, 3) == std::vector<int64_t>{2, 0, 9000});
+    }
+    std::string bytes = read_bytes(path);
+    const size_t long_text = bytes.find(std::string(9000, 'd'));
+    REQUIRE(long_text != std::string::npos);
+    bytes[long_text - 8] = 1;  // of the length of the object
+    write_bytes(path, bytes);
+    const std::string message = message_of([&] {
+      const EvalFile file(path);
+      file.read_texts("outputs/text", 0, 4);
+    });
+    CHECK(message.starts_with(path + ": outputs/text: row 3: the file is damaged: "));
+  }
+}
+
+TEST_CASE("attributes of text that cannot be checked are not read, with what helps") {
+  const std::string path = STEPOP_SOURCE_DIR "/tests/data/hdf5/dense.h5";
+  CHECK(message_of([&] { EvalFile file(path); }) ==
+        path +
+            ": cannot read the attribute config: text in dense storage, or of a shared type, is "
+            "not read; \"h5repack OLD NEW\" writes a file with another one");
+  CHECK(message_of([&] { EvalFile file(STEPOP_SOURCE_DIR "/tests/data/hdf5/later.h5"); }) ==
+        "no error");
+}
+
+TEST_CASE("an array that becomes shorter while the file is open is not read as zeros") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("outputs.h5");
+  run_python(kWrite, {path, "put('outputs/x', np.ones((4, 10000)))"});
+  const EvalFile file(path);
+  CHECK(file.read("outputs/x").sum().item<double>() == 40'000);
+  std::filesystem::resize_file(path, 100'000);
+  CHECK(message_of([&] {
+          file.read("outputs/x");
+        }).starts_with(path + ": became shorter while it was read: it has 100000 bytes"));
 }
 
 }  // namespace damaged_outputs_test

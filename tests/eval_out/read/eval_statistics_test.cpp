@@ -95,7 +95,8 @@ with h5py.File(sys.argv[1], 'w') as f:
     int readings = 0;
     const EvalStatistics statistics = statistics_of(EvalFile(path, [&] { ++readings; }), key);
     CHECK(statistics.longest == 3'000'000);
-    CHECK(readings >= 7);  // 36 MB by 8 MB, or by twice what the block before had
+    // 36 MB by 8 MB; of texts only where they are.
+    if (std::string(key) == "outputs/r") CHECK(readings >= 7);
   }
 }
 

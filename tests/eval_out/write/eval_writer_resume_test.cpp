@@ -7,7 +7,10 @@
 
 #include <filesystem>
 
+#include "eval_out/read/eval_reader.h"
 #include "eval_out/write/eval_writer.h"
+#include "runtime/system/file_calls.h"
+#include "tests/failing_files.h"
 #include "tests/index_range.h"
 #include "tests/message_of.h"
 #include "tests/python.h"
@@ -49,6 +52,48 @@ EvalOutputs some_outputs(int64_t first) {
   }
   return {.outputs = {{"x", at::arange(first, first + 10)}, {"deep/r", ragged}, {"text", texts}},
           .labels = {{"ok", at::arange(first, first + 10).remainder(3).eq(0)}}};
+}
+
+/// Looks at what becomes a .part before it has its name.
+class BeforeRename : public FileCalls {
+ public:
+  int rename(const char* from, const char* to) override {
+    if (std::string(to).ends_with(".part")) {
+      was_there = was_there || std::filesystem::exists(to);
+      seen = read_bytes(from);
+    }
+    return FileCalls::rename(from, to);
+  }
+
+  bool was_there = false;
+  std::string seen;
+};
+
+TEST_CASE("a .part has its name when it can be opened, and not before") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("outputs.h5");
+  BeforeRename calls;
+  {
+    const FileCallsOverride override(calls);
+    folder.write("outputs.h5.part", "");          // what a kill left
+    folder.write("outputs.h5.part.tmp", "half");  // so did it here
+    const EvalWriter writer(path, 100);
+    CHECK(std::filesystem::exists(path + ".part"));
+    CHECK(folder.names() == std::vector<std::string>{"outputs.h5.part"});
+  }
+  CHECK_FALSE(calls.was_there);
+  const EvalFile file(folder.write("copy.h5", calls.seen));
+  CHECK(file.rows() == 0);
+  CHECK(file.index_length() == 100);
+}
+
+TEST_CASE("a file that cannot get its name leaves nothing behind") {
+  const ScratchFolder folder;
+  FailingFiles files;
+  files.fail(FileCall::kRename, 1, EIO);
+  CHECK(message_of([&] { EvalWriter(folder.path("outputs.h5"), 100); }) ==
+        "cannot create " + folder.path("outputs.h5.part") + ": Input/output error");
+  CHECK(folder.names().empty());
 }
 
 TEST_CASE("an evaluation that was cut short is resumed, and ends as one that was not") {
@@ -106,7 +151,12 @@ TEST_CASE("outputs that resume a file must be like those that are there") {
   EvalWriter writer(path, 20, {}, {.resume = true});
   CHECK(message_of([&] {
           writer.write({.labels = {{"ok", at::zeros({10}, at::kBool)}}}, index_range(10, 10));
-        }) == "eval_op: outputs/deep/r is missing in rows 10 to 19; the first batch had it");
+        }) ==
+        "eval_op: outputs/deep/r is missing in rows 10 to 19; the first batch had it; 10 "
+        "rows are in " +
+            path +
+            ".part, which is resumed: it is damaged, or of another eval_op: remove it to "
+            "start again");
   CHECK(message_of([&] {
           writer.write(some_outputs(10), index_range(9, 10));
         }).find("example 9 comes after example 9") != std::string::npos);

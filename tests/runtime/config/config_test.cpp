@@ -163,6 +163,17 @@ TEST_CASE("every key that nobody read is reported with the nearest known key") {
         "own goes below extra/");
 }
 
+TEST_CASE("of a million keys that nobody read the first are reported") {
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += "key" + std::to_string(i) + ": 1\n";
+  const Config config = config_of(text);
+  config.has("batch_size");
+  const std::string message = config.unknown_keys();
+  CHECK(message.starts_with("test.yaml:1: unknown key \"key0\": no component of this run"));
+  CHECK(std::count(message.begin(), message.end(), '\n') == 20);
+  CHECK(message.ends_with("\n... and 299980 more"));
+}
+
 TEST_CASE("what is left of a component that another file replaced is told with the way out") {
   Value root = parse_yaml("data:\n  class: Csv\n  table: x.csv\n", {"base.yaml", 0});
   root.as_map().find("data")->as_map().set("class", parse_yaml("Noise", {"over.yaml", 6}));

@@ -103,6 +103,7 @@ TEST_CASE("mutated configs are read or refused, and nothing else") {
   const uint64_t seed = fuzz_seed();
   const uint64_t count = fuzz_count(20000);
   RandomValues random(seed);
+  FuzzWatch watch("YAML", seed);
   uint64_t accepted = 0;
   for (uint64_t i = 0; i < count; ++i) {
     const std::string text = mutated(seeds()[random.below(seeds().size())], random);
@@ -110,7 +111,7 @@ TEST_CASE("mutated configs are read or refused, and nothing else") {
     CAPTURE(i);
     CAPTURE(quoted_yaml(text));
     bool is_accepted = false;
-    REQUIRE_NOTHROW(is_accepted = survives(text));
+    watch.run(i, [&] { REQUIRE_NOTHROW(is_accepted = survives(text)); });
     accepted += is_accepted ? 1 : 0;
   }
   // The mutations are mild enough that both ends are reached.
@@ -123,27 +124,69 @@ TEST_CASE("random bytes are read or refused, and nothing else") {
   CAPTURE(seed);
   RandomValues random(seed);
   const uint64_t count = fuzz_count(20000) / 4;
+  FuzzWatch watch("bytes as YAML", seed);
   for (uint64_t i = 0; i < count; ++i) {
     std::string text(random.below(40), ' ');
     const bool is_ascii = random.below(2) == 0;
     for (char& c : text) c = static_cast<char>(random.below(is_ascii ? 128 : 256));
     CAPTURE(i);
     CAPTURE(quoted_yaml(text));
-    REQUIRE_NOTHROW(survives(text));
+    watch.run(i, [&] { REQUIRE_NOTHROW(survives(text)); });
+  }
+}
+
+/// Keys k0 to k<keys - 1>, whose values have references to one another and lie in lists.
+std::string web(size_t keys, RandomValues& random) {
+  std::string text;
+  for (size_t key = 0; key < keys; ++key) {
+    const size_t depth = random.below(4) == 0 ? random.below(180) : 0;
+    text += "k" + std::to_string(key) + ": " + std::string(depth, '[');
+    const size_t links = 1 + random.below(3);
+    // Most lead to keys near by: forwards in chains, backwards, or in circles.
+    for (size_t link = 0; link < links; ++link) {
+      const size_t near = (key + random.below(5)) % keys;
+      const size_t other = random.below(8) == 0 ? random.below(keys) : near;
+      const bool is_number = other == key || random.below(8) == 0;
+      const std::string value = is_number ? "1" : "'{k" + std::to_string(other) + "}'";
+      text += links == 1 ? value : (link == 0 ? "[" : ", ") + value;
+    }
+    text += std::string(links == 1 ? 0 : 1, ']') + std::string(depth, ']') + "\n";
+  }
+  return text;
+}
+
+TEST_CASE("webs of references are resolved or refused, and nothing else") {
+  const uint64_t seed = fuzz_seed();
+  RandomValues random(seed);
+  FuzzWatch watch("references", seed);
+  for (uint64_t i = 0; i < fuzz_count(20000) / 40; ++i) {
+    const std::string text = web(1 + random.below(random.below(20) == 0 ? 3000 : 30), random);
+    CAPTURE(seed);
+    CAPTURE(i);
+    watch.run(i, [&] {
+      try {
+        Value root = parse_yaml(text, {"web.yaml", 0});
+        resolve_references(root);
+      } catch (const UsageError& error) {
+        REQUIRE(std::string(error.what()).starts_with("web.yaml:"));
+      }
+    });
   }
 }
 
 TEST_CASE("deep and long inputs of each shape end in time") {
+  FuzzWatch watch("shapes of YAML", 0);
+  uint64_t number = 0;
   const std::string openings[] = {"[",  "{a: ", "- ", "? ", "a: ", "&a ",  "!x ",
                                   "{",  "[a, ", "* ", "\"", "'",   "|\n ", "%",
                                   "{{", "[[",   "\n", ",",  ":",   "#"};
   for (const auto& opening : openings) {
-    for (const size_t count : {10, 199, 201, 1000, 20000}) {
+    for (const size_t count : {10, 199, 201, 1000, 20000, 300000}) {
       std::string text;
       for (size_t i = 0; i < count; ++i) text += opening;
       CAPTURE(opening);
       CAPTURE(count);
-      REQUIRE_NOTHROW(survives(text));
+      watch.run(number++, [&] { REQUIRE_NOTHROW(survives(text)); });
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "runtime/config/difference.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
 #include "tests/message_of.h"
@@ -212,6 +213,54 @@ TEST_CASE("references cannot multiply without an end") {
     deep += "a" + std::to_string(i) + ": [{a" + std::to_string(i - 1) + "}]\n";
   }
   CHECK(reference_error(deep).ends_with("nested deeper than 200"));
+}
+
+TEST_CASE("references that lead to one another exhaust no stack") {
+  std::string chain;
+  for (int i = 0; i < 20'000; ++i) {
+    chain += "k" + std::to_string(i) + ": '{k" + std::to_string(i + 1) + "}'\n";
+  }
+  CHECK(reference_error(chain + "k20000: 1\n") ==
+        "test.yaml:201: k200: the reference {k201} is one of more than 200 that lead to one "
+        "another: write the value out");
+
+  // Each lies deep in what the one before leads to.
+  std::string deep;
+  for (int i = 0; i < 100; ++i) {
+    deep += "k" + std::to_string(i) + ": " + std::string(150, '[') + "'{k" + std::to_string(i + 1) +
+            "}'" + std::string(150, ']') + "\n";
+  }
+  CHECK(reference_error(deep + "k100: 1\n").find("more than 1000 deep into one another") !=
+        std::string::npos);
+
+  // Those that are resolved already lead no further.
+  std::string backwards = "k0: 1\n";
+  for (int i = 1; i < 20'000; ++i) {
+    backwards += "k" + std::to_string(i) + ": '{k" + std::to_string(i - 1) + "}'\n";
+  }
+  CHECK(reference_error(backwards) == "no error");
+}
+
+TEST_CASE("a map of many keys is read, merged, written and looked through key by key") {
+  std::string text;
+  std::string removals;
+  for (int i = 0; i < 300'000; ++i) {
+    text += "key" + std::to_string(i) + ": 1\n";
+    if (i > 0) removals += "key" + std::to_string(i) + ": !remove\n";
+  }
+  Value root = parse(text);
+  CHECK(root.as_map().size() == 300'000);
+  CHECK(root.find("key299999")->as_int() == 1);
+  merge(root, parse(text));
+  CHECK(parse(to_yaml(root)) == root);
+  merge(root, parse(removals));
+  CHECK(flow_yaml(root) == "{key0: 1}");
+  CHECK(differences(parse(text), parse(text)).empty());
+
+  std::vector<Override> overrides;
+  for (int i = 0; i < 10'000; ++i) overrides.push_back({"a" + std::to_string(i), Value(i)});
+  apply_overrides(root, overrides);
+  CHECK(root.as_map().size() == 10'001);
 }
 
 TEST_CASE("a resolved config is escaped so that resolving it again changes nothing") {

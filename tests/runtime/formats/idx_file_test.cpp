@@ -1,9 +1,11 @@
 #include "runtime/formats/idx_file.h"
 
 #include <doctest/doctest.h>
+#include <stdlib.h>
 
 #include "runtime/measure/tensor_statistics.h"
 #include "tests/message_of.h"
+#include "tests/python.h"
 #include "tests/scratch_folder.h"
 #include "tests/tensor_values.h"
 
@@ -55,13 +57,48 @@ TEST_CASE("a file that is cut short says how many bytes it needs and has") {
 
 TEST_CASE("a file that is longer than its header says is reported") {
   CHECK(message_for(bytes({0, 0, 8, 1, 0, 0, 0, 2, 1, 2, 3})) ==
-        "a.idx: longer than its header says: uint8 [2] needs 2 bytes after the header, found 3");
+        "a.idx: longer than its header says: uint8 [2] needs 2 bytes after the header, found more");
 }
 
 TEST_CASE("a header that promises more than can be counted asks for no memory") {
   std::string content = bytes({0, 0, 8, 4});
   for (int i = 0; i < 16; ++i) content += '\xff';
   CHECK(message_for(content).find("a.idx: cut short: uint8 [4294967295, 4294967295, ") == 0);
+  // Nor is there a tensor of such lengths when another one is 0.
+  content[3] = 5;
+  CHECK(message_for(content + std::string(4, '\0')).find("a.idx: cut short: uint8 [4294967295, ") ==
+        0);
+}
+
+TEST_CASE("a packed file is unpacked one byte further than its header says") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("a.idx");
+  run_python(
+      "import sys, gzip\n"
+      "with gzip.open(sys.argv[1], 'wb', 9) as f:\n"
+      "    f.write(bytes([0, 0, 8, 1, 0, 0, 0, 2]))\n"
+      "    for i in range(300): f.write(bytes(1 << 20))\n",
+      {path});
+  // All of it would be too much.
+  ::setenv("STEPOP_UNPACK_LIMIT", "1e7", 1);
+  CHECK(message_of([&] { read_idx(path); }) ==
+        path +
+            ": longer than its header says: uint8 [2] needs 2 bytes after the header, found "
+            "more");
+  ::unsetenv("STEPOP_UNPACK_LIMIT");
+}
+
+TEST_CASE("a packed file that cannot hold what its header says asks for no memory") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("a.idx");
+  run_python(
+      "import sys, gzip\n"
+      "with gzip.open(sys.argv[1], 'wb', 9) as f:\n"
+      "    f.write(bytes([0, 0, 8, 2, 127, 0, 0, 0, 127, 0, 0, 0]) + b'few')\n",
+      {path});
+  CHECK(message_of([&] {
+          read_idx(path);
+        }).starts_with(path + ": cut short: uint8 [2130706432, 2130706432] needs "));
 }
 
 TEST_CASE("another kind of file is told from IDX by its first bytes") {

@@ -85,6 +85,8 @@ class Evaluating {
             });
   }
 
+  std::string folder() const { return run_.root() + "/eval"; }
+
  private:
   TestRun run_;
 };
@@ -134,6 +136,34 @@ TEST_CASE("one that was stopped in a callback resumes at the callbacks: its outp
   CHECK(TestRandomOutputs::batches == 0);
   CHECK(differences(outputs_of(rest), outputs_of(whole)) == "");
   CHECK((rest.scalars == whole.scalars));
+}
+
+TEST_CASE("outputs that a process left damaged are set aside with a warning, and made again") {
+  Evaluating undisturbed;
+  const EvaluationResult whole = undisturbed();
+  for (const bool is_part : {true, false}) {
+    CAPTURE(is_part);
+    Evaluating evaluating;
+    if (is_part) {
+      CHECK_THROWS_AS(evaluating(5), Interrupted);
+    } else {
+      std::filesystem::remove(evaluating().folder + "/scalars.json");
+    }
+    const std::string outputs = evaluating.folder() + "/outputs.h5";
+    const std::string left = outputs + (is_part ? ".part" : "");
+    std::string bytes = read_bytes(left);
+    const size_t heap = bytes.find("GCOL");
+    REQUIRE(heap != std::string::npos);
+    bytes.replace(heap, 4, "gone");  // where the texts of the attributes are
+    write_bytes(left, bytes);
+    const EvaluationResult rest = evaluating();
+    CHECK(TestRandomOutputs::batches == 10);
+    CHECK(rest.warning.starts_with(left + ": cannot read the attribute "));
+    CHECK(rest.warning.ends_with("; it is now " + left +
+                                 ".damaged, and this evaluation starts again"));
+    CHECK(read_bytes(left + ".damaged") == bytes);
+    CHECK(differences(outputs_of(rest), outputs_of(whole)) == "");
+  }
 }
 
 TEST_CASE("what another state of the code wrote is not resumed") {

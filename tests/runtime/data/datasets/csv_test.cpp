@@ -235,6 +235,28 @@ TEST_CASE("a rule for missing values that cannot be is reported at its place") {
         "NaN: columns: {age: float}");
 }
 
+TEST_CASE("a table of many columns is read") {
+  std::string header = "c0";
+  std::string row = "1";
+  std::string gaps;
+  for (int i = 1; i < 200'000; ++i) {
+    header += ",c" + std::to_string(i);
+    row += ",1";
+    gaps += ",";
+  }
+  const Table table(header + "\n" + row + "\n");
+  const auto dataset = dataset_of(table.yaml());
+  CHECK(example_of(*dataset, 0).tensors.size() == 200'000);
+  CHECK(values_of<int64_t>(dataset->labels("c199999")) == std::vector<int64_t>{1});
+  const std::string unknown = table.message(", columns: {d: skip}");
+  CHECK(unknown.ends_with(" and 199900 more"));
+  const Table empty(header + "\n" + row + "\n" + gaps + "\n");
+  CHECK(empty.message(", missing: error, columns: {c0: int}").find(" and 199990 more. In the") !=
+        std::string::npos);
+  const Table twice(header + ",c7\n" + row + ",1\n");
+  CHECK(twice.message() == twice.path + ":1: two columns are named \"c7\"");
+}
+
 TEST_CASE("a table without rows is an error") {
   const Table table("a,b\n");
   CHECK(table.message() == table.path + ": holds no rows below its header");

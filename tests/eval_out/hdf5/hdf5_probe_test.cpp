@@ -1,0 +1,57 @@
+#include "eval_out/hdf5/hdf5_probe.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "eval_out/hdf5/hdf5.h"
+#include "runtime/base/interrupt.h"
+#include "tests/message_of.h"
+#include "tests/places.h"
+#include "tests/scratch_folder.h"
+
+namespace stepop {
+namespace hdf5_probe_test {
+
+std::string message(const std::string& path, const InterruptCheck& interrupt = {}) {
+  const Hdf5Lock lock;
+  return message_of([&] { probe_hdf5(path, interrupt); });
+}
+
+TEST_CASE("what is sound passes, and so does what the library refuses by itself") {
+  for (const char* name : {"plain", "later"}) {
+    CHECK(message(STEPOP_SOURCE_DIR "/tests/data/hdf5/" + std::string(name) + ".h5") == "no error");
+  }
+  const ScratchFolder folder;
+  CHECK(message(folder.path("none.h5")) == "no error");
+  CHECK(message(folder.write("text.h5", "no HDF5")) == "no error");
+}
+
+TEST_CASE("a probe leaves no child, and no child takes what other threads allocate") {
+  std::atomic<bool> is_over = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (!is_over) std::vector<std::string>(100, std::string(1000, 'x'));
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    REQUIRE(message(STEPOP_SOURCE_DIR "/tests/data/hdf5/plain.h5") == "no error");
+  }
+  is_over = true;
+  for (auto& thread : threads) thread.join();
+  CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
+}
+
+TEST_CASE("an interrupt ends the wait, and the child") {
+  CHECK(message(STEPOP_SOURCE_DIR "/tests/data/hdf5/plain.h5",
+                [] { throw Interrupted("enough"); }) == "enough");
+  CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
+}
+
+}  // namespace hdf5_probe_test
+}  // namespace stepop
