@@ -12,6 +12,7 @@
 #include "runtime/log/log_files.h"
 #include "runtime/pictures/image_grid.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/system/file_calls.h"
 #include "runtime/system/folders.h"
 
 namespace stepop {
@@ -121,6 +122,8 @@ CallbackResults EvaluationCallbacks::call(const std::string& folder, const Datas
                                                          callback.params, callback.name}));
     } catch (const Interrupted&) {
       throw;
+    } catch (const DiskError&) {
+      throw;  // not the callback's fault: with room again, all of them are run again
     } catch (const std::exception& error) {
       results.failures.set(callback.name, error_text(error));
     } catch (...) {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/system/start_thread.h"
+
 namespace stepop {
 
 /// Hands items to a thread of its own, which calls a function with each, in order. What the
@@ -19,7 +21,9 @@ class BackgroundQueue {
  public:
   /// At most `limit` items wait, beside the one that is worked on.
   BackgroundQueue(size_t limit, std::function<void(const Item&)> function)
-      : limit_(limit), function_(std::move(function)), thread_([this] { run(); }) {}
+      : limit_(limit),
+        function_(std::move(function)),
+        thread_(start_thread("writes outputs", [this] { run(); })) {}
 
   ~BackgroundQueue() { close(); }
   BackgroundQueue(const BackgroundQueue&) = delete;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/system/start_thread.h"
 
 namespace stepop {
 namespace {
@@ -42,10 +43,19 @@ CompressedChunk compress_chunk(const std::vector<unsigned char>& raw, size_t ele
 }
 
 ChunkCompressor::ChunkCompressor(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  try {
+    for (int i = 0; i < threads; ++i) {
+      threads_.push_back(start_thread("compresses outputs", [this] { run(); }));
+    }
+  } catch (const Error&) {
+    close();
+    throw;
+  }
 }
 
-ChunkCompressor::~ChunkCompressor() {
+ChunkCompressor::~ChunkCompressor() { close(); }
+
+void ChunkCompressor::close() {
   {
     const std::lock_guard lock(mutex_);
     is_closing_ = true;

@@ -29,6 +29,7 @@ CompressedChunk compress_chunk(const std::vector<unsigned char>& raw, size_t ele
 /// Compresses chunks in threads of its own. May be used by one thread.
 class ChunkCompressor {
  public:
+  /// Throws Error, with none left running, when a thread cannot start.
   explicit ChunkCompressor(int threads);
   /// Leaves out what no thread has begun.
   ~ChunkCompressor();
@@ -47,6 +48,7 @@ class ChunkCompressor {
   };
 
   void run();
+  void close();
 
   std::mutex mutex_;
   std::condition_variable changed_;

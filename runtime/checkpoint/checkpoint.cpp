@@ -111,6 +111,22 @@ std::string Progress::to_json() const {
   return json.dump();
 }
 
+namespace {
+
+/// What is written there must not lie elsewhere: `eval/<name>/<step>`, or nothing.
+bool is_evaluation_folder(std::string_view path) {
+  if (path.empty()) return true;
+  constexpr std::string_view kBegin = "eval/";
+  if (!path.starts_with(kBegin)) return false;
+  path.remove_prefix(kBegin.size());
+  const size_t slash = path.find('/');
+  const std::string_view name = path.substr(0, slash);
+  if (slash == std::string_view::npos || name.empty() || name == "." || name == "..") return false;
+  return list_index(path.substr(slash + 1)) >= 0 && path.find('\0') == std::string_view::npos;
+}
+
+}  // namespace
+
 Progress Progress::from_json(const std::string& text) {
   try {
     const auto json = nlohmann::json::parse(text);
@@ -132,6 +148,12 @@ Progress Progress::from_json(const std::string& text) {
     if (progress.global_step < 0 || progress.epoch < 0 || progress.batch < 0 ||
         progress.train_examples < 0) {
       throw Error("a count is below 0");
+    }
+    if (!is_evaluation_folder(progress.evaluation_folder)) {
+      throw Error(
+          fmt::format("expected the folder of an evaluation, eval/<time>_<name>/<step>, "
+                      "found \"{}\"",
+                      progress.evaluation_folder));
     }
     return progress;
   } catch (const std::exception& error) {

@@ -117,14 +117,16 @@ void CheckpointFolder::link(const char* link, int64_t step) const {
   if (linked(link) != step) link_into_place(checkpoint_name(step), path_ + "/" + link);
 }
 
-std::vector<int64_t> CheckpointFolder::update_links_and_sweep(const MetricByStep& values,
-                                                              const Retention& retention) const {
+std::vector<int64_t> CheckpointFolder::update_links_and_sweep(
+    const MetricByStep& values, const Retention& retention,
+    const std::set<int64_t>& unjudged) const {
   const std::vector<int64_t> all = steps();
   if (all.empty()) return {};
   link(kLatest, all.back());
   const std::vector<int64_t> best_ones = best_steps(all, values, retention);
   if (!best_ones.empty()) link(kBest, best_ones.front());
-  std::vector<int64_t> removed = steps_to_remove(all, values, retention, latest(), best());
+  std::vector<int64_t> removed =
+      steps_to_remove(all, values, retention, latest(), best(), unjudged);
   for (const int64_t step : removed) {
     const std::string path = path_of(step);
     if (file_calls().unlink(path.c_str()) != 0 && errno != ENOENT)

@@ -43,11 +43,13 @@ class CheckpointFolder {
 
   /// Points `latest` at the newest checkpoint and `best` at the one with the best of `values`,
   /// then removes what `retention` drops, and returns the steps that were removed. `values` are
-  /// those of all starts of the run; without any, `best` is left as it is. Throws Error when a link
+  /// those of all starts of the run; without any, `best` is left as it is. `unjudged`: see
+  /// steps_to_remove. Throws Error when a link
   /// cannot be made or a file cannot be removed. Call it when the newest checkpoint is safe on the
   /// disk, and never twice at the same time.
   std::vector<int64_t> update_links_and_sweep(const MetricByStep& values,
-                                              const Retention& retention) const;
+                                              const Retention& retention,
+                                              const std::set<int64_t>& unjudged = {}) const;
 
  private:
   std::optional<int64_t> linked(const char* link) const;

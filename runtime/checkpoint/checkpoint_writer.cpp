@@ -1,38 +1,15 @@
 #include "runtime/checkpoint/checkpoint_writer.h"
 
 #include <ATen/ops/empty.h>
-#include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <cstring>
-#include <system_error>
 #include <utility>
 
-#include "runtime/base/error.h"
 #include "runtime/formats/safetensors.h"
+#include "runtime/system/start_thread.h"
 
 namespace stepop {
 namespace {
-
-/// A thread, for `path`, that no signal is delivered to: those are the main thread's.
-template <class Call>
-std::thread start_thread(const std::string& path, Call call) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const auto restore = [&] { pthread_sigmask(SIG_SETMASK, &before, nullptr); };
-  try {
-    std::thread thread(std::move(call));
-    restore();
-    return thread;
-  } catch (const std::system_error& error) {
-    restore();
-    throw Error(
-        fmt::format("cannot start the thread that writes {}: {}", path, error.code().message()));
-  }
-}
 
 /// Whether `buffer` can take the values of `tensor`.
 bool fits(const at::Tensor& buffer, const at::Tensor& tensor) {
@@ -52,7 +29,7 @@ void copy_values(const at::Tensor& tensor, at::Tensor& buffer) {
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(std::string folder, std::function<void()> before_write)
+CheckpointWriter::CheckpointWriter(std::string folder, BeforeWrite before_write)
     : folder_(std::move(folder)), before_write_(std::move(before_write)) {}
 
 CheckpointWriter::~CheckpointWriter() {
@@ -65,8 +42,8 @@ std::string CheckpointWriter::save(const Checkpoint& checkpoint, AfterWrite afte
   std::string path = folder_ + "/" + checkpoint_name(checkpoint.progress.global_step);
   check_savable(path, checkpoint.tensors);
   copy(checkpoint);
-  thread_ =
-      start_thread(path, [this, after_write = std::move(after_write)] { write(after_write); });
+  thread_ = start_thread("writes " + path,
+                         [this, after_write = std::move(after_write)] { write(after_write); });
   return path;
 }
 
@@ -107,7 +84,7 @@ void CheckpointWriter::copy(const Checkpoint& checkpoint) {
 
 void CheckpointWriter::write(const AfterWrite& after_write) noexcept {
   try {
-    if (before_write_) before_write_();
+    if (before_write_) before_write_(copy_);
     const std::string path = save_checkpoint(folder_, copy_);
     if (after_write) after_write(path);
     written_path_ = path;

@@ -18,11 +18,13 @@ namespace stepop {
 /// All members are for one thread.
 class CheckpointWriter {
  public:
+  using BeforeWrite = std::function<void(const Checkpoint& checkpoint)>;
   using AfterWrite = std::function<void(const std::string& path)>;
 
   /// Writes into `folder`, which must exist. `before_write` is called in the writer's thread before
-  /// each checkpoint, for what must be on the disk first; what it throws is a failure of the write.
-  explicit CheckpointWriter(std::string folder, std::function<void()> before_write = {});
+  /// each checkpoint, with its copy on the CPU: for what must be on the disk first, and to look at
+  /// it. What it throws is a failure of the write, and nothing is written.
+  explicit CheckpointWriter(std::string folder, BeforeWrite before_write = {});
   /// Waits for the write. Its failure is lost unless `wait()` is called before.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -53,7 +55,7 @@ class CheckpointWriter {
   void write(const AfterWrite& after_write) noexcept;
 
   std::string folder_;
-  std::function<void()> before_write_;
+  BeforeWrite before_write_;
   Checkpoint copy_;  ///< Belongs to the thread while it runs.
   std::exception_ptr failure_;
   std::atomic<bool> failed_ = false;

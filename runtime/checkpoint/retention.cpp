@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <set>
 
 namespace stepop {
 
@@ -27,10 +26,12 @@ std::vector<int64_t> best_steps(const std::vector<int64_t>& steps, const MetricB
 
 std::vector<int64_t> steps_to_remove(const std::vector<int64_t>& steps, const MetricByStep& values,
                                      const Retention& retention, std::optional<int64_t> latest,
-                                     std::optional<int64_t> best) {
+                                     std::optional<int64_t> best,
+                                     const std::set<int64_t>& unjudged) {
   if (retention.keep_last <= 0 || steps.empty()) return {};
   const std::vector<int64_t> best_ones = best_steps(steps, values, retention);
   std::set<int64_t> kept(best_ones.begin(), best_ones.end());
+  kept.insert(unjudged.begin(), unjudged.end());
   if (latest) kept.insert(*latest);
   if (best) kept.insert(*best);
   const size_t last = std::min(static_cast<size_t>(retention.keep_last), steps.size());

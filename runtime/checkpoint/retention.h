@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,11 @@ std::vector<int64_t> best_steps(const std::vector<int64_t>& steps, const MetricB
                                 const Retention& retention);
 
 /// Which of `steps` (ascending) to remove. Never the newest, `latest`, `best` or the best by
-/// `values`.
+/// `values`; nor `unjudged` ones, of which one may be the best: their evaluation ended without the
+/// metric, since a callback failed.
 std::vector<int64_t> steps_to_remove(const std::vector<int64_t>& steps, const MetricByStep& values,
                                      const Retention& retention, std::optional<int64_t> latest,
-                                     std::optional<int64_t> best);
+                                     std::optional<int64_t> best,
+                                     const std::set<int64_t>& unjudged = {});
 
 }  // namespace stepop

@@ -40,7 +40,7 @@ bool begins_option(const std::string& word) {
   return !value.is_int() && !value.is_float();
 }
 
-/// Our own flags in the form that cxxopts reads (`--base=a --base=b`), and the overrides.
+/// Our own flags in the form that cxxopts reads (`--base a --base b`), and the overrides.
 struct SplitWords {
   std::vector<std::string> own;
   std::vector<std::string> operands;  // neither a flag nor a flag's value
@@ -108,9 +108,10 @@ SplitWords split_words(const std::vector<std::string>& words, const Command* com
     } else if (!has_next) {
       throw UsageError(fmt::format("{}: no value given: {}", word, flag->about));
     } else {
-      split.own.push_back(name + "=" + words[++i]);
+      // Apart, as cxxopts takes no line break behind a "=".
+      split.own.insert(split.own.end(), {name, words[++i]});
       while (flag->takes == kValues && i + 1 < words.size() && !begins_option(words[i + 1])) {
-        split.own.push_back(name + "=" + words[++i]);
+        split.own.insert(split.own.end(), {name, words[++i]});
       }
     }
   }

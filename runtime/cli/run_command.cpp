@@ -143,6 +143,13 @@ class Run {
   /// For an error that ended a training: how to resume.
   std::string what_next(const std::exception& error, const RunDirectory& directory) const {
     if (!arguments_.train || dynamic_cast<const ErrorWithCommand*>(&error) != nullptr) return "";
+    std::error_code failed;
+    if (!fs::is_directory(directory.root(), failed)) {
+      return fmt::format(
+          "\nthe folder of the run, {}, is gone; if it was moved, what was saved is in it: resume "
+          "with  stepop -p ITS_NEW_PLACE -t",
+          directory.root());
+    }
     const bool has_checkpoint = !checkpoint_steps(directory.checkpoints()).empty();
     return "\n" + (has_checkpoint
                        ? what_to_type(directory, "what was saved is whole", "resume")

@@ -16,6 +16,7 @@
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_text.h"
 #include "runtime/run/signals.h"
+#include "runtime/system/owner.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -61,6 +62,10 @@ std::vector<std::string> load_code(const Config& config, const std::string& run)
     fmt::print(stderr, "{}{}", text, text.ends_with('\n') ? "" : "\n");
   };
   const CodeCopy copy(run);
+  const std::string reason = copy.is_there() ? foreign_reason(run + "/code") : "";
+  if (!reason.empty()) {
+    say(fmt::format("warning: the code in {}/code is run, and {}", run, reason));
+  }
   return load_user_code(config, copy.is_there() ? &copy : nullptr, say, throw_if_signal_arrived)
       .files;
 }

@@ -24,11 +24,12 @@ namespace {
 /// Ends a training whose run has become another process's.
 class LockWatch : public Hook {
  public:
-  explicit LockWatch(const RunLock& lock) : lock_(lock) {}
+  explicit LockWatch(RunLock& lock) : lock_(lock) {}
   void before_step(int64_t) override { lock_.check(); }
+  void after_checkpoint(const std::string&) override { lock_.look_and_check(); }
 
  private:
-  const RunLock& lock_;
+  RunLock& lock_;
 };
 
 /// A profile that begins now: a GPU is waited for at the borders of its parts.

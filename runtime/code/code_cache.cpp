@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "runtime/code/abi.h"
@@ -18,7 +19,9 @@
 #include "runtime/system/checksum.h"
 #include "runtime/system/file_lock.h"
 #include "runtime/system/folders.h"
+#include "runtime/system/owner.h"
 #include "runtime/system/read_file.h"
+#include "runtime/system/start_thread.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -46,7 +49,7 @@ class Entry {
   std::optional<CompiledCode> find() const {
     for (const auto& build : builds()) {
       CompiledCode code{folder_ + "/" + build.at("library").get<std::string>(), sources_};
-      bool is_same = fs::exists(code.library);
+      bool is_same = fs::exists(code.library) && foreign_reason(code.library).empty();
       for (const auto& [path, checksum] : build.at("headers").items()) {
         code.files.push_back((base_ / path).lexically_normal().string());
         const auto content = try_read_file(code.files.back());
@@ -114,8 +117,10 @@ class Entry {
 
   std::string json_path() const { return folder_ + "/" + key_ + ".json"; }
 
+  /// What somebody else put there counts as not there.
   Json builds() const {
-    const auto text = try_read_file(json_path());
+    const auto text = foreign_reason(json_path()).empty() ? try_read_file(json_path())
+                                                          : std::optional<std::string>();
     const Json all = text ? Json::parse(*text, nullptr, false) : Json::array();
     Json whole = Json::array();
     for (const auto& build : all) {  // what is damaged is compiled again
@@ -152,7 +157,11 @@ class Entry {
     for (size_t i = 0; i < sources_.size(); i += at_once) {
       std::vector<std::jthread> threads;
       for (size_t k = i; k < std::min(sources_.size(), i + at_once); ++k) {
-        threads.emplace_back(compile_one, k);
+        try {
+          threads.emplace_back(compile_one, k);
+        } catch (const std::system_error& error) {
+          fail_thread("compiles " + sources_[k], error);
+        }
       }
     }
     CompiledCode code{"", sources_};
@@ -216,6 +225,10 @@ void remove_unused(const std::string& folder) {
   }
 }
 
+std::string in_cache(const std::string& message) {
+  return message + ": the folder for compiled code; STEPOP_CACHE names another one";
+}
+
 }  // namespace
 
 std::string code_cache_folder() {
@@ -234,6 +247,11 @@ CompiledCode compile_code(const std::vector<std::string>& sources,
                           const InterruptCheck& interrupt) {
   const std::string folder = code_cache_folder();
   const Entry entry(folder, sources, flags);
+  try {
+    make_private_folder(folder);
+  } catch (const Error& error) {
+    throw Error(in_cache(error.what()));
+  }
   if (auto code = entry.find()) return *code;
   const Compiler compiler(interrupt);
   bool is_said = false;
@@ -244,13 +262,11 @@ CompiledCode compile_code(const std::vector<std::string>& sources,
   };
   std::optional<FileLock> lock;
   try {
-    make_folders(folder);
     lock.emplace(entry.lock_path(), waiting);
   } catch (const Interrupted&) {
     throw;
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: the folder for compiled code; STEPOP_CACHE names another one",
-                            error.what()));
+    throw Error(in_cache(error.what()));
   }
   if (auto code = entry.find()) return *code;
   remove_unused(folder);

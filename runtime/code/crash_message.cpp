@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/base/crash_place.h"
 #include "runtime/code/code_places.h"
 
 namespace stepop {
@@ -128,6 +129,22 @@ void write_frames() {
 
 }  // namespace
 
+namespace {
+
+/// `, with the examples 7, 3, 11 and 61 more`
+void add_examples(Line& line) {
+  const std::vector<int64_t>* examples = crash_place.examples;
+  if (examples == nullptr || examples->empty()) return;
+  constexpr size_t kMost = 8;
+  const size_t shown = std::min(examples->size(), kMost);
+  line.add(", with the examples ");
+  for (size_t i = 0; i < shown; ++i) line.add(i > 0 ? ", " : "").add((*examples)[i]);
+  const size_t rest = examples->size() - shown;
+  if (rest > 0) line.add(" and ").add(static_cast<int64_t>(rest)).add(" more");
+}
+
+}  // namespace
+
 struct CrashHandler {
   static void write_message(const CrashMessage& message, int number) {
     Line line;
@@ -137,12 +154,17 @@ struct CrashHandler {
     } else {
       line.add("SIG").add(::sigabbrev_np(number));
       if (number == SIGSEGV) line.add(" (a wrong address, or recursion without end)");
+      // What the main thread runs says nothing of a crash in another one.
+      const bool is_main = ::syscall(SYS_gettid) == ::getpid();
+      const std::string* op = crash_place.op;
+      if (is_main && op != nullptr) line.add(" in ").add(*op);
       if (message.split_ != nullptr && !message.split_->empty()) {
         line.add(" on the split ").add(*message.split_);
       }
       if (message.global_step_ != nullptr) {
         line.add(", after step ").add(*message.global_step_);
       }
+      if (is_main) add_examples(line);
     }
     line.add("\n").write();
     write_frames();

@@ -8,7 +8,7 @@ namespace stepop {
 /// While it lives, a fatal signal (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) writes a message to
 /// the standard error before it ends the process as it would have:
 ///
-///     stepop: SIGSEGV on the split train, after step 12
+///     stepop: SIGSEGV in train_op on the split train, after step 12, with the examples 7, 3, 11
 ///     in your own code, the innermost function first:
 ///     DenoiserNetwork::forward(at::Tensor const&) at /home/ada/denoiser.cpp:31
 ///     <the remedy>

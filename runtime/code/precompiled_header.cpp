@@ -13,6 +13,7 @@
 #include "runtime/system/checksum.h"
 #include "runtime/system/file_lock.h"
 #include "runtime/system/folders.h"
+#include "runtime/system/owner.h"
 #include "runtime/system/read_file.h"
 
 namespace stepop {
@@ -40,6 +41,9 @@ std::string key_of(const Compiler& compiler) {
 }
 
 bool is_there(const fs::path& folder, const std::string& key) {
+  for (const auto& path : {folder, folder / "key", folder / "precompiled.h.gch"}) {
+    if (!foreign_reason(path.string()).empty()) return false;  // what it holds is compiled in
+  }
   return try_read_file((folder / "key").string()) == key &&
          fs::exists(folder / "precompiled.h.gch");
 }

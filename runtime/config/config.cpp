@@ -268,6 +268,13 @@ int64_t Config::get_at_least(std::string_view path, int64_t minimum, int64_t fal
   return has(path) ? get_at_least(path, minimum) : fallback;
 }
 
+int64_t Config::get_between(std::string_view path, int64_t minimum, int64_t maximum,
+                            int64_t fallback) const {
+  const int64_t number = get_at_least(path, minimum, fallback);
+  if (number <= maximum) return number;
+  throw error(path, fmt::format("expected {} or less, found {}", maximum, number));
+}
+
 std::string Config::get_path(std::string_view path) const {
   const auto guard = lock();
   if (get<std::string>(path).empty()) {

@@ -41,6 +41,9 @@ class Config {
   /// As `get`, and throws when the number is below `minimum`.
   int64_t get_at_least(std::string_view path, int64_t minimum) const;
   int64_t get_at_least(std::string_view path, int64_t minimum, int64_t fallback) const;
+  /// The same with an upper limit, beyond which no machine could do it.
+  int64_t get_between(std::string_view path, int64_t minimum, int64_t maximum,
+                      int64_t fallback) const;
 
   /// The name of a file or folder: relative to the config file that holds it, or to the current
   /// folder when it comes from the command line. Absolute from here on, also in the saved config.

@@ -76,16 +76,10 @@ const BatchOrder& Splits::evaluation_order(const std::string& split, int64_t max
 LoaderOptions Splits::loader_options() const {
   const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   LoaderOptions options;
+  constexpr int64_t kMost = 1024;
   options.workers =
-      config_.get_at_least("n_data_processes", 0, std::clamp<int64_t>(cores / 2, 1, 8));
-  options.prefetch = config_.get_at_least("n_prefetch", 1, 2);
-  for (const auto& [key, value] : {std::pair{"n_data_processes", options.workers},
-                                   std::pair{"n_prefetch", options.prefetch}}) {
-    constexpr int64_t kMost = 1024;
-    if (value > kMost) {
-      throw config_.error(key, fmt::format("expected {} or less, found {}", kMost, value));
-    }
-  }
+      config_.get_between("n_data_processes", 0, kMost, std::clamp<int64_t>(cores / 2, 1, 8));
+  options.prefetch = config_.get_between("n_prefetch", 1, kMost, 2);
   options.quick = kQuickBatch;
   options.device = device_;
   options.channels_last = channels_last_;

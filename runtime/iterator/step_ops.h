@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -9,34 +12,13 @@
 
 namespace stepop {
 
-namespace internal {
-
-template <class Result, class Found>
-constexpr void check_result() {
-  constexpr bool is_right = std::is_convertible_v<Found, Result>;
-  if constexpr (std::is_same_v<Result, Scalars>) {
-    static_assert(is_right,
-                  "a train_op returns nothing, or stepop::Scalars to be logged: "
-                  "`update_.step(loss);`, or `return stepop::Scalars{{\"loss\", loss}};`");
-  } else if constexpr (std::is_same_v<Result, Logs>) {
-    static_assert(is_right,
-                  "a log_op returns stepop::Logs: "
-                  "`return stepop::Logs{.scalars = {{\"loss\", loss}}};`");
-  } else {
-    static_assert(is_right,
-                  "an eval_op returns stepop::EvalOutputs: "
-                  "`return stepop::EvalOutputs{.outputs = {{\"logits\", logits}}};`");
-  }
-}
-
-}  // namespace internal
-
-/// A closure of `step_op`, which returns a `Result`. One of another type does not compile, and the
-/// error says what the op should return.
+/// A closure of `step_op`, which returns a `Result`, or none (empty, null). One of another type
+/// does not compile, and the error says what the op should return.
 template <class Result>
 class Op {
  public:
   Op() = default;
+  Op(std::nullptr_t) {}
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, Op> && std::is_invocable_v<F&>) Op(F closure) {
     using Found = std::invoke_result_t<F&>;
@@ -48,7 +30,15 @@ class Op {
         return Scalars{};
       };
     } else {
-      internal::check_result<Result, Found>();
+      static_assert(!std::is_same_v<Result, Scalars>,
+                    "a train_op returns nothing, or stepop::Scalars to be logged: "
+                    "`update_.step(loss);`, or `return stepop::Scalars{{\"loss\", loss}};`");
+      static_assert(!std::is_same_v<Result, Logs>,
+                    "a log_op returns stepop::Logs: "
+                    "`return stepop::Logs{.scalars = {{\"loss\", loss}}};`");
+      static_assert(!std::is_same_v<Result, EvalOutputs>,
+                    "an eval_op returns stepop::EvalOutputs: "
+                    "`return stepop::EvalOutputs{.outputs = {{\"logits\", logits}}};`");
     }
   }
 

@@ -16,7 +16,7 @@
 namespace stepop {
 namespace {
 
-std::string now_text() { return local_time("%Y-%m-%d %H:%M:%S"); }
+std::string now_text() { return local_time("%Y-%m-%d %H:%M:%S%z"); }
 
 /// What a file must not hold: everything below space but tab and newline.
 std::string without_controls(std::string_view text) {

@@ -55,6 +55,8 @@ class Console {
 
   /// Appends to the file from here on, first what was said before.
   void open_log_file(const std::string& path);
+  /// As AppendFile::mend, of that file.
+  std::string mend_log_file() { return file_ ? file_->mend() : ""; }
 
  private:
   /// Where people read; silent once they are gone.

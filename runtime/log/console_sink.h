@@ -27,6 +27,7 @@ class ConsoleSink : public Sink {
   void write(const LogEvent& event, const LogRecord& record) override;
   /// Moves the progress bar, at most ten times a second.
   void step_done(const LogEvent& event) override;
+  std::string mend() override { return console_.mend_log_file(); }
   void evaluation_begins() override { evaluation_start_ = Clock::now(); }
   void evaluating(const std::string& op, int64_t done, int64_t total) override;
 

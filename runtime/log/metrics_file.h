@@ -24,6 +24,7 @@ class Metrics : public Sink {
 
   /// Appends one line; does nothing when there are no scalars.
   void write(const LogEvent& event, const LogRecord& record) override;
+  std::string mend() override { return file_.mend(); }
   void sync() override { file_.sync(); }
 
  private:

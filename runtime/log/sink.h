@@ -54,6 +54,9 @@ class Sink {
   /// `done` of `total` examples of an evaluation by `op`, `validation/eval_op`, are done.
   virtual void evaluating(const std::string& /*op*/, int64_t /*done*/, int64_t /*total*/) {}
 
+  /// Called before a checkpoint: the place to see that a file was removed from under it, and to
+  /// write it again. Returns what people are warned of; empty: nothing.
+  virtual std::string mend() { return ""; }
   /// Returns when everything that was written is on the disk. May be called in another thread.
   virtual void sync() {}
 };

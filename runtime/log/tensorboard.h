@@ -36,6 +36,7 @@ class TensorBoard : public Sink {
   /// Adds one event, unless it would be empty. Scalars are stored as float32. A slash in a name
   /// makes a group.
   void write(const LogEvent& event, const LogRecord& record) override;
+  std::string mend() override { return file_ ? file_->mend() : ""; }
   void sync() override {
     if (file_) file_->sync();
   }

@@ -86,13 +86,20 @@ ErrorWithCommand NonFiniteRecorder::record(const NonFinite& error) const {
     try {
       make_folders(folder);
       write_file_atomically(folder + "/batch.json", batches_text(error, *found));
-      text += fmt::format(
-          "\nthe indices of its examples: {}/batch.json\nthe state before its update: {}", folder,
-          save_checkpoint(folder, checkpoint_at(*found)));
+      text += fmt::format("\nthe indices of its examples: {}/batch.json", folder);
+      const Checkpoint before = checkpoint_at(*found);
+      check_weights(before.tensors, session_.trained_weights(), before.progress.global_step);
+      text += "\nthe state before its update: " + save_checkpoint(folder, before);
+    } catch (const NonFiniteWeights& already) {
+      text += fmt::format("\nthe cause is older: {}", already.what());
     } catch (const std::exception& failed) {
       text += "\nwhat would help to look at it could not be saved: " + error_text(failed);
     }
   }
+  return with_what_next(text);
+}
+
+ErrorWithCommand NonFiniteRecorder::with_what_next(const std::string& text) const {
   return ErrorWithCommand(text + what_next(session_, directory_));
 }
 

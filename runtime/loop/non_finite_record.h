@@ -38,7 +38,11 @@ class NonFiniteRecorder {
   /// each batch of the step. What a step changes before its update, running statistics and an
   /// iterator's own values, has changed in the checkpoint. Returns the message for the user; what
   /// cannot be saved is in it.
+  /// A state whose weights are not finite themselves is not written.
   ErrorWithCommand record(const NonFinite& error) const;
+
+  /// An error for the user that ends with how to resume.
+  ErrorWithCommand with_what_next(const std::string& text) const;
 
  private:
   static constexpr size_t kMostSteps = 200;

@@ -109,6 +109,14 @@ void Reporter::evaluating(const std::string& op, int64_t done, int64_t total) {
   for (const auto& sink : sinks_) sink->evaluating(op, done, total);
 }
 
+void Reporter::mend() {
+  std::vector<std::string> warnings;
+  for (const auto& sink : sinks_) {
+    if (std::string text = sink->mend(); !text.empty()) warnings.push_back(std::move(text));
+  }
+  for (const auto& text : warnings) console_.warn(text);  // into a log that is there again
+}
+
 void Reporter::sync() {
   for (const auto& sink : sinks_) sink->sync();
 }

@@ -44,6 +44,9 @@ class Reporter {
   void step_done(const Position& position);
   void evaluating(const std::string& op, int64_t done, int64_t total);
 
+  /// Writes files again that were removed, and warns of it.
+  void mend();
+
   /// Flushes what was logged to the disk. May be called in another thread while this one logs.
   void sync();
 

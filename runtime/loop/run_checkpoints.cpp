@@ -7,18 +7,20 @@
 
 namespace stepop {
 
-RunCheckpoints::RunCheckpoints(const RunDirectory& directory, const Retention& retention,
+RunCheckpoints::RunCheckpoints(const RunDirectory& directory, const Settings& settings,
                                Console& console, Profile* profile,
-                               std::function<void()> before_write)
+                               CheckpointWriter::BeforeWrite before_write)
     : directory_(directory),
-      retention_(retention),
+      retention_(settings.retention),
+      is_of_evaluations_(retention_.metric.starts_with(settings.eval_op.text() + "/")),
       console_(console),
       profile_(profile),
       folder_(directory.checkpoints()),
-      writer_(directory.checkpoints(), [this, before_write = std::move(before_write)] {
-        write_.emplace(profile_, "checkpoint writer", "write a checkpoint");
-        before_write();
-      }) {}
+      writer_(directory.checkpoints(),
+              [this, before_write = std::move(before_write)](const Checkpoint& checkpoint) {
+                write_.emplace(profile_, "checkpoint writer", "write a checkpoint");
+                before_write(checkpoint);
+              }) {}
 
 void RunCheckpoints::begin(int64_t step) {
   if (std::filesystem::exists(folder_.path_of(step))) last_step_ = step;
@@ -26,42 +28,54 @@ void RunCheckpoints::begin(int64_t step) {
     scan_metric(directory_.metrics_file(), retention_.metric,
                 [&](int64_t logged_step, double value) { metric_[logged_step] = value; });
   }
+  if (is_of_evaluations_) {
+    for (const auto& evaluation : finished_evaluations(directory_, /*of_trainings=*/true)) {
+      if (evaluation.step <= step) keep_unjudged(evaluation.step);
+    }
+  }
   update();
 }
 
 void RunCheckpoints::observe(int64_t step, const OrderedMap<double>& scalars) {
   const double* metric = scalars.find(retention_.metric);
-  if (metric != nullptr) metric_[step] = *metric;
+  if (metric == nullptr) return;
+  metric_[step] = *metric;
+  unjudged_.erase(step);
+}
+
+void RunCheckpoints::keep_unjudged(int64_t step) {
+  if (is_of_evaluations_ && !metric_.contains(step)) unjudged_.insert(step);
 }
 
 std::string RunCheckpoints::save(const Checkpoint& checkpoint) {
-  const std::string path = writer_.save(checkpoint, [this, metric = metric_](const std::string&) {
-    folder_.update_links_and_sweep(metric, retention_);
-    write_.reset();
-  });
+  const std::string path =
+      writer_.save(checkpoint, [this, metric = metric_, unjudged = unjudged_](const std::string&) {
+        folder_.update_links_and_sweep(metric, retention_, unjudged);
+        write_.reset();
+      });
   last_step_ = checkpoint.progress.global_step;
   return path;
 }
 
 void RunCheckpoints::check() {
   writer_.check();
-  tell();
+  report_written();
 }
 
 void RunCheckpoints::wait() {
   const Span span(profile_, "waiting for a checkpoint's file");
   writer_.wait();
-  tell();
+  report_written();
 }
 
 void RunCheckpoints::update() {
   wait();
   const Span span(profile_, "keep checkpoints");
-  folder_.update_links_and_sweep(metric_, retention_);
+  folder_.update_links_and_sweep(metric_, retention_, unjudged_);
 }
 
 /// Of one that is safe on the disk.
-void RunCheckpoints::tell() {
+void RunCheckpoints::report_written() {
   if (const auto path = writer_.take_written()) console_.detail("checkpoint: " + *path);
 }
 

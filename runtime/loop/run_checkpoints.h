@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "runtime/base/ordered_map.h"
@@ -11,6 +12,7 @@
 #include "runtime/log/console.h"
 #include "runtime/measure/profile.h"
 #include "runtime/run/run_directory.h"
+#include "runtime/when/settings.h"
 
 namespace stepop {
 
@@ -18,10 +20,10 @@ namespace stepop {
 /// `best`, and removed when they are not to be kept.
 class RunCheckpoints {
  public:
-  /// `before_write` is called in the writer's thread before each file, for what must be on the disk
-  /// earlier. The others must outlive this; `profile` may be null.
-  RunCheckpoints(const RunDirectory& directory, const Retention& retention, Console& console,
-                 Profile* profile, std::function<void()> before_write);
+  /// `before_write` is called in the writer's thread before each file, as CheckpointWriter does.
+  /// The others must outlive this; `profile` may be null.
+  RunCheckpoints(const RunDirectory& directory, const Settings& settings, Console& console,
+                 Profile* profile, CheckpointWriter::BeforeWrite before_write);
 
   /// Begins at `step`: reads what the starts before this one logged of the metric by which
   /// checkpoints are kept, and brings the folder in order.
@@ -32,6 +34,9 @@ class RunCheckpoints {
 
   /// Notes what the metric, if it is among the scalars, was at `step`.
   void observe(int64_t step, const OrderedMap<double>& scalars);
+  /// Notes that the evaluation of `step` ended without the metric, since a callback failed: its
+  /// checkpoint is kept, as it may be the best one.
+  void keep_unjudged(int64_t step);
   /// Whether the metric, if the config names one, was ever logged.
   bool knows_metric() const { return retention_.metric.empty() || !metric_.empty(); }
 
@@ -45,14 +50,16 @@ class RunCheckpoints {
   void update();
 
  private:
-  void tell();
+  void report_written();
 
   const RunDirectory& directory_;
   const Retention& retention_;
+  const bool is_of_evaluations_;  ///< The metric is what a callback or a label gives.
   Console& console_;
   Profile* const profile_;
   CheckpointFolder folder_;
-  MetricByStep metric_;  ///< Over all starts.
+  MetricByStep metric_;         ///< Over all starts.
+  std::set<int64_t> unjudged_;  ///< The same: steps whose evaluation lacks the metric.
   int64_t last_step_ = -1;
   std::optional<ThreadSpan> write_;  ///< Of the writer's thread.
   CheckpointWriter writer_;          // last: its thread uses the others

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "eval_out/callbacks/callback.h"
 #include "eval_out/callbacks/evaluation_callbacks.h"
@@ -263,6 +264,22 @@ void Session::restore_for_evaluation(const Checkpoint& checkpoint, const std::st
   }
   static_cast<Progress&>(position_) = checkpoint.progress;
   position_.evaluation_folder.clear();
+}
+
+std::vector<std::string> Session::trained_weights() const {
+  std::vector<std::string> names;
+  if (context_->on_nan == OnNan::kIgnore) return names;
+  std::set<const void*> trained;
+  for (const auto& [name, update] : updates_) {
+    for (const auto& [parameter, tensor] : update->optimizer().parameters()) {
+      trained.insert(tensor.const_data_ptr());
+    }
+  }
+  for (const auto& [name, tensor] : tracker_.save()) {
+    if (tensor.numel() == 0 || !trained.contains(tensor.const_data_ptr())) continue;
+    names.insert(names.end(), {name, "ema_" + name});
+  }
+  return names;
 }
 
 void Session::restore_weights(const Checkpoint& checkpoint, const std::string& path) {

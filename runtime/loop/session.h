@@ -37,6 +37,10 @@ class Session {
   /// What a start from here needs: all that is tracked, the position and the config.
   Checkpoint checkpoint() const { return {tracker_.save(), position_, config_yaml(), made_by_}; }
 
+  /// The names that weights which are trained, and their averages, have in a checkpoint, should
+  /// they be in it; none with `on_nan: ignore`.
+  std::vector<std::string> trained_weights() const;
+
   /// Loads the weights that the config's `init_from` names, for a run that begins without a
   /// checkpoint, and returns what there is to say of it; see init_from.h.
   std::string init_weights();

@@ -9,26 +9,15 @@
 #include "runtime/base/error.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/base/number_text.h"
-#include "runtime/base/random.h"
-#include "runtime/base/shell_text.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/measure/processor_time.h"
 #include "runtime/optim/non_finite.h"
 #include "runtime/run/signals.h"
-#include "runtime/step/random_fork.h"
 #include "runtime/step/snapshot.h"
 #include "runtime/when/logged_metric.h"
 
 namespace stepop {
-namespace {
-
-/// A line below the error that ends a training.
-std::string saved_text(int64_t step) {
-  return fmt::format("\nthe state after step {} was saved", with_thousands(step));
-}
-
-}  // namespace
 
 TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter,
                            Start start)
@@ -43,29 +32,17 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       clock_(session.clock()),
       position_(session.position()),
       batches_per_epoch_(context_.splits.order("train").batches_per_epoch()),
-      hooks_{&session.iterator()},
-      logged_at_(settings_.log_ops.size(), -1),
-      // A checkpoint that survives a power cut has its metrics beside it.
-      checkpoints_(directory, settings_.retention, reporter.console(), profile_,
-                   [this] { reporter_.sync(); }),
-      non_finite_(session, directory) {}
-
-TrainingLoop::~TrainingLoop() = default;
-
-/// Hooks that are a part of the training.
-template <class Call>
-void TrainingLoop::call_hooks(const char* name, const Call& call) {
-  const Span span(profile_, "hooks");
-  for (Hook* hook : hooks_) with_std_exceptions(name, [&] { call(*hook); });
-}
-
-/// Hooks that follow a checkpoint: a run that resumes from it calls them again.
-template <class Call>
-void TrainingLoop::call_observers(const char* name, const Call& call) {
-  const RandomFork fork(
-      mix_seed({context_.seed, seed_of(name), static_cast<uint64_t>(position_.global_step)}),
-      context_.device);
-  call_hooks(name, call);
+      hooks_(context_, position_),
+      splits_(session.iterator(), context_, position_, [this] { throw_if_asked_to_stop(); }),
+      log_ops_(settings_.log_ops, splits_),
+      checkpoints_(directory, settings_, reporter.console(), profile_,
+                   [this, weights = session.trained_weights()](const Checkpoint& checkpoint) {
+                     check_weights(checkpoint.tensors, weights, checkpoint.progress.global_step);
+                     // One that survives a power cut has its metrics beside it.
+                     reporter_.sync();
+                   }),
+      non_finite_(session, directory) {
+  hooks_.add(session.iterator());
 }
 
 StopReason TrainingLoop::run() {
@@ -101,7 +78,7 @@ void TrainingLoop::loop() {
     train_step();
     const Elapsed now = elapsed();
     run_logs(now);
-    call_hooks("after_step", [&](Hook& hook) { hook.after_step(position_.global_step); });
+    hooks_.call("after_step", [&](Hook& hook) { hook.after_step(position_.global_step); });
     reporter_.step_done(position_);
     if (const std::string text = processor.look(); !text.empty()) reporter_.console().warn(text);
     checkpoints_.check();
@@ -118,7 +95,7 @@ void TrainingLoop::begin() {
   // What hooks did after the checkpoint that this start resumes from is not in it.
   if (checkpoints_.last_step() == first_step_) {
     const std::string path = directory_.checkpoints() + "/" + checkpoint_name(first_step_);
-    call_observers("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
+    hooks_.call_forked("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
   }
   const bool was_evaluating = !position_.evaluation_folder.empty();
   finish_interrupted_evaluation();
@@ -136,13 +113,13 @@ void TrainingLoop::begin() {
 void TrainingLoop::train_step() {
   if (!position_.has_begun_step) {
     if (position_.batch == 0) {
-      call_hooks("before_epoch", [&](Hook& hook) { hook.before_epoch(position_.epoch); });
+      hooks_.call("before_epoch", [&](Hook& hook) { hook.before_epoch(position_.epoch); });
     }
-    call_hooks("before_step", [&](Hook& hook) { hook.before_step(position_.global_step); });
+    hooks_.call("before_step", [&](Hook& hook) { hook.before_step(position_.global_step); });
     position_.has_begun_step = true;
   }
-  SplitStep& train = split_step("train");
-  for (auto& [name, split] : split_steps_) split->begin();
+  SplitStep& train = splits_["train"];
+  splits_.begin();
   if (context_.on_nan == OnNan::kStop) {
     if (non_finite_.is_full()) read_non_finite();
     non_finite_.begin_step();
@@ -191,16 +168,16 @@ void TrainingLoop::finish_step(const Elapsed& now) {
   if (is_epoch_end) {
     position_.batch = 0;
     ++position_.epoch;
-    call_hooks("after_epoch", [&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
+    hooks_.call("after_epoch", [&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
   }
   if (is_epoch_end || evaluation_is_due || settings_.checkpoint.is_due(last_, now) ||
-      log_failure_) {
+      log_ops_.has_failed()) {
     save_checkpoint(evaluation_is_due ? new_evaluation_folder() : "");
   }
-  if (log_failure_) {
+  if (log_ops_.has_failed()) {
     checkpoints_.wait();
     saved_ = saved_text(position_.global_step);
-    std::rethrow_exception(std::exchange(log_failure_, nullptr));
+    log_ops_.rethrow_failure();
   }
   last_of_evaluation_ = now;
   if (!evaluation_is_due) return;
@@ -247,27 +224,11 @@ void TrainingLoop::throw_if_asked_to_stop() const {
   }
 }
 
-bool TrainingLoop::is_log_due(size_t op, const Elapsed& now) const {
-  if (logged_at_[op] == now.step) return false;
-  const Trigger& when = settings_.log_ops[op].when;
-  if (now.step == 0) return when.at_start();
-  return when.is_due(last_, now) || (when.at_end() && is_at_end());
-}
-
 void TrainingLoop::run_due_logs(const Elapsed& now) {
   OrderedMap<Logs> results;
-  std::optional<Span> span;
-  for (size_t i = 0; i < settings_.log_ops.size() && !log_failure_; ++i) {
-    if (!is_log_due(i, now)) continue;
-    if (!span) span.emplace(profile_, "logging");
-    const OpName& name = settings_.log_ops[i].name;
-    try {
-      results.set(name.text(), split_step(name.split).log(name.op));
-      logged_at_[i] = now.step;
-    } catch (...) {
-      // The step is complete: it is saved before the training ends by this.
-      log_failure_ = std::current_exception();
-    }
+  if (log_ops_.is_any_due(last_, now, is_at_end())) {
+    const Span span(profile_, "logging");
+    results = log_ops_.run_due(last_, now, is_at_end());
   }
   if (results.empty()) return;
   const Span write(profile_, "write");
@@ -282,18 +243,16 @@ void TrainingLoop::run_due_logs(const Elapsed& now) {
 /// it: neither of random numbers that step_op drew nor of running means nor of an iterator's
 /// counts.
 void TrainingLoop::log_between_steps(const Elapsed& now) {
-  bool is_any_due = false;
-  for (size_t i = 0; i < settings_.log_ops.size(); ++i) is_any_due |= is_log_due(i, now);
-  if (!is_any_due) return;
+  if (!log_ops_.is_any_due(last_, now, is_at_end())) return;
   const RandomFork fork(context_.seed, context_.device);
   const Snapshot before(context_);
-  split_steps_.clear();
+  splits_.clear();
   run_due_logs(now);
-  split_steps_.clear();
+  splits_.clear();
   const State observed = session_.stop_when().save();  // what was logged counts
   before.restore();
   session_.stop_when().load(observed);
-  if (log_failure_) std::rethrow_exception(std::exchange(log_failure_, nullptr));
+  log_ops_.rethrow_failure();
 }
 
 /// Numbers that were logged, as early stopping sees them.
@@ -335,16 +294,15 @@ void TrainingLoop::save_checkpoint(const std::string& evaluation_folder) {
   position_.evaluation_folder = evaluation_folder;
   write_checkpoint();
   const std::string path = directory_.checkpoints() + "/" + checkpoint_name(position_.global_step);
-  call_observers("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
+  hooks_.call_forked("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
 }
 
 void TrainingLoop::write_checkpoint() {
   read_non_finite();
   elapsed();
-  for (const auto& [name, split] : split_steps_) {
-    if (name != "train") position_.batches_taken[name] = split->batches_taken();
-  }
+  splits_.save_position();
   checkpoints_.wait();  // for the one before
+  reporter_.mend();
   checkpoints_.save(session_.checkpoint());
 }
 
@@ -354,8 +312,8 @@ void TrainingLoop::run_evaluation() {
   const bool was_at_end = is_at_end();
   const int64_t step = position_.global_step;
   checkpoints_.wait();  // a run that dies in an evaluation resumes it, after its checkpoint
-  for (auto& [name, split] : split_steps_) split->begin();  // its graph makes room
-  call_observers("before_evaluation", [&](Hook& hook) { hook.before_evaluation(step); });
+  splits_.begin();      // their graphs make room
+  hooks_.call_forked("before_evaluation", [&](Hook& hook) { hook.before_evaluation(step); });
   reporter_.begin_evaluation();
   const EvaluationResult result = [&] {
     // A run that resumes makes the rest of an evaluation, or nothing of it: what is tracked must
@@ -377,10 +335,14 @@ void TrainingLoop::run_evaluation() {
   }
   observe(result.scalars);
   // A callback that failed may be the one that gives it.
-  if (result.failures.empty()) check_metrics();
+  if (result.failures.empty()) {
+    check_metrics();
+  } else {
+    checkpoints_.keep_unjudged(step);
+  }
   checkpoints_.update();
   position_.evaluation_folder.clear();
-  call_observers("after_evaluation", [&](Hook& hook) { hook.after_evaluation(step); });
+  hooks_.call_forked("after_evaluation", [&](Hook& hook) { hook.after_evaluation(step); });
   if (!was_at_end && is_at_end()) log_between_steps(elapsed());
 }
 
@@ -391,16 +353,12 @@ void TrainingLoop::finish_interrupted_evaluation() {
   const auto scalars = scalars_of_evaluation(folder);
   if (!scalars) return run_evaluation();
   // It ended, but what hooks did around it is not in the checkpoint.
-  call_observers("before_evaluation", [&](Hook& hook) { hook.before_evaluation(step); });
+  hooks_.call_forked("before_evaluation", [&](Hook& hook) { hook.before_evaluation(step); });
   reporter_.evaluated_before(position_, *scalars);
   observe(*scalars);
   checkpoints_.update();
   position_.evaluation_folder.clear();
-  call_observers("after_evaluation", [&](Hook& hook) { hook.after_evaluation(step); });
-}
-
-void TrainingLoop::tell_hooks(const std::exception& error) {
-  call_hooks("at_exception", [&](Hook& hook) { hook.at_exception(error); });
+  hooks_.call_forked("after_evaluation", [&](Hook& hook) { hook.after_evaluation(step); });
 }
 
 /// Ends the training by the exception at hand.
@@ -408,31 +366,10 @@ void TrainingLoop::fail() {
   reporter_.console().end_progress();
   save_what_is_whole();
   try {
-    throw;
-  } catch (const NonFinite& error) {
-    const ErrorWithCommand recorded = non_finite_.record(error);
-    tell_hooks(recorded);
-    throw recorded;
-  } catch (const UnknownMetric& error) {
-    const ErrorWithCommand with_command(
-        fmt::format("{}\nwhat was saved is whole; resume with the right name:  {} {}", error.what(),
-                    resume_command(directory_.root()), error.argument()),
-        error.exit_code());
-    tell_hooks(with_command);
-    throw with_command;
+    std::rethrow_exception(ending_error(saved_, non_finite_, directory_));
   } catch (const std::exception& error) {
-    if (saved_.empty()) {
-      tell_hooks(error);
-      throw;
-    }
-    const auto* ours = dynamic_cast<const Error*>(&error);
-    const Error with_saved(error_text(error) + saved_, ours != nullptr ? ours->exit_code() : 1);
-    tell_hooks(with_saved);
-    throw with_saved;
-  } catch (...) {
-    const Error error(text_of_current_exception());
-    tell_hooks(error);
-    throw error;
+    hooks_.call("at_exception", [&](Hook& hook) { hook.at_exception(error); });
+    throw;
   }
 }
 
@@ -448,24 +385,6 @@ void TrainingLoop::save_what_is_whole() {
     saved_ = fmt::format("\nthe state after step {} could not be saved: {}", with_thousands(step),
                          error_text(failed));
   }
-}
-
-SplitStep& TrainingLoop::split_step(const std::string& split) {
-  auto& step = split_steps_[split];
-  if (!step) {
-    LoaderOptions options = context_.splits.loader_options();
-    if (split == "train") {
-      options.first_batch = position_.epoch * batches_per_epoch_ + position_.batch;
-      options.interrupt = [this] { throw_if_asked_to_stop(); };
-      options.profile = context_.profile;
-    } else {
-      // Nothing of another split is fetched before one of its ops is due.
-      options.workers = 0;
-      options.first_batch = position_.batches_taken[split];
-    }
-    step = std::make_unique<SplitStep>(split, session_.iterator(), context_, position_, options);
-  }
-  return *step;
 }
 
 Elapsed TrainingLoop::elapsed() {

@@ -2,16 +2,15 @@
 
 #include <chrono>
 #include <cstdint>
-#include <exception>
-#include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "runtime/loop/checks/update_watch.h"
+#include "runtime/loop/ending.h"
 #include "runtime/loop/evaluation.h"
+#include "runtime/loop/hook_calls.h"
+#include "runtime/loop/log_ops.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/run_checkpoints.h"
@@ -21,14 +20,6 @@
 #include "runtime/step/split_step.h"
 
 namespace stepop {
-
-/// Why a training ends.
-struct StopReason {
-  enum class Kind { kNone, kDone, kMetric, kTime, kSignal };
-  Kind kind = Kind::kNone;
-  std::string text;  ///< `all 230 steps are done`
-  int signal = 0;
-};
 
 /// Trains: a batch, its train ops, the logs, checkpoints and evaluations that are due, until there
 /// is a reason to stop. Begins at the session's position, which may have been restored.
@@ -44,10 +35,9 @@ class TrainingLoop {
 
   /// All must outlive the loop.
   TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter, Start start);
-  ~TrainingLoop();
 
   /// A further observer beside the iterator; must outlive the loop.
-  void add_hook(Hook& hook) { hooks_.push_back(&hook); }
+  void add_hook(Hook& hook) { hooks_.add(hook); }
 
   /// Throws what an op, a hook, a dataset or the disk threw, after `at_exception` of every hook;
   /// as an Error when it is no std::exception, or when there is more to say: what was saved, or
@@ -68,7 +58,6 @@ class TrainingLoop {
   bool is_at_end() const;
   void throw_if_asked_to_stop() const;
 
-  bool is_log_due(size_t op, const Elapsed& now) const;
   void run_due_logs(const Elapsed& now);
   void log_between_steps(const Elapsed& now);
   void observe(const OrderedMap<double>& scalars);
@@ -83,14 +72,8 @@ class TrainingLoop {
 
   [[noreturn]] void fail();
   void save_what_is_whole();
-  void tell_hooks(const std::exception& error);
 
-  SplitStep& split_step(const std::string& split);
   Elapsed elapsed();
-  template <class Call>
-  void call_hooks(const char* name, const Call& call);
-  template <class Call>
-  void call_observers(const char* name, const Call& call);
 
   Session& session_;
   const Settings& settings_;
@@ -103,12 +86,11 @@ class TrainingLoop {
   StepClock& clock_;
   Position& position_;
   int64_t batches_per_epoch_;
-  std::vector<Hook*> hooks_;
+  HookCalls hooks_;
+  SplitSteps splits_;
+  LogOps log_ops_;
   std::optional<UpdateWatch> update_watch_;
-  std::map<std::string, std::unique_ptr<SplitStep>> split_steps_;
   std::set<std::string> seen_scalars_;  ///< Full names of what was logged in this start.
-  std::vector<int64_t> logged_at_;      ///< The last step of each log op; -1 for none.
-  std::exception_ptr log_failure_;      ///< Of a log op of this step, thrown when it is saved.
   StopReason reason_;
   int64_t first_step_ = 0;
   RunCheckpoints checkpoints_;

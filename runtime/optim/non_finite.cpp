@@ -17,6 +17,8 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/base/text.h"
+
 namespace stepop {
 namespace {
 
@@ -79,6 +81,15 @@ bool scan(at::ScalarType type, const void* data, int64_t count) {
   return all_finite(type, data, count);
 }
 
+/// Whether `scan` reads it.
+bool can_scan(const at::Tensor& tensor) {
+  const at::ScalarType type = tensor.scalar_type();
+  const bool is_known_type =
+      type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16;
+  return is_known_type && tensor.is_cpu() && tensor.layout() == at::kStrided &&
+         tensor.is_non_overlapping_and_dense();
+}
+
 }  // namespace
 
 OnNan read_on_nan(const Config& config) {
@@ -101,16 +112,37 @@ NonFinite::NonFinite(std::string update, std::string subject, std::optional<doub
 
 std::string NonFinite::finding() const { return finding_text(subject_, value_, global_step_); }
 
+void check_weights(const State& state, const std::vector<std::string>& names, int64_t global_step) {
+  std::vector<std::string> bad;
+  double value = 0;
+  for (const auto& name : names) {
+    const auto found = state.find(name);
+    if (found == state.end() || !found->second.is_floating_point()) continue;
+    if (found->second.numel() == 0) continue;
+    const at::Tensor& tensor = found->second;
+    const bool is_bad = can_scan(tensor)
+                            ? !scan(tensor.scalar_type(), tensor.const_data_ptr(), tensor.numel())
+                            : !std::isfinite(tensor.abs().amax().item<double>());
+    if (!is_bad) continue;
+    if (bad.empty()) value = first_non_finite(tensor);
+    bad.push_back(name);
+  }
+  if (bad.empty()) return;
+  throw NonFiniteWeights(fmt::format(
+      "{} in the weights {} after step {}, though every loss and gradient was finite: they are not "
+      "saved. A smaller lr, a warmup or clip_norm may prevent it",
+      std::isnan(value) ? "nan"
+      : value > 0       ? "inf"
+                        : "-inf",
+      list_text(bad), global_step));
+}
+
 bool is_finite(const at::Tensor& tensor) {
   const int64_t count = tensor.numel();
-  const at::ScalarType type = tensor.scalar_type();
-  const bool is_known_type =
-      type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16;
-  if (is_known_type && tensor.is_cpu() && tensor.layout() == at::kStrided &&
-      tensor.is_non_overlapping_and_dense()) {
+  if (can_scan(tensor)) {
     // A finite sum has finite parts; one that is not may have overflowed.
     if (count >= kManyNumbers && std::isfinite(tensor.detach().sum().item<double>())) return true;
-    return scan(type, tensor.const_data_ptr(), count);
+    return scan(tensor.scalar_type(), tensor.const_data_ptr(), count);
   }
   return at::isfinite(tensor.detach()).all().item<bool>();
 }

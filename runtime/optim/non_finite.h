@@ -9,6 +9,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/config/config.h"
+#include "runtime/formats/state.h"
 
 namespace stepop {
 
@@ -50,6 +51,17 @@ class NonFinite : public Error {
   std::optional<double> value_;
   int64_t global_step_;
 };
+
+/// Weights became NaN or infinite by updates whose losses and gradients were finite: as a
+/// checkpoint they would lead nowhere, so none is written.
+class NonFiniteWeights : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throws NonFiniteWeights when any of the `names` in `state` holds NaN or infinity; `global_step`
+/// is for the message. This thread alone looks, at memory of the CPU.
+void check_weights(const State& state, const std::vector<std::string>& names, int64_t global_step);
 
 /// Whether every number of a floating-point tensor is finite. On the CPU one pass over the memory;
 /// waits for any other device.

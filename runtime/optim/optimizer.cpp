@@ -180,6 +180,16 @@ void Optimizer::add_parameter(Group& group, size_t position) {
   for (auto& slot : place->slots) slot.push_back(at::zeros_like(parameter.detach()));
 }
 
+std::optional<Optimizer::BadRate> Optimizer::bad_rate(int64_t global_step) const {
+  for (const Group& group : groups_) {
+    const double lr = group.lr.at(global_step);
+    if (!fits_float(lr)) return BadRate{"the learning rate", lr};
+    const double weight_decay = group.weight_decay.at(global_step);
+    if (!fits_float(weight_decay)) return BadRate{"the weight decay", weight_decay};
+  }
+  return std::nullopt;
+}
+
 void Optimizer::step(int64_t global_step, const at::Tensor& found_inf) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   for (Group& group : groups_) {

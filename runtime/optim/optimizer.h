@@ -42,6 +42,14 @@ class Optimizer {
   /// when it is 1, parameters and state stay as they are, and nobody has to wait to know.
   void step(int64_t global_step, const at::Tensor& found_inf = {});
 
+  /// A learning rate or a weight decay that is not finite as a float32 at a step, as schedules may
+  /// become; nothing when all are.
+  struct BadRate {
+    const char* name;  ///< `the learning rate`
+    double value;
+  };
+  std::optional<BadRate> bad_rate(int64_t global_step) const;
+
   /// The learning rate at a step, outside of groups that have their own.
   double lr(int64_t global_step) const { return groups_.back().lr.at(global_step); }
 

@@ -42,8 +42,11 @@ Scheduled::Scheduled(const Config& config, std::string_view path, double fallbac
 
 const Scheduled& Scheduled::at_least(double minimum, const Config& config,
                                      std::string_view path) const {
-  if (at(0) >= minimum) return *this;
-  throw config.error(path, fmt::format("expected {} or more, found {}", minimum, at(0)));
+  if (!(at(0) >= minimum)) {
+    throw config.error(path, fmt::format("expected {} or more, found {}", minimum, at(0)));
+  }
+  if (fits_float(at(0))) return *this;
+  throw config.error(path, fmt::format("expected a finite number, found {}", at(0)));
 }
 
 // The schedules that a config names, each a closed form of the step.

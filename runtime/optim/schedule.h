@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string_view>
 
@@ -33,14 +35,19 @@ class Scheduled {
   /// As `Schedule::at`.
   double at(int64_t step) const { return schedule_ ? schedule_->at(step) : value_; }
 
-  /// Throws UsageError at `path` when the number is below `minimum`, or is no number at all. A
-  /// schedule is asked for its first number only.
+  /// Throws UsageError at `path` when the number is below `minimum`, is no number at all, or is one
+  /// that a float32 cannot hold. A schedule is asked for its first number only.
   const Scheduled& at_least(double minimum, const Config& config, std::string_view path) const;
 
  private:
   double value_ = 0;
   std::shared_ptr<const Schedule> schedule_;
 };
+
+/// Whether a number is finite as a float32, in which most weights are computed.
+inline bool fits_float(double number) {
+  return std::abs(number) <= std::numeric_limits<float>::max();
+}
 
 }  // namespace stepop
 

@@ -222,6 +222,7 @@ bool Update::clip() {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   // Values that are cut off are finite afterwards.
   const bool norm_tells = clip_norm_ && !clip_value_;
+  if (!check_rates()) return false;
   if (!norm_tells && !check_gradients({})) return false;
   if (clip_value_) {
     const double bound = clip_value_->at(clock_->global_step);
@@ -234,6 +235,14 @@ bool Update::clip() {
     scale_to_norm(tensors_, grad_norm_, clip_norm_->at(clock_->global_step));
   }
   return true;
+}
+
+/// A schedule may leave the finite numbers.
+bool Update::check_rates() {
+  if (on_nan_ == OnNan::kIgnore) return true;
+  const auto bad = optimizer_->bad_rate(clock_->global_step);
+  if (bad) leave_out({name_, bad->name, bad->value, clock_->global_step});
+  return !bad;
 }
 
 /// Looks at `norm`, or at all gradients when it is undefined; false when the update must not be

@@ -121,6 +121,7 @@ class Update {
   void clear_gradients();
   void leave_out(const NonFinite& why);
   bool check_gradients(const at::Tensor& norm);
+  bool check_rates();
   bool clip();
 
   std::string name_;

@@ -72,7 +72,7 @@ class Report {
                     {"host", process.host},
                     {"pid", process.pid},
                     {"started", process.started},
-                    {"written", local_time("%Y-%m-%d %H:%M:%S")},
+                    {"written", local_time("%Y-%m-%d %H:%M:%S %z")},
                     {"step", summary.step ? Json(*summary.step) : Json()},
                     {"epoch", number(summary.epoch)},
                     {"num_epochs", number(summary.num_epochs)},

@@ -32,7 +32,8 @@ c10::Device read_device(const Config& config) {
 
 void apply_backend_settings(const Config& config) {
   if (config.has("num_threads")) {
-    at::set_num_threads(static_cast<int>(config.get_at_least("num_threads", 1)));
+    constexpr int64_t kMost = 1024;  // more would take the machine's threads from all others
+    at::set_num_threads(static_cast<int>(config.get_between("num_threads", 1, kMost, 1)));
   }
   if (config.has("deterministic")) {
     const bool on = config.get<bool>("deterministic");

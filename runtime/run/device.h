@@ -12,9 +12,10 @@ namespace stepop {
 /// for a device that is not there.
 c10::Device read_device(const Config& config);
 
-/// Settings of LibTorch, each by default its own choice: `num_threads` and `onednn` change what a
-/// step costs; `deterministic: true` asks for algorithms that give the same bits each time, on a
-/// GPU as well, and for an error where an operation has none (torch.use_deterministic_algorithms).
+/// Settings of LibTorch; what the config leaves out stays as LibTorch has it. `num_threads` (at most
+/// 1,024) and `onednn` change the speed. `deterministic: true` is
+/// torch.use_deterministic_algorithms: the same bits each time, on a GPU as well, and an error for
+/// an operation that cannot.
 void apply_backend_settings(const Config& config);
 
 /// Waits until a GPU has done what it was given; the CPU always has.

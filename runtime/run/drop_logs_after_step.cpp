@@ -72,6 +72,22 @@ int64_t move_non_finite(int64_t step, const fs::path& train, const fs::path& tar
   return static_cast<int64_t>(folders.size());
 }
 
+/// Moves evaluations of later steps that left half a file: no start resumes them. Whole ones stay,
+/// as results.
+int64_t move_unfinished_evaluations(const RunDirectory& directory, int64_t step,
+                                    const fs::path& target) {
+  int64_t count = 0;
+  for (const auto& evaluation : find_evaluations(directory.root())) {
+    if (evaluation.step <= step || directory.is_without_training(evaluation.start)) continue;
+    if (!evaluation.outputs.ends_with(".part")) continue;
+    const fs::path to = target / "eval" / evaluation.start;
+    make_folders(to.string());
+    rename_durably(evaluation.folder, (to / fmt::format("{}", evaluation.step)).string());
+    ++count;
+  }
+  return count;
+}
+
 /// Moves later lines of the metrics; a folder that stays empty is removed.
 MetricsSplit split_later_metrics(const std::string& path, int64_t step, const fs::path& target) {
   make_folders(target.string());
@@ -122,7 +138,8 @@ DroppedLogs drop_logs_after_step(const RunDirectory& directory, int64_t step,
   }
   check_listed(failed, train);
   move_files(files, train, target);
-  moved.files = static_cast<int64_t>(files.size());
+  moved.files =
+      static_cast<int64_t>(files.size()) + move_unfinished_evaluations(directory, step, target);
   moved.checkpoints = static_cast<int64_t>(checkpoints.size());
   if (moved.files + moved.checkpoints + moved.metrics + moved.non_finite > 0) {
     moved.folder = relative;

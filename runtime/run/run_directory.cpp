@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/error.h"
@@ -42,12 +45,45 @@ void sweep_half_made(const std::string& parent) {
   }
 }
 
-bool is_taken(const RunDirectory& directory, const std::string& time) {
-  const std::string& root = directory.root();
-  return fs::exists(directory.config_file("train", time)) ||
-         fs::exists(directory.config_file("eval", time)) ||
-         fs::exists(root + "/" + directory.evaluations(time)) ||
-         fs::exists(root + "/train/superseded/" + time);
+/// Whether a text is a time as names have it, `2026-11-21T10-00-00`.
+bool is_time(std::string_view text) {
+  constexpr std::string_view kForm = "0000-00-00T00-00-00";
+  return std::equal(text.begin(), text.end(), kForm.begin(), kForm.end(), [](char c, char form) {
+    return form == '0' ? c >= '0' && c <= '9' : c == form;
+  });
+}
+
+/// The time that a name holds: of a config, of an evaluation, of what was superseded.
+std::string_view time_in_name(std::string_view name) {
+  for (const std::string_view mode : {"train_", "eval_"}) {
+    if (name.starts_with(mode)) name.remove_prefix(mode.size());
+  }
+  name = name.substr(0, kTimeLength);
+  return is_time(name) ? name : std::string_view();
+}
+
+/// The latest time by which something in the run is named; empty when nothing is.
+std::string last_time(const RunDirectory& directory) {
+  std::string last;
+  for (const char* folder : {"/configs", "/eval", "/train/superseded"}) {
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(directory.root() + folder, failed)) {
+      const std::string name = entry.path().filename().string();
+      last = std::max(last, std::string(time_in_name(name)));
+    }
+  }
+  return last;
+}
+
+/// The next second. A time in a name is local, and is counted on here as if days had no gaps.
+std::string second_after(const std::string& time) {
+  constexpr const char* kForm = "%Y-%m-%dT%H-%M-%S";
+  std::tm parts{};
+  ::strptime(time.c_str(), kForm, &parts);
+  const std::time_t next = ::timegm(&parts) + 1;
+  ::gmtime_r(&next, &parts);
+  std::array<char, 64> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), kForm, &parts)};
 }
 
 /// Only one process can make a folder.
@@ -163,9 +199,12 @@ std::string RunDirectory::last_config() const {
 
 std::string take_time(const RunDirectory& directory, const std::string& mode,
                       const std::string& config) {
-  for (int64_t later = 0;; ++later) {
-    const std::string time = time_name(later);
-    if (is_taken(directory, time)) continue;
+  // Another time zone, the end of summer time or a corrected clock may set the time back; names
+  // go on from the last one, so that their order is that of the starts.
+  const std::string last = last_time(directory);
+  std::string time = time_name();
+  if (time <= last) time = second_after(last);
+  for (;; time = second_after(time)) {
     const std::string evaluations = directory.root() + "/" + directory.evaluations(time);
     const std::string own = directory.config_file(mode, time);
     // A training shows by its config that it took the time, an evaluation by its folder. Each shows

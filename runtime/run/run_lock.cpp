@@ -13,11 +13,13 @@
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/run/provenance.h"
 #include "runtime/system/read_file.h"
+#include "runtime/system/start_thread.h"
 
 namespace stepop {
 namespace {
@@ -124,7 +126,7 @@ RunProcess RunProcess::self(const std::string& started) {
 
 RunLock::RunLock(std::string path, const std::string& started, std::chrono::milliseconds heartbeat)
     : path_(std::move(path)), self_(RunProcess::self(started)) {
-  file_ = open_file(path_, O_RDWR | O_CREAT | O_CLOEXEC, "open " + path_);
+  file_ = open_file(path_, O_RDWR | O_CREAT | O_NOFOLLOW, "open " + path_);
   const Locked locked = try_lock(file_);
   before_ = RunProcess::from_json(read_all(file_));
   struct stat status {};
@@ -143,12 +145,17 @@ RunLock::RunLock(std::string path, const std::string& started, std::chrono::mill
     }
   }
   if (const int reason = write(self_)) fail_file("write " + path_, reason);
-  heartbeat_ = std::jthread([this, heartbeat](const std::stop_token& stop) {
-    std::mutex mutex;
-    std::condition_variable_any changed;
-    std::unique_lock lock(mutex);
-    while (!changed.wait_for(lock, stop, heartbeat, [&] { return stop.stop_requested(); })) beat();
-  });
+  try {
+    heartbeat_ = std::jthread([this, heartbeat](const std::stop_token& stop) {
+      std::mutex mutex;
+      std::condition_variable_any changed;
+      std::unique_lock lock(mutex);
+      while (!changed.wait_for(lock, stop, heartbeat, [&] { return stop.stop_requested(); }))
+        beat();
+    });
+  } catch (const std::system_error& error) {
+    fail_thread("shows that this training runs", error);
+  }
 }
 
 RunLock::~RunLock() {
@@ -163,15 +170,35 @@ RunLock::~RunLock() {
   }
 }
 
-void RunLock::beat() {
+/// Whether the path no longer names the file that is locked.
+bool RunLock::is_gone() const {
+  struct stat ours {};
+  struct stat named {};
+  if (fstat(file_.number(), &ours) != 0) return false;
+  if (::stat(path_.c_str(), &named) != 0) return errno == ENOENT || errno == ENOTDIR;
+  return named.st_dev != ours.st_dev || named.st_ino != ours.st_ino;
+}
+
+void RunLock::look() {
   const RunProcess process = read_process(path_);
-  // One that is not there, or is being written, says nothing.
+  // One that is being written says nothing.
   if (!process.state.empty() && !is_same(process, self_)) is_lost_ = true;
+  if (is_gone()) is_lost_ = true;
+}
+
+void RunLock::beat() {
+  look();
   if (!is_lost_) futimens(file_.number(), nullptr);
 }
 
 void RunLock::fail_lost() const {
   const RunProcess process = read_process(path_);
+  if (process.state.empty() || is_same(process, self_)) {
+    throw Error(fmt::format(
+        "{}: it was removed, moved or replaced while the run was trained, so another training may "
+        "have begun: this one ends and saves nothing more",
+        path_));
+  }
   throw Error(
       fmt::format("{}: the run is now trained by process {} on {}, since {}, which saw no "
                   "heartbeat of this one, "

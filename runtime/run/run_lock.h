@@ -59,16 +59,24 @@ class RunLock {
   /// Writes the state that stays: `done`, `stopped`, `failed`.
   void end(const std::string& state);
 
-  /// Throws Error when the file has become that of another process, which is looked at every
-  /// heartbeat: when this one had no heartbeat for a minute, a start on another host may have
-  /// taken the run for itself. It costs a look at an atomic.
+  /// Throws Error when the file has become that of another process, or is gone, which is looked at
+  /// every heartbeat: when this one had no heartbeat for a minute, a start on another host may have
+  /// taken the run for itself; where the file was removed, one of this host. It costs a look at an
+  /// atomic.
   void check() const {
     if (is_lost_.load(std::memory_order_relaxed)) fail_lost();
+  }
+  /// The same, and looks now.
+  void look_and_check() {
+    look();
+    check();
   }
 
  private:
   void stop_heartbeat();
+  void look();
   void beat();
+  bool is_gone() const;
   [[noreturn]] void fail_lost() const;
   void refuse(const RunProcess& other, const std::string& how_it_is_known);
   /// Returns 0 or the reason, an `errno`.

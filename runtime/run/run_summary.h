@@ -10,7 +10,7 @@
 
 namespace stepop {
 
-/// What a list of runs shows of one. Whatever cannot be read is left out.
+/// One run as a list of runs shows it. What cannot be read is left empty.
 struct RunSummary {
   std::string root;  ///< Its folder.
   std::string name;  ///< As it is listed: `2026-11-21T10-00-00_digits`, `debug_runs/...`.
@@ -18,15 +18,15 @@ struct RunSummary {
   std::optional<int64_t> step;
   std::optional<double> epoch;       ///< With its fraction.
   std::optional<double> num_epochs;  ///< Where it is to end, if its config says so.
-  /// `checkpoints/metric` of its config, else `stop_when/metric`, else the first number of its
-  /// newest evaluation, else the first one that it logged last. Empty when there is none. Of a run
-  /// that never trained, all is of its newest evaluation.
+  /// The first of these that there is: `checkpoints/metric` of its config, `stop_when/metric`, the
+  /// first number of its newest evaluation, the first number that it logged last. A run that never
+  /// trained is shown by its newest evaluation alone.
   std::string metric;
-  std::optional<double> last;
-  /// By `metric_direction`. Of the config's metric that of the checkpoint which is the best one;
-  /// else of a metrics file up to 1 MB.
+  std::optional<double> last;  ///< The newest value of the metric.
+  /// The best value, by `metric_direction`. For a metric that the config names: that of the best
+  /// checkpoint. For others it is looked up in the metrics file, if that has no more than 1 MB.
   std::optional<double> best;
-  double age = 0;  ///< Seconds since it wrote something.
+  double age = 0;  ///< Seconds since the run wrote something.
 };
 
 /// `checkpoints/metric` of a config, else `stop_when/metric`; empty when it names neither.
@@ -35,12 +35,11 @@ std::string metric_of(const Value& config);
 /// Whether this is the folder of a run, whole or not.
 bool is_run(const std::string& root);
 
-/// Reads the newest config, the end of the metrics and the names of the checkpoints: a few pages,
-/// however long the run. Throws nothing for a run that is damaged.
+/// Reads little, however long the run is: the newest config, the end of the metrics file and the
+/// names of the checkpoints. Does not throw for a damaged run.
 RunSummary summarize_run(const std::string& root);
 
-/// The runs in `logs/`, those with the newest start first; with `with_debug` those in
-/// `logs/debug_runs/` as well. Throws Error when the folder cannot be read.
+/// The runs in `logs/`, the newest first; with `with_debug` also those in `logs/debug_runs/`. Throws Error when the folder cannot be read.
 std::vector<RunSummary> list_runs(const std::string& logs, bool with_debug);
 
 }  // namespace stepop

@@ -6,11 +6,11 @@
 
 namespace stepop {
 
-/// While it lives, the signals that ask a program to end only set a flag, which the loop reads
-/// between steps: SIGINT, SIGTERM, SIGUSR1 (what Slurm sends before its limit), SIGHUP (a terminal
-/// that went away; unless it is ignored, as under nohup). A second one ends the process at once
-/// with 128 + its number. SIGPIPE and SIGXFSZ are ignored, so that a closed pipe and a full quota
-/// are errors of `write` with a message. One at a time.
+/// While it lives, a signal that asks the program to end sets a flag, which the loop reads between
+/// steps: SIGINT, SIGTERM, SIGUSR1 (Slurm sends it before its time limit) and SIGHUP (the terminal
+/// is gone; not under nohup). A second signal ends the process at once, with the status 128 + its
+/// number. SIGPIPE and SIGXFSZ are ignored, so a closed pipe or a full quota is an error of `write`
+/// with a message. Only one may live at a time.
 class SignalGuard {
  public:
   SignalGuard();

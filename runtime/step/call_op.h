@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "runtime/base/crash_place.h"
 #include "runtime/data/batch.h"
 #include "runtime/iterator/autocast.h"
 #include "runtime/iterator/context.h"
@@ -33,6 +34,7 @@ auto run_at(const std::string& split, const std::string& op, const Call& call) {
 template <class Call>
 auto run_on(const Context& context, const std::string& split, const Batch& batch,
             const Call& call) {
+  const CrashPlaceGuard examples(crash_place.examples, batch.indices());
   try {
     return call();
   } catch (...) {
@@ -44,6 +46,7 @@ auto run_on(const Context& context, const std::string& split, const Batch& batch
 template <class Call>
 auto run_op(const Context& context, const std::string& split, const std::string& op,
             const Call& call) {
+  const CrashPlaceGuard place(crash_place.op, op);
   const AutocastGuard precision(context.precision, context.device);
   return run_at(split, op, call);
 }

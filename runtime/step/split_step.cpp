@@ -76,4 +76,38 @@ const Logs& SplitStep::log(const std::string& name) {
   return logs_.set(name, checked(logs, split_ + "/" + name));
 }
 
+SplitStep& SplitSteps::operator[](const std::string& split) {
+  auto& step = splits_[split];
+  if (!step) {
+    step =
+        std::make_unique<SplitStep>(split, iterator_, context_, position_, loader_options(split));
+  }
+  return *step;
+}
+
+LoaderOptions SplitSteps::loader_options(const std::string& split) const {
+  LoaderOptions options = context_.splits.loader_options();
+  if (split == "train") {
+    const int64_t batches_per_epoch = context_.splits.order(split).batches_per_epoch();
+    options.first_batch = position_.epoch * batches_per_epoch + position_.batch;
+    options.interrupt = interrupt_;
+    options.profile = context_.profile;
+  } else {
+    // Nothing of another split is fetched before one of its ops is due.
+    options.workers = 0;
+    options.first_batch = position_.batches_taken[split];
+  }
+  return options;
+}
+
+void SplitSteps::begin() {
+  for (auto& [name, split] : splits_) split->begin();
+}
+
+void SplitSteps::save_position() {
+  for (const auto& [name, split] : splits_) {
+    if (name != "train") position_.batches_taken[name] = split->batches_taken();
+  }
+}
+
 }  // namespace stepop

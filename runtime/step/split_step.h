@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "runtime/data/loader.h"
 #include "runtime/iterator/iterator.h"
@@ -44,6 +46,35 @@ class SplitStep {
   std::optional<Batch> batch_;
   std::optional<StepOps> ops_;
   OrderedMap<Logs> logs_;
+};
+
+/// The splits of a training step by name, each made when it is first asked for.
+class SplitSteps {
+ public:
+  /// `interrupt` is called while the split train waits for data. The others must outlive this.
+  SplitSteps(Iterator& iterator, const Context& context, Position& position,
+             InterruptCheck interrupt)
+      : iterator_(iterator),
+        context_(context),
+        position_(position),
+        interrupt_(std::move(interrupt)) {}
+
+  SplitStep& operator[](const std::string& split);
+  /// Begins a new step in all of them.
+  void begin();
+  /// Forgets them: each begins again where `position` is.
+  void clear() { splits_.clear(); }
+  /// Notes in the position how many batches were taken of each split but train.
+  void save_position();
+
+ private:
+  LoaderOptions loader_options(const std::string& split) const;
+
+  Iterator& iterator_;
+  const Context& context_;
+  Position& position_;
+  InterruptCheck interrupt_;
+  std::map<std::string, std::unique_ptr<SplitStep>> splits_;
 };
 
 }  // namespace stepop

@@ -1,14 +1,19 @@
 #include "runtime/system/append_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <fstream>
 
 #include "runtime/system/atomic_file.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace {
+
+constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW;
 
 bool has_half_last_line(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -19,7 +24,7 @@ bool has_half_last_line(const std::string& path) {
 
 AppendFile::AppendFile(std::string path)
     : path_(std::move(path)),
-      file_(open_file(path_, O_WRONLY | O_CREAT | O_APPEND, "open " + path_)),
+      file_(open_file(path_, kFlags, "open " + path_)),
       ends_in_mid_line_(has_half_last_line(path_)) {}
 
 void AppendFile::append(std::string_view lines) {
@@ -34,6 +39,29 @@ void AppendFile::append(std::string_view lines) {
     fail_file("write " + path_, reason);
   }
   ends_in_mid_line_ = false;
+}
+
+std::string AppendFile::mend() {
+  struct stat ours = {};
+  struct stat named = {};
+  if (::fstat(file_.number(), &ours) != 0) return "";
+  const bool is_gone = ::lstat(path_.c_str(), &named) != 0 && errno == ENOENT;
+  const bool is_ours = named.st_dev == ours.st_dev && named.st_ino == ours.st_ino;
+  if (!is_gone && (is_ours || named.st_ino == 0)) return "";
+  // What was removed is still there for whoever has it open.
+  if (is_gone)
+    write_file_atomically(path_, read_file(fmt::format("/proc/self/fd/{}", file_.number())));
+  file_ = open_file(path_, kFlags, "open " + path_);
+  ends_in_mid_line_ = has_half_last_line(path_);
+  name_is_flushed_ = false;
+  return is_gone ? fmt::format(
+                       "{} was removed while it was written: it is there again, with all "
+                       "its lines",
+                       path_)
+                 : fmt::format(
+                       "{} was replaced by another file while it was written: what follows "
+                       "is appended to that one",
+                       path_);
 }
 
 void AppendFile::sync() {

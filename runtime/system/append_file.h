@@ -13,7 +13,8 @@ namespace stepop {
 /// append to one file, and a killed one loses at most its last line. A last line that was left
 /// without an end - by a killed process, a full disk - is ended before the first append.
 ///
-/// Every failed call throws Error with the operation, the path and the system's reason.
+/// The file itself is never a symbolic link, behind which it could be anybody's. Every failed call
+/// throws Error with the operation, the path and the system's reason.
 class AppendFile {
  public:
   /// Opens the file, or creates it; the folder must exist.
@@ -22,6 +23,11 @@ class AppendFile {
   /// Appends one or several whole lines, all or nothing: what a full disk took of them is taken
   /// back, so that the file still ends with a whole line. The next append may succeed again.
   void append(std::string_view lines);
+
+  /// Looks whether the file is still what its path names. One that was removed is written anew,
+  /// with all that it held; where it was replaced by another file, that one is appended to from
+  /// here on. Returns a text that says so; empty when all is well.
+  std::string mend();
 
   /// Returns when what was appended is on the disk, and the file's name in its folder.
   void sync();

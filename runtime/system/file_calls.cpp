@@ -6,13 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
 #include <utility>
-
-#include "runtime/base/error.h"
 
 namespace stepop {
 namespace {
@@ -59,10 +58,17 @@ FileCallsOverride::FileCallsOverride(FileCalls& calls) : before_(calls_in_use().
 FileCallsOverride::~FileCallsOverride() { calls_in_use() = before_; }
 
 void fail_file(const std::string& operation, int reason) {
-  throw Error(fmt::format("cannot {}: {}", operation, std::generic_category().message(reason)));
+  const std::string text =
+      fmt::format("cannot {}: {}", operation, std::generic_category().message(reason));
+  constexpr std::array kReasonsOfDisks = {ENOSPC, EDQUOT, EFBIG, EROFS, EIO};
+  const bool is_of_disk =
+      std::find(kReasonsOfDisks.begin(), kReasonsOfDisks.end(), reason) != kReasonsOfDisks.end();
+  if (is_of_disk) throw DiskError(text);
+  throw Error(text);
 }
 
 OpenFile::~OpenFile() {
+  // Of what was read, or is given up: nobody could act on its failure, so no test makes it fail.
   if (number_ >= 0) ::close(number_);
 }
 
@@ -76,8 +82,13 @@ int OpenFile::close() {
 OpenFile open_file(const std::string& path, int flags, const std::string& operation) {
   OpenFile file(
       uninterrupted([&] { return file_calls().open(path.c_str(), flags | O_CLOEXEC, 0666); }));
-  if (!file) fail_file(operation, errno);
-  return file;
+  if (file) return file;
+  if ((flags & O_NOFOLLOW) != 0 && errno == ELOOP) {
+    throw Error(fmt::format(
+        "cannot {}: it is a symbolic link, which may lead anywhere; put a file in its place",
+        operation));
+  }
+  fail_file(operation, errno);
 }
 
 int write_all(const OpenFile& file, std::string_view bytes, size_t& written) {

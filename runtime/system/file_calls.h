@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/base/error.h"
+
 namespace stepop {
 
 /// The system calls by which stepop writes files and folders: the one place where a test can make
@@ -45,7 +47,14 @@ class FileCallsOverride {
   FileCalls* before_;
 };
 
-/// Throws Error `cannot <operation>: <the system's reason>`.
+/// A write that failed since a disk is full, has an error, or takes no more writes: whoever wrote,
+/// nothing more can be saved there, and the same can be done again when there is room.
+class DiskError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throws Error `cannot <operation>: <the system's reason>`; a DiskError for such a reason.
 [[noreturn]] void fail_file(const std::string& operation, int reason);
 
 /// An open file (a file descriptor), which is closed with this object. Empty when made by default,

@@ -10,7 +10,7 @@ namespace stepop {
 namespace {
 
 /// Far beyond any training, and no sum of two such numbers overflows.
-constexpr double kMostSteps = 1e18;
+constexpr int64_t kMostSteps = 1'000'000'000'000'000'000;
 
 OpName parse_op(const Config& config, std::string_view path, const std::string& text,
                 const std::string& example) {
@@ -131,7 +131,7 @@ int64_t steps_of_epochs(const Config& config, int64_t steps_per_epoch) {
   if (!(epochs > 0)) {
     throw config.error("num_epochs", "expected more than 0, found " + found);
   }
-  if (steps >= kMostSteps) {
+  if (steps >= static_cast<double>(kMostSteps)) {
     throw config.error("num_epochs", "expected a number that can be reached, found " + found);
   }
   const auto whole = static_cast<int64_t>(steps);
@@ -145,7 +145,7 @@ void read_end(const Config& config, bool train, bool debug, Settings& settings) 
   const bool has_steps = config.has("num_steps");
   const bool has_epochs = config.has("num_epochs");
   if (has_epochs) settings.num_steps = steps_of_epochs(config, settings.steps_per_epoch);
-  if (has_steps) settings.num_steps = config.get_at_least("num_steps", 1);
+  if (has_steps) settings.num_steps = config.get_between("num_steps", 1, kMostSteps, 1);
   if (train && !has_steps && !has_epochs) {
     throw config.error("num_epochs",
                        "missing: give num_epochs or num_steps, which says when the "
@@ -225,7 +225,7 @@ void read_evaluation(const Config& config, bool train, bool debug, Settings& set
 }  // namespace
 
 Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug) {
-  accumulate = config.get_at_least("accumulate", 1, 1);
+  accumulate = config.get_between("accumulate", 1, kMostSteps, 1);
   steps_per_epoch = (batches_per_epoch + accumulate - 1) / accumulate;
   read_end(config, train, debug, *this);
   train_ops = read_train_ops(config, steps_per_epoch);

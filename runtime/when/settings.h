@@ -37,7 +37,7 @@ struct ScheduledOp {
 /// What a config says of when things happen: the runtime's own keys, read in one place and in every
 /// mode, so that none of them is ever unknown.
 struct Settings {
-  /// `steps_per_epoch` gives epochs their meaning; 1 when nothing is trained. With `debug`, the
+  /// `batches_per_epoch` gives epochs their meaning; 1 when nothing is trained. With `debug`, the
   /// limits of `debug/` hold.
   Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug);
 

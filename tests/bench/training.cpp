@@ -1,6 +1,7 @@
 #include "tests/bench/training.h"
 
 #include <fmt/format.h>
+#include <exception>
 
 #include <cstdio>
 #include <memory>
@@ -21,7 +22,7 @@ constexpr double kMostSeconds = 20;
 /// Divides a training into rounds of `steps` steps; between them it lets others run.
 class Turns : public Hook {
  public:
-  struct TimeIsUp {};
+  struct TimeIsUp : std::exception {};
 
   Turns(int64_t steps, const std::vector<Portion>& others)
       : steps_(steps), others_(others), times_(others.size() + 1) {}

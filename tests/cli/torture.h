@@ -75,6 +75,7 @@ class TortureRun {
   ScratchFolder folder_;
   int64_t log_size_ = 0;  ///< Of log.txt when the last start began.
   int workers_ = 0;
+  int starts_ = 0;
 };
 
 /// Fails the test when `run` did not end with the very bits of one that nobody disturbed: weights,

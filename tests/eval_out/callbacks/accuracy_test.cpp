@@ -6,11 +6,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "eval_out/callbacks/callback.h"
 #include "eval_out/write/eval_writer.h"
 #include "runtime/config/yaml_reader.h"
+#include "tests/index_range.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 
@@ -83,8 +83,7 @@ TEST_CASE("accuracy over many blocks counts every row once") {
   const at::Tensor classes = at::arange(kRows).remainder(kClasses);
   at::Tensor predicted = classes.clone();
   predicted.slice(0, 29'990).add_(1).remainder_(kClasses);
-  std::vector<int64_t> indices(kRows);
-  std::iota(indices.begin(), indices.end(), 0);
+  const std::vector<int64_t> indices = index_range(0, kRows);
   const Logs logs = accuracy(
       {.outputs = {{"logits", at::one_hot(predicted, kClasses).to(at::kFloat)}}}, indices, classes);
   CHECK(value(logs) == 29'990.0 / kRows);

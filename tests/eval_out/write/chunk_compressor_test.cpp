@@ -6,6 +6,8 @@
 #include <string>
 
 #include "runtime/base/random.h"
+#include "tests/huge_stacks.h"
+#include "tests/message_of.h"
 #include "tests/python.h"
 #include "tests/scratch_folder.h"
 
@@ -65,6 +67,12 @@ TEST_CASE("several threads make of each chunk what one makes") {
     CAPTURE(i);
     CHECK((chunks[static_cast<size_t>(i)].get().bytes == compress_chunk(raw_of(i), 4).bytes));
   }
+}
+
+TEST_CASE("a compressor whose threads cannot start says so") {
+  const HugeStacks no_threads;
+  CHECK(message_of([] { ChunkCompressor compressor(2); })
+            .starts_with("cannot start the thread that compresses outputs: "));
 }
 
 TEST_CASE("a compressor can be left with work to do") {

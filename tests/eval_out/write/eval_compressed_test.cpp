@@ -7,11 +7,11 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <numeric>
 
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/write/eval_writer.h"
 #include "runtime/base/random.h"
+#include "tests/index_range.h"
 #include "tests/python.h"
 #include "tests/scratch_folder.h"
 
@@ -52,8 +52,7 @@ EvalOutputs outputs_of(int64_t first, int64_t count) {
 void write_rows(EvalWriter& writer, int64_t until) {
   for (int64_t first = writer.rows(); first < until;) {
     const int64_t count = std::min(kBatch, until - first);
-    std::vector<int64_t> indices(static_cast<size_t>(count));
-    std::iota(indices.begin(), indices.end(), first);
+    const std::vector<int64_t> indices = index_range(first, count);
     writer.write(outputs_of(first, count), indices);
     first += count;
   }
@@ -123,8 +122,7 @@ TEST_CASE("what compresses well makes a small file, what does not hardly a large
     const std::string path = folder.path("outputs.h5");
     EvalWriter writer(path, 200, {}, kGzip);
     for (int64_t first = 0; first < 200; first += 10) {
-      std::vector<int64_t> indices(10);
-      std::iota(indices.begin(), indices.end(), first);
+      const std::vector<int64_t> indices = index_range(first, 10);
       writer.write({.outputs = {{"x", values}}}, indices);
     }
     writer.finish();

@@ -9,10 +9,10 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
-#include <numeric>
 
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/write/eval_writer.h"
+#include "tests/index_range.h"
 #include "tests/python.h"
 #include "tests/scratch_folder.h"
 
@@ -41,8 +41,7 @@ struct Kind {
 /// Row i: x is [i, i], a text is "row i", the ragged array has i % 5 (after the first batch, to
 /// make it grow, 40 + i % 5) values i; wide, if there, has i * j % 1021.
 void write_batch(EvalWriter& writer, int64_t first, Kind kind) {
-  std::vector<int64_t> indices(kBatch);
-  std::iota(indices.begin(), indices.end(), first);
+  const std::vector<int64_t> indices = index_range(first, kBatch);
   std::vector<at::Tensor> ragged;
   std::vector<std::string> texts;
   for (const int64_t i : indices) {

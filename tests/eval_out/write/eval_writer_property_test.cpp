@@ -5,11 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/write/eval_writer.h"
 #include "runtime/base/random.h"
+#include "tests/index_range.h"
 #include "tests/python.h"
 #include "tests/scratch_folder.h"
 
@@ -33,8 +33,7 @@ class RandomEvaluation {
     EvalWriter writer(path, rows_, {}, {.compression = compression_});
     for (int64_t first = 0; first < rows_;) {
       const int64_t count = std::min(random_.below(9) + 1, rows_ - first);
-      std::vector<int64_t> indices(static_cast<size_t>(count));
-      std::iota(indices.begin(), indices.end(), first);
+      const std::vector<int64_t> indices = index_range(first, count);
       writer.write(slice(first, count), indices);
       first += count;
     }

@@ -6,24 +6,18 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <numeric>
 
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/write/eval_writer.h"
 #include "runtime/system/file_calls.h"
 #include "tests/failing_files.h"
+#include "tests/index_range.h"
 #include "tests/message_of.h"
 #include "tests/python.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {
 namespace eval_writer_resume_test {
-
-std::vector<int64_t> range(int64_t first, int64_t count) {
-  std::vector<int64_t> indices(static_cast<size_t>(count));
-  std::iota(indices.begin(), indices.end(), first);
-  return indices;
-}
 
 /// Python that opens the file as `f`.
 const std::string kOpen = R"(
@@ -37,7 +31,7 @@ TEST_CASE("without finish the .part stays, readable and not complete") {
   {
     EvalWriter writer(path, 100);
     for (int64_t row = 0; row < 30; row += 10) {
-      writer.write({.labels = {{"loss", at::arange(row, row + 10)}}}, range(row, 10));
+      writer.write({.labels = {{"loss", at::arange(row, row + 10)}}}, index_range(row, 10));
     }
   }
   CHECK_FALSE(std::filesystem::exists(path));
@@ -108,7 +102,7 @@ TEST_CASE("an evaluation that was cut short is resumed, and ends as one that was
   const auto write = [&](const std::string& path, int64_t until) {
     EvalWriter writer(path, 60, about, {.resume = true});
     for (int64_t row = writer.rows(); row < until; row += 10) {
-      writer.write(some_outputs(row), range(row, 10));
+      writer.write(some_outputs(row), index_range(row, 10));
     }
     if (until == 60) writer.finish();
   };
@@ -134,7 +128,7 @@ TEST_CASE("what belongs to another evaluation, or is none, is replaced") {
   };
   const auto leave_ten_rows = [&] {
     EvalWriter writer(path, 60, {{"git", std::string("a")}});
-    writer.write(some_outputs(0), range(0, 10));
+    writer.write(some_outputs(0), index_range(0, 10));
   };
   leave_ten_rows();
   CHECK(rows_of(60, {{"git", std::string("a")}}, true) == 10);
@@ -153,10 +147,10 @@ TEST_CASE("what belongs to another evaluation, or is none, is replaced") {
 TEST_CASE("outputs that resume a file must be like those that are there") {
   const ScratchFolder folder;
   const std::string path = folder.path("outputs.h5");
-  { EvalWriter(path, 20, {}, {}).write(some_outputs(0), range(0, 10)); }
+  { EvalWriter(path, 20, {}, {}).write(some_outputs(0), index_range(0, 10)); }
   EvalWriter writer(path, 20, {}, {.resume = true});
   CHECK(message_of([&] {
-          writer.write({.labels = {{"ok", at::zeros({10}, at::kBool)}}}, range(10, 10));
+          writer.write({.labels = {{"ok", at::zeros({10}, at::kBool)}}}, index_range(10, 10));
         }) ==
         "eval_op: outputs/deep/r is missing in rows 10 to 19; the first batch had it; 10 "
         "rows are in " +
@@ -164,7 +158,7 @@ TEST_CASE("outputs that resume a file must be like those that are there") {
             ".part, which is resumed: it is damaged, or of another eval_op: remove it to "
             "start again");
   CHECK(message_of([&] {
-          writer.write(some_outputs(10), range(9, 10));
+          writer.write(some_outputs(10), index_range(9, 10));
         }).find("example 9 comes after example 9") != std::string::npos);
 }
 

@@ -8,21 +8,15 @@
 
 #include <atomic>
 #include <filesystem>
-#include <numeric>
 #include <thread>
 
 #include "eval_out/hdf5/hdf5.h"
+#include "tests/index_range.h"
 #include "tests/python.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {
 namespace eval_writer_test {
-
-std::vector<int64_t> range(int64_t first, int64_t count) {
-  std::vector<int64_t> indices(static_cast<size_t>(count));
-  std::iota(indices.begin(), indices.end(), first);
-  return indices;
-}
 
 /// Python that opens the file as `f`, with a function that prints an array's type, shape and
 /// values.
@@ -46,7 +40,7 @@ TEST_CASE("every type of tensor is what h5py expects of it") {
   outputs.outputs.set(
       "conjugate",
       at::tensor({1.0, 3.0}).to(at::kComplexFloat).mul(c10::complex<double>(0, 1)).conj());
-  writer.write(outputs, range(0, 2));
+  writer.write(outputs, index_range(0, 2));
   writer.finish();
   CHECK(run_python(kOpen + "for name in sorted(f['outputs']): show('outputs/' + name)",
                    {folder.path("outputs.h5")}) ==
@@ -88,7 +82,7 @@ TEST_CASE("nested keys, labels, text and ragged values lie where the format says
                               {"boxes", ragged},
                               {"empty", at::ones({count, 0})}},
                   .labels = {{"loss", rows}}},
-                 range(10 + row, count));
+                 index_range(10 + row, count));
     row += count;
   }
   writer.finish();
@@ -125,7 +119,7 @@ TEST_CASE("the attributes are those of the caller and the writer's own") {
                      {"epoch", 2.5},
                      {"dirty", true},
                      {"git", ""}});
-  writer.write({.labels = {{"loss", at::ones({1})}}}, range(0, 1));
+  writer.write({.labels = {{"loss", at::ones({1})}}}, index_range(0, 1));
   writer.finish();
   CHECK(run_python(kOpen + R"(
 for name in sorted(f.attrs):
@@ -157,7 +151,7 @@ TEST_CASE("the file that was there before stays until the new one is finished") 
   const ScratchFolder folder;
   const std::string path = folder.write("outputs.h5", "old");
   EvalWriter writer(path, 1);
-  writer.write({.labels = {{"loss", at::ones({1})}}}, range(0, 1));
+  writer.write({.labels = {{"loss", at::ones({1})}}}, index_range(0, 1));
   CHECK(std::filesystem::file_size(path) == 3);
   writer.finish();
   CHECK(std::filesystem::file_size(path) > 3);
@@ -169,7 +163,7 @@ TEST_CASE("a batch may be changed once write has returned") {
   EvalWriter writer(folder.path("outputs.h5"), 20);
   at::Tensor loss = at::zeros({1});
   for (int64_t row = 0; row < 20; ++row) {
-    writer.write({.labels = {{"loss", loss}}}, range(row, 1));
+    writer.write({.labels = {{"loss", loss}}}, index_range(row, 1));
     loss.add_(1);
   }
   writer.finish();
@@ -184,7 +178,7 @@ TEST_CASE("tensors in a graph and views of others are stored by their values") {
   writer.write({.outputs = {{"product", weight.mul(2)},
                             {"expanded", at::ones({1}).expand({2, 2})},
                             {"flipped", at::arange(4).view({2, 2}).t().slice(0, 0, 2)}}},
-               range(0, 2));
+               index_range(0, 2));
   writer.finish();
   CHECK(run_python(kOpen + "for name in f['outputs']: show('outputs/' + name)",
                    {folder.path("outputs.h5")}) ==
@@ -203,7 +197,7 @@ TEST_CASE("no more than the queued batches wait for the disk") {
     const Hdf5Lock disk_is_busy;
     evaluation = std::thread([&] {
       for (int64_t row = 0; row < 50; ++row) {
-        writer.write({.labels = {{"loss", at::ones({1})}}}, range(row, 1));
+        writer.write({.labels = {{"loss", at::ones({1})}}}, index_range(row, 1));
         ++accepted;
       }
     });

@@ -4,13 +4,13 @@
 
 #include <chrono>
 #include <filesystem>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/write/eval_writer.h"
 #include "runtime/base/random.h"
+#include "tests/index_range.h"
 #include "tests/message_of.h"
 #include "tests/python.h"
 #include "tests/small_disk.h"
@@ -49,8 +49,7 @@ const EvalWriterOptions kOptions{.queued_batches = 1,
                                  .resume = true};
 
 void write_batch(EvalWriter& writer, int64_t first) {
-  std::vector<int64_t> indices(kBatch);
-  std::iota(indices.begin(), indices.end(), first);
+  const std::vector<int64_t> indices = index_range(first, kBatch);
   writer.write(outputs_of(first), indices);
 }
 

@@ -57,6 +57,21 @@ TEST_CASE("a checkpoint from before the size of the training dataset was kept ha
   CHECK(Progress::from_json(text).train_examples == 0);
 }
 
+TEST_CASE("a folder of an evaluation that lies elsewhere is refused") {
+  Progress progress;
+  for (const char* good : {"", "eval/2026-11-21T10-00-00_a/4", "eval/x/0"}) {
+    progress.evaluation_folder = good;
+    CHECK(Progress::from_json(progress.to_json()).evaluation_folder == good);
+  }
+  for (const char* bad : {"../../evil/4", "eval/../4", "eval/4", "/tmp/4", "eval/a/b", "eval//4",
+                          "eval/a/4/..", "eval/./4", "x/a/4"}) {
+    CAPTURE(bad);
+    progress.evaluation_folder = bad;
+    CHECK(message_of([&] { Progress::from_json(progress.to_json()); })
+              .find("expected the folder of an evaluation") != std::string::npos);
+  }
+}
+
 TEST_CASE("an epoch is told with its fraction, when its length is known") {
   Progress progress;
   progress.epoch = 30;

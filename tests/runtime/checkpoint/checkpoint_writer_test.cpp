@@ -4,7 +4,6 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
-#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 
 #include "runtime/formats/safetensors.h"
 #include "runtime/system/file_calls.h"
+#include "tests/huge_stacks.h"
 #include "tests/message_of.h"
 #include "tests/runtime/checkpoint/examples.h"
 #include "tests/same_state.h"
@@ -216,18 +216,13 @@ TEST_CASE("a checkpoint is told once it is safe, and once") {
 TEST_CASE("a thread that cannot start is told with what it was to write") {
   const ScratchFolder folder;
   CheckpointWriter writer(folder.path());
-  pthread_attr_t before;
-  pthread_attr_t huge;
-  REQUIRE(pthread_getattr_default_np(&before) == 0);
-  REQUIRE(pthread_attr_init(&huge) == 0);
-  REQUIRE(pthread_attr_setstacksize(&huge, size_t{1} << 47) == 0);  // all there is of addresses
-  REQUIRE(pthread_setattr_default_np(&huge) == 0);
-  const std::string message = message_of([&] { writer.save(checkpoint_at(7, {})); });
-  pthread_setattr_default_np(&before);
-  pthread_attr_destroy(&huge);
-  pthread_attr_destroy(&before);
-  CHECK(message == "cannot start the thread that writes " + (folder / "model-7.safetensors") +
-                       ": Resource temporarily unavailable");
+  const std::string message = [&] {
+    const HugeStacks no_threads;
+    return message_of([&] { writer.save(checkpoint_at(7, {})); });
+  }();
+  CHECK(message.starts_with("cannot start the thread that writes " +
+                            (folder / "model-7.safetensors") +
+                            ": Resource temporarily unavailable; ulimit -u"));
   writer.save(checkpoint_at(8, {}));
   writer.wait();
   CHECK(folder.names() == Names{"model-8.safetensors"});

@@ -66,6 +66,11 @@ TEST_CASE("a checkpoint whose metric is unknown or NaN is never the best") {
   CHECK(best_steps(kSteps, {{10, 3}, {20, -kInfinity}}, keep(1, 1)) == Steps{10});
 }
 
+TEST_CASE("a checkpoint stays whose evaluation ended without the metric") {
+  const auto gone = steps_to_remove(kSteps, kValues, keep(1, 1), std::nullopt, std::nullopt, {10});
+  CHECK(gone == Steps{30, 40});
+}
+
 TEST_CASE("what latest and best point at stays, whatever the values say") {
   CHECK(removed(keep(1), {}, 20, 30) == Steps{10, 40});
   CHECK(removed(keep(1, 1), kValues, std::nullopt, 10) == Steps{30, 40});

@@ -32,6 +32,12 @@ TEST_CASE("a name with commas stays one name") {
   CHECK(parse_arguments({"-n", "a,b"}).name == "a,b");
 }
 
+TEST_CASE("a name with a line break stays one name, whatever it begins with") {
+  const Arguments arguments = parse_arguments({"-b", "/a\nb.yaml", "c=d\n.yaml", "-p", "/x\ny"});
+  CHECK(arguments.base == std::vector<std::string>{"/a\nb.yaml", "c=d\n.yaml"});
+  CHECK(arguments.project == "/x\ny");
+}
+
 TEST_CASE("switches take an optional bool") {
   CHECK(parse_arguments({"-t"}).train);
   CHECK(parse_arguments({"-t", "true"}).train);

@@ -8,13 +8,13 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/config/yaml_reader.h"
+#include "tests/index_range.h"
 #include "tests/message_of.h"
 
 namespace stepop {
@@ -42,8 +42,7 @@ std::unique_ptr<Sampler> sampler(const std::string& yaml, uint64_t seed = 1) {
 }
 
 std::vector<int64_t> ascending() {
-  std::vector<int64_t> indices(10);
-  std::iota(indices.begin(), indices.end(), 0);
+  const std::vector<int64_t> indices = index_range(0, 10);
   return indices;
 }
 
@@ -231,8 +230,7 @@ TEST_CASE("a computed shuffle is a permutation of any size, which differs from e
     const bool differs = all != order.indices(3);
     CHECK((differs || size < 6));
     std::sort(all.begin(), all.end());
-    std::vector<int64_t> expected(static_cast<size_t>(size));
-    std::iota(expected.begin(), expected.end(), 0);
+    const std::vector<int64_t> expected = index_range(0, size);
     CHECK((all == expected));
   }
 }

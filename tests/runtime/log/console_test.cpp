@@ -49,7 +49,7 @@ TEST_CASE("a log file begins with what was said before it was opened") {
   });
   CHECK(result.out == "before the file\nafter\n");
   CHECK(std::count(result.log.begin(), result.log.end(), '\n') == 3);
-  CHECK(result.log.find(" before the file\n") == 19);  // behind the time
+  CHECK(result.log.find(" before the file\n") == 24);  // behind the time and its zone
   CHECK(result.log.ends_with(" for the log alone\n"));
 }
 

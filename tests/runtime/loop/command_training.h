@@ -64,7 +64,8 @@ class CommandTraining {
   explicit CommandTraining(const std::string& retention) {
     const std::string config =
         trainer_config("num_steps: " + std::to_string(kSteps) +
-                       "\nlog_freq: 2\nckpt_freq: 2\ncheckpoints: " + retention);
+                       "\nlog_freq: 2\nckpt_freq: 2\ncheckpoints: " + retention +
+                       "\neval_hook: {eval_callbacks: {matrix: confusion_matrix}}");
     folder_.write("test.yaml", config);
     config_ = Session(test_config(config), true, false, false).config_yaml();
   }
@@ -129,8 +130,10 @@ class CommandTraining {
       const std::string extension = path.extension().string();
       if (*std::next(path.begin()) == "superseded") continue;
       if (*path.begin() == "eval") {
-        const std::string name = path.parent_path().filename() / path.filename();
-        if (extension == ".json") add(found, name, read_bytes(entry.path().string()));
+        std::filesystem::path name;  // without `eval/<start>`
+        for (auto part = std::next(path.begin(), 2); part != path.end(); ++part) name /= *part;
+        const bool is_result = extension == ".json" || extension == ".csv" || extension == ".png";
+        if (is_result) add(found, name, read_bytes(entry.path().string()));
         if (extension == ".h5") add(found, name, outputs(entry.path().string()));
       } else if (extension == ".png") {
         add(found, path.string(), read_bytes(entry.path().string()));

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
 
@@ -154,6 +155,53 @@ bad_step: )" + std::to_string(bad_step);
     TestRun again(config, run, saved);
     message_of([&] { again.train(); });
     CHECK(TestLateNan::drawn.at(bad_step).equal(expected));
+  }
+}
+
+/// The first update makes all weights infinite, from a finite loss and finite gradients.
+std::string overflowing(const std::string& more) {
+  std::string config = diverging(more);
+  const std::string lr = "lr: 1e38";
+  config.replace(config.find(lr), lr.size(), "lr: 3e38, weight_decay: 1e30");
+  return config;
+}
+
+TEST_CASE("weights that an update made infinite are not saved") {
+  TestRun run(overflowing("num_steps: 1"));
+  const std::string message = message_of([&] { run.train(); });
+  CHECK(message.starts_with("inf in the weights model.") != message.starts_with("-inf in the "));
+  CHECK(message.find(" after step 1, though every loss and gradient was finite: they are not "
+                     "saved") != std::string::npos);
+  CHECK(message.find("\nnothing was saved yet; start again with a key changed") !=
+        std::string::npos);
+  CHECK(checkpoint_steps(run.root() + "/train/checkpoints").empty());
+  TestRun careless(overflowing("num_steps: 1\non_nan: ignore"));
+  careless.train();
+  CHECK(checkpoint_steps(careless.root() + "/train/checkpoints") == std::vector<int64_t>{1});
+}
+
+TEST_CASE("a NaN after infinite weights is recorded without them") {
+  TestRun run(overflowing("num_steps: 5\nckpt_freq: 3"));
+  const std::string message = message_of([&] { run.train(); });
+  CHECK(message.find("in the loss in step 2") != std::string::npos);
+  CHECK(message.find("\nthe cause is older: ") != std::string::npos);
+  CHECK(std::filesystem::exists(run.root() + "/train/non_finite/2/batch.json"));
+  CHECK_FALSE(std::filesystem::exists(run.root() + "/train/non_finite/2/model-1.safetensors"));
+}
+
+TEST_CASE("a learning rate that a schedule makes infinite stops before its update") {
+  std::string config = diverging("num_steps: 5");
+  const std::string lr = "lr: 1e38";
+  config.replace(config.find(lr), lr.size(),
+                 "lr: {class: step, from: 1e-3, factor: 1e308, at: [2, 3]}");
+  TestRun run(config);
+  CHECK(message_of([&] { run.train(); })
+            .starts_with("optimizer: inf in the learning rate in step 3: the update was not made"));
+  for (const char* rate : {"lr: .inf", "lr: 1e39", "weight_decay: .inf"}) {
+    std::string refused = diverging("num_steps: 5");
+    refused.replace(refused.find(lr), lr.size(), rate);
+    CHECK(message_of([&] { TestRun never(refused); }).find("expected a finite number, found ") !=
+          std::string::npos);
   }
 }
 

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "eval_out/write/eval_writer.h"
 #include "runtime/report/report.h"
+#include "tests/index_range.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {
@@ -59,8 +59,7 @@ TEST_CASE("pictures of the worst examples count among all pictures") {
   folder.write(kEvaluation + "1/scalars.json", "{}");
   {
     EvalWriter writer(folder.path(kEvaluation + "1/outputs.h5"), 12);
-    std::vector<int64_t> indices(12);
-    std::iota(indices.begin(), indices.end(), 0);
+    const std::vector<int64_t> indices = index_range(0, 12);
     const at::Tensor noise = at::randint(256, {12, 3, 100, 100}, at::kByte);  // 30 kB a PNG
     writer.write({.outputs = {{"noise", noise},
                               {"text", std::vector<std::string>(12, std::string(50'000, 'x'))}},

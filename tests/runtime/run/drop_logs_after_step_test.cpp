@@ -83,6 +83,21 @@ TEST_CASE("what was saved of a later step that met NaN moves aside, too") {
   CHECK(run.files("train/non_finite") == Names{"100/batch.json"});
 }
 
+TEST_CASE("half an evaluation of a later step moves aside, a whole one stays") {
+  const OldRun run;
+  const std::string start = "eval/2026-11-21T10-00-00_old/";
+  run.write(start + "100/outputs.h5.part");
+  run.write(start + "200/outputs.h5");
+  run.write(start + "300/outputs.h5.part");
+  run.write("configs/eval_2026-11-21T10-00-05.yaml");
+  run.write("eval/2026-11-21T10-00-05_old/300/outputs.h5.part");  // without a training
+  CHECK(drop_logs_after_step(run.directory, 100, "now").files == 5);
+  CHECK(run.files("eval") == Names{"2026-11-21T10-00-00_old/100/outputs.h5.part",
+                                   "2026-11-21T10-00-00_old/200/outputs.h5",
+                                   "2026-11-21T10-00-05_old/300/outputs.h5.part"});
+  CHECK(run.files("train/superseded/now/" + start) == Names{"300/outputs.h5.part"});
+}
+
 TEST_CASE("a start at step 0 logs step 0 again, one without a checkpoint keeps nothing") {
   const OldRun run;
   const DroppedLogs moved = drop_logs_after_step(run.directory, 0, "now");

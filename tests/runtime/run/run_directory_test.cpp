@@ -69,6 +69,17 @@ TEST_CASE("starts of one second have times of their own, which sort as they came
   CHECK_FALSE(run.is_without_training(times[5] + "_a"));
 }
 
+TEST_CASE("starts are named in their order, also when the clock was set back") {
+  const ScratchFolder folder;
+  const RunDirectory run = RunDirectory::create(folder.path(), "2036-12-31T23-59-58", "a",
+                                                "train_2036-12-31T23-59-58.yaml", "");
+  CHECK(take_time(run, "eval", "") == "2036-12-31T23-59-59");
+  CHECK(take_time(run, "train", "") == "2037-01-01T00-00-00");
+  CHECK(run.last_config() == run.config_file("train", "2037-01-01T00-00-00"));
+  fs::create_directories(run.root() + "/train/superseded/2037-02-28T23-59-59");
+  CHECK(take_time(run, "train", "") == "2037-03-01T00-00-00");
+}
+
 TEST_CASE("a time whose name something in the run has is taken, whatever it is") {
   const ScratchFolder folder;
   const RunDirectory run = RunDirectory::create(folder.path(), "2026-11-21T10-00-00", "a");

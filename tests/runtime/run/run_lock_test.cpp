@@ -150,6 +150,34 @@ TEST_CASE("a training whose run another host took for itself is told, and writes
   CHECK(process_in(folder).state == "running");
 }
 
+TEST_CASE("a training whose file is removed or moved ends") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("process.json");
+  SUBCASE("removed") {
+    RunLock lock(path, "2026-11-21T10-00-00");
+    lock.begin();
+    lock.look_and_check();
+    std::filesystem::remove(path);
+    CHECK(message_of([&] { lock.look_and_check(); })
+              .starts_with(path + ": it was removed, moved or replaced while the run was trained"));
+    CHECK_THROWS(lock.check());
+  }
+  SUBCASE("replaced by another training") {
+    RunLock lock(path, "2026-11-21T10-00-00");
+    lock.begin();
+    std::filesystem::remove(path);
+    RunLock second(path, "2026-11-21T11-00-00");
+    CHECK_THROWS_AS(lock.look_and_check(), Error);
+    second.look_and_check();
+  }
+  SUBCASE("a symbolic link leads nowhere") {
+    folder.write("mine", "mine");
+    std::filesystem::create_symlink(folder.path("mine"), path);
+    CHECK_THROWS_AS(RunLock(path, "2026-11-21T10-00-00"), Error);
+    CHECK(read_bytes(folder.path("mine")) == "mine");
+  }
+}
+
 TEST_CASE("where there are no locks, the pid and its start time tell") {
   const RunProcess self = RunProcess::self("now");
   CHECK(is_alive_here(self));

@@ -187,5 +187,35 @@ TEST_CASE("a limit on the file's size is an error, not a death, once its signal 
   CHECK(read_bytes(path) == "before\n");
 }
 
+TEST_CASE("a file that is removed while it is written comes back with all its lines") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("log", "before\n");
+  AppendFile file(path);
+  file.append("one\n");
+  CHECK(file.mend() == "");
+  std::filesystem::remove(path);
+  file.append("two\n");
+  CHECK(file.mend() == path + " was removed while it was written: it is there again, with all its "
+                              "lines");
+  file.append("three\n");
+  file.sync();
+  CHECK(read_bytes(path) == "before\none\ntwo\nthree\n");
+  CHECK(file.mend() == "");
+  folder.write("other", "other\n");
+  std::filesystem::rename(folder / "other", path);
+  CHECK(file.mend().find(" was replaced by another file") != std::string::npos);
+  file.append("four\n");
+  CHECK(read_bytes(path) == "other\nfour\n");
+}
+
+TEST_CASE("a symbolic link is not written through") {
+  const ScratchFolder folder;
+  folder.write("mine", "mine\n");
+  std::filesystem::create_symlink(folder / "mine", folder / "log");
+  CHECK(message_of([&] { AppendFile(folder / "log"); })
+            .find("it is a symbolic link, which may lead anywhere") != std::string::npos);
+  CHECK(read_bytes(folder / "mine") == "mine\n");
+}
+
 }  // namespace append_file_test
 }  // namespace stepop

@@ -159,6 +159,15 @@ TEST_CASE("a config without a validation split trains without one") {
   CHECK(settings.log_ops.size() == 1);
 }
 
+TEST_CASE("numbers beyond any training are refused") {
+  for (const char* key : {"accumulate", "num_steps"}) {
+    CHECK(message_of([&] {
+            settings_of(std::string("num_epochs: 1\n") + key + ": 9223372036854775807");
+          }).find("expected 1000000000000000000 or less, found 9223372036854775807") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("ops that cannot be are told with their place") {
   const std::string one = "num_steps: 1\n";
   CHECK(refused(one + "log_ops: [log_op]") ==

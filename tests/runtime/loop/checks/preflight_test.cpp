@@ -30,7 +30,7 @@ class TestFaulty : public Iterator {
                 .log_op = [=, this] { return logs(size); },
                 .eval_op = [=, this] { return outputs(size); }};
     if (fault_ == "no log_op") ops.log_op = {};
-    if (fault_ == "no train_op") ops.train_op = {};
+    if (fault_ == "no train_op") ops.train_op = nullptr;
     if (fault_ == "no eval_op") ops.eval_op = {};
     if (fault_ == "train ops") {
       ops.train_op = {};

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stepop {
+
+/// Which of the user's code the training runs, and on what: for the message of a crash, whose
+/// signal handler can only look at what is there.
+struct CrashPlace {
+  std::atomic<const std::string*> op = nullptr;                  ///< `train_op`
+  std::atomic<const std::vector<int64_t>*> examples = nullptr;  ///< Indices in the dataset.
+};
+
+inline CrashPlace crash_place;
+
+/// Sets a part of it while it lives.
+template <class T>
+class CrashPlaceGuard {
+ public:
+  CrashPlaceGuard(std::atomic<const T*>& part, const T& value)
+      : part_(part), before_(part.exchange(&value, std::memory_order_relaxed)) {}
+  ~CrashPlaceGuard() { part_.store(before_, std::memory_order_relaxed); }
+  CrashPlaceGuard(const CrashPlaceGuard&) = delete;
+  CrashPlaceGuard& operator=(const CrashPlaceGuard&) = delete;
+
+ private:
+  std::atomic<const T*>& part_;
+  const T* before_;
+};
+
+}  // namespace stepop

@@ -1,0 +1,40 @@
+#include "runtime/loop/log_ops.h"
+
+#include <utility>
+
+namespace stepop {
+
+bool LogOps::is_due(size_t op, const Elapsed& before, const Elapsed& now, bool is_at_end) const {
+  if (logged_at_[op] == now.step) return false;
+  const Trigger& when = ops_[op].when;
+  if (now.step == 0) return when.at_start();
+  return when.is_due(before, now) || (when.at_end() && is_at_end);
+}
+
+bool LogOps::is_any_due(const Elapsed& before, const Elapsed& now, bool is_at_end) const {
+  for (size_t i = 0; i < ops_.size(); ++i) {
+    if (is_due(i, before, now, is_at_end)) return true;
+  }
+  return false;
+}
+
+OrderedMap<Logs> LogOps::run_due(const Elapsed& before, const Elapsed& now, bool is_at_end) {
+  OrderedMap<Logs> results;
+  for (size_t i = 0; i < ops_.size() && !failure_; ++i) {
+    if (!is_due(i, before, now, is_at_end)) continue;
+    const OpName& name = ops_[i].name;
+    try {
+      results.set(name.text(), splits_[name.split].log(name.op));
+      logged_at_[i] = now.step;
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+  return results;
+}
+
+void LogOps::rethrow_failure() {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+}  // namespace stepop

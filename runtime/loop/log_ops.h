@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <vector>
+
+#include "runtime/base/ordered_map.h"
+#include "runtime/log/logs.h"
+#include "runtime/step/split_step.h"
+#include "runtime/when/settings.h"
+
+namespace stepop {
+
+/// The log ops of a training, each of which runs once at the steps where it is due.
+class LogOps {
+ public:
+  /// Both must outlive this.
+  LogOps(const std::vector<ScheduledOp>& ops, SplitSteps& splits)
+      : ops_(ops), splits_(splits), logged_at_(ops.size(), -1) {}
+
+  /// Whether any op is due at `now` and did not run at its step. `before` is where the step before
+  /// was looked at; `is_at_end` makes those due that log `at_end`.
+  bool is_any_due(const Elapsed& before, const Elapsed& now, bool is_at_end) const;
+
+  /// Runs those that are due; their results by full name, `train/log_op`. One that throws is the
+  /// last, and what it threw waits for `rethrow_failure()`: the step is complete, and can be saved
+  /// before the training ends.
+  OrderedMap<Logs> run_due(const Elapsed& before, const Elapsed& now, bool is_at_end);
+
+  bool has_failed() const { return failure_ != nullptr; }
+  void rethrow_failure();
+
+ private:
+  bool is_due(size_t op, const Elapsed& before, const Elapsed& now, bool is_at_end) const;
+
+  const std::vector<ScheduledOp>& ops_;
+  SplitSteps& splits_;
+  std::vector<int64_t> logged_at_;  ///< The last step of each op; -1 for none.
+  std::exception_ptr failure_;
+};
+
+}  // namespace stepop
