@@ -38,11 +38,12 @@ using Clock = std::chrono::steady_clock;
 /// Of the processor; large files have more to walk through.
 constexpr rlim_t kMostSeconds = 5;
 constexpr uintmax_t kBytesPerSecond = 100'000'000;
+constexpr size_t kMostAnswer = 4000;
 /// A child that does nothing for so long was born with a lock that some other thread of ours held.
 constexpr auto kMostIdle = std::chrono::seconds(30);
 constexpr int kPollMilliseconds = 100;
 
-enum ExitCode { kPassed = 0, kNoMemory = 3 };
+enum ExitCode { kPassed = 0, kNoMemory = 3, kRefused = 4 };
 
 // --- In the child.
 
@@ -110,7 +111,8 @@ void look_at(hid_t file, hid_t object, const std::string& name) {
   }
 }
 
-ExitCode walk(const std::string& path) {
+/// `answer` gets the message of an Error.
+ExitCode walk(const std::string& path, int answer) {
   H5Eset_auto2(H5E_DEFAULT, keep_memory_errors, nullptr);
   try {
     const Hdf5Id file = open_hdf5(path);
@@ -122,7 +124,11 @@ ExitCode walk(const std::string& path) {
     });
   } catch (const std::bad_alloc&) {
     return kNoMemory;
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    if (is_out_of_memory) return kNoMemory;
+    const std::string message = std::string(error.what()).substr(0, kMostAnswer);
+    const ssize_t written = ::write(answer, message.data(), message.size());
+    return written > 0 ? kRefused : kPassed;
   }
   return is_out_of_memory ? kNoMemory : kPassed;
 }
@@ -134,7 +140,8 @@ void set_limit(decltype(RLIMIT_CPU) resource, rlim_t most) {
   ::setrlimit(resource, &limit);
 }
 
-[[noreturn]] void run_child(const std::string& path, rlim_t most_seconds, rlim_t most_memory) {
+[[noreturn]] void run_child(const std::string& path, int answer, rlim_t most_seconds,
+                            rlim_t most_memory) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // Our own handlers would write messages of a crash; what asks a run to end is for the parent.
   for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGXCPU}) {
@@ -148,7 +155,7 @@ void set_limit(decltype(RLIMIT_CPU) resource, rlim_t most) {
   set_limit(RLIMIT_CPU, most_seconds);
   set_limit(RLIMIT_AS, most_memory);
   hdf5_is_alone();
-  ::_exit(walk(path));
+  ::_exit(walk(path, answer));
 }
 
 // --- In the parent.
@@ -206,14 +213,14 @@ void probe_hdf5(const std::string& path, const InterruptCheck& interrupt) {
   const rlim_t most_seconds = kMostSeconds + (failed ? 0 : size / kBytesPerSecond);
   const double most_memory = unpack_limit();
   const rlim_t address_space = own_memory() + static_cast<rlim_t>(most_memory);
-  // The child holds the other end: it is closed when the child ends.
+  // The child writes its answer into the other end, which is closed when it ends.
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
   const OpenFile read_end(ends[0]);
   OpenFile write_end(ends[1]);
   const pid_t child = ::fork();
   if (child < 0) return;
-  if (child == 0) run_child(path, most_seconds, address_space);
+  if (child == 0) run_child(path, write_end.number(), most_seconds, address_space);
   Probe probe(child);
   write_end.close();
   const auto begin = Clock::now();
@@ -234,6 +241,13 @@ void probe_hdf5(const std::string& path, const InterruptCheck& interrupt) {
                                     ::strsignal(number)));
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) == kPassed) return;
+  if (WEXITSTATUS(status) == kRefused) {
+    // The same steps could crash here: what the library does after a failure is not always sound.
+    std::string message(kMostAnswer, '\0');
+    const ssize_t count = ::read(read_end.number(), message.data(), message.size());
+    message.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    throw Error(message.find(path) == std::string::npos ? path + ": " + message : message);
+  }
   if (WEXITSTATUS(status) == kNoMemory) {
     throw harmful(path, fmt::format("takes more than {} of memory; if you know where it is from, "
                                     "STEPOP_UNPACK_LIMIT=2e10 in the environment allows more",
