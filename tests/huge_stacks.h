@@ -12,7 +12,8 @@ class HugeStacks {
  public:
   HugeStacks() {
     pthread_attr_t huge;
-    const bool is_set = pthread_getattr_default_np(&before_) == 0 && pthread_attr_init(&huge) == 0 &&
+    const bool is_set = pthread_getattr_default_np(&before_) == 0 &&
+                        pthread_attr_init(&huge) == 0 &&
                         pthread_attr_setstacksize(&huge, size_t{1} << 47) == 0 &&
                         pthread_setattr_default_np(&huge) == 0;
     if (!is_set) throw std::runtime_error("the size of stacks cannot be set");

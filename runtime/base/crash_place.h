@@ -10,7 +10,7 @@ namespace stepop {
 /// Which of the user's code the training runs, and on what: for the message of a crash, whose
 /// signal handler can only look at what is there.
 struct CrashPlace {
-  std::atomic<const std::string*> op = nullptr;                  ///< `train_op`
+  std::atomic<const std::string*> op = nullptr;                 ///< `train_op`
   std::atomic<const std::vector<int64_t>*> examples = nullptr;  ///< Indices in the dataset.
 };
 

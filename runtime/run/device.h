@@ -12,8 +12,8 @@ namespace stepop {
 /// for a device that is not there.
 c10::Device read_device(const Config& config);
 
-/// Settings of LibTorch; what the config leaves out stays as LibTorch has it. `num_threads` (at most
-/// 1,024) and `onednn` change the speed. `deterministic: true` is
+/// Settings of LibTorch; what the config leaves out stays as LibTorch has it. `num_threads` (at
+/// most 1,024) and `onednn` change the speed. `deterministic: true` is
 /// torch.use_deterministic_algorithms: the same bits each time, on a GPU as well, and an error for
 /// an operation that cannot.
 void apply_backend_settings(const Config& config);

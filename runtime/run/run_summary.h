@@ -39,7 +39,8 @@ bool is_run(const std::string& root);
 /// names of the checkpoints. Does not throw for a damaged run.
 RunSummary summarize_run(const std::string& root);
 
-/// The runs in `logs/`, the newest first; with `with_debug` also those in `logs/debug_runs/`. Throws Error when the folder cannot be read.
+/// The runs in `logs/`, the newest first; with `with_debug` also those in `logs/debug_runs/`.
+/// Throws Error when the folder cannot be read.
 std::vector<RunSummary> list_runs(const std::string& logs, bool with_debug);
 
 }  // namespace stepop

@@ -35,7 +35,8 @@ void make_private_folder(const std::string& path) {
   const bool is_own = ::stat(path.c_str(), &status) == 0 && status.st_uid == ::geteuid();
   if (is_own && (is_new || (status.st_mode & kOthersWrite) != 0)) ::chmod(path.c_str(), 0700);
   const std::string reason = foreign_reason(path);
-  if (!reason.empty()) throw Error(fmt::format("{}: {}, so what is in it may be somebody else's", path, reason));
+  if (!reason.empty())
+    throw Error(fmt::format("{}: {}, so what is in it may be somebody else's", path, reason));
 }
 
 }  // namespace stepop

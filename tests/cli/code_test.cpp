@@ -165,7 +165,8 @@ TEST_CASE("a crash in user code says where and how to resume, and keeps the sign
         "static int calls = 0; if (++calls > 4) { *static_cast<volatile int*>(nullptr) = calls; }");
     CHECK(crashed.exit_code == 128 + 11);
     CHECK(contains(crashed.err, "stepop: SIGSEGV"));
-    CHECK(contains(crashed.err, " in train_op on the split train, after step 4, with the examples "));
+    CHECK(
+        contains(crashed.err, " in train_op on the split train, after step 4, with the examples "));
     CHECK(contains(crashed.err, "mine.cpp:"));
     CHECK(contains(crashed.err, "resume with:  "));
   }

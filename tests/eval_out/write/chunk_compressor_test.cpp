@@ -71,8 +71,9 @@ TEST_CASE("several threads make of each chunk what one makes") {
 
 TEST_CASE("a compressor whose threads cannot start says so") {
   const HugeStacks no_threads;
-  CHECK(message_of([] { ChunkCompressor compressor(2); })
-            .starts_with("cannot start the thread that compresses outputs: "));
+  CHECK(message_of([] {
+          ChunkCompressor compressor(2);
+        }).starts_with("cannot start the thread that compresses outputs: "));
 }
 
 TEST_CASE("a compressor can be left with work to do") {

@@ -67,8 +67,9 @@ TEST_CASE("a folder of an evaluation that lies elsewhere is refused") {
                           "eval/a/4/..", "eval/./4", "x/a/4"}) {
     CAPTURE(bad);
     progress.evaluation_folder = bad;
-    CHECK(message_of([&] { Progress::from_json(progress.to_json()); })
-              .find("expected the folder of an evaluation") != std::string::npos);
+    CHECK(message_of([&] {
+            Progress::from_json(progress.to_json());
+          }).find("expected the folder of an evaluation") != std::string::npos);
   }
 }
 

@@ -195,8 +195,9 @@ TEST_CASE("a learning rate that a schedule makes infinite stops before its updat
   config.replace(config.find(lr), lr.size(),
                  "lr: {class: step, from: 1e-3, factor: 1e308, at: [2, 3]}");
   TestRun run(config);
-  CHECK(message_of([&] { run.train(); })
-            .starts_with("optimizer: inf in the learning rate in step 3: the update was not made"));
+  CHECK(message_of([&] {
+          run.train();
+        }).starts_with("optimizer: inf in the learning rate in step 3: the update was not made"));
   for (const char* rate : {"lr: .inf", "lr: 1e39", "weight_decay: .inf"}) {
     std::string refused = diverging("num_steps: 5");
     refused.replace(refused.find(lr), lr.size(), rate);

@@ -158,8 +158,9 @@ TEST_CASE("a training whose file is removed or moved ends") {
     lock.begin();
     lock.look_and_check();
     std::filesystem::remove(path);
-    CHECK(message_of([&] { lock.look_and_check(); })
-              .starts_with(path + ": it was removed, moved or replaced while the run was trained"));
+    CHECK(message_of([&] {
+            lock.look_and_check();
+          }).starts_with(path + ": it was removed, moved or replaced while the run was trained"));
     CHECK_THROWS(lock.check());
   }
   SUBCASE("replaced by another training") {

@@ -195,8 +195,9 @@ TEST_CASE("a file that is removed while it is written comes back with all its li
   CHECK(file.mend() == "");
   std::filesystem::remove(path);
   file.append("two\n");
-  CHECK(file.mend() == path + " was removed while it was written: it is there again, with all its "
-                              "lines");
+  CHECK(file.mend() == path +
+                           " was removed while it was written: it is there again, with all its "
+                           "lines");
   file.append("three\n");
   file.sync();
   CHECK(read_bytes(path) == "before\none\ntwo\nthree\n");
@@ -212,8 +213,9 @@ TEST_CASE("a symbolic link is not written through") {
   const ScratchFolder folder;
   folder.write("mine", "mine\n");
   std::filesystem::create_symlink(folder / "mine", folder / "log");
-  CHECK(message_of([&] { AppendFile(folder / "log"); })
-            .find("it is a symbolic link, which may lead anywhere") != std::string::npos);
+  CHECK(message_of([&] {
+          AppendFile(folder / "log");
+        }).find("it is a symbolic link, which may lead anywhere") != std::string::npos);
   CHECK(read_bytes(folder / "mine") == "mine\n");
 }
 

@@ -41,7 +41,8 @@ TEST_CASE("a private folder is one's own, and closed to others") {
   if (::geteuid() != 0) return;
   REQUIRE(::chown((folder / "a/new").c_str(), kNobody, kNobody) == 0);
   CHECK(message_of([&] { make_private_folder(folder / "a/new"); }) ==
-        (folder / "a/new") + ": it belongs to the user 65534, so what is in it may be somebody else's");
+        (folder / "a/new") +
+            ": it belongs to the user 65534, so what is in it may be somebody else's");
 }
 
 }  // namespace owner_test
