@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -48,8 +49,24 @@ namespace {
   if (length > 0) ::execve(program.data(), argv, variables.data());
 }
 
-[[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)(int, char**,
-                                                                   char**) = spin_briefly;
+std::terminate_handler usual_terminate = nullptr;
+
+/// LibTorch's constructors throw where they get no memory, and nobody could catch that.
+[[noreturn]] void end_before_main() {
+  constexpr std::string_view kText =
+      "stepop: LibTorch cannot be loaded: it gets too little memory; ulimit -v shows the limit of "
+      "this shell\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
+  ::_exit(1);
+}
+
+[[gnu::no_sanitize_address, gnu::no_sanitize_thread, gnu::no_sanitize_undefined]] void begin(
+    int argc, char** argv, char** environment) {
+  usual_terminate = std::set_terminate(end_before_main);
+  spin_briefly(argc, argv, environment);
+}
+
+[[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)(int, char**, char**) = begin;
 
 /// A stream that is closed would leave its number to the next file, and messages would go into
 /// that: into a checkpoint.
@@ -105,6 +122,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::set_terminate(usual_terminate);
   const int exit_code = run(argc, argv);
   if (stepop::Loader::workers_left_behind() == 0) return exit_code;
   // A dataset that hangs must not keep a run that has saved everything from ending.

@@ -199,5 +199,20 @@ TEST_CASE("a checkpoint of another architecture, or one that is not there") {
   CHECK(result.exit_code == 2);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need far more memory
+TEST_CASE("with too little memory to begin, the program says so and is not aborted") {
+  const ScratchFolder folder;
+  for (int kilobytes = 300'000; kilobytes <= 700'000; kilobytes += 20'000) {
+    CAPTURE(kilobytes);
+    const CommandResult result =
+        run_in(folder, "(ulimit -v " + std::to_string(kilobytes) + "; stepop list >/dev/null)");
+    CAPTURE(result.err);
+    CHECK(result.exit_code < 128);
+    CHECK(result.err.find("terminate called") == std::string::npos);
+    CHECK(result.err.empty() == (result.exit_code == 0));
+  }
+}
+#endif
+
 }  // namespace bad_input_test
 }  // namespace stepop

@@ -22,6 +22,9 @@
 #include <torch/nn/modules/pooling.h>
 #include <torch/types.h>
 
+// First, as the compiler's messages on ops name the path by which it was included.
+#include "runtime/iterator/step_ops.h"
+
 #include "eval_out/callbacks/callback.h"
 #include "runtime/code/abi.h"
 #include "runtime/config/config.h"
