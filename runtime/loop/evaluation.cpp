@@ -1,6 +1,7 @@
 #include "runtime/loop/evaluation.h"
 
 #include <ATen/core/grad_mode.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +22,8 @@
 #include "runtime/step/call_op.h"
 #include "runtime/step/random_fork.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/system/file_calls.h"
+#include "runtime/system/file_lock.h"
 #include "runtime/system/folders.h"
 
 namespace stepop {
@@ -59,7 +62,9 @@ std::string first_array(const EvalFile& file, const std::string& first_output) {
 /// Renames what a process left of an evaluation and that cannot be read, so that it is made again.
 void set_aside_damaged(EvaluationResult& result, const InterruptCheck& interrupt) {
   for (const std::string& path : {result.outputs, result.outputs + ".part"}) {
-    if (!std::filesystem::exists(path)) continue;
+    const OpenFile opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    // What cannot be opened may be whole; what another process holds is not ours.
+    if (!opened || try_lock(opened, /*is_shared=*/true) == Locked::kHeld) continue;
     try {
       const EvalFile file(path, interrupt, EvalOrigin::kLeftBehind);
     } catch (const Interrupted&) {

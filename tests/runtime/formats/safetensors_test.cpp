@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <cstring>
 
@@ -161,6 +162,10 @@ TEST_CASE("a file that cannot be opened is named with the reason") {
                        Error);
   CHECK_THROWS_WITH_AS(load_safetensors(folder / "."),
                        ((folder / ".") + ": it is a folder, not a file").c_str(), Error);
+  const std::string pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH_AS(load_safetensors(pipe),
+                       (pipe + ": it is a pipe or a device, not a regular file").c_str(), Error);
 }
 
 TEST_CASE("a file cut at any byte is refused, whatever the byte") {
