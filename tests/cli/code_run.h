@@ -20,4 +20,22 @@ inline void make_new(const ScratchFolder& folder, const std::string& name,
   if (made.exit_code != 0) throw std::runtime_error(made.err);
 }
 
+/// Makes a training of a template short.
+inline const std::string kShort =
+    " --datasets/train/size 128 --datasets/validation/size 64 --batch_size 32"
+    " --num_epochs 2";
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// One source, whose train split is the ready-made one, with `code` in it.
+inline void write_source(const ScratchFolder& folder, const std::string& code) {
+  folder.write("one.cpp", "#include <stepop/stepop.h>\n" + code);
+  folder.write("one.yaml",
+               "code: one.cpp\niterator: Classifier\nmodel: LeNet\nnum_steps: 1\nbatch_size: 4\n"
+               "optimizer: {class: SGD, lr: 0.1}\n"
+               "datasets: {train: {class: Synthetic, size: 8}}\nlog_ops: [train/log_op]\n");
+}
+
 }  // namespace stepop
