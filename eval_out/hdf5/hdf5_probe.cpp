@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -28,6 +27,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/unpack_limit.h"
+#include "runtime/system/child.h"
 #include "runtime/system/file_calls.h"
 
 namespace stepop {
@@ -175,31 +175,6 @@ double processor_seconds(pid_t child) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// Ends the child when it is not waited for to its end.
-class Probe {
- public:
-  explicit Probe(pid_t child) : child_(child) {}
-  ~Probe() {
-    if (has_ended_) return;
-    ::kill(child_, SIGKILL);
-    while (::waitpid(child_, &status_, 0) < 0 && errno == EINTR) {
-    }
-  }
-  Probe(const Probe&) = delete;
-  Probe& operator=(const Probe&) = delete;
-
-  bool has_ended() {
-    if (!has_ended_) has_ended_ = ::waitpid(child_, &status_, WNOHANG) != 0;
-    return has_ended_;
-  }
-  int status() const { return status_; }
-
- private:
-  pid_t child_;
-  int status_ = 0;
-  bool has_ended_ = false;
-};
-
 Error harmful(const std::string& path, const std::string& what) {
   return Error(fmt::format("cannot read {}: the file is damaged, or made to harm: reading it {}",
                            path, what));
@@ -218,20 +193,20 @@ void probe_hdf5(const std::string& path, const InterruptCheck& interrupt) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
   const OpenFile read_end(ends[0]);
   OpenFile write_end(ends[1]);
-  const pid_t child = ::fork();
-  if (child < 0) return;
-  if (child == 0) run_child(path, write_end.number(), most_seconds, address_space);
-  Probe probe(child);
+  const pid_t pid = ::fork();
+  if (pid < 0) return;
+  if (pid == 0) run_child(path, write_end.number(), most_seconds, address_space);
+  Child child(pid, Child::Ends::kAtOnce);
   write_end.close();
   const auto begin = Clock::now();
-  while (!probe.has_ended()) {
+  while (!child.has_ended()) {
     if (interrupt) interrupt();
-    if (Clock::now() - begin > kMostIdle && processor_seconds(child) < 1) return;
+    if (Clock::now() - begin > kMostIdle && processor_seconds(pid) < 1) return;
     pollfd end{read_end.number(), POLLIN, 0};
     const int ready = ::poll(&end, 1, kPollMilliseconds);
     if (ready > 0) ::poll(nullptr, 0, 1);  // it is about to end
   }
-  const int status = probe.status();
+  const int status = child.status();
   if (WIFSIGNALED(status)) {
     const int number = WTERMSIG(status);
     if (number == SIGXCPU) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/base/key_hash.h"
 
 namespace stepop {
 
@@ -101,7 +101,7 @@ class OrderedMap {
   /// Where `key` stands in `places_`, or the free slot where it would.
   size_t slot_of(std::string_view key) const {
     const size_t last = places_.size() - 1;
-    size_t slot = std::hash<std::string_view>()(key) & last;
+    size_t slot = KeyHash()(key) & last;
     while (places_[slot] != 0 && entries_[places_[slot] - 1].first != key) slot = (slot + 1) & last;
     return slot;
   }

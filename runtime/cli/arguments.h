@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/config/resolve.h"
@@ -36,27 +35,5 @@ struct Arguments {
   std::vector<Override> overrides;          ///< --path/key value
   std::string command_line;                 ///< All words, quoted as a shell needs them.
 };
-
-/// A flag of our own, as the parser and the help know it.
-struct Flag {
-  char letter;  ///< 0: none
-  std::string name;
-  /// kEach: one value, as often as the flag is given.
-  enum class Takes { kNothing, kValue, kValues, kEach, kOptionalBool } takes;
-  std::string about;
-  std::string_view command = {};  ///< The only one that takes it, in the place of others like it.
-};
-const std::vector<Flag>& flags();
-
-/// Reads the words of a command line. Throws UsageError for a stray word (with a command: for more
-/// words, or fewer, than it takes), a flag without its value, an unknown flag of one letter.
-Arguments parse_arguments(const std::vector<std::string>& words);
-
-/// What `--help` prints; with a command what it is for and its own flags.
-std::string help_text();
-std::string help_text(const Command& command);
-
-/// What `--version` prints: stepop, LibTorch, HDF5.
-std::string version_text();
 
 }  // namespace stepop

@@ -160,10 +160,4 @@ int prepare_command(const Arguments&) {
   return 0;
 }
 
-int help_command(const Arguments& arguments) {
-  const bool is_of_one = arguments.command != nullptr && arguments.command->run != help_command;
-  fmt::print("{}", is_of_one ? help_text(*arguments.command) : help_text());
-  return 0;
-}
-
 }  // namespace stepop

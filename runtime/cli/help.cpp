@@ -1,3 +1,5 @@
+#include "runtime/cli/help.h"
+
 #include <fmt/format.h>
 #include <torch/version.h>
 
@@ -5,7 +7,6 @@
 #include <vector>
 
 #include "eval_out/hdf5/hdf5.h"
-#include "runtime/cli/arguments.h"
 #include "runtime/cli/commands.h"
 
 namespace stepop {
@@ -107,6 +108,12 @@ Examples
 std::string version_text() {
   return fmt::format("stepop {}\nLibTorch {}\nHDF5 {}.{}.{}\n", STEPOP_VERSION, TORCH_VERSION,
                      H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
+}
+
+int help_command(const Arguments& arguments) {
+  const bool is_of_one = arguments.command != nullptr && arguments.command->run != help_command;
+  fmt::print("{}", is_of_one ? help_text(*arguments.command) : help_text());
+  return 0;
 }
 
 }  // namespace stepop

@@ -15,7 +15,9 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/shell_text.h"
+#include "runtime/cli/command_line.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/help.h"
 #include "runtime/code/code_places.h"
 #include "runtime/code/compiler.h"
 #include "runtime/config/registry.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "runtime/base/text.h"
-#include "runtime/config/yaml_writer.h"
+#include "runtime/config/yaml_scalar.h"
 
 namespace stepop {
 namespace {
@@ -79,7 +79,8 @@ std::string Value::describe() const {
   if (is_map()) return "a map";
   if (is_null()) return "nothing (null)";
   if (is_text()) return quoted_yaml(shortened(as_text(), kMostShown));
-  return flow_yaml(*this);
+  if (is_bool()) return as_bool() ? "true" : "false";
+  return is_int() ? std::to_string(as_int()) : yaml_float(as_float());
 }
 
 bool Value::operator==(const Value& other) const {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <string_view>
 
 #include "runtime/base/json_text.h"
+#include "runtime/config/yaml_scalar.h"
 #include "runtime/config/yaml_text.h"
 
 namespace stepop {
@@ -29,20 +29,11 @@ bool is_plain(const std::string& text) {
   return !starts_like_a_number || text.starts_with("./") || text.starts_with("../");
 }
 
-/// A float that reads back as one: with a point, which YAML 1.1 asks for beside an exponent too.
-std::string float_text(double number) {
-  if (std::isnan(number)) return ".nan";
-  if (std::isinf(number)) return number > 0 ? ".inf" : "-.inf";
-  std::string text = fmt::format("{}", number);
-  if (text.find('.') == std::string::npos) text.insert(std::min(text.find('e'), text.size()), ".0");
-  return text;
-}
-
 std::string scalar(const Value& value) {
   if (value.is_null()) return "null";
   if (value.is_bool()) return value.as_bool() ? "true" : "false";
   if (value.is_int()) return fmt::format("{}", value.as_int());
-  if (value.is_float()) return float_text(value.as_float());
+  if (value.is_float()) return yaml_float(value.as_float());
   return is_plain(value.as_text()) ? value.as_text() : quoted_yaml(value.as_text());
 }
 
@@ -86,38 +77,6 @@ void write_block(const Value& value, int indent, std::string& out) {
 }
 
 }  // namespace
-
-std::string quoted_yaml(const std::string& text) {
-  std::string out = "\"";
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const std::string_view rest = std::string_view(text).substr(i);
-    const auto next = rest.size() > 1 ? static_cast<unsigned char>(rest[1]) : 0U;
-    if (byte == '"' || byte == '\\') {
-      out += fmt::format("\\{}", text[i]);
-    } else if (byte == '\n') {
-      out += "\\n";
-    } else if (byte == '\t') {
-      out += "\\t";
-    } else if (byte == '\r') {
-      out += "\\r";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else if (byte == 0xc2 && next < 0xa0 && next >= 0x80) {  // control characters of Latin-1
-      out += fmt::format("\\x{:02x}", next);
-      i += 1;
-    } else if (rest.starts_with("\xe2\x80\xa8") || rest.starts_with("\xe2\x80\xa9")) {
-      out += rest[2] == '\xa8' ? "\\L" : "\\P";  // line and paragraph separator
-      i += 2;
-    } else if (rest.starts_with("\xef\xbb\xbf")) {  // byte order mark
-      out += "\\ufeff";
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out + "\"";
-}
 
 std::string flow_yaml(const Value& value) {
   if (is_leaf(value)) return scalar(value);

@@ -12,9 +12,6 @@ std::string to_yaml(const Value& value);
 /// One line of flow YAML: `[1, 2]`, `{a: 1.5, b: text}`.
 std::string flow_yaml(const Value& value);
 
-/// `text` in double quotes, in one line; control characters are escaped.
-std::string quoted_yaml(const std::string& text);
-
 /// One line of JSON with the types and values of a resolved config, for programs that have no YAML:
 /// a float has a point or an exponent, an integer has none. What JSON cannot say is written as
 /// Python's module json reads it: NaN, Infinity and -Infinity. Braces are not doubled, so this is

@@ -6,13 +6,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/base/key_hash.h"
+
 namespace stepop {
 
 /// The cells of a CSV file as text, column by column.
 struct CsvTable {
   std::string path;
   std::vector<std::string> header;                 ///< The columns' names; none is there twice.
-  std::unordered_map<std::string, size_t> places;  ///< Of columns, by their names.
+  std::unordered_map<std::string, size_t, KeyHash> places;  ///< Of columns, by their names.
   std::vector<std::vector<std::string>> columns;   ///< columns[c][row]
   std::vector<int64_t> lines;                      ///< Where each row begins, counted from 1.
 

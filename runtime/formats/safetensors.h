@@ -14,10 +14,6 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-/// The key of the metadata that holds a file's checksum: 16 hex digits, the XXH3-64 of all bytes of
-/// the file with these 16 digits as zeros.
-inline constexpr const char* kChecksumKey = "checksum";
-
 /// Writes named tensors in the format of Hugging Face's safetensors
 /// (https://huggingface.co/docs/safetensors): 8 bytes with the length of the header, little-endian;
 /// the header, JSON padded with spaces to a multiple of 8 bytes; the tensors, each contiguous,

@@ -26,6 +26,10 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
+/// The key of the metadata that holds a file's checksum: 16 hex digits, the XXH3-64 of all bytes of
+/// the file with these 16 digits as zeros.
+inline constexpr const char* kChecksumKey = "checksum";
+
 /// The longest header that the format allows.
 constexpr uint64_t kLongestSafetensorsHeader = 100'000'000;
 

@@ -10,8 +10,6 @@
 #include <system_error>
 #include <vector>
 
-#include "runtime/formats/safetensors.h"
-
 namespace stepop {
 namespace {
 

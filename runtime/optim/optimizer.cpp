@@ -177,7 +177,20 @@ void Optimizer::add_parameter(Group& group, size_t position) {
   place->parameters.push_back(parameter);
   place->steps.push_back(at::zeros({}, at::TensorOptions(at::kFloat).device(parameter.device())));
   place->is_first.push_back(1);
-  for (auto& slot : place->slots) slot.push_back(at::zeros_like(parameter.detach()));
+}
+
+void Optimizer::make_slots() const {
+  if (has_slots_) return;
+  for (const Group& group : groups_) {
+    for (const Bucket& bucket : group.buckets) {
+      for (auto& slot : bucket.slots) {
+        for (const auto& parameter : bucket.parameters) {
+          slot.push_back(at::zeros_like(parameter.detach()));
+        }
+      }
+    }
+  }
+  has_slots_ = true;
 }
 
 std::optional<Optimizer::BadRate> Optimizer::bad_rate(int64_t global_step) const {
@@ -192,6 +205,7 @@ std::optional<Optimizer::BadRate> Optimizer::bad_rate(int64_t global_step) const
 
 void Optimizer::step(int64_t global_step, const at::Tensor& found_inf) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
+  make_slots();
   for (Group& group : groups_) {
     const double lr = group.lr.at(global_step);
     const double weight_decay = group.weight_decay.at(global_step);
@@ -271,6 +285,7 @@ bool Optimizer::count_update(Bucket& active) const {
 /// Calls `visit(name, tensor)` for every tensor of the state.
 template <class Visit>
 void Optimizer::visit_state(const Visit& visit) const {
+  make_slots();
   for (const Group& group : groups_) {
     for (size_t b = 0; b < group.buckets.size(); ++b) {
       const Bucket& bucket = group.buckets[b];

@@ -79,10 +79,12 @@ class Optimizer {
   struct Bucket {
     std::vector<at::Tensor> parameters;
     std::vector<at::Tensor> gradients;
-    std::vector<at::Tensor> steps;               ///< float32 [], counts the current update.
-    std::vector<char> is_first;                  ///< Whether this is the parameter's first update.
-    std::vector<std::vector<at::Tensor>> slots;  ///< By slot, in the order of the traits.
-    std::optional<at::Tensor> found_inf;         ///< For the kernel: 1 when it must do nothing.
+    std::vector<at::Tensor> steps;  ///< float32 [], counts the current update.
+    std::vector<char> is_first;     ///< Whether this is the parameter's first update.
+    /// By slot, in the order of the traits; the tensors are made when they are needed first, never
+    /// by an evaluation.
+    mutable std::vector<std::vector<at::Tensor>> slots;
+    std::optional<at::Tensor> found_inf;  ///< For the kernel: 1 when it must do nothing.
   };
 
   /// Reads `groups`, `lr` and `weight_decay` of `config`. Throws UsageError for a bad value and for
@@ -103,6 +105,7 @@ class Optimizer {
 
   void read_groups(const Config& config);
   void add_parameter(Group& group, size_t position);
+  void make_slots() const;
   void step_bucket(Bucket& bucket, double lr, double weight_decay);
   bool count_update(Bucket& active) const;
   template <class Visit>
@@ -111,7 +114,8 @@ class Optimizer {
   NamedParameters parameters_;
   Traits traits_;
   std::vector<Group> groups_;  ///< The last one is the rest.
-  Bucket partial_;             ///< Scratch for a bucket of which some gradients are missing.
+  mutable bool has_slots_ = false;
+  Bucket partial_;  ///< Scratch for a bucket of which some gradients are missing.
 };
 
 using OptimizerRegistry = Registry<std::unique_ptr<Optimizer>(const Config&, NamedParameters)>;

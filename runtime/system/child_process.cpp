@@ -3,23 +3,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <system_error>
 
+#include "runtime/system/child.h"
 #include "runtime/system/file_calls.h"
 
 namespace stepop {
 namespace {
-
-using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostOut = 1'000'000;
 constexpr int kPollMilliseconds = 50;
@@ -96,41 +92,13 @@ pid_t start(std::vector<std::string>& words, const Stream& out, const Stream& er
   return child;
 }
 
-/// Waits for a child, and ends it with its process group when it is not waited for to the end.
-class Child {
- public:
-  explicit Child(pid_t pid) : pid_(pid) {}
-  ~Child() {
-    if (has_ended()) return;
-    ::kill(-pid_, SIGTERM);
-    const auto deadline = Clock::now() + 1s;
-    while (!has_ended() && Clock::now() < deadline) ::poll(nullptr, 0, 10);
-    ::kill(-pid_, SIGKILL);
-    while (!has_ended_ && ::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
-    }
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  bool has_ended() {
-    if (!has_ended_) has_ended_ = ::waitpid(pid_, &status_, WNOHANG) == pid_;
-    return has_ended_;
-  }
-  int status() const { return status_; }
-
- private:
-  pid_t pid_;
-  int status_ = 0;
-  bool has_ended_ = false;
-};
-
 }  // namespace
 
 ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt,
                       size_t most_err) {
   Stream out(kMostOut);
   Stream err(most_err);
-  Child child(start(words, out, err));
+  Child child(start(words, out, err), Child::Ends::kGroupPolitely);
   out.close_child_end();
   err.close_child_end();
   // Not until the streams end: what the program leaves running may hold them open.

@@ -53,6 +53,13 @@ TEST_CASE("a new iterator is compiled once, trains, goes on with its own copy an
     const auto evaluated = run_with_cache(folder, "stepop -p " + run);
     CHECK(evaluated.exit_code == 0);
   }
+  SUBCASE("a copy that others may have written is run, with a warning") {
+    const auto resumed = run_with_cache(
+        folder, "chmod 777 " + run + "/code; stepop -p " + run + " -t --num_epochs 3");
+    CHECK(resumed.exit_code == 0);
+    CHECK(resumed.err ==
+          "warning: the code in " + run + "/code is run, and others can write it (mode 777)\n");
+  }
   SUBCASE("a copy that is damaged is told, with a way out") {
     const std::string folder_of_copy = folder / (run + "/code/" + time);
     write_bytes(folder_of_copy + "/sources.json", "{");
@@ -146,6 +153,15 @@ TEST_CASE("a source that is saved while it compiles, and a damaged cache, give n
       folder, "echo '[{\"library\": 3}, 7]' > cache/*.json; stepop list -b one.yaml");
   CHECK(damaged.exit_code == 0);
   CHECK(damaged.err == "compiling one.cpp\n");
+}
+
+TEST_CASE("a library in the cache that others may have written is compiled again") {
+  const ScratchFolder folder;
+  write_source(folder, "// nothing\n");
+  CHECK(run_with_cache(folder, "stepop list -b one.yaml").err == "compiling one.cpp\n");
+  CHECK(run_with_cache(folder, "stepop list -b one.yaml").err == "");
+  const std::string chmod = "chmod 666 cache/*.so && ";
+  CHECK(run_with_cache(folder, chmod + "stepop list -b one.yaml").err == "compiling one.cpp\n");
 }
 
 TEST_CASE("a callback of your own runs over outputs that are there") {

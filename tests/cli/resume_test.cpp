@@ -35,6 +35,24 @@ TEST_CASE("max_time ends a training saved and with status 0; it goes on with the
   CHECK(differences(state_after(folder, last), state_after(whole, last)) == "");
 }
 
+TEST_CASE(
+    "a training whose folder is moved away ends as failed, and what was saved goes on there") {
+  const ScratchFolder folder;
+  const std::string train =
+      "stepop -n a -b CONFIG -t --num_steps 1000000 --ckpt_freq 100 --eval_hook/freq 1000000";
+  const CommandResult moved = run_well(
+      folder, train +
+                  " >out 2>err & for ((i = 0; i < 3000; ++i)); do "
+                  "ls logs/*/train/checkpoints/model-200.* >/dev/null 2>&1 && break; sleep 0.02; "
+                  "done; mv logs/* away; wait $!; echo $?");
+  CHECK(lines_of(moved.out).back() == "1");
+  CHECK(read_bytes(folder.path("err"))
+            .find("/train/process.json: it was removed, moved or replaced "
+                  "while the run was trained") != std::string::npos);
+  const CommandResult rest = run_well(folder, "stepop -p away -t --num_steps 10000 --max_time 1s");
+  CHECK(rest.out.find("resuming at step ") != std::string::npos);
+}
+
 TEST_CASE("a damaged newest checkpoint is named and skipped, and the end has the same bits") {
   const ScratchFolder folder;
   run_well(folder, "stepop -n a -b CONFIG -t --num_steps 30 --ckpt_freq 10");

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "iterators/vunet/data/figure.h"
+#include "iterators/vunet/data/pose.h"
 
 namespace stepop::vunet {
 

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/base/key_hash.h"
 #include "runtime/base/nearest.h"
 #include "runtime/base/text.h"
 
@@ -223,7 +224,7 @@ CsvType infer_csv_type(const std::vector<std::string>& cells) {
 std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& params) {
   const auto all_options = read_csv_options(table, params);
   std::vector<CsvColumn> columns;
-  std::unordered_map<std::string, std::string> names;  // of columns, by their keys
+  std::unordered_map<std::string, std::string, KeyHash> names;  // of columns, by their keys
   for (size_t c = 0; c < table.header.size(); ++c) {
     const std::string& name = table.header[c];
     const auto found = all_options.find(name);

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +53,19 @@ TEST_CASE("a map of any size holds what a list of pairs does, in its order") {
     if (there != expected.end()) REQUIRE(map.at(other) == there->second);
     REQUIRE(std::equal(map.begin(), map.end(), expected.begin(), expected.end()));
   }
+}
+
+TEST_CASE("keys that are chosen to collide, with the standard library's hash, do not") {
+  constexpr size_t kLast = 4095;
+  std::set<size_t> hashes;
+  int collisions = 0;
+  for (int i = 0; collisions < 64; ++i) {
+    const std::string key = "key " + std::to_string(i);
+    if ((std::hash<std::string>()(key) & kLast) != 0) continue;
+    hashes.insert(KeyHash()(key) & kLast);
+    ++collisions;
+  }
+  CHECK(hashes.size() > 48);  // 63.5 on average
 }
 
 TEST_CASE("copies, and what is left of a map that was moved, are maps of their own") {

@@ -8,6 +8,7 @@
 #include "runtime/config/config.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
+#include "runtime/config/yaml_scalar.h"
 #include "runtime/config/yaml_writer.h"
 #include "tests/fuzz.h"
 #include "tests/runtime/config/random_values.h"

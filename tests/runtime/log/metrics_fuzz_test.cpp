@@ -11,7 +11,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/random.h"
-#include "runtime/config/yaml_writer.h"
+#include "runtime/config/yaml_scalar.h"
 #include "runtime/log/metrics_file.h"
 #include "tests/failing_files.h"
 #include "tests/fuzz.h"

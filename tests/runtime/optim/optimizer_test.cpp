@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "runtime/formats/safetensors.h"
+#include "runtime/measure/tensor_memory.h"
 #include "runtime/optim/update.h"
 #include "tests/places.h"
 #include "tests/runtime/optim/networks.h"
@@ -133,6 +134,15 @@ TEST_CASE("an optimizer's state has the names that torch.optim gives it") {
   CHECK(names("Adam") == "w.exp_avg w.exp_avg_sq w.step ");
   CHECK(names("{class: AdamW, amsgrad: true}") ==
         "w.exp_avg w.exp_avg_sq w.max_exp_avg_sq w.step ");
+}
+
+TEST_CASE("an optimizer that does nothing, as in an evaluation, takes no memory for averages") {
+  const TensorMemory memory;
+  const NamedParameters parameters = {{"weight", at::ones({1000}, at::kFloat).requires_grad_()}};
+  const auto optimizer = make("{class: Adam, amsgrad: true}", parameters);
+  CHECK(memory.now(c10::kCPU) < 4100);
+  CHECK(optimizer->state().at("weight.exp_avg").numel() == 1000);
+  CHECK(memory.now(c10::kCPU) > 16000);
 }
 
 TEST_CASE("a state of other parameters is refused and changes nothing") {

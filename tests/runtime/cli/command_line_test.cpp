@@ -1,13 +1,14 @@
-#include "runtime/cli/arguments.h"
+#include "runtime/cli/command_line.h"
 
 #include <doctest/doctest.h>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/help.h"
 #include "runtime/config/yaml_writer.h"
 #include "tests/message_of.h"
 
 namespace stepop {
-namespace arguments_test {
+namespace command_line_test {
 
 using Words = std::vector<std::string>;
 
@@ -136,5 +137,5 @@ TEST_CASE("the help names every flag and shows examples") {
   CHECK(version_text().find("\nHDF5 1.") != std::string::npos);
 }
 
-}  // namespace arguments_test
+}  // namespace command_line_test
 }  // namespace stepop

@@ -1,4 +1,4 @@
-#include "runtime/cli/arguments.h"
+#include "runtime/cli/command_line.h"
 
 // A comma in a file's name is a part of it.
 #define CXXOPTS_VECTOR_DELIMITER '\0'
@@ -11,6 +11,7 @@
 #include "runtime/base/shell_text.h"
 #include "runtime/base/text.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/help.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_text.h"
 
