@@ -116,7 +116,8 @@ TEST_CASE("the README's job for Slurm continues its run until the training is do
 
   const CommandResult second = run_in(folder, prepare + "bash job.sh; exit 0");
   CAPTURE(second.out);
-  CHECK(second.err == "");
+  // Under a sanitizer it takes so long that a busy machine is noticed.
+  CHECK((second.err == "" || second.err.starts_with("warning: the machine is busy: ")));
   CHECK(second.out.find("resuming at step ") != std::string::npos);
   CHECK(second.out.find("ended: all 4,000 steps are done") != std::string::npos);
   CHECK(read_bytes(folder.path("queue")) == "requeue 7\n");

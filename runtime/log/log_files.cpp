@@ -13,7 +13,13 @@
 namespace stepop {
 namespace {
 
-void write_log_file(const std::string& path, const std::string& bytes) {
+/// `folder` is the run's, which must be there: it would otherwise begin again, without all that the
+/// run has, where somebody moved it away.
+void write_log_file(const std::string& folder, const std::string& name, const std::string& bytes) {
+  if (!std::filesystem::is_directory(folder)) {
+    throw Error(fmt::format("{}: this folder of the run was removed or moved", folder));
+  }
+  const std::string path = folder + "/" + name;
   make_folders(std::filesystem::path(path).parent_path().string());
   write_file_atomically(path, bytes);
 }
@@ -22,10 +28,10 @@ void write_log_file(const std::string& path, const std::string& bytes) {
 
 void LogFiles::write(const LogEvent& event, const LogRecord& record) {
   for (const auto& [name, png] : record.images) {
-    write_log_file(fmt::format("{}/{}.png", folder_, name_with_step(name, event.step)), png);
+    write_log_file(folder_, name_with_step(name, event.step) + ".png", png);
   }
   for (const auto& [name, text] : record.texts) {
-    write_log_file(fmt::format("{}/{}.txt", folder_, name_with_step(name, event.step)), text);
+    write_log_file(folder_, name_with_step(name, event.step) + ".txt", text);
   }
 }
 

@@ -46,9 +46,10 @@ TEST_CASE(
                   "ls logs/*/train/checkpoints/model-200.* >/dev/null 2>&1 && break; sleep 0.02; "
                   "done; mv logs/* away; wait $!; echo $?");
   CHECK(lines_of(moved.out).back() == "1");
-  CHECK(read_bytes(folder.path("err"))
-            .find("/train/process.json: it was removed, moved or replaced "
-                  "while the run was trained") != std::string::npos);
+  const std::string error = read_bytes(folder.path("err"));
+  CAPTURE(error);
+  CHECK(error.find(" is gone; if it was moved, what was saved is in it: resume with  stepop -p "
+                   "ITS_NEW_PLACE -t\n") != std::string::npos);
   const CommandResult rest = run_well(folder, "stepop -p away -t --num_steps 10000 --max_time 1s");
   CHECK(rest.out.find("resuming at step ") != std::string::npos);
 }
