@@ -1,8 +1,12 @@
 #include "runtime/config/resolve.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,6 +14,7 @@
 
 #include "runtime/base/nearest.h"
 #include "runtime/config/yaml_reader.h"
+#include "runtime/config/yaml_text.h"
 
 namespace stepop {
 namespace {
@@ -75,21 +80,48 @@ std::string reference_path(const std::string& text) {
   return is_reference ? text.substr(1, text.size() - 2) : "";
 }
 
-/// What looks like references inside a longer text; `{{` is a brace.
-std::vector<std::string> references_inside(const std::string& text) {
-  std::vector<std::string> found;
-  for (size_t begin = text.find('{'); begin != std::string::npos; begin = text.find('{', begin)) {
-    if (text.compare(begin, 2, "{{") == 0) {
-      begin += 2;
-      continue;
-    }
-    const size_t end = text.find_first_of("{} ,:", begin + 1);
-    if (end != std::string::npos && text[end] == '}' && end > begin + 1) {
-      found.push_back(text.substr(begin + 1, end - begin - 1));
-    }
-    ++begin;
+constexpr std::string_view kEnvironment = "env:";
+
+/// Behind the brace that closes what begins at `begin` and looks like a reference, `{path}` or
+/// `{env:NAME:default}`; `begin` when nothing does.
+size_t end_of_reference(std::string_view text, size_t begin) {
+  if (text[begin] != '{') return begin;
+  const bool is_environment = text.substr(begin + 1).starts_with(kEnvironment);
+  const size_t end = text.find_first_of(is_environment ? "{}" : "{} ,:", begin + 1);
+  const bool is_whole = end != std::string_view::npos && text[end] == '}' && end > begin + 1;
+  return is_whole ? end + 1 : begin;
+}
+
+/// Whether `text` is wholly `{env:NAME}` or `{env:NAME:default}`.
+bool is_environment(const std::string& text) {
+  return text.starts_with("{env:") && end_of_reference(text, 0) == text.size();
+}
+
+/// What `env:NAME` or `env:NAME:default` stands for.
+std::string environment(const std::string& reference, const Value& from, const std::string& path) {
+  const size_t begin = kEnvironment.size();
+  const size_t end = std::min(reference.find(':', begin), reference.size());
+  const std::string name = reference.substr(begin, end - begin);
+  if (const char* value = std::getenv(name.c_str())) return value;
+  if (end < reference.size()) return reference.substr(end + 1);
+  throw UsageError(fmt::format(
+      "{}: {}: the environment has no variable {}; set it, or give a default: {{env:{}:default}}",
+      from.origin().text(), path, name, name));
+}
+
+/// Whether resolving would change `text`, or might.
+bool has_braces(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) == "{{" || end_of_reference(text, i) > i) return true;
   }
-  return found;
+  return false;
+}
+
+/// With each brace doubled.
+std::string escaped(const std::string& text) {
+  std::string doubled;
+  for (const char c : text) doubled.append(c == '{' || c == '}' ? 2 : 1, c);
+  return doubled;
 }
 
 std::string unescaped(const std::string& text) {
@@ -133,8 +165,20 @@ class References {
     } else if (value.is_map()) {
       for (auto& [key, item] : value.as_map()) resolve(item, join_path(path, key), depth + 1);
     } else if (value.is_text()) {
-      const std::string target = reference_path(value.as_text());
-      if (target.empty()) return check_no_reference_inside(value, path);
+      const std::string text = value.as_text();
+      if (is_environment(text)) {
+        const std::string found = environment(text.substr(1, text.size() - 2), value, path);
+        Value plain = plain_scalar(found);
+        value = plain.is_text() ? Value(escaped(found)) : std::move(plain);
+        return;
+      }
+      const std::string target = reference_path(text);
+      if (target.empty()) {
+        if (auto whole = interpolated(text, value, path)) {
+          value = Value(std::move(*whole)).set_origin(value.origin());
+        }
+        return;
+      }
       value = follow(target, value, path);
       resolve(value, path, depth);  // holds no reference any more; measures the depth
     }
@@ -143,6 +187,7 @@ class References {
  private:
   /// Values that are being resolved, in one another: each takes some of the stack.
   static constexpr int kMostLevels = 5 * kMaxDepth;
+  static constexpr size_t kMostBytes = 1'000'000;
 
   struct Level {
     explicit Level(int& levels) : count(++levels) {}
@@ -152,16 +197,72 @@ class References {
     int& count;
   };
 
-  /// A reference is the whole text: one inside a longer text would silently stay as it is.
-  void check_no_reference_inside(const Value& value, const std::string& path) const {
-    for (const auto& target : references_inside(value.as_text())) {
-      const Value* found = root_.find(target);
-      if (found == nullptr || found->is_map() || found->is_list() || found->is_null()) continue;
-      throw UsageError(fmt::format(
-          "{}: {}: {} has the reference {{{}}} inside a longer text, where references are not "
-          "replaced: write the text out, or write {{{{{}}}}} for braces",
-          value.origin().text(), path, value.describe(), target, target));
+  /// `text` with the references inside of it replaced; nothing when there are none.
+  std::optional<std::string> interpolated(const std::string& text, const Value& value,
+                                          const std::string& path) {
+    std::string out;
+    bool has_any = false;
+    for (size_t i = 0; i < text.size();) {
+      const size_t end = text.compare(i, 2, "{{") == 0 ? i + 2 : end_of_reference(text, i);
+      const std::string_view part(text.data() + i, std::max<size_t>(end - i, 1));
+      const std::string target(part.size() > 2 ? part.substr(1, part.size() - 2) : "");
+      i += part.size();
+      if (target.empty()) {
+        out += part;
+      } else if (target.starts_with(kEnvironment)) {
+        out += escaped(environment(target, value, path));
+        has_any = true;
+      } else if (may_lead(target) || is_mistyped(target, path)) {
+        const Value found = follow(target, value, path);
+        if (found.is_map() || found.is_list() || found.is_null()) {
+          throw UsageError(fmt::format(
+              "{}: {}: the reference {{{}}} stands inside a longer text, and leads to {}: only a "
+              "text, a number or a truth value can be put there; write {{{{{}}}}} for braces",
+              value.origin().text(), path, target, found.describe(), target));
+        }
+        out += found.is_text() ? found.as_text() : found.describe();
+        has_any = true;
+      } else {
+        out += part;
+      }
     }
+    if (!has_any) return std::nullopt;
+    if (out.size() > kMostBytes) {
+      throw UsageError(fmt::format("{}: {}: references that expand to a text of more than {} bytes",
+                                   value.origin().text(), path, kMostBytes));
+    }
+    return out;
+  }
+
+  /// Whether there is a value at `target`, or a reference on the way to it.
+  bool may_lead(const std::string& target) const {
+    const Value* value = &root_;
+    for (const auto& part : split_path(target)) {
+      if (value->is_text()) return has_braces(value->as_text());
+      value = value->find(part);
+      if (value == nullptr) return false;
+    }
+    return true;
+  }
+
+  /// Whether a text in braces that leads nowhere was meant as a reference: `{data/rot}/train`.
+  bool is_mistyped(const std::string& target, const std::string& path) const {
+    constexpr int64_t kMany = 10'000;  // a config of people has fewer values
+    constexpr size_t kShort = 3;       // too short to be near another by a mistake
+    if (target.find('/') != std::string::npos) return true;
+    return target.size() > kShort && values_ < kMany && !near(target, path).empty();
+  }
+
+  /// The nearest of the paths that `path` could refer to instead of `target`; empty for none.
+  std::string near(const std::string& target, const std::string& path) const {
+    std::vector<std::string> paths;
+    collect_paths(root_, "", paths);
+    // What holds this reference cannot be its target.
+    std::erase_if(paths, [&](const std::string& candidate) {
+      return path == candidate || path.starts_with(candidate + "/");
+    });
+    const auto nearest = nearest_paths(target, paths, 1);
+    return nearest.empty() ? "" : nearest[0];
   }
 
   Value follow(const std::string& target, const Value& from, const std::string& path) {
@@ -185,15 +286,9 @@ class References {
     }
     Value* found = locate(target);
     if (found == nullptr) {
-      std::vector<std::string> paths;
-      collect_paths(root_, "", paths);
-      // What holds this reference cannot be its target.
-      std::erase_if(paths, [&](const std::string& candidate) {
-        return path == candidate || path.starts_with(candidate + "/");
-      });
-      const auto nearest = nearest_paths(target, paths, 1);
+      const std::string nearest = near(target, path);
       throw UsageError(fmt::format("{}: the reference {{{}}} leads nowhere{}", here, target,
-                                   nearest.empty() ? "" : ": did you mean {" + nearest[0] + "}?"));
+                                   nearest.empty() ? "" : ": did you mean {" + nearest + "}?"));
     }
     resolve(*found, target, static_cast<int>(split_path(target).size()));
     values_ += count_values(*found);
@@ -243,12 +338,8 @@ Value escape_references(const Value& root) {
   } else if (copy.is_map()) {
     for (auto& [key, item] : copy.as_map()) item = escape_references(item);
   } else if (copy.is_text()) {
-    const std::string& text = copy.as_text();
-    if (!references_inside(text).empty() || text.find("{{") != std::string::npos) {
-      std::string doubled;
-      for (const char c : text)
-        doubled += c == '{' || c == '}' ? std::string(2, c) : std::string(1, c);
-      copy = Value(doubled).set_origin(root.origin());
+    if (has_braces(copy.as_text())) {
+      copy = Value(escaped(copy.as_text())).set_origin(root.origin());
     }
   }
   return copy;
@@ -305,9 +396,80 @@ void resolve_references(Value& root) {
   unescape_braces(root);
 }
 
+namespace {
+
+/// Reads config files with those that they include.
+class ConfigFiles {
+ public:
+  /// The file laid over those that its `include` names.
+  Value read(const std::string& path) {
+    Value content = read_yaml_file(path);
+    const Value* included = content.find(kInclude);
+    if (included == nullptr) return content;
+    if (open_.size() >= kMostDeep || ++files_ > kMostFiles) {
+      throw UsageError(fmt::format("{}: {}: files that include one another, {} deep and {} in all",
+                                   included->origin().text(), kInclude, open_.size(), files_));
+    }
+    open_.push_back(path);
+    Value root = Value(Value::Map{});
+    for (const auto& name : names(*included)) merge(root, read(place_of(name, *included)));
+    open_.pop_back();
+    content.as_map().erase(kInclude);
+    merge(root, content);
+    return root;
+  }
+
+ private:
+  static constexpr const char* kInclude = "include";
+  static constexpr size_t kMostDeep = 20;
+  static constexpr int kMostFiles = 1000;
+
+  static std::vector<std::string> names(const Value& value) {
+    std::vector<std::string> names;
+    const auto add = [&](const Value& name) {
+      if (!name.is_text()) {
+        throw UsageError(fmt::format("{}: {}: expected the names of config files, found {}",
+                                     value.origin().text(), kInclude, name.describe()));
+      }
+      names.push_back(name.as_text());
+    };
+    if (!value.is_list()) {
+      add(value);
+    } else {
+      for (const auto& name : value.as_list()) add(name);
+    }
+    return names;
+  }
+
+  /// Relative to the file that includes it.
+  std::string place_of(const std::string& name, const Value& from) const {
+    namespace fs = std::filesystem;
+    const fs::path path = (fs::path(open_.back()).parent_path() / name).lexically_normal();
+    std::error_code failed;
+    const auto is_same = [&](const std::string& other) {
+      return fs::equivalent(path, other, failed);
+    };
+    if (std::any_of(open_.begin(), open_.end(), is_same)) {
+      throw UsageError(fmt::format("{}: {}: {} includes itself: {} -> {}", from.origin().text(),
+                                   kInclude, path.string(), fmt::join(open_, " -> "),
+                                   path.string()));
+    }
+    if (!fs::is_regular_file(path, failed)) {
+      throw UsageError(
+          fmt::format("{}: {}: {}: no such file", from.origin().text(), kInclude, path.string()));
+    }
+    return path.string();
+  }
+
+  std::vector<std::string> open_;  ///< That are being read, each included by the one before.
+  int files_ = 0;
+};
+
+}  // namespace
+
 Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides) {
   Value root = Value(Value::Map{});
-  for (const auto& file : files) merge(root, read_yaml_file(file));
+  for (const auto& file : files) merge(root, ConfigFiles().read(file));
   apply_overrides(root, std::move(overrides));
   resolve_references(root);
   return root;

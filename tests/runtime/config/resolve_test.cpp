@@ -1,6 +1,9 @@
 #include "runtime/config/resolve.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
 
 #include "runtime/config/difference.h"
 #include "runtime/config/yaml_reader.h"
@@ -167,14 +170,52 @@ TEST_CASE("a reference that leads nowhere is not told to name itself") {
         "test.yaml:1: extra/first/deep: the reference {extra/frist} leads nowhere");
 }
 
-TEST_CASE("a reference inside a longer text is an error, for it would stay as it is") {
-  CHECK(reference_error("extra: {root: /data}\npath: '{extra/root}/train'") ==
-        "test.yaml:2: path: \"{extra/root}/train\" has the reference {extra/root} inside a longer "
-        "text, where references are not replaced: write the text out, or write {{extra/root}} for "
-        "braces");
-  // No key of the config, a map, and braces that are written double.
-  CHECK(resolved("a: {b: 1}\nc: '{x}-{a}-{a b}.png'\nd: '{{a/b}}/c'") ==
-        "{a: {b: 1}, c: \"{x}-{a}-{a b}.png\", d: \"{a/b}/c\"}");
+TEST_CASE("a reference inside a longer text becomes a part of it") {
+  CHECK(
+      resolved("d: {root: /data, n: 3, x: 0.5, b: true}\nt: '{d/root}/train_{d/n}_{d/x}_{d/b}'") ==
+      "{d: {root: /data, n: 3, x: 0.5, b: true}, t: /data/train_3_0.5_true}");
+  // In any order, through each other, and through a reference on the way.
+  CHECK(resolved("a: '{b}/c'\nb: '{r}/b'\nr: /r") == "{a: /r/b/c, b: /r/b, r: /r}");
+  CHECK(resolved("a: 'x{m/k}'\nm: '{n}'\nn: {k: 1}") == "{a: x1, m: {k: 1}, n: {k: 1}}");
+  // What is near no key, and braces that are written double, also in what is put in.
+  CHECK(resolved("a: {b: 1}\nc: '{x}-{a b}.png'\nd: '{{a/b}}/c'") ==
+        "{a: {b: 1}, c: \"{x}-{a b}.png\", d: \"{a/b}/c\"}");
+  CHECK(resolved("a: '{{x}}'\nb: '{a}-{{y}}'") == R"({a: "{x}", b: "{x}-{y}"})");
+}
+
+TEST_CASE("a reference inside a longer text that cannot become a part of it says why") {
+  CHECK(reference_error("data: {root: /d}\na: '{data/rot}/x'") ==
+        "test.yaml:2: a: the reference {data/rot} leads nowhere: did you mean {data/root}?");
+  CHECK(reference_error("data_root: /d\na: '{data_rot}/x'") ==
+        "test.yaml:2: a: the reference {data_rot} leads nowhere: did you mean {data_root}?");
+  CHECK(
+      reference_error("data: {root: /d}\na: 'x{data}'") ==
+      "test.yaml:2: a: the reference {data} stands inside a longer text, and leads to a map: only "
+      "a text, a number or a truth value can be put there; write {{data}} for braces");
+  CHECK(reference_error("a: 'x{b}'\nb: 'x{a}'") ==
+        "test.yaml:2: b: the reference {a} goes in a circle: a -> b -> a");
+  std::string doubling = "a: '" + std::string(100, 'x') + "'\n";
+  for (char c = 'b'; c < 't'; ++c) {
+    const auto before = static_cast<char>(c - 1);
+    doubling += fmt::format("{}: '{{{}}}{{{}}}'\n", c, before, before);
+  }
+  CHECK(reference_error(doubling).ends_with("expand to a text of more than 1000000 bytes"));
+}
+
+TEST_CASE("a variable of the environment has the type that it is written in") {
+  ::setenv("STEPOP_TEST_NUMBER", "12", 1);
+  ::setenv("STEPOP_TEST_BRACES", "a{b}", 1);
+  ::unsetenv("STEPOP_TEST_NONE");
+  CHECK(resolved("n: '{env:STEPOP_TEST_NUMBER}'\nt: 'x{env:STEPOP_TEST_NUMBER}/y'") ==
+        "{n: 12, t: x12/y}");
+  CHECK(resolved("b: 1\nt: '{env:STEPOP_TEST_BRACES}'\nu: '/{env:STEPOP_TEST_BRACES}'") ==
+        R"({b: 1, t: "a{b}", u: "/a{b}"})");
+  CHECK(resolved("a: '{env:STEPOP_TEST_NONE:/tmp/x}'\nb: '{env:STEPOP_TEST_NONE:}'\n"
+                 "c: '{a}/{env:STEPOP_TEST_NONE:0.5}'") ==
+        R"({a: /tmp/x, b: null, c: /tmp/x/0.5})");
+  CHECK(reference_error("a:\n  b: '{env:STEPOP_TEST_NONE}'") ==
+        "test.yaml:2: a/b: the environment has no variable STEPOP_TEST_NONE; set it, or give a "
+        "default: {env:STEPOP_TEST_NONE:default}");
 }
 
 TEST_CASE("a saved text with such braces is read again as it is") {
@@ -264,8 +305,9 @@ TEST_CASE("a map of many keys is read, merged, written and looked through key by
 }
 
 TEST_CASE("a resolved config is escaped so that resolving it again changes nothing") {
-  for (const char* text : {"{a}", "{{a}}", "{{{a}}}", "x{{y", "{a}}", "}}", "{{", "{not a path}",
-                           "run_{a}", "{", "{}", "{{}}", "}}{{"}) {
+  for (const char* text :
+       {"{a}", "{{a}}", "{{{a}}}", "x{a}", "{env:HOME}", "{a}{b}", "x{{y", "{a}}", "}}", "{{",
+        "{not a path}", "run_{a}", "{", "{}", "{{}}", "}}{{"}) {
     CAPTURE(text);
     const Value root(Value::Map{{"a", 1}, {"b", Value::List{text, Value::Map{{"c", text}}}}});
     Value again = parse(to_yaml(escape_references(root)));
@@ -282,6 +324,35 @@ TEST_CASE("a config is its files from left to right, then the overrides, then th
   CHECK(flow_yaml(root) == "{lr: 3, model: {lr: 3, depth: 1}}");
   CHECK(root.find("model/depth")->origin().text() == small + ":2");
   CHECK(flow_yaml(resolve_config({}, {override_of("a", "1")})) == "{a: 1}");
+}
+
+TEST_CASE("a file is laid over those that it includes") {
+  const ScratchFolder folder;
+  const std::string top =
+      folder.write("top.yaml", "include: [sub/a.yaml, b.yaml]\nz: 0\ny: {q: 1}\n");
+  folder.write("sub/a.yaml", "include: ../c.yaml\nx: 1\n");
+  folder.write("b.yaml", "y: {p: 2, q: 2}\nw: '{x}'\n");
+  folder.write("c.yaml", "x: 3\nz: 3\nv: 3\n");
+  CHECK(flow_yaml(resolve_config({top}, {})) == "{x: 1, z: 0, v: 3, y: {p: 2, q: 1}, w: 1}");
+  const auto error = [&](const std::string& content) {
+    folder.write("b.yaml", content);
+    return message_of([&] { resolve_config({top}, {}); });
+  };
+  CHECK(error("include: none.yaml") ==
+        folder / "b.yaml:1: include: " + (folder / "none.yaml") + ": no such file");
+  CHECK(error("include: [sub/../top.yaml]") == folder / "b.yaml:1: include: " + top +
+                                                   " includes itself: " + top + " -> " +
+                                                   (folder / "b.yaml") + " -> " + top);
+  CHECK(error("include: {a: 1}") ==
+        folder / "b.yaml:1: include: expected the names of config files, found a map");
+  // One that includes the next twice, and so on.
+  for (int i = 0; i < 15; ++i) {
+    const std::string next = fmt::format("deep_{}.yaml", i + 1);
+    folder.write(fmt::format("deep_{}.yaml", i), fmt::format("include: [{}, {}]\n", next, next));
+  }
+  folder.write("deep_15.yaml", "a: 1\n");
+  CHECK(error("include: deep_0.yaml").find("files that include one another, ") !=
+        std::string::npos);
 }
 
 }  // namespace resolve_test
