@@ -1,6 +1,6 @@
 """Makes what tests/runtime/optim compares with, by torch.optim itself:
     python tests/data/optim/make.py
-writes trajectories.safetensors and schedules.safetensors beside this file. The metadata of both
+writes trajectories, schedules and plateaus.safetensors beside this file. The metadata of each
 holds the config of every case, in YAML.
 """
 
@@ -8,8 +8,10 @@ import pathlib
 
 import torch
 from safetensors.torch import save_file
-from torch.optim import SGD, Adam, AdamW
-from torch.optim.lr_scheduler import (ConstantLR, CosineAnnealingLR, LambdaLR, LinearLR, MultiStepLR,
+from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
+from torch.optim.lr_scheduler import (ConstantLR, CosineAnnealingLR, CosineAnnealingWarmRestarts,
+                                      ExponentialLR, LambdaLR, LinearLR, MultiStepLR, OneCycleLR,
+                                      PolynomialLR, ReduceLROnPlateau,
                                       SequentialLR, StepLR)
 
 FOLDER = pathlib.Path(__file__).parent
@@ -26,6 +28,52 @@ def no_decay_for_bias(parameters):
         {"params": [parameters["fc.bias"]], "weight_decay": 0.0, "lr": 0.2},
         {"params": [parameters["fc.weight"], parameters["scale"]]},
     ]
+
+
+class Lion(Optimizer):
+    """Chen et al. 2023, algorithm 2, which torch.optim does not have."""
+
+    def __init__(self, parameters, lr, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(parameters, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                c = beta1 * m + (1 - beta1) * p.grad
+                p.sub_(group["lr"] * (torch.sign(c) + group["weight_decay"] * p))
+                self.state[p]["m"] = beta2 * m + (1 - beta2) * p.grad
+
+
+class LAMB(Optimizer):
+    """You et al. 2020, algorithm 2, with phi the identity."""
+
+    def __init__(self, parameters, lr, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.0):
+        super().__init__(parameters, {"lr": lr, "betas": betas, "eps": eps,
+                                      "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state.update(t=0, m=torch.zeros_like(p), v=torch.zeros_like(p))
+                state["t"] += 1
+                state["m"] = beta1 * state["m"] + (1 - beta1) * p.grad
+                state["v"] = beta2 * state["v"] + (1 - beta2) * p.grad ** 2
+                m = state["m"] / (1 - beta1 ** state["t"])
+                v = state["v"] / (1 - beta2 ** state["t"])
+                r = m / (v.sqrt() + group["eps"]) + group["weight_decay"] * p
+                trust = p.norm() / r.norm() if p.norm() > 0 and r.norm() > 0 else 1.0
+                p.sub_(group["lr"] * trust * r)
 
 
 # name: (config, optimizer from parameters, extras)
@@ -66,6 +114,24 @@ CASES = {
     "sgd_groups": ('{class: SGD, lr: 0.05, momentum: 0.9, weight_decay: 0.3, '
                    'groups: [{match: "bias$", weight_decay: 0, lr: 0.2}]}',
                    lambda p: SGD(no_decay_for_bias(p), lr=0.05, momentum=0.9, weight_decay=0.3)),
+    "adagrad": ("{class: Adagrad, lr: 0.1}", lambda p: Adagrad(one_group(p), lr=0.1)),
+    "adagrad_missing": ("{class: Adagrad, lr: 0.1, lr_decay: 0.1, weight_decay: 0.05, eps: 1e-4}",
+                        lambda p: Adagrad(one_group(p), lr=0.1, lr_decay=0.1, weight_decay=0.05,
+                                          eps=1e-4)),
+    "rmsprop": ("{class: RMSprop}", lambda p: RMSprop(one_group(p))),
+    "rmsprop_missing": ("{class: RMSprop, lr: 0.02, alpha: 0.9, eps: 1e-4, weight_decay: 0.05, "
+                        "momentum: 0.8, centered: true}",
+                        lambda p: RMSprop(one_group(p), lr=0.02, alpha=0.9, eps=1e-4,
+                                          weight_decay=0.05, momentum=0.8, centered=True)),
+    "rmsprop_momentum": ("{class: RMSprop, lr: 0.02, momentum: 0.8}",
+                         lambda p: RMSprop(one_group(p), lr=0.02, momentum=0.8)),
+    "lion": ("{class: Lion, lr: 0.01}", lambda p: Lion(one_group(p), lr=0.01)),
+    "lion_missing": ("{class: Lion, lr: 0.01, betas: [0.8, 0.9], weight_decay: 0.3}",
+                     lambda p: Lion(one_group(p), lr=0.01, betas=(0.8, 0.9), weight_decay=0.3)),
+    "lamb": ("{class: LAMB, lr: 0.05}", lambda p: LAMB(one_group(p), lr=0.05)),
+    "lamb_missing": ("{class: LAMB, lr: 0.05, betas: [0.5, 0.9], eps: 1e-4, weight_decay: 0.1}",
+                     lambda p: LAMB(one_group(p), lr=0.05, betas=(0.5, 0.9), eps=1e-4,
+                                    weight_decay=0.1)),
 }
 
 
@@ -106,7 +172,8 @@ def values_of(make, lr=1.0, steps=60):
     for _ in range(steps):
         values.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
-        scheduler.step()
+        if len(values) < steps:  # OneCycleLR refuses to go beyond its end
+            scheduler.step()
     return torch.tensor(values, dtype=torch.float64)
 
 
@@ -129,6 +196,24 @@ SCHEDULES = {
                    0.5),
     "cosine": ("{class: cosine, from: 0.5, to: 0.02, steps: 59}",
                lambda o: CosineAnnealingLR(o, 59, 0.02), 0.5),
+    "exponential_gamma": ("{class: exponential, from: 0.5, gamma: 0.93}",
+                          lambda o: ExponentialLR(o, 0.93), 0.5),
+    "polynomial": ("{class: polynomial, from: 0.5, power: 2.5, steps: 40}",
+                   lambda o: PolynomialLR(o, 40, 2.5), 0.5),
+    "one_cycle": ("{class: one_cycle, max: 0.5, steps: 60}",
+                  lambda o: OneCycleLR(o, 0.5, total_steps=60), 0.02),
+    "one_cycle_linear": ("{class: one_cycle, max: 0.5, steps: 60, pct_start: 0.41, div_factor: 5, "
+                         "final_div_factor: 20, anneal: linear}",
+                         lambda o: OneCycleLR(o, 0.5, total_steps=60, pct_start=0.41, div_factor=5,
+                                              final_div_factor=20, anneal_strategy="linear"), 0.1),
+    "cosine_restarts": ("{class: cosine_restarts, from: 0.5, to: 0.02, steps: 7, longer: 2}",
+                        lambda o: CosineAnnealingWarmRestarts(o, 7, 2, 0.02), 0.5),
+    "cosine_restarts_equal": ("{class: cosine_restarts, from: 0.5, steps: 9}",
+                              lambda o: CosineAnnealingWarmRestarts(o, 9), 0.5),
+    "inverse_sqrt": ("{class: chain, parts: ["
+                     "{schedule: {class: warmup, from: 0, to: 0.5, steps: 10}, steps: 10}, "
+                     "{schedule: {class: inverse_sqrt, from: 0.5, steps: 10}}]}",
+                     lambda o: LambdaLR(o, lambda t: min(t / 10, (10 / max(t, 1)) ** 0.5)), 0.5),
     "chain": ("{class: chain, parts: ["
               "{schedule: {class: warmup, from: 0.1, to: 1, steps: 10}, steps: 10}, "
               "{schedule: 1, steps: 20}, "
@@ -142,6 +227,35 @@ def make_schedules():
               {name: config for name, (config, _, _) in SCHEDULES.items()})
 
 
+PLATEAUS = {
+    "min": ("{class: plateau, from: 0.5, metric: m, patience: 2}", {"patience": 2}),
+    "max": ("{class: plateau, from: 0.5, metric: m, mode: max, patience: 1, factor: 0.5, "
+            "threshold: 0.1, threshold_mode: abs, cooldown: 3, min: 0.01}",
+            {"mode": "max", "patience": 1, "factor": 0.5, "threshold": 0.1,
+             "threshold_mode": "abs", "cooldown": 3, "min_lr": 0.01}),
+    "rel": ("{class: plateau, from: 0.5, metric: m, patience: 0, factor: 0.7, threshold: 0.2}",
+            {"patience": 0, "factor": 0.7, "threshold": 0.2}),
+}
+
+
+def make_plateaus():
+    torch.manual_seed(1)
+    metric = torch.rand(60, dtype=torch.float64) + torch.linspace(1, 0, 60, dtype=torch.float64)
+    metric[[0, 20]] = float("nan")
+    tensors = {"metric": metric}
+    for name, (_, options) in PLATEAUS.items():
+        optimizer = SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
+        scheduler = ReduceLROnPlateau(optimizer, **options)
+        values = []
+        for value in metric.tolist():
+            scheduler.step(value)
+            values.append(optimizer.param_groups[0]["lr"])
+        tensors[name] = torch.tensor(values, dtype=torch.float64)
+    save_file(tensors, FOLDER / "plateaus.safetensors",
+              {name: config for name, (config, _) in PLATEAUS.items()})
+
+
 if __name__ == "__main__":
+    make_plateaus()
     make_trajectories()
     make_schedules()

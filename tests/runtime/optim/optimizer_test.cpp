@@ -28,7 +28,7 @@ void refused(const std::string& text, const std::string& message) {
 TEST_CASE("SGD, Adam and AdamW go the way of torch.optim's") {
   const SafetensorsFile file =
       load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/trajectories.safetensors");
-  REQUIRE(file.metadata.size() == 18);
+  REQUIRE(file.metadata.size() == 27);
   for (const auto& [name, text] : file.metadata) {
     INFO(name);
     NamedParameters parameters;
@@ -52,7 +52,7 @@ TEST_CASE("SGD, Adam and AdamW go the way of torch.optim's") {
         largest = std::max(largest, (tensor.detach() - expected).abs().max().item<double>());
       }
     }
-    CHECK(largest < 1e-6);
+    CHECK(largest < 2e-6);  // sums in another order
   }
 }
 
@@ -179,7 +179,9 @@ TEST_CASE("a long list of what does not fit is cut") {
 }
 
 TEST_CASE("bad values of an optimizer are refused with their place") {
-  refused("Adm", ": unknown optimizer \"Adm\"; known are: Adam, AdamW, SGD");
+  refused("Adm",
+          ": unknown optimizer \"Adm\"; known are: Adam, AdamW, LAMB, SGD, Lion, Adagrad, "
+          "RMSprop");
   refused("{class: Adam, lr: -1}", "/lr: expected 0 or more, found -1");
   refused("{class: Adam, lr: .nan}", "/lr: expected 0 or more, found nan");
   refused("{class: Adam, lr: {class: constant, value: -1}}", "/lr: expected 0 or more, found -1");

@@ -1,12 +1,18 @@
 #include "runtime/optim/schedule.h"
 
+#include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <numbers>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "runtime/config/yaml_reader.h"
 #include "runtime/formats/safetensors.h"
+#include "runtime/optim/metric_schedule.h"
+#include "tests/message_of.h"
 #include "tests/places.h"
 
 namespace stepop {
@@ -24,7 +30,7 @@ void refused(const std::string& text, const std::string& message) {
 TEST_CASE("schedules give the values of PyTorch's schedulers") {
   const SafetensorsFile file =
       load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/schedules.safetensors");
-  REQUIRE(file.metadata.size() == 8);
+  REQUIRE(file.metadata.size() == 15);
   for (const auto& [name, text] : file.metadata) {
     const Scheduled ours = schedule(text);
     const at::Tensor& theirs = file.tensors.at(name);
@@ -34,6 +40,83 @@ TEST_CASE("schedules give the values of PyTorch's schedulers") {
       CHECK(ours.at(step) == doctest::Approx(theirs[step].item<double>()).epsilon(1e-12));
     }
   }
+}
+
+TEST_CASE("a plateau gives the values of PyTorch's, and goes on from its state") {
+  const SafetensorsFile file =
+      load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/plateaus.safetensors");
+  const at::Tensor& metric = file.tensors.at("metric");
+  REQUIRE(file.metadata.size() == 3);
+  for (const auto& [name, text] : file.metadata) {
+    MetricSchedules plateaus;
+    MetricSchedules later;
+    const auto make = [&, text = text](MetricSchedules& schedules) {
+      const MetricSchedules::Scope scope(schedules);
+      return schedule(text);
+    };
+    const Scheduled ours = make(plateaus);
+    const Scheduled resumed = make(later);
+    CHECK(ours.at(0) == 0.5);
+    size_t falls = 0;
+    for (int64_t step = 0; step < metric.numel(); ++step) {
+      INFO(name, " at step ", step);
+      if (step == 30) later.load(plateaus.save());
+      const OrderedMap<double> scalars = {{"m", metric[step].item<double>()}, {"n", -1}};
+      falls += plateaus.observe(step, scalars).size();
+      CHECK(plateaus.observe(step, scalars).empty());  // the same event once more
+      const double expected = file.tensors.at(name)[step].item<double>();
+      CHECK(ours.at(step) == doctest::Approx(expected).epsilon(1e-12));
+      if (step < 30) continue;
+      later.observe(step, scalars);
+      CHECK(resumed.at(step) == ours.at(step));
+    }
+    CHECK(falls > 2);
+  }
+}
+
+TEST_CASE("a plateau says why it falls, and where it cannot be") {
+  MetricSchedules plateaus;
+  const MetricSchedules::Scope scope(plateaus);
+  const Scheduled lr = schedule("{class: plateau, from: 0.5, metric: m, patience: 0}");
+  plateaus.observe(1, {{"m", 2}});
+  CHECK(plateaus.observe(2, {{"m", 3}}) ==
+        std::vector<std::string>{"lr falls to 0.05: m is 3, and no better than before"});
+  CHECK(lr.at(7) == 0.05);
+  CHECK(message_of([&] {
+          plateaus.load({{"lr", at::zeros({2})}});
+        }) == "schedules.lr: not the state of a plateau");
+  refused("{class: plateau, from: 0.5, metric: m, factor: 1}",
+          "lr/factor: expected at least 0 and below 1, found 1");
+  refused("{class: plateau, from: 0.5, metric: m, mode: low}",
+          "lr/mode: expected min or max, found low");
+  std::string outside;
+  std::thread([&] {
+    outside = message_of([] { schedule("{class: plateau, from: 1, metric: m}"); });
+  }).join();
+  CHECK(outside.starts_with("test.yaml:1: lr: a schedule that follows a metric works in what"));
+}
+
+TEST_CASE("schedules that lead nowhere are refused") {
+  refused("{class: exponential, from: 1, gamma: 0.5, to: 0.1}",
+          "lr: expected \"gamma\", or \"to\" and \"steps\"");
+  refused("{class: exponential, from: 1, to: 0, steps: 5}",
+          "lr/to: from 1 to 0: no factor leads there; both have to be above 0, or both below");
+  refused("{class: polynomial, from: 1, power: 0, steps: 5}",
+          "lr/power: expected more than 0, found 0");
+  refused("{class: one_cycle, max: 1, steps: 10, pct_start: 1}",
+          "lr/pct_start: the rise has to be one step or more, and to end before the last step");
+  refused("{class: one_cycle, max: 1, steps: 10, anneal: sine}",
+          "lr/anneal: expected cos or linear, found sine");
+  const Scheduled fall = schedule("{class: exponential, from: 1, to: 0.01, steps: 2}");
+  CHECK(fall.at(1) == doctest::Approx(0.1));
+  CHECK(fall.at(2) == 0.01);
+  CHECK(fall.at(1'000'000) == 0.01);
+  const Scheduled again =
+      schedule("{class: cosine_restarts, from: 2, steps: 4, longer: 2, lower: 0.5}");
+  CHECK(again.at(4) == 1);     // after 4
+  CHECK(again.at(12) == 0.5);  // and after 8
+  CHECK(again.at(8) == doctest::Approx(0.5));
+  CHECK(again.at(1'000'000'000'000'000) >= 0);
 }
 
 TEST_CASE("a line rises from its start and stays at its end") {
@@ -84,14 +167,16 @@ TEST_CASE("a number is a constant, and a missing key its fallback") {
 
 TEST_CASE("what is no number and no schedule is refused with its place") {
   refused("fast",
-          "lr: expected a number or a schedule (chain, constant, cosine, linear, step, "
-          "warmup), found \"fast\"");
+          "lr: expected a number or a schedule (chain, constant, cosine, cosine_restarts, "
+          "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, step, warmup), found "
+          "\"fast\"");
   refused("true",
-          "lr: expected a number or a schedule (chain, constant, cosine, linear, step, "
-          "warmup), found true");
+          "lr: expected a number or a schedule (chain, constant, cosine, cosine_restarts, "
+          "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, step, warmup), found "
+          "true");
   refused("{class: cosin, from: 1}",
           "lr/class: unknown schedule \"cosin\"; known are: cosine, chain, constant, step, linear, "
-          "warmup");
+          "warmup, plateau, one_cycle, polynomial, exponential, cosine_restarts, inverse_sqrt");
   CHECK_THROWS_WITH_AS(
       Scheduled(config_of("{}"), "lr"),
       "test.yaml:1: lr: missing; give it in a config, or on the command line as --lr VALUE",

@@ -1,0 +1,372 @@
+// The schedules that a config names, each a closed form of the step.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/optim/schedule.h"
+
+namespace stepop {
+namespace {
+
+/// The part of `steps` that is over at `step`, in [0, 1].
+double progress(int64_t step, int64_t steps) {
+  return static_cast<double>(std::clamp<int64_t>(step, 0, steps)) / static_cast<double>(steps);
+}
+
+class Constant : public Schedule {
+ public:
+  explicit Constant(const Config& params) : value_(params.get<double>("value")) {}
+  double at(int64_t) const override { return value_; }
+
+ private:
+  double value_;
+};
+
+/// A line from one number to another; constant before and after it.
+class Linear : public Schedule {
+ public:
+  explicit Linear(const Config& params)
+      : Linear(params.get<double>("from"), params.get<double>("to"),
+               params.get_at_least("start", 0, 0), params.get_at_least("steps", 1)) {}
+
+  double at(int64_t step) const override {
+    if (step >= start_ + steps_) return to_;
+    return from_ + (to_ - from_) * progress(step - start_, steps_);
+  }
+
+ protected:
+  Linear(double from, double to, int64_t start, int64_t steps)
+      : from_(from), to_(to), start_(start), steps_(steps) {}
+
+ private:
+  double from_;
+  double to_;
+  int64_t start_;
+  int64_t steps_;
+};
+
+class Warmup : public Linear {
+ public:
+  explicit Warmup(const Config& params)
+      : Linear(params.get("from", 0.0), params.get<double>("to"), 0,
+               params.get_at_least("steps", 1)) {}
+};
+
+class Step : public Schedule {
+ public:
+  explicit Step(const Config& params)
+      : from_(params.get<double>("from")), factor_(params.get("factor", 0.1)) {
+    const bool has_every = params.has("every");
+    const bool has_at = params.has("at");
+    if (has_every == has_at) {
+      throw params.error("", fmt::format("expected \"every\" or \"at\", found {}",
+                                         has_every ? "both" : "neither"));
+    }
+    if (has_every) {
+      every_ = params.get_at_least("every", 1);
+    } else {
+      at_ = params.get<std::vector<int64_t>>("at");
+    }
+    for (size_t i = 0; i < at_.size(); ++i) {
+      const int64_t before = i == 0 ? -1 : at_[i - 1];
+      if (at_[i] > before) continue;
+      throw params.error("at", fmt::format("expected steps in ascending order, found {} {}", at_[i],
+                                           i == 0 ? "first" : fmt::format("after {}", before)));
+    }
+  }
+
+  double at(int64_t step) const override {
+    const int64_t drops =
+        every_ > 0 ? step / every_ : std::upper_bound(at_.begin(), at_.end(), step) - at_.begin();
+    return from_ * std::pow(factor_, static_cast<double>(drops));
+  }
+
+ private:
+  double from_;
+  double factor_;
+  int64_t every_ = 0;
+  std::vector<int64_t> at_;
+};
+
+/// Half a cosine (SGDR, Loshchilov and Hutter 2017, without restarts); constant after it.
+class Cosine : public Schedule {
+ public:
+  explicit Cosine(const Config& params)
+      : from_(params.get<double>("from")),
+        to_(params.get("to", 0.0)),
+        steps_(params.get_at_least("steps", 1)) {}
+
+  double at(int64_t step) const override {
+    if (step >= steps_) return to_;
+    return to_ + (from_ - to_) * 0.5 * (1 + std::cos(std::numbers::pi * progress(step, steps_)));
+  }
+
+ private:
+  double from_;
+  double to_;
+  int64_t steps_;
+};
+
+/// A number that falls by the same factor at every step; with `to` and `steps` down to there.
+class Exponential : public Schedule {
+ public:
+  explicit Exponential(const Config& params) : from_(params.get<double>("from")) {
+    const bool has_gamma = params.has("gamma");
+    if (has_gamma == params.has("to") || params.has("to") != params.has("steps")) {
+      throw params.error("", "expected \"gamma\", or \"to\" and \"steps\"");
+    }
+    if (has_gamma) {
+      gamma_ = params.get<double>("gamma");
+      return;
+    }
+    to_ = params.get<double>("to");
+    steps_ = params.get_at_least("steps", 1);
+    if (!(from_ * to_ > 0)) {
+      throw params.error("to", fmt::format("from {} to {}: no factor leads there; both have to be "
+                                           "above 0, or both below",
+                                           from_, to_));
+    }
+    gamma_ = std::pow(to_ / from_, 1 / static_cast<double>(steps_));
+  }
+
+  double at(int64_t step) const override {
+    if (steps_ > 0 && step >= steps_) return to_;
+    return from_ * std::pow(gamma_, static_cast<double>(step));
+  }
+
+ private:
+  double from_;
+  double to_ = 0;
+  double gamma_ = 1;
+  int64_t steps_ = 0;  ///< 0: without an end.
+};
+
+class Polynomial : public Schedule {
+ public:
+  explicit Polynomial(const Config& params)
+      : from_(params.get<double>("from")),
+        to_(params.get("to", 0.0)),
+        power_(params.get("power", 1.0)),
+        steps_(params.get_at_least("steps", 1)) {
+    if (!(power_ > 0))
+      throw params.error("power", fmt::format("expected more than 0, found {}", power_));
+  }
+
+  double at(int64_t step) const override {
+    return to_ + (from_ - to_) * std::pow(1 - progress(step, steps_), power_);
+  }
+
+ private:
+  double from_;
+  double to_;
+  double power_;
+  int64_t steps_;
+};
+
+/// Smith and Topin 2018, with the phases of torch.optim.lr_scheduler.OneCycleLR.
+class OneCycle : public Schedule {
+ public:
+  explicit OneCycle(const Config& params)
+      : max_(params.get<double>("max")),
+        first_(max_ / params.get("div_factor", 25.0)),
+        last_(first_ / params.get("final_div_factor", 1e4)),
+        steps_(params.get_at_least("steps", 2)),
+        rise_(params.get("pct_start", 0.3) * static_cast<double>(steps_) - 1),
+        is_linear_(params.get("anneal", "cos") == "linear") {
+    const auto anneal = params.get("anneal", "cos");
+    if (anneal != "cos" && anneal != "linear") {
+      throw params.error("anneal", fmt::format("expected cos or linear, found {}", anneal));
+    }
+    if (!(rise_ >= 0) || rise_ >= static_cast<double>(steps_ - 1)) {
+      throw params.error("pct_start",
+                         "the rise has to be one step or more, and to end before the last step");
+    }
+  }
+
+  double at(int64_t step) const override {
+    const double place = std::min(static_cast<double>(step), static_cast<double>(steps_ - 1));
+    if (place <= rise_) return between(first_, max_, rise_ > 0 ? place / rise_ : 1);
+    return between(max_, last_, (place - rise_) / (static_cast<double>(steps_ - 1) - rise_));
+  }
+
+ private:
+  double between(double from, double to, double part) const {
+    if (is_linear_) return from + (to - from) * part;
+    return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * part));
+  }
+
+  double max_;
+  double first_;
+  double last_;
+  int64_t steps_;
+  double rise_;  ///< The step with the highest number.
+  bool is_linear_;
+};
+
+/// SGDR (Loshchilov and Hutter 2017).
+class CosineRestarts : public Schedule {
+ public:
+  explicit CosineRestarts(const Config& params)
+      : from_(params.get<double>("from")),
+        to_(params.get("to", 0.0)),
+        steps_(params.get_at_least("steps", 1)),
+        longer_(params.get_between("longer", 1, 1000, 1)),
+        lower_(params.get("lower", 1.0)) {}
+
+  double at(int64_t step) const override {
+    int64_t period = steps_;
+    int64_t restarts = 0;
+    if (longer_ == 1) {
+      restarts = step / period;
+      step %= period;
+    } else {
+      for (; step >= period; ++restarts) {
+        step -= period;
+        period *= longer_;
+      }
+    }
+    const double from = to_ + (from_ - to_) * std::pow(lower_, static_cast<double>(restarts));
+    return to_ + (from - to_) * 0.5 * (1 + std::cos(std::numbers::pi * progress(step, period)));
+  }
+
+ private:
+  double from_;
+  double to_;
+  int64_t steps_;
+  int64_t longer_;
+  double lower_;
+};
+
+/// As the Transformer's (Vaswani et al. 2017) after its warm-up.
+class InverseSqrt : public Schedule {
+ public:
+  explicit InverseSqrt(const Config& params)
+      : from_(params.get<double>("from")),
+        steps_(static_cast<double>(params.get_at_least("steps", 1))) {}
+
+  double at(int64_t step) const override {
+    return from_ * std::sqrt(steps_ / (steps_ + static_cast<double>(step)));
+  }
+
+ private:
+  double from_;
+  double steps_;
+};
+
+class Chain : public Schedule {
+ public:
+  explicit Chain(const Config& params) {
+    params.has("parts");
+    const Value* parts = params.peek("parts");
+    if (parts == nullptr || !parts->is_list() || parts->as_list().empty()) {
+      throw params.error("parts",
+                         fmt::format("expected a list of {{schedule: ..., steps: N}}, found {}",
+                                     parts == nullptr ? "nothing" : parts->describe()));
+    }
+    const size_t count = parts->as_list().size();
+    int64_t start = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const Config part = params.at(fmt::format("parts/{}", i));
+      parts_.push_back({start, Scheduled(part, "schedule")});
+      if (i + 1 == count) {
+        if (!part.has("steps")) break;
+        throw part.error("steps", "the last part has no end: remove its steps");
+      }
+      start += part.get_at_least("steps", 1);
+    }
+  }
+
+  double at(int64_t step) const override {
+    size_t i = parts_.size() - 1;
+    while (i > 0 && step < parts_[i].start) --i;
+    return parts_[i].schedule.at(step - parts_[i].start);
+  }
+
+ private:
+  struct Part {
+    int64_t start;
+    Scheduled schedule;
+  };
+  std::vector<Part> parts_;
+};
+
+STEPOP_REGISTER_SCHEDULE(constant, Constant,
+                         {"The same number at every step.", {{"value", "", "the number"}}});
+
+STEPOP_REGISTER_SCHEDULE(warmup, Warmup,
+                         {"A line from a small number, then constant.",
+                          {{"from", "0", "the number at step 0"},
+                           {"to", "", "the number from step `steps` on"},
+                           {"steps", "", "length of the line in training steps"}}});
+
+STEPOP_REGISTER_SCHEDULE(linear, Linear,
+                         {"A line between two numbers, constant before and after it.",
+                          {{"from", "", "the number up to step `start`"},
+                           {"to", "", "the number from step `start` + `steps` on"},
+                           {"start", "0", "the training step where the line begins"},
+                           {"steps", "", "length of the line in training steps"}}});
+
+STEPOP_REGISTER_SCHEDULE(step, Step,
+                         {"Multiplied by a factor now and then.",
+                          {{"from", "", "the number at step 0"},
+                           {"factor", "0.1", "what it is multiplied by"},
+                           {"every", "none", "training steps between two drops"},
+                           {"at", "none", "instead of `every`: the list of steps of the drops"}}});
+
+STEPOP_REGISTER_SCHEDULE(cosine, Cosine,
+                         {"Half a cosine from one number to another, then constant.",
+                          {{"from", "", "the number at step 0"},
+                           {"to", "0", "the number from step `steps` on"},
+                           {"steps", "", "length of the fall in training steps"}}});
+
+STEPOP_REGISTER_SCHEDULE(exponential, Exponential,
+                         {"Multiplied by a factor at every step.",
+                          {{"from", "", "the number at step 0"},
+                           {"gamma", "none", "the factor"},
+                           {"to", "none", "instead of `gamma`: the number from step `steps` on"},
+                           {"steps", "none", "with `to`: length of the fall in training steps"}}});
+
+STEPOP_REGISTER_SCHEDULE(polynomial, Polynomial,
+                         {"A power of what is left of the steps, then constant.",
+                          {{"from", "", "the number at step 0"},
+                           {"to", "0", "the number from step `steps` on"},
+                           {"power", "1", "of the part of the steps that is left"},
+                           {"steps", "", "length of the fall in training steps"}}});
+
+STEPOP_REGISTER_SCHEDULE(
+    one_cycle, OneCycle,
+    {"A rise and a longer fall (Smith and Topin 2018), as torch.optim's OneCycleLR.",
+     {{"max", "", "the highest number"},
+      {"steps", "", "length of both in training steps; constant after them"},
+      {"pct_start", "0.3", "the part of the steps in which it rises"},
+      {"div_factor", "25", "the first number is max / div_factor"},
+      {"final_div_factor", "1e4", "the last number is the first / final_div_factor"},
+      {"anneal", "cos", "the form of both: cos or linear"}}});
+
+STEPOP_REGISTER_SCHEDULE(
+    cosine_restarts, CosineRestarts,
+    {"Half a cosine again and again (SGDR, Loshchilov and Hutter 2017).",
+     {{"from", "", "the number at step 0 and, times `lower` each time, at restarts"},
+      {"to", "0", "the number before each restart"},
+      {"steps", "", "training steps before the first restart"},
+      {"longer", "1", "how many times longer each period is than the one before, an integer"},
+      {"lower", "1", "what the height is multiplied by at each restart"}}});
+
+STEPOP_REGISTER_SCHEDULE(
+    inverse_sqrt, InverseSqrt,
+    {"Falls with the square root of the step, as after the warm-up of a Transformer.",
+     {{"from", "", "the number at step 0"},
+      {"steps", "", "of the warm-up before it: the number is from / sqrt(2) after as many"}}});
+
+STEPOP_REGISTER_SCHEDULE(chain, Chain,
+                         {"Schedules one after another, each with its own count of steps.",
+                          {{"parts", "",
+                            "list of {schedule: ..., steps: N}; the last has no steps"}}});
+
+}  // namespace
+}  // namespace stepop
