@@ -44,6 +44,9 @@ class TestRun {
 
   StopReason train(const std::vector<Hook*>& hooks = {}) {
     Console console(LogLevel::kCritical);
+    session.show_log(console);
+    session.set_run({root(), "test", session.position().global_step > 0});
+    session.initialize();
     Reporter reporter(console, directory_, session.settings(),
                       session.context().splits.order("train").batches_per_epoch());
     TrainingLoop loop(session, directory_, reporter,

@@ -108,7 +108,9 @@ std::string Progress::to_json() const {
   json["evaluation_folder"] = evaluation_folder;
   if (!order_algorithm.empty()) json["order_algorithm"] = order_algorithm;
   if (has_begun_step) json["has_begun_step"] = true;
-  return json.dump();
+  if (!stopped_by.empty()) json["stopped_by"] = stopped_by;
+  // A reason is a user's own text, of whatever bytes.
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 namespace {
@@ -145,6 +147,7 @@ Progress Progress::from_json(const std::string& text) {
       json.at("order_algorithm").get_to(progress.order_algorithm);
     }
     progress.has_begun_step = json.value("has_begun_step", false);
+    progress.stopped_by = json.value("stopped_by", "");
     if (progress.global_step < 0 || progress.epoch < 0 || progress.batch < 0 ||
         progress.train_examples < 0) {
       throw Error("a count is below 0");

@@ -30,6 +30,8 @@ struct Progress {
   /// The hooks before the next step were called: what they did is in the state, and they are not
   /// called again. So it is when a training ends while it waits for the batch of that step.
   bool has_begun_step = false;
+  /// Why a hook ended the training after this step; empty when none did.
+  std::string stopped_by;
 
   /// Epochs that are complete, and the part of this one: 30.4.
   double fractional_epoch() const;

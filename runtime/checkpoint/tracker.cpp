@@ -1,8 +1,10 @@
 #include "runtime/checkpoint/tracker.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/error.h"
 
@@ -22,16 +24,18 @@ State part_of(const State& state, const std::string& name) {
 
 }  // namespace
 
+Tracker::Prefix::Prefix(Tracker& tracker, std::string prefix)
+    : tracker_(tracker), before_(std::exchange(tracker.prefix_, std::move(prefix))) {}
+
 void Tracker::add(const std::string& name, Save save, Load load) {
   if (name.empty() || name.find('.') != std::string::npos) {
     throw Error(fmt::format("cannot track \"{}\": a name is not empty and has no dot", name));
   }
-  for (const auto& entry : entries_) {
-    if (entry.name == name) {
-      throw Error(fmt::format("\"{}\" is tracked twice; give the second another name", name));
-    }
+  const std::string full = prefix_ + name;
+  if (is_tracked(full)) {
+    throw Error(fmt::format("\"{}\" is tracked twice; give the second another name", full));
   }
-  entries_.push_back({name, std::move(save), std::move(load)});
+  entries_.push_back({full, std::move(save), std::move(load)});
 }
 
 const Tracker::Entry& Tracker::entry(const std::string& name) const {
@@ -51,21 +55,33 @@ State Tracker::save() const {
 
 State Tracker::save(const std::string& name) const { return entry(name).save(); }
 
-void Tracker::load(const State& state) const {
+bool Tracker::is_tracked(std::string_view name) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& entry) { return entry.name == name; });
+}
+
+std::vector<std::string> Tracker::load(const State& state) const {
   std::vector<std::string> strangers;
+  std::vector<std::string> of_hooks;
   for (const auto& [key, tensor] : state) {
     const std::string owner = key.substr(0, key.find('.'));
-    const bool is_known = std::any_of(entries_.begin(), entries_.end(),
-                                      [&](const Entry& entry) { return entry.name == owner; });
-    const bool is_seen = !strangers.empty() && strangers.back() == owner;
-    if (!is_known && !is_seen) strangers.push_back(owner);
+    if (is_tracked(owner)) continue;
+    auto& list = owner.starts_with(kHooksPrefix) ? of_hooks : strangers;
+    if (list.empty() || list.back() != owner) list.push_back(owner);
   }
   if (!strangers.empty()) {
-    std::string list;
-    for (const auto& stranger : strangers) list += (list.empty() ? "" : ", ") + stranger;
-    throw Error(fmt::format("it holds what this run does not track: {}. {}", list, kHowToFit));
+    throw Error(fmt::format("it holds what this run does not track: {}. {}",
+                            fmt::join(strangers, ", "), kHowToFit));
   }
-  for (const auto& entry : entries_) load(entry.name, state);
+  for (const auto& entry : entries_) {
+    const State part = part_of(state, entry.name);
+    if (part.empty() && entry.name.starts_with(kHooksPrefix)) {
+      of_hooks.push_back(entry.name);
+    } else {
+      entry.load(part);
+    }
+  }
+  return of_hooks;
 }
 
 void Tracker::load(const std::string& name, const State& state) const {

@@ -30,8 +30,12 @@ struct Arguments {
   bool profile = false;                     ///< --profile
   std::optional<std::string> new_template;  ///< --template of `stepop new`
   bool new_project = false;                 ///< --project of `stepop new`
+  bool json = false;                        ///< --json of `stepop runs`
+  bool csv = false;                         ///< --csv
+  std::optional<std::string> sort;          ///< --sort
   bool current_code = false;                ///< --current-code
   bool allow_unknown = false;               ///< --allow-unknown
+  bool takes_change = false;                ///< Of a live change: its file is the last of `base`.
   std::vector<Override> overrides;          ///< --path/key value
   std::string command_line;                 ///< All words, quoted as a shell needs them.
 };

@@ -197,6 +197,9 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
       text("project", arguments.project);
     }
     text("checkpoint", arguments.checkpoint);
+    text("sort", arguments.sort);
+    arguments.json = flag("json");
+    arguments.csv = flag("csv");
     const auto texts = [&](const char* name, std::vector<std::string>& target) {
       if (parsed.count(name) > 0) target = parsed[name].as<std::vector<std::string>>();
     };

@@ -39,7 +39,7 @@ std::span<const Command> commands() {
       {"eval", "PATH [-c CALLBACK ...] [--CALLBACK/key value ...]", 1, 1,
        "run callbacks on an outputs.h5, an evaluation's folder, or the latest evaluation of a run",
        eval_command},
-      {"runs", "[logs]", 0, 1,
+      {"runs", "[logs] [--sort KEY] [--json | --csv]", 0, 1,
        "the runs in a folder: state, step, metric, age; -d also lists debug runs", runs_command},
       {"inspect", "outputs.h5", 1, 1,
        "what is in an outputs.h5 (or its folder, or a run: its newest) or in a .safetensors file",

@@ -155,6 +155,7 @@ class Evaluations {
     }
     while (const auto next = queue.next(console_)) {
       session_.restore_for_evaluation(next->checkpoint, next->path);
+      session_.initialize();
       console_.info(fmt::format("evaluating {} (step {})", next->path,
                                 with_thousands(session_.position().global_step)));
       evaluate_one(next->checkpoint.checksum);

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
@@ -27,6 +29,7 @@
 #include "runtime/measure/tensor_memory.h"
 #include "runtime/run/device.h"
 #include "runtime/run/drop_logs_after_step.h"
+#include "runtime/run/live_change.h"
 #include "runtime/run/provenance.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/run/run_lock.h"
@@ -41,10 +44,20 @@ namespace {
 
 class Run {
  public:
-  explicit Run(const Arguments& arguments) : arguments_(arguments), console_(arguments.log_level) {}
+  using Clock = std::chrono::steady_clock;
+
+  /// `begin` is when the process began.
+  Run(const Arguments& arguments, Clock::time_point begin)
+      : arguments_(arguments), console_(arguments.log_level), begin_(begin) {}
+
+  /// A line for the log of this start.
+  void set_notice(std::string text) { notice_ = std::move(text); }
+  /// The folder of the run, when the training is to go on with the change that is there.
+  const std::optional<std::string>& changed_run() const { return changed_run_; }
+  /// Whether nothing can be wrong any more with config and checkpoint.
+  bool has_begun() const { return has_begun_; }
 
   int run() {
-    const SignalGuard signals;
     const CrashMessage crash_at_start;
     const RunSource source = find_source(arguments_);
     check_arguments(arguments_, source);
@@ -63,6 +76,8 @@ class Run {
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
     CrashMessage crash;
     crash.set_place(session.position().global_step, session.position().split);
+    session.show_log(console_);
+    session.set_run({.name = name, .is_resuming = goes_on_});
     prepare(session, source);
     if (arguments_.check) return check(session, *memory);
     const RunDirectory directory =
@@ -72,6 +87,7 @@ class Run {
                                         session.config_yaml(), [&](const auto& made) {
                                           if (arguments_.train) save_beginning(made, session);
                                         });
+    session.set_run({fs::absolute(directory.root()).string(), name, goes_on_});
     if (arguments_.train && !lock_) lock(directory);
     if (arguments_.train)
       crash.set_remedy(what_to_type(directory, "what was saved is whole", "resume"));
@@ -88,6 +104,7 @@ class Run {
         checkpoint_ && !(goes_on_ && is_of(*source.project, session, checkpoint_->path));
     // Another run's evaluation is not this one's to finish.
     if (is_from_elsewhere_) session.position().evaluation_folder.clear();
+    session.initialize();
     session.check();
     throw_if_signal_arrived();
     if (!arguments_.check) console_.info(session.config_yaml());
@@ -102,16 +119,22 @@ class Run {
       }
       if (goes_on_ && arguments_.train)
         time_ = take_time(directory, "train", session.config_yaml());
+      has_begun_ = true;
       begin(directory, session);
+      if (arguments_.takes_change) LiveChange(directory).take(time_);
       if (!code_.code_note.empty()) console_.info(code_.code_note);
+      if (!notice_.empty()) console_.warn(notice_);
       if (arguments_.train) {
         CodeCopy(directory.root()).save(code_.code_files, time_);
-        return train_run(console_, directory, session,
-                         {.time = time_,
-                          .git = git_,
-                          .deadline = deadline(session.settings().max_seconds),
-                          .profiles = arguments_.profile},
-                         *lock_);
+        const TrainingEnd end = train_run(console_, directory, session,
+                                          {.time = time_,
+                                           .git = git_,
+                                           .deadline = deadline(session.settings().max_seconds),
+                                           .profiles = arguments_.profile,
+                                           .takes_changes = !arguments_.debug},
+                                          *lock_);
+        if (end.is_changed) changed_run_ = directory.root();
+        return end.exit_code;
       }
       const int failures = evaluate_run(console_, directory, session,
                                         {.time = goes_on_ ? "" : time_,
@@ -241,6 +264,7 @@ class Run {
       console_.info(fmt::format("network   {}", text));
     }
     if (!weights_.empty()) console_.info(fmt::format("init_from {}", weights_));
+    for (const auto& text : session.freezing().descriptions()) console_.info(text);
     if (!machine_.empty()) console_.info(machine_);
     if (arguments_.train && goes_on_) return resume(directory, session);
     if (!checkpoint_) return;
@@ -302,7 +326,6 @@ class Run {
 
   /// `max_time` counts from the start of the process, as a cluster's limit does.
   std::chrono::steady_clock::time_point deadline(double max_seconds) const {
-    using Clock = std::chrono::steady_clock;
     constexpr double kForever = 1e9;
     if (max_seconds > kForever) return Clock::time_point::max();
     return begin_ +
@@ -311,7 +334,7 @@ class Run {
 
   const Arguments& arguments_;
   Console console_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  Clock::time_point begin_;
   std::string time_ = time_name();
   bool goes_on_ = false;  ///< In the run of -p, not in a new one.
   RunConfig code_;        ///< The config, and what code of the user's it named.
@@ -322,11 +345,61 @@ class Run {
   std::optional<RunLock> lock_;
   std::optional<fs::file_time_type> run_ended_;  ///< When the training before showed life last.
   std::string weights_;                          ///< What init_from loaded.
+  std::string notice_;
+  std::optional<std::string> changed_run_;
+  bool has_begun_ = false;
   bool is_from_elsewhere_ = false;  ///< The checkpoint at the beginning is not of this run.
 };
 
+/// Goes on with the run in the folder `root`, as the start `first` did.
+Arguments continued(const Arguments& first, const std::string& root) {
+  Arguments arguments = first;
+  arguments.project = root;
+  arguments.base.clear();
+  arguments.overrides.clear();
+  arguments.name.reset();
+  arguments.checkpoint.reset();
+  arguments.retrain = false;
+  arguments.takes_change = false;
+  return arguments;
+}
+
+/// The same with the change of its config that is there.
+Arguments changed(const Arguments& first, const std::string& root) {
+  Arguments arguments = continued(first, root);
+  const RunDirectory directory = RunDirectory::at(root);
+  arguments.base = {directory.last_config(), LiveChange(directory).path()};
+  arguments.takes_change = true;
+  return arguments;
+}
+
 }  // namespace
 
-int run_command(const Arguments& arguments) { return Run(arguments).run(); }
+int run_command(const Arguments& first) {
+  const auto begin = std::chrono::steady_clock::now();
+  const SignalGuard signals;
+  Arguments arguments = first;
+  std::string notice;
+  for (;;) {
+    Run run(arguments, begin);
+    run.set_notice(std::exchange(notice, ""));
+    try {
+      const int exit_code = run.run();
+      if (!run.changed_run()) return exit_code;
+      arguments = changed(first, *run.changed_run());
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const Error& error) {
+      if (!arguments.takes_change || run.has_begun()) throw;
+      const std::string root = *arguments.project;
+      const std::string refused = LiveChange(RunDirectory::at(root)).refuse();
+      notice = fmt::format(
+          "the change of the config is refused, and is now {}; the training goes "
+          "on as it was: {}",
+          refused, error.what());
+      arguments = continued(first, root);
+    }
+  }
+}
 
 }  // namespace stepop

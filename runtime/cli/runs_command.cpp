@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
@@ -36,7 +41,7 @@ std::vector<RunSummary> find_runs(const Arguments& arguments) {
   }
   if (is_run(folder)) return {summarize_run(folder)};
   std::vector<RunSummary> runs = list_runs(folder, arguments.debug);
-  if (!runs.empty()) return runs;
+  if (!runs.empty() || arguments.json || arguments.csv) return runs;
   const bool has_debug = !arguments.debug && fs::is_directory(folder + "/debug_runs", failed);
   fmt::print("{}: no runs in this folder{}\n", folder,
              has_debug ? " but those of -d in debug_runs/: stepop runs -d lists them" : "");
@@ -110,11 +115,107 @@ std::string fitting_table(const std::vector<RunSummary>& runs, const Shown& show
   return table_of(runs, shown, names).text();
 }
 
+template <class T>
+nlohmann::ordered_json json_of(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
+/// Everything that is known of a run, by the names of the columns. NaN and infinity are null.
+nlohmann::ordered_json values_of(const RunSummary& run) {
+  return {{"run", run.name},
+          {"folder", run.root},
+          {"state", run.status.text()},
+          {"step", json_of(run.step)},
+          {"epoch", json_of(run.epoch)},
+          {"num_epochs", json_of(run.num_epochs)},
+          {"metric", run.metric},
+          {"last", json_of(run.last)},
+          {"best", json_of(run.best)},
+          {"age_seconds", run.age}};
+}
+
+constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+
+std::string json_text_of(const std::vector<RunSummary>& runs) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const auto& run : runs) list.push_back(values_of(run));
+  return list.dump(2, ' ', false, kReplace) + "\n";
+}
+
+/// A text with a comma, a quote or a line break is quoted, as RFC 4180 says.
+std::string csv_cell(const nlohmann::ordered_json& value) {
+  if (value.is_null()) return "";
+  if (!value.is_string()) return value.dump();
+  const auto text = value.get<std::string>();
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + "\"";
+}
+
+std::string csv_text_of(const std::vector<RunSummary>& runs) {
+  std::string text;
+  const auto names = values_of({});
+  for (const auto& [key, value] : names.items()) text += (text.empty() ? "" : ",") + key;
+  text += "\n";
+  for (const auto& run : runs) {
+    std::string line;
+    bool is_first = true;
+    const auto values = values_of(run);
+    for (const auto& [key, value] : values.items()) {
+      line += (std::exchange(is_first, false) ? "" : ",") + csv_cell(value);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+/// The best first, by what the metric says; runs without a value last. Of one metric only do the
+/// values compare: runs with another come after those of the first one's.
+template <class Value>
+void sort_by_metric(std::vector<RunSummary>& runs, const Value& value) {
+  const auto found = std::find_if(runs.begin(), runs.end(), value);
+  if (found == runs.end()) return;
+  const std::string metric = found->metric;
+  const bool more_is_better = found->more_is_better;
+  std::stable_sort(runs.begin(), runs.end(), [&](const RunSummary& a, const RunSummary& b) {
+    const bool has_a = value(a) && a.metric == metric;
+    const bool has_b = value(b) && b.metric == metric;
+    if (!has_a || !has_b) return has_a > has_b;
+    return more_is_better ? *value(a) > *value(b) : *value(a) < *value(b);
+  });
+}
+
+void sort_runs(std::vector<RunSummary>& runs, const std::string& key) {
+  const auto by = [&](const auto& value) {
+    std::stable_sort(runs.begin(), runs.end(),
+                     [&](const auto& a, const auto& b) { return value(a) < value(b); });
+  };
+  if (key == "name") return;  // as they come, the newest first
+  if (key == "state") return by([](const auto& run) { return run.status.text(); });
+  if (key == "step") return by([](const auto& run) { return -run.step.value_or(-1); });
+  if (key == "age") return by([](const auto& run) { return run.age; });
+  if (key == "last") return sort_by_metric(runs, [](const auto& run) { return run.last; });
+  if (key == "best") return sort_by_metric(runs, [](const auto& run) { return run.best; });
+  throw UsageError(
+      fmt::format("stepop runs: --sort {}: expected name, state, step, last, best or age", key));
+}
+
 }  // namespace
 
 int runs_command(const Arguments& arguments) {
   refuse_config(arguments, "a folder");
-  const std::vector<RunSummary> runs = find_runs(arguments);
+  if (arguments.json && arguments.csv) throw UsageError("stepop runs: --json and --csv: give one");
+  std::vector<RunSummary> runs = find_runs(arguments);
+  if (arguments.sort) sort_runs(runs, *arguments.sort);
+  if (arguments.json) {
+    fmt::print("{}", json_text_of(runs));
+    return 0;
+  }
+  if (arguments.csv) {
+    fmt::print("{}", csv_text_of(runs));
+    return 0;
+  }
   if (runs.empty()) return 0;
   const Shown shown = shown_of(runs);
   fmt::print("{}", fitting_table(runs, shown));

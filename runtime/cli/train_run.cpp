@@ -55,30 +55,37 @@ void end_profile(Profile& profile, const std::string& path, Console& console) {
 
 }  // namespace
 
-int train_run(Console& console, const RunDirectory& directory, Session& session,
-              const TrainingStart& start, RunLock& lock) {
+TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& session,
+                      const TrainingStart& start, RunLock& lock) {
   using Kind = StopReason::Kind;
   const int64_t batches = session.context().splits.order("train").batches_per_epoch();
   Reporter reporter(console, directory, session.settings(), batches);
   if (start.profiles) session.set_profile(begin_profile(session.context().device));
   TrainingLoop loop(session, directory, reporter,
-                    {.time = start.time, .git = start.git, .deadline = start.deadline});
+                    {.time = start.time,
+                     .git = start.git,
+                     .deadline = start.deadline,
+                     .takes_changes = start.takes_changes});
   LockWatch watch(lock);
-  loop.add_hook(watch);
+  loop.add_hook(watch, "lock");
   const StopReason reason = loop.run();
-  reporter.show_outputs();
-  console.info(fmt::format("ended: {}", reason.text));
-  const bool is_done = reason.kind == Kind::kDone || reason.kind == Kind::kMetric;
+  const bool is_changed = reason.kind == Kind::kChange;
+  if (!is_changed) {
+    reporter.show_outputs();
+    console.info(fmt::format("ended: {}", reason.text));
+  }
+  const bool is_done = !is_changed && reason.kind != Kind::kTime && reason.kind != Kind::kSignal;
   lock.end(is_done ? "done" : "stopped");
   if (start.profiles) {
     end_profile(*session.context().profile, directory.profile(start.time), console);
   }
+  if (is_changed) return {.is_changed = true};
   if (reason.kind == Kind::kTime) {
     console.info("max_time counts from each start; --max_time null trains to the end");
   }
   if (!is_done) console.info("saved; resume with:  " + resume_command(directory.root()));
-  if (reason.kind == Kind::kSignal) return 128 + reason.signal;
-  return loop.failed_callbacks() > 0 ? kCallbackFailed : 0;
+  if (reason.kind == Kind::kSignal) return {.exit_code = 128 + reason.signal};
+  return {.exit_code = loop.failed_callbacks() > 0 ? kCallbackFailed : 0};
 }
 
 }  // namespace stepop

@@ -96,6 +96,7 @@ void Context::train_by_hand(const std::vector<std::string>& network_names) const
 
 /// What the runtime tracks by itself.
 void Context::check_name(const std::string& name) const {
+  if (tracker.has_prefix()) return;
   const auto names = networks.names();
   const auto is_network = [&](std::string_view text) {
     return std::find(names.begin(), names.end(), text) != names.end();
@@ -104,10 +105,12 @@ void Context::check_name(const std::string& name) const {
   const char* is = is_network(text)                                         ? "the network"
                    : updates.contains(text)                                 ? "the update"
                    : text.starts_with("ema_") && is_network(text.substr(4)) ? "the averages"
-                   : text == "random"      ? "the random generators"
-                   : text == "train_means" ? "what train ops returned"
-                   : text == "stop_when"   ? "the best value of the metric"
-                                           : nullptr;
+                   : text == "random"               ? "the random generators"
+                   : text == "train_means"          ? "what train ops returned"
+                   : text == "stop_when"            ? "the best value of the metric"
+                   : text == "schedules"            ? "schedules"
+                   : text.starts_with(kHooksPrefix) ? "hooks"
+                                                    : nullptr;
   if (is == nullptr) return;
   throw Error(
       fmt::format("\"{}\" is the name under which the runtime itself tracks {}; give yours "

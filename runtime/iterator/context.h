@@ -14,6 +14,7 @@
 #include "runtime/data/dataset.h"
 #include "runtime/iterator/autocast.h"
 #include "runtime/iterator/splits.h"
+#include "runtime/log/run_log.h"
 #include "runtime/networks/networks.h"
 #include "runtime/optim/schedule.h"
 #include "runtime/optim/update.h"
@@ -25,6 +26,16 @@ class Profile;
 /// Where the run is. The loop writes it, an iterator reads it.
 struct Position : Progress {
   std::string split = "train";  ///< The split whose step_op or op is running.
+};
+
+/// The run that this start belongs to.
+struct RunInfo {
+  /// Absolute; empty before the run has its folder: in constructors, `initialize()`, and the checks
+  /// before a training.
+  std::string folder = {};
+  std::string name = {};  ///< The end of the folder's name; given with `-n`.
+  /// This start goes on with a run that is there.
+  bool is_resuming = false;
 };
 
 /// What a run hands to its iterator. Lives as long as the run.
@@ -43,6 +54,8 @@ struct Context {
   Splits& splits;
   Tracker& tracker;
   OrderedMap<std::unique_ptr<Update>>& updates;  ///< By the name under which each is tracked.
+  const RunInfo& run;
+  RunLog& log;  ///< `context().log.info("...")`
   /// Null but with --profile: `const Span span(context().profile.get(), "sampling");` measures a
   /// part of an op.
   std::shared_ptr<Profile> profile = {};

@@ -12,7 +12,7 @@ namespace stepop {
 
 /// Why a training ends without an error.
 struct StopReason {
-  enum class Kind { kNone, kDone, kMetric, kTime, kSignal };
+  enum class Kind { kNone, kDone, kMetric, kHook, kTime, kSignal, kChange };
   Kind kind = Kind::kNone;
   std::string text;  ///< `all 230 steps are done`
   int signal = 0;

@@ -6,6 +6,7 @@ namespace stepop {
 
 bool LogOps::is_due(size_t op, const Elapsed& before, const Elapsed& now, bool is_at_end) const {
   if (logged_at_[op] == now.step) return false;
+  if (are_all_due_) return true;
   const Trigger& when = ops_[op].when;
   if (now.step == 0) return when.at_start();
   return when.is_due(before, now) || (when.at_end() && is_at_end);

@@ -18,6 +18,10 @@ class LogOps {
   LogOps(const std::vector<ScheduledOp>& ops, SplitSteps& splits)
       : ops_(ops), splits_(splits), logged_at_(ops.size(), -1) {}
 
+  /// Makes all ops due at the step at hand.
+  void make_due() { are_all_due_ = true; }
+  void end_step() { are_all_due_ = false; }
+
   /// Whether any op is due at `now` and did not run at its step. `before` is where the step before
   /// was looked at; `is_at_end` makes those due that log `at_end`.
   bool is_any_due(const Elapsed& before, const Elapsed& now, bool is_at_end) const;
@@ -36,6 +40,7 @@ class LogOps {
   const std::vector<ScheduledOp>& ops_;
   SplitSteps& splits_;
   std::vector<int64_t> logged_at_;  ///< The last step of each op; -1 for none.
+  bool are_all_due_ = false;
   std::exception_ptr failure_;
 };
 

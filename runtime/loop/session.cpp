@@ -29,6 +29,8 @@ constexpr int64_t kDefaultSeed = 1;
 constexpr const char* kTrainMeans = "train_means";
 /// Reserved for the best value of the metric that ends a training.
 constexpr const char* kStopWhen = "stop_when";
+/// Reserved for the schedules that follow a metric.
+constexpr const char* kSchedules = "schedules";
 
 void track_generators(Tracker& tracker, const c10::Device& device) {
   tracker.add(
@@ -66,6 +68,10 @@ Value order_keys(const Config& config) {
   return keys;
 }
 
+bool is_changed(const std::string& before, const std::string& now) {
+  return !differences(parse_yaml(before, {"", 0}), parse_yaml(now, {"", 0})).empty();
+}
+
 }  // namespace
 
 Session::Session(const Config& config, bool train, bool debug, bool allow_unknown)
@@ -90,13 +96,21 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
                                                   .networks = *networks_,
                                                   .splits = *splits_,
                                                   .tracker = tracker_,
-                                                  .updates = updates_});
+                                                  .updates = updates_,
+                                                  .run = run_,
+                                                  .log = log_});
+  const MetricSchedules::Scope schedules(metric_schedules_);
   iterator_ = with_std_exceptions(
       "iterator", [&] { return iterators().build(config_, "iterator", *context_); });
   config_.claim("eval_functor");
   if (!train && config_.has("eval_functor")) {
     functor_ = with_std_exceptions("eval_functor",
                                    [&] { return iterator_of_functor(config_, *context_); });
+  }
+  if (train) {
+    hooks_ = make_hooks(config_, *context_);
+  } else {
+    declare_hooks(config_);
   }
   networks_->add_averages(config_, updates_, tracker_, train);
   track_generators(tracker_, device);
@@ -107,6 +121,10 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
       kStopWhen, [this] { return stop_when_.save(); },
       [this](const State& state) { stop_when_.load(state); });
 
+  tracker_.add(
+      kSchedules, [this] { return metric_schedules_.save(); },
+      [this](const State& state) { metric_schedules_.load(state); });
+
   const int64_t batches = train ? splits_->order("train").batches_per_epoch() : 1;
   if (train) {
     position_.train_examples = splits_->dataset("train").size();
@@ -114,6 +132,8 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   }
   settings_ = std::make_unique<Settings>(config_, batches, train, debug);
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
+  if (train) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);
+  config_.claim("freeze");
   // A default below `eval_hook: null` would turn evaluations on in a run that resumes.
   const bool has_evaluations = settings_->evaluates || !train;
   const auto callbacks = has_evaluations ? iterator().eval_callbacks() : OrderedMap<std::string>{};
@@ -159,6 +179,13 @@ std::string Session::config_yaml() const {
   return to_yaml(escape_references(*config_.root().peek()));
 }
 
+void Session::initialize() {
+  with_std_exceptions("initialize", [&] { iterator().initialize(); });
+  for (const auto& hook : hooks_) {
+    with_std_exceptions("initialize", [&] { hook.hook->initialize(); });
+  }
+}
+
 std::string Session::init_weights() { return init_from_->apply(); }
 
 void Session::set_profile(std::shared_ptr<Profile> profile) {
@@ -176,6 +203,9 @@ void Session::check() {
       check_is_logged(config_, "checkpoints/metric", settings_->retention.metric, names);
     }
     stop_when_.check_observed(names);
+    for (const auto& plateau : metric_schedules_.all()) {
+      check_is_logged(config_, plateau->path() + "/metric", plateau->metric(), names);
+    }
   } catch (const UnknownMetric& error) {
     throw UsageError(fmt::format("{}\n  on the command line: {}", error.what(), error.argument()));
   }
@@ -222,13 +252,24 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   }
   if (progress.batch > 0) check_order(checkpoint.config, path);
   try {
-    tracker_.load(checkpoint.tensors);
+    for (const auto& name : tracker_.load(checkpoint.tensors)) {
+      const auto names = tracker_.names();
+      const bool is_here = std::find(names.begin(), names.end(), name) != names.end();
+      add_warning(fmt::format("{}: {}", path,
+                              is_here
+                                  ? "it has no state of " + name + ", which begins anew"
+                                  : "it has a state of " + name + ", which no hook tracks now"));
+    }
   } catch (const std::exception& error) {
     throw Error(fmt::format("{}: {}", path, error_text(error)));
   }
   static_cast<Progress&>(position_) = checkpoint.progress;
   position_.train_examples = examples;
   position_.order_algorithm = algorithm;
+  // Who changes the config wants more of a run that a hook has ended.
+  if (!position_.stopped_by.empty() && is_changed(checkpoint.config, config_yaml())) {
+    position_.stopped_by.clear();
+  }
   clock_.global_step = position_.global_step;
   // Epochs may have had other numbers of steps before, with another batch_size or accumulate.
   const int64_t accumulate = settings_->accumulate;

@@ -2,12 +2,16 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/iterator/context.h"
 #include "runtime/iterator/iterator.h"
+#include "runtime/iterator/run_hooks.h"
+#include "runtime/loop/freezing.h"
 #include "runtime/networks/init_from.h"
+#include "runtime/optim/metric_schedule.h"
 #include "runtime/step/scalar_means.h"
 #include "runtime/when/settings.h"
 #include "runtime/when/stop_when.h"
@@ -48,6 +52,14 @@ class Session {
   /// From here on the time of everything that runs is measured.
   void set_profile(std::shared_ptr<Profile> profile);
 
+  /// What the context tells of the run.
+  void set_run(RunInfo run) { run_ = std::move(run); }
+  /// Lines of a user's own code go there from here on; `console` must outlive the session.
+  void show_log(Console& console) { log_.begin(console); }
+
+  /// Tells the iterator and the hooks that what is tracked is in place.
+  void initialize();
+
   /// Runs one batch of every split through everything; see preflight.h. Throws UsageError for a
   /// metric of the config that nothing logs.
   void check();
@@ -63,10 +75,14 @@ class Session {
   const Context& context() const { return *context_; }
   /// The config's, or in an evaluation the one of its `eval_functor`.
   Iterator& iterator() { return functor_ ? *functor_ : *iterator_; }
+  /// Those of the config, in its order; none in an evaluation.
+  const std::vector<NamedHook>& hooks() const { return hooks_; }
   Position& position() { return position_; }
   StepClock& clock() { return clock_; }
   ScalarMeans& train_means() { return train_means_; }
   StopWhen& stop_when() { return stop_when_; }
+  MetricSchedules& metric_schedules() { return metric_schedules_; }
+  Freezing& freezing() { return freezing_; }
   const std::string& warnings() const { return warnings_; }
   /// What the bits of this start depend on besides its config; see run/provenance.h.
   const std::string& made_by() const { return made_by_; }
@@ -80,9 +96,13 @@ class Session {
   bool train_;
   bool debug_;
   Position position_;
+  RunInfo run_;
+  RunLog log_;
   StepClock clock_;
   ScalarMeans train_means_;
   StopWhen stop_when_;
+  MetricSchedules metric_schedules_;
+  Freezing freezing_;
   Tracker tracker_;
   OrderedMap<std::unique_ptr<Update>> updates_;
   std::unique_ptr<Networks> networks_;
@@ -91,6 +111,7 @@ class Session {
   std::unique_ptr<Context> context_;
   std::unique_ptr<Iterator> iterator_;
   std::unique_ptr<Iterator> functor_;
+  std::vector<NamedHook> hooks_;
   std::unique_ptr<Settings> settings_;
   std::string warnings_;
   std::string made_by_;

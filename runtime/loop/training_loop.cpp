@@ -41,8 +41,12 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
                      // One that survives a power cut has its metrics beside it.
                      reporter_.sync();
                    }),
-      non_finite_(session, directory) {
-  hooks_.add(session.iterator());
+      non_finite_(session, directory),
+      change_(directory) {
+  hooks_.add("iterator", session.iterator());
+  for (const auto& [name, class_name, hook] : session.hooks()) {
+    hooks_.add(name, *hook, /*is_of_config=*/true);
+  }
 }
 
 StopReason TrainingLoop::run() {
@@ -58,6 +62,7 @@ StopReason TrainingLoop::run() {
     checkpoints_.begin(first_step_);
     reporter_.begin_training(position_, session_.config_yaml());
     try {
+      hooks_.call("before_training", [](Hook& hook) { hook.before_training(); });
       loop();
     } catch (const Interrupted&) {
       is_whole_ = false;
@@ -65,6 +70,7 @@ StopReason TrainingLoop::run() {
       save_checkpoint(position_.evaluation_folder);
     }
     checkpoints_.wait();
+    hooks_.call("after_training", [](Hook& hook) { hook.after_training(); });
   } catch (...) {
     fail();
   }
@@ -75,10 +81,15 @@ void TrainingLoop::loop() {
   begin();
   ProcessorWatch processor(at::get_num_threads());
   while ((reason_ = stop_reason()).kind == StopReason::Kind::kNone) {
+    if (start_.takes_changes && change_.is_there(std::chrono::steady_clock::now())) {
+      reason_ = {StopReason::Kind::kChange, "the config changes", 0};
+      break;
+    }
     train_step();
     const Elapsed now = elapsed();
     run_logs(now);
     hooks_.call("after_step", [&](Hook& hook) { hook.after_step(position_.global_step); });
+    take_requests(now);
     reporter_.step_done(position_);
     if (const std::string text = processor.look(); !text.empty()) reporter_.console().warn(text);
     checkpoints_.check();
@@ -124,6 +135,7 @@ void TrainingLoop::train_step() {
     if (non_finite_.is_full()) read_non_finite();
     non_finite_.begin_step();
   }
+  session_.freezing().begin_step(position_.global_step);
   clock_.global_step = position_.global_step;
   clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
   const BatchOrder& order = context_.splits.order("train");
@@ -135,14 +147,18 @@ void TrainingLoop::train_step() {
     clock_.batch_examples = examples_in(1);
     train.begin();
     is_whole_ = clock_.micro_batch == 0;
-    const int64_t examples = train.batch_size();  // fetches the batch
+    const Batch& batch = train.batch();  // fetches it
     is_whole_ = false;
+    hooks_.call("before_batch", [&](Hook& hook) { hook.before_batch(batch); });
+    results_.clear();
     for (const auto& op : settings_.train_ops) {
       if (!op.is_due_in_step_after(position_.global_step)) continue;
-      session_.train_means().add(op.name.text(), train.train(op.name.op));
+      const Scalars& result = results_.set(op.name.op, train.train(op.name.op));
+      session_.train_means().add(op.name.text(), result);
     }
+    hooks_.call("after_batch", [&](Hook& hook) { hook.after_batch(batch, results_); });
     ++position_.batch;
-    position_.samples_seen += examples;
+    position_.samples_seen += batch.size();
   }
   clock_.micro_batch = 0;
   context_.networks.update_averages(position_.global_step);
@@ -155,23 +171,37 @@ void TrainingLoop::train_step() {
 
 /// The logs of a step. What they bring may end the training, which makes others due.
 void TrainingLoop::run_logs(const Elapsed& now) {
-  run_due_logs(now);
-  if (is_at_end()) run_due_logs(now);
+  observe(run_due_logs(now));
+  if (is_at_end()) observe(run_due_logs(now));
+}
+
+/// What hooks asked for since the last step. A log may make them ask for more.
+void TrainingLoop::take_requests(const Elapsed& now) {
+  if (hooks_.take_log()) {
+    log_ops_.make_due();
+    run_logs(now);
+    log_ops_.end_step();
+  }
+  asked_for_checkpoint_ = hooks_.take_checkpoint();
+  asked_for_evaluation_ = hooks_.take_evaluation();
+  position_.stopped_by = hooks_.take_stop();
+  if (!position_.stopped_by.empty()) run_logs(now);
 }
 
 /// The end of an epoch, the checkpoint and the evaluation, as they are due after a step.
 void TrainingLoop::finish_step(const Elapsed& now) {
   // The weights that a training ends with are evaluated, wherever in an epoch it ends.
   const bool evaluation_is_due =
-      settings_.evaluates && (is_at_end() || settings_.evaluation.is_due(last_of_evaluation_, now));
+      settings_.evaluates && (is_at_end() || asked_for_evaluation_ ||
+                              settings_.evaluation.is_due(last_of_evaluation_, now));
   const bool is_epoch_end = position_.batch >= batches_per_epoch_;
   if (is_epoch_end) {
     position_.batch = 0;
     ++position_.epoch;
     hooks_.call("after_epoch", [&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
   }
-  if (is_epoch_end || evaluation_is_due || settings_.checkpoint.is_due(last_, now) ||
-      log_ops_.has_failed()) {
+  if (is_epoch_end || evaluation_is_due || asked_for_checkpoint_ ||
+      settings_.checkpoint.is_due(last_, now) || log_ops_.has_failed()) {
     save_checkpoint(evaluation_is_due ? new_evaluation_folder() : "");
   }
   if (log_ops_.has_failed()) {
@@ -196,7 +226,14 @@ StopReason TrainingLoop::stop_reason() const {
   }
   if (!is_at_end()) return {};
   if (position_.global_step < settings_.num_steps) {
-    return {Kind::kMetric, *session_.stop_when().reason(), 0};
+    if (session_.stop_when().is_over()) {
+      return {Kind::kMetric, *session_.stop_when().reason(), 0};
+    }
+    const bool was_before = position_.global_step == first_step_;
+    return {Kind::kHook,
+            position_.stopped_by +
+                (was_before ? "; it ended so before, and a changed config continues it" : ""),
+            0};
   }
   const std::string steps = with_thousands(settings_.num_steps);
   if (position_.global_step > first_step_) {
@@ -212,7 +249,8 @@ StopReason TrainingLoop::stop_reason() const {
 /// Whether the training has come to its own end, after which only logs and an evaluation follow. A
 /// training that stops by a signal or `max_time` is to be resumed instead.
 bool TrainingLoop::is_at_end() const {
-  return position_.global_step >= settings_.num_steps || session_.stop_when().is_over();
+  return position_.global_step >= settings_.num_steps || session_.stop_when().is_over() ||
+         !position_.stopped_by.empty();
 }
 
 void TrainingLoop::throw_if_asked_to_stop() const {
@@ -224,19 +262,20 @@ void TrainingLoop::throw_if_asked_to_stop() const {
   }
 }
 
-void TrainingLoop::run_due_logs(const Elapsed& now) {
+/// Runs and reports the log ops that are due; returns the numbers that they brought.
+OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now) {
   OrderedMap<Logs> results;
   if (log_ops_.is_any_due(last_, now, is_at_end())) {
     const Span span(profile_, "logging");
     results = log_ops_.run_due(last_, now, is_at_end());
   }
-  if (results.empty()) return;
+  if (results.empty()) return {};
   const Span write(profile_, "write");
   read_non_finite();
   OrderedMap<Logs> logs = session_.train_means().take();
   for (const auto& [name, result] : results) logs.set(name, result);
   elapsed();  // the time of the event
-  observe(reporter_.logged(position_, logs));
+  return reporter_.logged(position_, logs);
 }
 
 /// Logs while no step is at hand, with the batches of the next one, which must not see a trace of
@@ -247,18 +286,33 @@ void TrainingLoop::log_between_steps(const Elapsed& now) {
   const RandomFork fork(context_.seed, context_.device);
   const Snapshot before(context_);
   splits_.clear();
-  run_due_logs(now);
+  const OrderedMap<double> scalars = run_due_logs(now);
   splits_.clear();
-  const State observed = session_.stop_when().save();  // what was logged counts
   before.restore();
-  session_.stop_when().load(observed);
+  observe(scalars);  // what was logged counts
   log_ops_.rethrow_failure();
 }
 
-/// Numbers that were logged, as early stopping sees them.
+/// Numbers that were logged, as early stopping and hooks see them.
 void TrainingLoop::observe(const OrderedMap<double>& scalars) {
+  if (scalars.empty()) return;
+  note(scalars);
+  hooks_.call("after_log", [&](Hook& hook) { hook.after_log(position_.global_step, scalars); });
+}
+
+/// The same for those of an evaluation, which follow a checkpoint; and the end of the evaluation.
+void TrainingLoop::observe_evaluation(const OrderedMap<double>& scalars) {
+  note(scalars);
+  hooks_.call_forked("after_log",
+                     [&](Hook& hook) { hook.after_log(position_.global_step, scalars); });
+}
+
+void TrainingLoop::note(const OrderedMap<double>& scalars) {
   for (const auto& [name, value] : scalars) seen_scalars_.insert(name);
   session_.stop_when().observe(scalars, elapsed());
+  for (const auto& text : session_.metric_schedules().observe(position_.global_step, scalars)) {
+    reporter_.console().info(text);
+  }
   checkpoints_.observe(position_.global_step, scalars);
 }
 
@@ -268,6 +322,10 @@ void TrainingLoop::check_metrics() const {
   for (const auto& op : settings_.log_ops) names.open.push_back(op.name.text());
   for (const auto& op : settings_.train_ops) names.open.push_back(op.name.text());
   session_.stop_when().check_observed(names);
+  for (const auto& plateau : session_.metric_schedules().all()) {
+    if (seen_scalars_.contains(plateau->metric())) continue;
+    check_is_logged(session_.config(), plateau->path() + "/metric", plateau->metric(), names);
+  }
   if (checkpoints_.knows_metric()) return;
   check_is_logged(session_.config(), "checkpoints/metric", settings_.retention.metric, names);
 }
@@ -333,16 +391,14 @@ void TrainingLoop::run_evaluation() {
     const Span write(profile_, "write");
     reporter_.evaluated(position_, result);
   }
-  observe(result.scalars);
+  observe_evaluation(result.scalars);
   // A callback that failed may be the one that gives it.
   if (result.failures.empty()) {
     check_metrics();
   } else {
     checkpoints_.keep_unjudged(step);
   }
-  checkpoints_.update();
-  position_.evaluation_folder.clear();
-  hooks_.call_forked("after_evaluation", [&](Hook& hook) { hook.after_evaluation(step); });
+  end_evaluation();
   if (!was_at_end && is_at_end()) log_between_steps(elapsed());
 }
 
@@ -355,15 +411,27 @@ void TrainingLoop::finish_interrupted_evaluation() {
   // It ended, but what hooks did around it is not in the checkpoint.
   hooks_.call_forked("before_evaluation", [&](Hook& hook) { hook.before_evaluation(step); });
   reporter_.evaluated_before(position_, *scalars);
-  observe(*scalars);
+  observe_evaluation(*scalars);
+  end_evaluation();
+}
+
+/// A hook that asks for a stop then ends the training at once: these weights were evaluated.
+void TrainingLoop::end_evaluation() {
+  const int64_t step = position_.global_step;
   checkpoints_.update();
   position_.evaluation_folder.clear();
   hooks_.call_forked("after_evaluation", [&](Hook& hook) { hook.after_evaluation(step); });
+  if (const std::string stop = hooks_.take_stop(); !stop.empty()) position_.stopped_by = stop;
 }
 
 /// Ends the training by the exception at hand.
 void TrainingLoop::fail() {
   reporter_.console().end_progress();
+  try {
+    checkpoints_.wait();  // what there is to resume from decides what is said
+  } catch (const std::exception&) {
+    // The training ends by what came first, which may be this very error.
+  }
   save_what_is_whole();
   try {
     std::rethrow_exception(ending_error(saved_, non_finite_, directory_));

@@ -16,6 +16,7 @@
 #include "runtime/loop/run_checkpoints.h"
 #include "runtime/loop/session.h"
 #include "runtime/measure/profile.h"
+#include "runtime/run/live_change.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/step/split_step.h"
 
@@ -31,13 +32,18 @@ class TrainingLoop {
     std::string git;
     /// When to stop with everything saved, to be resumed later.
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+    /// Whether the training ends here to go on with a changed config; it changes in the run's own
+    /// folder.
+    bool takes_changes = false;
   };
 
   /// All must outlive the loop.
   TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter, Start start);
 
-  /// A further observer beside the iterator; must outlive the loop.
-  void add_hook(Hook& hook) { hooks_.add(hook); }
+  /// A further observer beside the iterator and the hooks of the config; must outlive the loop.
+  void add_hook(Hook& hook, std::string name = "of the program") {
+    hooks_.add(std::move(name), hook);
+  }
 
   /// Throws what an op, a hook, a dataset or the disk threw, after `at_exception` of every hook;
   /// as an Error when it is no std::exception, or when there is more to say: what was saved, or
@@ -58,9 +64,13 @@ class TrainingLoop {
   bool is_at_end() const;
   void throw_if_asked_to_stop() const;
 
-  void run_due_logs(const Elapsed& now);
+  OrderedMap<double> run_due_logs(const Elapsed& now);
   void log_between_steps(const Elapsed& now);
   void observe(const OrderedMap<double>& scalars);
+  void observe_evaluation(const OrderedMap<double>& scalars);
+  void note(const OrderedMap<double>& scalars);
+  void take_requests(const Elapsed& now);
+  void end_evaluation();
   void check_metrics() const;
 
   void read_non_finite();
@@ -90,11 +100,15 @@ class TrainingLoop {
   SplitSteps splits_;
   LogOps log_ops_;
   std::optional<UpdateWatch> update_watch_;
+  OrderedMap<Scalars> results_;         ///< Of the train ops, for the batch at hand.
   std::set<std::string> seen_scalars_;  ///< Full names of what was logged in this start.
+  bool asked_for_checkpoint_ = false;
+  bool asked_for_evaluation_ = false;
   StopReason reason_;
   int64_t first_step_ = 0;
   RunCheckpoints checkpoints_;
   NonFiniteRecorder non_finite_;
+  LiveChange change_;
   int failed_callbacks_ = 0;
   /// Whether the state is that between two steps, and no checkpoint has it, while a dataset runs.
   bool is_whole_ = false;

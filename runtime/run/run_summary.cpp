@@ -233,6 +233,7 @@ RunSummary summarize_run(const std::string& root) {
   if (summary.metric.empty()) return summary;
   summary.last = metrics.value_of(summary.metric);
   const MetricDirection direction = metric_direction(summary.metric, &config);
+  summary.more_is_better = direction == MetricDirection::kHigher;
   if (direction != MetricDirection::kUnknown) {
     summary.best = best_value(run, summary.metric, direction, !named.empty());
   }

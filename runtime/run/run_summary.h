@@ -26,6 +26,7 @@ struct RunSummary {
   /// The best value, by `metric_direction`. For a metric that the config names: that of the best
   /// checkpoint. For others it is looked up in the metrics file, if that has no more than 1 MB.
   std::optional<double> best;
+  bool more_is_better = false;  ///< Of the metric, as far as that is known.
   double age = 0;  ///< Seconds since the run wrote something.
 };
 

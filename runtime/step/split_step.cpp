@@ -29,7 +29,7 @@ uint64_t SplitStep::fork_seed() const {
   return mix_seed({context_.seed, seed_of(split_), static_cast<uint64_t>(position_.global_step)});
 }
 
-int64_t SplitStep::batch_size() {
+const Batch& SplitStep::batch() {
   if (!batch_) {
     const Span span(context_.profile.get(), {"waiting for ", split_, " data"});
     if (!loader_) {
@@ -38,12 +38,12 @@ int64_t SplitStep::batch_size() {
     }
     batch_ = loader_->next();
   }
-  return batch_->size();
+  return *batch_;
 }
 
 const StepOps& SplitStep::ops() {
   if (!ops_) {
-    batch_size();
+    batch();
     const bool is_training = split_ == "train";
     const auto call = [&] {
       return call_step_op(iterator_, context_, position_, split_, is_training, *batch_);

@@ -28,8 +28,8 @@ class SplitStep {
   /// The result of a log op, without gradients and with the random state forked.
   const Logs& log(const std::string& op);
 
-  /// The number of examples in this step's batch; fetches it when need be.
-  int64_t batch_size();
+  /// This step's batch; fetches it when need be.
+  const Batch& batch();
   /// Batches taken so far, over all epochs.
   int64_t batches_taken() const { return loader_ ? loader_->position() : options_.first_batch; }
 

@@ -156,13 +156,15 @@ void note_names(const StepOps& ops, OrderedMap<bool>& trained, OrderedMap<bool>&
   for (const auto& [name, op] : ops.eval_ops) names.set(name, true);
 }
 
-std::string memory_text(const Context& context, const TensorMemory& memory) {
+std::string memory_text(const Context& context, const TensorMemory& memory, bool trains) {
   int64_t weights = 0;
   for (const auto& name : context.networks.names()) {
     weights += bytes_of(context.networks.tensors(name));
   }
-  int64_t optimizers = 0;
-  for (const auto& [name, update] : context.updates) optimizers += bytes_of(update->state());
+  int64_t optimizers = 0;  // made by their first use, so never by an evaluation
+  for (const auto& [name, update] : context.updates) {
+    if (trains) optimizers += bytes_of(update->state());
+  }
   const auto size = [](auto bytes) { return size_text(static_cast<double>(bytes)); };
   return fmt::format(
       "memory    networks {}, state of optimizers {}; at most {} of tensors at once on the {}, and "
@@ -180,7 +182,10 @@ void try_everything(Session& session, TensorMemory& memory, Console& console) {
   console.info(fmt::format("seed      {}\n", context.seed));
   console.info(module_table(context.networks));
   const std::vector<DueOps> splits = due_ops(settings, session.trains());
-  if (session.trains()) context.networks.start_averages();
+  if (session.trains()) {
+    context.networks.start_averages();
+    session.freezing().begin_step(session.position().global_step);
+  }
   OrderedMap<bool> trained;
   OrderedMap<bool> returned;
   for (const auto& due : splits) {
@@ -209,7 +214,15 @@ void try_everything(Session& session, TensorMemory& memory, Console& console) {
     console.info(
         fmt::format("not run   {}: step_op returns it, the config calls it nowhere", unused));
   }
-  console.info(memory_text(context, memory));
+  console.info(memory_text(context, memory, session.trains()));
+  std::string hooks;
+  for (const auto& hook : session.hooks()) {
+    hooks += fmt::format(", {} ({})", hook.name, hook.class_name);
+  }
+  if (!hooks.empty()) {
+    console.info(
+        fmt::format("hooks     not run, but for initialize; in this order: iterator{}", hooks));
+  }
   const Value* callbacks = context.config.peek(kEvalCallbacks);
   if (callbacks != nullptr && !callbacks->is_null()) {
     console.info("callbacks not run: they need a whole evaluation, and -d makes a short one");

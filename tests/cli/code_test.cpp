@@ -164,6 +164,37 @@ TEST_CASE("a library in the cache that others may have written is compiled again
   CHECK(run_with_cache(folder, chmod + "stepop list -b one.yaml").err == "compiling one.cpp\n");
 }
 
+TEST_CASE("the guide's hook ends a training, and a resume knows what it tracked") {
+  const ScratchFolder folder;
+  make_new(folder, "mine");
+  const std::string guide = read_bytes(STEPOP_SOURCE_DIR "/iterators/README.md");
+  const size_t begin = guide.find("class StopBelow");
+  REQUIRE(begin != std::string::npos);
+  folder.write("stop.cpp", "#include <stepop/stepop.h>\n" +
+                               guide.substr(begin, guide.find("```", begin) - begin));
+  folder.write("stop.yaml",
+               "code: [mine.cpp, stop.cpp]\n"
+               "hooks:\n  stop: {class: StopBelow, metric: validation/eval_op/mse, value: 0}\n");
+  const std::string start = "stepop -n x -b mine.yaml stop.yaml -t" + kShort;
+  const auto checked = run_with_cache(folder, start + " --check");
+  CHECK_MESSAGE(checked.exit_code == 0, checked.err);
+  CHECK(contains(checked.out,
+                 "hooks     not run, but for initialize; in this order: iterator, "
+                 "stop (StopBelow)\n"));
+  const auto trained = run_with_cache(folder, start);
+  CHECK_MESSAGE(trained.exit_code == 0, trained.err);
+  const std::string run = only_run(folder);
+  CHECK(contains(read_bytes(folder / (run + "/train/log.txt")), ", the value number 2\n"));
+  const std::string more = "stepop -p " + run + " -t --num_epochs 9";
+  const auto stopped = run_with_cache(folder, more + " --hooks/stop/value 1e9");
+  CHECK_MESSAGE(stopped.exit_code == 0, stopped.err);
+  CHECK(contains(stopped.out, ", the value number 3\n"));
+  CHECK(
+      contains(stopped.out, "ended: the hook stop: validation/eval_op/mse is below 1000000000\n"));
+  CHECK(contains(run_with_cache(folder, "stepop -p " + run + " -t").out,
+                 "; it ended so before, and a changed config continues it\n"));
+}
+
 TEST_CASE("a callback of your own runs over outputs that are there") {
   const ScratchFolder folder;
   make_new(folder, "mine");

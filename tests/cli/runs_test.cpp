@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "runtime/run/provenance.h"
@@ -96,6 +97,44 @@ TEST_CASE("runs are listed with state, step, epoch, metric and age, the newest f
         "last, best: validation/eval_op/accuracy/accuracy\n");
 }
 
+TEST_CASE("runs are sorted, and listed for programs") {
+  const ScratchFolder folder;
+  make_run(folder, "logs/2026-11-21T10-00-00_a", accuracy(23, "0.5"), "done", 3h);
+  make_run(folder, "logs/2026-11-21T11-00-00_b", accuracy(46, "0.9") + accuracy(69, "0.25"), "done",
+           2h);
+  make_run(folder, "logs/2026-11-21T12-00-00_c,\"c\"", "", "failed", 1h);
+  const auto names = [&](const std::string& sort) {
+    const auto list =
+        nlohmann::json::parse(run_in(folder, "stepop runs --json --sort " + sort).out);
+    std::string text;
+    for (const auto& run : list) text += run["run"].get<std::string>()[20];
+    return text;
+  };
+  CHECK(names("name") == "cba");
+  CHECK(names("best") == "bac");
+  CHECK(names("last") == "abc");
+  CHECK(names("step") == "bac");
+  CHECK(names("age") == "cba");
+  CHECK(names("state") == "bac");
+  const auto list = nlohmann::json::parse(run_in(folder, "stepop runs --json").out);
+  CHECK(list[1]["folder"] == "logs/2026-11-21T11-00-00_b");
+  CHECK(list[1]["best"] == 0.9);
+  CHECK(list[1]["step"] == 69);
+  CHECK(list[1]["num_epochs"] == 20.0);
+  CHECK(list[1]["metric"] == "validation/eval_op/accuracy/accuracy");
+  CHECK(list[0]["best"].is_null());
+  const std::string csv = run_in(folder, "stepop runs --csv").out;
+  CHECK(
+      csv.starts_with("run,folder,state,step,epoch,num_epochs,metric,last,best,age_seconds\n"
+                      "\"2026-11-21T12-00-00_c,\"\"c\"\"\",\"logs/2026-11-21T12-00-00_c,"
+                      "\"\"c\"\"\",failed,,,"));
+  CHECK(csv.find("2026-11-21T11-00-00_b,logs/2026-11-21T11-00-00_b,ended,69,3.0,20.0,"
+                 "validation/eval_op/accuracy/accuracy,0.25,0.9,7") != std::string::npos);
+  CHECK(run_in(folder, "stepop runs --sort up").err ==
+        "stepop: stepop runs: --sort up: expected name, state, step, last, best or age\n");
+  CHECK(run_in(folder, "mkdir none; stepop runs none --json").out == "[]\n");
+}
+
 TEST_CASE("a table fits 100 columns, and names that would look alike stay whole") {
   const ScratchFolder folder;
   const std::string name =
@@ -123,9 +162,9 @@ TEST_CASE("a table fits 100 columns, and names that would look alike stay whole"
 TEST_CASE("folders without runs say so, and what is no folder is refused") {
   const ScratchFolder folder;
   const CommandResult none = run_in(folder, "stepop runs");
-  CHECK(
-      none.err ==
-      "stepop: stepop runs: logs: no such folder; give one with runs in it: stepop runs [logs]\n");
+  CHECK(none.err ==
+        "stepop: stepop runs: logs: no such folder; give one with runs in it: stepop runs [logs] "
+        "[--sort KEY] [--json | --csv]\n");
   CHECK(none.exit_code == 2);
   fs::create_directories(folder / "logs/debug_runs");
   const CommandResult empty = run_in(folder, "stepop runs logs");
@@ -133,8 +172,11 @@ TEST_CASE("folders without runs say so, and what is no folder is refused") {
         "logs: no runs in this folder but those of -d in debug_runs/: stepop runs -d lists them\n");
   CHECK(empty.exit_code == 0);
   const CommandResult stray = run_in(folder, "stepop runs logs --lr 3");
-  CHECK(stray.err == "stepop: stepop runs takes a folder alone: stepop runs [logs]\n");
-  CHECK(run_in(folder, "stepop runs a b").err == "stepop: stray word \"b\": stepop runs [logs]\n");
+  CHECK(stray.err ==
+        "stepop: stepop runs takes a folder alone: stepop runs [logs] [--sort KEY] [--json | "
+        "--csv]\n");
+  CHECK(run_in(folder, "stepop runs a b").err ==
+        "stepop: stray word \"b\": stepop runs [logs] [--sort KEY] [--json | --csv]\n");
 }
 
 }  // namespace runs_test

@@ -81,6 +81,17 @@ STEPOP_REGISTER_CALLBACK(test_order, order_callback, {"For tests.", {}});
 
 class OrderHook : public Hook {
  public:
+  void before_training() override { add("before_training"); }
+  void after_training() override { add("after_training"); }
+  void before_batch(const Batch& batch) override {
+    add(fmt::format("before_batch {}", fmt::join(batch.indices(), " ")));
+  }
+  void after_batch(const Batch&, const OrderedMap<Scalars>& results) override {
+    add("after_batch " + results.key_list());
+  }
+  void after_log(int64_t step, const OrderedMap<double>& scalars) override {
+    add(fmt::format("after_log {}: {}", step, scalars.key_list()));
+  }
   void before_epoch(int64_t epoch) override { add(fmt::format("before_epoch {}", epoch)); }
   void before_step(int64_t step) override { add(fmt::format("before_step {}", step)); }
   void after_step(int64_t step) override { add(fmt::format("after_step {}", step)); }
@@ -123,18 +134,24 @@ Events events_of(TestRun& run) {
 const Events kFromStepFour = {
     "before_step 4",
     "train examples 2 3",
+    "before_batch 2 3",
     "train step_op",
     "train train_op",
+    "after_batch train_op",
     "train log_op at 5",
+    "after_log 5: train/log_op/number",
     "after_step 5",
     "before_step 5",
     "train examples 4",
+    "before_batch 4",
     "train step_op",
     "train train_op",
+    "after_batch train_op",
     "train log_op at 6",
     "validation examples 0 1",
     "validation step_op",
     "validation log_op at 6",
+    "after_log 6: train/log_op/number, validation/log_op/number",
     "after_step 6",
     "after_epoch 1",
     "after_checkpoint model-6",
@@ -146,33 +163,45 @@ const Events kFromStepFour = {
     "validation step_op",
     "validation eval_op",
     "callback",
+    "after_log 6: validation/eval_op/loss",
     "after_evaluation 6",
+    "after_training",
 };
 
 TEST_CASE("the order of a fresh run of two epochs") {
   Events expected = {
+      "before_training",
       "before_epoch 0",
       "before_step 0",
       "train examples 0 1",
+      "before_batch 0 1",
       "train step_op",
       "train train_op",
+      "after_batch train_op",
       "train log_op at 1",
+      "after_log 1: train/log_op/number",
       "after_step 1",
       "before_step 1",
       "train examples 2 3",
+      "before_batch 2 3",
       "train step_op",
       "train train_op",
+      "after_batch train_op",
       "train log_op at 2",
       "validation examples 0 1",
       "validation step_op",
       "validation log_op at 2",
+      "after_log 2: train/log_op/number, validation/log_op/number",
       "after_step 2",
       "after_checkpoint model-2",
       "before_step 2",
       "train examples 4",
+      "before_batch 4",
       "train step_op",
       "train train_op",
+      "after_batch train_op",
       "train log_op at 3",
+      "after_log 3: train/log_op/number",
       "after_step 3",
       "after_epoch 0",
       "after_checkpoint model-3",
@@ -184,16 +213,20 @@ TEST_CASE("the order of a fresh run of two epochs") {
       "validation step_op",
       "validation eval_op",
       "callback",
+      "after_log 3: validation/eval_op/loss",
       "after_evaluation 3",
       "before_epoch 1",
       "before_step 3",
       "train examples 0 1",
+      "before_batch 0 1",
       "train step_op",
       "train train_op",
+      "after_batch train_op",
       "train log_op at 4",
       "validation examples 2",
       "validation step_op",
       "validation log_op at 4",
+      "after_log 4: train/log_op/number, validation/log_op/number",
       "after_step 4",
       "after_checkpoint model-4",
   };
@@ -211,7 +244,7 @@ TEST_CASE("a run that is resumed in the middle of an epoch goes on where it was"
   TestRun run(kConfig, before, 4);
   CHECK(run.session.position().batch == 1);
   // What a hook did after the checkpoint is not in it.
-  Events expected = {"after_checkpoint model-4"};
+  Events expected = {"before_training", "after_checkpoint model-4"};
   expected.insert(expected.end(), kFromStepFour.begin(), kFromStepFour.end());
   CHECK(events_of(run) == expected);
 }
@@ -225,12 +258,13 @@ TEST_CASE("a run that died in an evaluation goes on in that evaluation, in the s
   REQUIRE(std::filesystem::remove(folder + "scalars.json"));  // the last thing that it writes
   TestRun run(kConfig, before, 3);
   const Events happened = events_of(run);
-  REQUIRE(happened.size() > 10);
-  CHECK(Events(happened.begin(), happened.begin() + 10) ==
-        Events{"after_checkpoint model-3", "before_evaluation 3", "validation examples 0 1",
-               "validation step_op", "validation eval_op", "validation examples 2",
-               "validation step_op", "validation eval_op", "callback", "after_evaluation 3"});
-  CHECK(happened[10] == "before_epoch 1");
+  REQUIRE(happened.size() > 12);
+  CHECK(Events(happened.begin(), happened.begin() + 12) ==
+        Events{"before_training", "after_checkpoint model-3", "before_evaluation 3",
+               "validation examples 0 1", "validation step_op", "validation eval_op",
+               "validation examples 2", "validation step_op", "validation eval_op", "callback",
+               "after_log 3: validation/eval_op/loss", "after_evaluation 3"});
+  CHECK(happened[12] == "before_epoch 1");
   CHECK(std::filesystem::exists(outputs));
 }
 
@@ -246,21 +280,25 @@ TEST_CASE("outputs that the config removes are not made again at a resume") {
       std::filesystem::exists(before.root() + "/eval/2026-11-21T10-00-00_test/3/outputs.h5"));
   TestRun run(cleaned, before, 3);
   const Events happened = events_of(run);
-  REQUIRE(happened.size() > 4);
-  CHECK(Events(happened.begin(), happened.begin() + 4) ==
-        Events{"after_checkpoint model-3", "before_evaluation 3", "after_evaluation 3",
-               "before_epoch 1"});
+  REQUIRE(happened.size() > 6);
+  CHECK(Events(happened.begin(), happened.begin() + 6) ==
+        Events{"before_training", "after_checkpoint model-3", "before_evaluation 3",
+               "after_log 3: validation/eval_op/loss", "after_evaluation 3", "before_epoch 1"});
 }
 
 TEST_CASE("a run that ends in the middle of an epoch saves and evaluates what it ends with") {
   TestRun run(std::string(kConfig) + "num_steps: 1\n");
   CHECK(events_of(run) == Events{
+                              "before_training",
                               "before_epoch 0",
                               "before_step 0",
                               "train examples 0 1",
+                              "before_batch 0 1",
                               "train step_op",
                               "train train_op",
+                              "after_batch train_op",
                               "train log_op at 1",
+                              "after_log 1: train/log_op/number",
                               "after_step 1",
                               "after_checkpoint model-1",
                               "before_evaluation 1",
@@ -271,7 +309,9 @@ TEST_CASE("a run that ends in the middle of an epoch saves and evaluates what it
                               "validation step_op",
                               "validation eval_op",
                               "callback",
+                              "after_log 1: validation/eval_op/loss",
                               "after_evaluation 1",
+                              "after_training",
                           });
 }
 
@@ -284,15 +324,20 @@ TEST_CASE("an exception in a train op goes through every hook and on") {
   events().clear();
   CHECK(message_of([&] { run.train({&hook}); }) == kFailure);
   CHECK(events() == Events{
+                        "before_training",
                         "before_epoch 0",
                         "before_step 0",
                         "train examples 0 1",
+                        "before_batch 0 1",
                         "train step_op",
                         "train train_op",
+                        "after_batch train_op",
                         "train log_op at 1",
+                        "after_log 1: train/log_op/number",
                         "after_step 1",
                         "before_step 1",
                         "train examples 2 3",
+                        "before_batch 2 3",
                         "train step_op",
                         "train train_op",
                         "at_exception " + kFailure,
@@ -315,24 +360,29 @@ ckpt_zero: true
 eval_hook: {freq: {every: 10, at_start: true}, eval_callbacks: {order: test_order}}
 )");
   CHECK(events_of(run) == Events{
+                              "before_training",
                               "train examples 0 1",
                               "train step_op",
                               "train log_op at 0",
                               "validation examples 0 1",
                               "validation step_op",
                               "validation log_op at 0",
+                              "after_log 0: train/log_op/number, validation/log_op/number",
                               "after_checkpoint model-0",
                               "before_evaluation 0",
                               "validation examples 0 1",
                               "validation step_op",
                               "validation eval_op",
                               "callback",
+                              "after_log 0: validation/eval_op/loss",
                               "after_evaluation 0",
                               "before_epoch 0",
                               "before_step 0",
                               "train examples 0 1",
+                              "before_batch 0 1",
                               "train step_op",
                               "train train_op",
+                              "after_batch train_op",
                               "after_step 1",
                               "after_checkpoint model-1",
                               "before_evaluation 1",
@@ -340,7 +390,9 @@ eval_hook: {freq: {every: 10, at_start: true}, eval_callbacks: {order: test_orde
                               "validation step_op",
                               "validation eval_op",
                               "callback",
+                              "after_log 1: validation/eval_op/loss",
                               "after_evaluation 1",
+                              "after_training",
                           });
 }
 

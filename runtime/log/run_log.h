@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace stepop {
+
+class Console;
+
+/// Lines for people from a user's own code: on the console, above the progress bar, and in the
+/// run's `log.txt`. For the thread that runs the training; not for those that load data.
+class RunLog {
+ public:
+  void info(std::string_view text);
+  void warn(std::string_view text);
+
+  /// Writes there from here on, first what was said before.
+  void begin(Console& console);
+
+ private:
+  Console* console_ = nullptr;
+  std::vector<std::pair<bool, std::string>> before_;  ///< Whether it is a warning, and the text.
+};
+
+}  // namespace stepop

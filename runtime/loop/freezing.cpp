@@ -1,0 +1,116 @@
+#include "runtime/loop/freezing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/base/name_pattern.h"
+#include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
+#include "runtime/when/duration.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+int64_t read_step(const Config& rule, const char* key, int64_t fallback, int64_t steps_per_epoch) {
+  if (!rule.has(key)) return fallback;
+  const Duration duration = read_duration(rule, key, /*may_be_zero=*/true);
+  if (duration.in_minutes()) {
+    throw rule.error(key, "expected steps (100) or epochs (2e): a resume could not know minutes");
+  }
+  return static_cast<int64_t>(std::llround(duration.length(steps_per_epoch)));
+}
+
+NamePattern read_pattern(const Config& rule) {
+  const auto text = rule.get<std::string>("match");
+  try {
+    return NamePattern(text);
+  } catch (const Error& error) {
+    throw rule.error("match",
+                     fmt::format("\"{}\" is not a regular expression: {}", text, error.what()));
+  }
+}
+
+}  // namespace
+
+Freezing::Freezing(const Config& config, const Networks& networks, int64_t steps_per_epoch) {
+  if (!config.has("freeze")) return;
+  const Value* rules = config.peek("freeze");
+  if (!rules->is_list()) {
+    throw config.error(
+        "freeze",
+        fmt::format("expected a list of {{match: REGEX, until: 5e}}, found {}", rules->describe()));
+  }
+  std::vector<std::string> names;
+  for (const auto& network : networks.names()) {
+    for (const auto& [name, tensor] : networks.parameters({network})) {
+      names.push_back(fmt::format("{}.{}", network, name));
+      parameters_.push_back(tensor);
+    }
+  }
+  for (size_t i = 0; i < rules->as_list().size(); ++i) {
+    const Config place = config.at(fmt::format("freeze/{}", i));
+    const NamePattern pattern = read_pattern(place);
+    Rule rule{place.get<std::string>("match"),
+              read_step(place, "from", 0, steps_per_epoch),
+              read_step(place, "until", kNever, steps_per_epoch),
+              {}};
+    if (rule.until <= rule.from) {
+      throw place.error("until",
+                        fmt::format("expected more than from, which is step {}", rule.from));
+    }
+    for (size_t k = 0; k < names.size(); ++k) {
+      if (pattern.is_in(names[k])) rule.parameters.push_back(k);
+    }
+    if (rule.parameters.empty()) {
+      throw place.error("match", fmt::format("\"{}\" matches no parameter; the parameters are: {}",
+                                             rule.match, list_text(names)));
+    }
+    changes_.insert(changes_.end(), {rule.from, rule.until});
+    rules_.push_back(std::move(rule));
+  }
+  std::sort(changes_.begin(), changes_.end());
+}
+
+void Freezing::begin_step(int64_t step) {
+  if (rules_.empty()) return;
+  const bool has_change = std::any_of(changes_.begin(), changes_.end(), [&](int64_t change) {
+    return change > last_step_ && change <= step;
+  });
+  if (!has_change && step > last_step_ && last_step_ >= 0) {
+    last_step_ = step;
+    return;
+  }
+  last_step_ = step;
+  std::vector<char> is_frozen(parameters_.size(), 0);
+  for (const auto& rule : rules_) {
+    if (step < rule.from || step >= rule.until) continue;
+    for (const size_t i : rule.parameters) is_frozen[i] = 1;
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const bool is_trained = is_frozen[i] == 0;
+    if (parameters_[i].requires_grad() == is_trained) continue;
+    parameters_[i].set_requires_grad(is_trained);
+    parameters_[i].mutable_grad().reset();
+  }
+}
+
+std::vector<std::string> Freezing::descriptions() const {
+  std::vector<std::string> lines;
+  for (const auto& rule : rules_) {
+    std::string line = fmt::format("freeze    {}: {} parameter{}", rule.match,
+                                   rule.parameters.size(), rule.parameters.size() == 1 ? "" : "s");
+    if (rule.from > 0) line += fmt::format(", from step {}", with_thousands(rule.from));
+    if (rule.until < kNever) line += fmt::format(", until step {}", with_thousands(rule.until));
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace stepop

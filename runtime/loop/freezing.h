@@ -1,0 +1,47 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/networks/networks.h"
+
+namespace stepop {
+
+/// Parameters that are not trained for a time: `freeze: [{match: "^model\\.encoder", until: 5e},
+/// {match: "head", from: 1000}]`. `match` is a regular expression for any part of the name with
+/// that of its network, `model.encoder.weight`; `from` and `until` are steps (100) or epochs (5e),
+/// by default the whole training. Nothing computes the gradients of a frozen parameter, and no
+/// optimizer changes it, not even by weight decay. Which are frozen depends on the step alone.
+class Freezing {
+ public:
+  /// Freezes nothing.
+  Freezing() = default;
+  /// Reads `freeze`, which may be missing. Throws UsageError with its place for a bad rule, and for
+  /// one that matches no parameter.
+  Freezing(const Config& config, const Networks& networks, int64_t steps_per_epoch);
+
+  /// To be called before the step that follows `step` complete ones.
+  void begin_step(int64_t step);
+
+  /// `freeze    model.encoder: 12 parameters until step 500`, one line a rule.
+  std::vector<std::string> descriptions() const;
+
+ private:
+  struct Rule {
+    std::string match;
+    int64_t from = 0;
+    int64_t until = 0;
+    std::vector<size_t> parameters;  ///< Positions in `parameters_`.
+  };
+
+  std::vector<Rule> rules_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<int64_t> changes_;  ///< Steps at which a rule begins or ends, ascending.
+  int64_t last_step_ = -1;        ///< That was begun.
+};
+
+}  // namespace stepop

@@ -1,0 +1,98 @@
+// A config that changes while the training runs, with the real binary.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "tests/cli/digits_run.h"
+#include "tests/places.h"
+#include "tests/same_state.h"
+
+namespace stepop {
+namespace live_change_test {
+
+const std::string kSlow = "'" STEPOP_BINARY_DIR "/stepop_slow'";
+
+/// Some 200 steps a second.
+constexpr const char* kSmall = R"(
+iterator: Classifier
+model: {class: MLP, inputs: 16, hidden: [8]}
+datasets:
+  train: {class: SlowDataset, seconds: 5e-4, dataset: {class: Synthetic, size: 64, shape: [1, 4, 4], classes: 3}}
+batch_size: 8
+optimizer: {class: Adam, lr: 0.01}
+log_ops: [train/log_op]
+log_freq: 64
+ckpt_freq: 500
+checkpoints: {keep_last: 2}
+n_data_processes: 0
+num_threads: 1
+)";
+
+/// Writes a change for the run that is there, as somebody did some seconds ago.
+std::string change(const std::string& yaml) {
+  return "printf '" + yaml +
+         "' > new.yaml; touch -d '10 seconds ago' new.yaml; "
+         "mv new.yaml $(echo logs/*)/train/change.yaml; ";
+}
+
+/// Trains in the background until some steps are logged.
+const std::string kBegin = std::string(kUntil) + "export OMP_NUM_THREADS=1; " + kSlow +
+                           " -n a -b c.yaml -t --num_steps 1000000 >out 2>err & "
+                           "until_ok 'grep -s \"step 127/\" logs/*/train/log.txt'; ";
+
+int64_t step_after(const std::string& text, const std::string& before) {
+  const size_t begin = text.find(before);
+  REQUIRE(begin != std::string::npos);
+  std::string digits;
+  for (size_t i = begin + before.size(); text[i] != ' '; ++i) {
+    if (text[i] != ',') digits += text[i];
+  }
+  return std::stoll(digits);
+}
+
+TEST_CASE("a change in mid-run is what a resume with it would have been, also after a kill") {
+  const ScratchFolder folder;
+  folder.write("c.yaml", kSmall);
+  run_in(folder, kBegin + change("optimizer: {lr: 0.002}\\nnum_steps: 1500\\n") +
+                     "until_ok 'ls logs/*/configs/change_*'; " +
+                     "kill -KILL $!; wait $! 2>/dev/null; cp logs/*/train/log.txt log.txt");
+  const std::string run = only_run(folder);
+  const std::string log = read_bytes(folder.path("log.txt"));
+  CHECK(log.find("the config differs from the checkpoint's:\n") != std::string::npos);
+  CHECK(log.find("optimizer/lr: 0.01 -> 0.002") != std::string::npos);
+  const int64_t step = step_after(log, "resuming at step ");
+  CHECK(step >= 127);
+  CHECK_FALSE(std::filesystem::exists(folder.path(run) + "/train/change.yaml"));
+  run_well(folder, kSlow + " -p " + run + " -t --datasets/train/seconds 0");
+
+  const ScratchFolder other;
+  other.write("c.yaml", kSmall);
+  run_well(other, fmt::format("{} -n b -b c.yaml -t --datasets/train/seconds 0 --num_steps {}",
+                              kSlow, step));
+  run_well(other, kSlow + " -p " + only_run(other) + " -t --optimizer/lr 0.002 --num_steps 1500");
+  CHECK(differences(state_after(folder, 1500), state_after(other, 1500)) == "");
+}
+
+TEST_CASE("a change that cannot be is refused, and the training goes on as it was") {
+  const ScratchFolder folder;
+  folder.write("c.yaml", kSmall);
+  const auto result = run_in(
+      folder, kBegin + change("optimizer: {lrr: 0.002}\\n") +
+                  "until_ok 'grep -s \"is refused\" logs/*/train/log.txt'; " +
+                  change("batch_size: [\\n") +
+                  "until_ok '[ $(grep -s \"is refused\" logs/*/train/log.txt | wc -l) = 2 ]'; " +
+                  "kill -TERM $!; wait $!; echo $?");
+  CHECK(result.out == "143\n");
+  const std::string run = only_run(folder);
+  const std::string log = read_bytes(folder.path(run) + "/train/log.txt");
+  CHECK(log.find("train/change.yaml.refused; the training goes on as it was: ") !=
+        std::string::npos);
+  CHECK(log.find("unknown key \"optimizer/lrr\": did you mean \"optimizer/lr\"?") !=
+        std::string::npos);
+  CHECK(log.find("optimizer/lr: 0.01 -> ") == std::string::npos);
+  CHECK(std::filesystem::exists(folder.path(run) + "/train/change.yaml.refused"));
+}
+
+}  // namespace live_change_test
+}  // namespace stepop
