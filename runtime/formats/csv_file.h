@@ -13,10 +13,10 @@ namespace stepop {
 /// The cells of a CSV file as text, column by column.
 struct CsvTable {
   std::string path;
-  std::vector<std::string> header;                 ///< The columns' names; none is there twice.
+  std::vector<std::string> header;  ///< The columns' names; none is there twice.
   std::unordered_map<std::string, size_t, KeyHash> places;  ///< Of columns, by their names.
-  std::vector<std::vector<std::string>> columns;   ///< columns[c][row]
-  std::vector<int64_t> lines;                      ///< Where each row begins, counted from 1.
+  std::vector<std::vector<std::string>> columns;            ///< columns[c][row]
+  std::vector<int64_t> lines;  ///< Where each row begins, counted from 1.
 
   /// `table.csv:12: column "x"`, to begin a message with.
   std::string where(size_t column, size_t row) const;

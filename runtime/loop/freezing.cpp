@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "runtime/base/error.h"
-#include "runtime/base/name_pattern.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
+#include "runtime/config/read_pattern.h"
 #include "runtime/when/duration.h"
 
 namespace stepop {
@@ -25,16 +25,6 @@ int64_t read_step(const Config& rule, const char* key, int64_t fallback, int64_t
     throw rule.error(key, "expected steps (100) or epochs (2e): a resume could not know minutes");
   }
   return static_cast<int64_t>(std::llround(duration.length(steps_per_epoch)));
-}
-
-NamePattern read_pattern(const Config& rule) {
-  const auto text = rule.get<std::string>("match");
-  try {
-    return NamePattern(text);
-  } catch (const Error& error) {
-    throw rule.error("match",
-                     fmt::format("\"{}\" is not a regular expression: {}", text, error.what()));
-  }
 }
 
 }  // namespace
@@ -56,7 +46,7 @@ Freezing::Freezing(const Config& config, const Networks& networks, int64_t steps
   }
   for (size_t i = 0; i < rules->as_list().size(); ++i) {
     const Config place = config.at(fmt::format("freeze/{}", i));
-    const NamePattern pattern = read_pattern(place);
+    const NamePattern pattern = read_pattern(place, "match");
     Rule rule{place.get<std::string>("match"),
               read_step(place, "from", 0, steps_per_epoch),
               read_step(place, "until", kNever, steps_per_epoch),

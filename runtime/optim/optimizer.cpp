@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/base/name_pattern.h"
 #include "runtime/base/text.h"
+#include "runtime/config/read_pattern.h"
 #include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
@@ -55,17 +55,6 @@ NamedParameters check_parameters(NamedParameters parameters) {
     unique.emplace_back(std::move(name), std::move(tensor));
   }
   return unique;
-}
-
-NamePattern read_pattern(const Config& config) {
-  const auto text = config.get<std::string>("match");
-  try {
-    return NamePattern(text);
-  } catch (const Error& error) {
-    constexpr size_t kMostShown = 80;
-    throw config.error("match", fmt::format("\"{}\" is not a regular expression: {}",
-                                            shortened(text, kMostShown), error.what()));
-  }
 }
 
 }  // namespace
@@ -140,7 +129,7 @@ void Optimizer::read_groups(const Config& config) {
     }
     for (size_t i = 0; i < groups.as_list().size(); ++i) {
       const Config place = config.at(fmt::format("groups/{}", i));
-      patterns.push_back(read_pattern(place));
+      patterns.push_back(read_pattern(place, "match"));
       groups_.push_back(read_group(place, rest.lr, rest.weight_decay));
     }
   }

@@ -27,7 +27,7 @@ struct RunSummary {
   /// checkpoint. For others it is looked up in the metrics file, if that has no more than 1 MB.
   std::optional<double> best;
   bool more_is_better = false;  ///< Of the metric, as far as that is known.
-  double age = 0;  ///< Seconds since the run wrote something.
+  double age = 0;               ///< Seconds since the run wrote something.
 };
 
 /// `checkpoints/metric` of a config, else `stop_when/metric`; empty when it names neither.

@@ -36,10 +36,9 @@ TEST_CASE("a run that resumes falls where the one that nothing disturbed did") {
 
 TEST_CASE("a metric that nothing logs is found before the training") {
   TestRun run(config_of("validation/eval_op/los"));
-  CHECK(message_of([&] {
-          run.session.check();
-        }).find("optimizer/lr/metric: no log and no evaluation gives a number \"validation/eval_op/los\"") !=
-        std::string::npos);
+  CHECK(message_of([&] { run.session.check(); })
+            .find("optimizer/lr/metric: no log and no evaluation gives a number "
+                  "\"validation/eval_op/los\"") != std::string::npos);
 }
 
 }  // namespace plateau_test
