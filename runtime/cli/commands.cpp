@@ -49,6 +49,9 @@ std::span<const Command> commands() {
        compare_command},
       {"report", "logs/<time>_<name> [FILE.html]", 1, 2,
        "one HTML file about a run: curves, pictures, config, evaluations", report_command},
+      {"completion", "bash|zsh", 1, 1,
+       "print what completes commands, flags, files and keys: eval \"$(stepop completion bash)\"",
+       completion_command},
       {"help", "", 0, 0, "print this text", help_command},
   };
   return kAll;

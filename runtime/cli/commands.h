@@ -47,6 +47,9 @@ int new_command(const Arguments& arguments);
 /// Precompiles the headers for user code, where this build or installation lies.
 int prepare_command(const Arguments& arguments);
 
+/// Prints a script that completes the words of a command line, for bash or zsh.
+int completion_command(const Arguments& arguments);
+
 /// Prints the help.
 int help_command(const Arguments& arguments);
 

@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/help.h"
+
+namespace stepop {
+namespace {
+
+/// Words between @ are put in. Keys of the config come from the files of -b, as `stepop config`
+/// resolves them.
+constexpr std::string_view kBash = R"sh(_stepop() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} i bases=()
+  COMPREPLY=()
+  case $before in
+@VALUES@    -p | --project) COMPREPLY=($(compgen -d -- "$word")); return ;;
+    -n | --name) return ;;
+  esac
+  if [[ $word == --* ]]; then
+    for ((i = 1; i < COMP_CWORD; ++i)); do
+      case ${COMP_WORDS[i]} in
+        -b | --base) while ((i + 1 < COMP_CWORD)) && [[ ${COMP_WORDS[i+1]} != -* ]]; do bases+=("${COMP_WORDS[++i]}"); done ;;
+      esac
+    done
+    COMPREPLY=($(compgen -W "@FLAGS@ $( ((${#bases[@]})) && "${COMP_WORDS[0]}" config -b "${bases[@]}" 2>/dev/null |
+      awk '/^ *[A-Za-z0-9_.-]+:/ { match($0, /^ */); depth = RLENGTH / 2; key = $1; sub(/:$/, "", key); path[depth] = key
+                                   text = "--" path[0]; for (i = 1; i <= depth; ++i) text = text "/" path[i]; print text }')" -- "$word"))
+  elif [[ $word == -* ]]; then
+    COMPREPLY=($(compgen -W "@LETTERS@" -- "$word"))
+  else
+    COMPREPLY=($(compgen -f -- "$word"))
+    ((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W "@COMMANDS@" -- "$word"))
+  fi
+}
+complete -o filenames -F _stepop stepop
+)sh";
+
+void put_in(std::string& text, const std::string& mark, const std::string& value) {
+  for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark)) {
+    text.replace(at, mark.size(), value);
+  }
+}
+
+std::string script() {
+  std::string names;
+  for (const Command& command : commands())
+    names += (names.empty() ? "" : " ") + std::string(command.name);
+  std::string long_flags;
+  std::string letters;
+  for (const Flag& flag : flags()) {
+    if (long_flags.find("--" + flag.name + " ") == std::string::npos)
+      long_flags += "--" + flag.name + " ";
+    const std::string letter = std::string("-") + flag.letter + " ";
+    if (flag.letter != 0 && letters.find(letter) == std::string::npos) letters += letter;
+  }
+  std::string text(kBash);
+  put_in(text, "@COMMANDS@", names);
+  put_in(text, "@FLAGS@", long_flags);
+  put_in(text, "@LETTERS@", letters);
+  put_in(text, "@VALUES@",
+         "    -l | --log_level) COMPREPLY=($(compgen -W \"debug info warn critical\" -- "
+         "\"$word\")); return ;;\n"
+         "    --template) COMPREPLY=($(compgen -W \"classifier regression autoencoder gan\" -- "
+         "\"$word\")); return ;;\n"
+         "    --sort) COMPREPLY=($(compgen -W \"name state step last best age\" -- \"$word\")); "
+         "return ;;\n");
+  return text;
+}
+
+}  // namespace
+
+int completion_command(const Arguments& arguments) {
+  refuse_config(arguments, "the name of a shell");
+  const std::string& shell = arguments.operands.front();
+  if (shell != "bash" && shell != "zsh") {
+    throw UsageError(fmt::format("stepop completion {}: expected bash or zsh", shell));
+  }
+  if (shell == "zsh")
+    fmt::print(
+        "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n");
+  fmt::print("{}", script());
+  return 0;
+}
+
+}  // namespace stepop
