@@ -389,14 +389,14 @@ int run_command(const Arguments& first) {
       arguments = changed(first, *run.changed_run());
     } catch (const Interrupted&) {
       throw;
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       if (!arguments.takes_change || run.has_begun()) throw;
       const std::string root = *arguments.project;
       const std::string refused = LiveChange(RunDirectory::at(root)).refuse();
       notice = fmt::format(
           "the change of the config is refused, and is now {}; the training goes "
           "on as it was: {}",
-          refused, error.what());
+          refused, error_text(error));
       arguments = continued(first, root);
     }
   }

@@ -168,8 +168,9 @@ class References {
       const std::string text = value.as_text();
       if (is_environment(text)) {
         const std::string found = environment(text.substr(1, text.size() - 2), value, path);
+        const Origin origin = value.origin();
         Value plain = plain_scalar(found);
-        value = plain.is_text() ? Value(escaped(found)) : std::move(plain);
+        value = (plain.is_text() ? Value(escaped(found)) : std::move(plain)).set_origin(origin);
         return;
       }
       const std::string target = reference_path(text);
@@ -188,6 +189,20 @@ class References {
   /// Values that are being resolved, in one another: each takes some of the stack.
   static constexpr int kMostLevels = 5 * kMaxDepth;
   static constexpr size_t kMostBytes = 1'000'000;
+  static constexpr int64_t kBytesOfValue = 64;
+
+  /// How many values a copy takes; a long text counts as several.
+  static int64_t weight(const Value& value) {
+    int64_t sum = 1;
+    if (value.is_list()) {
+      for (const auto& item : value.as_list()) sum += weight(item);
+    } else if (value.is_map()) {
+      for (const auto& [key, item] : value.as_map()) sum += weight(item);
+    } else if (value.is_text()) {
+      sum += static_cast<int64_t>(value.as_text().size()) / kBytesOfValue;
+    }
+    return sum;
+  }
 
   struct Level {
     explicit Level(int& levels) : count(++levels) {}
@@ -231,6 +246,7 @@ class References {
       throw UsageError(fmt::format("{}: {}: references that expand to a text of more than {} bytes",
                                    value.origin().text(), path, kMostBytes));
     }
+    values_ += static_cast<int64_t>(out.size()) / kBytesOfValue;
     return out;
   }
 
@@ -291,7 +307,7 @@ class References {
                                    nearest.empty() ? "" : ": did you mean {" + nearest + "}?"));
     }
     resolve(*found, target, static_cast<int>(split_path(target).size()));
-    values_ += count_values(*found);
+    values_ += weight(*found);
     if (values_ > kMaxValues) {
       throw UsageError(here + ": references that expand to more than a million values");
     }

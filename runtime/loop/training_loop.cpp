@@ -53,6 +53,7 @@ StopReason TrainingLoop::run() {
   seconds_before_ = position_.seconds;
   begin_ = std::chrono::steady_clock::now();
   first_step_ = position_.global_step;
+  was_stopped_ = !position_.stopped_by.empty();
   position_.batches_per_epoch = batches_per_epoch_;
   clock_.global_step = position_.global_step;
   context_.networks.start_averages();
@@ -229,10 +230,9 @@ StopReason TrainingLoop::stop_reason() const {
     if (session_.stop_when().is_over()) {
       return {Kind::kMetric, *session_.stop_when().reason(), 0};
     }
-    const bool was_before = position_.global_step == first_step_;
     return {Kind::kHook,
             position_.stopped_by +
-                (was_before ? "; it ended so before, and a changed config continues it" : ""),
+                (was_stopped_ ? "; it ended so before, and a changed config continues it" : ""),
             0};
   }
   const std::string steps = with_thousands(settings_.num_steps);

@@ -104,6 +104,7 @@ class TrainingLoop {
   std::set<std::string> seen_scalars_;  ///< Full names of what was logged in this start.
   bool asked_for_checkpoint_ = false;
   bool asked_for_evaluation_ = false;
+  bool was_stopped_ = false;  ///< By a hook, before this start.
   StopReason reason_;
   int64_t first_step_ = 0;
   RunCheckpoints checkpoints_;

@@ -202,6 +202,12 @@ TEST_CASE("a reference inside a longer text that cannot become a part of it says
   CHECK(reference_error(doubling).ends_with("expand to a text of more than 1000000 bytes"));
 }
 
+TEST_CASE("a long text that is referred to again and again is refused before it fills the memory") {
+  std::string yaml = "a: '" + std::string(900'000, 'x') + "'\nb:\n";
+  for (int i = 0; i < 2000; ++i) yaml += i % 2 == 0 ? "- '{a}'\n" : "- '/{a}'\n";
+  CHECK(reference_error(yaml).ends_with("references that expand to more than a million values"));
+}
+
 TEST_CASE("a variable of the environment has the type that it is written in") {
   ::setenv("STEPOP_TEST_NUMBER", "12", 1);
   ::setenv("STEPOP_TEST_BRACES", "a{b}", 1);
@@ -213,6 +219,9 @@ TEST_CASE("a variable of the environment has the type that it is written in") {
   CHECK(resolved("a: '{env:STEPOP_TEST_NONE:/tmp/x}'\nb: '{env:STEPOP_TEST_NONE:}'\n"
                  "c: '{a}/{env:STEPOP_TEST_NONE:0.5}'") ==
         R"({a: /tmp/x, b: null, c: /tmp/x/0.5})");
+  Value root = parse("a:\n  b: '{env:STEPOP_TEST_NUMBER}'");
+  resolve_references(root);
+  CHECK(root.find("a/b")->origin().text() == "test.yaml:2");
   CHECK(reference_error("a:\n  b: '{env:STEPOP_TEST_NONE}'") ==
         "test.yaml:2: a/b: the environment has no variable STEPOP_TEST_NONE; set it, or give a "
         "default: {env:STEPOP_TEST_NONE:default}");
