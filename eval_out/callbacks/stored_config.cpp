@@ -9,6 +9,7 @@
 #include "eval_out/callbacks/script.h"
 #include "runtime/base/error.h"
 #include "runtime/base/nearest.h"
+#include "runtime/config/references.h"
 #include "runtime/config/yaml_reader.h"
 
 namespace stepop {

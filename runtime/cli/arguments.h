@@ -30,6 +30,7 @@ struct Arguments {
   bool profile = false;                     ///< --profile
   std::optional<std::string> new_template;  ///< --template of `stepop new`
   bool new_project = false;                 ///< --project of `stepop new`
+  bool keys = false;                        ///< --keys of `stepop config`
   bool json = false;                        ///< --json of `stepop runs`
   bool csv = false;                         ///< --csv
   std::optional<std::string> sort;          ///< --sort

@@ -198,6 +198,7 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     }
     text("checkpoint", arguments.checkpoint);
     text("sort", arguments.sort);
+    arguments.keys = flag("keys");
     arguments.json = flag("json");
     arguments.csv = flag("csv");
     const auto texts = [&](const char* name, std::vector<std::string>& target) {

@@ -9,10 +9,10 @@
 namespace stepop {
 namespace {
 
-/// Words between @ are put in. Keys of the config come from the files of -b, as `stepop config`
-/// resolves them.
+/// Words between @ are put in. The keys come from the files of -b, whose code is not loaded: to
+/// press a key must run nobody's code.
 constexpr std::string_view kBash = R"sh(_stepop() {
-  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} i bases=()
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} i bases=() keys=
   COMPREPLY=()
   case $before in
 @VALUES@    -p | --project) COMPREPLY=($(compgen -d -- "$word")); return ;;
@@ -20,13 +20,12 @@ constexpr std::string_view kBash = R"sh(_stepop() {
   esac
   if [[ $word == --* ]]; then
     for ((i = 1; i < COMP_CWORD; ++i)); do
-      case ${COMP_WORDS[i]} in
-        -b | --base) while ((i + 1 < COMP_CWORD)) && [[ ${COMP_WORDS[i+1]} != -* ]]; do bases+=("${COMP_WORDS[++i]}"); done ;;
-      esac
+      [[ ${COMP_WORDS[i]} == -b || ${COMP_WORDS[i]} == --base ]] || continue
+      while ((i + 1 < COMP_CWORD)) && [[ ${COMP_WORDS[i+1]} != -* ]]; do bases+=("${COMP_WORDS[++i]}"); done
     done
-    COMPREPLY=($(compgen -W "@FLAGS@ $( ((${#bases[@]})) && "${COMP_WORDS[0]}" config -b "${bases[@]}" 2>/dev/null |
-      awk '/^ *[A-Za-z0-9_.-]+:/ { match($0, /^ */); depth = RLENGTH / 2; key = $1; sub(/:$/, "", key); path[depth] = key
-                                   text = "--" path[0]; for (i = 1; i <= depth; ++i) text = text "/" path[i]; print text }')" -- "$word"))
+    ((${#bases[@]})) && keys=$("${COMP_WORDS[0]}" config --keys -b "${bases[@]}" 2>/dev/null |
+      sed -n 's/^[A-Za-z0-9_./-]*$/--&/p')
+    COMPREPLY=($(compgen -W "@FLAGS@ $keys" -- "$word"))
   elif [[ $word == -* ]]; then
     COMPREPLY=($(compgen -W "@LETTERS@" -- "$word"))
   else

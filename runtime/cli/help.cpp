@@ -32,6 +32,8 @@ const std::vector<Flag>& flags() {
       {0, "allow-unknown", kOptionalBool, "unknown config keys are a warning, not an error"},
       {0, "template", kValue, "classifier (default), regression, autoencoder or gan", "new"},
       {0, "project", kNothing, "a CMake project with src/, configs/ and tests/", "new"},
+      {0, "keys", kNothing, "only the paths of its keys; its code is neither compiled nor loaded",
+       "config"},
       {0, "json", kNothing, "all values as a JSON list, for programs", "runs"},
       {0, "csv", kNothing, "all values as CSV", "runs"},
       {0, "sort", kValue, "by name (default), state, step, last, best or age", "runs"},

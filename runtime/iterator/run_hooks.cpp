@@ -62,8 +62,4 @@ std::vector<NamedHook> make_hooks(const Config& config, const Context& context) 
   return made;
 }
 
-void declare_hooks(const Config& config) {
-  for (const auto& [name, path] : places_of(config)) declare_component(hooks(), config, path);
-}
-
 }  // namespace stepop

@@ -21,7 +21,4 @@ struct NamedHook {
 /// `hooks/<name>/` in a checkpoint. Throws UsageError for anything else.
 std::vector<NamedHook> make_hooks(const Config& config, const Context& context);
 
-/// For a start that does not train: their keys are known, and nothing is made.
-void declare_hooks(const Config& config);
-
 }  // namespace stepop

@@ -12,7 +12,7 @@
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/write/eval_writer.h"
 #include "runtime/base/error.h"
-#include "runtime/config/resolve.h"
+#include "runtime/config/references.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/data/loader.h"
 #include "runtime/log/metrics_file.h"

@@ -4,25 +4,25 @@
 
 namespace stepop {
 
-bool LogOps::is_due(size_t op, const Elapsed& before, const Elapsed& now, bool is_at_end) const {
+bool LogOps::is_due(size_t op, const Elapsed& before, const Elapsed& now, Which which) const {
   if (logged_at_[op] == now.step) return false;
-  if (are_all_due_) return true;
+  if (which == Which::kAll) return true;
   const Trigger& when = ops_[op].when;
   if (now.step == 0) return when.at_start();
-  return when.is_due(before, now) || (when.at_end() && is_at_end);
+  return when.is_due(before, now) || (when.at_end() && which == Which::kDueAtEnd);
 }
 
-bool LogOps::is_any_due(const Elapsed& before, const Elapsed& now, bool is_at_end) const {
+bool LogOps::is_any_due(const Elapsed& before, const Elapsed& now, Which which) const {
   for (size_t i = 0; i < ops_.size(); ++i) {
-    if (is_due(i, before, now, is_at_end)) return true;
+    if (is_due(i, before, now, which)) return true;
   }
   return false;
 }
 
-OrderedMap<Logs> LogOps::run_due(const Elapsed& before, const Elapsed& now, bool is_at_end) {
+OrderedMap<Logs> LogOps::run_due(const Elapsed& before, const Elapsed& now, Which which) {
   OrderedMap<Logs> results;
   for (size_t i = 0; i < ops_.size() && !failure_; ++i) {
-    if (!is_due(i, before, now, is_at_end)) continue;
+    if (!is_due(i, before, now, which)) continue;
     const OpName& name = ops_[i].name;
     try {
       results.set(name.text(), splits_[name.split].log(name.op));

@@ -18,29 +18,27 @@ class LogOps {
   LogOps(const std::vector<ScheduledOp>& ops, SplitSteps& splits)
       : ops_(ops), splits_(splits), logged_at_(ops.size(), -1) {}
 
-  /// Makes all ops due at the step at hand.
-  void make_due() { are_all_due_ = true; }
-  void end_step() { are_all_due_ = false; }
+  /// Which ops are meant: those that are due; also those that log `at_end`; all.
+  enum class Which { kDue, kDueAtEnd, kAll };
 
-  /// Whether any op is due at `now` and did not run at its step. `before` is where the step before
-  /// was looked at; `is_at_end` makes those due that log `at_end`.
-  bool is_any_due(const Elapsed& before, const Elapsed& now, bool is_at_end) const;
+  /// Whether any of these did not run at the step of `now` yet. `before` is where the step before
+  /// was looked at.
+  bool is_any_due(const Elapsed& before, const Elapsed& now, Which which) const;
 
   /// Runs those that are due; their results by full name, `train/log_op`. One that throws is the
   /// last, and what it threw waits for `rethrow_failure()`: the step is complete, and can be saved
   /// before the training ends.
-  OrderedMap<Logs> run_due(const Elapsed& before, const Elapsed& now, bool is_at_end);
+  OrderedMap<Logs> run_due(const Elapsed& before, const Elapsed& now, Which which);
 
   bool has_failed() const { return failure_ != nullptr; }
   void rethrow_failure();
 
  private:
-  bool is_due(size_t op, const Elapsed& before, const Elapsed& now, bool is_at_end) const;
+  bool is_due(size_t op, const Elapsed& before, const Elapsed& now, Which which) const;
 
   const std::vector<ScheduledOp>& ops_;
   SplitSteps& splits_;
   std::vector<int64_t> logged_at_;  ///< The last step of each op; -1 for none.
-  bool are_all_due_ = false;
   std::exception_ptr failure_;
 };
 

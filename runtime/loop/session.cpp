@@ -10,7 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/config/difference.h"
-#include "runtime/config/resolve.h"
+#include "runtime/config/references.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/iterator/eval_functor.h"
@@ -107,11 +107,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
     functor_ = with_std_exceptions("eval_functor",
                                    [&] { return iterator_of_functor(config_, *context_); });
   }
-  if (train) {
-    hooks_ = make_hooks(config_, *context_);
-  } else {
-    declare_hooks(config_);
-  }
+  if (train) hooks_ = make_hooks(config_, *context_);
   networks_->add_averages(config_, updates_, tracker_, train);
   track_generators(tracker_, device);
   tracker_.add(
@@ -133,7 +129,6 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   settings_ = std::make_unique<Settings>(config_, batches, train, debug);
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
   if (train) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);
-  config_.claim("freeze");
   // A default below `eval_hook: null` would turn evaluations on in a run that resumes.
   const bool has_evaluations = settings_->evaluates || !train;
   const auto callbacks = has_evaluations ? iterator().eval_callbacks() : OrderedMap<std::string>{};
@@ -166,7 +161,11 @@ void Session::check_unknown_keys(bool train, bool allow_unknown) {
   }
   config_.claim("fixed_example_indices");
   for (const auto& split : config_.at("datasets").keys()) splits_->declare(split);
-  if (!train) config_.has("num_epochs");
+  if (!train) {
+    config_.has("num_epochs");
+    config_.claim("hooks");
+    config_.claim("freeze");
+  }
   const std::string unknown = config_.unknown_keys();
   if (unknown.empty()) return;
   if (!allow_unknown) {
@@ -202,12 +201,16 @@ void Session::check() {
     if (!settings_->retention.metric.empty()) {
       check_is_logged(config_, "checkpoints/metric", settings_->retention.metric, names);
     }
-    stop_when_.check_observed(names);
-    for (const auto& plateau : metric_schedules_.all()) {
-      check_is_logged(config_, plateau->path() + "/metric", plateau->metric(), names);
-    }
+    check_metrics(names);
   } catch (const UnknownMetric& error) {
     throw UsageError(fmt::format("{}\n  on the command line: {}", error.what(), error.argument()));
+  }
+}
+
+void Session::check_metrics(const LoggedNames& names) const {
+  stop_when_.check_observed(names);
+  for (const auto& plateau : metric_schedules_.all()) {
+    check_is_logged(config_, plateau->path() + "/metric", plateau->metric(), names);
   }
 }
 

@@ -64,6 +64,10 @@ class Session {
   /// metric of the config that nothing logs.
   void check();
 
+  /// Throws UnknownMetric for a metric of early stopping, or one that a schedule follows, that is
+  /// none of these.
+  void check_metrics(const LoggedNames& names) const;
+
   /// The ops and callbacks that may log numbers which are not known before they ran.
   std::vector<std::string> open_names() const;
 

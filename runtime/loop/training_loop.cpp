@@ -15,7 +15,6 @@
 #include "runtime/optim/non_finite.h"
 #include "runtime/run/signals.h"
 #include "runtime/step/snapshot.h"
-#include "runtime/when/logged_metric.h"
 
 namespace stepop {
 
@@ -41,6 +40,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
                      // One that survives a power cut has its metrics beside it.
                      reporter_.sync();
                    }),
+      numbers_(session, checkpoints_, reporter.console()),
       non_finite_(session, directory),
       change_(directory) {
   hooks_.add("iterator", session.iterator());
@@ -178,11 +178,7 @@ void TrainingLoop::run_logs(const Elapsed& now) {
 
 /// What hooks asked for since the last step. A log may make them ask for more.
 void TrainingLoop::take_requests(const Elapsed& now) {
-  if (hooks_.take_log()) {
-    log_ops_.make_due();
-    run_logs(now);
-    log_ops_.end_step();
-  }
+  if (hooks_.take_log()) observe(run_due_logs(now, LogOps::Which::kAll));
   asked_for_checkpoint_ = hooks_.take_checkpoint();
   asked_for_evaluation_ = hooks_.take_evaluation();
   position_.stopped_by = hooks_.take_stop();
@@ -263,11 +259,12 @@ void TrainingLoop::throw_if_asked_to_stop() const {
 }
 
 /// Runs and reports the log ops that are due; returns the numbers that they brought.
-OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now) {
+OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which which) {
   OrderedMap<Logs> results;
-  if (log_ops_.is_any_due(last_, now, is_at_end())) {
+  if (is_at_end() && which == LogOps::Which::kDue) which = LogOps::Which::kDueAtEnd;
+  if (log_ops_.is_any_due(last_, now, which)) {
     const Span span(profile_, "logging");
-    results = log_ops_.run_due(last_, now, is_at_end());
+    results = log_ops_.run_due(last_, now, which);
   }
   if (results.empty()) return {};
   const Span write(profile_, "write");
@@ -282,7 +279,8 @@ OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now) {
 /// it: neither of random numbers that step_op drew nor of running means nor of an iterator's
 /// counts.
 void TrainingLoop::log_between_steps(const Elapsed& now) {
-  if (!log_ops_.is_any_due(last_, now, is_at_end())) return;
+  const auto which = is_at_end() ? LogOps::Which::kDueAtEnd : LogOps::Which::kDue;
+  if (!log_ops_.is_any_due(last_, now, which)) return;
   const RandomFork fork(context_.seed, context_.device);
   const Snapshot before(context_);
   splits_.clear();
@@ -293,41 +291,18 @@ void TrainingLoop::log_between_steps(const Elapsed& now) {
   log_ops_.rethrow_failure();
 }
 
-/// Numbers that were logged, as early stopping and hooks see them.
+/// Numbers that were logged, for the runtime and for hooks.
 void TrainingLoop::observe(const OrderedMap<double>& scalars) {
   if (scalars.empty()) return;
-  note(scalars);
+  numbers_.take(scalars, elapsed());
   hooks_.call("after_log", [&](Hook& hook) { hook.after_log(position_.global_step, scalars); });
 }
 
-/// The same for those of an evaluation, which follow a checkpoint; and the end of the evaluation.
+/// The same for those of an evaluation, which follow a checkpoint.
 void TrainingLoop::observe_evaluation(const OrderedMap<double>& scalars) {
-  note(scalars);
+  numbers_.take(scalars, elapsed());
   hooks_.call_forked("after_log",
                      [&](Hook& hook) { hook.after_log(position_.global_step, scalars); });
-}
-
-void TrainingLoop::note(const OrderedMap<double>& scalars) {
-  for (const auto& [name, value] : scalars) seen_scalars_.insert(name);
-  session_.stop_when().observe(scalars, elapsed());
-  for (const auto& text : session_.metric_schedules().observe(position_.global_step, scalars)) {
-    reporter_.console().info(text);
-  }
-  checkpoints_.observe(position_.global_step, scalars);
-}
-
-/// Once an evaluation is over it is known which numbers the callbacks give.
-void TrainingLoop::check_metrics() const {
-  LoggedNames names{{seen_scalars_.begin(), seen_scalars_.end()}, {}};
-  for (const auto& op : settings_.log_ops) names.open.push_back(op.name.text());
-  for (const auto& op : settings_.train_ops) names.open.push_back(op.name.text());
-  session_.stop_when().check_observed(names);
-  for (const auto& plateau : session_.metric_schedules().all()) {
-    if (seen_scalars_.contains(plateau->metric())) continue;
-    check_is_logged(session_.config(), plateau->path() + "/metric", plateau->metric(), names);
-  }
-  if (checkpoints_.knows_metric()) return;
-  check_is_logged(session_.config(), "checkpoints/metric", settings_.retention.metric, names);
 }
 
 /// Before what is logged or saved could be of a training that went wrong.
@@ -394,7 +369,7 @@ void TrainingLoop::run_evaluation() {
   observe_evaluation(result.scalars);
   // A callback that failed may be the one that gives it.
   if (result.failures.empty()) {
-    check_metrics();
+    numbers_.check();
   } else {
     checkpoints_.keep_unjudged(step);
   }

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "runtime/loop/checks/update_watch.h"
@@ -11,6 +10,7 @@
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/hook_calls.h"
 #include "runtime/loop/log_ops.h"
+#include "runtime/loop/logged_numbers.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/run_checkpoints.h"
@@ -64,14 +64,12 @@ class TrainingLoop {
   bool is_at_end() const;
   void throw_if_asked_to_stop() const;
 
-  OrderedMap<double> run_due_logs(const Elapsed& now);
+  OrderedMap<double> run_due_logs(const Elapsed& now, LogOps::Which which = LogOps::Which::kDue);
   void log_between_steps(const Elapsed& now);
   void observe(const OrderedMap<double>& scalars);
   void observe_evaluation(const OrderedMap<double>& scalars);
-  void note(const OrderedMap<double>& scalars);
   void take_requests(const Elapsed& now);
   void end_evaluation();
-  void check_metrics() const;
 
   void read_non_finite();
   void save_checkpoint(const std::string& evaluation_folder);
@@ -100,14 +98,14 @@ class TrainingLoop {
   SplitSteps splits_;
   LogOps log_ops_;
   std::optional<UpdateWatch> update_watch_;
-  OrderedMap<Scalars> results_;         ///< Of the train ops, for the batch at hand.
-  std::set<std::string> seen_scalars_;  ///< Full names of what was logged in this start.
+  OrderedMap<Scalars> results_;  ///< Of the train ops, for the batch at hand.
   bool asked_for_checkpoint_ = false;
   bool asked_for_evaluation_ = false;
   bool was_stopped_ = false;  ///< By a hook, before this start.
   StopReason reason_;
   int64_t first_step_ = 0;
   RunCheckpoints checkpoints_;
+  LoggedNumbers numbers_;
   NonFiniteRecorder non_finite_;
   LiveChange change_;
   int failed_callbacks_ = 0;

@@ -197,14 +197,31 @@ TEST_CASE("the guide's hook ends a training, and a resume knows what it tracked"
   CHECK(contains(on.out, "ended: all 12 steps are done\n"));
 }
 
-TEST_CASE("a callback of your own runs over outputs that are there") {
+int count(std::string_view text, std::string_view part) {
+  int found = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; ++at) ++found;
+  return found;
+}
+
+TEST_CASE("a callback of your own runs over outputs that are there, initialize before each") {
   const ScratchFolder folder;
   make_new(folder, "mine");
-  run_in(folder,
-         "sed -i 's/^STEPOP_REGISTER_ITERATOR/stepop::Logs rows(const stepop::CallbackArguments\\& "
-         "a) {\\n  return {.scalars = {{\"rows\", a.data_out.rows()}}};\\n}\\n"
-         "STEPOP_REGISTER_CALLBACK(rows, rows, {\"Counts.\"});\\n&/' mine.cpp");
-  REQUIRE(run_with_cache(folder, "stepop -n x -b mine.yaml -t" + kShort).exit_code == 0);
+  run_in(
+      folder,
+      "sed -i -e 's/^STEPOP_REGISTER_ITERATOR/stepop::Logs rows(const stepop::CallbackArguments\\& "
+      "a) {\\n  return {.scalars = {{\"rows\", a.data_out.rows()}}};\\n}\\n"
+      "STEPOP_REGISTER_CALLBACK(rows, rows, {\"Counts.\"});\\n&/' "
+      "-e 's/^  stepop::StepOps step_op/  void initialize() override { "
+      "context().log.info(\"weights in place\"); }\\n&/' mine.cpp");
+  const auto trained = run_with_cache(folder, "stepop -n x -b mine.yaml -t" + kShort);
+  REQUIRE(trained.exit_code == 0);
+  CHECK(count(trained.out, "weights in place\n") == 1);
+  const auto each = run_with_cache(folder, "stepop -p " + only_run(folder) + " --eval_all true");
+  REQUIRE(each.exit_code == 0);
+  const auto evaluated = count(each.out, "\nevaluating logs/");
+  CHECK(evaluated > 0);
+  // And before the checks of the start.
+  CHECK(count(each.out, "weights in place\n") == evaluated + 1);
   const auto looked = run_with_cache(folder, "stepop eval " + only_run(folder) + " -c rows");
   CHECK_MESSAGE(looked.exit_code == 0, looked.err);
   CHECK(contains(looked.out, "rows/rows  64\n"));

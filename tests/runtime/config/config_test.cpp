@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/config/merge.h"
+#include "runtime/config/references.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"

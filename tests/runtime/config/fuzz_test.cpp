@@ -6,6 +6,8 @@
 #include <string>
 
 #include "runtime/config/config.h"
+#include "runtime/config/merge.h"
+#include "runtime/config/references.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_scalar.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ class AskingHook : public Hook {
   void initialize() override { events().push_back(fmt::format("{} initialize {}", name_, steps_)); }
   void before_training() override {
     events().push_back(fmt::format("{} {} {}", name_, context_.run.name, context_.run.is_resuming));
-    context_.log.info("a line of the hook");
+    CHECK(std::filesystem::is_directory(context_.run.folder + "/train"));
   }
   void after_training() override { events().push_back(fmt::format("{} {}", name_, steps_)); }
   void after_batch(const Batch& batch, const OrderedMap<Scalars>& results) override {
@@ -178,6 +179,16 @@ TEST_CASE("what hooks track is restored; one that is new begins anew, one that i
   CHECK(happened[2] == "b test true");
   CHECK(happened[happened.size() - 2] == "b 10");
   CHECK(happened.back() == "c 2");
+}
+
+TEST_CASE("an evaluation makes no hooks, and knows all of their keys") {
+  const std::string hooks = "{a: {class: AskingHook, undeclared: 1}}";
+  events().clear();
+  const Session session(test_config(config_with(hooks)), /*train=*/false, /*debug=*/false,
+                        /*allow_unknown=*/false);
+  CHECK(session.hooks().empty());
+  CHECK(message_of([&] { TestRun(config_with(hooks)); }).find("hooks/a/undeclared") !=
+        std::string::npos);
 }
 
 TEST_CASE("an error in a hook says where it arose") {

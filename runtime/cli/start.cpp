@@ -1,0 +1,362 @@
+#include "runtime/cli/start.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
+#include "runtime/base/shell_text.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/cli/checkpoint_choice.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/evaluate_run.h"
+#include "runtime/cli/run_source.h"
+#include "runtime/cli/train_run.h"
+#include "runtime/code/code_copy.h"
+#include "runtime/code/code_places.h"
+#include "runtime/code/crash_message.h"
+#include "runtime/config/difference.h"
+#include "runtime/config/references.h"
+#include "runtime/config/resolve.h"
+#include "runtime/config/yaml_reader.h"
+#include "runtime/config/yaml_writer.h"
+#include "runtime/loop/non_finite_record.h"
+#include "runtime/loop/session.h"
+#include "runtime/measure/tensor_memory.h"
+#include "runtime/run/device.h"
+#include "runtime/run/drop_logs_after_step.h"
+#include "runtime/run/live_change.h"
+#include "runtime/run/provenance.h"
+#include "runtime/run/run_directory.h"
+#include "runtime/run/run_lock.h"
+#include "runtime/run/signals.h"
+#include "runtime/system/folders.h"
+#include "runtime/trial/dry_run.h"
+#include "runtime/trial/repeat_check.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+class Run {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// As of `run_start`.
+  Run(const Arguments& arguments, Clock::time_point begin, const std::string& notice,
+      bool& has_begun)
+      : arguments_(arguments),
+        console_(arguments.log_level),
+        begin_(begin),
+        notice_(notice),
+        has_begun_(has_begun) {}
+
+  StartEnd run() {
+    const CrashMessage crash_at_start;
+    const RunSource source = find_source(arguments_);
+    check_arguments(arguments_, source);
+    goes_on_ = continues_run(arguments_);
+    std::optional<TensorMemory> memory;
+    if (arguments_.check) memory.emplace();
+    // From here on nobody else adds to the run, not even while this start finds its checkpoint.
+    if (goes_on_ && arguments_.train && !arguments_.check) lock(*source.project);
+    checkpoint_ = choose_checkpoint(arguments_, source, console_);
+    check_checkpoint(arguments_, source, checkpoint_.has_value());
+    code_ = read_run_config(arguments_, source);
+    const Config& config = code_.config;
+    const std::string name = run_name(arguments_, source.project, config);
+    if (!arguments_.train && !checkpoint_) check_can_wait(source, config);
+
+    Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
+    CrashMessage crash;
+    crash.set_place(session.position().global_step, session.position().split);
+    session.show_log(console_);
+    session.set_run({.name = name, .is_resuming = goes_on_});
+    prepare(session, source);
+    if (arguments_.check) {
+      check(session, *memory);
+      return {};
+    }
+    const RunDirectory directory =
+        goes_on_ ? *source.project
+                 : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name,
+                                        fmt::format("{}_{}.yaml", mode(), time_),
+                                        session.config_yaml(), [&](const auto& made) {
+                                          if (arguments_.train) save_beginning(made, session);
+                                        });
+    session.set_run({fs::absolute(directory.root()).string(), name, goes_on_});
+    if (arguments_.train && !lock_) lock(directory);
+    if (arguments_.train)
+      crash.set_remedy(what_to_type(directory, "what was saved is whole", "resume"));
+    return run_in(directory, session);
+  }
+
+ private:
+  /// All that can be wrong is found here, before there is a folder.
+  void prepare(Session& session, const RunSource& source) {
+    check_session(arguments_, source, session);
+    if (checkpoint_) restore(session);
+    if (!checkpoint_ && arguments_.train) weights_ = session.init_weights();
+    is_from_elsewhere_ =
+        checkpoint_ && !(goes_on_ && is_of(*source.project, session, checkpoint_->path));
+    // Another run's evaluation is not this one's to finish.
+    if (is_from_elsewhere_) session.position().evaluation_folder.clear();
+    session.initialize();
+    session.check();
+    throw_if_signal_arrived();
+    if (!arguments_.check) console_.info(session.config_yaml());
+    if (!session.warnings().empty()) console_.warn(session.warnings());
+  }
+
+  StartEnd run_in(const RunDirectory& directory, Session& session) {
+    try {
+      if (lock_) lock_->begin();
+      if (goes_on_ && !checkpoint_ && arguments_.train) {
+        compare_with_last_config(directory, session);
+      }
+      if (goes_on_ && arguments_.train)
+        time_ = take_time(directory, "train", session.config_yaml());
+      has_begun_ = true;
+      begin(directory, session);
+      if (arguments_.takes_change) LiveChange(directory).take(time_);
+      if (!code_.code_note.empty()) console_.info(code_.code_note);
+      if (!notice_.empty()) console_.warn(notice_);
+      if (arguments_.train) {
+        CodeCopy(directory.root()).save(code_.code_files, time_);
+        const TrainingEnd end = train_run(console_, directory, session,
+                                          {.time = time_,
+                                           .git = git_,
+                                           .deadline = deadline(session.settings().max_seconds),
+                                           .profiles = arguments_.profile,
+                                           .takes_changes = !arguments_.debug},
+                                          *lock_);
+        return {end.exit_code, end.is_changed ? directory.root() : ""};
+      }
+      const int failures = evaluate_run(console_, directory, session,
+                                        {.time = goes_on_ ? "" : time_,
+                                         .git = git_,
+                                         .checkpoint = checkpoint_,
+                                         .deadline = deadline(session.settings().max_seconds)});
+      return {failures == 0 ? 0 : kCallbackFailed};
+    } catch (const std::exception& error) {
+      console_.end_progress();
+      const auto* ours = dynamic_cast<const Error*>(&error);
+      const int exit_code = ours != nullptr ? ours->exit_code() : 1;
+      const std::string text =
+          with_places(error_text(error), exit_code) + what_next(error, directory);
+      record_error(text);
+      throw Error(text, exit_code);
+    }
+  }
+
+  const char* mode() const { return arguments_.train ? "train" : "eval"; }
+
+  /// For the log; main() prints it. A log that cannot be written is not to hide what happened.
+  void record_error(const std::string& text) {
+    try {
+      console_.record("error: " + text);
+    } catch (const Error&) {
+    }
+  }
+
+  /// For an error that ended a training: how to resume.
+  std::string what_next(const std::exception& error, const RunDirectory& directory) const {
+    if (!arguments_.train || dynamic_cast<const ErrorWithCommand*>(&error) != nullptr) return "";
+    std::error_code failed;
+    if (!fs::is_directory(directory.root(), failed)) {
+      return fmt::format(
+          "\nthe folder of the run, {}, is gone; if it was moved, what was saved is in it: resume "
+          "with  stepop -p ITS_NEW_PLACE -t",
+          directory.root());
+    }
+    const bool has_checkpoint = !checkpoint_steps(directory.checkpoints()).empty();
+    return "\n" + (has_checkpoint
+                       ? what_to_type(directory, "what was saved is whole", "resume")
+                       : what_to_type(directory, "nothing was saved yet", "start again"));
+  }
+
+  std::string what_to_type(const RunDirectory& directory, const char* saved,
+                           const char* what) const {
+    const char* code = code_.config.peek("code") == nullptr
+                           ? ""
+                           : "\nif you fixed it in your own code, add --current-code: without it "
+                             "the run uses its own copy of that";
+    return fmt::format("{}; once the cause is fixed, {} with:  {}{}", saved, what,
+                       resume_command(directory.root()), code);
+  }
+
+  void check(Session& session, TensorMemory& memory) {
+    if (checkpoint_) console_.info("weights   " + checkpoint_->path);
+    if (!weights_.empty()) console_.info("init_from " + weights_);
+    try_everything(session, memory, console_);
+    if (arguments_.train) {
+      const std::string difference = check_repeats(session);
+      if (!difference.empty()) console_.warn(difference);
+    }
+  }
+
+  void lock(const RunDirectory& directory) {
+    make_folders(fs::path(directory.process_file()).parent_path().string());
+    // Evaluations beside the training write neither.
+    for (const auto& path : {directory.process_file(), directory.metrics_file()}) {
+      std::error_code failed;
+      const auto time = fs::last_write_time(path, failed);
+      if (!failed && (!run_ended_ || time > *run_ended_)) run_ended_ = time;
+    }
+    lock_.emplace(directory.process_file(), time_);
+  }
+
+  void restore(Session& session) {
+    auto& [path, checkpoint] = *checkpoint_;
+    if (!arguments_.train) {
+      session.restore_for_evaluation(checkpoint, path);
+    } else if (arguments_.retrain) {
+      session.restore_weights(checkpoint, path);
+    } else {
+      session.resume(checkpoint, path);
+      machine_ = describe_change_of_machine(checkpoint.made_by, session.made_by());
+      changes_ = differences_to(checkpoint.config, session);
+    }
+    checkpoint.tensors.clear();  // they are as large as the session
+  }
+
+  /// Whether a checkpoint is the one that the run itself has of this step.
+  static bool is_of(const RunDirectory& directory, Session& session, const std::string& path) {
+    const CheckpointFolder own(directory.checkpoints());
+    std::error_code failed;
+    return fs::equivalent(path, own.path_of(session.position().global_step), failed);
+  }
+
+  /// Weights that came from elsewhere: should this start be killed early, the next one finds them
+  /// in the run.
+  void save_beginning(const RunDirectory& directory, const Session& session) const {
+    if (is_from_elsewhere_) save_checkpoint(directory.checkpoints(), session.checkpoint());
+  }
+
+  static std::string differences_to(const std::string& yaml, const Session& session) {
+    return describe(
+        differences(parse_yaml(yaml, {"", 0}), parse_yaml(session.config_yaml(), {"", 0})));
+  }
+
+  /// Without a checkpoint, what changed since the last start.
+  void compare_with_last_config(const RunDirectory& directory, const Session& session) {
+    const Value last = resolve_config({directory.last_config()}, {});
+    changes_ = differences_to(to_yaml(escape_references(last)), session);
+  }
+
+  /// Says what begins, and where everything is.
+  void begin(const RunDirectory& directory, Session& session) {
+    git_ = git_state();
+    make_folders(directory.checkpoints());  // beside the log, and missing when someone removed it
+    console_.open_log_file(directory.log_file());
+    console_.info(fmt::format("command   {}", arguments_.command_line));
+    console_.info(fmt::format("run       {}", directory.root()));
+    console_.info(fmt::format("device    {}", describe_device(session.context().device)));
+    console_.info(fmt::format("seed      {}", session.context().seed));
+    console_.info(fmt::format("git       {}", git_));
+    console_.info(fmt::format("process   {} on {}", getpid(), host_name()));
+    for (const auto& text : session.context().networks.descriptions()) {
+      console_.info(fmt::format("network   {}", text));
+    }
+    if (!weights_.empty()) console_.info(fmt::format("init_from {}", weights_));
+    for (const auto& text : session.freezing().descriptions()) console_.info(text);
+    if (!machine_.empty()) console_.info(machine_);
+    if (arguments_.train && goes_on_) return resume(directory, session);
+    if (!checkpoint_) return;
+    if (arguments_.retrain) return console_.info("weights from " + checkpoint_->path);
+    if (session.settings().eval_all) return;  // each is reported
+    console_.info(fmt::format("{} {} (step {})",
+                              arguments_.train ? "a new run, which continues from" : "evaluating",
+                              checkpoint_->path, with_thousands(session.position().global_step)));
+  }
+
+  /// Says where the training resumes, and makes room for it.
+  void resume(const RunDirectory& directory, Session& session) {
+    const Position& position = session.position();
+    if (lock_->before().state == "running") {
+      console_.info(fmt::format("the last training of this run, process {} on {}, was killed",
+                                lock_->before().pid, lock_->before().host));
+    }
+    if (checkpoint_) {
+      console_.info(resume_text(directory, session, checkpoint_->path));
+    } else {
+      console_.info(fmt::format("no checkpoint was written yet: starting again at step 0, seed {}",
+                                session.context().seed));
+    }
+    if (!changes_.empty()) {
+      console_.info(fmt::format("the config differs from {}'s:\n{}",
+                                checkpoint_ ? "the checkpoint" : "the last start", changes_));
+    }
+    sweep_temporaries(directory.root());
+    int64_t last_step = checkpoint_ ? position.global_step : int64_t{-1};
+    if (is_from_elsewhere_) --last_step;  // what the run itself has of that step is another one's
+    const DroppedLogs moved = drop_logs_after_step(directory, last_step, time_);
+    save_beginning(directory, session);
+    if (!moved.repaired.empty()) console_.info(moved.repaired);
+    if (moved.folder.empty()) return;
+    console_.info(fmt::format("what came after step {} moved to {}",
+                              with_thousands(std::max<int64_t>(last_step, 0)), moved.folder));
+  }
+
+  std::string resume_text(const RunDirectory& directory, Session& session,
+                          const std::string& checkpoint) {
+    const Position& position = session.position();
+    const BatchOrder& order = session.context().splits.order("train");
+    const std::string epoch = short_number(position.fractional_epoch());
+    std::string text = fmt::format(
+        "resuming at step {} of {} (epoch {}, position {} of its order) "
+        "from {}",
+        with_thousands(position.global_step), with_thousands(session.settings().num_steps), epoch,
+        with_thousands(order.examples_in(position.batch)),
+        fs::path(checkpoint).lexically_proximate(directory.root()).string());
+    if (run_ended_) {
+      const auto written = fs::last_write_time(checkpoint);
+      const std::chrono::duration<double> before_end = *run_ended_ - written;
+      // A checkpoint can be the last thing that a run wrote.
+      text += fmt::format(", written {} before the run ended",
+                          span_text(std::max(before_end.count(), 0.0)));
+    }
+    return text;
+  }
+
+  /// `max_time` counts from the start of the process, as a cluster's limit does.
+  std::chrono::steady_clock::time_point deadline(double max_seconds) const {
+    constexpr double kForever = 1e9;
+    if (max_seconds > kForever) return Clock::time_point::max();
+    return begin_ +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(max_seconds));
+  }
+
+  const Arguments& arguments_;
+  Console console_;
+  Clock::time_point begin_;
+  const std::string& notice_;
+  bool& has_begun_;
+  std::string time_ = time_name();
+  bool goes_on_ = false;  ///< In the run of -p, not in a new one.
+  RunConfig code_;        ///< The config, and what code of the user's it named.
+  std::optional<ChosenCheckpoint> checkpoint_;  ///< Without its tensors once they are restored.
+  std::string git_;
+  std::string changes_;  ///< In which the config is not the checkpoint's.
+  std::string machine_;  ///< In which that on which the checkpoint was taken was another.
+  std::optional<RunLock> lock_;
+  std::optional<fs::file_time_type> run_ended_;  ///< When the training before showed life last.
+  std::string weights_;                          ///< What init_from loaded.
+  bool is_from_elsewhere_ = false;  ///< The checkpoint at the beginning is not of this run.
+};
+
+}  // namespace
+
+StartEnd run_start(const Arguments& arguments, std::chrono::steady_clock::time_point begin,
+                   const std::string& notice, bool& has_begun) {
+  return Run(arguments, begin, notice, has_begun).run();
+}
+
+}  // namespace stepop
