@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -78,6 +79,9 @@ class FuzzWatch {
   /// Runs one case.
   template <class Case>
   void run(uint64_t number, const Case& one) {
+    if (number > 0 && number % 1000 == 0) {
+      std::fprintf(stderr, "fuzz: %s, seed %" PRIu64 ", case %" PRIu64 "\n", kind_, seed_, number);
+    }
     case_ = number;
     constexpr int64_t kMostBytes = 2'000'000'000;
     std::ofstream("/proc/self/clear_refs") << "5";  // forgets the peak of the memory

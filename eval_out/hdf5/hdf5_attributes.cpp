@@ -33,7 +33,7 @@ T read_number(hid_t attribute, at::ScalarType type, const std::string& context) 
 }
 
 std::string read_text(hid_t attribute, hid_t type, const std::string& context) {
-  if (H5Tis_variable_str(type) > 0) {
+  if (is_variable_text(type)) {
     char* text = nullptr;
     check_hdf5(H5Aread(attribute, type, static_cast<void*>(&text)), context);
     std::string value = text == nullptr ? "" : text;
@@ -48,7 +48,7 @@ std::string read_text(hid_t attribute, hid_t type, const std::string& context) {
 /// Whether it is a text that lies elsewhere in the file.
 bool is_reference(hid_t attribute) {
   const Hdf5Id type(H5Aget_type(attribute), H5Tclose, "HDF5 type");
-  return H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) > 0;
+  return is_variable_text(type);
 }
 
 std::optional<Attribute> read_attribute(hid_t attribute, const std::string& context) {

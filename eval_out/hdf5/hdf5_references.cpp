@@ -283,7 +283,9 @@ void Hdf5References::check_attribute(Bytes message, std::set<std::string>& check
   message.take(whole(space_size));
   if (type_size < 8 || (type.number(1) & 0x0f) != kVariableLength) return;
   if ((type.number(1) & 0x0f) != kText) return;
+  type.take(10);  // its own size, and the type of its characters
   try {
+    if (type.number(4) != 1) throw Error("the file is damaged: its characters have many bytes");
     while (message.left() >= kReferenceBytes) check(message);
     checked.insert(name);
   } catch (const Error& error) {

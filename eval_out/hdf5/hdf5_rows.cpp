@@ -102,7 +102,7 @@ void Hdf5Rows::open(hid_t file) {
     return;
   }
   type_ = Hdf5Id(H5Dget_type(dataset_), H5Tclose, "HDF5 type");
-  if (H5Tis_variable_str(type_) <= 0) {
+  if (!is_variable_text(type_)) {
     row_bytes_ = H5Tget_size(type_);
     return;
   }

@@ -132,6 +132,16 @@ Hdf5Id hdf5_text_type() {
   return type;
 }
 
+bool is_variable_text(hid_t type) {
+  if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) <= 0) return false;
+  const Hdf5Id character(H5Tget_super(type), H5Tclose, "HDF5 type");
+  if (H5Tget_size(character) != 1) {
+    throw Error(fmt::format("the file is damaged: its text has characters of {} bytes",
+                            H5Tget_size(character)));
+  }
+  return true;
+}
+
 std::optional<at::ScalarType> tensor_type(hid_t type) {
   const size_t size = H5Tget_size(type);
   switch (H5Tget_class(type)) {

@@ -21,6 +21,10 @@ Hdf5Id hdf5_type(at::ScalarType type);
 /// Variable-length UTF-8 text.
 Hdf5Id hdf5_text_type();
 
+/// Whether a type is text of variable length. Throws Error for a damaged one whose characters are
+/// longer than a byte: the library would take so much memory for each of them.
+bool is_variable_text(hid_t type);
+
 /// The tensor type that holds what an HDF5 type does; empty for types that no tensor has.
 std::optional<at::ScalarType> tensor_type(hid_t type);
 

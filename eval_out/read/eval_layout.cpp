@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "eval_out/hdf5/hdf5_types.h"
 #include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/base/error.h"
 
@@ -34,7 +35,7 @@ EvalArray describe_rows(hid_t dataset, const std::string& name, int64_t rows) {
   EvalArray array{name, EvalKind::kTensor, at::kByte, {found.shape.begin() + 1, found.shape.end()}};
   if (found.is_text) {
     const Hdf5Id type(H5Dget_type(dataset), H5Tclose, "HDF5 type");
-    if (H5Tis_variable_str(type) <= 0) throw Error(name + " is text of fixed length");
+    if (!is_variable_text(type)) throw Error(name + " is text of fixed length");
     if (found.shape.size() != 1) {
       throw Error(
           fmt::format("{} is text of shape {}; text is [N]", name, shape_text(found.shape)));

@@ -187,6 +187,31 @@ TEST_CASE("so is one of an array, row by row, chunked and compressed as well") {
   }
 }
 
+TEST_CASE("text whose characters are longer than a byte is refused, or it would take gigabytes") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("outputs.h5");
+  const auto message_of_wide = [&](const std::string& last) {
+    run_python(kWrite, {path, ""});
+    std::string bytes = read_bytes(path);
+    // Of an array or an attribute: text of variable length, 16 bytes, of characters of 1 byte.
+    const std::string type("\x19\1\1\0\x10\0\0\0\x10\0\0\0\1\0\0\0", 16);
+    const size_t at = last.empty() ? bytes.find(type) : bytes.find(type, bytes.find(last));
+    REQUIRE(at != std::string::npos);
+    bytes[at + 15] = 0x10;
+    write_bytes(path, bytes);
+    return message_of([&] {
+      const EvalFile file(path);
+      file.read_texts("outputs/text", 0, 4);
+    });
+  };
+  CHECK(message_of_wide("") ==
+        path + ": the file is damaged: its text has characters of 268435457 bytes");
+  CHECK(message_of_wide("split") ==
+        path +
+            ": cannot read the attribute split: the file is damaged: its characters have many "
+            "bytes");
+}
+
 TEST_CASE("attributes of text that cannot be checked are not read, with what helps") {
   const std::string path = STEPOP_SOURCE_DIR "/tests/data/hdf5/dense.h5";
   CHECK(message_of([&] { EvalFile file(path); }) ==
