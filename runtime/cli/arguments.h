@@ -30,7 +30,9 @@ struct Arguments {
   bool profile = false;                     ///< --profile
   std::optional<std::string> new_template;  ///< --template of `stepop new`
   bool new_project = false;                 ///< --project of `stepop new`
+  std::optional<std::string> from_edflow;   ///< --from-edflow of it
   bool keys = false;                        ///< --keys of `stepop config`
+  bool paths = false;                       ///< --paths of it
   bool json = false;                        ///< --json of `stepop runs`
   bool csv = false;                         ///< --csv
   std::optional<std::string> sort;          ///< --sort

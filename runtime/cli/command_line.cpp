@@ -192,6 +192,7 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     text("name", arguments.name);
     if (arguments.command != nullptr && arguments.command->run == new_command) {
       text("template", arguments.new_template);
+      text("from-edflow", arguments.from_edflow);
       arguments.new_project = flag("project");
     } else {
       text("project", arguments.project);
@@ -199,6 +200,7 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     text("checkpoint", arguments.checkpoint);
     text("sort", arguments.sort);
     arguments.keys = flag("keys");
+    arguments.paths = flag("paths");
     arguments.json = flag("json");
     arguments.csv = flag("csv");
     const auto texts = [&](const char* name, std::vector<std::string>& target) {

@@ -9,9 +9,7 @@
 #include "runtime/base/number_text.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/code/precompiled_header.h"
-#include "runtime/config/references.h"
 #include "runtime/config/registry.h"
-#include "runtime/config/yaml_writer.h"
 #include "runtime/report/report.h"
 #include "runtime/run/signals.h"
 
@@ -23,12 +21,13 @@ std::string Command::usage() const {
 
 std::span<const Command> commands() {
   static constexpr Command kAll[] = {
-      {"config", "-b base.yaml [--path/key value ...] [--keys]", 0, 0, "print the resolved config",
+      {"config", "-b base.yaml [--path/key value ...] [--keys]", 0, 0,
+       "print the resolved config; --keys: each key of it and of its components, with its meaning",
        config_command},
       {"list", "[WORD] [-b base.yaml]", 0, 1,
        "components and their parameters, also of the code in -b; WORD is a part of a name or kind",
        list_command},
-      {"new", "NAME [--template KIND] [--project]", 1, 1,
+      {"new", "NAME [--template KIND] [--project] [--from-edflow FILE]", 1, 1,
        "make a folder with a model, a dataset, an iterator and a config to start from",
        new_command},
       {"prepare", "", 0, 0,
@@ -84,31 +83,6 @@ RunDirectory open_run(const Arguments& arguments, const std::string& root) {
                                  arguments.command->name, root));
   }
   return RunDirectory::open(root);
-}
-
-namespace {
-
-void print_paths(const Value& value, const std::string& path) {
-  if (!path.empty()) fmt::print("{}\n", path);
-  if (!value.is_map()) return;
-  for (const auto& [key, item] : value.as_map()) print_paths(item, join_path(path, key));
-}
-
-}  // namespace
-
-int config_command(const Arguments& arguments) {
-  if (arguments.base.empty()) {
-    throw UsageError("stepop config: no config given: -b base.yaml");
-  }
-  const Config config(resolve_config(arguments.base, arguments.overrides));
-  if (arguments.keys) {
-    print_paths(*config.peek(), "");
-    return 0;
-  }
-  load_code(config, "");
-  make_paths_absolute(config);
-  fmt::print("{}", to_yaml(escape_references(*config.peek())));
-  return 0;
 }
 
 namespace {

@@ -23,7 +23,7 @@ constexpr std::string_view kBash = R"sh(_stepop() {
       [[ ${COMP_WORDS[i]} == -b || ${COMP_WORDS[i]} == --base ]] || continue
       while ((i + 1 < COMP_CWORD)) && [[ ${COMP_WORDS[i+1]} != -* ]]; do bases+=("${COMP_WORDS[++i]}"); done
     done
-    ((${#bases[@]})) && keys=$("${COMP_WORDS[0]}" config --keys -b "${bases[@]}" 2>/dev/null |
+    ((${#bases[@]})) && keys=$("${COMP_WORDS[0]}" config --paths -b "${bases[@]}" 2>/dev/null |
       sed -n 's/^[A-Za-z0-9_./-]*$/--&/p')
     COMPREPLY=($(compgen -W "@FLAGS@ $keys" -- "$word"))
   elif [[ $word == -* ]]; then

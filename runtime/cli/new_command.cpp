@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/nearest.h"
 #include "runtime/base/shell_text.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/from_edflow.h"
 #include "runtime/code/build_settings.h"
+#include "runtime/config/yaml_reader.h"
+#include "runtime/config/yaml_writer.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"
 #include "runtime/system/read_file.h"
@@ -86,6 +90,33 @@ std::string place(const std::string& file, bool is_project) {
   return file;
 }
 
+/// The lines of a text as comments.
+std::string commented(const std::string& text) {
+  std::string comment;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1);
+    comment += "# " + text.substr(at, end + 1 - at);
+    at = end + 1;
+  }
+  return comment;
+}
+
+/// The config file that edflow's becomes.
+std::string config_text(const FromEdflow& made, const std::string& source,
+                        const std::string& name) {
+  std::string text = made.needs_code ? fmt::format("code: [{}.cpp]\n", name) : "";
+  text += fmt::format("# From edflow's {}. What became of its keys, where they changed:\n", source);
+  for (const auto& [key, what] : made.notes) text += fmt::format("#   {}: {}\n", key, what);
+  text += "\n" + to_yaml(made.config);
+  if (!made.own.as_map().empty()) {
+    text +=
+        "\n# Your own keys. A key that nobody reads is an error: each comes back when your "
+        "iterator reads it.\n" +
+        commented(to_yaml(made.own));
+  }
+  return text;
+}
+
 }  // namespace
 
 int new_command(const Arguments& arguments) {
@@ -98,6 +129,10 @@ int new_command(const Arguments& arguments) {
   if (fs::exists(folder)) {
     throw UsageError(fmt::format("stepop new: {} is there already; nothing was changed", folder));
   }
+  std::optional<FromEdflow> edflow;
+  if (arguments.from_edflow) {
+    edflow = translate_edflow(read_yaml_file(*arguments.from_edflow), class_name(name));
+  }
   const fs::path templates = build_settings().templates;
   std::vector<std::pair<std::string, std::string>> files;  // name below the folder, content
   const auto add = [&](const fs::path& path, const std::string& target) {
@@ -108,7 +143,14 @@ int new_command(const Arguments& arguments) {
     files.emplace_back(renamed(target), renamed(content));
   };
   for (const auto& entry : fs::directory_iterator(templates / kind)) {
+    const bool is_config = entry.path().extension() == ".yaml";
+    if (edflow && (is_config || !edflow->needs_code)) continue;
     add(entry.path(), place(entry.path().filename().string(), is_project));
+  }
+  if (edflow) {
+    files.emplace_back(
+        place(name + ".yaml", is_project),
+        config_text(*edflow, fs::path(*arguments.from_edflow).filename().string(), name));
   }
   if (is_project) {
     for (const auto& entry : fs::recursive_directory_iterator(templates / kProject)) {
@@ -121,7 +163,7 @@ int new_command(const Arguments& arguments) {
   }
   std::sort(files.begin(), files.end());
   for (auto& [file, content] : files) {
-    if (is_project && fs::path(file).extension() == ".yaml") {
+    if (is_project && content.starts_with("code:")) {
       const size_t end = content.find('\n');  // the line `code: [...]`
       content.replace(0, end, fmt::format("code: [../build/lib{}.so]  # built by CMake", name));
     }
@@ -129,6 +171,10 @@ int new_command(const Arguments& arguments) {
     make_folders(fs::path(path).parent_path().string());
     write_file_atomically(path, content);
     fmt::print("{}\n", path);
+  }
+  if (edflow) {
+    fmt::print("\nWhat became of {}, where it changed:\n", *arguments.from_edflow);
+    for (const auto& [key, what] : edflow->notes) fmt::print("  {}: {}\n", key, what);
   }
   // A path that was typed here is another one in the new folder.
   const bool is_path = program_name().find('/') != std::string::npos;

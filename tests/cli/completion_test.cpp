@@ -38,7 +38,7 @@ TEST_CASE("bash completes commands, flags, files, and the keys of the config") {
   folder.write("code.yaml", "code: none.cpp\n'a$(touch ran)': 1\nbatch_size: 4\n");
   CHECK(offered(folder, "stepop -b code.yaml -t --ba") == "--base\n--batch_size\n");
   CHECK_FALSE(std::filesystem::exists(folder.path("ran")));
-  CHECK(run_in(folder, "stepop config --keys -b co.yaml").out ==
+  CHECK(run_in(folder, "stepop config --paths -b co.yaml").out ==
         "optimizer\noptimizer/class\noptimizer/lr\nbatch_size\nname\n");
   CHECK(run_in(folder, "stepop completion zsh").out.starts_with("autoload "));
   CHECK(run_in(folder, "stepop completion fish").err ==

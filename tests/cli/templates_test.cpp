@@ -88,7 +88,8 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
   CHECK(refused("stepop new x --template clasifier")
             .starts_with("stepop: --template clasifier: there are classifier, "));
   CHECK(refused("stepop new") ==
-        "stepop: stepop new: nothing given: stepop new NAME [--template KIND] [--project]\n");
+        "stepop: stepop new: nothing given: stepop new NAME [--template KIND] [--project] "
+        "[--from-edflow FILE]\n");
 }
 
 }  // namespace templates_test

@@ -1,0 +1,44 @@
+// `stepop config --keys`
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "tests/cli/command.h"
+
+namespace stepop {
+namespace config_keys_test {
+
+TEST_CASE("each key has its type, its value or default, and its meaning") {
+  const ScratchFolder folder;
+  folder.write("a.yaml",
+               "iterator: Classifier\nmodel: {class: LeNet, image_size: [8, 8]}\nbatch_size: 4\n"
+               "datasets: {train: {class: Synthetic, size: 8}}\n"
+               "optimizer: {class: Adam, lr: {class: cosine, from: 0.1, to: 0.0, steps: 9}}\n"
+               "integrations: {csv: {active: true}}\n"
+               "eval_hook: {eval_callbacks: {matrix: confusion_matrix}}\n");
+  const auto result = run_in(folder, "stepop config -b a.yaml --keys");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  // By path: the rest of the line, its spaces made one.
+  std::map<std::string, std::string> lines;
+  std::istringstream text(result.out);
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream words(line);
+    std::string path, rest, word;
+    words >> path;
+    while (words >> word) rest += (rest.empty() ? "" : " ") + word;
+    CHECK(lines.emplace(path, rest).second);
+  }
+  CHECK(lines.at("batch_size") == "int 4");
+  CHECK(lines.at("model/class").starts_with("text LeNet "));
+  CHECK(lines.at("model/image_size").starts_with("list [8, 8] "));
+  CHECK(lines.at("model/classes").starts_with("int (10) "));
+  CHECK(lines.at("datasets/train/seed").starts_with("int ("));
+  CHECK(lines.at("optimizer/lr/from").starts_with("float 0.1 "));
+  CHECK(lines.at("optimizer/weight_decay").starts_with("int (0) "));
+  CHECK(lines.at("integrations/csv/active").starts_with("bool true "));
+  CHECK(lines.at("eval_hook/eval_callbacks/matrix").starts_with("text confusion_matrix "));
+  CHECK(lines.contains("eval_hook/eval_callbacks/matrix/normalize"));
+}
+
+}  // namespace config_keys_test
+}  // namespace stepop

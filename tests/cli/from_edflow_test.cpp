@@ -1,0 +1,108 @@
+// `stepop new --from-edflow`: the configs of edflow's projects, with the keys that are there.
+#include <doctest/doctest.h>
+
+#include "runtime/config/yaml_reader.h"
+#include "tests/cli/code_run.h"
+
+namespace stepop {
+namespace from_edflow_test {
+
+Value made(const ScratchFolder& folder, const std::string& name) {
+  return parse_yaml(read_bytes(folder / (name + "/" + name + ".yaml")), {"made", 0});
+}
+
+CommandResult make(const ScratchFolder& folder, const std::string& name, const std::string& yaml) {
+  folder.write("base.yaml", yaml);
+  const CommandResult result = run_in(folder, "stepop new " + name + " --from-edflow base.yaml");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  return result;
+}
+
+TEST_CASE("VUNet's config becomes one of the VUNet that is there") {
+  const ScratchFolder folder;
+  const auto result = make(folder, "poses", R"(
+iterator: VUNet.iterator.Iterator
+model: VUNet.VUnet
+batch_size: 8
+num_epochs: 100
+code_root: null
+model_pars: {final_act: True, nf_start: 64, spatial_size: 256}
+lr: 0.0001
+integrations:
+  wandb: {active: false}
+  tensorboardX: {active: yes}
+losses:
+  color_L1: {weight: 0.5}
+  KL: {start_ramp_it: 2000, start_ramp_val: 0, end_ramp_it: 3500, end_ramp_val: 1}
+)");
+  CHECK(result.out.find("  lr: becomes optimizer/lr: ") != std::string::npos);
+  CHECK(result.out.find("  integrations/wandb: no counterpart yet") != std::string::npos);
+  CHECK(result.out.find("  datasets/train: is missing") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder / "poses/poses.cpp"));  // nothing is to be written
+  const Value config = made(folder, "poses");
+  CHECK(*config.find("iterator") == Value("VUNetIterator"));
+  CHECK(*config.find("model/class") == Value("VUNet"));
+  CHECK(*config.find("model/spatial_size") == Value(256));
+  CHECK(*config.find("optimizer/lr") == Value(0.0001));
+  CHECK(*config.find("losses/KL/end_ramp_it") == Value(3500));
+  CHECK(*config.find("integrations/tensorboard/active") == Value(true));
+  CHECK(config.find("code_root") == nullptr);
+  // With data, its parameters are those that the network and the iterator take.
+  const auto checked = run_in(
+      folder,
+      "stepop -n x -b poses/poses.yaml -t --check --num_threads 1 --batch_size 1 "
+      "--model/spatial_size 32 --datasets/train '{class: Figures, size: 32, image_size: 32}'");
+  CHECK_MESSAGE(checked.exit_code == 0, checked.err);
+}
+
+TEST_CASE("edflow's template becomes a project with a class to be filled in") {
+  const ScratchFolder folder;
+  const auto result = make(folder, "words", R"(
+datasets:
+  train: edflow.datasets.fashionmnist.FashionMNISTTrain
+  validation: my_project.data.Validation
+model: template_pytorch.edflow.Model
+iterator: template_pytorch.edflow.Iterator
+batch_size: 4
+num_epochs: 2
+n_classes: 10
+eval_hook:
+  eval_callbacks: {acc: template_pytorch.edflow.acc_callback, accuracy: x.accuracy}
+  label_key: 1
+fcond: "lambda c: True"
+fixed_example_indices: {train: [0, 1], validation: [0, 1]}
+)");
+  const Value config = made(folder, "words");
+  CHECK(config.find("code")->as_list().at(0) == Value("words.cpp"));
+  CHECK(std::filesystem::exists(folder / "words/words.cpp"));
+  CHECK(*config.find("iterator") == Value("Words"));
+  CHECK(*config.find("model") == Value("WordsNetwork"));
+  CHECK(*config.find("datasets/train/class") == Value("Idx"));
+  CHECK(*config.find("datasets/validation") == Value("WordsData"));
+  CHECK(*config.find("eval_hook/eval_callbacks/accuracy") == Value("accuracy"));
+  CHECK(config.find("eval_hook/eval_callbacks/acc") == nullptr);
+  CHECK(config.find("n_classes") == nullptr);
+  const std::string text = read_bytes(folder / "words/words.yaml");
+  CHECK(text.find("\n# n_classes: 10\n") != std::string::npos);
+  for (const char* note :
+       {"  model: template_pytorch.edflow.Model becomes WordsNetwork, a class of your own",
+        "  n_classes: your own: your iterator reads it, context.config.get(\"n_classes\", ...)",
+        "  eval_hook/eval_callbacks/acc: left out: \"template_pytorch.edflow.acc_callback\" is no "
+        "callback here",
+        "  eval_hook/label_key: no counterpart", "  fcond: no counterpart yet"}) {
+    CAPTURE(note);
+    CHECK(result.out.find(note) != std::string::npos);
+  }
+}
+
+TEST_CASE("what is no config of edflow's is refused, and nothing is written") {
+  const ScratchFolder folder;
+  CHECK(run_in(folder, "stepop new a --from-edflow none.yaml").err ==
+        "stepop: cannot read none.yaml: No such file or directory\n");
+  folder.write("list.yaml", "[1, 2]\n");
+  CHECK(run_in(folder, "stepop new a --from-edflow list.yaml").exit_code == 2);
+  CHECK_FALSE(std::filesystem::exists(folder / "a"));
+}
+
+}  // namespace from_edflow_test
+}  // namespace stepop
