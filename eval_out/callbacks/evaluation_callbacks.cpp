@@ -62,15 +62,16 @@ void check_callback_name(const std::string& name, const Config& config, const st
 
 }  // namespace
 
-EvaluationCallbacks::EvaluationCallbacks(const Config& config) : config_(config.root()) {
-  if (const Value* value = config.peek(kEvalCallbacks);
+EvaluationCallbacks::EvaluationCallbacks(const Config& config, std::string place)
+    : config_(config.root()), place_(std::move(place)) {
+  if (const Value* value = config.peek(place_);
       value != nullptr && !value->is_null() && !value->is_map()) {
-    throw config.error(kEvalCallbacks,
+    throw config.error(place_,
                        "expected a map of names and callbacks, such as {accuracy: accuracy}, "
                        "found " +
                            value->describe());
   }
-  const Config here = config.at(kEvalCallbacks);
+  const Config here = config.at(place_);
   for (const auto& name : here.keys()) {
     if (here.has(name)) callbacks_.push_back(read(config, here, name));
   }
@@ -78,8 +79,8 @@ EvaluationCallbacks::EvaluationCallbacks(const Config& config) : config_(config.
 
 /// `accuracy`, `./my_report.py`, or a map with the class.
 EvaluationCallbacks::Named EvaluationCallbacks::read(const Config& config, const Config& here,
-                                                     const std::string& name) {
-  const std::string place = join_path(kEvalCallbacks, name);
+                                                     const std::string& name) const {
+  const std::string place = join_path(place_, name);
   Named found{.name = name, .callback = kScript, .params = {}, .script = "", .function = {}};
   const bool is_map = !here.peek(name)->is_text();
   if (!is_map && is_script(here.peek(name)->as_text())) {
@@ -99,7 +100,7 @@ EvaluationCallbacks::Named EvaluationCallbacks::read(const Config& config, const
 
 void EvaluationCallbacks::declare() const {
   for (const auto& [name, callback, params, script, function] : callbacks_) {
-    const std::string place = join_path(kEvalCallbacks, name);
+    const std::string place = join_path(place_, name);
     check_callback_name(name, config_, place);
     if (callback == kScript) {
       check_script(script.empty() ? params.get_path("path") : script, config_, place, params);

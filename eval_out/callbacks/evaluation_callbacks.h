@@ -26,14 +26,16 @@ inline constexpr const char* kEvalCallbacks = "eval_hook/eval_callbacks";
 /// Where it has the parameters of those that it names without any.
 inline constexpr const char* kCallbackArguments = "eval_pipeline/callback_kwargs";
 
-/// The callbacks that a config names in `eval_hook/eval_callbacks`, for every evaluation of a
-/// session and afterwards alike: `accuracy: accuracy`, with its parameters in
-/// `eval_pipeline/callback_kwargs/accuracy`, or `accuracy: {class: accuracy, logits: scores}`;
-/// `report: ./my_report.py` is a Python script, see script.h; null switches one off.
+/// The callbacks that a config names in `eval_hook/eval_callbacks`, or for another evaluation in
+/// `evaluations/<name>/eval_callbacks`, for every evaluation of a session and afterwards alike:
+/// `accuracy: accuracy`, with its parameters in `eval_pipeline/callback_kwargs/accuracy`, or
+/// `accuracy: {class: accuracy, logits: scores}`; `report: ./my_report.py` is a Python script, see
+/// script.h; null switches one off.
 class EvaluationCallbacks {
  public:
-  /// Throws UsageError for what is no map of callbacks and for an unknown callback.
-  explicit EvaluationCallbacks(const Config& config);
+  /// Those that the config names in the map at `place`. Throws UsageError for what is no map of
+  /// callbacks and for an unknown callback.
+  explicit EvaluationCallbacks(const Config& config, std::string place = kEvalCallbacks);
 
   /// Makes the parameters that the callbacks are going to read known. Throws UsageError for a
   /// script that is not there.
@@ -59,9 +61,10 @@ class EvaluationCallbacks {
     std::function<Logs(const CallbackArguments&)> function;
   };
 
-  static Named read(const Config& config, const Config& here, const std::string& name);
+  Named read(const Config& config, const Config& here, const std::string& name) const;
 
   Config config_;
+  std::string place_;
   std::vector<Named> callbacks_;
 };
 

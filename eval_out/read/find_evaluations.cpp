@@ -13,6 +13,21 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
+/// Those with names of the same step; other folders there are of callbacks.
+void add_named(const FoundEvaluation& main, std::vector<FoundEvaluation>& found) {
+  const FoundEvaluation of_step = main;  // `found` moves its own
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(of_step.folder, failed)) {
+    if (!entry.is_directory(failed)) continue;
+    FoundEvaluation named = of_step;
+    named.folder = entry.path().string();
+    named.name = entry.path().filename().string();
+    named.outputs = outputs_in(named.folder);
+    if (named.outputs.empty() && !fs::exists(entry.path() / "scalars.json", failed)) continue;
+    found.push_back(std::move(named));
+  }
+}
+
 /// The steps that one start evaluated.
 void add_steps(const fs::path& start, std::vector<FoundEvaluation>& found) {
   std::error_code failed;
@@ -20,23 +35,27 @@ void add_steps(const fs::path& start, std::vector<FoundEvaluation>& found) {
     const int64_t step = list_index(entry.path().filename().string());
     if (step < 0 || !entry.is_directory(failed)) continue;
     const std::string folder = entry.path().string();
-    found.push_back({folder, start.filename().string(), step, outputs_in(folder)});
+    found.push_back({folder, start.filename().string(), step, "", outputs_in(folder)});
+    add_named(found.back(), found);
   }
 }
 
 void sort(std::vector<FoundEvaluation>& found) {
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.start, a.step) < std::tie(b.start, b.step);
+    return std::tie(a.start, a.step, a.name) < std::tie(b.start, b.step, b.name);
   });
 }
 
 /// One that is being written, or was killed, is no reason to hide a whole one.
 std::string newest_outputs(const std::vector<FoundEvaluation>& found) {
   for (const char* ending : {"outputs.h5", "outputs.h5.part"}) {
-    const auto newest = std::find_if(found.rbegin(), found.rend(), [&](const auto& evaluation) {
-      return evaluation.outputs.ends_with(ending);
-    });
-    if (newest != found.rend()) return newest->outputs;
+    // That of eval_hook before those with names.
+    for (const bool is_named : {false, true}) {
+      const auto newest = std::find_if(found.rbegin(), found.rend(), [&](const auto& evaluation) {
+        return evaluation.outputs.ends_with(ending) && evaluation.name.empty() != is_named;
+      });
+      if (newest != found.rend()) return newest->outputs;
+    }
   }
   return "";
 }

@@ -7,16 +7,18 @@
 
 namespace stepop {
 
-/// A folder `eval/<time>_<name>/<step>` of a run.
+/// A folder `eval/<time>_<name>/<step>` of a run, or one in it of an evaluation with a name,
+/// `eval/<time>_<name>/<step>/test`.
 struct FoundEvaluation {
   std::string folder;
   std::string start;  ///< `<time>_<name>`
   int64_t step = 0;
+  std::string name;     ///< Empty for that of the config's `eval_hook`.
   std::string outputs;  ///< The path of its outputs.h5, else of its .part; empty without either.
 };
 
-/// The evaluations of the run in folder `run`, by the time of their start, then by step; none when
-/// it has none.
+/// The evaluations of the run in folder `run`, by the time of their start, then by step and name;
+/// none when it has none.
 std::vector<FoundEvaluation> find_evaluations(const std::string& run);
 
 /// The outputs in the folder of an evaluation: `outputs.h5`, else `outputs.h5.part`, else empty.

@@ -95,6 +95,9 @@ double Progress::fractional_epoch() const {
   return whole + static_cast<double>(batch) / static_cast<double>(batches_per_epoch);
 }
 
+/// All that checkpoints knew at first.
+const std::vector<std::string> kMainAlone = {""};
+
 std::string Progress::to_json() const {
   nlohmann::ordered_json json;
   json["global_step"] = global_step;
@@ -106,6 +109,7 @@ std::string Progress::to_json() const {
   json["seconds"] = seconds;
   json["batches_taken"] = batches_taken;
   json["evaluation_folder"] = evaluation_folder;
+  if (evaluations != kMainAlone && !evaluation_folder.empty()) json["evaluations"] = evaluations;
   if (!order_algorithm.empty()) json["order_algorithm"] = order_algorithm;
   if (has_begun_step) json["has_begun_step"] = true;
   if (!stopped_by.empty()) json["stopped_by"] = stopped_by;
@@ -143,6 +147,9 @@ Progress Progress::from_json(const std::string& text) {
     json.at("seconds").get_to(progress.seconds);
     json.at("batches_taken").get_to(progress.batches_taken);
     json.at("evaluation_folder").get_to(progress.evaluation_folder);
+    if (!progress.evaluation_folder.empty()) {
+      progress.evaluations = json.value("evaluations", kMainAlone);
+    }
     if (json.contains("order_algorithm")) {
       json.at("order_algorithm").get_to(progress.order_algorithm);
     }

@@ -25,6 +25,8 @@ struct Progress {
   /// The folder of an evaluation that follows this checkpoint, relative to the run; else empty. A
   /// run that was killed in it resumes it.
   std::string evaluation_folder;
+  /// Those of them that are due there, by their names; empty for that of `eval_hook`.
+  std::vector<std::string> evaluations;
   /// What gives the order of the training examples, as Sampler::algorithm has it.
   std::string order_algorithm;
   /// The hooks before the next step were called: what they did is in the state, and they are not

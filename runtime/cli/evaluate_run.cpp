@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -131,9 +132,12 @@ class Evaluations {
         session_(session),
         settings_(session.settings()),
         start_(std::move(start)),
-        evaluation_(settings_, session.iterator(), session.context(), start_.git),
         reporter_(console, directory, settings_, /*batches_per_epoch=*/0),
-        folders_(directory, session.config_yaml(), start_.time) {}
+        folders_(directory, session.config_yaml(), start_.time) {
+    for (const auto& each : settings_.evaluations) {
+      evaluations_.emplace_back(each, session.iterator(), session.context(), start_.git);
+    }
+  }
 
   int run() {
     if (settings_.eval_all || settings_.eval_forever) {
@@ -162,23 +166,30 @@ class Evaluations {
     }
   }
 
-  /// `checkpoint`: the checksum of the one that the session holds.
+  /// All evaluations of one checkpoint; `checkpoint`: the checksum of that which the session holds.
   void evaluate_one(const std::string& checkpoint) {
     Position& position = session_.position();
-    const std::string op = settings_.eval_op.text();
-    const std::string folder = folders_.take(
-        position.global_step,
-        [&](const std::string& other) {
-          return evaluation_.rows_left_behind(position, other, checkpoint);
-        },
-        console_);
-    reporter_.begin_evaluation();
-    const EvaluationResult result = evaluation_.run(
-        position, folder,
-        [&](int64_t done, int64_t total) { reporter_.evaluating(op, done, total); },
-        throw_if_signal_arrived, checkpoint);
-    reporter_.evaluated(position, result);
-    failures_ += static_cast<int>(result.failures.size());
+    // Where one of them was interrupted, those before it came to their ends.
+    const auto rows_left_behind = [&](const std::string& other) {
+      std::optional<EvaluationRows> rows;
+      for (const auto& evaluation : evaluations_) {
+        if (rows) break;
+        rows = evaluation.rows_left_behind(position, evaluation.settings().folder_in(other),
+                                           checkpoint);
+      }
+      return rows;
+    };
+    const std::string folder = folders_.take(position.global_step, rows_left_behind, console_);
+    for (const auto& evaluation : evaluations_) {
+      const std::string op = evaluation.settings().op.text();
+      reporter_.begin_evaluation();
+      const EvaluationResult result = evaluation.run(
+          position, evaluation.settings().folder_in(folder),
+          [&](int64_t done, int64_t total) { reporter_.evaluating(op, done, total); },
+          throw_if_signal_arrived, checkpoint);
+      reporter_.evaluated(position, result);
+      failures_ += static_cast<int>(result.failures.size());
+    }
   }
 
   Console& console_;
@@ -186,7 +197,7 @@ class Evaluations {
   Session& session_;
   const Settings& settings_;
   EvaluationStart start_;
-  Evaluation evaluation_;
+  std::deque<Evaluation> evaluations_;
   Reporter reporter_;
   EvaluationFolders folders_;
   int failures_ = 0;

@@ -204,7 +204,7 @@ void check_can_wait(const RunSource& source, const Config& config) {
 void check_session(const Arguments& arguments, const RunSource& source, const Session& session) {
   check_evaluation(arguments, source, session.settings());
   check_utf8(session.config_yaml());
-  if (!arguments.train && !session.settings().evaluates) {
+  if (!arguments.train && session.settings().evaluations.empty()) {
     throw UsageError("nothing to evaluate: the config has no datasets/validation");
   }
 }

@@ -107,7 +107,10 @@ class Run {
     is_from_elsewhere_ =
         checkpoint_ && !(goes_on_ && is_of(*source.project, session, checkpoint_->path));
     // Another run's evaluation is not this one's to finish.
-    if (is_from_elsewhere_) session.position().evaluation_folder.clear();
+    if (is_from_elsewhere_) {
+      session.position().evaluation_folder.clear();
+      session.position().evaluations.clear();
+    }
     session.initialize();
     session.check();
     throw_if_signal_arrived();

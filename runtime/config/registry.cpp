@@ -131,6 +131,9 @@ void make_paths_absolute(const Config& config) {
   if (config.path().empty()) {
     make_init_from_absolute(config.at("init_from"));
     make_scripts_absolute(config.at("eval_hook/eval_callbacks"));
+    for (const auto& name : config.at("evaluations").keys()) {
+      make_scripts_absolute(config.at("evaluations/" + name + "/eval_callbacks"));
+    }
   }
   for (const auto& key : config.keys()) make_paths_absolute(config.at(key));
   const Value* value = config.peek();

@@ -19,11 +19,13 @@ constexpr int kLeastBarWidth = 8;
 /// Of a text the console shows so many bytes; its file has them all.
 constexpr size_t kMostShownBytes = 2000;
 
-/// `train/log_op: loss 0.31 accuracy 0.9  validation/log_op: loss 0.4`
+/// `train/log_op: loss 0.31 accuracy 0.9  validation/log_op: loss 0.4`; not what the runtime tells
+/// of itself.
 std::string grouped(const OrderedMap<double>& scalars) {
   std::string text;
   std::string group;
   for (const auto& [name, value] : scalars) {
+    if (name.starts_with("runtime/")) continue;
     const size_t slash = name.rfind('/');
     const std::string its_group = slash == std::string::npos ? "" : name.substr(0, slash);
     if (text.empty() || its_group != group) {
@@ -65,9 +67,10 @@ void ConsoleSink::write_log(const LogEvent& event, const LogRecord& record) {
     break;
   }
   measure(event);
-  if (!record.scalars.empty()) {
+  const std::string numbers = grouped(record.scalars);
+  if (!numbers.empty()) {
     console_.detail(fmt::format("{}step {}/{}  {}{}{}", where(event), event.step, plan_.num_steps,
-                                grouped(record.scalars), rate(), remaining(event)));
+                                numbers, rate(), remaining(event)));
   }
   for (const auto& [name, content] : record.texts) {
     console_.info(fmt::format("{}: {}", name, beginning_of(content)));

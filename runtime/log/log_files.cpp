@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "runtime/base/error.h"
+#include "runtime/formats/csv_file.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"
 
@@ -24,6 +25,24 @@ void write_log_file(const std::string& folder, const std::string& name, const st
   write_file_atomically(path, bytes);
 }
 
+std::string histogram_csv(const Histogram& histogram) {
+  std::string csv = "from,to,count\n";
+  for (size_t i = 0; i < histogram.counts.size(); ++i) {
+    csv += fmt::format("{},{},{}\n", histogram.edge(i), histogram.edge(i + 1), histogram.counts[i]);
+  }
+  return csv;
+}
+
+std::string curve_csv(const Curve& curve) {
+  std::string csv = fmt::format("{},{}\n", csv_cell(curve.x_name), csv_cell(curve.y_name));
+  const at::Tensor x = curve.x.detach().to(at::kCPU, at::kDouble).contiguous();
+  const at::Tensor y = curve.y.detach().to(at::kCPU, at::kDouble).contiguous();
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    csv += fmt::format("{},{}\n", x.const_data_ptr<double>()[i], y.const_data_ptr<double>()[i]);
+  }
+  return csv;
+}
+
 }  // namespace
 
 void LogFiles::write(const LogEvent& event, const LogRecord& record) {
@@ -32,6 +51,14 @@ void LogFiles::write(const LogEvent& event, const LogRecord& record) {
   }
   for (const auto& [name, text] : record.texts) {
     write_log_file(folder_, name_with_step(name, event.step) + ".txt", text);
+  }
+  for (const auto& [name, histogram] : record.histograms) {
+    const std::string file = name_with_step(name, event.step);
+    write_log_file(folder_, file + ".png", histogram_picture(histogram));
+    write_log_file(folder_, file + ".csv", histogram_csv(histogram));
+  }
+  for (const auto& [name, curve] : record.curves) {
+    write_log_file(folder_, name_with_step(name, event.step) + ".csv", curve_csv(curve));
   }
 }
 

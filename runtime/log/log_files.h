@@ -10,7 +10,8 @@
 namespace stepop {
 
 /// Images and texts as files of their own, `<folder>/<name>_<step>.png` and `.txt`, each whole or
-/// not there: `train/train/log_op/input_0000100.png`.
+/// not there: `train/train/log_op/input_0000100.png`. Histograms and curves are a picture and a
+/// table, `.csv`.
 class LogFiles : public Sink {
  public:
   void begin(const SinkStart& start) override { folder_ = start.folder; }

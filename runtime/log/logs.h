@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "runtime/base/ordered_map.h"
+#include "runtime/pictures/curve.h"
 
 namespace stepop {
 
@@ -31,13 +32,17 @@ class Scalar {
 
 using Scalars = OrderedMap<Scalar>;
 
-/// What `log_op` returns. A slash in a name makes a folder.
+/// What `log_op` returns. A slash in a name makes a folder. Images, histograms and curves are
+/// pictures, and no two of them have the same name.
 struct Logs {
   Scalars scalars = {};
   /// Batches of images [B, C, H, W] in [-1, 1], C = 1 or 3, shown as one grid each.
   OrderedMap<at::Tensor> images = {};
   /// UTF-8, such as what a language model wrote; shown above the progress bar and kept as files.
   OrderedMap<std::string> texts = {};
+  /// Real tensors of any shape, whose elements are counted.
+  OrderedMap<at::Tensor> histograms = {};
+  OrderedMap<Curve> curves = {};
 };
 
 }  // namespace stepop

@@ -6,6 +6,8 @@
 
 #include "runtime/base/ordered_map.h"
 #include "runtime/config/registry.h"
+#include "runtime/pictures/curve.h"
+#include "runtime/pictures/histogram.h"
 
 namespace stepop {
 
@@ -22,7 +24,9 @@ struct LogRecord {
   OrderedMap<double> scalars = {};
   OrderedMap<std::string> images = {};  ///< The bytes of PNG files, grey or RGB.
   OrderedMap<std::string> texts = {};
-  bool is_evaluation = false;  ///< The result of an evaluation, not of log ops.
+  OrderedMap<Histogram> histograms = {};
+  OrderedMap<Curve> curves = {};  ///< Their pictures are among `images`, under the same names.
+  bool is_evaluation = false;     ///< The result of an evaluation, not of log ops.
 };
 
 /// How a training begins or resumes.

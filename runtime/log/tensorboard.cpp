@@ -133,6 +133,30 @@ std::string text(std::string_view name, std::string_view content) {
   return summary_value(name, bytes_field(8, tensor) + bytes_field(9, metadata));
 }
 
+/// A field of a repeated double, packed.
+std::string doubles_field(uint64_t field, const std::vector<double>& numbers) {
+  std::string bytes;
+  for (const double number : numbers) bytes += little_endian(std::bit_cast<uint64_t>(number));
+  return bytes_field(field, bytes);
+}
+
+/// HistogramProto. TensorBoard has no place for numbers that are not finite.
+std::string histogram(std::string_view name, const Histogram& histogram) {
+  std::vector<double> limits;
+  std::vector<double> counts;
+  double count = 0;
+  for (size_t i = 0; i < histogram.counts.size(); ++i) {
+    limits.push_back(histogram.edge(i + 1));
+    counts.push_back(static_cast<double>(histogram.counts[i]));
+    count += counts.back();
+  }
+  return summary_value(
+      name, bytes_field(5, double_field(1, histogram.low) + double_field(2, histogram.high) +
+                               double_field(3, count) + double_field(4, histogram.sum) +
+                               double_field(5, histogram.sum_of_squares) +
+                               doubles_field(6, limits) + doubles_field(7, counts)));
+}
+
 std::string summary(int64_t step, const std::string& values) {
   return event(step, bytes_field(5, values));
 }
@@ -190,12 +214,8 @@ void TensorBoard::write(const LogEvent& event, const LogRecord& record) {
   for (const auto& [name, value] : record.scalars) values += scalar(name, value);
   for (const auto& [name, png] : record.images) values += image(name, png);
   for (const auto& [name, content] : record.texts) values += text(name, content);
+  for (const auto& [name, numbers] : record.histograms) values += histogram(name, numbers);
   if (!values.empty()) file_->append(tf_record(summary(event.step, values)));
-}
-
-IntegrationRegistry& integrations() {
-  static IntegrationRegistry registry("integration");
-  return registry;
 }
 
 }  // namespace stepop

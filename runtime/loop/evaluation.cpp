@@ -80,15 +80,24 @@ void set_aside_damaged(EvaluationResult& result, const InterruptCheck& interrupt
   }
 }
 
+/// The config as it would be with this evaluation alone, for whoever looks at its file.
+Value config_of(Value config, const EvaluationSettings& settings) {
+  if (settings.name.empty()) return config;
+  Value part = *config.find(settings.place());
+  config.as_map().set("eval_hook", std::move(part));
+  config.as_map().erase("evaluations");
+  return config;
+}
+
 }  // namespace
 
-Evaluation::Evaluation(const Settings& settings, Iterator& iterator, const Context& context,
-                       std::string git)
+Evaluation::Evaluation(const EvaluationSettings& settings, Iterator& iterator,
+                       const Context& context, std::string git)
     : settings_(settings),
       iterator_(iterator),
       context_(context),
-      split_(settings.eval_op.split),
-      callbacks_(context.config) {
+      split_(settings.op.split),
+      callbacks_(context.config, settings.place() + "/eval_callbacks") {
   attributes_.set("global_step", int64_t{0});
   attributes_.set("split", split_);
   attributes_.set("iterator", read_component(context.config, "iterator").name);
@@ -97,7 +106,7 @@ Evaluation::Evaluation(const Settings& settings, Iterator& iterator, const Conte
     models += (models.empty() ? "" : ", ") + text;
   }
   attributes_.set("model", models);
-  const Value& config = *context.config.root().peek();
+  const Value config = config_of(*context.config.root().peek(), settings);
   attributes_.set("config", to_yaml(escape_references(config)));
   attributes_.set("config_json", to_json(config));
   attributes_.set("git", std::move(git));
@@ -113,7 +122,7 @@ OrderedMap<Attribute> Evaluation::attributes(const Position& position,
 }
 
 const BatchOrder& Evaluation::order() const {
-  return context_.splits.evaluation_order(split_, settings_.max_eval_batches);
+  return context_.splits.evaluation_order(split_, settings_.max_batches);
 }
 
 int64_t Evaluation::total() const { return order().examples_in(order().batches_per_epoch()); }
@@ -135,7 +144,7 @@ std::optional<int64_t> Evaluation::rows_in(const std::string& path,
 void Evaluation::write_outputs(Position& position, const OrderedMap<Attribute>& attributes,
                                const EvaluationProgress& progress, const InterruptCheck& interrupt,
                                EvaluationResult& result) const {
-  const std::string& op_name = settings_.eval_op.op;
+  const std::string& op_name = settings_.op.op;
   Profile* const profile = context_.profile.get();
   // A process that was stopped in this evaluation left the first rows.
   EvalWriter writer = [&] {
@@ -190,9 +199,9 @@ void Evaluation::look_at_outputs(int64_t step, const InterruptCheck& interrupt,
                                  EvaluationResult& result) const {
   const Span span(context_.profile.get(), "callbacks");
   const EvalFile file(result.outputs, interrupt, EvalOrigin::kOwn);
-  mean_labels(file, settings_.eval_op.text(), result.scalars);
+  mean_labels(file, settings_.prefix(), result.scalars);
   result.first_output = first_array(file, result.first_output);
-  CallbackScalars found = callbacks_.run(settings_.eval_op.text(), step, result.folder,
+  CallbackScalars found = callbacks_.run(settings_.prefix(), step, result.folder,
                                          context_.splits.dataset(split_), file);
   for (const auto& [name, value] : found.scalars) result.scalars.set(name, value);
   result.failures = std::move(found.failures);
@@ -204,6 +213,7 @@ EvaluationResult Evaluation::run(Position& position, const std::string& folder,
                                  const std::string& checkpoint) const {
   make_folders(folder);
   EvaluationResult result;
+  result.name = settings_.name;
   result.folder = folder;
   result.outputs = folder + "/outputs.h5";
   const SplitGuard guard(position, split_);

@@ -10,16 +10,18 @@
 #include "runtime/base/interrupt.h"
 #include "runtime/base/ordered_map.h"
 #include "runtime/iterator/iterator.h"
-#include "runtime/when/settings.h"
+#include "runtime/when/evaluation_settings.h"
 
 namespace stepop {
 
 /// What an evaluation found.
 struct EvaluationResult {
+  std::string name;  ///< Empty for that of `eval_hook`.
   std::string folder;
   std::string outputs;       ///< The path of the HDF5 file; empty when the config cleans it up.
   std::string first_output;  ///< An array of that file with rows, `outputs/logits`.
-  /// By full name: `validation/eval_op/loss`, `validation/eval_op/accuracy/accuracy`.
+  /// By full name: `validation/eval_op/loss`, `validation/eval_op/accuracy/accuracy`, or with the
+  /// name of the evaluation: `test/loss`.
   OrderedMap<double> scalars;
   /// The name and the message of each callback that threw.
   OrderedMap<std::string> failures;
@@ -35,12 +37,15 @@ struct EvaluationRows {
   int64_t total = 0;
 };
 
-/// The evaluations of a session: the config's eval op over its whole split in dataset order, then
-/// the callbacks over what it wrote. Built once; the memory needed does not grow with the dataset.
+/// One of the evaluations of a session: an eval op over its whole split in dataset order, then the
+/// callbacks over what it wrote. Built once; the memory needed does not grow with the dataset.
 class Evaluation {
  public:
   /// All must outlive it. `git` is stored in every file.
-  Evaluation(const Settings& settings, Iterator& iterator, const Context& context, std::string git);
+  Evaluation(const EvaluationSettings& settings, Iterator& iterator, const Context& context,
+             std::string git);
+
+  const EvaluationSettings& settings() const { return settings_; }
 
   /// Writes the outputs batch by batch to `folder`/outputs.h5, then runs the callbacks over that
   /// file, whose images become `folder`/<callback>/<name>_<step>.png; last of all, the scalars go
@@ -73,7 +78,7 @@ class Evaluation {
   void look_at_outputs(int64_t step, const InterruptCheck& interrupt,
                        EvaluationResult& result) const;
 
-  const Settings& settings_;
+  const EvaluationSettings& settings_;
   Iterator& iterator_;
   const Context& context_;
   const std::string& split_;

@@ -12,9 +12,9 @@ void LoggedNumbers::take(const OrderedMap<double>& scalars, const Elapsed& now) 
   checkpoints_.observe(step, scalars);
 }
 
-void LoggedNumbers::check() const {
+void LoggedNumbers::check(const std::vector<std::string>& open) const {
   const Settings& settings = session_.settings();
-  LoggedNames names{{seen_.begin(), seen_.end()}, {}};
+  LoggedNames names{{seen_.begin(), seen_.end()}, open};
   for (const auto& op : settings.log_ops) names.open.push_back(op.name.text());
   for (const auto& op : settings.train_ops) names.open.push_back(op.name.text());
   session_.check_metrics(names);

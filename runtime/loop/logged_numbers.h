@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "runtime/log/console.h"
 #include "runtime/loop/run_checkpoints.h"
@@ -21,8 +22,9 @@ class LoggedNumbers {
   void take(const OrderedMap<double>& scalars, const Elapsed& now);
 
   /// Throws UnknownMetric for a metric of the config that never came. To be called when an
-  /// evaluation is over: then it is known which numbers the callbacks give.
-  void check() const;
+  /// evaluation is over: then it is known which numbers its callbacks give. `open`: what numbers
+  /// begin with that may come later.
+  void check(const std::vector<std::string>& open) const;
 
  private:
   Session& session_;

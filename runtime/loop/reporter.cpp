@@ -66,6 +66,14 @@ OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<L
       record.images.set(op + "/" + key, image_grid_png(images));
     }
     for (const auto& [key, text] : result.texts) record.texts.set(op + "/" + key, text);
+    for (const auto& [key, numbers] : result.histograms) {
+      const std::string name = op + "/" + key;
+      record.histograms.set(name, histogram_of(numbers)).key = name;
+    }
+    for (const auto& [key, curve] : result.curves) {
+      record.images.set(op + "/" + key, curve_picture(curve));
+      record.curves.set(op + "/" + key, curve);
+    }
   }
   for (const auto& sink : sinks_) sink->write(event_at(position), record);
   return std::move(record.scalars);
@@ -82,6 +90,8 @@ void Reporter::evaluated(const Position& position, const EvaluationResult& resul
     console_.warn(fmt::format("the callback {} failed: {}", name, message));
   }
   if (!result.warning.empty()) console_.warn(result.warning);
+  // Where there is one without a name, people are shown that.
+  if (!result.name.empty() && !last_outputs_.empty()) return;
   last_outputs_ = result.outputs;
   last_output_key_ = result.first_output;
 }

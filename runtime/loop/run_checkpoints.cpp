@@ -6,13 +6,24 @@
 #include "runtime/log/metrics_file.h"
 
 namespace stepop {
+namespace {
+
+/// The name of the evaluation that gives the metric; none when logs do.
+std::optional<std::string> evaluation_of(const Settings& settings) {
+  for (const auto& evaluation : settings.evaluations) {
+    if (settings.retention.metric.starts_with(evaluation.prefix() + "/")) return evaluation.name;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 RunCheckpoints::RunCheckpoints(const RunDirectory& directory, const Settings& settings,
                                Console& console, Profile* profile,
                                CheckpointWriter::BeforeWrite before_write)
     : directory_(directory),
       retention_(settings.retention),
-      is_of_evaluations_(retention_.metric.starts_with(settings.eval_op.text() + "/")),
+      evaluation_(evaluation_of(settings)),
       console_(console),
       profile_(profile),
       folder_(directory.checkpoints()),
@@ -28,9 +39,9 @@ void RunCheckpoints::begin(int64_t step) {
     scan_metric(directory_.metrics_file(), retention_.metric,
                 [&](int64_t logged_step, double value) { metric_[logged_step] = value; });
   }
-  if (is_of_evaluations_) {
+  if (evaluation_) {
     for (const auto& evaluation : finished_evaluations(directory_, /*of_trainings=*/true)) {
-      if (evaluation.step <= step) keep_unjudged(evaluation.step);
+      if (evaluation.name == evaluation_ && evaluation.step <= step) keep_unjudged(evaluation.step);
     }
   }
   update();
@@ -44,7 +55,7 @@ void RunCheckpoints::observe(int64_t step, const OrderedMap<double>& scalars) {
 }
 
 void RunCheckpoints::keep_unjudged(int64_t step) {
-  if (is_of_evaluations_ && !metric_.contains(step)) unjudged_.insert(step);
+  if (evaluation_ && !metric_.contains(step)) unjudged_.insert(step);
 }
 
 std::string RunCheckpoints::save(const Checkpoint& checkpoint) {

@@ -54,7 +54,8 @@ class RunCheckpoints {
 
   const RunDirectory& directory_;
   const Retention& retention_;
-  const bool is_of_evaluations_;  ///< The metric is what a callback or a label gives.
+  /// The name of the evaluation of which the metric is a label or what a callback gives.
+  const std::optional<std::string> evaluation_;
   Console& console_;
   Profile* const profile_;
   CheckpointFolder folder_;

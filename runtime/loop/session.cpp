@@ -130,13 +130,23 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
   if (train) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);
   // A default below `eval_hook: null` would turn evaluations on in a run that resumes.
-  const bool has_evaluations = settings_->evaluates || !train;
-  const auto callbacks = has_evaluations ? iterator().eval_callbacks() : OrderedMap<std::string>{};
-  for (const auto& [name, callback] : callbacks) {
-    config_.set_default(fmt::format("{}/{}", kEvalCallbacks, name), callback);
-  }
+  const bool has_main = std::ranges::any_of(
+      settings_->evaluations, [](const auto& evaluation) { return evaluation.name.empty(); });
+  const auto callbacks = iterator().eval_callbacks();
+  const auto set_callbacks = [&](const std::string& place) {
+    for (const auto& [name, callback] : callbacks) {
+      config_.set_default(fmt::format("{}/eval_callbacks/{}", place, name), callback);
+    }
+  };
+  if (has_main || !train) set_callbacks("eval_hook");
   EvaluationCallbacks(config_).declare();
-  if (settings_->evaluates) splits_->dataset(settings_->eval_op.split);
+  for (const auto& evaluation : settings_->evaluations) {
+    splits_->dataset(evaluation.op.split);
+    if (evaluation.name.empty()) continue;
+    // What they look at is what the op of that name returns.
+    if (evaluation.op.op == "eval_op") set_callbacks(evaluation.place());
+    EvaluationCallbacks(config_, evaluation.place() + "/eval_callbacks").declare();
+  }
   splits_->loader_options();  // throws for what cannot be, before a run has its folder
   check_unknown_keys(train, allow_unknown);
   made_by_ = build_info(device);
@@ -218,10 +228,12 @@ std::vector<std::string> Session::open_names() const {
   std::vector<std::string> names;
   for (const auto& op : settings_->log_ops) names.push_back(op.name.text());
   for (const auto& op : settings_->train_ops) names.push_back(op.name.text());
-  const Value* callbacks = config_.peek(kEvalCallbacks);
-  if (!settings_->evaluates || callbacks == nullptr || !callbacks->is_map()) return names;
-  for (const auto& [name, callback] : callbacks->as_map()) {
-    names.push_back(settings_->eval_op.text() + "/" + name);
+  for (const auto& evaluation : settings_->evaluations) {
+    const Value* callbacks = config_.peek(evaluation.place() + "/eval_callbacks");
+    if (callbacks == nullptr || !callbacks->is_map()) continue;
+    for (const auto& [name, callback] : callbacks->as_map()) {
+      names.push_back(evaluation.prefix() + "/" + name);
+    }
   }
   return names;
 }

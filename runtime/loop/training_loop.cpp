@@ -10,7 +10,6 @@
 #include "runtime/base/interrupt.h"
 #include "runtime/base/number_text.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/loop/evaluation.h"
 #include "runtime/measure/processor_time.h"
 #include "runtime/optim/non_finite.h"
 #include "runtime/run/signals.h"
@@ -26,7 +25,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       directory_(directory),
       reporter_(reporter),
       start_(std::move(start)),
-      evaluation_(settings_, session.iterator(), context_, start_.git),
+      evaluations_(settings_, session.iterator(), context_, start_.git),
       profile_(context_.profile.get()),
       clock_(session.clock()),
       position_(session.position()),
@@ -41,6 +40,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
                      reporter_.sync();
                    }),
       numbers_(session, checkpoints_, reporter.console()),
+      telemetry_(context_, settings_.telemetry),
       non_finite_(session, directory),
       change_(directory) {
   hooks_.add("iterator", session.iterator());
@@ -68,7 +68,7 @@ StopReason TrainingLoop::run() {
     } catch (const Interrupted&) {
       is_whole_ = false;
       reason_ = stop_reason();
-      save_checkpoint(position_.evaluation_folder);
+      save_checkpoint(position_.evaluations);
     }
     checkpoints_.wait();
     hooks_.call("after_training", [](Hook& hook) { hook.after_training(); });
@@ -98,7 +98,7 @@ void TrainingLoop::loop() {
     last_ = now;
     if (profile_ != nullptr) profile_->step_done();
   }
-  save_checkpoint("");
+  save_checkpoint({});
 }
 
 /// What comes before the first step of this start.
@@ -110,16 +110,16 @@ void TrainingLoop::begin() {
     hooks_.call_forked("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
   }
   const bool was_evaluating = !position_.evaluation_folder.empty();
-  finish_interrupted_evaluation();
+  run_evaluations(/*was_interrupted=*/true);
   if (position_.global_step == 0 && !was_evaluating) {
     log_between_steps(last_);
-    const bool evaluates = settings_.evaluates && settings_.evaluation.at_start();
-    if (evaluates || settings_.checkpoint_zero || settings_.checkpoint.at_start()) {
-      save_checkpoint(evaluates ? new_evaluation_folder() : "");
+    const std::vector<std::string> evaluations = evaluations_.due_at_start();
+    if (!evaluations.empty() || settings_.checkpoint_zero || settings_.checkpoint.at_start()) {
+      save_checkpoint(evaluations);
     }
-    if (evaluates) run_evaluation();
+    run_evaluations();
   }
-  last_of_evaluation_ = elapsed();
+  evaluations_.look_at(elapsed());
 }
 
 void TrainingLoop::train_step() {
@@ -137,6 +137,10 @@ void TrainingLoop::train_step() {
     non_finite_.begin_step();
   }
   session_.freezing().begin_step(position_.global_step);
+  const Elapsed next{position_.global_step + 1, last_.minutes};
+  const auto which =
+      next.step >= settings_.num_steps ? LogOps::Which::kDueAtEnd : LogOps::Which::kDue;
+  telemetry_.begin_step(log_ops_.is_any_due(last_, next, which), last_, next);
   clock_.global_step = position_.global_step;
   clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
   const BatchOrder& order = context_.splits.order("train");
@@ -148,7 +152,9 @@ void TrainingLoop::train_step() {
     clock_.batch_examples = examples_in(1);
     train.begin();
     is_whole_ = clock_.micro_batch == 0;
+    const auto asked = Telemetry::Clock::now();
     const Batch& batch = train.batch();  // fetches it
+    telemetry_.add_wait(Telemetry::Clock::now() - asked);
     is_whole_ = false;
     hooks_.call("before_batch", [&](Hook& hook) { hook.before_batch(batch); });
     results_.clear();
@@ -188,28 +194,25 @@ void TrainingLoop::take_requests(const Elapsed& now) {
 /// The end of an epoch, the checkpoint and the evaluation, as they are due after a step.
 void TrainingLoop::finish_step(const Elapsed& now) {
   // The weights that a training ends with are evaluated, wherever in an epoch it ends.
-  const bool evaluation_is_due =
-      settings_.evaluates && (is_at_end() || asked_for_evaluation_ ||
-                              settings_.evaluation.is_due(last_of_evaluation_, now));
+  const std::vector<std::string> evaluations =
+      evaluations_.due(now, /*all=*/is_at_end() || asked_for_evaluation_);
   const bool is_epoch_end = position_.batch >= batches_per_epoch_;
   if (is_epoch_end) {
     position_.batch = 0;
     ++position_.epoch;
     hooks_.call("after_epoch", [&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
   }
-  if (is_epoch_end || evaluation_is_due || asked_for_checkpoint_ ||
+  if (is_epoch_end || !evaluations.empty() || asked_for_checkpoint_ ||
       settings_.checkpoint.is_due(last_, now) || log_ops_.has_failed()) {
-    save_checkpoint(evaluation_is_due ? new_evaluation_folder() : "");
+    save_checkpoint(evaluations);
   }
   if (log_ops_.has_failed()) {
     checkpoints_.wait();
     saved_ = saved_text(position_.global_step);
     log_ops_.rethrow_failure();
   }
-  last_of_evaluation_ = now;
-  if (!evaluation_is_due) return;
-  run_evaluation();
-  last_of_evaluation_ = elapsed();
+  evaluations_.look_at(now);
+  run_evaluations();
 }
 
 /// Every way in which a training stops.
@@ -266,11 +269,13 @@ OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which 
     const Span span(profile_, "logging");
     results = log_ops_.run_due(last_, now, which);
   }
-  if (results.empty()) return {};
+  if (results.empty() && !telemetry_.is_due(last_, now)) return {};
   const Span write(profile_, "write");
   read_non_finite();
-  OrderedMap<Logs> logs = session_.train_means().take();
+  OrderedMap<Logs> logs;
+  if (!results.empty()) logs = session_.train_means().take();
   for (const auto& [name, result] : results) logs.set(name, result);
+  logs.set("runtime", telemetry_.take(last_, now));
   elapsed();  // the time of the event
   return reporter_.logged(position_, logs);
 }
@@ -314,17 +319,17 @@ void TrainingLoop::read_non_finite() {
   non_finite_.all_read();
 }
 
-std::string TrainingLoop::new_evaluation_folder() const {
-  return directory_.evaluation(start_.time, position_.global_step);
-}
-
-/// Unless the run has the checkpoint of this step, with the evaluation that follows it.
-void TrainingLoop::save_checkpoint(const std::string& evaluation_folder) {
-  const bool is_saved = checkpoints_.last_step() == position_.global_step &&
-                        evaluation_folder == position_.evaluation_folder;
-  if (is_saved) return;
+/// With the evaluations that follow it; unless the run has this very checkpoint.
+void TrainingLoop::save_checkpoint(const std::vector<std::string>& evaluations) {
+  if (checkpoints_.last_step() == position_.global_step && evaluations == position_.evaluations) {
+    return;
+  }
   const Span span(profile_, "checkpoint");
-  position_.evaluation_folder = evaluation_folder;
+  if (evaluations != position_.evaluations) {
+    position_.evaluations = evaluations;
+    position_.evaluation_folder =
+        evaluations.empty() ? "" : directory_.evaluation(start_.time, position_.global_step);
+  }
   write_checkpoint();
   const std::string path = directory_.checkpoints() + "/" + checkpoint_name(position_.global_step);
   hooks_.call_forked("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
@@ -339,23 +344,51 @@ void TrainingLoop::write_checkpoint() {
   checkpoints_.save(session_.checkpoint());
 }
 
-/// The evaluation whose folder the checkpoint of this step names.
-void TrainingLoop::run_evaluation() {
+/// Those that the checkpoint of this step names. `was_interrupted`: a start before this one was in
+/// them.
+void TrainingLoop::run_evaluations(bool was_interrupted) {
+  if (position_.evaluation_folder.empty()) return;
   const Span span(profile_, "evaluation");
+  const auto begin = Telemetry::Clock::now();
   const bool was_at_end = is_at_end();
   const int64_t step = position_.global_step;
   checkpoints_.wait();  // a run that dies in an evaluation resumes it, after its checkpoint
   splits_.begin();      // their graphs make room
+  // What hooks did around them is not in the checkpoint.
   hooks_.call_forked("before_evaluation", [&](Hook& hook) { hook.before_evaluation(step); });
+  bool has_run = false;
+  for (const auto& name : position_.evaluations) {
+    const Evaluation* evaluation = evaluations_.find(name);
+    if (evaluation == nullptr) continue;  // the config has changed
+    const std::string folder =
+        evaluation->settings().folder_in(directory_.root() + "/" + position_.evaluation_folder);
+    const auto scalars =
+        was_interrupted ? scalars_of_evaluation(folder) : std::optional<OrderedMap<double>>();
+    if (scalars) {
+      reporter_.evaluated_before(position_, *scalars);
+      observe_evaluation(*scalars);
+    } else {
+      run_evaluation(*evaluation, folder);
+      has_run = true;
+    }
+    evaluations_.look_at(name, elapsed());
+  }
+  end_evaluations();
+  telemetry_.leave_out(Telemetry::Clock::now() - begin);
+  if (has_run && !was_at_end && is_at_end()) log_between_steps(elapsed());
+}
+
+void TrainingLoop::run_evaluation(const Evaluation& evaluation, const std::string& folder) {
+  const int64_t step = position_.global_step;
   reporter_.begin_evaluation();
   const EvaluationResult result = [&] {
     // A run that resumes makes the rest of an evaluation, or nothing of it: what is tracked must
     // not depend on that.
     const Snapshot before(context_);
-    EvaluationResult made = evaluation_.run(
-        position_, directory_.root() + "/" + position_.evaluation_folder,
+    EvaluationResult made = evaluation.run(
+        position_, folder,
         [&](int64_t done, int64_t total) {
-          reporter_.evaluating(settings_.eval_op.text(), done, total);
+          reporter_.evaluating(evaluation.settings().op.text(), done, total);
         },
         [this] { throw_if_asked_to_stop(); });
     before.restore();
@@ -369,32 +402,19 @@ void TrainingLoop::run_evaluation() {
   observe_evaluation(result.scalars);
   // A callback that failed may be the one that gives it.
   if (result.failures.empty()) {
-    numbers_.check();
+    evaluations_.note_complete(evaluation.settings().name);
+    numbers_.check(evaluations_.open_prefixes());
   } else {
     checkpoints_.keep_unjudged(step);
   }
-  end_evaluation();
-  if (!was_at_end && is_at_end()) log_between_steps(elapsed());
-}
-
-void TrainingLoop::finish_interrupted_evaluation() {
-  if (position_.evaluation_folder.empty()) return;
-  const int64_t step = position_.global_step;
-  const std::string folder = directory_.root() + "/" + position_.evaluation_folder;
-  const auto scalars = scalars_of_evaluation(folder);
-  if (!scalars) return run_evaluation();
-  // It ended, but what hooks did around it is not in the checkpoint.
-  hooks_.call_forked("before_evaluation", [&](Hook& hook) { hook.before_evaluation(step); });
-  reporter_.evaluated_before(position_, *scalars);
-  observe_evaluation(*scalars);
-  end_evaluation();
 }
 
 /// A hook that asks for a stop then ends the training at once: these weights were evaluated.
-void TrainingLoop::end_evaluation() {
+void TrainingLoop::end_evaluations() {
   const int64_t step = position_.global_step;
   checkpoints_.update();
   position_.evaluation_folder.clear();
+  position_.evaluations.clear();
   hooks_.call_forked("after_evaluation", [&](Hook& hook) { hook.after_evaluation(step); });
   if (const std::string stop = hooks_.take_stop(); !stop.empty()) position_.stopped_by = stop;
 }

@@ -4,17 +4,19 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/loop/checks/update_watch.h"
 #include "runtime/loop/ending.h"
-#include "runtime/loop/evaluation.h"
 #include "runtime/loop/hook_calls.h"
 #include "runtime/loop/log_ops.h"
 #include "runtime/loop/logged_numbers.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/loop/run_checkpoints.h"
+#include "runtime/loop/run_evaluations.h"
 #include "runtime/loop/session.h"
+#include "runtime/loop/telemetry.h"
 #include "runtime/measure/profile.h"
 #include "runtime/run/live_change.h"
 #include "runtime/run/run_directory.h"
@@ -69,14 +71,13 @@ class TrainingLoop {
   void observe(const OrderedMap<double>& scalars);
   void observe_evaluation(const OrderedMap<double>& scalars);
   void take_requests(const Elapsed& now);
-  void end_evaluation();
 
   void read_non_finite();
-  void save_checkpoint(const std::string& evaluation_folder);
+  void save_checkpoint(const std::vector<std::string>& evaluations);
   void write_checkpoint();
-  std::string new_evaluation_folder() const;
-  void run_evaluation();
-  void finish_interrupted_evaluation();
+  void run_evaluations(bool was_interrupted = false);
+  void run_evaluation(const Evaluation& evaluation, const std::string& folder);
+  void end_evaluations();
 
   [[noreturn]] void fail();
   void save_what_is_whole();
@@ -89,7 +90,7 @@ class TrainingLoop {
   const RunDirectory& directory_;
   Reporter& reporter_;
   const Start start_;
-  Evaluation evaluation_;
+  RunEvaluations evaluations_;
   Profile* const profile_;  ///< Null when nothing is measured.
   StepClock& clock_;
   Position& position_;
@@ -106,6 +107,7 @@ class TrainingLoop {
   int64_t first_step_ = 0;
   RunCheckpoints checkpoints_;
   LoggedNumbers numbers_;
+  Telemetry telemetry_;
   NonFiniteRecorder non_finite_;
   LiveChange change_;
   int failed_callbacks_ = 0;
@@ -115,8 +117,6 @@ class TrainingLoop {
   /// Where the step before was looked at for what is due. Periods that begin while the loop waits
   /// for the disk or evaluates are seen by the next step.
   Elapsed last_;
-  /// The same for evaluations: one that takes longer than its period is not made at each step.
-  Elapsed last_of_evaluation_;
   double seconds_before_ = 0;
   std::chrono::steady_clock::time_point begin_;
 };

@@ -146,9 +146,11 @@ std::vector<std::string> MetricSchedules::observe(int64_t step, const OrderedMap
   for (const auto& plateau : plateaus_) {
     const double* value = scalars.find(plateau->metric());
     if (value == nullptr || !plateau->observe(step, *value)) continue;
-    texts.push_back(fmt::format("{} falls to {}: {} is {}, and no better than before",
-                                plateau->path(), short_number(plateau->value()), plateau->metric(),
-                                short_number(*value)));
+    std::string text =
+        fmt::format("{} falls to {}: {} is {}, and no better than before", plateau->path(),
+                    short_number(plateau->value()), plateau->metric(), short_number(*value));
+    // Each group of an optimizer has one of its own.
+    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
   }
   return texts;
 }

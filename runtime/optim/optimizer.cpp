@@ -192,6 +192,12 @@ std::optional<Optimizer::BadRate> Optimizer::bad_rate(int64_t global_step) const
   return std::nullopt;
 }
 
+std::vector<double> Optimizer::lrs(int64_t global_step) const {
+  std::vector<double> rates;
+  for (const auto& group : groups_) rates.push_back(group.lr.at(global_step));
+  return rates;
+}
+
 void Optimizer::step(int64_t global_step, const at::Tensor& found_inf) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   make_slots();

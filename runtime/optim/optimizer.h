@@ -53,6 +53,9 @@ class Optimizer {
   /// The learning rate at a step, outside of groups that have their own.
   double lr(int64_t global_step) const { return groups_.back().lr.at(global_step); }
 
+  /// The learning rates of all groups at a step, in their order; last the one outside of them.
+  std::vector<double> lrs(int64_t global_step) const;
+
   /// What is optimised. A tensor with several names is listed once, under the first.
   const NamedParameters& parameters() const { return parameters_; }
 

@@ -88,14 +88,6 @@ void check_loss(const std::string& update, const at::Tensor& loss) {
   }
 }
 
-/// The norm over all gradients, on the device of the first.
-at::Tensor norm_of(const std::vector<at::Tensor>& gradients) {
-  const at::Device device = gradients.front().device();
-  std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
-  for (auto& norm : norms) norm = norm.to(device);
-  return at::linalg_vector_norm(at::stack(norms), 2);
-}
-
 /// As torch.nn.utils.clip_grad_norm_.
 void scale_to_norm(std::vector<at::Tensor>& gradients, const at::Tensor& norm, double bound) {
   // Multiplying by 1 costs less than asking the device whether it is needed.
@@ -130,6 +122,13 @@ NonFinite describe_non_finite(const std::string& update, const NamedParameters& 
 }
 
 }  // namespace
+
+at::Tensor norm_of(const std::vector<at::Tensor>& gradients) {
+  const at::Device device = gradients.front().device();
+  std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
+  for (auto& norm : norms) norm = norm.to(device);
+  return at::linalg_vector_norm(at::stack(norms), 2);
+}
 
 Update::Update(const Config& config, NamedParameters parameters, const StepClock& clock,
                OnNan on_nan, std::optional<bool> checks_on_device)
@@ -205,11 +204,12 @@ void Update::apply() {
         "which are: {}",
         name_, list_names(optimizer_->parameters())));
   }
+  if (watch_gradients_) std::exchange(watch_gradients_, nullptr)(optimizer_->parameters());
   const bool is_made = clip();
   tensors_.clear();
   if (is_made) {
     optimizer_->step(global_step, found_inf_);
-    lr_ = optimizer_->lr(global_step);
+    lr_step_ = global_step;
     ++count_;
   } else {
     ++skipped_;
@@ -348,7 +348,7 @@ void Update::load_state(const State& state) {
   has_non_finite_ = static_cast<bool>(spoilt);
   count_ = count.mapped().item<int64_t>();
   skipped_ = skipped ? skipped.mapped().item<int64_t>() : 0;
-  lr_.reset();
+  lr_step_.reset();
 }
 
 }  // namespace stepop

@@ -86,6 +86,12 @@ class Update {
     watch_loss_ = std::move(watch);
   }
 
+  /// Shows the gradients of the next update to `watch` before they are checked and clipped, once;
+  /// an empty one ends that. They are those of the parameters that have one.
+  void watch_gradients(std::function<void(const NamedParameters& parameters)> watch) {
+    watch_gradients_ = std::move(watch);
+  }
+
   /// Measures `backward` and `apply`; null, the default, measures nothing.
   void set_profile(Profile* profile) { profile_ = profile; }
 
@@ -104,7 +110,12 @@ class Update {
 
   /// The learning rate of the last update, outside of groups that have their own; before the first
   /// update of a start, that of the next. Always a number, which a log op can return.
-  double lr() const { return lr_ ? *lr_ : optimizer_->lr(clock_->global_step); }
+  double lr() const { return optimizer_->lr(lr_step_.value_or(clock_->global_step)); }
+
+  /// Those of all groups at the last update, as `Optimizer::lrs` has them.
+  std::vector<double> lrs() const {
+    return optimizer_->lrs(lr_step_.value_or(clock_->global_step));
+  }
 
   const Optimizer& optimizer() const { return *optimizer_; }
 
@@ -132,9 +143,10 @@ class Update {
   OnNan on_nan_;
   Profile* profile_ = nullptr;
   std::function<bool(const at::Tensor&)> watch_loss_;
+  std::function<void(const NamedParameters&)> watch_gradients_;
   int64_t count_ = 0;
   int64_t skipped_ = 0;
-  std::optional<double> lr_;
+  std::optional<int64_t> lr_step_;  ///< Of the last update of this start.
   at::Tensor grad_norm_;
   std::vector<at::Tensor> tensors_;  ///< Scratch, empty between calls.
 
@@ -145,5 +157,9 @@ class Update {
   std::optional<DeviceFiniteCheck> device_check_;
   at::Tensor found_inf_;  ///< Of the update at hand; undefined without `device_check_`.
 };
+
+/// The norm over all of them, as torch.nn.utils.clip_grad_norm_ takes it: [], on the device of the
+/// first. At least one.
+at::Tensor norm_of(const std::vector<at::Tensor>& gradients);
 
 }  // namespace stepop

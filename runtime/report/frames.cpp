@@ -98,6 +98,7 @@ RunFrames find_frames(const std::string& run) {
   SeriesByTitle pictures;
   SeriesByTitle texts;
   for (const FoundEvaluation& evaluation : find_evaluations(run)) {
+    if (!evaluation.name.empty()) continue;  // in the folder of another
     for (const fs::path& file : files_below(evaluation.folder)) {
       const std::string ending = file.extension().string();
       std::string title =

@@ -47,12 +47,14 @@ OrderedMap<double> scalars_or_logged(const FoundEvaluation& evaluation, const Ru
   return found == curves.evaluations.end() ? OrderedMap<double>() : found->second;
 }
 
-/// The outputs of the newest evaluation. A .part may be in the midst of being written.
+/// The outputs of the newest evaluation, of one with a name where there are no others. A .part may
+/// be in the midst of being written.
 std::string newest_outputs(const std::string& root) {
   std::string path;
   for (const FoundEvaluation& evaluation : find_evaluations(root)) {
     const bool is_whole = evaluation.outputs.ends_with(".h5");
     const bool has_whole = path.ends_with(".h5");
+    if (!evaluation.name.empty() && has_whole) continue;
     if (!evaluation.outputs.empty() && (is_whole || !has_whole)) path = evaluation.outputs;
   }
   return path;

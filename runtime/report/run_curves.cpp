@@ -64,7 +64,7 @@ void add_unlogged_scalars(const RunDirectory& run, OrderedMap<ScalarSummary>& sc
   for (const auto& [name, scalar] : unlogged) scalars.set(name, scalar);
 }
 
-void Curve::Bucket::add(const ScalarAt& point) {
+void ScalarCurve::Bucket::add(const ScalarAt& point) {
   if (!std::isfinite(point.value)) {
     gap = point;
     return;
@@ -75,7 +75,7 @@ void Curve::Bucket::add(const ScalarAt& point) {
   mean += (point.value - mean) / static_cast<double>(count);
 }
 
-void Curve::Bucket::add(const Bucket& other) {
+void ScalarCurve::Bucket::add(const Bucket& other) {
   if (other.gap) gap = other.gap;
   if (other.count == 0) return;
   if (!low || other.low->value < low->value) low = other.low;
@@ -84,7 +84,7 @@ void Curve::Bucket::add(const Bucket& other) {
   mean += (other.mean - mean) * static_cast<double>(other.count) / static_cast<double>(count);
 }
 
-void Curve::add(int64_t step, double value) {
+void ScalarCurve::add(int64_t step, double value) {
   ++count_;
   Bucket& bucket = buckets_[step / width_];
   if (width_ == 1) bucket = {};
@@ -92,7 +92,7 @@ void Curve::add(int64_t step, double value) {
   if (buckets_.size() > kMostBuckets) halve();
 }
 
-void Curve::halve() {
+void ScalarCurve::halve() {
   width_ *= 2;
   std::map<int64_t, Bucket> wider;
   for (const auto& [place, bucket] : buckets_) {
@@ -101,11 +101,11 @@ void Curve::halve() {
   buckets_ = std::move(wider);
 }
 
-void Curve::thin(size_t buckets) {
+void ScalarCurve::thin(size_t buckets) {
   while (buckets_.size() > std::max<size_t>(buckets, 1)) halve();
 }
 
-std::vector<ScalarAt> Curve::means() const {
+std::vector<ScalarAt> ScalarCurve::means() const {
   std::vector<ScalarAt> means;
   for (const auto& [place, bucket] : buckets_) {
     if (bucket.count > 0) means.push_back({place * width_ + width_ / 2, bucket.mean});
@@ -113,7 +113,7 @@ std::vector<ScalarAt> Curve::means() const {
   return means;
 }
 
-std::vector<ScalarAt> Curve::points() const {
+std::vector<ScalarAt> ScalarCurve::points() const {
   std::vector<ScalarAt> points;
   for (const auto& [place, bucket] : buckets_) {
     const size_t first = points.size();

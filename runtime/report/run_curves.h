@@ -42,7 +42,7 @@ void add_unlogged_scalars(const RunDirectory& run, OrderedMap<ScalarSummary>& sc
 
 /// A scalar over the steps, kept in constant memory: of a long run each bucket of steps keeps its
 /// lowest and its highest point, so that no spike is lost.
-class Curve {
+class ScalarCurve {
  public:
   /// Points may come in any order; of one step the last one counts while buckets hold one step.
   void add(int64_t step, double value);
@@ -80,15 +80,15 @@ class Curve {
 
 /// What was logged of one scalar.
 struct ScalarHistory {
-  Curve curve;
+  ScalarCurve curve;
   ScalarSummary summary;
 };
 
 /// What a run has logged, thinned so that a page can hold it.
 struct RunCurves {
   OrderedMap<ScalarHistory> scalars;  ///< By name: `train/log_op/loss`.
-  Curve epochs;                       ///< The epoch, with its fraction, by step.
-  Curve seconds;                      ///< The training time by step.
+  ScalarCurve epochs;                 ///< The epoch, with its fraction, by step.
+  ScalarCurve seconds;                ///< The training time by step.
   int64_t samples = 0;                ///< Training examples at the last line.
   /// The numbers of evaluations by step.
   std::map<int64_t, OrderedMap<double>> evaluations;

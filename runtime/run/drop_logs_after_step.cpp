@@ -34,7 +34,7 @@ std::vector<fs::path> later_checkpoints(const RunDirectory& directory, int64_t s
   return files;
 }
 
-/// The pictures and texts below `folder` that belong to a step after `step`.
+/// The pictures, texts and tables below `folder` that belong to a step after `step`.
 std::vector<fs::path> later_log_files(const fs::path& folder, int64_t step) {
   std::vector<fs::path> files;
   std::error_code failed;
@@ -42,7 +42,8 @@ std::vector<fs::path> later_log_files(const fs::path& folder, int64_t step) {
        entry.increment(failed)) {
     const fs::path& path = entry->path();
     if (entry->is_symlink() || !entry->is_regular_file()) continue;
-    if (path.extension() != ".png" && path.extension() != ".txt") continue;
+    const fs::path kind = path.extension();
+    if (kind != ".png" && kind != ".txt" && kind != ".csv") continue;
     const auto parsed = parse_name_with_step(path.stem().string());
     if (parsed && parsed->step > step) files.push_back(path);
   }
@@ -79,10 +80,11 @@ int64_t move_unfinished_evaluations(const RunDirectory& directory, int64_t step,
   int64_t count = 0;
   for (const auto& evaluation : find_evaluations(directory.root())) {
     if (evaluation.step <= step || directory.is_without_training(evaluation.start)) continue;
-    if (!evaluation.outputs.ends_with(".part")) continue;
-    const fs::path to = target / "eval" / evaluation.start;
-    make_folders(to.string());
-    rename_durably(evaluation.folder, (to / fmt::format("{}", evaluation.step)).string());
+    std::error_code moved;  // with the others of its step
+    if (!evaluation.outputs.ends_with(".part") || !fs::exists(evaluation.folder, moved)) continue;
+    const fs::path to = target / fs::path(evaluation.folder).lexically_relative(directory.root());
+    make_folders(to.parent_path().string());
+    rename_durably(evaluation.folder, to.string());
     ++count;
   }
   return count;

@@ -111,6 +111,58 @@ Error missing_op(const Context& context, const std::string& split, const std::st
       split, op, read_component(context.config, "iterator").name, split, ops.names(), hint));
 }
 
+namespace {
+
+std::string described(const at::Tensor& tensor) {
+  return tensor.defined() ? describe_tensor(tensor) : "an undefined tensor";
+}
+
+bool is_real(const at::Tensor& tensor) { return tensor.defined() && !tensor.is_complex(); }
+
+void check_curve(const Curve& curve, const std::string& name) {
+  const auto is_row = [](const at::Tensor& values) { return is_real(values) && values.dim() == 1; };
+  if (is_row(curve.x) && is_row(curve.y) && curve.x.size(0) == curve.y.size(0) &&
+      curve.x.size(0) > 0) {
+    return;
+  }
+  throw Error(fmt::format(
+      "{}: expected a curve, real x and y [N] with N of 1 or more; found for x {}, for y {}", name,
+      described(curve.x), described(curve.y)));
+}
+
+/// What becomes a picture; two of one name would be one file.
+void check_pictures(const Logs& logs, const std::string& name) {
+  std::set<std::string> names;
+  const auto check_name = [&](const char* what, const std::string& key) {
+    check_file_name(what, key);
+    if (names.insert(key).second) return;
+    throw Error(
+        fmt::format("{}/{}: two of images, histograms and curves have this name", name, key));
+  };
+  for (const auto& [key, image] : logs.images) {
+    check_name("the image", key);
+    if (!image.defined() || image.dim() != 4 || (image.size(1) != 1 && image.size(1) != 3) ||
+        !image.is_floating_point()) {
+      throw Error(
+          fmt::format("{}/{}: expected a batch of images, floats [B, C, H, W] with C = 1 "
+                      "or 3, found {}",
+                      name, key, described(image)));
+    }
+  }
+  for (const auto& [key, numbers] : logs.histograms) {
+    check_name("the histogram", key);
+    if (is_real(numbers)) continue;
+    throw Error(fmt::format("{}/{}: expected a real tensor for a histogram, found {}", name, key,
+                            described(numbers)));
+  }
+  for (const auto& [key, curve] : logs.curves) {
+    check_name("the curve", key);
+    check_curve(curve, name + "/" + key);
+  }
+}
+
+}  // namespace
+
 const Logs& checked(const Logs& logs, const std::string& name) {
   for (const auto& [key, value] : logs.scalars) {
     const at::Tensor* tensor = value.tensor();
@@ -120,16 +172,7 @@ const Logs& checked(const Logs& logs, const std::string& name) {
   }
   check_file_name("the op", name);
   for (const auto& [key, text] : logs.texts) check_file_name("the text", key);
-  for (const auto& [key, image] : logs.images) {
-    check_file_name("the image", key);
-    if (!image.defined() || image.dim() != 4 || (image.size(1) != 1 && image.size(1) != 3) ||
-        !image.is_floating_point()) {
-      throw Error(
-          fmt::format("{}/{}: expected a batch of images, floats [B, C, H, W] with C = 1 "
-                      "or 3, found {}",
-                      name, key, image.defined() ? describe_tensor(image) : "an undefined tensor"));
-    }
-  }
+  check_pictures(logs, name);
   return logs;
 }
 

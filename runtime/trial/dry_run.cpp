@@ -197,8 +197,11 @@ void try_everything(Session& session, TensorMemory& memory, Console& console) {
       note_names(dry_run.ops(), trained, returned);
     }
     if (!due.eval.empty()) {
+      const auto first = std::ranges::find_if(settings.evaluations, [&](const auto& evaluation) {
+        return evaluation.op.split == due.split;
+      });
       SplitDryRun dry_run(session, memory, due,
-                          context.splits.evaluation_order(due.split, settings.max_eval_batches));
+                          context.splits.evaluation_order(due.split, first->max_batches));
       dry_run.evaluate();
       console.info(fmt::format("evaluation on {}: {}", due.split, dry_run.text()));
       note_names(dry_run.ops(), trained, returned);
@@ -223,8 +226,11 @@ void try_everything(Session& session, TensorMemory& memory, Console& console) {
     console.info(
         fmt::format("hooks     not run, but for initialize; in this order: iterator{}", hooks));
   }
-  const Value* callbacks = context.config.peek(kEvalCallbacks);
-  if (callbacks != nullptr && !callbacks->is_null()) {
+  const auto has_callbacks = [&](const EvaluationSettings& evaluation) {
+    const Value* callbacks = context.config.peek(evaluation.place() + "/eval_callbacks");
+    return callbacks != nullptr && !callbacks->is_null();
+  };
+  if (std::ranges::any_of(settings.evaluations, has_callbacks)) {
     console.info("callbacks not run: they need a whole evaluation, and -d makes a short one");
   }
   console.info("all ops that the config calls were run: ok");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/config/read_pattern.h"
 #include "runtime/when/duration.h"
 
 namespace stepop {
@@ -11,21 +12,6 @@ namespace {
 
 /// Far beyond any training, and no sum of two such numbers overflows.
 constexpr int64_t kMostSteps = 1'000'000'000'000'000'000;
-
-OpName parse_op(const Config& config, std::string_view path, const std::string& text,
-                const std::string& example) {
-  const size_t slash = text.find('/');
-  if (slash == std::string::npos || slash == 0 || slash + 1 == text.size()) {
-    throw config.error(
-        path, fmt::format("expected a split and an op, such as {}, found \"{}\"", example, text));
-  }
-  OpName name{text.substr(0, slash), text.substr(slash + 1)};
-  if (!config.has("datasets/" + name.split)) {
-    throw config.error(path, fmt::format("\"{}\" needs datasets/{}, which the config does not give",
-                                         text, name.split));
-  }
-  return name;
-}
 
 /// edflow's growing interval: `start_log_freq`, doubled after every log up to `log_freq`.
 Trigger default_log_trigger(const Config& config, int64_t steps_per_epoch) {
@@ -116,13 +102,6 @@ std::vector<ScheduledOp> read_train_ops(const Config& config, int64_t steps_per_
   return ops;
 }
 
-EvalCompression read_compression(const Config& hook) {
-  const std::string name = hook.get("compression", "none");
-  if (name == "none") return EvalCompression::kNone;
-  if (name == "gzip") return EvalCompression::kGzip;
-  throw hook.error("compression", fmt::format("expected none or gzip, found \"{}\"", name));
-}
-
 /// `num_epochs`, which need not be whole, as steps.
 int64_t steps_of_epochs(const Config& config, int64_t steps_per_epoch) {
   const double epochs = config.get<double>("num_epochs");
@@ -200,26 +179,19 @@ void read_keep_every(const Config& config, int64_t steps_per_epoch, Retention& r
   };
 }
 
-void read_evaluation(const Config& config, bool train, bool debug, Settings& settings) {
-  const Config hook = config.at("eval_hook");
-  const Value* value = config.peek("eval_hook");
-  const bool is_off = train && value != nullptr && value->is_null();
-  settings.evaluates = !is_off && (config.has("datasets/validation") || hook.has("eval_op"));
-  settings.eval_all = config.get("eval_all", false);
-  settings.eval_forever = config.get("eval_forever", false);
-  const std::string op = hook.get("eval_op", "validation/eval_op");
-  if (settings.evaluates)
-    settings.eval_op = parse_op(config, "eval_hook/eval_op", op, "validation/eval_op");
-  settings.evaluation = hook.has("freq")
-                            ? Trigger(hook, "freq", settings.steps_per_epoch)
-                            : Trigger::every_steps(static_cast<double>(settings.steps_per_epoch));
-  settings.compression = read_compression(hook);
-  settings.clean_after_callbacks = hook.get("clean_after_callbacks", false);
-
-  const int64_t batch_size = config.get_at_least("batch_size", 1);
-  const int64_t test_batch_size = config.get_at_least("test_batch_size", 1, batch_size);
-  const int64_t examples = config.get_at_least("debug/max_examples", 1, 5 * test_batch_size);
-  if (debug) settings.max_eval_batches = (examples + test_batch_size - 1) / test_batch_size;
+TelemetrySettings read_telemetry(const Config& config, int64_t steps_per_epoch) {
+  const Config part = config.at("telemetry");
+  TelemetrySettings settings;
+  settings.is_active = part.get("active", true);
+  if (part.has("weights")) settings.weights = Trigger(part, "weights", steps_per_epoch);
+  if (part.has("gradients")) settings.gradients = Trigger(part, "gradients", steps_per_epoch);
+  if (settings.gradients.is_in_minutes()) {
+    throw part.error("gradients",
+                     "expected steps or epochs, such as 500 or 1e: before a step it "
+                     "is known whether its gradients are counted");
+  }
+  if (part.has("parameters")) settings.parameters = read_pattern(part, "parameters");
+  return settings;
 }
 
 }  // namespace
@@ -235,6 +207,7 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   checkpoint_zero = config.get("ckpt_zero", false);
   retention = read_retention(config, steps_per_epoch);
 
+  telemetry = read_telemetry(config, steps_per_epoch);
   const bool no_integrations = config.get("debug/disable_integrations", true) && debug;
   for (const Registration& each : stepop::integrations().registrations()) {
     const std::string path = "integrations/" + each.name;
@@ -246,7 +219,9 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
         stepop::integrations().factory(each.name, config, path)(config.at(path)));
   }
 
-  read_evaluation(config, train, debug, *this);
+  evaluations = read_evaluations(config, steps_per_epoch, train, debug);
+  eval_all = config.get("eval_all", false);
+  eval_forever = config.get("eval_forever", false);
   config.claim("extra");
 }
 
@@ -279,7 +254,11 @@ std::vector<DueOps> due_ops(const Settings& settings, bool train) {
     for (const auto& [name, when] : settings.train_ops) of(name.split).train.push_back(name.op);
     for (const auto& [name, when] : settings.log_ops) of(name.split).log.push_back(name.op);
   }
-  if (settings.evaluates) of(settings.eval_op.split).eval.push_back(settings.eval_op.op);
+  for (const auto& evaluation : settings.evaluations) {
+    auto& ops = of(evaluation.op.split).eval;
+    const std::string& op = evaluation.op.op;
+    if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(op);
+  }
   return splits;
 }
 

@@ -6,21 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "eval_out/eval_schema.h"
+#include "runtime/base/name_pattern.h"
 #include "runtime/checkpoint/retention.h"
 #include "runtime/config/config.h"
 #include "runtime/log/sink.h"
+#include "runtime/when/evaluation_settings.h"
+#include "runtime/when/op_name.h"
 #include "runtime/when/trigger.h"
 
 namespace stepop {
-
-/// An op of a split, `validation/log_op`, as configs name it.
-struct OpName {
-  std::string split;
-  std::string op;
-
-  std::string text() const { return split + "/" + op; }
-};
 
 /// An op and when it is due.
 struct ScheduledOp {
@@ -32,6 +26,15 @@ struct ScheduledOp {
   bool is_due_in_step_after(int64_t step) const {
     return when.is_due({step, 0}, {step + 1, 0}) || (step == 0 && when.at_start());
   }
+};
+
+/// What a training tells of itself: `telemetry: {active: true, weights: 1e, gradients: 500,
+/// parameters: "^encoder"}`.
+struct TelemetrySettings {
+  bool is_active = true;
+  Trigger weights;             ///< When they are counted, never by default;
+  Trigger gradients;           ///< the same of gradients, by steps or epochs.
+  NamePattern parameters{""};  ///< Of those that are counted.
 };
 
 /// What a config says of when things happen: the runtime's own keys, read in one place and in every
@@ -59,14 +62,10 @@ struct Settings {
   bool checkpoint_zero = false;
   Retention retention;
 
+  TelemetrySettings telemetry;
   std::vector<std::shared_ptr<Sink>> integrations;  ///< Those that are active.
 
-  bool evaluates = false;  ///< Off without a validation split, and by `eval_hook: null`.
-  OpName eval_op;
-  Trigger evaluation;
-  int64_t max_eval_batches = 0;                          ///< 0 for no limit.
-  EvalCompression compression = EvalCompression::kNone;  ///< Of the outputs.
-  bool clean_after_callbacks = false;
+  std::vector<EvaluationSettings> evaluations;
   /// Without a training: every checkpoint is evaluated; and those that a training is going to
   /// write.
   bool eval_all = false;

@@ -29,7 +29,7 @@ void bench_examples(int64_t examples, int rounds) {
   const auto evaluation = [&] {
     const std::string folder = scratch.path(std::to_string(count++));
     const Stopwatch watch;
-    Evaluation(session.settings(), session.iterator(), session.context(), "none")
+    Evaluation(session.settings().evaluations.at(0), session.iterator(), session.context(), "none")
         .run(session.position(), folder, [](int64_t, int64_t) {});
     return watch.seconds();
   };

@@ -78,7 +78,7 @@ void bench_memory() {
   Session session(config, /*train=*/false, /*debug=*/false, /*allow_unknown=*/false);
   const ScratchFolder scratch;
   double early = 0;
-  Evaluation(session.settings(), session.iterator(), session.context(), "none")
+  Evaluation(session.settings().evaluations.at(0), session.iterator(), session.context(), "none")
       .run(session.position(), scratch.path("eval"), [&](int64_t done, int64_t) {
         if (done == kEarly * kBatchSize) early = resident_megabytes();
       });

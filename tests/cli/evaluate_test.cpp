@@ -11,6 +11,7 @@
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/same_state.h"
+#include "tests/without_clock.h"
 
 namespace stepop {
 namespace evaluate_test {
@@ -36,9 +37,7 @@ checkpoints: {keep_last: 1}
 std::vector<std::string> metrics_without_times(const std::string& run) {
   std::vector<std::string> lines;
   for (const auto& line : lines_of(read_bytes(run + "/train/metrics.jsonl"))) {
-    auto json = nlohmann::ordered_json::parse(line);
-    json.erase("time");
-    lines.push_back(json.dump());
+    lines.push_back(without_clock(nlohmann::ordered_json::parse(line)).dump());
   }
   return lines;
 }

@@ -144,7 +144,8 @@ TEST_CASE("a report of the digits has curves, pictures, evaluations, config and 
 
   const std::string checks = check_in_browser(run.root + "/report.html");
   if (!checks.empty()) {
-    CHECK(checks.find("charts: loss, accuracy\n") != std::string::npos);
+    CHECK(checks.find("charts: loss, accuracy, lr, grad_norm, examples_per_second, "
+                      "data_wait, process_mb\n") != std::string::npos);
     CHECK(checks.find("labels: train log, validation log, validation eval; train log, ") !=
           std::string::npos);
     CHECK(checks.find("sections: Curves, Pictures, Evaluations, Worst examples, Config, Log") !=

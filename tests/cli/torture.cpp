@@ -24,6 +24,7 @@
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/same_state.h"
+#include "tests/without_clock.h"
 
 namespace stepop {
 namespace {
@@ -288,9 +289,7 @@ std::vector<std::string> TortureRun::metrics() const {
   std::istringstream text(read_bytes(root() + "/train/metrics.jsonl"));
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) {
-    auto json = nlohmann::ordered_json::parse(line);
-    json.erase("time");
-    lines.push_back(json.dump());
+    lines.push_back(without_clock(nlohmann::ordered_json::parse(line)).dump());
   }
   return lines;
 }

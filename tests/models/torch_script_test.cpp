@@ -13,6 +13,7 @@
 #include "tests/python.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"
+#include "tests/without_clock.h"
 
 namespace stepop {
 namespace torch_script_test {
@@ -74,8 +75,7 @@ std::string differences_of_trainings(const std::string& a, const std::string& b)
   const auto scalars = [](const TestRun& run) {
     std::vector<std::string> lines;
     for (auto& line : run.metrics()) {
-      line.erase("time");
-      lines.push_back(line.dump());
+      lines.push_back(without_clock(line).dump());
     }
     return lines;
   };

@@ -26,8 +26,9 @@ struct Sample {
 };
 
 /// Runs the ops of a split that are ever called for such a batch; adds the numbers that they gave.
-void check_batch(const DueOps& due, const Sample& sample, Iterator& iterator,
-                 const Context& context, Position& position, std::set<std::string>& names) {
+void check_batch(const Settings& settings, const DueOps& due, const Sample& sample,
+                 Iterator& iterator, const Context& context, Position& position,
+                 std::set<std::string>& names) {
   const Batch batch = run_at("datasets", due.split, [&] {
     return context.splits.batch(due.split, sample.order, sample.number);
   });
@@ -55,8 +56,9 @@ void check_batch(const DueOps& due, const Sample& sample, Iterator& iterator,
       check_eval_outputs(result, batch.size());
       return result;
     });
-    for (const auto& [key, value] : outputs.labels) {
-      names.insert(fmt::format("{}/{}/{}", due.split, name, key));
+    for (const auto& evaluation : settings.evaluations) {
+      if (evaluation.op.split != due.split || evaluation.op.op != name) continue;
+      for (const auto& [key, value] : outputs.labels) names.insert(evaluation.prefix() + "/" + key);
     }
   }
 }
@@ -70,7 +72,10 @@ std::vector<Sample> samples_of(const DueOps& due, const Settings& settings, cons
   const auto add_smaller = [&](const BatchOrder& of, bool is_training) {
     const int64_t last = of.batches_per_epoch() - 1;
     const int64_t size = of.examples_in(last + 1) - of.examples_in(last);
-    if (last > 0 && size < of.batch_size()) {
+    const bool is_known = std::ranges::any_of(samples, [&](const Sample& sample) {
+      return sample.number == last && sample.is_training == is_training;
+    });
+    if (last > 0 && size < of.batch_size() && !is_known) {
       samples.push_back({of, last, is_training, !is_training});
     }
   };
@@ -78,8 +83,9 @@ std::vector<Sample> samples_of(const DueOps& due, const Settings& settings, cons
   const bool ends_epoch = settings.num_steps - position.global_step >=
                           (batches_left + settings.accumulate - 1) / settings.accumulate;
   if (!due.train.empty() && ends_epoch) add_smaller(order, true);
-  if (!due.eval.empty()) {
-    add_smaller(context.splits.evaluation_order(due.split, settings.max_eval_batches), false);
+  for (const auto& evaluation : settings.evaluations) {
+    if (evaluation.op.split != due.split) continue;
+    add_smaller(context.splits.evaluation_order(due.split, evaluation.max_batches), false);
   }
   return samples;
 }
@@ -117,7 +123,7 @@ std::vector<std::string> preflight(const Settings& settings, bool train, Iterato
   for (const auto& due : due_ops(settings, train)) {
     for (const auto& sample : samples_of(due, settings, context, position)) {
       try {
-        check_batch(due, sample, iterator, context, position, names);
+        check_batch(settings, due, sample, iterator, context, position, names);
       } catch (const Error&) {
         if (sample.number == 0) throw;
         rethrow_of_last_batch(sample);

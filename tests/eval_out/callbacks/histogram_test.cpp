@@ -7,7 +7,6 @@
 #include <cmath>
 #include <tuple>
 
-#include "eval_out/callbacks/histogram.h"
 #include "runtime/pictures/image_file.h"
 #include "tests/eval_out/callbacks/run_callback.h"
 #include "tests/message_of.h"
@@ -130,14 +129,6 @@ TEST_CASE("what a histogram cannot count is named") {
   CHECK(message("{of: lost}") ==
         "no \"lost\" in FILE, nor in the dataset; the file has: labels/loss; name another key by "
         "\"of\"");
-}
-
-TEST_CASE("an axis has round numbers") {
-  CHECK((round_ticks(0, 100, 6) == std::vector<double>{0, 20, 40, 60, 80, 100}));
-  CHECK((round_ticks(-1.7, 1.9, 7) == std::vector<double>{-1, 0, 1}));
-  CHECK((round_ticks(0, 1, 6).size() == 6));
-  CHECK(round_ticks(1e18, 1e18 + 256, 9).size() <= 9);
-  CHECK(round_ticks(-1e308, 1e308, 9).size() <= 9);
 }
 
 }  // namespace histogram_test

@@ -1,5 +1,6 @@
 #include "runtime/log/log_files.h"
 
+#include <ATen/ops/tensor.h>
 #include <doctest/doctest.h>
 
 #include "tests/message_of.h"
@@ -16,6 +17,21 @@ TEST_CASE("images and texts become files with the step in their names") {
                               .texts = {{"train/log_op/sample", "once"}}});
   CHECK(read_bytes(folder / "train/log_op/deep/input_0000100.png") == "a PNG");
   CHECK(read_bytes(folder / "train/log_op/sample_0000100.txt") == "once");
+}
+
+TEST_CASE("histograms and curves become tables beside their pictures") {
+  const ScratchFolder folder;
+  LogFiles files;
+  files.begin({.folder = folder.path()});
+  files.write(
+      {.step = 2},
+      {.histograms = {{"train/log_op/w", histogram_of(at::tensor({0, 1, 4}), 2)}},
+       .curves = {{"train/log_op/roc",
+                   {at::tensor({0.0, 0.5}), at::tensor({0.25, 1.0}), "x", "true, \"positive\""}}}});
+  CHECK(read_bytes(folder / "train/log_op/w_0000002.csv") == "from,to,count\n0,2,2\n2,4,1\n");
+  CHECK(read_bytes(folder / "train/log_op/w_0000002.png").starts_with("\x89PNG"));
+  CHECK(read_bytes(folder / "train/log_op/roc_0000002.csv") ==
+        "x,\"true, \"\"positive\"\"\"\n0,0.25\n0.5,1\n");
 }
 
 TEST_CASE("a step is read back from a name, whatever stands before it") {

@@ -88,6 +88,12 @@ def value_of(message):
         assert png[:8] == b"\x89PNG\r\n\x1a\n"
         assert struct.unpack(">II", png[16:24]) == (image[2], image[1])
         return f"png {image[1]}x{image[2]}x{image[3]}"
+    if 5 in value:
+        histogram = one(value[5])
+        doubles = [
+            list(struct.unpack(f"<{len(histogram[i]) // 8}d", histogram[i])) for i in (6, 7)
+        ]
+        return f"histogram {[histogram[i] for i in range(1, 6)]} {doubles[0]} {doubles[1]}"
     tensor, metadata = one(value[8]), one(value[9])
     assert tensor[1] == 7 and tensor[2] == b"", tensor
     return one(metadata[1])[1].decode() + ": " + tensor[8].decode()

@@ -1,5 +1,6 @@
 #include "runtime/log/tensorboard.h"
 
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
@@ -69,6 +70,16 @@ TEST_CASE("scalars, images and the config are read by an independent reader") {
   CHECK(message_of([&] {
           board.add(1, {}, {{"x", "no picture"}});
         }) == "TensorBoard: the image x is not a PNG");
+}
+
+TEST_CASE("a histogram has its limits and its counts") {
+  const ScratchFolder folder;
+  Board board(folder.path(), 0, "");
+  board.write({.step = 3}, {.histograms = {{"w", histogram_of(at::tensor({0, 1, 1, 4}), 2)}}});
+  // min, max, number, sum, sum of squares; where each bin ends; counts
+  CHECK(events({board.path()})
+            .ends_with(R"({"step": 3, "w": "histogram [0.0, 4.0, 4.0, 6.0, 18.0] [2.0, 4.0] )"
+                       "[3.0, 1.0]\"}\n"));
 }
 
 TEST_CASE("a text is a value of the plugin for texts") {

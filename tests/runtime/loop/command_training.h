@@ -18,6 +18,7 @@
 #include "tests/runtime/loop/trainer.h"
 #include "tests/scratch_folder.h"
 #include "tests/test_run.h"
+#include "tests/without_clock.h"
 
 namespace stepop {
 
@@ -114,9 +115,7 @@ class CommandTraining {
     std::istringstream text(read_bytes(root() + "/train/metrics.jsonl"));
     std::vector<std::string> lines;
     for (std::string line; std::getline(text, line);) {
-      auto json = nlohmann::ordered_json::parse(line);
-      json.erase("time");
-      lines.push_back(json.dump());
+      lines.push_back(without_clock(nlohmann::ordered_json::parse(line)).dump());
     }
     return lines;
   }

@@ -283,7 +283,7 @@ TEST_CASE("eval_hook: null stays off in a run that resumes") {
   CHECK(steps_with(run, "validation/eval_op/age").empty());
   Session again(Config(parse_yaml(run.session.config_yaml(), {"test.yaml", 0})), true, false,
                 false);
-  CHECK_FALSE(again.settings().evaluates);
+  CHECK(again.settings().evaluations.empty());
 }
 
 TEST_CASE("a train op with a trigger trains in the steps that it names, also after a resume") {

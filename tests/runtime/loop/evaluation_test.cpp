@@ -77,7 +77,8 @@ class Evaluating {
   EvaluationResult operator()(int stop_at = -1, const std::string& git = "none") {
     TestRandomOutputs::batches = 0;
     Session& session = run_.session;
-    return Evaluation(session.settings(), session.iterator(), session.context(), git)
+    return Evaluation(session.settings().evaluations.at(0), session.iterator(), session.context(),
+                      git)
         .run(
             session.position(), run_.root() + "/eval", [](int64_t, int64_t) {},
             [&] {
@@ -243,7 +244,8 @@ train_ops: []
 
 EvaluationResult evaluate_once(TestRun& run) {
   Session& session = run.session;
-  return Evaluation(session.settings(), session.iterator(), session.context(), "none")
+  return Evaluation(session.settings().evaluations.at(0), session.iterator(), session.context(),
+                    "none")
       .run(session.position(), run.root() + "/eval", [](int64_t, int64_t) {});
 }
 
@@ -289,7 +291,8 @@ TEST_CASE("the array that an evaluation names is one that h5py opens, whatever w
 TEST_CASE("one object evaluates several times, each at the step that it finds") {
   TestRun run(kSeen);
   Session& session = run.session;
-  const Evaluation evaluation(session.settings(), session.iterator(), session.context(), "none");
+  const Evaluation evaluation(session.settings().evaluations.at(0), session.iterator(),
+                              session.context(), "none");
   for (const int64_t step : {3, 8}) {
     session.position().global_step = step;
     const EvaluationResult result = evaluation.run(

@@ -63,7 +63,8 @@ TEST_CASE("an evaluation of 100,000 examples needs no more memory than its first
   TestRun run(kConfig);
   double begin = 0;
   const EvaluationResult result =
-      Evaluation(run.session.settings(), run.session.iterator(), run.session.context(), "none")
+      Evaluation(run.session.settings().evaluations.at(0), run.session.iterator(),
+                 run.session.context(), "none")
           .run(run.session.position(), run.root() + "/eval", [&](int64_t done, int64_t) {
             if (done == 10'000) begin = resident();
           });

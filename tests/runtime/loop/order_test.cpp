@@ -90,7 +90,9 @@ class OrderHook : public Hook {
     add("after_batch " + results.key_list());
   }
   void after_log(int64_t step, const OrderedMap<double>& scalars) override {
-    add(fmt::format("after_log {}: {}", step, scalars.key_list()));
+    OrderedMap<double> of_ops = scalars;  // without what the runtime tells of itself
+    of_ops.erase_if([](const auto& entry) { return entry.first.starts_with("runtime/"); });
+    add(fmt::format("after_log {}: {}", step, of_ops.key_list()));
   }
   void before_epoch(int64_t epoch) override { add(fmt::format("before_epoch {}", epoch)); }
   void before_step(int64_t step) override { add(fmt::format("before_step {}", step)); }

@@ -132,7 +132,8 @@ TEST_CASE("an evaluation of the averages is one of a network with these weights"
     Session& session = other.session;
     session.context().tracker.load("model", weights);
     session.position().global_step = 6;
-    return Evaluation(session.settings(), session.iterator(), session.context(), "none")
+    return Evaluation(session.settings().evaluations.at(0), session.iterator(), session.context(),
+                      "none")
         .run(session.position(), other.root() + "/eval", [](int64_t, int64_t) {})
         .scalars.at("validation/eval_op/loss");
   };

@@ -10,7 +10,7 @@ namespace stepop {
 namespace run_curves_test {
 
 TEST_CASE("a short curve keeps every point, of one step the last one") {
-  Curve curve;
+  ScalarCurve curve;
   for (const auto& [step, value] : {std::pair{1, 5.0}, {3, 4.0}, {2, 9.0}, {3, 7.0}}) {
     curve.add(step, value);
   }
@@ -23,7 +23,7 @@ TEST_CASE("a short curve keeps every point, of one step the last one") {
 }
 
 TEST_CASE("a long curve keeps each spike, its first and last step roughly, and its order") {
-  Curve curve;
+  ScalarCurve curve;
   for (int64_t step = 0; step < 1'000'000; ++step) {
     curve.add(step, step == 123'456   ? 99
                     : step == 777'777 ? -99
@@ -49,7 +49,7 @@ TEST_CASE("a long curve keeps each spike, its first and last step roughly, and i
 }
 
 TEST_CASE("the means of a thinned curve are those of its buckets") {
-  Curve curve;
+  ScalarCurve curve;
   for (int64_t step = 0; step < 1024; ++step) curve.add(step, step % 2 == 0 ? 3 : 5);
   curve.add(1024, std::nan(""));
   curve.thin(16);
@@ -60,7 +60,7 @@ TEST_CASE("the means of a thinned curve are those of its buckets") {
 }
 
 TEST_CASE("gaps stay, in short and in thinned curves") {
-  Curve curve;
+  ScalarCurve curve;
   for (int64_t step = 0; step < 100; ++step) {
     curve.add(step, step >= 40 && step < 60 ? std::nan("") : 1.0);
   }
@@ -74,7 +74,7 @@ TEST_CASE("gaps stay, in short and in thinned curves") {
     CHECK(point.step < 60);
   }
   CHECK(gaps > 0);
-  Curve all_nan;
+  ScalarCurve all_nan;
   all_nan.add(3, INFINITY);
   REQUIRE(all_nan.points().size() == 1);
 }

@@ -62,11 +62,11 @@ TEST_CASE("the defaults are edflow's") {
   CHECK(due_steps(settings.log_ops[0].when, 100) == std::vector<int64_t>({1, 3, 7, 15, 31, 63}));
   CHECK_FALSE(settings.checkpoint.is_ever_due());
   CHECK_FALSE(settings.checkpoint_zero);
-  CHECK(settings.evaluates);
-  CHECK(settings.compression == EvalCompression::kNone);
-  CHECK(settings.eval_op.text() == "validation/eval_op");
-  CHECK(due_steps(settings.evaluation, 25) == std::vector<int64_t>({10, 20}));
-  CHECK(settings.max_eval_batches == 0);
+  REQUIRE(settings.evaluations.size() == 1);
+  CHECK(settings.evaluations.at(0).compression == EvalCompression::kNone);
+  CHECK(settings.evaluations.at(0).op.text() == "validation/eval_op");
+  CHECK(due_steps(settings.evaluations.at(0).when, 25) == std::vector<int64_t>({10, 20}));
+  CHECK(settings.evaluations.at(0).max_batches == 0);
 }
 
 TEST_CASE("log_freq and start_log_freq") {
@@ -94,10 +94,10 @@ ckpt_zero: true)");
   CHECK(settings.train_ops[1].name.op == "train_op/discriminator");
   CHECK(settings.log_ops[0].name.split == "test");
   CHECK(due_steps(settings.log_ops[1].when, 20) == std::vector<int64_t>({7, 14}));
-  CHECK(settings.eval_op.split == "test");
-  CHECK(due_steps(settings.evaluation, 50) == std::vector<int64_t>({20, 40}));
-  CHECK(settings.clean_after_callbacks);
-  CHECK(settings.compression == EvalCompression::kGzip);
+  CHECK(settings.evaluations.at(0).op.split == "test");
+  CHECK(due_steps(settings.evaluations.at(0).when, 50) == std::vector<int64_t>({20, 40}));
+  CHECK(settings.evaluations.at(0).clean_after_callbacks);
+  CHECK(settings.evaluations.at(0).compression == EvalCompression::kGzip);
   CHECK(due_steps(settings.checkpoint, 60) == std::vector<int64_t>({25, 50}));
   CHECK(settings.checkpoint_zero);
 }
@@ -136,18 +136,18 @@ train_ops:
 }
 
 TEST_CASE("eval_hook: null turns the evaluations of a training off, and those alone") {
-  CHECK_FALSE(settings_of("num_steps: 1\neval_hook: null").evaluates);
-  CHECK(settings_of("num_steps: 1\neval_hook: {}").evaluates);
-  CHECK(settings_of("eval_hook: null", /*train=*/false).evaluates);
+  CHECK(settings_of("num_steps: 1\neval_hook: null").evaluations.empty());
+  CHECK(settings_of("num_steps: 1\neval_hook: {}").evaluations.size() == 1);
+  CHECK(settings_of("eval_hook: null", /*train=*/false).evaluations.size() == 1);
 }
 
 TEST_CASE("a run in debug mode is short") {
   CHECK(settings_of("num_epochs: 9", true, true).num_steps == 10);
   CHECK(settings_of("num_steps: 3", true, true).num_steps == 3);
-  CHECK(settings_of("num_epochs: 9", true, true).max_eval_batches == 5);
+  CHECK(settings_of("num_epochs: 9", true, true).evaluations.at(0).max_batches == 5);
   const std::string limits = "num_epochs: 9\ndebug: {max_steps: 4, max_examples: 9}";
   CHECK(settings_of(limits, true, true).num_steps == 4);
-  CHECK(settings_of(limits, true, true).max_eval_batches == 3);
+  CHECK(settings_of(limits, true, true).evaluations.at(0).max_batches == 3);
   CHECK(settings_of(limits, true, false).num_steps == 90);
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("a config without a validation split trains without one") {
   const Config config(
       parse_yaml("datasets: {train: A}\nbatch_size: 4\nnum_steps: 1\n", {"test.yaml", 0}));
   const Settings settings(config, 10, true, false);
-  CHECK_FALSE(settings.evaluates);
+  CHECK(settings.evaluations.empty());
   CHECK(settings.log_ops.size() == 1);
 }
 

@@ -1,0 +1,72 @@
+#include "runtime/pictures/curve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "runtime/pictures/axes.h"
+
+namespace stepop {
+namespace {
+
+constexpr double kShade = 0.4;
+constexpr int64_t kThickness = 3;
+
+std::vector<double> numbers_of(const at::Tensor& values) {
+  const at::Tensor all = values.detach().to(at::kCPU, at::kDouble).contiguous();
+  return {all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel()};
+}
+
+/// Of the finite numbers; from 0 to 1 where there are none.
+Axis axis_of(const std::string& name, const std::vector<double>& values) {
+  // The width between finite numbers may not be finite.
+  constexpr double kLargest = 8e307;
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    low = std::min(low, std::clamp(value, -kLargest, kLargest));
+    high = std::max(high, std::clamp(value, -kLargest, kLargest));
+  }
+  if (low > high) return number_axis(name, 0, 1);
+  const auto [begin, end] = range_with_room(low, high, Plot::kWidth);
+  return number_axis(name, begin, end);
+}
+
+void dot(Canvas& canvas, int64_t x, int64_t y) {
+  canvas.fill(x - kThickness / 2, y - kThickness / 2, kThickness, kThickness, viridis(kShade));
+}
+
+void line(Canvas& canvas, std::pair<int64_t, int64_t> from, std::pair<int64_t, int64_t> to) {
+  const int64_t across = to.first - from.first;
+  const int64_t up = to.second - from.second;
+  const int64_t steps = std::max({std::abs(across), std::abs(up), int64_t{1}});
+  for (int64_t i = 0; i <= steps; ++i) {
+    const double share = static_cast<double>(i) / static_cast<double>(steps);
+    dot(canvas, from.first + std::lround(share * static_cast<double>(across)),
+        from.second + std::lround(share * static_cast<double>(up)));
+  }
+}
+
+}  // namespace
+
+std::string curve_picture(const Curve& curve) {
+  const std::vector<double> x = numbers_of(curve.x);
+  const std::vector<double> y = numbers_of(curve.y);
+  Plot plot(axis_of(curve.x_name, x), axis_of(curve.y_name, y));
+  const auto is_finite = [&](size_t i) { return std::isfinite(x[i]) && std::isfinite(y[i]); };
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!is_finite(i)) continue;
+    const std::pair here{plot.x(x[i]), plot.y(y[i])};
+    if (i > 0 && is_finite(i - 1)) {
+      line(plot.canvas(), {plot.x(x[i - 1]), plot.y(y[i - 1])}, here);
+    } else {
+      dot(plot.canvas(), here.first, here.second);
+    }
+  }
+  return plot.png();
+}
+
+}  // namespace stepop

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+namespace stepop {
+
+/// A line through points, such as precision over recall.
+struct Curve {
+  at::Tensor x;  ///< [N], any real type, on any device.
+  at::Tensor y;  ///< The same number of values.
+  std::string x_name = "x";
+  std::string y_name = "y";
+};
+
+/// The curve as the bytes of a PNG file, with axes. A point that is not finite breaks the line.
+std::string curve_picture(const Curve& curve);
+
+}  // namespace stepop

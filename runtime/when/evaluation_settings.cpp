@@ -1,0 +1,115 @@
+#include "runtime/when/evaluation_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+
+namespace stepop {
+namespace {
+
+constexpr const char* kMain = "eval_hook";
+constexpr const char* kOthers = "evaluations";
+constexpr const char* kUsualOp = "validation/eval_op";
+
+EvalCompression read_compression(const Config& part) {
+  const std::string name = part.get("compression", "none");
+  if (name == "none") return EvalCompression::kNone;
+  if (name == "gzip") return EvalCompression::kGzip;
+  throw part.error("compression", fmt::format("expected none or gzip, found \"{}\"", name));
+}
+
+/// The most batches with `debug`; 0 for no limit.
+int64_t read_debug_limit(const Config& config, bool debug) {
+  const int64_t batch_size = config.get_at_least("batch_size", 1);
+  const int64_t test_batch_size = config.get_at_least("test_batch_size", 1, batch_size);
+  const int64_t examples = config.get_at_least("debug/max_examples", 1, 5 * test_batch_size);
+  return debug ? (examples + test_batch_size - 1) / test_batch_size : 0;
+}
+
+/// What both kinds have, but for the op.
+EvaluationSettings read_part(const Config& config, const std::string& name, int64_t steps_per_epoch,
+                             int64_t debug_limit) {
+  EvaluationSettings settings{.name = name};
+  const Config part = config.at(settings.place());
+  settings.when = part.has("freq") ? Trigger(part, "freq", steps_per_epoch)
+                                   : Trigger::every_steps(static_cast<double>(steps_per_epoch));
+  settings.compression = read_compression(part);
+  settings.clean_after_callbacks = part.get("clean_after_callbacks", false);
+  settings.max_batches = part.get_at_least("max_batches", 0, 0);
+  if (debug_limit > 0 && (settings.max_batches == 0 || settings.max_batches > debug_limit)) {
+    settings.max_batches = debug_limit;
+  }
+  return settings;
+}
+
+/// The name is a folder beside those of the callbacks of `eval_hook`, and begins those of numbers.
+void check_name(const Config& config, const std::string& name) {
+  const std::string place = join_path(kOthers, name);
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  };
+  if (name.empty() || !std::all_of(name.begin(), name.end(), is_plain)) {
+    throw config.error(place, "the name of an evaluation has letters, digits, _ and - only");
+  }
+  if (name == "runtime" || config.has("eval_hook/eval_callbacks/" + name)) {
+    throw config.error(
+        place, fmt::format("{} has the same name: another one is needed",
+                           name == "runtime" ? "what the runtime logs"
+                                             : "a callback of eval_hook, beside whose files it "
+                                               "writes,"));
+  }
+}
+
+void read_others(const Config& config, int64_t steps_per_epoch, int64_t debug_limit,
+                 std::vector<EvaluationSettings>& found) {
+  const Value* all = config.peek(kOthers);
+  if (all == nullptr || all->is_null()) return;
+  if (!all->is_map()) {
+    throw config.error(
+        kOthers, fmt::format("expected a map of names and evaluations, such as {{test: {{eval_op: "
+                             "test/eval_op, freq: 5e}}}}, found {}",
+                             all->describe()));
+  }
+  const Config others = config.at(kOthers);
+  for (const auto& name : others.keys()) {
+    if (!others.has(name)) continue;
+    check_name(config, name);
+    const std::string path = join_path(kOthers, name);
+    if (!others.peek(name)->is_map()) {
+      throw config.error(path, "expected a map, such as {eval_op: test/eval_op}, or null, found " +
+                                   others.peek(name)->describe());
+    }
+    EvaluationSettings settings = read_part(config, name, steps_per_epoch, debug_limit);
+    settings.op = parse_op(config, path + "/eval_op",
+                           config.at(path).get<std::string>("eval_op", kUsualOp), "test/eval_op");
+    found.push_back(std::move(settings));
+  }
+}
+
+}  // namespace
+
+std::vector<EvaluationSettings> read_evaluations(const Config& config, int64_t steps_per_epoch,
+                                                 bool train, bool debug) {
+  std::vector<EvaluationSettings> found;
+  const int64_t debug_limit = read_debug_limit(config, debug);
+  const Value* main = config.peek(kMain);
+  const bool is_off = train && main != nullptr && main->is_null();
+  const std::string op = config.at(kMain).get("eval_op", kUsualOp);
+  EvaluationSettings settings = read_part(config, "", steps_per_epoch, debug_limit);
+  if (!is_off && (config.has("datasets/validation") || config.has("eval_hook/eval_op"))) {
+    settings.op = parse_op(config, "eval_hook/eval_op", op, kUsualOp);
+    found.push_back(std::move(settings));
+  }
+  // A functor takes the place of the op of eval_hook alone.
+  if (!train && config.has("eval_functor")) {
+    config.claim(kOthers);
+  } else {
+    read_others(config, steps_per_epoch, debug_limit, found);
+  }
+  return found;
+}
+
+}  // namespace stepop

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "eval_out/eval_schema.h"
+#include "runtime/config/config.h"
+#include "runtime/when/op_name.h"
+#include "runtime/when/trigger.h"
+
+namespace stepop {
+
+/// One of the evaluations that a config asks for: that of `eval_hook`, or one of `evaluations`, a
+/// map of names and of what `eval_hook` may have.
+struct EvaluationSettings {
+  std::string name = {};  ///< Empty for that of `eval_hook`.
+  OpName op = {};
+  Trigger when = {};
+  int64_t max_batches = 0;                               ///< 0 for no limit.
+  EvalCompression compression = EvalCompression::kNone;  ///< Of the outputs.
+  bool clean_after_callbacks = false;
+
+  /// Its part of the config.
+  std::string place() const { return name.empty() ? "eval_hook" : "evaluations/" + name; }
+  /// Before the names of its numbers: `validation/eval_op`, or its own name.
+  std::string prefix() const { return name.empty() ? op.text() : name; }
+  /// Its own folder within that of the evaluations of one step.
+  std::string folder_in(const std::string& folder) const {
+    return name.empty() ? folder : folder + "/" + name;
+  }
+};
+
+/// Those that are on, that of `eval_hook` first. It is off without a validation split, and in a
+/// training by `eval_hook: null`; another one by `null` in its place. With `debug`, the limits of
+/// `debug/` hold. Throws UsageError for what makes no sense.
+std::vector<EvaluationSettings> read_evaluations(const Config& config, int64_t steps_per_epoch,
+                                                 bool train, bool debug);
+
+}  // namespace stepop
