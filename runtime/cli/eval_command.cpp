@@ -16,6 +16,7 @@
 #include "runtime/loop/evaluation.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/run/signals.h"
+#include "runtime/when/evaluation_settings.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -64,7 +65,9 @@ struct FileRun {
 
 /// Nothing for a file that lies in no run, or in one that has no config of that start.
 std::optional<FileRun> run_of(const EvalFile& file) {
-  const fs::path start = fs::absolute(file.path()).lexically_normal().parent_path().parent_path();
+  fs::path start = fs::absolute(file.path()).lexically_normal().parent_path().parent_path();
+  // One with a name lies a folder deeper.
+  if (start.parent_path().filename() != "eval") start = start.parent_path();
   const fs::path root = start.parent_path().parent_path();
   const std::string time = time_in(start.filename().string());
   if (start.parent_path().filename() != "eval" || time.empty()) return std::nullopt;
@@ -116,8 +119,12 @@ int eval_command(const Arguments& arguments) {
   // Its callbacks, and the datasets and classes of its config, may be the user's own.
   const std::optional<FileRun> run = run_of(file);
   load_code_of(file, run, arguments);
+  // The name under which the run's config has it; empty for that of eval_hook.
+  const std::string name = attribute<std::string>(file, "evaluation", "");
+  const std::optional<Value> trusted =
+      run ? std::optional(config_of_evaluation(run->config, name)) : std::nullopt;
   const Config config =
-      stored_config(file, arguments.callbacks, arguments.overrides, run ? &run->config : nullptr);
+      stored_config(file, arguments.callbacks, arguments.overrides, trusted ? &*trusted : nullptr);
   const std::string op = config.get(
       "eval_hook/eval_op", attribute<std::string>(file, "split", "validation") + "/eval_op");
   const std::string split = op.substr(0, op.find('/'));
@@ -126,11 +133,11 @@ int eval_command(const Arguments& arguments) {
 
   print_head(file, split);
   const CallbackScalars found = EvaluationCallbacks(config).run(
-      op, attribute<int64_t>(file, "global_step", 0), folder, data_in, file);
+      name.empty() ? op : name, attribute<int64_t>(file, "global_step", 0), folder, data_in, file);
   print_scalars(found.scalars);
   add_scalars_of_evaluation(folder, found.scalars);
-  for (const auto& [name, message] : found.failures) {
-    fmt::print(stderr, "stepop: the callback {} failed: {}\n", name, message);
+  for (const auto& [callback, message] : found.failures) {
+    fmt::print(stderr, "stepop: the callback {} failed: {}\n", callback, message);
   }
   return found.failures.empty() ? 0 : kCallbackFailed;
 }

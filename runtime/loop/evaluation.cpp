@@ -80,15 +80,6 @@ void set_aside_damaged(EvaluationResult& result, const InterruptCheck& interrupt
   }
 }
 
-/// The config as it would be with this evaluation alone, for whoever looks at its file.
-Value config_of(Value config, const EvaluationSettings& settings) {
-  if (settings.name.empty()) return config;
-  Value part = *config.find(settings.place());
-  config.as_map().set("eval_hook", std::move(part));
-  config.as_map().erase("evaluations");
-  return config;
-}
-
 }  // namespace
 
 Evaluation::Evaluation(const EvaluationSettings& settings, Iterator& iterator,
@@ -100,13 +91,14 @@ Evaluation::Evaluation(const EvaluationSettings& settings, Iterator& iterator,
       callbacks_(context.config, settings.place() + "/eval_callbacks") {
   attributes_.set("global_step", int64_t{0});
   attributes_.set("split", split_);
+  if (!settings.name.empty()) attributes_.set("evaluation", settings.name);
   attributes_.set("iterator", read_component(context.config, "iterator").name);
   std::string models;
   for (const auto& text : context.networks.class_names()) {
     models += (models.empty() ? "" : ", ") + text;
   }
   attributes_.set("model", models);
-  const Value config = config_of(*context.config.root().peek(), settings);
+  const Value config = config_of_evaluation(*context.config.root().peek(), settings.name);
   attributes_.set("config", to_yaml(escape_references(config)));
   attributes_.set("config_json", to_json(config));
   attributes_.set("git", std::move(git));

@@ -14,21 +14,26 @@ namespace {
 constexpr double kShade = 0.4;
 constexpr int64_t kThickness = 3;
 
+/// Finite ones at most so large that the width between them is finite as well.
 std::vector<double> numbers_of(const at::Tensor& values) {
+  constexpr double kLargest = 8e307;
   const at::Tensor all = values.detach().to(at::kCPU, at::kDouble).contiguous();
-  return {all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel()};
+  std::vector<double> numbers(all.const_data_ptr<double>(),
+                              all.const_data_ptr<double>() + all.numel());
+  for (double& number : numbers) {
+    if (std::isfinite(number)) number = std::clamp(number, -kLargest, kLargest);
+  }
+  return numbers;
 }
 
 /// Of the finite numbers; from 0 to 1 where there are none.
 Axis axis_of(const std::string& name, const std::vector<double>& values) {
-  // The width between finite numbers may not be finite.
-  constexpr double kLargest = 8e307;
   double low = std::numeric_limits<double>::infinity();
   double high = -low;
   for (const double value : values) {
     if (!std::isfinite(value)) continue;
-    low = std::min(low, std::clamp(value, -kLargest, kLargest));
-    high = std::max(high, std::clamp(value, -kLargest, kLargest));
+    low = std::min(low, value);
+    high = std::max(high, value);
   }
   if (low > high) return number_axis(name, 0, 1);
   const auto [begin, end] = range_with_room(low, high, Plot::kWidth);

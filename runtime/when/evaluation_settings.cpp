@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/error.h"
 
@@ -65,8 +66,8 @@ void check_name(const Config& config, const std::string& name) {
 
 void read_others(const Config& config, int64_t steps_per_epoch, int64_t debug_limit,
                  std::vector<EvaluationSettings>& found) {
+  if (!config.has(kOthers)) return;
   const Value* all = config.peek(kOthers);
-  if (all == nullptr || all->is_null()) return;
   if (!all->is_map()) {
     throw config.error(
         kOthers, fmt::format("expected a map of names and evaluations, such as {{test: {{eval_op: "
@@ -90,6 +91,15 @@ void read_others(const Config& config, int64_t steps_per_epoch, int64_t debug_li
 }
 
 }  // namespace
+
+Value config_of_evaluation(Value config, const std::string& name) {
+  const Value* part = name.empty() ? nullptr : config.find(join_path(kOthers, name));
+  if (part == nullptr) return config;
+  Value main = *part;
+  config.as_map().set(kMain, std::move(main));
+  config.as_map().erase(kOthers);
+  return config;
+}
 
 std::vector<EvaluationSettings> read_evaluations(const Config& config, int64_t steps_per_epoch,
                                                  bool train, bool debug) {

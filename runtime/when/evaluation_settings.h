@@ -37,4 +37,8 @@ struct EvaluationSettings {
 std::vector<EvaluationSettings> read_evaluations(const Config& config, int64_t steps_per_epoch,
                                                  bool train, bool debug);
 
+/// A config as it would be with the evaluation `name` alone, in the place of that of `eval_hook`;
+/// as it is when `name` is empty, or the config has none of that name.
+Value config_of_evaluation(Value config, const std::string& name);
+
 }  // namespace stepop

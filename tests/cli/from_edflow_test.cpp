@@ -51,7 +51,7 @@ losses:
   const auto checked = run_in(
       folder,
       "stepop -n x -b poses/poses.yaml -t --check --num_threads 1 --batch_size 1 "
-      "--model/spatial_size 32 --datasets/train '{class: Figures, size: 32, image_size: 32}'");
+      "--model/spatial_size 32 --datasets/train '{class: Figures, size: 32}'");
   CHECK_MESSAGE(checked.exit_code == 0, checked.err);
 }
 

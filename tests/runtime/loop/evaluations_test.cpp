@@ -61,6 +61,7 @@ TEST_CASE("each runs when it is due, over its own split and with its own callbac
   const auto config = parse_yaml(std::get<std::string>(*stored.find("config")), {"stored", 0});
   CHECK(config.find("eval_hook/eval_op")->as_text() == "train/eval_op");
   CHECK(config.find("evaluations") == nullptr);
+  CHECK(std::get<std::string>(*stored.find("evaluation")) == "seen");
 
   const auto found = find_evaluations(run.root());
   std::vector<std::string> names;
@@ -131,6 +132,7 @@ TEST_CASE("what an evaluation cannot be is refused with its place") {
   const auto message = [](const std::string& more) {
     return message_of([&] { TestRun(trainer_config("num_steps: 1\n" + more)); });
   };
+  CHECK(message("evaluations: null") == "no error");
   CHECK(message("evaluations: [a]")
             .find("evaluations: expected a map of names and evaluations, "
                   "such as {test: {eval_op: test/eval_op, freq: 5e}}") != std::string::npos);
