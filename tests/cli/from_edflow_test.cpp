@@ -48,10 +48,10 @@ losses:
   CHECK(*config.find("integrations/tensorboard/active") == Value(true));
   CHECK(config.find("code_root") == nullptr);
   // With data, its parameters are those that the network and the iterator take.
-  const auto checked = run_in(
-      folder,
-      "stepop -n x -b poses/poses.yaml -t --check --num_threads 1 --batch_size 1 "
-      "--model/spatial_size 32 --datasets/train '{class: Figures, size: 32}'");
+  const auto checked =
+      run_in(folder,
+             "stepop -n x -b poses/poses.yaml -t --check --num_threads 1 --batch_size 1 "
+             "--model/spatial_size 32 --datasets/train '{class: Figures, size: 32}'");
   CHECK_MESSAGE(checked.exit_code == 0, checked.err);
 }
 
