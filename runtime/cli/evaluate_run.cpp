@@ -33,18 +33,21 @@ class EvaluationFolders {
  public:
   /// The rows in a folder after which this evaluation would continue; see rows_left_behind.
   using RowsIn = std::function<std::optional<EvaluationRows>(const std::string& folder)>;
+  /// Whether all that belongs into a folder came to its end.
+  using IsOver = std::function<bool(const std::string& folder)>;
 
   /// `config` is the start's resolved config; `time` one that it has taken, empty when it has none.
   EvaluationFolders(const RunDirectory& run, std::string config, std::string time);
 
   /// The folder for an evaluation of `step`. Says so when it continues another one.
-  std::string take(int64_t step, const RowsIn& rows_in, Console& console);
+  std::string take(int64_t step, const RowsIn& rows_in, const IsOver& is_over, Console& console);
 
   /// All of them came to their end.
   void end();
 
  private:
-  std::optional<std::string> go_on(int64_t step, const RowsIn& rows_in, Console& console);
+  std::optional<std::string> go_on(int64_t step, const RowsIn& rows_in, const IsOver& is_over,
+                                   Console& console);
   bool lock(const std::string& time);
 
   const RunDirectory& run_;
@@ -92,14 +95,13 @@ bool EvaluationFolders::lock(const std::string& time) {
 }
 
 std::optional<std::string> EvaluationFolders::go_on(int64_t step, const RowsIn& rows_in,
-                                                    Console& console) {
+                                                    const IsOver& is_over, Console& console) {
   for (const auto& time : times_of_evaluations(run_)) {
     const std::string folder = run_.root() + "/" + run_.evaluation(time, step);
-    const auto is_over = [&] { return fs::exists(scalars_file(folder)); };
-    if (!fs::is_directory(folder) || is_over()) continue;
+    if (!fs::is_directory(folder) || is_over(folder)) continue;
     if (try_read_file(run_.config_file("eval", time)) != config_) continue;
     const auto rows = rows_in(folder);
-    if (!rows || !lock(time) || is_over()) continue;
+    if (!rows || !lock(time) || is_over(folder)) continue;
     console.info(fmt::format("continuing the evaluation of {} at row {} of {}", clock_of(time),
                              with_thousands(rows->done), with_thousands(rows->total)));
     return folder;
@@ -107,8 +109,9 @@ std::optional<std::string> EvaluationFolders::go_on(int64_t step, const RowsIn& 
   return std::nullopt;
 }
 
-std::string EvaluationFolders::take(int64_t step, const RowsIn& rows_in, Console& console) {
-  if (const auto folder = go_on(step, rows_in, console)) return *folder;
+std::string EvaluationFolders::take(int64_t step, const RowsIn& rows_in, const IsOver& is_over,
+                                    Console& console) {
+  if (const auto folder = go_on(step, rows_in, is_over, console)) return *folder;
   const auto folder = [&] { return run_.root() + "/" + run_.evaluation(time_, step); };
   // A step that a training makes anew is evaluated again, beside what was.
   if (time_.empty() || fs::exists(folder())) {
@@ -169,18 +172,27 @@ class Evaluations {
   /// All evaluations of one checkpoint; `checkpoint`: the checksum of that which the session holds.
   void evaluate_one(const std::string& checkpoint) {
     Position& position = session_.position();
-    // Where one of them was interrupted, those before it came to their ends.
+    const auto is_over = [](const Evaluation& evaluation, const std::string& in) {
+      return fs::exists(scalars_file(evaluation.settings().folder_in(in)));
+    };
+    // One that was interrupted has those before it in its folder, which came to their ends.
     const auto rows_left_behind = [&](const std::string& other) {
       std::optional<EvaluationRows> rows;
       for (const auto& evaluation : evaluations_) {
-        if (rows) break;
+        if (rows || is_over(evaluation, other)) continue;
         rows = evaluation.rows_left_behind(position, evaluation.settings().folder_in(other),
                                            checkpoint);
       }
       return rows;
     };
-    const std::string folder = folders_.take(position.global_step, rows_left_behind, console_);
+    const auto all_are_over = [&](const std::string& other) {
+      return std::ranges::all_of(
+          evaluations_, [&](const auto& evaluation) { return is_over(evaluation, other); });
+    };
+    const std::string folder =
+        folders_.take(position.global_step, rows_left_behind, all_are_over, console_);
     for (const auto& evaluation : evaluations_) {
+      if (is_over(evaluation, folder)) continue;
       const std::string op = evaluation.settings().op.text();
       reporter_.begin_evaluation();
       const EvaluationResult result = evaluation.run(

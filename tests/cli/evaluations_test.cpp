@@ -29,6 +29,18 @@ TEST_CASE("an evaluation with a name is shown, made alone, looked at again and s
   CHECK(contains(alone.out, "step 23  validation/eval_op: loss "));
   CHECK(contains(alone.out, "step 23  seen: loss "));
 
+  // Killed in the second of them: the next start leaves the first alone, and ends the second.
+  const std::string newest = "$(ls -d " + run + "/eval/*_a | tail -1)";
+  run_well(folder, "cd " + newest + "/23; touch -d @978307200 outputs.h5; rm seen/scalars.json");
+  const auto more = run_well(folder, "stepop -p " + run);
+  CHECK(contains(more.out, "continuing the evaluation of "));
+  CHECK_FALSE(contains(more.out, "step 23  validation/eval_op: "));
+  CHECK(contains(more.out, "step 23  seen: loss "));
+  CHECK(run_well(folder, "ls -d " + run + "/eval/*_a | wc -l; stat -c %Y " + newest +
+                             "/23/outputs.h5; test -f " + newest +
+                             "/23/seen/scalars.json && echo ok")
+            .out == "2\n978307200\nok\n");
+
   // Its script is the run's own, as its config names it.
   const auto again =
       run_well(folder, "stepop eval $(ls -d " + run + "/eval/*_a/23/seen | head -1) -c mine");
