@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/formats/csv_file.h"
+#include "runtime/pictures/image_grid.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"
 
@@ -45,21 +46,51 @@ std::string curve_csv(const Curve& curve) {
 
 }  // namespace
 
-void LogFiles::write(const LogEvent& event, const LogRecord& record) {
+void add_files(LogRecord& record, const std::string& prefix, const Logs& logs) {
+  const auto name_of = [&](const char* what, const std::string& key) {
+    check_file_name(what, key);
+    return prefix + "/" + key;
+  };
+  for (const auto& [key, images] : logs.images) {
+    const std::string name = name_of("the image", key);
+    try {
+      record.images.set(name, image_grid_png(images));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", key, error.what()));
+    }
+  }
+  for (const auto& [key, text] : logs.texts) record.texts.set(name_of("the text", key), text);
+  for (const auto& [key, numbers] : logs.histograms) {
+    const std::string name = name_of("the histogram", key);
+    record.histograms.set(name, histogram_of(numbers)).key = name;
+  }
+  for (const auto& [key, curve] : logs.curves) {
+    const std::string name = name_of("the curve", key);
+    check_curve(curve, key);
+    record.images.set(name, curve_picture(curve));
+    record.curves.set(name, curve);
+  }
+}
+
+void write_log_files(const std::string& folder, int64_t step, const LogRecord& record) {
   for (const auto& [name, png] : record.images) {
-    write_log_file(folder_, name_with_step(name, event.step) + ".png", png);
+    write_log_file(folder, name_with_step(name, step) + ".png", png);
   }
   for (const auto& [name, text] : record.texts) {
-    write_log_file(folder_, name_with_step(name, event.step) + ".txt", text);
+    write_log_file(folder, name_with_step(name, step) + ".txt", text);
   }
   for (const auto& [name, histogram] : record.histograms) {
-    const std::string file = name_with_step(name, event.step);
-    write_log_file(folder_, file + ".png", histogram_picture(histogram));
-    write_log_file(folder_, file + ".csv", histogram_csv(histogram));
+    const std::string file = name_with_step(name, step);
+    write_log_file(folder, file + ".png", histogram_picture(histogram));
+    write_log_file(folder, file + ".csv", histogram_csv(histogram));
   }
   for (const auto& [name, curve] : record.curves) {
-    write_log_file(folder_, name_with_step(name, event.step) + ".csv", curve_csv(curve));
+    write_log_file(folder, name_with_step(name, step) + ".csv", curve_csv(curve));
   }
+}
+
+void LogFiles::write(const LogEvent& event, const LogRecord& record) {
+  write_log_files(folder_, event.step, record);
 }
 
 std::string name_with_step(std::string_view name, int64_t step) {

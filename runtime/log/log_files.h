@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/log/logs.h"
 #include "runtime/log/sink.h"
 
 namespace stepop {
@@ -20,6 +21,14 @@ class LogFiles : public Sink {
  private:
   std::string folder_;
 };
+
+/// Adds what of `logs` becomes files - images, texts, histograms, curves - to a record, under names
+/// that begin with `prefix` and a slash. Throws Error, with the key, for what cannot be a file or
+/// is no image or curve.
+void add_files(LogRecord& record, const std::string& prefix, const Logs& logs);
+
+/// Writes them as LogFiles does, into a folder that is there.
+void write_log_files(const std::string& folder, int64_t step, const LogRecord& record);
 
 /// `loss_0000700`: a name with a step of at least seven digits behind it.
 std::string name_with_step(std::string_view name, int64_t step);

@@ -8,7 +8,6 @@
 #include "runtime/log/console_sink.h"
 #include "runtime/log/log_files.h"
 #include "runtime/log/metrics_file.h"
-#include "runtime/pictures/image_grid.h"
 
 namespace stepop {
 namespace {
@@ -62,18 +61,7 @@ OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<L
       const std::string name = op + "/" + key;
       record.scalars.set(name, scalar.read(name));
     }
-    for (const auto& [key, images] : result.images) {
-      record.images.set(op + "/" + key, image_grid_png(images));
-    }
-    for (const auto& [key, text] : result.texts) record.texts.set(op + "/" + key, text);
-    for (const auto& [key, numbers] : result.histograms) {
-      const std::string name = op + "/" + key;
-      record.histograms.set(name, histogram_of(numbers)).key = name;
-    }
-    for (const auto& [key, curve] : result.curves) {
-      record.images.set(op + "/" + key, curve_picture(curve));
-      record.curves.set(op + "/" + key, curve);
-    }
+    add_files(record, op, result);
   }
   for (const auto& sink : sinks_) sink->write(event_at(position), record);
   return std::move(record.scalars);

@@ -1,11 +1,15 @@
 #include "runtime/pictures/curve.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/pictures/axes.h"
 
 namespace stepop {
@@ -56,6 +60,22 @@ void line(Canvas& canvas, std::pair<int64_t, int64_t> from, std::pair<int64_t, i
 }
 
 }  // namespace
+
+void check_curve(const Curve& curve, const std::string& name) {
+  const auto is_row = [](const at::Tensor& values) {
+    return values.defined() && values.dim() == 1 && !values.is_complex();
+  };
+  const auto described = [](const at::Tensor& values) {
+    return values.defined() ? describe_tensor(values) : std::string("an undefined tensor");
+  };
+  if (is_row(curve.x) && is_row(curve.y) && curve.x.size(0) == curve.y.size(0) &&
+      curve.x.size(0) > 0) {
+    return;
+  }
+  throw Error(fmt::format(
+      "{}: expected a curve, real x and y [N] with N of 1 or more; found for x {}, for y {}", name,
+      described(curve.x), described(curve.y)));
+}
 
 std::string curve_picture(const Curve& curve) {
   const std::vector<double> x = numbers_of(curve.x);

@@ -14,6 +14,9 @@ struct Curve {
   std::string y_name = "y";
 };
 
+/// Throws Error with `name` when it is no curve: x and y are real, [N] with N of 1 or more.
+void check_curve(const Curve& curve, const std::string& name);
+
 /// The curve as the bytes of a PNG file, with axes. A point that is not finite breaks the line.
 std::string curve_picture(const Curve& curve);
 

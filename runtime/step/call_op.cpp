@@ -119,17 +119,6 @@ std::string described(const at::Tensor& tensor) {
 
 bool is_real(const at::Tensor& tensor) { return tensor.defined() && !tensor.is_complex(); }
 
-void check_curve(const Curve& curve, const std::string& name) {
-  const auto is_row = [](const at::Tensor& values) { return is_real(values) && values.dim() == 1; };
-  if (is_row(curve.x) && is_row(curve.y) && curve.x.size(0) == curve.y.size(0) &&
-      curve.x.size(0) > 0) {
-    return;
-  }
-  throw Error(fmt::format(
-      "{}: expected a curve, real x and y [N] with N of 1 or more; found for x {}, for y {}", name,
-      described(curve.x), described(curve.y)));
-}
-
 /// What becomes a picture; two of one name would be one file.
 void check_pictures(const Logs& logs, const std::string& name) {
   std::set<std::string> names;

@@ -167,6 +167,26 @@ TEST_CASE("what is no image is its callback's failure, and the others still run"
   CHECK(read_image(folder.path("c/seen/first_0000012.png")).size(1) == 8);
 }
 
+Logs test_files(const CallbackArguments& arguments) {
+  const int64_t points = arguments.params.get("points", int64_t{2});
+  return {.texts = {{"note", "seen"}},
+          .histograms = {{"errors", at::zeros({3})}},
+          .curves = {{"roc", {at::zeros({2}), at::zeros({points})}}}};
+}
+STEPOP_REGISTER_CALLBACK(test_files, test_files, {"For tests.", {{"points", "2", "of y"}}});
+
+TEST_CASE("texts, histograms and curves of callbacks become files, as those of logs") {
+  const ScratchFolder folder;
+  const auto found = look_at_one_row(folder, "a: test_files, b: {class: test_files, points: 3}");
+  CHECK(read_bytes(folder / "a/note_0000012.txt") == "seen");
+  CHECK(read_bytes(folder / "a/errors_0000012.csv").starts_with("from,to,count\n"));
+  CHECK(read_bytes(folder / "a/roc_0000012.csv") == "x,y\n0,0\n0,0\n");
+  CHECK(read_image(folder.path("a/errors_0000012.png")).size(0) == 3);
+  CHECK(read_image(folder.path("a/roc_0000012.png")).size(0) == 3);
+  CHECK(found.failures.key_list() == "b");
+  CHECK(found.failures.at("b").starts_with("roc: expected a curve, real x and y [N]"));
+}
+
 Logs test_picture_name(const CallbackArguments& arguments) {
   return {.images = {{arguments.params.get<std::string>("key"), at::zeros({1, 1, 4, 4})}}};
 }
