@@ -95,8 +95,12 @@ double Progress::fractional_epoch() const {
   return whole + static_cast<double>(batch) / static_cast<double>(batches_per_epoch);
 }
 
+namespace {
+
 /// All that checkpoints knew at first.
 const std::vector<std::string> kMainAlone = {""};
+
+}  // namespace
 
 std::string Progress::to_json() const {
   nlohmann::ordered_json json;

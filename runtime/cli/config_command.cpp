@@ -1,3 +1,4 @@
+// `stepop config`: the resolved config, its paths, or a table of all keys that its components take.
 #include <fmt/format.h>
 
 #include <algorithm>

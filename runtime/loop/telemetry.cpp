@@ -62,11 +62,12 @@ void Telemetry::look_at_gradients(const std::string& update, const NamedParamete
   norms_.set(update, norm_of(all));
 }
 
+bool Telemetry::counts_weights(const Elapsed& before, const Elapsed& now) const {
+  return now.step == 0 ? settings_.weights.at_start() : settings_.weights.is_due(before, now);
+}
+
 bool Telemetry::is_due(const Elapsed& before, const Elapsed& now) const {
-  const auto is_now = [&](const Trigger& trigger) {
-    return now.step == 0 ? trigger.at_start() : trigger.is_due(before, now);
-  };
-  return settings_.is_active && (is_now(settings_.weights) || !gradients_.empty());
+  return settings_.is_active && (counts_weights(before, now) || !gradients_.empty());
 }
 
 Logs Telemetry::take(const Elapsed& before, const Elapsed& now) {
@@ -76,9 +77,7 @@ Logs Telemetry::take(const Elapsed& before, const Elapsed& now) {
   add_speed(logs);
   add_memory(logs);
   logs.histograms = std::exchange(gradients_, {});
-  if (now.step == 0 ? settings_.weights.at_start() : settings_.weights.is_due(before, now)) {
-    add_weights(logs);
-  }
+  if (counts_weights(before, now)) add_weights(logs);
   return logs;
 }
 

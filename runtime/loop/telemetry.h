@@ -37,6 +37,7 @@ class Telemetry {
   Logs take(const Elapsed& before, const Elapsed& now);
 
  private:
+  bool counts_weights(const Elapsed& before, const Elapsed& now) const;
   void look_at_gradients(const std::string& update, const NamedParameters& parameters, bool counts);
   void add_rates(Logs& logs) const;
   void add_speed(Logs& logs);

@@ -61,6 +61,16 @@ TEST_CASE("each log has the learning rate, the norm of the gradients, the speed 
   }
 }
 
+TEST_CASE("a log that is due by minutes has no norm: no step knew that it would be logged") {
+  TestRun run(
+      trainer_config("num_steps: 8\neval_hook: null\n"
+                     "log_ops: [{op: train/log_op, when: 0.000001m}]"));
+  run.train();
+  const auto logs = logs_of(run);
+  REQUIRE_FALSE(logs.empty());
+  for (const auto& log : logs) CHECK_FALSE(log.contains("runtime/optimizer/grad_norm"));
+}
+
 TEST_CASE("groups of parameters have rates of their own") {
   std::string config = trainer_config("num_steps: 1");
   config.replace(config.find("Adam,"), 5, "Adam, groups: [{match: bias, lr: 0.5}],");
