@@ -9,6 +9,8 @@
 #include "eval_out/callbacks/script.h"
 #include "runtime/base/error.h"
 #include "runtime/base/nearest.h"
+#include "runtime/config/config_files.h"
+#include "runtime/config/merge.h"
 #include "runtime/config/references.h"
 #include "runtime/config/yaml_reader.h"
 
@@ -114,7 +116,7 @@ void check_programs(const Value& root, const Value* trusted, const std::string& 
   const auto check_place = [&](const std::string& path, const std::string& remedy) {
     const Value* value = root.find(path);
     if (value == nullptr || value->is_null()) return;
-    if (value->origin().file == Origin::kCommandLine) return;
+    if (value->origin().file != file) return;  // the user's
     const Value* known = trusted == nullptr ? nullptr : trusted->find(path);
     if (known != nullptr && *known == *value) return;
     throw UsageError(fmt::format(
@@ -153,8 +155,10 @@ Value read_stored_config(const EvalFile& file) {
 }
 
 Config stored_config(const EvalFile& file, const std::vector<std::string>& callbacks,
-                     std::vector<Override> overrides, const Value* trusted) {
+                     const std::vector<std::string>& base, std::vector<Override> overrides,
+                     const Value* trusted) {
   Value root = read_stored_config(file);
+  for (const auto& path : base) merge(root, read_config_file(path));
   Value::Map& stored = map_at(root, kEvalCallbacks);
   const Value::Map chosen = choose(stored, callbacks);
   stored = chosen;

@@ -25,6 +25,9 @@ Value read_stored_config(const EvalFile& file);
 /// parameters; a registered callback (`confusion_matrix`); `my_name:my_callback`; a Python script
 /// (`./my_report.py`, with the name `my_report`). Without any, those of the stored config.
 ///
+/// `base` are config files that are laid over the stored config: further callbacks, their
+/// parameters, a dataset that moved.
+///
 /// `overrides` change parameters, `confusion_matrix/normalize`, and other keys of the stored
 /// config, such as `datasets/validation/path` of a dataset that moved.
 ///
@@ -35,7 +38,8 @@ Value read_stored_config(const EvalFile& file);
 /// Throws UsageError for no callback at all, the same name twice, an unknown callback or script,
 /// a script that only the file names, and a key that nobody reads.
 Config stored_config(const EvalFile& file, const std::vector<std::string>& callbacks,
-                     std::vector<Override> overrides, const Value* trusted);
+                     const std::vector<std::string>& base, std::vector<Override> overrides,
+                     const Value* trusted);
 
 /// The dataset that was evaluated, for callbacks that run afterwards: the component at `path` of
 /// the config, built when it is first asked for anything. When it cannot be built - its files

@@ -38,6 +38,7 @@ struct Arguments {
   std::optional<std::string> sort;          ///< --sort
   bool current_code = false;                ///< --current-code
   bool allow_unknown = false;               ///< --allow-unknown
+  bool predicts = false;                    ///< `stepop predict`
   bool takes_change = false;                ///< Of a live change: its file is the last of `base`.
   std::vector<Override> overrides;          ///< --path/key value
   std::string command_line;                 ///< All words, quoted as a shell needs them.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/log/metrics_file.h"
 #include "runtime/run/signals.h"
 
 namespace stepop {
@@ -65,8 +66,15 @@ constexpr std::chrono::milliseconds kLookEvery{500};
 
 }  // namespace
 
-CheckpointQueue::CheckpointQueue(std::string folder, bool waits, Deadline deadline)
-    : folder_(std::move(folder)), waits_(waits), deadline_(deadline) {}
+CheckpointQueue::CheckpointQueue(const RunDirectory& run, const CheckpointFilter& filter,
+                                 bool waits, Deadline deadline,
+                                 std::function<void(int64_t step)> passed)
+    : folder_(run.checkpoints()),
+      metrics_(run.metrics_file()),
+      filter_(filter),
+      waits_(waits),
+      deadline_(deadline),
+      passed_(std::move(passed)) {}
 
 /// Takes note of it.
 bool CheckpointQueue::is_new(int64_t step) {
@@ -83,20 +91,51 @@ void CheckpointQueue::pass_over(int64_t step) {
   }
 }
 
+std::optional<bool> CheckpointQueue::takes(int64_t step) const {
+  if (!filter_.takes(step, fs::path(folder_.path_of(step)).stem().string())) return false;
+  if (!filter_.has_conditions()) return true;
+  return filter_.holds([&](const std::string& metric) {
+    std::optional<double> found;
+    if (!fs::exists(metrics_)) return found;
+    scan_metric(metrics_, metric, [&](int64_t at, double value) {
+      if (at == step) found = value;
+    });
+    return found;
+  });
+}
+
+/// The next one that is there.
+std::optional<ChosenCheckpoint> CheckpointQueue::look(Console& console) {
+  const std::vector<int64_t> steps = folder_.steps();
+  for (const int64_t step : steps) {
+    throw_if_signal_arrived();
+    if (!is_new(step)) continue;
+    const std::optional<bool> is_taken = takes(step);
+    // Once the training has gone on to another, nothing more is logged of this one.
+    if (!is_taken && waits_ && step == steps.back()) {
+      seen_.erase(step);
+      return std::nullopt;
+    }
+    if (!is_taken.value_or(false)) {
+      if (passed_) passed_(step);
+      continue;
+    }
+    ChosenCheckpoint chosen{folder_.path_of(step), {}};
+    const auto damage = try_load_checkpoint(chosen.path, chosen.checkpoint);
+    if (!damage) return chosen;
+    std::error_code failed;
+    const bool is_there = fs::exists(chosen.path, failed);
+    if (is_there) console.warn(fmt::format("{}: damaged: {}; passed over", chosen.path, *damage));
+    if (passed_) passed_(step);
+  }
+  return std::nullopt;
+}
+
 std::optional<ChosenCheckpoint> CheckpointQueue::next(Console& console) {
   while (true) {
-    for (const int64_t step : folder_.steps()) {
-      throw_if_signal_arrived();
-      if (!is_new(step)) continue;
-      ChosenCheckpoint chosen{folder_.path_of(step), {}};
-      const auto damage = try_load_checkpoint(chosen.path, chosen.checkpoint);
-      if (!damage) {
-        has_said_so_ = false;
-        return chosen;
-      }
-      std::error_code failed;
-      const bool is_there = std::filesystem::exists(chosen.path, failed);
-      if (is_there) console.warn(fmt::format("{}: damaged: {}; passed over", chosen.path, *damage));
+    if (auto found = look(console)) {
+      has_said_so_ = false;
+      return found;
     }
     if (!waits_ || std::chrono::steady_clock::now() >= deadline_) return std::nullopt;
     if (!std::exchange(has_said_so_, true)) console.info("waiting for the next checkpoint");

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/log/console.h"
+#include "runtime/run/run_directory.h"
+#include "runtime/when/checkpoint_filter.h"
 
 namespace stepop {
 
@@ -32,25 +35,36 @@ class CheckpointQueue {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  /// All of them. With `waits`, also those that a training is going to write, until the deadline;
-  /// one that is written anew, by a training that went back, comes again.
-  CheckpointQueue(std::string folder, bool waits, Deadline deadline);
+  /// Those that `filter` takes. With `waits`, also those that a training is going to write, until
+  /// the deadline; one that is written anew, by a training that went back, comes again.
+  /// `passed` is called for each that it does not take, once those before it came.
+  CheckpointQueue(const RunDirectory& run, const CheckpointFilter& filter, bool waits,
+                  Deadline deadline, std::function<void(int64_t step)> passed = {});
 
   /// Those that are there now up to `step` are not to come.
   void pass_over(int64_t step);
 
-  /// The next one; none when there is none. One that is damaged is passed over with a warning, one
+  /// Whether the filter takes the checkpoint of `step`; nothing while the metric of a condition is
+  /// not there.
+  std::optional<bool> takes(int64_t step) const;
+
+  /// The next one; none when there is none. Of one whose condition has no metric yet, it waits for
+  /// that, with `waits`. One that is damaged is passed over with a warning, one
   /// that the training has removed meanwhile without. Throws Interrupted when a signal arrives
   /// while it waits.
   std::optional<ChosenCheckpoint> next(Console& console);
 
  private:
   bool is_new(int64_t step);
+  std::optional<ChosenCheckpoint> look(Console& console);
 
   CheckpointFolder folder_;
+  std::string metrics_;
+  const CheckpointFilter& filter_;
   std::map<int64_t, std::filesystem::file_time_type> seen_;  ///< When those were written.
   bool waits_;
   Deadline deadline_;
+  std::function<void(int64_t step)> passed_;
   bool has_said_so_ = false;
 };
 

@@ -62,6 +62,10 @@ int checkpoints_command(const Arguments& arguments);
 /// them to its scalars.json. Returns 0, or kCallbackFailed when one failed: the others still ran.
 int eval_command(const Arguments& arguments);
 
+/// Runs the network of a run over data without labels, as an evaluation with a name of its own.
+/// Returns as run_command.
+int predict_command(const Arguments& arguments);
+
 /// Prints a table of the runs in a folder (default: logs), the newest first. Throws UsageError for
 /// a folder that is not there.
 int runs_command(const Arguments& arguments);

@@ -11,6 +11,8 @@
 #include "runtime/base/number_text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_source.h"
+#include "runtime/config/config_files.h"
+#include "runtime/config/merge.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/loop/evaluation.h"
@@ -23,13 +25,13 @@ namespace fs = std::filesystem;
 namespace {
 
 void check_arguments(const Arguments& arguments) {
-  if (arguments.base.empty() && !arguments.name && !arguments.checkpoint && !arguments.train &&
-      !arguments.retrain && !arguments.debug) {
+  if (!arguments.name && !arguments.checkpoint && !arguments.train && !arguments.retrain &&
+      !arguments.debug) {
     return;
   }
   throw UsageError(
       "stepop eval takes outputs that are there, with the config that is stored in "
-      "them: " +
+      "them and what -b lays over it: " +
       arguments.command->usage());
 }
 
@@ -80,7 +82,7 @@ std::optional<FileRun> run_of(const EvalFile& file) {
 }
 
 /// Loads the code of the file's run, from the run's own copy unless --current-code is given, and
-/// what `--code` names. What only the file names is not loaded: it may be from anywhere.
+/// what -b or `--code` name. What only the file names is not loaded: it may be from anywhere.
 void load_code_of(const EvalFile& file, const std::optional<FileRun>& run,
                   const Arguments& arguments) {
   Value root = Value(Value::Map{});
@@ -88,11 +90,21 @@ void load_code_of(const EvalFile& file, const std::optional<FileRun>& run,
     const Value* value = run ? run->config.find(key) : nullptr;
     if (value != nullptr) root.as_map().set(key, *value);
   }
+  bool is_given = false;
+  for (const auto& path : arguments.base) {
+    const Value given = read_config_file(path);
+    for (const char* key : {"code", "code_flags"}) {
+      const Value* value = given.find(key);
+      if (value == nullptr) continue;
+      merge(root, Value(Value::Map{{key, *value}}));
+      is_given = true;
+    }
+  }
   std::vector<Override> code;
   for (const auto& given : arguments.overrides) {
     if (given.path.starts_with("code")) code.push_back(given);
   }
-  const bool is_given = !code.empty();
+  is_given = is_given || !code.empty();
   apply_overrides(root, std::move(code));
   const std::string copy = run && !arguments.current_code ? run->root : "";
   const auto files = load_code(Config(std::move(root)), copy);
@@ -123,8 +135,8 @@ int eval_command(const Arguments& arguments) {
   const std::string name = attribute<std::string>(file, "evaluation", "");
   const std::optional<Value> trusted =
       run ? std::optional(config_of_evaluation(run->config, name)) : std::nullopt;
-  const Config config =
-      stored_config(file, arguments.callbacks, arguments.overrides, trusted ? &*trusted : nullptr);
+  const Config config = stored_config(file, arguments.callbacks, arguments.base,
+                                      arguments.overrides, trusted ? &*trusted : nullptr);
   const std::string op = config.get(
       "eval_hook/eval_op", attribute<std::string>(file, "split", "validation") + "/eval_op");
   const std::string split = op.substr(0, op.find('/'));

@@ -16,6 +16,7 @@
 #include "runtime/cli/checkpoint_choice.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/reporter.h"
+#include "runtime/run/evaluated_step.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/run/run_lock.h"
 #include "runtime/run/signals.h"
@@ -155,18 +156,29 @@ class Evaluations {
 
  private:
   void evaluate_each() {
-    CheckpointQueue queue(directory_.checkpoints(), settings_.eval_forever, start_.deadline);
+    const auto reached = [&](int64_t step) {
+      if (settings_.eval_forever) write_evaluated_step(directory_, step);
+    };
+    CheckpointQueue queue(directory_, settings_.eval_filter, settings_.eval_forever,
+                          start_.deadline, reached);
+    bool has_one = false;
     if (!settings_.eval_all && start_.checkpoint) {
-      queue.pass_over(session_.position().global_step);
-      evaluate_one(start_.checkpoint->checkpoint.checksum);
+      const int64_t newest = session_.position().global_step;
+      has_one = queue.takes(newest).value_or(false);
+      queue.pass_over(has_one ? newest : newest - 1);
+      if (has_one) evaluate_one(start_.checkpoint->checkpoint.checksum);
+      if (has_one) reached(newest);
     }
     while (const auto next = queue.next(console_)) {
       session_.restore_for_evaluation(next->checkpoint, next->path);
       session_.initialize();
-      console_.info(fmt::format("evaluating {} (step {})", next->path,
-                                with_thousands(session_.position().global_step)));
+      const int64_t step = session_.position().global_step;
+      console_.info(fmt::format("evaluating {} (step {})", next->path, with_thousands(step)));
       evaluate_one(next->checkpoint.checksum);
+      reached(step);
+      has_one = true;
     }
+    if (!has_one) console_.warn("no checkpoint was evaluated: eval_filter takes none of them");
   }
 
   /// All evaluations of one checkpoint; `checkpoint`: the checksum of that which the session holds.

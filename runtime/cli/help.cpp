@@ -14,7 +14,7 @@ namespace stepop {
 const std::vector<Flag>& flags() {
   using enum Flag::Takes;
   static const std::vector<Flag> all = {
-      {'n', "name", kValue, "name of a new run: the end of its folder's name"},
+      {'n', "name", kValue, "name of a new run: the end of its folder's name; with -p and without -t, of an evaluation"},
       {'b', "base", kValues, "YAML files; each one overrides the ones before it"},
       {'t', "train", kOptionalBool, "train; without it the run is evaluated"},
       {'p', "project", kValue, "the folder of a run: resume it (with -t) or evaluate it"},
@@ -103,6 +103,7 @@ Examples
   stepop -n fast -b configs/digits.yaml -t --optimizer/lr 3e-3 --num_epochs 2
   stepop -p logs/2026-11-21T10-00-00_digits                      evaluate its latest checkpoint
   stepop -p logs/2026-11-21T10-00-00_digits -c 230               evaluate that of step 230
+  stepop predict logs/2026-11-21T10-00-00_digits -b photos.yaml  what it makes of new data
   stepop -p logs/2026-11-21T10-00-00_digits -t                   resume after a stop or a kill
   stepop -p logs/2026-11-21T10-00-00_digits -t --num_epochs 40   resume, and train for longer
   stepop checkpoints logs/2026-11-21T10-00-00_digits             the checkpoints to resume from

@@ -15,10 +15,12 @@ namespace stepop {
 struct RunSource {
   std::vector<std::string> base;
   std::optional<RunDirectory> project;
+  std::string config_of_run = {};  ///< The one of `base` that is the run's own; empty: none is.
 };
 
-/// `-p RUN` with the newest config of that run when no `-b` is given; `-p RUN/configs/x.yaml` means
-/// that config and that run. Throws UsageError for a folder that is no run's.
+/// `-p RUN` with the newest config of that run when no `-b` is given, or below what `-b` gives for
+/// `stepop predict`; `-p RUN/configs/x.yaml` means that config and that run. Throws UsageError for
+/// a folder that is no run's.
 RunSource find_source(const Arguments& arguments);
 
 /// A config, and the user's own code that it named.
@@ -48,6 +50,10 @@ std::string run_name(const Arguments& arguments, const std::optional<RunDirector
 
 /// Whether a start continues the run of -p instead of making a new one.
 bool continues_run(const Arguments& arguments);
+
+/// Whether -n is the name of an evaluation in the run of -p, `eval_hook/name`; else it is that of a
+/// new run.
+bool names_evaluation(const Arguments& arguments);
 
 /// Words that do not go together.
 void check_arguments(const Arguments& arguments, const RunSource& source);

@@ -88,7 +88,7 @@ Evaluation::Evaluation(const EvaluationSettings& settings, Iterator& iterator,
       iterator_(iterator),
       context_(context),
       split_(settings.op.split),
-      callbacks_(context.config, settings.place() + "/eval_callbacks") {
+      callbacks_(context.config, settings.place + "/eval_callbacks") {
   attributes_.set("global_step", int64_t{0});
   attributes_.set("split", split_);
   if (!settings.name.empty()) attributes_.set("evaluation", settings.name);

@@ -131,7 +131,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   if (train) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);
   // A default below `eval_hook: null` would turn evaluations on in a run that resumes.
   const bool has_main = std::ranges::any_of(
-      settings_->evaluations, [](const auto& evaluation) { return evaluation.name.empty(); });
+      settings_->evaluations, [](const auto& evaluation) { return evaluation.is_of_eval_hook(); });
   const auto callbacks = iterator().eval_callbacks();
   const auto set_callbacks = [&](const std::string& place) {
     for (const auto& [name, callback] : callbacks) {
@@ -142,10 +142,10 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   EvaluationCallbacks(config_).declare();
   for (const auto& evaluation : settings_->evaluations) {
     splits_->dataset(evaluation.op.split);
-    if (evaluation.name.empty()) continue;
+    if (evaluation.is_of_eval_hook()) continue;
     // What they look at is what the op of that name returns.
-    if (evaluation.op.op == "eval_op") set_callbacks(evaluation.place());
-    EvaluationCallbacks(config_, evaluation.place() + "/eval_callbacks").declare();
+    if (evaluation.op.op == "eval_op") set_callbacks(evaluation.place);
+    EvaluationCallbacks(config_, evaluation.place + "/eval_callbacks").declare();
   }
   splits_->loader_options();  // throws for what cannot be, before a run has its folder
   check_unknown_keys(train, allow_unknown);
@@ -229,7 +229,7 @@ std::vector<std::string> Session::open_names() const {
   for (const auto& op : settings_->log_ops) names.push_back(op.name.text());
   for (const auto& op : settings_->train_ops) names.push_back(op.name.text());
   for (const auto& evaluation : settings_->evaluations) {
-    const Value* callbacks = config_.peek(evaluation.place() + "/eval_callbacks");
+    const Value* callbacks = config_.peek(evaluation.place + "/eval_callbacks");
     if (callbacks == nullptr || !callbacks->is_map()) continue;
     for (const auto& [name, callback] : callbacks->as_map()) {
       names.push_back(evaluation.prefix() + "/" + name);

@@ -42,7 +42,8 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       numbers_(session, checkpoints_, reporter.console()),
       telemetry_(context_, settings_.telemetry),
       non_finite_(session, directory),
-      change_(directory) {
+      change_(directory),
+      run_ahead_(directory, reporter.console(), settings_.run_ahead) {
   hooks_.add("iterator", session.iterator());
   for (const auto& [name, class_name, hook] : session.hooks()) {
     hooks_.add(name, *hook, /*is_of_config=*/true);
@@ -213,6 +214,7 @@ void TrainingLoop::finish_step(const Elapsed& now) {
   }
   evaluations_.look_at(now);
   run_evaluations();
+  wait_for_other_evaluations();
 }
 
 /// Every way in which a training stops.
@@ -417,6 +419,23 @@ void TrainingLoop::end_evaluations() {
   position_.evaluations.clear();
   hooks_.call_forked("after_evaluation", [&](Hook& hook) { hook.after_evaluation(step); });
   if (const std::string stop = hooks_.take_stop(); !stop.empty()) position_.stopped_by = stop;
+}
+
+/// Those of `eval_forever`, of the checkpoint that this step has, as far as the config says.
+void TrainingLoop::wait_for_other_evaluations() {
+  if (settings_.run_ahead == 0 || checkpoints_.last_step() != position_.global_step ||
+      is_at_end()) {
+    return;
+  }
+  const Span span(profile_, "evaluation");
+  const auto begin = Telemetry::Clock::now();
+  checkpoints_.wait();
+  run_ahead_.wait(position_.global_step, [this] {
+    using Clock = std::chrono::steady_clock;
+    return stop_reason().kind != StopReason::Kind::kNone ||
+           (start_.takes_changes && change_.is_there(Clock::now()));
+  });
+  telemetry_.leave_out(Telemetry::Clock::now() - begin);
 }
 
 /// Ends the training by the exception at hand.

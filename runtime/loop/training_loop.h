@@ -13,6 +13,7 @@
 #include "runtime/loop/logged_numbers.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/reporter.h"
+#include "runtime/loop/run_ahead.h"
 #include "runtime/loop/run_checkpoints.h"
 #include "runtime/loop/run_evaluations.h"
 #include "runtime/loop/session.h"
@@ -78,6 +79,7 @@ class TrainingLoop {
   void run_evaluations(bool was_interrupted = false);
   void run_evaluation(const Evaluation& evaluation, const std::string& folder);
   void end_evaluations();
+  void wait_for_other_evaluations();
 
   [[noreturn]] void fail();
   void save_what_is_whole();
@@ -110,6 +112,7 @@ class TrainingLoop {
   Telemetry telemetry_;
   NonFiniteRecorder non_finite_;
   LiveChange change_;
+  RunAhead run_ahead_;
   int failed_callbacks_ = 0;
   /// Whether the state is that between two steps, and no checkpoint has it, while a dataset runs.
   bool is_whole_ = false;

@@ -227,7 +227,7 @@ void try_everything(Session& session, TensorMemory& memory, Console& console) {
         fmt::format("hooks     not run, but for initialize; in this order: iterator{}", hooks));
   }
   const auto has_callbacks = [&](const EvaluationSettings& evaluation) {
-    const Value* callbacks = context.config.peek(evaluation.place() + "/eval_callbacks");
+    const Value* callbacks = context.config.peek(evaluation.place + "/eval_callbacks");
     return callbacks != nullptr && !callbacks->is_null();
   };
   if (std::ranges::any_of(settings.evaluations, has_callbacks)) {

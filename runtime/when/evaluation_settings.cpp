@@ -29,11 +29,11 @@ int64_t read_debug_limit(const Config& config, bool debug) {
   return debug ? (examples + test_batch_size - 1) / test_batch_size : 0;
 }
 
-/// What both kinds have, but for the op.
-EvaluationSettings read_part(const Config& config, const std::string& name, int64_t steps_per_epoch,
-                             int64_t debug_limit) {
-  EvaluationSettings settings{.name = name};
-  const Config part = config.at(settings.place());
+/// What both kinds have, but for name and op.
+EvaluationSettings read_part(const Config& config, const std::string& place,
+                             int64_t steps_per_epoch, int64_t debug_limit) {
+  EvaluationSettings settings{.place = place};
+  const Config part = config.at(place);
   settings.when = part.has("freq") ? Trigger(part, "freq", steps_per_epoch)
                                    : Trigger::every_steps(static_cast<double>(steps_per_epoch));
   settings.compression = read_compression(part);
@@ -45,9 +45,9 @@ EvaluationSettings read_part(const Config& config, const std::string& name, int6
   return settings;
 }
 
-/// The name is a folder beside those of the callbacks of `eval_hook`, and begins those of numbers.
-void check_name(const Config& config, const std::string& name) {
-  const std::string place = join_path(kOthers, name);
+/// The name, which `place` gives, is a folder beside those of the callbacks of `eval_hook`, and
+/// begins those of numbers.
+void check_name(const Config& config, const std::string& place, const std::string& name) {
   const auto is_plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-';
@@ -77,17 +77,37 @@ void read_others(const Config& config, int64_t steps_per_epoch, int64_t debug_li
   const Config others = config.at(kOthers);
   for (const auto& name : others.keys()) {
     if (!others.has(name)) continue;
-    check_name(config, name);
     const std::string path = join_path(kOthers, name);
+    check_name(config, path, name);
     if (!others.peek(name)->is_map()) {
       throw config.error(path, "expected a map, such as {eval_op: test/eval_op}, or null, found " +
                                    others.peek(name)->describe());
     }
-    EvaluationSettings settings = read_part(config, name, steps_per_epoch, debug_limit);
+    EvaluationSettings settings = read_part(config, path, steps_per_epoch, debug_limit);
+    settings.name = name;
     settings.op = parse_op(config, path + "/eval_op",
                            config.at(path).get<std::string>("eval_op", kUsualOp), "test/eval_op");
     found.push_back(std::move(settings));
   }
+}
+
+/// In a training the name of a checkpoint's metric, and which evaluation a report is of, go by its
+/// having none.
+std::string read_name_of_main(const Config& config, bool train) {
+  constexpr const char* kPlace = "eval_hook/name";
+  std::string name = config.get(kPlace, "");
+  if (train && !name.empty()) {
+    throw config.error(kPlace,
+                       "is for evaluations without a training; those of a training have their "
+                       "names in evaluations: {NAME: {eval_op: validation/eval_op}}");
+  }
+  if (name.empty()) return name;
+  check_name(config, kPlace, name);
+  if (config.has(join_path(kOthers, name))) {
+    throw config.error(kPlace,
+                       fmt::format("one of {} has the same name: another one is needed", kOthers));
+  }
+  return name;
 }
 
 }  // namespace
@@ -108,7 +128,8 @@ std::vector<EvaluationSettings> read_evaluations(const Config& config, int64_t s
   const Value* main = config.peek(kMain);
   const bool is_off = train && main != nullptr && main->is_null();
   const std::string op = config.at(kMain).get("eval_op", kUsualOp);
-  EvaluationSettings settings = read_part(config, "", steps_per_epoch, debug_limit);
+  EvaluationSettings settings = read_part(config, kMain, steps_per_epoch, debug_limit);
+  settings.name = read_name_of_main(config, train);
   if (!is_off && (config.has("datasets/validation") || config.has("eval_hook/eval_op"))) {
     settings.op = parse_op(config, "eval_hook/eval_op", op, kUsualOp);
     found.push_back(std::move(settings));

@@ -14,15 +14,16 @@ namespace stepop {
 /// One of the evaluations that a config asks for: that of `eval_hook`, or one of `evaluations`, a
 /// map of names and of what `eval_hook` may have.
 struct EvaluationSettings {
-  std::string name = {};  ///< Empty for that of `eval_hook`.
+  /// That of `eval_hook` has one only without a training, `eval_hook/name`: else it is empty.
+  std::string name = {};
+  std::string place = "eval_hook";  ///< Its part of the config.
   OpName op = {};
   Trigger when = {};
   int64_t max_batches = 0;                               ///< 0 for no limit.
   EvalCompression compression = EvalCompression::kNone;  ///< Of the outputs.
   bool clean_after_callbacks = false;
 
-  /// Its part of the config.
-  std::string place() const { return name.empty() ? "eval_hook" : "evaluations/" + name; }
+  bool is_of_eval_hook() const { return place == "eval_hook"; }
   /// Before the names of its numbers: `validation/eval_op`, or its own name.
   std::string prefix() const { return name.empty() ? op.text() : name; }
   /// Its own folder within that of the evaluations of one step.

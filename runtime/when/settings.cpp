@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/config/read_pattern.h"
 #include "runtime/when/duration.h"
@@ -179,6 +180,20 @@ void read_keep_every(const Config& config, int64_t steps_per_epoch, Retention& r
   };
 }
 
+int64_t read_run_ahead(const Config& config, int64_t steps_per_epoch) {
+  constexpr const char* kKey = "run_ahead";
+  if (!config.has(kKey)) return 0;
+  const Duration duration = read_duration(config, kKey);
+  if (duration.in_minutes()) {
+    throw config.error(kKey, "expected steps (1000) or epochs (2e), found minutes");
+  }
+  const double steps = duration.length(steps_per_epoch);
+  if (steps > static_cast<double>(kMostSteps)) {
+    throw config.error(kKey, "expected fewer steps than any training has");
+  }
+  return std::max<int64_t>(std::llround(steps), 1);
+}
+
 TelemetrySettings read_telemetry(const Config& config, int64_t steps_per_epoch) {
   const Config part = config.at("telemetry");
   TelemetrySettings settings;
@@ -222,6 +237,8 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   evaluations = read_evaluations(config, steps_per_epoch, train, debug);
   eval_all = config.get("eval_all", false);
   eval_forever = config.get("eval_forever", false);
+  eval_filter = CheckpointFilter(config);
+  run_ahead = read_run_ahead(config, steps_per_epoch);
   config.claim("extra");
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/retention.h"
 #include "runtime/config/config.h"
 #include "runtime/log/sink.h"
+#include "runtime/when/checkpoint_filter.h"
 #include "runtime/when/evaluation_settings.h"
 #include "runtime/when/op_name.h"
 #include "runtime/when/trigger.h"
@@ -70,6 +71,9 @@ struct Settings {
   /// write.
   bool eval_all = false;
   bool eval_forever = false;
+  CheckpointFilter eval_filter;  ///< Which of them.
+  /// Of a training: how many steps it may be ahead of the evaluations of `eval_forever`; 0 for any.
+  int64_t run_ahead = 0;
 };
 
 /// The ops of one split that a config calls, by the kind of each.

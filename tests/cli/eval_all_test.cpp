@@ -43,6 +43,48 @@ TEST_CASE("eval_all evaluates every checkpoint that is whole") {
   CHECK((run.evaluated() == std::vector<int64_t>{10, 4, 10}));
 }
 
+TEST_CASE("eval_filter chooses by steps, by names and by what was logged") {
+  const ShortRun run;
+  const std::string all = "stepop -p " + run.run + " --eval_all true --eval_filter/";
+  run_well(run.folder, all + "steps '[8, 9]'");
+  CHECK((run.evaluated() == std::vector<int64_t>{10, 8}));
+  run_well(run.folder, all + "match '[04]$' " + "--eval_filter/until 9");
+  CHECK((run.evaluated() == std::vector<int64_t>{10, 8, 4}));
+  // The training evaluated the last step alone, so the others have no such number.
+  run_well(run.folder, all + "where 'validation/eval_op/loss > 0'");
+  CHECK((run.evaluated() == std::vector<int64_t>{10, 8, 4, 10}));
+  const CommandResult none =
+      run_in(run.folder, all + "where 'validation/eval_op/loss < 0' && echo fine");
+  CHECK(none.err == "warning: no checkpoint was evaluated: eval_filter takes none of them\n");
+  CHECK(none.out.find("fine") != std::string::npos);
+  CHECK(run.evaluated().size() == 4);
+}
+
+TEST_CASE("a training with run_ahead waits for evaluations, and a signal ends the wait") {
+  const ScratchFolder folder;
+  const CommandResult result = run_well(
+      folder, std::string(kUntil) +
+                  "'" STEPOP_BINARY_DIR
+                  "/stepop' -n a -b CONFIG -t --num_steps 10 --ckpt_freq 2 "
+                  "--eval_hook null --run_ahead 4 >out 2>err & pid=$!; "
+                  "until_ok 'grep -q waiting out'; ls logs/*/train/checkpoints | grep -c model-; "
+                  "kill -TERM $pid; wait $pid; echo $?; stepop -p logs/* -t >out2 2>err2 & pid=$!; "
+                  "until_ok 'grep -q waiting out2'; "
+                  "'" STEPOP_BINARY_DIR
+                  "/stepop' -p logs/* --eval_forever true --eval_filter/from 8 "
+                  "--eval_hook/eval_op validation/eval_op >out3 2>err3 & other=$!; wait $pid; "
+                  "until_ok 'ls logs/*/eval/*/10/scalars.json'; kill $other; wait $other; echo $?");
+  CHECK(result.out == "2\n143\n143\n");
+  const std::string first = read_bytes(folder.path("out"));
+  CHECK(first.find("step 4: run_ahead: waiting for evaluations, of which there is none yet; they "
+                   "are made by:  stepop -p logs/") != std::string::npos);
+  const std::string second = read_bytes(folder.path("out2"));
+  CHECK(second.find("run_ahead: waiting for evaluations, ") != std::string::npos);
+  CHECK(second.find("ended: all 10 steps are done\n") != std::string::npos);
+  // It goes by checkpoints that the filter passes over, too.
+  CHECK(read_bytes(folder.path(only_run(folder)) + "/eval/reached.json") == "{\"step\": 10}\n");
+}
+
 TEST_CASE("eval_forever waits for checkpoints until max_time is over") {
   const ShortRun run;
   const CommandResult result =

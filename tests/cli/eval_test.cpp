@@ -96,6 +96,19 @@ TEST_CASE("a run, an evaluation and a file are all paths to the outputs") {
   }
 }
 
+TEST_CASE("-b lays a config over the one that is stored: callbacks, parameters, scripts, code") {
+  digits().folder().write("more/seen.py", "print('{\"seen\": 3}')\n");
+  digits().folder().write("more/more.yaml",
+                          "eval_hook:\n  eval_callbacks:\n    accuracy: null\n"
+                          "    of_mine: ./seen.py\n    h: {class: histogram, bins: 5}\n");
+  const CommandResult result = digits().eval("-b more/more.yaml");
+  CHECK(result.err == "");
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.find("validation/eval_op/of_mine/seen") != std::string::npos);
+  CHECK(result.out.find("accuracy") == std::string::npos);
+  CHECK(nlohmann::json::parse(digits().read("h/counts.json"))["counts"].size() == 5);
+}
+
 TEST_CASE("a Python script is a callback") {
   digits().folder().write("my_report.py",
                           "import sys, h5py, json\n"

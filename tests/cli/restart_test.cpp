@@ -181,7 +181,7 @@ TEST_CASE("-d on a run goes on for ten steps beside it, and counts its epochs to
 
 TEST_CASE("-n with a run that is continued is refused: the run keeps its name") {
   const ScratchFolder folder;
-  for (const std::string mode : {"", " -t", " -t --check"}) {
+  for (const std::string mode : {" -t", " -t --check"}) {
     CAPTURE(mode);
     const CommandResult refused = run_in(folder, "stepop -n other -p " + whole_run().root + mode);
     CHECK(refused.exit_code == 2);

@@ -69,11 +69,13 @@ std::vector<std::string> get_classes(const Config& params, const std::string& fo
 /// Parameters: `path`, the folder; `classes`, the class folders in the order of their index, by
 /// default all of them sorted by name; `size` and `channels` as ImageReader has them. Images are
 /// found by their extension, at any depth below a class folder, in the order of their names.
-/// Hidden files and folders, and images that lie beside the class folders, are left out.
+/// Hidden files and folders, and images that lie beside the class folders, are left out. With
+/// `classes: []` there are no classes: all images at any depth below the folder.
 ///
-/// An example holds `image`, float [C, H, W] in [-1, 1], `class`, int64 [], and the text `path`,
-/// relative to the folder. Throws Error when there are no images, or none of a class that
-/// `classes` does not name: a missing one would silently change the index of all that follow.
+/// An example holds `image`, float [C, H, W] in [-1, 1], `class`, int64 [], if there are any, and
+/// the text `path`, relative to the folder. Throws Error when there are no images, or none of a
+/// class that `classes` does not name: a missing one would silently change the index of all that
+/// follow.
 class ImageFolder : public Dataset {
  public:
   explicit ImageFolder(const Config& params);
@@ -94,6 +96,7 @@ class ImageFolder : public Dataset {
 
   std::string folder_;
   ImageReader reader_;
+  bool has_classes_ = true;
   std::vector<File> files_;
 };
 
@@ -102,6 +105,10 @@ ImageFolder::ImageFolder(const Config& params)
   const bool are_named = params.has("classes");
   try {
     const auto names = are_named ? get_classes(params, folder_) : list_classes(folder_);
+    has_classes_ = !are_named || !names.empty();
+    if (!has_classes_) {
+      for (const auto& file : list_images(folder_, "")) files_.push_back({file, 0});
+    }
     for (size_t i = 0; i < names.size(); ++i) {
       const auto files = list_images(folder_, names[i]);
       if (files.empty() && !are_named) {
@@ -117,23 +124,23 @@ ImageFolder::ImageFolder(const Config& params)
         fmt::format("{}: cannot be listed: {}", error.path1().string(), error.code().message()));
   }
   if (files_.empty()) {
-    throw Error(
-        fmt::format("{}: holds no images; they are looked for as CLASS/NAME.png, .jpg or "
-                    ".jpeg below it",
-                    folder_));
+    throw Error(fmt::format(
+        "{}: holds no images; they are looked for as {}NAME.png, .jpg or .jpeg below it", folder_,
+        has_classes_ ? "CLASS/" : ""));
   }
 }
 
 Example ImageFolder::get(int64_t index, Random& /*random*/) const {
   check_index(index, size());
   const File& file = files_[static_cast<size_t>(index)];
-  return {.tensors = {{"image", reader_.read(folder_ + "/" + file.path)},
-                      {"class", at::scalar_tensor(file.class_index, at::kLong)}},
-          .texts = {{"path", file.path}}};
+  Example example{.tensors = {{"image", reader_.read(folder_ + "/" + file.path)}},
+                  .texts = {{"path", file.path}}};
+  if (has_classes_) example.tensors.set("class", at::scalar_tensor(file.class_index, at::kLong));
+  return example;
 }
 
 at::Tensor ImageFolder::labels(std::string_view key) const {
-  if (key != "class") return {};
+  if (key != "class" || !has_classes_) return {};
   at::Tensor labels = at::empty({size()}, at::kLong);
   auto* classes = labels.mutable_data_ptr<int64_t>();
   for (const File& file : files_) *classes++ = file.class_index;
@@ -144,7 +151,8 @@ STEPOP_REGISTER_DATASET(ImageFolder,
                         {"PNG and JPEG images, one folder for each class.",
                          {{"path", "", "folder of the class folders", true},
                           {"classes", "null",
-                           "class folders in the order of their index; null: all, sorted by name"},
+                           "class folders in the order of their index; null: all, sorted by name; "
+                           "[]: images without classes"},
                           {"size", "null", "[H, W] to resize to; null: as stored"},
                           {"channels", "null", "1 (grey) or 3 (colour); null: as stored"}}});
 

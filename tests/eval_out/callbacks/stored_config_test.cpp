@@ -44,8 +44,8 @@ Made make(const std::vector<std::string>& callbacks, const std::vector<Override>
   writer.finish();
   try {
     const Value run = parse_yaml(trusted == nullptr ? "{}" : trusted, {"run.yaml", 0});
-    const Config config = stored_config(EvalFile(folder.path("outputs.h5")), callbacks, overrides,
-                                        trusted == nullptr ? nullptr : &run);
+    const Config config = stored_config(EvalFile(folder.path("outputs.h5")), callbacks, {},
+                                        overrides, trusted == nullptr ? nullptr : &run);
     const Value* parameters = config.peek("eval_pipeline/callback_kwargs");
     return {flow_yaml(*config.peek("eval_hook/eval_callbacks")),
             parameters == nullptr ? "" : flow_yaml(*parameters), config};

@@ -265,7 +265,7 @@ eval_hook:
   CHECK(fixed_difference == 0);
 
   const EvalFile file(result.outputs);
-  const Config config = stored_config(file, {"images"}, {}, nullptr);
+  const Config config = stored_config(file, {"images"}, {}, {}, nullptr);
   const StoredDataset data(config, "datasets/validation");
   const CallbackScalars afterwards =
       EvaluationCallbacks(config).run("validation/eval_op", 0, result.folder, data, file);
