@@ -147,7 +147,7 @@ class Evaluations {
     if (settings_.eval_all || settings_.eval_forever) {
       evaluate_each();
     } else {
-      evaluate_one(start_.checkpoint->checkpoint.checksum);
+      evaluate_one(start_.checkpoint ? start_.checkpoint->checkpoint.checksum : "");
     }
     reporter_.show_outputs();
     folders_.end();

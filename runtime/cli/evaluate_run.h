@@ -16,7 +16,7 @@ struct EvaluationStart {
   std::string time;  ///< That of a run which this start made; empty: the run was there.
   std::string git;
   /// The checkpoint that the session holds, whose tensors are not looked at; none when there is
-  /// none yet.
+  /// none yet, or its weights are those of init_from.
   std::optional<ChosenCheckpoint> checkpoint;
   std::chrono::steady_clock::time_point deadline;  ///< For eval_forever.
 };

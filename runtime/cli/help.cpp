@@ -14,7 +14,8 @@ namespace stepop {
 const std::vector<Flag>& flags() {
   using enum Flag::Takes;
   static const std::vector<Flag> all = {
-      {'n', "name", kValue, "name of a new run: the end of its folder's name; with -p and without -t, of an evaluation"},
+      {'n', "name", kValue,
+       "name of a new run: the end of its folder's name; with -p and without -t, of an evaluation"},
       {'b', "base", kValues, "YAML files; each one overrides the ones before it"},
       {'t', "train", kOptionalBool, "train; without it the run is evaluated"},
       {'p', "project", kValue, "the folder of a run: resume it (with -t) or evaluate it"},

@@ -254,12 +254,15 @@ void check_checkpoint(const Arguments& arguments, const RunSource& source, bool 
                                      source.project->root())
                        : "-r takes the weights of a run: name it with -p, or a checkpoint with -c");
   }
-  if (!arguments.train && !source.project) {
-    throw UsageError("nothing to evaluate: give a run with -p or a checkpoint with -c; -t trains");
-  }
 }
 
-void check_can_wait(const RunSource& source, const Config& config) {
+void check_without_checkpoint(const RunSource& source, const Config& config) {
+  if (!source.project) {
+    if (config.has("init_from")) return;
+    throw UsageError(
+        "nothing to evaluate: give a run with -p, a checkpoint with -c, or weights with "
+        "--init_from; -t trains");
+  }
   if (config.get("eval_forever", false)) return;
   throw UsageError(
       fmt::format("{}: the run has no checkpoint to evaluate yet; --eval_forever true waits for "

@@ -61,8 +61,9 @@ void check_arguments(const Arguments& arguments, const RunSource& source);
 /// Whether there is a checkpoint, for what needs one.
 void check_checkpoint(const Arguments& arguments, const RunSource& source, bool has_one);
 
-/// Of a run without a checkpoint there is nothing to evaluate, unless the config waits for it.
-void check_can_wait(const RunSource& source, const Config& config);
+/// Without a checkpoint there is nothing to evaluate, unless the config waits for those of a run,
+/// or has weights from elsewhere for a new one.
+void check_without_checkpoint(const RunSource& source, const Config& config);
 
 /// What an evaluation needs; and text that is not UTF-8, which no checkpoint could hold.
 void check_session(const Arguments& arguments, const RunSource& source, const Session& session);

@@ -72,7 +72,7 @@ class Run {
     code_ = read_run_config(arguments_, source);
     const Config& config = code_.config;
     const std::string name = run_name(arguments_, source.project, config);
-    if (!arguments_.train && !checkpoint_) check_can_wait(source, config);
+    if (!arguments_.train && !checkpoint_) check_without_checkpoint(source, config);
 
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
     CrashMessage crash;
@@ -103,7 +103,7 @@ class Run {
   void prepare(Session& session, const RunSource& source) {
     check_session(arguments_, source, session);
     if (checkpoint_) restore(session);
-    if (!checkpoint_ && arguments_.train) weights_ = session.init_weights();
+    if (!checkpoint_ && (arguments_.train || !source.project)) weights_ = session.init_weights();
     is_from_elsewhere_ =
         checkpoint_ && !(goes_on_ && is_of(*source.project, session, checkpoint_->path));
     // Another run's evaluation is not this one's to finish.

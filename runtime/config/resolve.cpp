@@ -57,6 +57,25 @@ Value& child(Value& parent, const std::string& part, const Override& override) {
   return parent.as_map().set(part, Value());
 }
 
+bool removes(const Override& override) { return override.value.merge() == Value::Merge::kRemove; }
+
+/// Drops the key, or the element of a list, that `parts` name.
+void remove(Value& root, const std::vector<std::string>& parts, const Override& override) {
+  const std::string& last = parts.back();
+  Value* parent = &root;
+  for (size_t i = 0; i + 1 < parts.size() && parent != nullptr; ++i)
+    parent = parent->find(parts[i]);
+  if (parent != nullptr && parent->is_map() && parent->as_map().contains(last)) {
+    parent->as_map().erase(last);
+    return;
+  }
+  const int64_t index = parent != nullptr && parent->is_list() ? list_index(last) : -1;
+  if (index < 0 || index >= static_cast<int64_t>(parent->as_list().size())) {
+    fail(override, "nothing to remove: there is no such key");
+  }
+  parent->as_list().erase(parent->as_list().begin() + index);
+}
+
 }  // namespace
 
 void apply_overrides(Value& root, std::vector<Override> overrides) {
@@ -69,6 +88,8 @@ void apply_overrides(Value& root, std::vector<Override> overrides) {
   std::stable_sort(overrides.begin(), overrides.end(), [](const auto& a, const auto& b) {
     return split_path(a.path).size() < split_path(b.path).size();
   });
+  // Removals come last, of the later elements of a list first.
+  std::vector<std::pair<std::vector<std::string>, const Override*>> removals;
   for (const auto& override : overrides) {
     const auto parts = split_path(override.path);
     if (parts.empty()) fail(override, "no key given");
@@ -78,10 +99,19 @@ void apply_overrides(Value& root, std::vector<Override> overrides) {
         fail(override, fmt::format("a key of {} bytes; {} at most", part.size(), kMaxKeyBytes));
       }
     }
+    if (removes(override)) {
+      removals.emplace_back(parts, &override);
+      continue;
+    }
     Value* place = &root;
     for (const auto& part : parts) place = &child(*place, part, override);
-    *place = override.value;
+    *place = Value();
+    merge(*place, override.value);
   }
+  std::stable_sort(removals.begin(), removals.end(), [](const auto& a, const auto& b) {
+    return list_index(a.first.back()) > list_index(b.first.back());
+  });
+  for (const auto& [parts, override] : removals) remove(root, parts, *override);
 }
 
 Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides) {

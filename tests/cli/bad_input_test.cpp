@@ -89,7 +89,8 @@ TEST_CASE("words that are no command line") {
                  "stray word \"word\"; a key of the config is set by --path/key VALUE, a list of "
                  "values by --path/key '[1, 2]'");
   digits.refuses("stepop -b digits.yaml", 2,
-                 "nothing to evaluate: give a run with -p or a checkpoint with -c; -t trains");
+                 "nothing to evaluate: give a run with -p, a checkpoint with -c, or weights with "
+                 "--init_from; -t trains");
   digits.refuses("stepop -p none", 2,
                  "-p: none: no such folder; give the folder of a run, logs/<time>_<name>");
 }

@@ -83,7 +83,8 @@ TEST_CASE("what --check finds is told, and exits, as in a training") {
   CHECK(same(" --batch_sise 3").exit_code == 2);
   CHECK(same(" --log_ops '[train/no_op]'").exit_code == 1);
   CHECK(run_in(folder, start + " --check").err ==
-        "stepop: nothing to evaluate: give a run with -p or a checkpoint with -c; -t trains\n");
+        "stepop: nothing to evaluate: give a run with -p, a checkpoint with -c, or weights with "
+        "--init_from; -t trains\n");
   const CommandResult nan = run_in(folder, start + " -t --check --optimizer/lr 1e30");
   CHECK(nan.exit_code == 1);
   CHECK(nan.err.find(": the update was not made.") != std::string::npos);

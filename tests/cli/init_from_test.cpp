@@ -2,6 +2,8 @@
 #include <ATen/ops/equal.h>  // before doctest: LibTorch has a CHECK of its own
 #include <doctest/doctest.h>
 
+#include "eval_out/read/eval_reader.h"
+#include "eval_out/read/find_evaluations.h"
 #include "tests/cli/digits_run.h"
 #include "tests/same_state.h"
 
@@ -35,6 +37,25 @@ TEST_CASE("init_from gives a fresh run its weights, and a run that goes on does 
       run_well(folder, "stepop -p " + only_run(folder) + " -t --num_steps 2");
   CHECK_FALSE(contains(again.out, "init_from model"));
   CHECK(differences(state_after(folder, 2), after).find("model.") == std::string::npos);
+}
+
+TEST_CASE("weights from elsewhere are evaluated without a run") {
+  const ScratchFolder folder;
+  const auto made = run_well(folder, "stepop -n w -b CONFIG --init_from " + whole_run().checkpoint);
+  CHECK(made.out.find("step 0  validation/eval_op: loss ") != std::string::npos);
+  CHECK(made.out.find("init_from ") != std::string::npos);
+  const std::string run = only_run(folder);
+  CHECK(run.ends_with("_w"));
+  const auto found = find_evaluations(folder.path(run));
+  REQUIRE(found.size() == 1);
+  CHECK(EvalFile(found[0].outputs)
+            .read("outputs/logits")
+            .equal(EvalFile(whole_run().outputs).read("outputs/logits")));
+  const CommandResult nothing = run_in(folder, std::string("stepop -b '") + kConfig + "'");
+  CHECK(nothing.exit_code == 2);
+  CHECK(nothing.err ==
+        "stepop: nothing to evaluate: give a run with -p, a checkpoint with -c, or weights with "
+        "--init_from; -t trains\n");
 }
 
 TEST_CASE("weights that do not fit end a start before it has its folder, at their place") {

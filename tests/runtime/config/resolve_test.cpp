@@ -81,6 +81,21 @@ TEST_CASE("overrides set, add and append") {
   CHECK(root.find("a")->origin().text() == "command line");
 }
 
+TEST_CASE("!remove and !replace are understood on the command line") {
+  CHECK(overridden("{a: {b: 1, c: 2}, d: 3}", {override_of("a/b", "!remove")}) ==
+        "{a: {c: 2}, d: 3}");
+  CHECK(overridden("{a: {b: 1}, d: 3}", {override_of("a", "!remove"), override_of("e", "4")}) ==
+        "{d: 3, e: 4}");
+  CHECK(overridden("a: [1, 2, 3]", {override_of("a/0", "!remove"), override_of("a/2", "!remove"),
+                                    override_of("a/1", "7")}) == "{a: [7]}");
+  CHECK(overridden("a: {b: 1}", {override_of("a", "!replace {c: 2, d: !remove }")}) ==
+        "{a: {c: 2}}");
+  for (const char* path : {"b", "a/c", "a/b/c", "l/1", "l/+", "l/x"}) {
+    CHECK(override_error("{a: {b: 1}, l: [1]}", {override_of(path, "!remove")}) ==
+          std::string("command line: --") + path + ": nothing to remove: there is no such key");
+  }
+}
+
 TEST_CASE("parents are set before children, in whatever order they are given") {
   // edflow's own example, the other way round.
   CHECK(overridden("{}", {override_of("a/b", "1"), override_of("a", "{c: 2}")}) ==
