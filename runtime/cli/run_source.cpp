@@ -10,6 +10,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/text.h"
+#include "runtime/cli/evaluation_config.h"
 #include "runtime/code/code_copy.h"
 #include "runtime/code/user_code.h"
 #include "runtime/config/registry.h"
@@ -36,85 +37,6 @@ RunSource find_source(const Arguments& arguments) {
   }
   return source;
 }
-
-namespace {
-
-/// Whether the run's own config, `file`, gives a value and all that is in it, and nobody who
-/// started this.
-bool is_of_run(const Value& value, const std::string& file) {
-  if (value.origin().file != file) return false;
-  if (value.is_list()) {
-    return std::ranges::all_of(value.as_list(),
-                               [&](const Value& item) { return is_of_run(item, file); });
-  }
-  return !value.is_map() || std::ranges::all_of(value.as_map(), [&](const auto& entry) {
-    return is_of_run(entry.second, file);
-  });
-}
-
-/// A run's own config names the callbacks of its iterator; a functor has others. What the command
-/// line and other files ask for stays.
-void leave_callbacks_to_functor(Value& root, const std::string& config_of_run) {
-  Value* hook = root.as_map().find("eval_hook");
-  Value* callbacks =
-      hook != nullptr && hook->is_map() ? hook->as_map().find("eval_callbacks") : nullptr;
-  if (callbacks == nullptr || !callbacks->is_map()) return;
-  std::vector<std::string> names;
-  for (const auto& [name, value] : callbacks->as_map()) {
-    if (is_of_run(value, config_of_run)) names.push_back(name);
-  }
-  for (const auto& name : names) callbacks->as_map().erase(name);
-  if (callbacks->as_map().empty()) hook->as_map().erase("eval_callbacks");
-}
-
-/// The map at `key`, made when it is not there.
-Value::Map& map_at(Value& root, const char* key) {
-  Value& value = root.as_map()[key];
-  if (!value.is_map()) value = Value(Value::Map{});
-  return value.as_map();
-}
-
-/// That of `eval_hook` alone, with a name of its own.
-void name_evaluation(Value& root, const std::string& name) {
-  map_at(root, "eval_hook").set("name", Value(name).set_origin({Origin::kCommandLine, 0}));
-  root.as_map().erase("evaluations");
-}
-
-/// `new_data` of `-b data/new_data.yaml`; `predict` without any.
-std::string name_of_prediction(const std::vector<std::string>& base) {
-  std::string name = base.empty() ? "predict" : fs::path(base.back()).stem().string();
-  for (char& c : name) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || c == '_' || c == '-';
-    if (!is_plain) c = '_';
-  }
-  return name;
-}
-
-/// What `stepop predict` makes of a run's config: the evaluation of `datasets/predict` by a
-/// functor, unless who started it says something else.
-void make_prediction(Value& root, const Arguments& arguments, const std::string& config_of_run) {
-  constexpr const char* kOp = "predict/eval_op";
-  name_evaluation(root, arguments.name.value_or(name_of_prediction(arguments.base)));
-  Value::Map& hook = map_at(root, "eval_hook");
-  const Value* op = hook.find("eval_op");
-  if (op == nullptr || is_of_run(*op, config_of_run)) hook.set("eval_op", Value(kOp));
-  const Value* limit = hook.find("max_batches");
-  if (limit != nullptr && is_of_run(*limit, config_of_run)) hook.erase("max_batches");
-  // One that is null leaves it to the iterator.
-  if (root.find("eval_functor") == nullptr) root.as_map().set("eval_functor", Value("Predict"));
-  const Value& wanted = *hook.find("eval_op");
-  if (!wanted.is_text() || wanted.as_text() != kOp || root.find("datasets/predict") != nullptr) {
-    return;
-  }
-  throw UsageError(
-      "stepop predict: no data: the config has no datasets/predict; give it in a file of -b, such "
-      "as  datasets: {predict: {class: ImageFolder, path: photos, classes: []}}  or on the command "
-      "line, --datasets/predict/class and so on; --eval_hook/eval_op validation/eval_op takes "
-      "a split that is there");
-}
-
-}  // namespace
 
 std::vector<std::string> load_code(const Config& config, const std::string& run) {
   const auto say = [](const std::string& text) {
@@ -149,14 +71,11 @@ RunConfig read_run_config(const Arguments& arguments, const RunSource& source) {
                        [&](const Override& given) { return given.path == key; });
   };
   if (is_given("num_epochs") && !is_given("num_steps")) root.as_map().erase("num_steps");
-  if (arguments.predicts) {
-    make_prediction(root, arguments, source.config_of_run);
-  } else if (names_evaluation(arguments) && arguments.name) {
-    name_evaluation(root, *arguments.name);
+  if (!arguments.train) {
+    if (arguments.predicts) make_prediction(root, arguments.base, source.config_of_run);
+    if (names_evaluation(arguments) && arguments.name) name_evaluation(root, *arguments.name);
+    leave_callbacks_to_functor(root, source.config_of_run);
   }
-  const Value* functor = root.find("eval_functor");
-  const bool has_functor = functor != nullptr && !functor->is_null();
-  if (!arguments.train && has_functor) leave_callbacks_to_functor(root, source.config_of_run);
   RunConfig result{Config(std::move(root)), {}, ""};
   const bool takes_copy = source.project && !arguments.current_code;
   result.code_files = load_code(result.config, takes_copy ? source.project->root() : "");
