@@ -11,7 +11,7 @@
 namespace stepop {
 namespace {
 
-constexpr const char* kPlace = "eval_filter";
+constexpr const char* kFilter = "eval_filter";
 
 }  // namespace
 
@@ -46,16 +46,16 @@ CheckpointFilter::Condition CheckpointFilter::read_condition(const Config& part,
 }
 
 CheckpointFilter::CheckpointFilter(const Config& config) {
-  const Config part = config.at(kPlace);
+  const Config part = config.at(kFilter);
   const bool has_steps = part.has("steps");
   const bool has_match = part.has("match");
   const bool has_where = part.has("where");
   from_ = part.get_at_least("from", 0, from_);
   until_ = part.get_at_least("until", 0, until_);
-  const Value* value = config.peek(kPlace);
+  const Value* value = config.peek(kFilter);
   if (value == nullptr || value->is_null()) return;
   if (!value->is_map()) {
-    throw config.error(kPlace, fmt::format("expected a map of steps, from, until, match and where, "
+    throw config.error(kFilter, fmt::format("expected a map of steps, from, until, match and where, "
                                            "such as {{from: 1000}}, found {}",
                                            value->describe()));
   }
