@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "runtime/base/error.h"
 #include "runtime/base/text.h"
 #include "runtime/iterator/eval_functor.h"
@@ -33,12 +37,16 @@ class Predict : public EvalFunctor {
   /// `image`, else the only tensor that there is.
   std::string input_of(const Batch& batch) const {
     if (!input_.empty()) return input_;
-    if (batch.contains(kUsualInput) || batch.tensors().empty()) return kUsualInput;
-    if (batch.tensors().size() == 1) return batch.tensors().begin()->first;
+    if (batch.contains(kUsualInput)) return kUsualInput;
+    std::vector<std::string> keys;
+    for (const auto& [key, tensor] : batch.tensors()) {
+      if (key != "index") keys.push_back(key);
+    }
+    if (keys.size() == 1) return keys.front();
     throw Error(
         fmt::format("the batch has {}: which of them goes into the network? "
                     "--eval_functor/input KEY",
-                    batch.tensors().key_list()));
+                    keys.empty() ? "no tensors" : list_text(keys)));
   }
 
   std::shared_ptr<Network> model_;

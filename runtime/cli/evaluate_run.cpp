@@ -156,11 +156,16 @@ class Evaluations {
 
  private:
   void evaluate_each() {
+    bool was_left_out = false;
     const auto reached = [&](int64_t step) {
       if (settings_.eval_forever) write_evaluated_step(directory_, step);
     };
+    const auto passed = [&](int64_t step) {
+      was_left_out = true;
+      reached(step);
+    };
     CheckpointQueue queue(directory_, settings_.eval_filter, settings_.eval_forever,
-                          start_.deadline, reached);
+                          start_.deadline, passed);
     bool has_one = false;
     if (!settings_.eval_all && start_.checkpoint) {
       const int64_t newest = session_.position().global_step;
@@ -178,7 +183,9 @@ class Evaluations {
       reached(step);
       has_one = true;
     }
-    if (!has_one) console_.warn("no checkpoint was evaluated: eval_filter takes none of them");
+    if (!has_one && was_left_out) {
+      console_.warn("no checkpoint was evaluated: eval_filter takes none of them");
+    }
   }
 
   /// All evaluations of one checkpoint; `checkpoint`: the checksum of that which the session holds.

@@ -273,6 +273,11 @@ Value parse_yaml(std::string_view text, const Origin& origin, bool keep_line) {
     throw UsageError(fmt::format("{}: not valid YAML: the byte 0x{:02x} is {}", place.text(),
                                  bad->byte, bad->what));
   }
+  if (text == "!remove") {  // yaml-cpp forgets a tag with nothing behind it
+    Value value = Value().set_origin(origin);
+    value.set_merge(Value::Merge::kRemove);
+    return value;
+  }
   std::string closed(text);
   // yaml-cpp takes the end of the file for the end of a quote, but not behind a comment.
   if (text.ends_with('\n') || text.ends_with('\r')) closed += '#';

@@ -66,7 +66,7 @@ TEST_CASE("a training with run_ahead waits for evaluations, and a signal ends th
       folder, std::string(kUntil) +
                   "'" STEPOP_BINARY_DIR
                   "/stepop' -n a -b CONFIG -t --num_steps 10 --ckpt_freq 2 "
-                  "--eval_hook null --run_ahead 4 >out 2>err & pid=$!; "
+                  "--eval_hook null --checkpoints null --run_ahead 4 >out 2>err & pid=$!; "
                   "until_ok 'grep -q waiting out'; ls logs/*/train/checkpoints | grep -c model-; "
                   "kill -TERM $pid; wait $pid; echo $?; stepop -p logs/* -t >out2 2>err2 & pid=$!; "
                   "until_ok 'grep -q waiting out2'; "
