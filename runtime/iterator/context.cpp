@@ -74,13 +74,18 @@ Update& Context::update(const std::string& path,
 }
 
 Update& Context::update_of(const std::string& path, NamedParameters parameters) const {
+  return update_from(path, config.at(path), std::move(parameters));
+}
+
+Update& Context::update_from(const std::string& path, const Config& part,
+                             NamedParameters parameters) const {
   if (updates.contains(tracked_name(path))) {
     throw Error(
         fmt::format("the update \"{}\" is made twice; give the second a part of the config "
                     "of its own, such as \"{}_2\"",
                     path, path));
   }
-  auto made = std::make_unique<Update>(config.at(path), std::move(parameters), clock, on_nan);
+  auto made = std::make_unique<Update>(part, std::move(parameters), clock, on_nan);
   Update* update = made.get();
   const std::string name = tracked_name(path);
   tracker.add(

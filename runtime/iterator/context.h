@@ -77,6 +77,10 @@ struct Context {
   /// The same over any parameters.
   Update& update_of(const std::string& path, NamedParameters parameters) const;
 
+  /// The same with a config that the iterator has made, tracked under `name`.
+  Update& update_from(const std::string& name, const Config& part,
+                      NamedParameters parameters) const;
+
   /// Says that the iterator trains these networks by other means than an update of the runtime,
   /// such as an optimizer of its own, whose state it tracks. Without it, a parameter that no update
   /// holds is a mistake.

@@ -24,6 +24,10 @@ class Iterator : public Hook {
   /// are due. Called at most once a step for each split, and only when an op of it is due.
   virtual StepOps step_op(const Batch& batch) = 0;
 
+  /// For --check: a table of what a training batch goes through, where the iterator has something
+  /// to say that its ops do not show. Called with gradients disabled.
+  virtual std::string plan(const Batch& /*batch*/) { return {}; }
+
   /// Callbacks that this iterator's evaluations run beside those of the config: name -> class.
   virtual OrderedMap<std::string> eval_callbacks() const { return {}; }
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/config/registry.h"
 #include "runtime/formats/state.h"
@@ -19,6 +20,12 @@ class Network : public torch::nn::Module {
 
   /// What a user should know about it before a run begins; empty when there is nothing.
   virtual std::string warning() const { return {}; }
+};
+
+/// A network with several inputs, or several outputs, in an order of its own.
+class MultiNetwork : public torch::nn::Module {
+ public:
+  virtual std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) = 0;
 };
 
 using ModelRegistry = Registry<std::shared_ptr<torch::nn::Module>(const Config&)>;

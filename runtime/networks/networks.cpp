@@ -27,16 +27,28 @@ bool trains(const Update& update, const torch::nn::Module& network) {
   });
 }
 
+/// A network by its name or its `class`, or by `which_model`, as configs of DL-Art-School have it.
+Component read_network(const Config& config, std::string_view path) {
+  const Config params = config.at(path);
+  const Value* value = config.peek(path);
+  if (value != nullptr && value->is_map() && !value->as_map().contains("class")) {
+    for (const char* key : {"which_model", "which_model_G", "which_model_D"}) {
+      if (params.has(key)) return {params.get<std::string>(key), params};
+    }
+  }
+  return read_component(config, path);
+}
+
 /// The network at `path` of `config`, on `device`. Throws Error with the place for what its
 /// constructor throws.
-std::shared_ptr<torch::nn::Module> build_on(const c10::Device& device,
-                                            const std::string& class_name, const Config& config,
-                                            std::string_view path) {
+std::shared_ptr<torch::nn::Module> build_on(const c10::Device& device, const Component& component,
+                                            const Config& config, std::string_view path) {
+  const std::string& class_name = component.name;
   const auto failed = [&](const std::string& text) {
     return config.error(path, class_name + ": " + text);
   };
   try {
-    auto network = models().build(config, path);
+    auto network = models().factory(class_name, config, path)(component.params);
     std::vector<std::string> without_values;
     for (const auto& [name, tensor] : tensors_of(*network)) {
       if (tensor.is_meta() && !device.is_meta()) without_values.push_back(name);
@@ -81,8 +93,9 @@ Networks::Networks(const Config& config, const c10::Device& device, Tracker& tra
 
 void Networks::add(const std::string& name, const Config& config, std::string_view path,
                    const c10::Device& device, Tracker& tracker) {
-  const std::string class_name = read_component(config, path).name;
-  auto network = build_on(device, class_name, config, path);
+  const Component component = read_network(config, path);
+  const std::string& class_name = component.name;
+  auto network = build_on(device, component, config, path);
   if (config.get("channels_last", false)) put_channels_last(*network);
   tracker.add(
       name, [network] { return tensors_of(*network); },

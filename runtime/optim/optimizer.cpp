@@ -78,6 +78,7 @@ std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_d
                  "list of {match: REGEX, lr: ..., weight_decay: ...}: other values for "
                  "parameters whose name matches; the first match wins"});
   own.push_back({"clip_norm", "none", "gradients are scaled down to this norm over all of them"});
+  own.push_back({"clip_by", "all", "group: each of groups, and the rest, by a norm of its own"});
   own.push_back({"clip_value", "none", "gradients are cut to at most this, before clip_norm"});
   return own;
 }
@@ -166,6 +167,20 @@ void Optimizer::add_parameter(Group& group, size_t position) {
   place->parameters.push_back(parameter);
   place->steps.push_back(at::zeros({}, at::TensorOptions(at::kFloat).device(parameter.device())));
   place->is_first.push_back(1);
+}
+
+std::vector<std::vector<at::Tensor>> Optimizer::gradients_by_group() const {
+  std::vector<std::vector<at::Tensor>> groups;
+  for (const Group& group : groups_) {
+    std::vector<at::Tensor> gradients;
+    for (const Bucket& bucket : group.buckets) {
+      for (const auto& parameter : bucket.parameters) {
+        if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+      }
+    }
+    if (!gradients.empty()) groups.push_back(std::move(gradients));
+  }
+  return groups;
 }
 
 void Optimizer::make_slots() const {

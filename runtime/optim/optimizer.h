@@ -56,6 +56,9 @@ class Optimizer {
   /// The learning rates of all groups at a step, in their order; last the one outside of them.
   std::vector<double> lrs(int64_t global_step) const;
 
+  /// The gradients that are there, of each group that has any.
+  std::vector<std::vector<at::Tensor>> gradients_by_group() const;
+
   /// What is optimised. A tensor with several names is listed once, under the first.
   const NamedParameters& parameters() const { return parameters_; }
 

@@ -121,6 +121,15 @@ NonFinite describe_non_finite(const std::string& update, const NamedParameters& 
           global_step};
 }
 
+/// Whether each group of parameters is clipped by a norm of its own.
+bool read_clip_by(const Config& config) {
+  const std::string by = config.get("clip_by", "all");
+  if (by != "all" && by != "group") {
+    throw config.error("clip_by", fmt::format("expected all or group, found \"{}\"", by));
+  }
+  return by == "group";
+}
+
 }  // namespace
 
 at::Tensor norm_of(const std::vector<at::Tensor>& gradients) {
@@ -136,6 +145,7 @@ Update::Update(const Config& config, NamedParameters parameters, const StepClock
       optimizer_(optimizers().build(config, "", std::move(parameters))),
       clip_norm_(read_bound(config, "clip_norm")),
       clip_value_(read_bound(config, "clip_value")),
+      clips_by_group_(read_clip_by(config)),
       clock_(&clock),
       on_nan_(on_nan) {
   const auto& all = optimizer_->parameters();
@@ -230,9 +240,15 @@ bool Update::clip() {
     at::_foreach_clamp_max_(tensors_, bound);
   }
   if (clip_norm_) {
-    grad_norm_ = norm_of(tensors_);
+    std::vector<std::vector<at::Tensor>> groups;
+    if (clips_by_group_) groups = optimizer_->gradients_by_group();
+    std::vector<at::Tensor> norms;
+    for (const auto& group : groups) norms.push_back(norm_of(group));
+    grad_norm_ = norm_of(clips_by_group_ ? norms : tensors_);
     if (norm_tells && !check_gradients(grad_norm_)) return false;
-    scale_to_norm(tensors_, grad_norm_, clip_norm_->at(clock_->global_step));
+    const double bound = clip_norm_->at(clock_->global_step);
+    if (!clips_by_group_) scale_to_norm(tensors_, grad_norm_, bound);
+    for (size_t i = 0; i < groups.size(); ++i) scale_to_norm(groups[i], norms[i], bound);
   }
   return true;
 }

@@ -51,7 +51,8 @@ struct StepClock {
 class Update {
  public:
   /// `config` is the optimizer's own part, its name or a map: `{class: Adam, lr: 1e-3, clip_norm:
-  /// 1, clip_value: 0.5}`; both bounds are numbers or schedules and off by default. `clock` is the
+  /// 1, clip_value: 0.5}`; both bounds are numbers or schedules and off by default. With `clip_by:
+  /// group` each group of parameters is scaled by the norm of its own. `clock` is the
   /// training loop's, and must outlive this. `checks_on_device` chooses the GPU's way of checking;
   /// by default it is taken when a parameter is not on the CPU.
   Update(const Config& config, NamedParameters parameters, const StepClock& clock,
@@ -139,6 +140,7 @@ class Update {
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<Scheduled> clip_norm_;
   std::optional<Scheduled> clip_value_;
+  bool clips_by_group_;
   const StepClock* clock_;
   OnNan on_nan_;
   Profile* profile_ = nullptr;

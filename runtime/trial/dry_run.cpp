@@ -85,16 +85,23 @@ class SplitDryRun {
     }
   }
 
-  std::string text() const {
+  std::string text() {
     const int64_t examples = context_.splits.dataset(due_.split).size();
-    return fmt::format("{} of {} examples\n{}", with_thousands(batch_.size()),
-                       with_thousands(examples),
-                       indented(describe_batch(batch_) + parts_.table() + returned_.table()));
+    return fmt::format(
+        "{} of {} examples\n{}", with_thousands(batch_.size()), with_thousands(examples),
+        indented(describe_batch(batch_) + parts_.table() + returned_.table() + plan()));
   }
 
   const StepOps& ops() const { return ops_; }
 
  private:
+  std::string plan() {
+    if (due_.split != "train" || due_.train.empty()) return "";
+    const SplitGuard guard(session_.position(), due_.split);
+    const at::NoGradGuard no_grad;
+    return run_at(due_.split, "plan", [&] { return session_.iterator().plan(batch_); });
+  }
+
   void call_step_op(bool is_training) {
     throw_if_signal_arrived();
     ops_ = {};

@@ -1,9 +1,12 @@
 #include "runtime/optim/update.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -226,6 +229,22 @@ TEST_CASE("the norm of the gradients is the one before clipping") {
   CHECK(update.grad_norm().item<double>() == doctest::Approx(std::sqrt(12 * 4 + 4 * 16)));
   const auto change = (layer.weight - weight).square().sum() + (layer.bias - bias).square().sum();
   CHECK(change.sqrt().item<double>() == doctest::Approx(0.1).epsilon(1e-5));
+}
+
+TEST_CASE("clip_by: group scales each group by its own norm") {
+  StepClock clock;
+  at::Tensor small = at::zeros({2}).requires_grad_();
+  at::Tensor large = at::zeros({2}).requires_grad_();
+  Update update(config_of("{class: SGD, lr: 1, clip_norm: 1, clip_by: group, groups: [{match: "
+                          "small}]}"),
+                {{"small", small}, {"large", large}}, clock);
+  // Their gradients are (0.3, 0.4) and (30, 40), of the norms 0.5 and 50.
+  const at::Tensor of_small = at::tensor({0.3, 0.4}, at::kFloat);
+  const at::Tensor of_large = at::tensor({30.0, 40.0}, at::kFloat);
+  update.step((small * of_small + large * of_large).sum());
+  CHECK(at::allclose(small.detach(), -of_small));
+  CHECK(at::allclose(large.detach(), at::tensor({-0.6, -0.8}, at::kFloat)));
+  CHECK(update.grad_norm().item<double>() == doctest::Approx(std::sqrt(0.25 + 2500)));
 }
 
 TEST_CASE("an infinite clip_norm measures the norm and clips nothing") {

@@ -1,0 +1,151 @@
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iterators/extensible/runner.h"
+#include "runtime/base/error.h"
+#include "runtime/base/text.h"
+#include "runtime/iterator/iterator.h"
+#include "runtime/measure/tensor_statistics.h"
+
+namespace stepop::extensible {
+namespace {
+
+/// A training that its config describes: `steps` of injectors, which compute values from others,
+/// and of losses, in the manner of DL-Art-School's ExtensibleTrainer. README.md has all keys.
+class ExtensibleTrainer : public Iterator {
+ public:
+  explicit ExtensibleTrainer(const Context& context)
+      : Iterator(context),
+        visuals_(names_at("logger/visuals")),
+        outputs_(names_at("eval/output_state")),
+        are_visuals_in_0_1_(config().has("logger/reverse_n1_to_1") &&
+                            !config().get<bool>("logger/reverse_n1_to_1")) {
+    read_networks();
+    const int64_t parts = config().get_at_least("train/mega_batch_factor", 1, 1);
+    std::vector<std::string> kept = visuals_;
+    kept.insert(kept.end(), outputs_.begin(), outputs_.end());
+    runner_ = std::make_unique<Runner>(context, parts, kept);
+    set_visuals_op();
+  }
+
+  std::string plan(const Batch& batch) override { return runner_->table(batch); }
+
+  StepOps step_op(const Batch& batch) override {
+    runner_->check(batch);
+    const auto was_trained = std::make_shared<bool>(false);
+    StepOps ops;
+    ops.train_op = [=, this] {
+      for (const auto& network : frozen_) network->eval();
+      Scalars losses = runner_->train(batch, global_step());
+      *was_trained = true;
+      return losses;
+    };
+    ops.log_op = [=, this] {
+      Logs logs;
+      if (!*was_trained) logs.scalars = runner_->evaluate(batch, global_step());
+      if (!has_visuals_op_) add_visuals(logs);
+      return logs;
+    };
+    ops.log_ops.set("visuals_op", [=, this] {
+      Logs logs;
+      if (!*was_trained) runner_->evaluate(batch, global_step());
+      add_visuals(logs);
+      return logs;
+    });
+    ops.eval_op = [=, this] {
+      runner_->evaluate(batch, global_step());
+      EvalOutputs made;
+      for (const auto& name : outputs_) {
+        const at::Tensor value = runner_->kept(name);
+        if (!value.defined()) {
+          throw Error(
+              fmt::format("eval/output_state: nothing makes \"{}\" in an evaluation at "
+                          "iteration {}",
+                          name, global_step()));
+        }
+        made.outputs.set(name, value);
+      }
+      return made;
+    };
+    return ops;
+  }
+
+ private:
+  /// One name or a list of names; none when the key is missing.
+  std::vector<std::string> names_at(const char* key) const {
+    if (!config().has(key)) return {};
+    if (config().peek(key)->is_text()) return {config().get<std::string>(key)};
+    return config().get<std::vector<std::string>>(key);
+  }
+
+  void read_networks() {
+    if (!config().has("networks")) {
+      throw config().error("networks",
+                           "missing: a map of names and networks, such as {generator: {type: "
+                           "generator, which_model: RRDBNet, nf: 64}}");
+    }
+    for (const auto& name : config().at("networks").keys()) {
+      const Config network = config().at("networks/" + name);
+      const std::string type = network.get("type", "generator");
+      if (type != "generator" && type != "discriminator") {
+        throw network.error("type",
+                            fmt::format("expected generator or discriminator, found \"{}\"", type));
+      }
+      network.get_at_least("after", 0, 0);
+      if (network.get("trainable", true)) continue;
+      const auto& module = context().networks.get(name);
+      for (const auto& parameter : module->parameters()) parameter.set_requires_grad(false);
+      frozen_.push_back(module);
+    }
+  }
+
+  /// `visual_debug_rate: 5` logs them in every fifth step.
+  void set_visuals_op() {
+    const bool has_rate = config().has("logger/visual_debug_rate");
+    if (!has_rate) return;
+    if (visuals_.empty()) {
+      throw config().error("logger/visual_debug_rate",
+                           "there are no visuals: name keys of the state, visuals: [gen, hq]");
+    }
+    has_visuals_op_ = true;
+    const int64_t rate = config().get_at_least("logger/visual_debug_rate", 1);
+    Value::List ops{Value("train/log_op")};
+    if (config().has("datasets/validation")) ops.emplace_back("validation/log_op");
+    ops.emplace_back(Value::Map{{"op", Value("train/visuals_op")}, {"when", Value(rate)}});
+    config().set_default("log_ops", Value(std::move(ops)));
+  }
+
+  void add_visuals(Logs& logs) const {
+    for (const auto& name : visuals_) {
+      at::Tensor picture = runner_->kept(name);
+      if (!picture.defined()) continue;  // made by a part that is off now
+      if (picture.dim() != 4) {
+        throw Error(fmt::format("logger/visuals: \"{}\" is no batch of pictures [B, C, H, W]: {}",
+                                name, describe_tensor(picture)));
+      }
+      picture = picture.detach();
+      if (picture.size(1) > 3) picture = picture.narrow(1, 0, 3);
+      if (picture.size(1) == 2) picture = picture.narrow(1, 0, 1);
+      logs.images.set(name, are_visuals_in_0_1_ ? picture.mul(2).sub(1) : picture);
+    }
+  }
+
+  std::vector<std::string> visuals_;
+  std::vector<std::string> outputs_;
+  bool are_visuals_in_0_1_;
+  bool has_visuals_op_ = false;
+  std::vector<std::shared_ptr<torch::nn::Module>> frozen_;  ///< Those that never train.
+  std::unique_ptr<Runner> runner_;
+};
+
+STEPOP_REGISTER_ITERATOR(
+    ExtensibleTrainer, {"A training that its config describes: steps of injectors and losses.",
+                        {{"steps", "", "name -> {training, injectors, losses, optimizer, ...}"}}});
+
+}  // namespace
+}  // namespace stepop::extensible

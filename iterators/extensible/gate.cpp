@@ -1,0 +1,20 @@
+#include "iterators/extensible/gate.h"
+
+#include <fmt/format.h>
+
+namespace stepop::extensible {
+
+Gate::Gate(const Config& part, bool with_every)
+    : after(part.get_at_least("after", 0, 0)), before(part.get_at_least("before", 0, before)) {
+  if (with_every) every = part.get_at_least("every", 1, 1);
+  if (before < after) {
+    throw part.error("before",
+                     fmt::format("it is never on: after is {}, before is {}", after, before));
+  }
+  if (before / every * every < after) {
+    throw part.error("every", fmt::format("it is never on: no multiple of {} lies from {} to {}",
+                                          every, after, before));
+  }
+}
+
+}  // namespace stepop::extensible

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+
+#include "iterators/extensible/ports.h"
+#include "iterators/extensible/state.h"
+#include "runtime/config/registry.h"
+
+namespace stepop::extensible {
+
+/// Computes values of the state from others. A class of your own is registered and named by `type`:
+///
+///   class Double : public Injector {
+///    public:
+///     Double(const Config& params, Ports& ports)
+///         : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {}
+///     void run(StepState& state, const Iteration&) override { state.set(out_, state.tensor(in_) *
+///     2);
+///     }
+///    private:
+///     Slot in_, out_;
+///   };
+///   STEPOP_REGISTER_INJECTOR(double, Double, {"Twice as much."});
+///
+/// It changes no tensor in place: others may hold it.
+class Injector {
+ public:
+  virtual ~Injector() = default;
+
+  /// Reads and writes the keys that it named when it was built.
+  virtual void run(StepState& state, const Iteration& iteration) = 0;
+};
+
+using InjectorRegistry = Registry<std::unique_ptr<Injector>(const Config&, Ports&)>;
+InjectorRegistry& injectors();
+
+}  // namespace stepop::extensible
+
+/// Registers an injector that has a constructor from `(const Config& params, Ports& ports)`.
+#define STEPOP_REGISTER_INJECTOR(name, Class, ...)                                                \
+  STEPOP_REGISTER(                                                                                \
+      ::stepop::extensible::injectors(), #name,                                                   \
+      [](const ::stepop::Config& params,                                                          \
+         ::stepop::extensible::Ports& ports) -> std::unique_ptr<::stepop::extensible::Injector> { \
+        return std::make_unique<Class>(params, ports);                                            \
+      },                                                                                          \
+      __VA_ARGS__)

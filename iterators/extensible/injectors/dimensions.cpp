@@ -1,0 +1,254 @@
+// Injectors that take dimensions apart and put them together.
+#include <ATen/ops/rand.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/upsample_nearest2d.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iterators/extensible/injector.h"
+#include "iterators/extensible/inner.h"
+#include "runtime/base/error.h"
+#include "runtime/formats/safetensors.h"
+#include "runtime/measure/tensor_statistics.h"
+
+namespace stepop::extensible {
+namespace {
+
+/// Another injector for each element of dimension 1.
+class ForEach : public Injector {
+ public:
+  ForEach(const Config& params, Ports& ports)
+      : in_(ports.reads(params, "in")),
+        out_(ports.writes(params, "out")),
+        is_list_(params.get("aslist", false)) {
+    const std::string key = params.path();
+    const Config inner = inner_params(
+        params, {{"in", Value(key + "/element")}, {"out", Value(key + "/of_element")}});
+    Ports own(ports);
+    injector_ = injectors().factory(inner.get<std::string>("type"), inner, "type")(inner, own);
+    check_inner(inner, params, {"aslist"});
+    element_ = own.reads(inner, "in");
+    made_ = own.writes(inner, "out");
+    // What it reads beside the element has to be there.
+    for (const auto& use : own.all_read()) {
+      if (use.slot == element_) continue;
+      ports.reads_again(use);
+    }
+  }
+
+  void run(StepState& state, const Iteration& iteration) override {
+    const at::Tensor x = state.tensor(in_);
+    if (x.dim() < 2) {
+      throw Error(fmt::format("expected two dimensions or more, found {}", describe_tensor(x)));
+    }
+    std::vector<at::Tensor> made;
+    for (int64_t i = 0; i < x.size(1); ++i) {
+      state.set(element_, x.select(1, i));
+      injector_->run(state, iteration);
+      made.push_back(state.tensor(made_));
+    }
+    state.free(element_);
+    state.free(made_);
+    if (is_list_) {
+      state.set(out_, std::move(made));
+    } else {
+      state.set(out_, at::stack(made, 1));
+    }
+  }
+
+ private:
+  Slot in_, out_, element_, made_;
+  bool is_list_;
+  std::unique_ptr<Injector> injector_;
+};
+
+at::Tensor numbers(const std::vector<int64_t>& values) { return at::tensor(values, at::kLong); }
+
+std::vector<int64_t> values_of(const at::Tensor& numbers) {
+  const at::Tensor host = numbers.to(at::kCPU, at::kLong).contiguous();
+  const auto* begin = host.const_data_ptr<int64_t>();
+  return {begin, begin + host.numel()};
+}
+
+/// A dimension becomes a part of the batch, in front; `cutoff_dim` keeps only so many rows.
+class DecomposeDimension : public Injector {
+ public:
+  DecomposeDimension(const Config& params, Ports& ports)
+      : in_(ports.reads(params, "in")),
+        out_(ports.writes(params, "out")),
+        dim_(params.get_at_least("dim", 1)),
+        cutoff_(params.get("cutoff_dim", int64_t{-1})) {
+    const auto name = params.get<std::string>("out");
+    shape_ = ports.writes_key(params, "out", name + "_reverse_shape");
+    order_ = ports.writes_key(params, "out", name + "_reverse_permute");
+  }
+
+  void run(StepState& state, const Iteration&) override {
+    const at::Tensor& x = state.tensor(in_);
+    if (dim_ >= x.dim()) {
+      throw Error(fmt::format("there is no dimension {} in {}", dim_, describe_tensor(x)));
+    }
+    std::vector<int64_t> order = {dim_};
+    for (int64_t i = 0; i < x.dim(); ++i) {
+      if (i != dim_) order.push_back(i);
+    }
+    std::vector<int64_t> shape;
+    std::vector<int64_t> back(order.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+      shape.push_back(x.size(order[i]));
+      back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+    }
+    std::vector<int64_t> flat = {-1};
+    flat.insert(flat.end(), shape.begin() + 2, shape.end());
+    at::Tensor made = x.permute(order).reshape(flat);
+    if (cutoff_ > -1) made = made.narrow(0, 0, std::min(cutoff_, made.size(0)));
+    state.set(out_, std::move(made));
+    state.set(shape_, numbers(shape));
+    state.set(order_, numbers(back));
+  }
+
+ private:
+  Slot in_, out_, shape_, order_;
+  int64_t dim_;
+  int64_t cutoff_;
+};
+
+/// Undoes decompose_dimension.
+class RecomposeDimension : public Injector {
+ public:
+  RecomposeDimension(const Config& params, Ports& ports)
+      : in_(ports.reads(params, "in")),
+        shape_(ports.reads(params, "reverse_shape")),
+        order_(ports.reads(params, "reverse_permute")),
+        out_(ports.writes(params, "out")) {}
+
+  void run(StepState& state, const Iteration&) override {
+    const at::Tensor x = state.tensor(in_).reshape(values_of(state.tensor(shape_)));
+    state.set(out_, x.permute(values_of(state.tensor(order_))).contiguous());
+  }
+
+ private:
+  Slot in_, shape_, order_, out_;
+};
+
+/// `(x - shift) / scale` of spectrograms [B, bins, T], with a shift and a scale for each bin.
+class FrequencyBinNormalize : public Injector {
+ public:
+  FrequencyBinNormalize(const Config& params, Ports& ports)
+      : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {
+    const State stored = load_safetensors(params.get_path("stats_file")).tensors;
+    for (const char* name : {"shift", "scale"}) {
+      const auto found = stored.find(name);
+      if (found == stored.end() || found->second.dim() != 1) {
+        throw params.error(
+            "stats_file",
+            fmt::format("expected a safetensors file with shift and scale, one number "
+                        "for each bin; \"{}\" is missing, or no such list",
+                        name));
+      }
+    }
+    const auto column = [&](const char* name) {
+      return stored.at(name).to(ports.context().device).unsqueeze(0).unsqueeze(-1);
+    };
+    shift_ = column("shift");
+    scale_ = column("scale");
+  }
+
+  void run(StepState& state, const Iteration&) override {
+    state.set(out_, (state.tensor(in_) - shift_) / scale_);
+  }
+
+ private:
+  Slot in_, out_;
+  at::Tensor shift_, scale_;  ///< [1, bins, 1]
+};
+
+/// A square part of each image, of a random size of `dim_out` pixels or more, made `dim_out` pixels
+/// large by nearest neighbours.
+class RandomCrop : public Injector {
+ public:
+  RandomCrop(const Config& params, Ports& ports)
+      : in_(ports.reads(params, "in")),
+        out_(ports.writes(params, "out")),
+        from_(params.get_at_least("dim_in", 1)),
+        to_(params.get_at_least("dim_out", 1)) {
+    if (to_ > from_) {
+      throw params.error("dim_out", fmt::format("expected dim_in, {}, at most", from_));
+    }
+  }
+
+  void run(StepState& state, const Iteration&) override {
+    const at::Tensor& images = state.tensor(in_);
+    if (images.dim() != 4 || images.size(2) < to_ || images.size(3) < to_) {
+      throw Error(fmt::format("expected images of {} pixels or more, found {}", to_,
+                              describe_tensor(images)));
+    }
+    const int64_t height = images.size(2);
+    const int64_t width = images.size(3);
+    const int64_t most = std::min(height, width);
+    const at::Tensor random = at::rand({images.size(0), 3}, at::kDouble);
+    const auto* number = random.const_data_ptr<double>();
+    std::vector<at::Tensor> parts;
+    for (int64_t i = 0; i < images.size(0); ++i, number += 3) {
+      // Uniform in the area, as RandomResizedCrop.
+      const double least = static_cast<double>(to_) / static_cast<double>(from_);
+      const double area = least + (1 - least) * number[0];
+      const auto wanted =
+          static_cast<int64_t>(std::lround(std::sqrt(area) * static_cast<double>(most)));
+      const int64_t side = std::clamp(wanted, std::min(to_, most), most);
+      const auto place = [&](double fraction, int64_t length) {
+        return static_cast<int64_t>(fraction * static_cast<double>(length - side + 1));
+      };
+      parts.push_back(at::upsample_nearest2d(images.narrow(0, i, 1)
+                                                 .narrow(2, place(number[1], height), side)
+                                                 .narrow(3, place(number[2], width), side),
+                                             {to_, to_})
+                          .squeeze(0));
+    }
+    state.set(out_, at::stack(parts));
+  }
+
+ private:
+  Slot in_, out_;
+  int64_t from_;
+  int64_t to_;
+};
+
+STEPOP_REGISTER_INJECTOR(for_each, ForEach,
+                         {"Another injector for each element of dimension 1.",
+                          {{"subtype", "", "the other injector, whose options stand beside it"},
+                           {"in", "", ""},
+                           {"out", "", ""},
+                           {"aslist", "false", "several tensors, and not one"}}});
+STEPOP_REGISTER_INJECTOR(decompose_dimension, DecomposeDimension,
+                         {"A dimension becomes a part of the batch.",
+                          {{"in", "", ""},
+                           {"out", "",
+                            "and out_reverse_shape, out_reverse_permute for recompose_dimension"},
+                           {"dim", "", ""},
+                           {"cutoff_dim", "-1", "so many rows at most"}}});
+STEPOP_REGISTER_INJECTOR(
+    recompose_dimension, RecomposeDimension,
+    {"Undoes decompose_dimension.",
+     {{"in", "", ""}, {"out", "", ""}, {"reverse_shape", "", ""}, {"reverse_permute", "", ""}}});
+STEPOP_REGISTER_INJECTOR(frequency_bin_normalize, FrequencyBinNormalize,
+                         {"(x - shift) / scale, for each bin of a spectrogram.",
+                          {{"in", "", ""},
+                           {"out", "", ""},
+                           {"stats_file", "", "a safetensors file with shift and scale, [bins]",
+                            true}}});
+STEPOP_REGISTER_INJECTOR(random_crop, RandomCrop,
+                         {"A square part of each image, made dim_out pixels large.",
+                          {{"in", "", ""},
+                           {"out", "", ""},
+                           {"dim_in", "", "pixels of the images"},
+                           {"dim_out", "", "pixels of what comes out"}}});
+
+}  // namespace
+}  // namespace stepop::extensible

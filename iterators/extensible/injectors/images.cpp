@@ -1,0 +1,261 @@
+// Injectors over images [B, C, H, W].
+#include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/upsample_bicubic2d.h>
+#include <ATen/ops/upsample_bilinear2d.h>
+#include <ATen/ops/upsample_nearest2d.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "iterators/extensible/injector.h"
+#include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
+
+namespace stepop::extensible {
+namespace {
+
+const at::Tensor& image_at(const StepState& state, Slot slot) {
+  const at::Tensor& image = state.tensor(slot);
+  if (image.dim() != 4) {
+    throw Error(fmt::format("expected images [B, C, H, W], found {}", describe_tensor(image)));
+  }
+  return image;
+}
+
+/// The mean of the channels, three times.
+class Grey : public Injector {
+ public:
+  Grey(const Config& params, Ports& ports)
+      : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {}
+  void run(StepState& state, const Iteration&) override {
+    state.set(out_, image_at(state, in_).mean(1, /*keepdim=*/true).repeat({1, 3, 1, 1}));
+  }
+
+ private:
+  Slot in_, out_;
+};
+
+/// As torch.nn.functional.interpolate.
+class Interpolate : public Injector {
+ public:
+  Interpolate(const Config& params, Ports& ports)
+      : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {
+    mode_ = params.get("mode", "nearest");
+    if (mode_ != "nearest" && mode_ != "bilinear" && mode_ != "bicubic" && mode_ != "area") {
+      throw params.error("mode", fmt::format("expected nearest, bilinear, bicubic or area, found "
+                                             "\"{}\"",
+                                             mode_));
+    }
+    const bool has_factor = params.has("scale_factor");
+    if (has_factor == params.has("size")) {
+      throw params.error("scale_factor", "expected either scale_factor or size");
+    }
+    if (has_factor) {
+      factor_ = params.get<double>("scale_factor");
+      if (!(factor_ > 0)) throw params.error("scale_factor", "expected more than 0");
+    } else if (params.peek("size")->is_list()) {
+      size_ = params.get<std::vector<int64_t>>("size");
+      if (size_.size() != 2) throw params.error("size", "expected a number or [H, W]");
+    } else {
+      size_.assign(2, params.get_at_least("size", 1));
+    }
+  }
+
+  void run(StepState& state, const Iteration&) override {
+    const at::Tensor& image = image_at(state, in_);
+    std::vector<int64_t> size = size_;
+    std::optional<double> factor;
+    if (size.empty()) {
+      factor = factor_;
+      for (const int64_t i : {2, 3}) {
+        size.push_back(static_cast<int64_t>(static_cast<double>(image.size(i)) * factor_));
+      }
+    }
+    at::Tensor made;
+    if (mode_ == "nearest") {
+      made = at::upsample_nearest2d(image, size, factor, factor);
+    } else if (mode_ == "bilinear") {
+      made = at::upsample_bilinear2d(image, size, /*align_corners=*/false, factor, factor);
+    } else if (mode_ == "bicubic") {
+      made = at::upsample_bicubic2d(image, size, /*align_corners=*/false, factor, factor);
+    } else {
+      made = at::adaptive_avg_pool2d(image, size);
+    }
+    state.set(out_, std::move(made));
+  }
+
+ private:
+  Slot in_, out_;
+  std::string mode_;
+  double factor_ = 0;
+  std::vector<int64_t> size_;  ///< Empty: by the factor.
+};
+
+/// A corner of the image, and all four by names of their own; in an evaluation all are the image.
+class ImagePatch : public Injector {
+ public:
+  ImagePatch(const Config& params, Ports& ports)
+      : in_(ports.reads(params, "in")),
+        out_(ports.writes(params, "out")),
+        patch_(params.get_at_least("patch_size", 1)) {
+    const auto name = params.get<std::string>("out");
+    for (const char* corner : {"_top_left", "_top_right", "_bottom_left", "_bottom_right"}) {
+      corners_.push_back(ports.writes_key(params, "out", name + corner));
+    }
+    if (params.has("resize")) resize_ = params.get_at_least("resize", 1);
+  }
+
+  void run(StepState& state, const Iteration& iteration) override {
+    const at::Tensor& image = image_at(state, in_);
+    if (!iteration.is_training) {
+      const at::Tensor whole = resized(image);
+      state.set(out_, whole);
+      for (const Slot corner : corners_) state.set(corner, whole);
+      return;
+    }
+    const int64_t height = image.size(2);
+    const int64_t width = image.size(3);
+    if (patch_ > height || patch_ > width) {
+      throw Error(
+          fmt::format("a patch of {} pixels is larger than {}", patch_, describe_tensor(image)));
+    }
+    for (size_t i = 0; i < corners_.size(); ++i) {
+      const int64_t y = i < 2 ? 0 : height - patch_;
+      const int64_t x = i % 2 == 0 ? 0 : width - patch_;
+      at::Tensor patch = resized(image.narrow(2, y, patch_).narrow(3, x, patch_));
+      if (i == 0) state.set(out_, patch.narrow(1, 0, std::min<int64_t>(patch.size(1), 3)));
+      state.set(corners_[i], std::move(patch));
+    }
+  }
+
+ private:
+  at::Tensor resized(const at::Tensor& image) const {
+    return resize_ ? at::upsample_nearest2d(image, {*resize_, *resize_}) : image;
+  }
+
+  Slot in_, out_;
+  std::vector<Slot> corners_;
+  int64_t patch_;
+  std::optional<int64_t> resize_;
+};
+
+/// Without `margin` pixels at each side, the window moved by up to `random_shift_max`, each image
+/// by itself.
+class MarginRemoval : public Injector {
+ public:
+  MarginRemoval(const Config& params, Ports& ports)
+      : in_(ports.reads(params, "in")),
+        out_(ports.writes(params, "out")),
+        margin_(params.get_at_least("margin", 0)),
+        shift_(params.get_at_least("random_shift_max", 0, 0)) {
+    if (shift_ > margin_) {
+      throw params.error("random_shift_max",
+                         fmt::format("expected margin, {}, at most, found {}", margin_, shift_));
+    }
+  }
+
+  void run(StepState& state, const Iteration&) override {
+    const at::Tensor& image = image_at(state, in_);
+    const int64_t height = image.size(2) - 2 * margin_;
+    const int64_t width = image.size(3) - 2 * margin_;
+    if (height < 1 || width < 1) {
+      throw Error(fmt::format("nothing is left of {} without margins of {}", describe_tensor(image),
+                              margin_));
+    }
+    if (shift_ == 0) {
+      state.set(out_, image.narrow(2, margin_, height).narrow(3, margin_, width));
+      return;
+    }
+    const at::Tensor shifts = at::randint(-shift_, shift_ + 1, {image.size(0), 2}, at::kLong);
+    const auto* shift = shifts.const_data_ptr<int64_t>();
+    std::vector<at::Tensor> windows;
+    for (int64_t i = 0; i < image.size(0); ++i) {
+      windows.push_back(image[i]
+                            .narrow(1, margin_ + shift[2 * i], height)
+                            .narrow(2, margin_ + shift[2 * i + 1], width));
+    }
+    state.set(out_, at::stack(windows));
+  }
+
+ private:
+  Slot in_, out_;
+  int64_t margin_;
+  int64_t shift_;
+};
+
+/// `produce_diff`: the low-resolution image and what the other one differs by, as channels, and the
+/// latter alone; `recombine`: the sum of `lq` and `hq`, which is such a difference.
+class SrDiffs : public Injector {
+ public:
+  SrDiffs(const Config& params, Ports& ports) {
+    const auto mode = params.get<std::string>("mode");
+    if (mode != "produce_diff" && mode != "recombine") {
+      throw params.error("mode",
+                         fmt::format("expected produce_diff or recombine, found \"{}\"", mode));
+    }
+    produces_ = mode == "produce_diff";
+    lq_ = ports.reads(params, "lq");
+    hq_ = ports.reads(params, "hq");
+    out_ = ports.writes(params, "out");
+    if (!produces_) return;
+    includes_ = params.get("include_combined", false);
+    diff_ = ports.writes(params, "diff");
+  }
+
+  void run(StepState& state, const Iteration&) override {
+    const at::Tensor& low = image_at(state, lq_);
+    const at::Tensor& high = image_at(state, hq_);
+    if (!produces_) {
+      state.set(out_, low + high);
+      return;
+    }
+    std::vector<at::Tensor> channels = {low, high - low};
+    state.set(diff_, channels.back());
+    if (includes_) channels.push_back(high);
+    state.set(out_, at::cat(channels, 1));
+  }
+
+ private:
+  Slot lq_, hq_, out_, diff_;
+  bool produces_;
+  bool includes_ = false;
+};
+
+STEPOP_REGISTER_INJECTOR(grey, Grey,
+                         {"The mean of the channels, three times.",
+                          {{"in", "", ""}, {"out", "", ""}}});
+STEPOP_REGISTER_INJECTOR(interpolate, Interpolate,
+                         {"The image in another size.",
+                          {{"in", "", ""},
+                           {"out", "", ""},
+                           {"scale_factor", "none", "how many times larger; or size"},
+                           {"size", "none", "a number of pixels, or [H, W]"},
+                           {"mode", "nearest", "nearest, bilinear, bicubic or area"}}});
+STEPOP_REGISTER_INJECTOR(image_patch, ImagePatch,
+                         {"The corners of an image.",
+                          {{"in", "", ""},
+                           {"out", "", "and out_top_left, ..., out_bottom_right"},
+                           {"patch_size", "", "pixels"},
+                           {"resize", "none", "pixels of what comes out"}}});
+STEPOP_REGISTER_INJECTOR(margin_removal, MarginRemoval,
+                         {"The image without its margins.",
+                          {{"in", "", ""},
+                           {"out", "", ""},
+                           {"margin", "", "pixels"},
+                           {"random_shift_max", "0", "by how much the window moves"}}});
+STEPOP_REGISTER_INJECTOR(sr_diffs, SrDiffs,
+                         {"What a high-resolution image adds to a low-resolution one.",
+                          {{"mode", "", "produce_diff or recombine"},
+                           {"lq", "", ""},
+                           {"hq", "", "of recombine: the difference"},
+                           {"diff", "", "of produce_diff: where the difference goes"},
+                           {"out", "", ""},
+                           {"include_combined", "false", "hq as further channels"}}});
+
+}  // namespace
+}  // namespace stepop::extensible

@@ -1,0 +1,31 @@
+#include "iterators/extensible/losses/criterion.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cosine_similarity.h>
+#include <ATen/ops/l1_loss.h>
+#include <ATen/ops/mse_loss.h>
+#include <fmt/format.h>
+
+#include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
+
+namespace stepop::extensible {
+
+Criterion::Criterion(const Config& params) : name_(params.get<std::string>("criterion")) {
+  if (name_ == "l1" || name_ == "l2" || name_ == "cosine") return;
+  throw params.error("criterion", fmt::format("expected l1, l2 or cosine, found \"{}\"", name_));
+}
+
+at::Tensor Criterion::operator()(const at::Tensor& a, const at::Tensor& b) const {
+  if (a.sizes() != b.sizes()) {
+    throw Error(fmt::format("expected two tensors of one shape, found {} and {}",
+                            describe_tensor(a), describe_tensor(b)));
+  }
+  const at::Tensor x = a.to(at::kFloat);
+  const at::Tensor y = b.to(at::kFloat);
+  if (name_ == "l1") return at::l1_loss(x, y);
+  if (name_ == "l2") return at::mse_loss(x, y);
+  return (1 - at::cosine_similarity(x.flatten(1), y.flatten(1), 1)).mean();
+}
+
+}  // namespace stepop::extensible

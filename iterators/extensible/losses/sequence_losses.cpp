@@ -1,0 +1,120 @@
+// Losses that apply another one to elements of dimension 1.
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iterators/extensible/inner.h"
+#include "iterators/extensible/loss.h"
+#include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
+
+namespace stepop::extensible {
+namespace {
+
+/// The other loss, and the keys under which it finds an element.
+class OfElement : public Loss {
+ public:
+  OfElement(const Config& params, Ports& ports, const std::vector<std::string>& own_keys)
+      : real_(ports.reads(params, "real")), fake_(ports.reads(params, "fake")) {
+    const std::string key = params.path();
+    const Config inner =
+        inner_params(params, {{"real", Value(key + "/real")}, {"fake", Value(key + "/fake")}});
+    Ports own(ports);
+    loss_ = losses().factory(inner.get<std::string>("type"), inner, "type")(inner, own);
+    check_inner(inner, params, own_keys);
+    element_of_real_ = own.reads(inner, "real");
+    element_of_fake_ = own.reads(inner, "fake");
+    for (const auto& use : own.all_read()) {
+      if (use.slot != element_of_real_ && use.slot != element_of_fake_) ports.reads_again(use);
+    }
+  }
+
+ protected:
+  at::Tensor of(int64_t index, StepState& state, const Iteration& iteration, Scalars& metrics) {
+    state.set(element_of_real_, state.tensor(real_).select(1, index));
+    state.set(element_of_fake_, state.tensor(fake_).select(1, index));
+    const at::Tensor loss = loss_->compute(state, iteration, metrics);
+    state.free(element_of_real_);
+    state.free(element_of_fake_);
+    return loss;
+  }
+
+  /// How many elements both have.
+  int64_t count(const StepState& state) const {
+    const at::Tensor& real = state.tensor(real_);
+    const at::Tensor& fake = state.tensor(fake_);
+    if (real.dim() < 2 || fake.dim() < 2 || real.size(1) != fake.size(1)) {
+      throw Error(fmt::format("expected as many elements in dimension 1 of both, found {} and {}",
+                              describe_tensor(real), describe_tensor(fake)));
+    }
+    return real.size(1);
+  }
+
+ private:
+  Slot real_, fake_, element_of_real_, element_of_fake_;
+  std::unique_ptr<Loss> loss_;
+};
+
+/// The sum over all elements, with a weight for each.
+class Recurrent : public OfElement {
+ public:
+  Recurrent(const Config& params, Ports& ports) : OfElement(params, ports, {"recurrent_weights"}) {
+    const Value* weights = params.peek("recurrent_weights");
+    if (weights != nullptr && weights->is_list()) {
+      weights_ = params.get<std::vector<double>>("recurrent_weights");
+    }
+  }
+
+  at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) override {
+    const int64_t elements = count(state);
+    if (!weights_.empty() && static_cast<int64_t>(weights_.size()) != elements) {
+      throw Error(fmt::format("recurrent_weights has {} numbers, and there are {} elements",
+                              weights_.size(), elements));
+    }
+    at::Tensor total;
+    for (int64_t i = 0; i < elements; ++i) {
+      at::Tensor loss = of(i, state, iteration, metrics);
+      if (!weights_.empty()) loss = loss * weights_[static_cast<size_t>(i)];
+      total = total.defined() ? total + loss : loss;
+    }
+    return total;
+  }
+
+ private:
+  std::vector<double> weights_;
+};
+
+class ForElement : public OfElement {
+ public:
+  ForElement(const Config& params, Ports& ports)
+      : OfElement(params, ports, {"index"}), index_(params.get<int64_t>("index")) {}
+
+  at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) override {
+    const int64_t elements = count(state);
+    if (index_ < -elements || index_ >= elements) {
+      throw Error(fmt::format("there is no element {} of {}", index_, elements));
+    }
+    return of(index_, state, iteration, metrics);
+  }
+
+ private:
+  int64_t index_;
+};
+
+STEPOP_REGISTER_LOSS(recurrent, Recurrent,
+                     {"Another loss of each element of dimension 1, summed.",
+                      {{"subtype", "", "the other loss, whose options stand beside it"},
+                       {"real", "", ""},
+                       {"fake", "", ""},
+                       {"recurrent_weights", "1", "a list: one for each element"}}});
+STEPOP_REGISTER_LOSS(for_element, ForElement,
+                     {"Another loss of one element of dimension 1.",
+                      {{"subtype", "", "the other loss, whose options stand beside it"},
+                       {"real", "", ""},
+                       {"fake", "", ""},
+                       {"index", "", "which one"}}});
+
+}  // namespace
+}  // namespace stepop::extensible

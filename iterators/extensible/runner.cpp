@@ -1,0 +1,324 @@
+#include "iterators/extensible/runner.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "iterators/extensible/flow.h"
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
+#include "runtime/base/text_table.h"
+#include "runtime/measure/tensor_statistics.h"
+#include "runtime/run/device.h"
+
+namespace stepop::extensible {
+namespace {
+
+/// While it lives, no gradient is computed for these.
+class Frozen {
+ public:
+  explicit Frozen(const std::vector<at::Tensor>& parameters) {
+    for (const auto& parameter : parameters) {
+      if (!parameter.requires_grad()) continue;
+      parameter.set_requires_grad(false);
+      changed_.push_back(parameter);
+    }
+  }
+  ~Frozen() {
+    for (const auto& parameter : changed_) parameter.set_requires_grad(true);
+  }
+  Frozen(const Frozen&) = delete;
+  Frozen& operator=(const Frozen&) = delete;
+
+ private:
+  std::vector<at::Tensor> changed_;
+};
+
+/// What a part throws, with its place in front.
+template <class Call>
+auto in_place(const Part& part, const Call& call) {
+  try {
+    return call();
+  } catch (const NonFinite&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("{} ({}): {}", part.place, part.type, error_text(error)));
+  }
+}
+
+bool has_all(const StepState& state, const std::vector<Ports::Use>& uses) {
+  return std::all_of(uses.begin(), uses.end(),
+                     [&](const auto& use) { return state.has(use.slot); });
+}
+
+void free_all(const Part& part, StepState& state) {
+  for (const Slot slot : part.frees) state.free(slot);
+}
+
+}  // namespace
+
+/// The numbers of an iteration: means over the parts of its batch, weighted by their sizes.
+class Runner::Metrics {
+ public:
+  void add(const std::string& name, const Scalar& value, double share) {
+    if (share == 1) {
+      scalars_.set(name, value);
+      return;
+    }
+    const at::Tensor* tensor = value.tensor();
+    if (tensor == nullptr) {
+      const Scalar* before = scalars_.find(name);
+      scalars_.set(name, share * value.read(name) + (before == nullptr ? 0 : before->read(name)));
+      return;
+    }
+    const at::Tensor weighted = tensor->mul(share);
+    const Scalar* before = scalars_.find(name);
+    scalars_.set(name, before == nullptr ? weighted : before->tensor()->add(weighted));
+  }
+
+  Scalars take() { return std::move(scalars_); }
+
+ private:
+  Scalars scalars_;
+};
+
+/// What the parts did.
+class Runner::Trace {
+ public:
+  Trace(const Keys& keys, at::Device device) : keys_(keys), device_(device) {}
+
+  void begin() {
+    synchronize(device_);
+    begin_ = Clock::now();
+  }
+
+  /// `value` is what a loss gave.
+  void end(const Step& step, const Part& part, const StepState& state, const at::Tensor& value) {
+    synchronize(device_);
+    const std::chrono::duration<double, std::milli> spent = Clock::now() - begin_;
+    std::string made = value.defined() ? fmt::format("{:.4g}", value.item<double>()) : "";
+    for (const auto& use : part.writes) {
+      const auto* tensor = std::get_if<at::Tensor>(&state.item(use.slot));
+      if (tensor != nullptr) made += (made.empty() ? "" : "; ") + describe_tensor(*tensor);
+    }
+    table_.add({step.name, part.name, part.type, names(part.reads), names(part.writes), made,
+                fmt::format("{:.2f}", spent.count())});
+  }
+
+  void add_off(const Step& step, const Part& part) {
+    table_.add({step.name, part.name, part.type, names(part.reads), names(part.writes), "off", ""});
+  }
+
+  std::string text() const { return table_.text(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string names(const std::vector<Ports::Use>& uses) const {
+    std::string text;
+    for (const auto& use : uses) text += (text.empty() ? "" : ", ") + keys_.name(use.slot);
+    return text;
+  }
+
+  const Keys& keys_;
+  at::Device device_;
+  Clock::time_point begin_;
+  TextTable table_{
+      {{"step"}, {"part"}, {"type"}, {"reads"}, {"writes"}, {"what comes out"}, {"ms", true}}};
+};
+
+Runner::Runner(const Context& context, int64_t parts, const std::vector<std::string>& kept)
+    : context_(context), steps_(build_steps(context, keys_)), parts_(parts) {
+  for (const auto& name : kept) kept_.push_back(keys_.slot(name));
+  plan_memory(steps_, kept_);
+  is_read_.assign(keys_.size(), 0);
+  const auto mark = [&](Slot slot) { is_read_[static_cast<size_t>(slot.index)] = 1; };
+  for (const Slot slot : kept_) mark(slot);
+  for (const auto& step : steps_) {
+    for (const Slot slot : step.requires_) mark(slot);
+    for (const auto& part : step.injectors) {
+      for (const auto& use : part.reads) mark(use.slot);
+    }
+    for (const auto& part : step.losses) {
+      for (const auto& use : part.reads) mark(use.slot);
+    }
+  }
+}
+
+std::vector<std::string> Runner::given_by(const Batch& batch) const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : batch.tensors()) names.push_back(name);
+  return names;
+}
+
+void Runner::check(const Batch& batch) {
+  const std::vector<std::string> names = given_by(batch);
+  if (std::find(checked_.begin(), checked_.end(), names) != checked_.end()) return;
+  Keys keys = keys_;  // with those that nothing reads, for messages
+  std::vector<Slot> given;
+  for (const auto& name : names) given.push_back(keys.slot(name));
+  check_flow(steps_, keys, given);
+  checked_.push_back(names);
+}
+
+void Runner::fill(const Batch& batch, int64_t parts) {
+  const int64_t size = batch.size();
+  parts = std::min(parts, size);
+  states_.resize(static_cast<size_t>(parts), StepState(keys_));
+  shares_.clear();
+  std::vector<int64_t> begins;
+  for (int64_t i = 0; i <= parts; ++i) begins.push_back(i * size / parts);
+  for (size_t i = 0; i < states_.size(); ++i) {
+    states_[i].clear();
+    shares_.push_back(static_cast<double>(begins[i + 1] - begins[i]) / static_cast<double>(size));
+  }
+  for (const auto& [name, tensor] : batch.tensors()) {
+    const Slot slot = keys_.find(name);
+    if (!slot || is_read_[static_cast<size_t>(slot.index)] == 0) continue;
+    for (size_t i = 0; i < states_.size(); ++i) {
+      states_[i].set(slot, parts == 1 ? tensor : tensor.slice(0, begins[i], begins[i + 1]));
+    }
+  }
+}
+
+at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, bool is_first,
+                            double share, bool trains, Metrics& metrics) {
+  for (auto& part : step.injectors) {
+    const bool is_on = (at.is_training ? part.in_training : part.in_evaluation) &&
+                       (is_first || !part.no_accum) && part.gate.is_open(at.number);
+    if (is_on) {
+      std::optional<at::NoGradGuard> no_grad;
+      if (part.no_grad && trains) no_grad.emplace();
+      if (trace_ != nullptr) trace_->begin();
+      in_place(part, [&] { part.injector->run(state, at); });
+      if (trace_ != nullptr) trace_->end(step, part, state, {});
+    } else if (trace_ != nullptr) {
+      trace_->add_off(step, part);
+    }
+    free_all(part, state);
+  }
+  at::Tensor total;
+  for (auto& part : step.losses) {
+    const bool is_on = part.gate.is_open(at.number);
+    // One that is off is looked at, and nothing follows from it.
+    if ((at.is_training && is_on) || has_all(state, part.reads)) {
+      std::optional<at::NoGradGuard> no_grad;
+      if (!is_on && trains) no_grad.emplace();
+      Scalars own;
+      if (trace_ != nullptr) trace_->begin();
+      const at::Tensor value = in_place(part, [&] { return part.loss->compute(state, at, own); });
+      if (value.numel() != 1) {
+        throw Error(fmt::format("{} ({}): a loss is one number, found {}", part.place, part.type,
+                                value.numel()));
+      }
+      if (trace_ != nullptr) trace_->end(step, part, state, value);
+      metrics.add(part.logged_as, value.detach(), share);
+      for (const auto& [name, number] : own) {
+        metrics.add(fmt::format("{}_{}", part.logged_as, name), number, share);
+      }
+      if (is_on) {
+        const double weight = part.weight->at(at.number);
+        const at::Tensor weighted = weight == 1 ? value : value.mul(weight);
+        total = total.defined() ? total.add(weighted) : weighted;
+      }
+    }
+    free_all(part, state);
+  }
+  if (total.defined()) metrics.add(step.total_logged_as, total.detach(), share);
+  return total;
+}
+
+void Runner::run(Step& step, int64_t iteration, bool is_training, Metrics& metrics) {
+  const bool is_on =
+      step.is_on(iteration) && std::all_of(step.requires_.begin(), step.requires_.end(),
+                                           [&](Slot slot) { return states_.front().has(slot); });
+  if (!is_on) {
+    for (auto& state : states_) {
+      for (const auto& part : step.injectors) free_all(part, state);
+      for (const auto& part : step.losses) free_all(part, state);
+    }
+    return;
+  }
+  const bool trains = is_training && trace_ == nullptr && step.trains_in(iteration);
+  const Iteration at{iteration, is_training && iteration % step.gate.every == 0};
+  std::optional<at::NoGradGuard> no_grad;
+  if (!trains) no_grad.emplace();
+  std::optional<Frozen> frozen;
+  if (trains) frozen.emplace(step.others);
+  bool has_gradient = false;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    StepState& state = states_[i];
+    const at::Tensor total =
+        run_part(step, state, at, /*is_first=*/i == 0, shares_[i], trains, metrics);
+    if (trains && total.defined()) {
+      step.update->backward(shares_[i] == 1 ? total : total.mul(shares_[i]));
+      has_gradient = true;
+    }
+    for (const Slot slot : step.hands_on) state.detach(slot);
+    for (const Slot slot : step.keeps_to_itself) state.free(slot);
+  }
+  if (has_gradient && context_.clock.is_last_micro_batch()) step.update->apply();
+}
+
+Scalars Runner::train(const Batch& batch, int64_t iteration) {
+  fill(batch, parts_);
+  Metrics metrics;
+  for (auto& step : steps_) run(step, iteration, /*is_training=*/true, metrics);
+  return metrics.take();
+}
+
+Scalars Runner::evaluate(const Batch& batch, int64_t iteration) {
+  fill(batch, 1);
+  Metrics metrics;
+  for (auto& step : steps_) run(step, iteration, /*is_training=*/false, metrics);
+  return metrics.take();
+}
+
+std::string Runner::table(const Batch& batch) {
+  check(batch);
+  const auto parts_on = [&](int64_t iteration) {
+    int64_t count = 0;
+    for (const auto& step : steps_) {
+      if (!step.is_on(iteration)) continue;
+      const auto is_on = [&](const Part& part) { return part.gate.is_open(iteration); };
+      count += std::count_if(step.injectors.begin(), step.injectors.end(), is_on);
+      count += std::count_if(step.losses.begin(), step.losses.end(), is_on);
+    }
+    return count;
+  };
+  const std::vector<int64_t> kinds = kinds_of_iterations(steps_);
+  const int64_t iteration = *std::max_element(
+      kinds.begin(), kinds.end(), [&](int64_t a, int64_t b) { return parts_on(a) < parts_on(b); });
+  Trace trace(keys_, context_.device);
+  trace_ = &trace;
+  fill(batch, 1);
+  Metrics metrics;
+  try {
+    for (auto& step : steps_) run(step, iteration, /*is_training=*/true, metrics);
+  } catch (...) {
+    trace_ = nullptr;
+    throw;
+  }
+  trace_ = nullptr;
+  return fmt::format("steps in iteration {}:\n{}", with_thousands(iteration), trace.text());
+}
+
+at::Tensor Runner::kept(const std::string& name) const {
+  const Slot slot = keys_.find(name);
+  if (!slot || states_.empty()) return {};
+  std::vector<at::Tensor> parts;
+  for (const auto& state : states_) {
+    const auto* tensor = std::get_if<at::Tensor>(&state.item(slot));
+    if (tensor == nullptr) return {};
+    parts.push_back(*tensor);
+  }
+  if (parts.size() == 1 || parts.front().dim() == 0) return parts.front();
+  return at::cat(parts);
+}
+
+}  // namespace stepop::extensible

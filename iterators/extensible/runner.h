@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "iterators/extensible/state.h"
+#include "iterators/extensible/step.h"
+#include "runtime/data/batch.h"
+#include "runtime/log/logs.h"
+
+namespace stepop::extensible {
+
+/// Carries batches through the steps.
+class Runner {
+ public:
+  /// `parts`: into how many parts a batch is split, whose gradients add up, `mega_batch_factor`.
+  /// `kept`: the names of the keys that are read when all steps are over. Throws UsageError for a
+  /// mistake in `steps`.
+  Runner(const Context& context, int64_t parts, const std::vector<std::string>& kept);
+
+  /// Looks for keys that nothing makes, given those of such a batch. Done once for each split.
+  void check(const Batch& batch);
+
+  /// One iteration, with the updates of its steps. Returns the losses.
+  Scalars train(const Batch& batch, int64_t iteration);
+
+  /// The same without a change: parts that are for training alone are left out.
+  Scalars evaluate(const Batch& batch, int64_t iteration);
+
+  /// What such a batch goes through, as a table: for each part the keys that it reads and writes,
+  /// the shape of what it makes, and its time. Of an iteration in which as many parts as can be are
+  /// on; nothing is trained.
+  std::string table(const Batch& batch);
+
+  /// What a kept key holds after the last iteration, of all parts of the batch, [B, ...]; undefined
+  /// when it holds no such tensor.
+  at::Tensor kept(const std::string& name) const;
+
+  const std::vector<Step>& steps() const { return steps_; }
+  const Keys& keys() const { return keys_; }
+
+ private:
+  class Metrics;
+  class Trace;
+
+  std::vector<std::string> given_by(const Batch& batch) const;
+  void fill(const Batch& batch, int64_t parts);
+  void run(Step& step, int64_t iteration, bool is_training, Metrics& metrics);
+  at::Tensor run_part(Step& step, StepState& state, const Iteration& at, bool is_first,
+                      double share, bool trains, Metrics& metrics);
+
+  const Context& context_;
+  Keys keys_;
+  std::vector<Step> steps_;
+  int64_t parts_;
+  std::vector<Slot> kept_;
+  std::vector<char> is_read_;      ///< By slot.
+  std::vector<StepState> states_;  ///< One for each part of the batch at hand.
+  std::vector<double> shares_;     ///< Of the examples of the batch.
+  std::vector<std::vector<std::string>> checked_;
+  Trace* trace_ = nullptr;  ///< For `table` alone.
+};
+
+}  // namespace stepop::extensible

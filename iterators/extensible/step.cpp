@@ -1,0 +1,180 @@
+#include "iterators/extensible/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "iterators/extensible/optimizer_of_step.h"
+#include "runtime/base/error.h"
+
+namespace stepop::extensible {
+
+InjectorRegistry& injectors() {
+  static InjectorRegistry registry("injector");
+  return registry;
+}
+
+LossRegistry& losses() {
+  static LossRegistry registry("loss term");
+  return registry;
+}
+
+namespace {
+
+/// The names of a map of components; none when there is none. Throws UsageError for another value.
+std::vector<std::string> names_of(const Config& step, const char* key) {
+  if (!step.has(key)) return {};
+  if (!step.peek(key)->is_map()) {
+    throw step.error(key, fmt::format("expected a map of names and components, each with its "
+                                      "type, found {}",
+                                      step.peek(key)->describe()));
+  }
+  return step.at(key).keys();
+}
+
+/// The component below `path` of the kind that `registry` has, and its ports, put into `part`.
+template <class Registry>
+auto build(const Registry& registry, const Config& params, Ports ports, Part& part) {
+  part.place = params.where();
+  part.type = params.get<std::string>("type");
+  auto made = registry.factory(part.type, params, "type")(params, ports);
+  part.reads = ports.all_read();
+  part.writes = ports.all_written();
+  return made;
+}
+
+InjectorPart build_injector(const Config& params, const std::string& name, const Ports& ports) {
+  InjectorPart part;
+  part.name = name;
+  part.gate = Gate(params);
+  const bool only_train = params.get("train", false);
+  const bool only_eval = params.get("eval", false);
+  if (only_train && only_eval) {
+    throw params.error("eval", "train and eval are both true: it would never run");
+  }
+  part.in_training = !only_eval;
+  part.in_evaluation = !only_train;
+  part.no_grad = params.get("no_grad", false);
+  part.no_accum = params.get("no_accum", false);
+  part.injector = build(injectors(), params, ports, part);
+  return part;
+}
+
+LossPart build_loss(const Config& params, const std::string& name, const Ports& ports) {
+  LossPart part;
+  part.name = name;
+  part.gate = Gate(params);
+  part.weight = std::make_unique<Scheduled>(params, "weight");
+  part.loss = build(losses(), params, ports, part);
+  return part;
+}
+
+/// The parameters of all networks but one.
+std::vector<at::Tensor> parameters_of_others(const Context& context, const std::string& network) {
+  std::vector<at::Tensor> parameters;
+  for (const auto& name : context.networks.names()) {
+    if (name == network) continue;
+    const auto of_it = context.networks.get(name)->parameters();
+    parameters.insert(parameters.end(), of_it.begin(), of_it.end());
+  }
+  return parameters;
+}
+
+/// What it writes and does not hand on, by `step_outputs`.
+std::vector<Slot> not_among(const std::vector<Slot>& outputs, const Step& step) {
+  std::vector<Slot> others;
+  const auto look = [&](const Part& part) {
+    for (const auto& use : part.writes) {
+      if (std::find(outputs.begin(), outputs.end(), use.slot) == outputs.end()) {
+        others.push_back(use.slot);
+      }
+    }
+  };
+  for (const auto& part : step.injectors) look(part);
+  for (const auto& part : step.losses) look(part);
+  return others;
+}
+
+Step build_step(const Context& context, const std::string& name, Keys& keys) {
+  const Config config = context.config.at("steps/" + name);
+  Step step;
+  step.name = name;
+  step.place = config.where();
+  step.network = config.get<std::string>("training");
+  Ports ports(context, keys, step.network);
+  ports.module(config, "training");  // throws when there is none
+  step.gate = Gate(config);
+  if (config.has("requires")) step.requires_ = Ports(ports).reads_all(config, "requires");
+  for (const auto& each : names_of(config, "injectors")) {
+    step.injectors.push_back(build_injector(config.at("injectors/" + each), each, ports));
+  }
+  for (const auto& each : names_of(config, "losses")) {
+    step.losses.push_back(build_loss(config.at("losses/" + each), each, ports));
+  }
+  if (config.has("step_outputs")) {
+    step.outputs.emplace();
+    for (const auto& key : config.get<std::vector<std::string>>("step_outputs")) {
+      step.outputs->push_back(keys.slot(key));
+    }
+    step.keeps_to_itself = not_among(*step.outputs, step);
+  }
+  step.others = parameters_of_others(context, step.network);
+  config.get("loss_log_buffer", int64_t{50});  // the runtime takes the mean since the last log
+  step.trained_from = Gate(context.config.at("networks/" + step.network), false).after;
+  const bool is_watched_alone = config.peek("optimizer_params") != nullptr;  // null
+  if (config.has("optimizer_params")) {
+    if (step.losses.empty()) {
+      throw config.error("optimizer_params", "the step has no losses: it would train nothing");
+    }
+    step.update = &update_of_step(context, name, step.network);
+    step.update_gate = gate_of_optimizer(config.at("optimizer_params"));
+  } else {
+    if (!step.losses.empty() && !is_watched_alone) {
+      throw config.error("optimizer_params",
+                         "missing: the losses of the step would train nothing; give its lr and the "
+                         "like here, or null when they are to be logged alone");
+    }
+    config.has("optimizer");
+  }
+  return step;
+}
+
+/// `loss_pix`; with its step where two steps have one of the name.
+void name_logs(std::vector<Step>& steps) {
+  std::map<std::string, int> losses;
+  std::map<std::string, int> networks;
+  for (const auto& step : steps) {
+    ++networks[step.network];
+    for (const auto& loss : step.losses) ++losses[loss.name];
+  }
+  for (auto& step : steps) {
+    step.total_logged_as =
+        fmt::format("loss_{}_total", networks[step.network] > 1 ? step.name : step.network);
+    for (auto& loss : step.losses) {
+      loss.logged_as = losses[loss.name] > 1 ? fmt::format("loss_{}_{}", step.name, loss.name)
+                                             : fmt::format("loss_{}", loss.name);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Step> build_steps(const Context& context, Keys& keys) {
+  const Config& config = context.config;
+  const Value* found = config.peek("steps");
+  config.has("steps");
+  if (found == nullptr || !found->is_map() || found->as_map().empty()) {
+    throw config.error("steps",
+                       "expected a map of steps, such as {generator: {training: "
+                       "generator, injectors: {...}, losses: {...}}}");
+  }
+  std::vector<Step> steps;
+  for (const auto& name : config.at("steps").keys()) {
+    steps.push_back(build_step(context, name, keys));
+  }
+  name_logs(steps);
+  return steps;
+}
+
+}  // namespace stepop::extensible

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+namespace stepop::losses {
+
+/// How a discriminator's logits become a loss.
+///
+/// | name | generator | discriminator |
+/// | gan | bce(f, 1) | bce(r, 1) + bce(f, 0) |
+/// | pixgan | the same, of logits for each pixel | the same |
+/// | ragan | (bce(r - mean f, 0) + bce(f - mean r, 1)) / 2 | bce(r - mean f, 1) + bce(f - mean r,
+/// 0) | | max_spread | none | 2 (2 sigmoid(1 / |mean r - mean f|) - 1) | | lsgan | mean (f - 1)^2 |
+/// mean (r - 1)^2 + mean f^2 | | hinge | -mean f | mean max(0, 1 - r) + mean max(0, 1 + f) |
+///
+/// bce is binary cross entropy on logits, r those of real and f those of made examples.
+enum class GanType { kGan, kPixGan, kRaGan, kMaxSpread, kLsGan, kHinge };
+
+/// The names in the table, in its order.
+const std::vector<std::string>& gan_type_names();
+
+/// Whether the generator's loss looks at real examples as well.
+inline bool generator_needs_real(GanType type) { return type == GanType::kRaGan; }
+
+/// The loss of a generator, []. `real` may be undefined where it is not needed. Throws Error for
+/// kMaxSpread, which has none.
+at::Tensor generator_loss(GanType type, const at::Tensor& real, const at::Tensor& fake);
+
+/// The loss of a discriminator, [].
+at::Tensor discriminator_loss(GanType type, const at::Tensor& real, const at::Tensor& fake);
+
+/// The gradient of the sum of `logits` by `images`, with a graph, for penalties on it. Throws Error
+/// where gradients are disabled.
+at::Tensor input_gradient(const at::Tensor& logits, const at::Tensor& images);
+
+/// mean (|g| - 1)^2 over the examples of a gradient [B, ...] (WGAN-GP, Gulrajani et al., 2017): [].
+at::Tensor unit_norm_penalty(const at::Tensor& gradient);
+
+/// mean |g|^2 / 2 over the examples (R1, Mescheder et al., 2018): [].
+at::Tensor r1_penalty(const at::Tensor& gradient);
+
+}  // namespace stepop::losses

@@ -1,0 +1,115 @@
+#include <ATen/ops/leaky_relu.h>
+#include <fmt/format.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
+#include "runtime/networks/network.h"
+
+namespace stepop {
+namespace {
+
+namespace nn = torch::nn;
+
+enum class Norm { kBatch, kGroup };
+
+/// The discriminator of SRGAN (Ledig et al., 2017): images [B, in_nc, size, size] to one logit,
+/// [B, 1]. Five stages, each of which halves the image; the names of its parameters are those of
+/// DL-Art-School and BasicSR.
+class DiscriminatorVgg : public Network {
+ public:
+  DiscriminatorVgg(const Config& params, Norm norm)
+      : size_(params.get_at_least("image_size", 32, 128)) {
+    const int64_t in = params.get_at_least("in_nc", 1, 3);
+    const int64_t nf = params.get_at_least("nf", 1, 64);
+    const bool has_more = params.get("extra_conv", false);
+    const int64_t halvings = has_more ? 6 : 5;
+    if (size_ % (int64_t{1} << halvings) != 0) {
+      throw params.error("image_size", fmt::format("expected a multiple of {}, found {}",
+                                                   int64_t{1} << halvings, size_));
+    }
+    if (norm == Norm::kGroup && nf % 8 != 0) {
+      throw params.error("nf", fmt::format("expected a multiple of 8, the groups, found {}", nf));
+    }
+    int64_t channels = in;
+    for (int64_t stage = 0; stage < halvings; ++stage) {
+      const bool is_last_of_batch = stage == 5 && norm == Norm::kBatch;
+      const int64_t wide =
+          is_last_of_batch ? nf * 16 : nf * (int64_t{1} << std::min<int64_t>(stage, 3));
+      add(fmt::format("{}_0", stage), channels, wide, /*kernel=*/3, /*stride=*/1,
+          /*has_norm=*/stage > 0, norm);
+      add(fmt::format("{}_1", stage), wide, wide, /*kernel=*/4, /*stride=*/2, /*has_norm=*/true,
+          norm);
+      channels = wide;
+    }
+    const int64_t left = size_ >> halvings;
+    linear1_ = register_module("linear1", nn::Linear(channels * left * left, 100));
+    linear2_ = register_module("linear2", nn::Linear(100, 1));
+  }
+
+  at::Tensor forward(const at::Tensor& image) override {
+    if (image.dim() != 4 || image.size(2) != size_ || image.size(3) != size_) {
+      throw Error(fmt::format("expected images of {} x {} pixels (image_size), found {}", size_,
+                              size_, describe_tensor(image)));
+    }
+    at::Tensor x = image;
+    for (Layer& layer : layers_) {
+      x = layer.conv->forward(x);
+      if (!layer.batch_norm.is_empty()) x = layer.batch_norm->forward(x);
+      if (!layer.group_norm.is_empty()) x = layer.group_norm->forward(x);
+      x = at::leaky_relu(x, 0.2);
+    }
+    x = at::leaky_relu(linear1_->forward(x.flatten(1)), 0.2);
+    return linear2_->forward(x);
+  }
+
+ private:
+  struct Layer {
+    nn::Conv2d conv;
+    nn::BatchNorm2d batch_norm{nullptr};
+    nn::GroupNorm group_norm{nullptr};
+  };
+
+  void add(const std::string& name, int64_t in, int64_t out, int64_t kernel, int64_t stride,
+           bool has_norm, Norm norm) {
+    const auto options = nn::Conv2dOptions(in, out, kernel).stride(stride).padding(1);
+    Layer layer{nn::Conv2d(nn::Conv2dOptions(options).bias(!has_norm))};
+    register_module("conv" + name, layer.conv);
+    if (has_norm && norm == Norm::kBatch) {
+      layer.batch_norm = register_module("bn" + name, nn::BatchNorm2d(out));
+    } else if (has_norm) {
+      layer.group_norm = register_module("bn" + name, nn::GroupNorm(8, out));
+    }
+    layers_.push_back(std::move(layer));
+  }
+
+  int64_t size_;
+  std::vector<Layer> layers_;
+  nn::Linear linear1_{nullptr};
+  nn::Linear linear2_{nullptr};
+};
+
+std::vector<Parameter> parameters() {
+  return {{"in_nc", "3", "channels that come in"},
+          {"nf", "64", "channels of the first stage"},
+          {"image_size", "128", "pixels, a multiple of 32"},
+          {"extra_conv", "false", "one stage more"}};
+}
+
+template <Norm norm>
+std::shared_ptr<nn::Module> make_vgg(const Config& params) {
+  return std::make_shared<DiscriminatorVgg>(params, norm);
+}
+
+STEPOP_REGISTER(models(), "discriminator_vgg_128", make_vgg<Norm::kBatch>,
+                {"The discriminator of SRGAN: images to one logit.", parameters()});
+STEPOP_REGISTER(models(), "discriminator_vgg_128_gn", make_vgg<Norm::kGroup>,
+                {"The same with group norms.", parameters()});
+
+}  // namespace
+}  // namespace stepop

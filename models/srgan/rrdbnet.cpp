@@ -1,0 +1,165 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/upsample_bilinear2d.h>
+#include <ATen/ops/upsample_nearest2d.h>
+#include <fmt/format.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/conv.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/networks/network.h"
+
+namespace stepop {
+namespace {
+
+namespace nn = torch::nn;
+
+at::Tensor activated(const at::Tensor& x) { return at::leaky_relu(x, 0.2); }
+
+/// Its weights are Kaiming's times 0.1, so that a residual block begins near nothing.
+nn::Conv2d small_conv(int64_t in, int64_t out, int64_t kernel = 3, int64_t stride = 1) {
+  nn::Conv2d conv(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2));
+  const at::NoGradGuard no_grad;
+  nn::init::kaiming_normal_(conv->weight, 0, torch::kFanIn, torch::kReLU);
+  conv->weight.mul_(0.1);
+  conv->bias.zero_();
+  return conv;
+}
+
+/// Five convolutions, each of which sees what all before it made.
+class DenseBlock : public nn::Module {
+ public:
+  DenseBlock(int64_t channels, int64_t growth) {
+    for (int64_t i = 0; i < 5; ++i) {
+      convolutions_.push_back(
+          register_module(fmt::format("conv{}", i + 1),
+                          small_conv(channels + i * growth, i == 4 ? channels : growth)));
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& input) {
+    std::vector<at::Tensor> seen = {input};
+    for (size_t i = 0; i + 1 < convolutions_.size(); ++i) {
+      seen.push_back(activated(convolutions_[i]->forward(at::cat(seen, 1))));
+    }
+    return convolutions_.back()->forward(at::cat(seen, 1)) * 0.2 + input;
+  }
+
+ private:
+  std::vector<nn::Conv2d> convolutions_;
+};
+
+/// Three dense blocks in a residual one.
+class ResidualDenseBlocks : public nn::Module {
+ public:
+  ResidualDenseBlocks(int64_t channels, int64_t growth) {
+    for (const char* name : {"rdb1", "rdb2", "rdb3"}) {
+      blocks_.push_back(register_module(name, std::make_shared<DenseBlock>(channels, growth)));
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& input) {
+    at::Tensor x = input;
+    for (const auto& block : blocks_) x = block->forward(x);
+    return x * 0.2 + input;
+  }
+
+ private:
+  std::vector<std::shared_ptr<DenseBlock>> blocks_;
+};
+
+/// The generator of ESRGAN (Wang et al., 2018): images [B, in_nc, H, W] to [B, out_nc, scale H,
+/// scale W]. The names of its parameters are those of DL-Art-School and BasicSR.
+class RrdbNet : public Network {
+ public:
+  explicit RrdbNet(const Config& params)
+      : scale_(params.get_at_least("scale", 1, 4)), mode_(params.get("additive_mode", "not")) {
+    const int64_t in = params.get_at_least("in_nc", 1, 3);
+    const int64_t out = params.get_at_least("out_nc", 1, 3);
+    const int64_t channels = params.get_at_least("nf", 1, 64);
+    const int64_t blocks = params.get_at_least("nb", 1, 23);
+    const int64_t growth = params.get_at_least("gc", 1, 32);
+    const int64_t stride = params.get_at_least("initial_stride", 1, 1);
+    if (scale_ != 1 && scale_ != 2 && scale_ != 4 && scale_ != 8) {
+      throw params.error("scale", fmt::format("expected 1, 2, 4 or 8, found {}", scale_));
+    }
+    if (mode_ != "not" && mode_ != "additive" && mode_ != "additive_enforced") {
+      throw params.error(
+          "additive_mode",
+          fmt::format("expected not, additive or additive_enforced, found \"{}\"", mode_));
+    }
+    if (mode_ != "not" && (in != out || stride != 1)) {
+      throw params.error("additive_mode", "needs in_nc = out_nc and initial_stride 1");
+    }
+    if (params.get("output_mode", "hq_only") != "hq_only") {
+      throw params.error("output_mode", "expected hq_only: it has one output");
+    }
+    first_ = register_module("conv_first", small_conv(in, channels, stride == 1 ? 3 : 7, stride));
+    body_ = register_module("body", nn::ModuleList());
+    for (int64_t i = 0; i < blocks; ++i) {
+      body_->push_back(std::make_shared<ResidualDenseBlocks>(channels, growth));
+    }
+    after_body_ = register_module("conv_body", small_conv(channels, channels));
+    for (int64_t i = 1; i <= (scale_ >= 8 ? 3 : 2); ++i) {
+      ups_.push_back(register_module(fmt::format("conv_up{}", i), small_conv(channels, channels)));
+    }
+    high_ = register_module("conv_hr", small_conv(channels, channels));
+    last_ = register_module("conv_last", small_conv(channels, out));
+  }
+
+  at::Tensor forward(const at::Tensor& image) override {
+    at::Tensor x = first_->forward(image);
+    at::Tensor body = x;
+    for (const auto& block : *body_) body = block->as<ResidualDenseBlocks>()->forward(body);
+    x = x + after_body_->forward(body);
+    int64_t grown = 1;
+    for (auto& up : ups_) {
+      const bool grows = grown < scale_;
+      if (grows) x = at::upsample_nearest2d(x, {x.size(2) * 2, x.size(3) * 2});
+      if (grows) grown *= 2;
+      x = activated(up->forward(x));
+    }
+    const at::Tensor out = last_->forward(activated(high_->forward(x)));
+    if (mode_ == "not") return out;
+    const std::vector<int64_t> size = {image.size(2) * scale_, image.size(3) * scale_};
+    const at::Tensor larger = at::upsample_bilinear2d(image, size, /*align_corners=*/false);
+    if (mode_ == "additive") return out + larger;
+    const at::Tensor means = at::avg_pool2d(out, {scale_, scale_}, {scale_, scale_});
+    return out - at::upsample_nearest2d(means, size) + larger;
+  }
+
+ private:
+  int64_t scale_;
+  std::string mode_;
+  nn::Conv2d first_{nullptr};
+  nn::ModuleList body_{nullptr};
+  nn::Conv2d after_body_{nullptr};
+  std::vector<nn::Conv2d> ups_;
+  nn::Conv2d high_{nullptr};
+  nn::Conv2d last_{nullptr};
+};
+
+STEPOP_REGISTER(
+    models(), "RRDBNet",
+    [](const Config& params) -> std::shared_ptr<nn::Module> {
+      return std::make_shared<RrdbNet>(params);
+    },
+    {"The generator of ESRGAN: images to larger ones.",
+     {{"in_nc", "3", "channels that come in"},
+      {"out_nc", "3", "and go out"},
+      {"nf", "64", "channels between"},
+      {"nb", "23", "blocks"},
+      {"gc", "32", "channels that each convolution of a block adds"},
+      {"scale", "4", "how many times larger: 1, 2, 4 or 8"},
+      {"additive_mode", "not",
+       "additive: what is made is added to the image; additive_enforced: and changes no mean"},
+      {"initial_stride", "1", "of the first convolution"}}});
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,364 @@
+// Injectors and losses by themselves, with the values that PyTorch gives.
+#include <ATen/Context.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "iterators/extensible/injector.h"
+#include "iterators/extensible/loss.h"
+#include "runtime/base/error.h"
+#include "tests/message_of.h"
+#include "tests/test_run.h"
+
+namespace stepop {
+namespace extensible_parts_test {
+
+using namespace extensible;
+
+/// A state, and components that are built by themselves.
+class Workbench {
+ public:
+  Workbench()
+      : run_(
+            "iterator: ExtensibleTrainer\nbatch_size: 2\nnum_steps: 1\nseed: 1\n"
+            "datasets: {train: {class: RandomTensors, tensors: {x: [3, 4, 4]}}}\n"
+            "networks: {a: {which_model: toy_g, nf: 4, scale: 2}, d: {which_model: toy_d, nf: 4}}\n"
+            "steps: {s: {training: a, optimizer_params: null}}\n"),
+        state_(keys_) {}
+
+  StepState& state() { return state_; }
+
+  void set(const std::string& key, Item item) { given_.emplace_back(key, std::move(item)); }
+
+  /// Runs an injector over what was set.
+  void inject(const std::string& yaml, int64_t iteration = 0, bool is_training = true) {
+    const Config params = test_config(yaml);
+    Ports ports(run_.session.context(), keys_, "d");
+    const auto made =
+        injectors().factory(params.get<std::string>("type"), params, "type")(params, ports);
+    fill();
+    made->run(state_, {iteration, is_training});
+    check_options(params);
+  }
+
+  double loss(const std::string& yaml, int64_t iteration = 0) {
+    return loss_tensor(yaml, iteration).item<double>();
+  }
+
+  at::Tensor loss_tensor(const std::string& yaml, int64_t iteration = 0) {
+    const Config params = test_config(yaml);
+    Ports ports(run_.session.context(), keys_, "d");
+    const auto made =
+        losses().factory(params.get<std::string>("type"), params, "type")(params, ports);
+    fill();
+    metrics = {};
+    const at::Tensor value = made->compute(state_, {iteration, true}, metrics);
+    check_options(params);
+    return value;
+  }
+
+  const at::Tensor& at(const std::string& key) { return state_.tensor(keys_.slot(key)); }
+  const Item& item(const std::string& key) { return state_.item(keys_.slot(key)); }
+  TestRun& run() { return run_; }
+
+  Scalars metrics;
+
+ private:
+  void fill() {
+    for (const auto& [key, item] : given_) keys_.slot(key);
+    state_.clear();
+    for (const auto& [key, item] : given_) state_.set(keys_.slot(key), item);
+  }
+
+  static void check_options(const Config& params) { CHECK(params.unknown_keys() == ""); }
+
+  TestRun run_;
+  Keys keys_;
+  StepState state_;
+  std::vector<std::pair<std::string, Item>> given_;
+};
+
+at::Tensor numbers(at::IntArrayRef shape) {
+  int64_t count = 1;
+  for (const int64_t length : shape) count *= length;
+  return at::arange(count, at::kFloat).reshape(shape);
+}
+
+TEST_CASE("injectors that move values about") {
+  Workbench bench;
+  const at::Tensor x = numbers({2, 3, 4, 4});
+  bench.set("x", x);
+  bench.set("y", x * 10);
+  const auto made = [&](const std::string& yaml) {
+    bench.inject(yaml);
+    return bench.at("out");
+  };
+  CHECK(at::equal(made("{type: direct, in: x, out: out}"), x));
+  CHECK(at::equal(made("{type: grey, in: x, out: out}"), x.mean(1, true).expand({2, 3, 4, 4})));
+  CHECK(
+      at::equal(made("{type: concatenate, in: [x, y], out: out, dim: 1}").narrow(1, 3, 3), x * 10));
+  CHECK(at::equal(made("{type: batch_rotate, in: x, out: out}")[0], x[1]));
+  CHECK(at::equal(made("{type: batch_rotate, in: x, out: out}")[1], x[0]));
+  CHECK(at::equal(made("{type: normalize, in: x, out: out, shift: 2, scale: 4}"), (x - 2) / 4));
+  CHECK(at::equal(made("{type: denormalize, in: x, out: out, shift: 2, scale: 4}"), x * 4 + 2));
+  CHECK(at::equal(made("{type: channel_clip, in: x, out: out, channel_low: 1, channel_high: 3}"),
+                  x.narrow(1, 1, 2)));
+  CHECK(at::equal(made("{type: constant, constant_type: zeroes, like: x, out: out}"), x * 0));
+  CHECK(at::equal(made("{type: margin_removal, in: x, out: out, margin: 1}"),
+                  x.narrow(2, 1, 2).narrow(3, 1, 2)));
+  bench.inject("{type: indices_extractor, in: x, out: [a, b, c], dim: 1}");
+  CHECK(at::equal(bench.at("b"), x.select(1, 1)));
+  CHECK(made("{type: pad, in: x, out: out, multiple: 4}").sizes() == x.sizes());
+  const at::Tensor padded = made("{type: pad, in: x, out: out, multiple: 5}");
+  CHECK(padded.sizes() == at::IntArrayRef{2, 3, 4, 5});
+  CHECK(padded.select(-1, 4).abs().max().item<double>() == 0);
+  bench.set("z", numbers({2, 1, 3}));
+  CHECK(made("{type: squeeze, in: z, out: out, dim: 1}").sizes() == at::IntArrayRef{2, 3});
+  CHECK(message_of([&] { made("{type: squeeze, in: x, out: out, dim: 1}"); }) ==
+        "expected one element in dimension 1, found float32 [2, 3, 4, 4]");
+}
+
+TEST_CASE("interpolate, image_patch and sr_diffs") {
+  Workbench bench;
+  const at::Tensor x = numbers({1, 3, 4, 4});
+  bench.set("x", x);
+  bench.set("y", x + 0.5);
+  bench.inject("{type: interpolate, in: x, out: out, scale_factor: 2, mode: nearest}");
+  CHECK(bench.at("out").sizes() == at::IntArrayRef{1, 3, 8, 8});
+  CHECK(bench.at("out")[0][0][3][5].item<double>() == 6);
+  bench.inject("{type: interpolate, in: x, out: out, size: 2, mode: area}");
+  CHECK(bench.at("out")[0][0][0][0].item<double>() == 2.5);
+  // torch.nn.functional.interpolate(x, scale_factor=2, mode="bicubic")[0, 0, 1, :3]
+  bench.inject("{type: interpolate, in: x, out: out, scale_factor: 2, mode: bicubic}");
+  CHECK(at::allclose(bench.at("out")[0][0][1].narrow(0, 0, 3),
+                     at::tensor({0.66015625, 0.95703125, 1.43359375}, at::kFloat), 1e-5, 1e-5));
+  bench.inject("{type: image_patch, in: x, out: p, patch_size: 3}");
+  CHECK(at::equal(bench.at("p"), x.narrow(2, 0, 3).narrow(3, 0, 3)));
+  CHECK(at::equal(bench.at("p_bottom_left"), x.narrow(2, 1, 3).narrow(3, 0, 3)));
+  bench.inject("{type: image_patch, in: x, out: p, patch_size: 3}", 0, /*is_training=*/false);
+  CHECK(at::equal(bench.at("p_top_right"), x));
+  bench.inject(
+      "{type: sr_diffs, mode: produce_diff, lq: x, hq: y, diff: d, out: out, include_combined: "
+      "true}");
+  CHECK(bench.at("out").size(1) == 9);
+  CHECK(at::allclose(bench.at("d"), at::full({1, 3, 4, 4}, 0.5)));
+  bench.inject("{type: sr_diffs, mode: recombine, lq: x, hq: y, out: out}");
+  CHECK(at::equal(bench.at("out"), x + (x + 0.5)));
+}
+
+TEST_CASE("a dimension is folded into the batch and comes back; for_each goes over it") {
+  Workbench bench;
+  const at::Tensor x = numbers({2, 5, 3, 4});
+  bench.set("x", x);
+  for (const int dim : {1, 2, 3}) {
+    bench.inject("{type: decompose_dimension, in: x, out: flat, dim: " + std::to_string(dim) + "}");
+    const at::Tensor flat = bench.at("flat");
+    CHECK(flat.size(0) == 2 * x.size(dim));
+    CHECK(at::equal(flat[0], x.select(dim, 0)[0]));
+    bench.set("flat", flat);
+    bench.set("flat_reverse_shape", bench.item("flat_reverse_shape"));
+    bench.set("flat_reverse_permute", bench.item("flat_reverse_permute"));
+    bench.inject(
+        "{type: recompose_dimension, in: flat, out: back, reverse_shape: flat_reverse_shape, "
+        "reverse_permute: flat_reverse_permute}");
+    CHECK(at::equal(bench.at("back"), x));
+  }
+  bench.inject("{type: for_each, subtype: normalize, in: x, out: each, shift: 1, scale: 2}");
+  CHECK(at::equal(bench.at("each"), (x - 1) / 2));
+  CHECK(message_of([&] {
+          bench.inject("{type: for_each, subtype: normalize, in: x, out: e, shift: 1, scal: 2}");
+        }).find("scal") != std::string::npos);
+}
+
+TEST_CASE("numbers that depend on the iteration") {
+  Workbench bench;
+  const auto at_iteration = [&](const std::string& scheduler, int64_t iteration) {
+    bench.inject("{type: scheduled_scalar, out: w, scheduler: " + scheduler + "}", iteration);
+    return std::get<double>(bench.item("w"));
+  };
+  CHECK(at_iteration("{type: fixed, weight: 0.5}", 7) == 0.5);
+  const std::string decay =
+      "{type: linear_decay, initial_weight: 10, steps: 100, lower_bound: 2, start_step: 10}";
+  CHECK(at_iteration(decay, 5) == 10);
+  CHECK(at_iteration(decay, 60) == doctest::Approx(6));
+  CHECK(at_iteration(decay, 1000) == doctest::Approx(2));
+  const std::string wave =
+      "{type: sinusoidal, upper_weight: 3, lower_weight: 1, period: 8, start_step: 2}";
+  CHECK(at_iteration(wave, 2) == doctest::Approx(3));
+  CHECK(at_iteration(wave, 4) == doctest::Approx(2));
+  CHECK(at_iteration(wave, 6) == doctest::Approx(1));
+}
+
+TEST_CASE("injectors that draw random numbers") {
+  Workbench bench;
+  bench.set("x", at::ones({64, 3, 8, 8}));
+  bench.set("y", at::ones({64, 3, 8, 8}) * 2);
+  bench.inject("{type: add_noise, in: x, out: out, scale: 0.5, mode: uniform}");
+  const at::Tensor noise = bench.at("out") - 1;
+  CHECK(noise.min().item<double>() >= 0);
+  CHECK(noise.max().item<double>() < 0.5);
+  CHECK(noise.mean().item<double>() == doctest::Approx(0.25).epsilon(0.05));
+  bench.set("s", 2.0);
+  bench.inject("{type: add_noise, in: x, out: out, scale: s}");
+  CHECK((bench.at("out") - 1).std().item<double>() == doctest::Approx(2).epsilon(0.05));
+  bench.inject("{type: mix_and_label, in: [x, y], out: out, out_labels: l}");
+  const at::Tensor labels = bench.at("l");
+  CHECK(
+      at::equal(bench.at("out").select(1, 0).select(1, 0).select(1, 0), 1 + labels.to(at::kFloat)));
+  CHECK(labels.sum().item<int64_t>() > 10);
+  CHECK(labels.sum().item<int64_t>() < 54);
+  bench.inject("{type: noise, in: x, out: out, shape: [5, 2]}");
+  CHECK(bench.at("out").sizes() == at::IntArrayRef{64, 5, 2});
+  bench.inject("{type: stylegan2_noise, in: x, out: out, mix_probability: 1, latent_dim: 16}");
+  CHECK(std::get<std::vector<at::Tensor>>(bench.item("out")).size() == 2);
+  bench.inject("{type: stylegan2_noise, in: x, out: out, mix_probability: 0, latent_dim: 16}");
+  CHECK(std::get<std::vector<at::Tensor>>(bench.item("out")).front().sizes() ==
+        at::IntArrayRef{64, 16});
+  bench.inject("{type: random_crop, in: x, out: out, dim_in: 8, dim_out: 4}");
+  CHECK(bench.at("out").sizes() == at::IntArrayRef{64, 3, 4, 4});
+  bench.inject("{type: margin_removal, in: x, out: out, margin: 2, random_shift_max: 2}");
+  CHECK(bench.at("out").sizes() == at::IntArrayRef{64, 3, 4, 4});
+}
+
+TEST_CASE("networks are called with their inputs, with a graph or without") {
+  Workbench bench;
+  bench.set("x", at::ones({2, 3, 4, 4}));
+  bench.inject("{type: generator, generator: a, in: x, out: out}");
+  CHECK(bench.at("out").sizes() == at::IntArrayRef{2, 3, 8, 8});
+  CHECK(bench.at("out").requires_grad());
+  const auto network = bench.run().session.context().networks.get("a");
+  network->train();
+  bench.inject("{type: generator, generator: a, in: x, out: out, grad: false}");
+  CHECK_FALSE(bench.at("out").requires_grad());
+  CHECK(network->is_training());
+  bench.inject("{type: discriminator, discriminator: d, in: x, out: out}");
+  CHECK(bench.at("out").sizes() == at::IntArrayRef{2, 1});
+  CHECK(message_of([&] {
+          bench.inject("{type: generator, generator: a, in: [x, x], out: out}");
+        }).find("the network \"a\" has one input, found 2") != std::string::npos);
+}
+
+TEST_CASE("losses that compare values") {
+  Workbench bench;
+  const at::Tensor x = at::tensor({1.0, 2.0, 3.0, 4.0}, at::kFloat).reshape({2, 2});
+  bench.set("x", x);
+  bench.set("y", at::tensor({2.0, 2.0, 1.0, 8.0}, at::kFloat).reshape({2, 2}));
+  CHECK(bench.loss("{type: pix, criterion: l1, real: x, fake: y}") == doctest::Approx(7.0 / 4));
+  CHECK(bench.loss("{type: pix, criterion: l2, real: x, fake: y}") == doctest::Approx(21.0 / 4));
+  CHECK(bench.loss("{type: pix, criterion: l1, real: x, fake: y, real_scale: 2, real_offset: 1}") ==
+        doctest::Approx((1 + 3 + 6 + 1) / 4.0));
+  // 1 - cos of (1, 2), (2, 2) and of (3, 4), (1, 8).
+  CHECK(bench.loss("{type: pix, criterion: cosine, real: x, fake: y}") ==
+        doctest::Approx((1 - 6 / std::sqrt(40.0) + 1 - 35 / std::sqrt(25.0 * 65)) / 2));
+  CHECK(bench.loss("{type: direct, key: x}") == doctest::Approx(2.5));
+  CHECK(bench.loss("{type: direct, key: x, inverted: true, annealing_termination_step: 10}", 4) ==
+        doctest::Approx(-1));
+  CHECK(bench.loss("{type: recurrent, subtype: pix, criterion: l1, real: x, fake: y, "
+                   "recurrent_weights: [1, 10]}") == doctest::Approx(1.5 + 10 * 2));
+  CHECK(
+      bench.loss("{type: for_element, subtype: pix, criterion: l1, real: x, fake: y, index: 1}") ==
+      doctest::Approx(2));
+  bench.set("labels", at::tensor({1, 0}, at::kLong));
+  CHECK(bench.loss("{type: cross_entropy, logits: x, labels: labels}") ==
+        doctest::Approx((std::log1p(std::exp(-1.0)) + std::log1p(std::exp(1.0))) / 2));
+}
+
+TEST_CASE("sr_pix weights details, and is l2 in the mean") {
+  Workbench bench;
+  at::manual_seed(1);
+  const at::Tensor real = at::rand({2, 3, 8, 8});
+  bench.set("real", real);
+  bench.set("fake", real + at::randn({2, 3, 8, 8}) * 0.1);
+  const double l2 = bench.loss("{type: pix, criterion: l2, real: real, fake: fake}");
+  CHECK(bench.loss("{type: sr_pix, real: real, fake: fake, scale: 2}") == doctest::Approx(l2));
+}
+
+TEST_CASE("losses of GANs are what their formulas say") {
+  Workbench bench;
+  bench.set("real", at::ones({4, 3, 8, 8}) * 0.3);
+  bench.set("fake", at::ones({4, 3, 8, 8}) * -0.2);
+  auto d = std::dynamic_pointer_cast<Network>(bench.run().session.context().networks.get("d"));
+  const double r = d->forward(at::ones({1, 3, 8, 8}) * 0.3).item<double>();
+  const double f = d->forward(at::ones({1, 3, 8, 8}) * -0.2).item<double>();
+  const auto bce = [](double logit, double target) {
+    return std::log1p(std::exp(-std::abs(logit))) + std::max(logit, 0.0) - logit * target;
+  };
+  const auto generator = [&](const std::string& type) {
+    return bench.loss("{type: generator_gan, gan_type: " + type +
+                      ", discriminator: d, real: real, fake: fake}");
+  };
+  const auto discriminator = [&](const std::string& type) {
+    return bench.loss("{type: discriminator_gan, gan_type: " + type + ", real: real, fake: fake}");
+  };
+  CHECK(generator("gan") == doctest::Approx(bce(f, 1)));
+  CHECK(generator("ragan") == doctest::Approx((bce(r - f, 0) + bce(f - r, 1)) / 2));
+  CHECK(generator("lsgan") == doctest::Approx((f - 1) * (f - 1)));
+  CHECK(generator("hinge") == doctest::Approx(-f));
+  CHECK(discriminator("gan") == doctest::Approx(bce(r, 1) + bce(f, 0)));
+  CHECK(discriminator("ragan") == doctest::Approx(bce(r - f, 1) + bce(f - r, 0)));
+  CHECK(discriminator("lsgan") == doctest::Approx((r - 1) * (r - 1) + f * f));
+  CHECK(discriminator("hinge") == doctest::Approx(std::max(0.0, 1 - r) + std::max(0.0, 1 + f)));
+  CHECK(discriminator("max_spread") ==
+        doctest::Approx(2 * (2 / (1 + std::exp(-1 / std::abs(r - f))) - 1)).epsilon(1e-4));
+  CHECK(
+      message_of([&] { generator("gam"); })
+          .find("gan_type: unknown type \"gam\"; there are: gan, pixgan, ragan, max_spread, lsgan, "
+                "hinge") != std::string::npos);
+}
+
+TEST_CASE("gradient penalties are those of the gradient by the real examples") {
+  Workbench bench;
+  at::manual_seed(2);
+  const at::Tensor real = at::rand({3, 3, 8, 8});
+  bench.set("real", real);
+  bench.set("fake", at::rand({3, 3, 8, 8}));
+  auto d = std::dynamic_pointer_cast<Network>(bench.run().session.context().networks.get("d"));
+  at::Tensor leaf = real.detach().clone().requires_grad_();
+  d->forward(leaf).sum().backward();
+  const at::Tensor norms = leaf.grad().flatten(1).norm(2, 1);
+  const std::string base = "{type: discriminator_gan, gan_type: gan, real: real, fake: fake";
+  const double plain = bench.loss(base + "}");
+  CHECK(bench.loss(base + ", gradient_penalty: true}") - plain ==
+        doctest::Approx(10 * (norms - 1).square().mean().item<double>()).epsilon(1e-4));
+  CHECK(bench.loss(base + ", gradient_penalty: r1, gradient_penalty_weight: 4}") - plain ==
+        doctest::Approx(2 * norms.square().mean().item<double>()).epsilon(1e-3));
+  // The penalty trains the discriminator.
+  d->zero_grad();
+  bench.loss_tensor(base + ", gradient_penalty: true, gradient_penalty_weight: 1000}").backward();
+  CHECK(d->parameters().front().grad().abs().sum().item<double>() > 0);
+  CHECK(bench.at("fake_real_gp_structure_img").sizes() == real.sizes());
+}
+
+TEST_CASE("losses of invariance are nothing for a network to which it makes no difference") {
+  Workbench bench;
+  bench.set("x", at::full({2, 3, 8, 8}, 0.4));
+  bench.inject("{type: generator, generator: a, in: x, out: out}");
+  bench.set("made", bench.at("out"));
+  // Of an even image the inner pixels come out even, turned or not; the border may differ.
+  const double geometric =
+      bench.loss("{type: geometric, generator: a, criterion: l1, real: made, fake: x}");
+  CHECK(geometric >= 0);
+  CHECK(
+      std::isfinite(bench.loss("{type: recursive, generator: a, criterion: l2, real: made, fake: "
+                               "[x], recursive_depth: 2, downsample_factor: 0.5}")));
+  bench.set("x_top_right", at::full({2, 3, 8, 8}, 0.4));
+  bench.set("x_bottom_left", at::full({2, 3, 8, 8}, 0.4));
+  bench.set("x_bottom_right", at::full({2, 3, 8, 8}, 0.4));
+  CHECK(bench.loss("{type: translational, generator: a, criterion: l1, real: made, fake: x, "
+                   "patch_size: 16, overlap: 8}") >= 0);
+}
+
+}  // namespace extensible_parts_test
+}  // namespace stepop
