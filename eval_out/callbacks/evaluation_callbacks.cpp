@@ -118,16 +118,17 @@ CallbackScalars EvaluationCallbacks::run(const std::string& op, int64_t step,
   CallbackScalars found{{}, std::move(results.failures)};
   for (const auto& [name, logs] : results.logs) {
     OrderedMap<double> scalars;
-    LogRecord files;
+    UnfinishedLog files;
     try {
       scalars = scalars_of_callback(fmt::format("{}/{}", op, name), logs);
       add_files(files, name, logs);
+      make_pictures(files);
     } catch (const std::exception& error) {
       found.failures.set(name, error_text(error));
       continue;
     }
     for (const auto& [key, value] : scalars) found.scalars.set(key, value);
-    write_log_files(folder, step, files);
+    write_log_files(folder, step, files.record);
   }
   return found;
 }

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "eval_out/hdf5/hdf5_values.h"
-#include "eval_out/write/background_queue.h"
 #include "eval_out/write/eval_batch.h"
 #include "eval_out/write/eval_file_writer.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/system/background_queue.h"
 
 namespace stepop {
 namespace {
@@ -42,7 +42,8 @@ EvalWriter::EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> att
   next_row_ = file_->first_row();
   last_index_ = file_->last_index();
   queue_ = std::make_unique<BackgroundQueue<std::vector<EvalBatch>>>(
-      static_cast<size_t>(options.queued_batches), [this](const std::vector<EvalBatch>& batches) {
+      "writes outputs", static_cast<size_t>(options.queued_batches),
+      [this](const std::vector<EvalBatch>& batches) {
         if (batches.size() == 1) {
           file_->write(batches[0]);
         } else {

@@ -14,6 +14,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/cli/checkpoint_choice.h"
+#include "runtime/loop/batch_norm.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/reporter.h"
 #include "runtime/run/evaluated_step.h"
@@ -213,6 +214,8 @@ class Evaluations {
     for (const auto& evaluation : evaluations_) {
       if (is_over(evaluation, folder)) continue;
       const std::string op = evaluation.settings().op.text();
+      measure_batch_norm(session_.iterator(), session_.context(), position,
+                         throw_if_signal_arrived);
       reporter_.begin_evaluation();
       const EvaluationResult result = evaluation.run(
           position, evaluation.settings().folder_in(folder),

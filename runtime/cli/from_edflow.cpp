@@ -41,7 +41,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kGone = {
     {"fcond", "no counterpart yet: -c chooses one checkpoint, eval_all takes all"},
     {"wandb", "no counterpart yet: a sink of your own can send numbers"},
     {"git", "left out: git's state is noted in the log and in outputs, nothing is committed"},
-    {"image_format", "left out: pictures are PNG"},
+    {"image_format", "left out: pictures are PNG, or JPEG with log_images: {format: jpeg}"},
     {"hook_freq", "left out: log_freq and each op's `when` say it"},
     {"project", "left out: -p names a run to go on with"},
     {"edflow_version", "left out"},

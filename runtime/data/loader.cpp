@@ -1,6 +1,5 @@
 #include "runtime/data/loader.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <pthread.h>
@@ -18,10 +17,8 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/measure/one_thread.h"
 #include "runtime/measure/profile.h"
-
-// From the OpenMP runtime that LibTorch brings, if it brings one.
-extern "C" void omp_set_num_threads(int) __attribute__((weak));
 
 namespace stepop {
 
@@ -150,10 +147,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
   void work(const std::string& name) {
     const at::NoGradGuard no_grad;
     ::pthread_setname_np(::pthread_self(), "loader");
-    // The cores belong to the training; a worker that starts threads of its own would take them.
-    // LibTorch sets a thread's number on first use; asking for it first makes ours the last word.
-    at::get_num_threads();
-    if (omp_set_num_threads != nullptr) omp_set_num_threads(1);
+    compute_with_one_thread();
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [&] { return stopping_ || may_take(); });

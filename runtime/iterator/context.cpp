@@ -107,9 +107,11 @@ void Context::check_name(const std::string& name) const {
     return std::find(names.begin(), names.end(), text) != names.end();
   };
   const std::string_view text = name;
-  const char* is = is_network(text)                                         ? "the network"
-                   : updates.contains(text)                                 ? "the update"
-                   : text.starts_with("ema_") && is_network(text.substr(4)) ? "the averages"
+  const bool is_average =
+      (text.starts_with("ema_") || text.starts_with("swa_")) && is_network(text.substr(4));
+  const char* is = is_network(text)                 ? "the network"
+                   : updates.contains(text)         ? "the update"
+                   : is_average                     ? "the averages"
                    : text == "random"               ? "the random generators"
                    : text == "train_means"          ? "what train ops returned"
                    : text == "stop_when"            ? "the best value of the metric"

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "runtime/base/number_text.h"
-#include "runtime/log/log_files.h"
 
 namespace stepop {
 namespace {
@@ -74,9 +73,6 @@ void ConsoleSink::write_log(const LogEvent& event, const LogRecord& record) {
   }
   for (const auto& [name, content] : record.texts) {
     console_.info(fmt::format("{}: {}", name, beginning_of(content)));
-  }
-  for (const auto& [name, png] : record.images) {
-    console_.debug(fmt::format("wrote {}/{}.png", folder_, name_with_step(name, event.step)));
   }
 }
 

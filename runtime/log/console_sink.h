@@ -23,7 +23,6 @@ class ConsoleSink : public Sink {
 
   ConsoleSink(Console& console, const Plan& plan) : console_(console), plan_(plan) {}
 
-  void begin(const SinkStart& start) override { folder_ = start.folder; }
   void write(const LogEvent& event, const LogRecord& record) override;
   /// Moves the progress bar, at most ten times a second.
   void step_done(const LogEvent& event) override;
@@ -52,7 +51,6 @@ class ConsoleSink : public Sink {
 
   Console& console_;
   Plan plan_;
-  std::string folder_;
   std::string loss_;  ///< The first scalar of the last train log, `loss 0.312`.
   Clock::time_point last_draw_ = Clock::now();
 

@@ -44,9 +44,16 @@ std::string curve_csv(const Curve& curve) {
   return csv;
 }
 
+/// In memory of its own, whatever else uses that of `tensor`.
+at::Tensor host_copy(const at::Tensor& tensor) {
+  return tensor.detach().to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true,
+                            at::MemoryFormat::Contiguous);
+}
+
 }  // namespace
 
-void add_files(LogRecord& record, const std::string& prefix, const Logs& logs) {
+void add_files(UnfinishedLog& log, const std::string& prefix, const Logs& logs,
+               const ImageEncoding& encoding) {
   const auto name_of = [&](const char* what, const std::string& key) {
     check_file_name(what, key);
     return prefix + "/" + key;
@@ -54,27 +61,42 @@ void add_files(LogRecord& record, const std::string& prefix, const Logs& logs) {
   for (const auto& [key, images] : logs.images) {
     const std::string name = name_of("the image", key);
     try {
-      record.images.set(name, image_grid_png(images));
+      check_images(images);
     } catch (const Error& error) {
       throw Error(fmt::format("{}: {}", key, error.what()));
     }
+    log.images.set(name, {host_copy(images), encoding});
   }
-  for (const auto& [key, text] : logs.texts) record.texts.set(name_of("the text", key), text);
+  for (const auto& [key, text] : logs.texts) log.record.texts.set(name_of("the text", key), text);
   for (const auto& [key, numbers] : logs.histograms) {
     const std::string name = name_of("the histogram", key);
-    record.histograms.set(name, histogram_of(numbers)).key = name;
+    log.record.histograms.set(name, histogram_of(numbers)).key = name;
   }
   for (const auto& [key, curve] : logs.curves) {
     const std::string name = name_of("the curve", key);
     check_curve(curve, key);
-    record.images.set(name, curve_picture(curve));
-    record.curves.set(name, curve);
+    log.record.curves.set(name,
+                          {host_copy(curve.x), host_copy(curve.y), curve.x_name, curve.y_name});
+  }
+}
+
+void make_pictures(UnfinishedLog& log) {
+  for (const auto& [name, images] : log.images) {
+    try {
+      log.record.images.set(name, encode_image(image_grid(images.images), images.encoding));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", name, error.what()));
+    }
+  }
+  log.images.clear();
+  for (const auto& [name, curve] : log.record.curves) {
+    log.record.images.set(name, curve_picture(curve));
   }
 }
 
 void write_log_files(const std::string& folder, int64_t step, const LogRecord& record) {
-  for (const auto& [name, png] : record.images) {
-    write_log_file(folder, name_with_step(name, step) + ".png", png);
+  for (const auto& [name, bytes] : record.images) {
+    write_log_file(folder, picture_file(name, step, bytes), bytes);
   }
   for (const auto& [name, text] : record.texts) {
     write_log_file(folder, name_with_step(name, step) + ".txt", text);
@@ -89,8 +111,8 @@ void write_log_files(const std::string& folder, int64_t step, const LogRecord& r
   }
 }
 
-void LogFiles::write(const LogEvent& event, const LogRecord& record) {
-  write_log_files(folder_, event.step, record);
+std::string picture_file(std::string_view name, int64_t step, std::string_view bytes) {
+  return name_with_step(name, step) + image_ending(bytes);
 }
 
 std::string name_with_step(std::string_view name, int64_t step) {

@@ -7,28 +7,46 @@
 
 #include "runtime/log/logs.h"
 #include "runtime/log/sink.h"
+#include "runtime/pictures/image_file.h"
 
 namespace stepop {
 
-/// Images and texts as files of their own, `<folder>/<name>_<step>.png` and `.txt`, each whole or
-/// not there: `train/train/log_op/input_0000100.png`. Histograms and curves are a picture and a
-/// table, `.csv`.
-class LogFiles : public Sink {
- public:
-  void begin(const SinkStart& start) override { folder_ = start.folder; }
-  void write(const LogEvent& event, const LogRecord& record) override;
+/// A log whose pictures are not made yet. It shares no memory with the tensors that it is made of:
+/// a training that goes on changes nothing of it.
+struct UnfinishedLog {
+  /// Images [B, C, H, W] on the CPU, which are to be one picture.
+  struct Images {
+    at::Tensor images;
+    ImageEncoding encoding;
+  };
 
- private:
-  std::string folder_;
+  LogEvent event = {};
+  LogRecord record = {};
+  OrderedMap<Images> images = {};  ///< By the names that their pictures will have in `record`.
+
+  bool has_files() const {
+    return !images.empty() || !record.images.empty() || !record.texts.empty() ||
+           !record.histograms.empty() || !record.curves.empty();
+  }
 };
 
-/// Adds what of `logs` becomes files - images, texts, histograms, curves - to a record, under names
+/// Adds what of `logs` becomes files - images, texts, histograms, curves - to a log, under names
 /// that begin with `prefix` and a slash. Throws Error, with the key, for what cannot be a file or
 /// is no image or curve.
-void add_files(LogRecord& record, const std::string& prefix, const Logs& logs);
+void add_files(UnfinishedLog& log, const std::string& prefix, const Logs& logs,
+               const ImageEncoding& encoding = {});
 
-/// Writes them as LogFiles does, into a folder that is there.
+/// Makes the pictures of images and curves, which are then in the log's record. Needs nothing of
+/// the training, and may be called in another thread.
+void make_pictures(UnfinishedLog& log);
+
+/// Writes images and texts as files of their own, `<folder>/<name>_<step>.png` and `.txt`, each
+/// whole or not there: `train/train/log_op/input_0000100.png`. Histograms and curves are a picture
+/// and a table, `.csv`. `folder` must be there.
 void write_log_files(const std::string& folder, int64_t step, const LogRecord& record);
+
+/// The name of a picture's file within the folder: `train/log_op/input_0000100.jpg`.
+std::string picture_file(std::string_view name, int64_t step, std::string_view bytes);
 
 /// `loss_0000700`: a name with a step of at least seven digits behind it.
 std::string name_with_step(std::string_view name, int64_t step);

@@ -22,7 +22,7 @@ struct LogEvent {
 /// What one event logs, by full names: `train/log_op/loss`.
 struct LogRecord {
   OrderedMap<double> scalars = {};
-  OrderedMap<std::string> images = {};  ///< The bytes of PNG files, grey or RGB.
+  OrderedMap<std::string> images = {};  ///< The bytes of PNG or JPEG files, grey or RGB.
   OrderedMap<std::string> texts = {};
   OrderedMap<Histogram> histograms = {};
   OrderedMap<Curve> curves = {};  ///< Their pictures are among `images`, under the same names.
@@ -36,9 +36,9 @@ struct SinkStart {
   std::string config = {};  ///< The resolved config as YAML.
 };
 
-/// A place that takes what a run logs: the console, the metrics file, TensorBoard, PNG files, a
-/// service of your own. All functions but `sync` are called by one thread. What one of them throws
-/// ends the training.
+/// A place that takes what a run logs: the console, the metrics file, TensorBoard, a service of
+/// your own. All functions but `sync` are called by one thread. What one of them throws ends the
+/// training.
 class Sink {
  public:
   Sink() = default;
@@ -48,7 +48,9 @@ class Sink {
 
   /// Called once, before the first step.
   virtual void begin(const SinkStart& /*start*/) {}
-  /// Takes one event. Of `record` any part may be empty.
+  /// Takes one event. Of `record` any part may be empty. An integration takes those with pictures
+  /// when these are made and on the disk, before the next checkpoint at the latest; all events come
+  /// in their order.
   virtual void write(const LogEvent& event, const LogRecord& record) = 0;
 
   /// Called after each training step; must cost next to nothing.

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "runtime/base/error.h"
+#include "runtime/pictures/image_file.h"
 #include "runtime/system/folders.h"
 
 namespace stepop {
@@ -98,23 +99,13 @@ std::string scalar(std::string_view name, double value) {
   return summary_value(name, float_field(2, static_cast<float>(value)));
 }
 
-uint32_t big_endian(std::string_view bytes) {
-  uint32_t number = 0;
-  for (const char c : bytes) number = number << 8 | static_cast<unsigned char>(c);
-  return number;
-}
-
-/// Summary.Image. The size is in the PNG's header (https://www.w3.org/TR/png/#11IHDR).
-std::string image(std::string_view name, std::string_view png) {
-  constexpr size_t kHeader = 26;
-  if (png.size() < kHeader || png.substr(1, 3) != "PNG") {
-    throw Error(fmt::format("TensorBoard: the image {} is not a PNG", name));
-  }
-  const bool is_grey = png[25] == 0;
+/// Summary.Image.
+std::string image(std::string_view name, std::string_view bytes) {
+  const auto head = image_head(bytes);
+  if (!head) throw Error(fmt::format("TensorBoard: the image {} is no PNG or JPEG", name));
   return summary_value(name,
-                       bytes_field(4, number_field(1, big_endian(png.substr(20, 4))) +
-                                          number_field(2, big_endian(png.substr(16, 4))) +
-                                          number_field(3, is_grey ? 1 : 3) + bytes_field(4, png)));
+                       bytes_field(4, number_field(1, head->height) + number_field(2, head->width) +
+                                          number_field(3, head->channels) + bytes_field(4, bytes)));
 }
 
 /// A tensor of one string for the plugin "text", which takes it for Markdown: indented, it is shown
@@ -212,7 +203,7 @@ void TensorBoard::begin(const SinkStart& start) {
 void TensorBoard::write(const LogEvent& event, const LogRecord& record) {
   std::string values;
   for (const auto& [name, value] : record.scalars) values += scalar(name, value);
-  for (const auto& [name, png] : record.images) values += image(name, png);
+  for (const auto& [name, bytes] : record.images) values += image(name, bytes);
   for (const auto& [name, content] : record.texts) values += text(name, content);
   for (const auto& [name, numbers] : record.histograms) values += histogram(name, numbers);
   if (!values.empty()) file_->append(tf_record(summary(event.step, values)));

@@ -152,7 +152,7 @@ void Evaluation::write_outputs(Position& position, const OrderedMap<Attribute>& 
   options.end_batch = order().batches_per_epoch();
   Loader loader(context_.splits.dataset(split_), order(), options);
   const RandomFork fork(context_.seed, context_.device);
-  const EmaGuard weights = context_.networks.evaluation_weights();
+  const AveragesGuard weights = context_.networks.evaluation_weights();
   while (loader.has_next()) {
     if (interrupt) interrupt();
     seed_generators(

@@ -24,56 +24,93 @@ LogEvent event_at(const Position& position) {
           position.seconds};
 }
 
-/// Files come before the metrics: a process that is killed in between may log an event twice, but
-/// does not lose it. The console comes last.
-std::vector<std::shared_ptr<Sink>> sinks_of(Console& console, const RunDirectory& directory,
-                                            const Settings& settings, bool trains) {
-  std::vector<std::shared_ptr<Sink>> sinks;
-  if (trains) {
-    sinks.push_back(std::make_shared<LogFiles>());
-    sinks.insert(sinks.end(), settings.integrations.begin(), settings.integrations.end());
-    sinks.push_back(std::make_shared<Metrics>(directory.metrics_file()));
+/// How the images of an op become files.
+ImageEncoding encoding_of(const Settings& settings, const std::string& op) {
+  for (const auto& each : settings.log_ops) {
+    if (each.name.text() == op) return each.images;
   }
-  sinks.push_back(std::make_shared<ConsoleSink>(
-      console, ConsoleSink::Plan{trains, settings.num_steps, settings.num_epochs}));
-  return sinks;
+  return {};
 }
 
 }  // namespace
 
 Reporter::Reporter(Console& console, const RunDirectory& directory, const Settings& settings,
                    int64_t batches_per_epoch)
-    : console_(console),
-      directory_(directory),
-      sinks_(sinks_of(console, directory, settings, batches_per_epoch > 0)) {}
+    : console_(console), directory_(directory), settings_(settings) {
+  const bool trains = batches_per_epoch > 0;
+  if (trains) {
+    integrations_ = settings.integrations;
+    own_sinks_.push_back(std::make_unique<Metrics>(directory.metrics_file()));
+  }
+  own_sinks_.push_back(std::make_unique<ConsoleSink>(
+      console, ConsoleSink::Plan{trains, settings.num_steps, settings.num_epochs}));
+}
 
-void Reporter::begin_training(const Position& position, const std::string& config) {
+std::vector<Sink*> Reporter::sinks() const {
+  std::vector<Sink*> all;
+  for (const auto& sink : integrations_) all.push_back(sink.get());
+  for (const auto& sink : own_sinks_) all.push_back(sink.get());
+  return all;
+}
+
+void Reporter::begin_training(const Position& position, const std::string& config,
+                              Profile* profile) {
+  log_writer_ = std::make_unique<LogWriter>(directory_.root() + "/train", profile);
   // What a step logs comes before its checkpoint; but a start at step 0 logs it again.
   const int64_t first_step = position.global_step == 0 ? 0 : position.global_step + 1;
   const SinkStart start{directory_.root() + "/train", first_step, config};
-  for (const auto& sink : sinks_) sink->begin(start);
+  for (Sink* sink : sinks()) sink->begin(start);
 }
 
 OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<Logs>& logs) {
-  LogRecord record;
+  UnfinishedLog log{.event = event_at(position)};
   for (const auto& [op, result] : logs) {
     for (const auto& [key, scalar] : result.scalars) {
       const std::string name = op + "/" + key;
-      record.scalars.set(name, scalar.read(name));
+      log.record.scalars.set(name, scalar.read(name));
     }
-    add_files(record, op, result);
+    add_files(log, op, result, encoding_of(settings_, op));
   }
-  for (const auto& sink : sinks_) sink->write(event_at(position), record);
-  return std::move(record.scalars);
+  write(log);
+  return std::move(log.record.scalars);
+}
+
+/// Everything goes the same way, so that the integrations have it in its order.
+void Reporter::write(const UnfinishedLog& log) {
+  for (const auto& sink : own_sinks_) sink->write(log.event, log.record);
+  hand_over_written();
+  if (log_writer_ && (log.has_files() || !log_writer_->is_idle())) {
+    log_writer_->push(log);
+  } else {
+    for (const auto& sink : integrations_) sink->write(log.event, log.record);
+  }
+}
+
+/// What became files meanwhile, to the integrations.
+void Reporter::hand_over_written() {
+  if (!log_writer_) return;
+  while (const auto log = log_writer_->take_written()) {
+    for (const auto& [name, bytes] : log->record.images) {
+      console_.debug(fmt::format("wrote {}/train/{}", directory_.root(),
+                                 picture_file(name, log->event.step, bytes)));
+    }
+    for (const auto& sink : integrations_) sink->write(log->event, log->record);
+  }
+}
+
+void Reporter::finish_files() {
+  if (log_writer_) log_writer_->wait();
+  hand_over_written();
 }
 
 void Reporter::begin_evaluation() {
-  for (const auto& sink : sinks_) sink->evaluation_begins();
+  finish_files();
+  for (Sink* sink : sinks()) sink->evaluation_begins();
 }
 
 void Reporter::evaluated(const Position& position, const EvaluationResult& result) {
-  const LogRecord record{.scalars = result.scalars, .is_evaluation = true};
-  for (const auto& sink : sinks_) sink->write(event_at(position), record);
+  write(
+      {.event = event_at(position), .record = {.scalars = result.scalars, .is_evaluation = true}});
   for (const auto& [name, message] : result.failures) {
     console_.warn(fmt::format("the callback {} failed: {}", name, message));
   }
@@ -99,24 +136,26 @@ void Reporter::evaluated_before(const Position& position, const OrderedMap<doubl
 }
 
 void Reporter::step_done(const Position& position) {
+  hand_over_written();
   const LogEvent event = event_at(position);
-  for (const auto& sink : sinks_) sink->step_done(event);
+  for (const auto& sink : integrations_) sink->step_done(event);
+  for (const auto& sink : own_sinks_) sink->step_done(event);
 }
 
 void Reporter::evaluating(const std::string& op, int64_t done, int64_t total) {
-  for (const auto& sink : sinks_) sink->evaluating(op, done, total);
+  for (Sink* sink : sinks()) sink->evaluating(op, done, total);
 }
 
 void Reporter::mend() {
   std::vector<std::string> warnings;
-  for (const auto& sink : sinks_) {
+  for (Sink* sink : sinks()) {
     if (std::string text = sink->mend(); !text.empty()) warnings.push_back(std::move(text));
   }
   for (const auto& text : warnings) console_.warn(text);  // into a log that is there again
 }
 
 void Reporter::sync() {
-  for (const auto& sink : sinks_) sink->sync();
+  for (Sink* sink : sinks()) sink->sync();
 }
 
 void Reporter::show_outputs() {

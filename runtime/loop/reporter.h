@@ -7,6 +7,7 @@
 
 #include "runtime/iterator/context.h"
 #include "runtime/log/console.h"
+#include "runtime/log/log_writer.h"
 #include "runtime/log/logs.h"
 #include "runtime/log/sink.h"
 #include "runtime/loop/evaluation.h"
@@ -15,23 +16,30 @@
 
 namespace stepop {
 
-/// Hands what a run logs to its sinks: of a training PNG and text files, the integrations of the
-/// config, the metrics file and the console; of evaluations without a training the console alone,
-/// because the numbers that a training goes by are its own.
+/// Hands what a run logs to its sinks: of a training the integrations of the config, the metrics
+/// file and the console, and pictures and texts to a thread that writes their files; of evaluations
+/// without a training to the console alone, because the numbers that a training goes by are its
+/// own.
+///
+/// The metrics file and the console have an event when it is logged. Integrations have one with
+/// pictures when its files are on the disk, and those after it only then.
 class Reporter {
  public:
-  /// `batches_per_epoch` is 0 when nothing is trained.
+  /// `batches_per_epoch` is 0 when nothing is trained. The others must outlive this.
   Reporter(Console& console, const RunDirectory& directory, const Settings& settings,
            int64_t batches_per_epoch);
 
-  /// One more sink, behind the others; before `begin_training`.
-  void add(std::shared_ptr<Sink> sink) { sinks_.push_back(std::move(sink)); }
-
-  /// A training begins or resumes at `position`; `config` is its resolved config.
-  void begin_training(const Position& position, const std::string& config);
+  /// A training begins or resumes at `position`; `config` is its resolved config. `profile` may be
+  /// null.
+  void begin_training(const Position& position, const std::string& config, Profile* profile);
 
   /// The ops that were due at one step, as one event. Returns the scalars by their full names.
+  /// Throws what writing the files of an earlier one failed with, as the next three do.
   OrderedMap<double> logged(const Position& position, const OrderedMap<Logs>& logs);
+
+  /// Waits until the files of everything that was logged are on the disk, and the integrations have
+  /// it.
+  void finish_files();
 
   void begin_evaluation();
   /// The result of an evaluation; `begin_evaluation` was called before it.
@@ -41,6 +49,7 @@ class Reporter {
   /// reported it.
   void evaluated_before(const Position& position, const OrderedMap<double>& scalars);
 
+  /// Also hands over what became files meanwhile.
   void step_done(const Position& position);
   void evaluating(const std::string& op, int64_t done, int64_t total);
 
@@ -56,11 +65,18 @@ class Reporter {
   Console& console() { return console_; }
 
  private:
+  std::vector<Sink*> sinks() const;
+  void write(const UnfinishedLog& log);
+  void hand_over_written();
+
   Console& console_;
   const RunDirectory& directory_;
-  std::vector<std::shared_ptr<Sink>> sinks_;
+  const Settings& settings_;
+  std::vector<std::shared_ptr<Sink>> integrations_;
+  std::vector<std::unique_ptr<Sink>> own_sinks_;  ///< Metrics before the console.
   std::string last_outputs_;
   std::string last_output_key_;
+  std::unique_ptr<LogWriter> log_writer_;  ///< From begin_training on.
 };
 
 }  // namespace stepop

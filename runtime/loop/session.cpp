@@ -333,7 +333,7 @@ std::vector<std::string> Session::trained_weights() const {
   }
   for (const auto& [name, tensor] : tracker_.save()) {
     if (tensor.numel() == 0 || !trained.contains(tensor.const_data_ptr())) continue;
-    names.insert(names.end(), {name, "ema_" + name});
+    names.insert(names.end(), {name, "ema_" + name, "swa_" + name});
   }
   return names;
 }

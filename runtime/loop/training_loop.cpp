@@ -10,6 +10,7 @@
 #include "runtime/base/interrupt.h"
 #include "runtime/base/number_text.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/loop/batch_norm.h"
 #include "runtime/measure/processor_time.h"
 #include "runtime/optim/non_finite.h"
 #include "runtime/run/signals.h"
@@ -62,7 +63,7 @@ StopReason TrainingLoop::run() {
                         settings_.num_steps);
   try {
     checkpoints_.begin(first_step_);
-    reporter_.begin_training(position_, session_.config_yaml());
+    reporter_.begin_training(position_, session_.config_yaml(), profile_);
     try {
       hooks_.call("before_training", [](Hook& hook) { hook.before_training(); });
       loop();
@@ -71,6 +72,7 @@ StopReason TrainingLoop::run() {
       reason_ = stop_reason();
       save_checkpoint(position_.evaluations);
     }
+    reporter_.finish_files();
     checkpoints_.wait();
     hooks_.call("after_training", [](Hook& hook) { hook.after_training(); });
   } catch (...) {
@@ -169,7 +171,8 @@ void TrainingLoop::train_step() {
     position_.samples_seen += batch.size();
   }
   clock_.micro_batch = 0;
-  context_.networks.update_averages(position_.global_step);
+  const int64_t step = position_.global_step;
+  context_.networks.update_averages(step, settings_.swa.is_due({step, 0}, {step + 1, 0}));
   ++position_.global_step;
   position_.has_begun_step = false;
   for (const auto& text : update_watch_->after_step(position_.global_step)) {
@@ -332,16 +335,27 @@ void TrainingLoop::save_checkpoint(const std::vector<std::string>& evaluations) 
     position_.evaluation_folder =
         evaluations.empty() ? "" : directory_.evaluation(start_.time, position_.global_step);
   }
+  // What is evaluated is what the checkpoint holds. There is no time for it once a signal arrived.
+  if (!evaluations.empty() && reason_.kind == StopReason::Kind::kNone) measure_statistics();
   write_checkpoint();
   const std::string path = directory_.checkpoints() + "/" + checkpoint_name(position_.global_step);
   hooks_.call_forked("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
+}
+
+/// Of batch normalization, for averages that evaluations use.
+void TrainingLoop::measure_statistics() {
+  if (context_.networks.averages_to_measure() == nullptr) return;
+  splits_.begin();  // the graphs of the step make room
+  measure_batch_norm(session_.iterator(), context_, position_,
+                     [this] { throw_if_asked_to_stop(); });
 }
 
 void TrainingLoop::write_checkpoint() {
   read_non_finite();
   elapsed();
   splits_.save_position();
-  checkpoints_.wait();  // for the one before
+  reporter_.finish_files();  // a run that resumes from here makes none of these pictures again
+  checkpoints_.wait();       // for the one before
   reporter_.mend();
   checkpoints_.save(session_.checkpoint());
 }
@@ -382,6 +396,7 @@ void TrainingLoop::run_evaluations(bool was_interrupted) {
 
 void TrainingLoop::run_evaluation(const Evaluation& evaluation, const std::string& folder) {
   const int64_t step = position_.global_step;
+  measure_statistics();  // where the start before this one was stopped in it
   reporter_.begin_evaluation();
   const EvaluationResult result = [&] {
     // A run that resumes makes the rest of an evaluation, or nothing of it: what is tracked must
@@ -441,10 +456,14 @@ void TrainingLoop::wait_for_other_evaluations() {
 /// Ends the training by the exception at hand.
 void TrainingLoop::fail() {
   reporter_.console().end_progress();
+  // The training ends by what came first, which may be this very error.
+  try {
+    reporter_.finish_files();
+  } catch (const std::exception&) {
+  }
   try {
     checkpoints_.wait();  // what there is to resume from decides what is said
   } catch (const std::exception&) {
-    // The training ends by what came first, which may be this very error.
   }
   save_what_is_whole();
   try {

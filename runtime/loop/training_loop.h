@@ -74,6 +74,7 @@ class TrainingLoop {
   void take_requests(const Elapsed& now);
 
   void read_non_finite();
+  void measure_statistics();
   void save_checkpoint(const std::vector<std::string>& evaluations);
   void write_checkpoint();
   void run_evaluations(bool was_interrupted = false);

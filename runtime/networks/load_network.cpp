@@ -46,7 +46,7 @@ std::string name_of(const Networks& networks, const LoadNetworkOptions& options,
 void take(const State& own, const State& file, const std::string& prefix) {
   for (const auto& [name, tensor] : own) {
     const auto found = file.find(prefix + name);
-    if (found == file.end()) continue;  // averages are of parameters alone
+    if (found == file.end()) continue;  // there may be no averages yet
     tensor.detach().copy_(found->second);
   }
 }
@@ -68,8 +68,9 @@ std::shared_ptr<torch::nn::Module> load_module(const std::string& path,
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", file, error.what()));
   }
-  if (options.takes_averages && config.get("eval_weights", "model") == "ema") {
-    take(networks.tensors(name), checkpoint.tensors, "ema_" + name + ".");
+  const std::string weights = config.get("eval_weights", "model");
+  if (options.takes_averages && weights != "model") {  // `ema_model.`, `swa_model.`
+    take(networks.tensors(name), checkpoint.tensors, fmt::format("{}_{}.", weights, name));
   }
   network->eval();
   for (auto& parameter : network->parameters()) parameter.requires_grad_(false);

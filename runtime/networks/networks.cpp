@@ -138,37 +138,55 @@ std::vector<std::string> Networks::class_names() const {
 void Networks::add_averages(const Config& config, const Updates& updates, Tracker& tracker,
                             bool train) {
   const std::string weights = config.get("eval_weights", "model");
-  if (weights != "model" && weights != "ema") {
-    throw config.error("eval_weights", fmt::format("expected model or ema, found \"{}\"", weights));
+  if (weights != "model" && weights != "ema" && weights != "swa") {
+    throw config.error("eval_weights",
+                       fmt::format("expected model, ema or swa, found \"{}\"", weights));
   }
-  evaluates_averages_ = weights == "ema";
-  if (!config.has("ema")) {
-    if (!evaluates_averages_) return;
-    throw config.error("eval_weights", "there are no averages: add ema: {decay: 0.999}");
+  const auto has = [&](const std::string& kind, const char* example) {
+    if (!config.has(kind)) {
+      if (weights != kind) return false;
+      throw config.error("eval_weights",
+                         fmt::format("there are no averages: add {}: {}", kind, example));
+    }
+    if (config.peek(kind)->is_map()) return true;
+    throw config.error(kind, fmt::format("expected a map such as {}, found {}", example,
+                                         config.peek(kind)->describe()));
+  };
+  if (has("ema", "{decay: 0.999}")) {
+    ema_ = std::make_unique<Ema>(config.at("ema"), weights == "ema" && !train);
+    for (const auto& name : averaged_networks(config, "ema", updates)) {
+      ema_->add(name, get(name));
+      tracker.add(
+          "ema_" + name, [this, name] { return ema_->state(name); },
+          [this, name](const State& state) { ema_->load_state(name, state); });
+    }
   }
-  if (!config.peek("ema")->is_map()) {
-    throw config.error(
-        "ema", "expected a map such as {decay: 0.999}, found " + config.peek("ema")->describe());
-  }
-  const std::vector<std::string> averaged = averaged_networks(config, updates);
-  ema_ = std::make_unique<Ema>(config.at("ema"), evaluates_averages_ && !train);
-  for (const auto& name : averaged) {
-    ema_->add(name, get(name));
+  if (has("swa", "{from: 5e, every: 1e}")) {
+    swa_ = std::make_unique<Swa>(config.at("swa"), weights == "swa" && !train);
     tracker.add(
-        "ema_" + name, [this, name] { return ema_->state(name); },
-        [this, name](const State& state) { ema_->load_state(name, state); });
+        "swa", [this] { return swa_->counts(); },
+        [this](const State& state) { swa_->load_counts(state); });
+    for (const auto& name : averaged_networks(config, "swa", updates)) {
+      swa_->add(name, get(name));
+      tracker.add(
+          "swa_" + name, [this, name] { return swa_->state(name); },
+          [this, name](const State& state) { swa_->load_state(name, state); });
+    }
   }
+  if (weights == "ema") evaluated_ = ema_.get();
+  if (weights == "swa") evaluated_ = swa_.get();
 }
 
-std::vector<std::string> Networks::averaged_networks(const Config& config,
+std::vector<std::string> Networks::averaged_networks(const Config& config, const std::string& kind,
                                                      const Updates& updates) const {
   std::vector<std::string> averaged;
-  if (config.has("ema/networks")) {
-    averaged = config.get<std::vector<std::string>>("ema/networks");
+  const std::string path = kind + "/networks";
+  if (config.has(path)) {
+    averaged = config.get<std::vector<std::string>>(path);
     for (size_t i = 0; i < averaged.size(); ++i) {
       if (networks_.contains(averaged[i])) continue;
       throw config.error(
-          fmt::format("ema/networks/{}", i),
+          fmt::format("{}/{}", path, i),
           fmt::format("no network \"{}\"; there are: {}", averaged[i], networks_.key_list()));
     }
   } else {
@@ -179,7 +197,7 @@ std::vector<std::string> Networks::averaged_networks(const Config& config,
       if (is_trained) averaged.push_back(name);
     }
   }
-  if (averaged.empty()) throw config.error("ema", "no network is trained that could be averaged");
+  if (averaged.empty()) throw config.error(kind, "no network is trained that could be averaged");
   return averaged;
 }
 
@@ -187,12 +205,15 @@ void Networks::start_averages() {
   if (ema_) ema_->start();
 }
 
-void Networks::update_averages(int64_t global_step) {
+void Networks::update_averages(int64_t global_step, bool takes_snapshot) {
   if (ema_) ema_->update(global_step);
+  if (swa_ && takes_snapshot) swa_->update();
 }
 
-EmaGuard Networks::evaluation_weights() const {
-  return EmaGuard(evaluates_averages_ ? ema_.get() : nullptr);
+AveragesGuard Networks::evaluation_weights() const { return AveragesGuard(evaluated_); }
+
+Swa* Networks::averages_to_measure() const {
+  return swa_ && evaluated_ == swa_.get() && swa_->is_stale() ? swa_.get() : nullptr;
 }
 
 void Networks::set_training(bool on) {

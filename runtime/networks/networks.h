@@ -13,7 +13,9 @@
 #include "runtime/checkpoint/tracker.h"
 #include "runtime/config/config.h"
 #include "runtime/formats/state.h"
+#include "runtime/networks/averages.h"
 #include "runtime/networks/ema.h"
+#include "runtime/networks/swa.h"
 #include "runtime/optim/optimizer.h"
 
 namespace torch::nn {
@@ -44,8 +46,9 @@ class Networks {
 
   using Updates = OrderedMap<std::unique_ptr<Update>>;
 
-  /// Reads `ema` and `eval_weights`, the weights that evaluations use: `model`, the default, or
-  /// `ema`. Tracks the averages of a network as `ema_<network>`, with the network's own names.
+  /// Reads `ema`, `swa` and `eval_weights`, the weights that evaluations use: `model`, the default,
+  /// `ema` or `swa`. Tracks the averages of a network as `ema_<network>` and `swa_<network>`, with
+  /// the network's own names.
   /// `updates` are those that train. Without `train`, a checkpoint that lacks the averages to be
   /// evaluated is refused; a training starts them from its weights.
   void add_averages(const Config& config, const Updates& updates, Tracker& tracker, bool train);
@@ -53,10 +56,13 @@ class Networks {
   /// To be called before the first training step of a start. Without `ema` it does nothing.
   void start_averages();
   /// To be called after each training step, however many updates it made; `global_step` as in
-  /// `Ema`. Without `ema` it does nothing.
-  void update_averages(int64_t global_step);
+  /// `Ema`. `takes_snapshot`: one for `swa` is due. Does nothing where neither is in the config.
+  void update_averages(int64_t global_step, bool takes_snapshot = false);
   /// While the guard lives, the networks have the weights that evaluations use.
-  EmaGuard evaluation_weights() const;
+  AveragesGuard evaluation_weights() const;
+  /// The averages that evaluations use when they lack their statistics of batch normalization; else
+  /// null.
+  Swa* averages_to_measure() const;
 
   /// Puts all networks into training or evaluation mode.
   void set_training(bool on);
@@ -80,13 +86,15 @@ class Networks {
  private:
   void add(const std::string& name, const Config& config, std::string_view path,
            const c10::Device& device, Tracker& tracker);
-  std::vector<std::string> averaged_networks(const Config& config, const Updates& updates) const;
+  std::vector<std::string> averaged_networks(const Config& config, const std::string& kind,
+                                             const Updates& updates) const;
 
   OrderedMap<std::shared_ptr<torch::nn::Module>> networks_;
   OrderedMap<std::string> class_names_;
   std::set<std::string, std::less<>> trained_by_hand_;
-  std::unique_ptr<Ema> ema_;  ///< Null without `ema`.
-  bool evaluates_averages_ = false;
+  std::unique_ptr<Ema> ema_;             ///< Null without `ema`,
+  std::unique_ptr<Swa> swa_;             ///< and without `swa`.
+  const Averages* evaluated_ = nullptr;  ///< Null when the networks' own weights are.
 };
 
 }  // namespace stepop

@@ -8,6 +8,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/formats/gzip_file.h"
+#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {
@@ -44,6 +45,41 @@ at::Tensor to_tensor(const Pixels& pixels, size_t channels) {
   return image;
 }
 
+uint32_t big_endian(std::string_view bytes) {
+  uint32_t number = 0;
+  for (const char c : bytes) number = number << 8 | static_cast<unsigned char>(c);
+  return number;
+}
+
+/// https://www.w3.org/TR/png/#11IHDR
+std::optional<ImageHead> png_head(std::string_view bytes) {
+  constexpr size_t kEnd = 26;
+  if (bytes.size() < kEnd) return std::nullopt;
+  const bool is_grey = (bytes[25] & 2) == 0;  // bit 1 of the colour type
+  return ImageHead{.is_jpeg = false,
+                   .height = big_endian(bytes.substr(20, 4)),
+                   .width = big_endian(bytes.substr(16, 4)),
+                   .channels = is_grey ? 1 : 3};
+}
+
+/// In the frame's header, the segment SOF; each before it says its length (ITU-T T.81, B.1 and
+/// B.2.2).
+std::optional<ImageHead> jpeg_head(std::string_view bytes) {
+  constexpr size_t kFrameBytes = 10;
+  for (size_t at = 2; at + kFrameBytes <= bytes.size() && bytes[at] == '\xff';) {
+    const auto marker = static_cast<unsigned char>(bytes[at + 1]);
+    const bool is_table = marker == 0xc4 || marker == 0xc8 || marker == 0xcc;
+    if (marker >= 0xc0 && marker <= 0xcf && !is_table) {
+      return ImageHead{.is_jpeg = true,
+                       .height = big_endian(bytes.substr(at + 5, 2)),
+                       .width = big_endian(bytes.substr(at + 7, 2)),
+                       .channels = bytes[at + 9] == 1 ? 1 : 3};
+    }
+    at += 2 + big_endian(bytes.substr(at + 2, 2));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string too_many_pixels(size_t width, size_t height) {
@@ -78,5 +114,39 @@ at::Tensor decode_image(std::string_view bytes, const std::string& name, int64_t
   }
   return to_tensor(pixels, channels == 0 ? pixels.channels : static_cast<size_t>(channels));
 }
+
+void check_picture(const at::Tensor& picture, const char* what) {
+  const bool fits = picture.defined() && picture.device().is_cpu() &&
+                    picture.scalar_type() == at::kByte && picture.dim() == 3 &&
+                    picture.numel() > 0 && (picture.size(2) == 1 || picture.size(2) == 3);
+  if (fits) return;
+  throw Error(
+      fmt::format("{} is made of a uint8 tensor [H, W, C] on the CPU with C = 1 or 3, found {}",
+                  what, describe_tensor(picture)));
+}
+
+std::vector<unsigned char*> rows_of(const at::Tensor& picture) {
+  std::vector<unsigned char*> rows;
+  for (int64_t y = 0; y < picture.size(0); ++y) {
+    rows.push_back(const_cast<unsigned char*>(picture.const_data_ptr<uint8_t>()) +
+                   y * picture.stride(0));
+  }
+  return rows;
+}
+
+std::string encode_image(const at::Tensor& picture, const ImageEncoding& encoding) {
+  return encoding.is_jpeg ? encode_jpeg(picture, encoding.quality) : encode_png(picture);
+}
+
+std::optional<ImageHead> image_head(std::string_view bytes) {
+  if (bytes.starts_with(kPngMagic)) return png_head(bytes);
+  return bytes.starts_with(kJpegMagic) ? jpeg_head(bytes) : std::nullopt;
+}
+
+const char* image_ending(std::string_view bytes) {
+  return bytes.starts_with(kJpegMagic) ? ".jpg" : ".png";
+}
+
+bool is_image_ending(std::string_view ending) { return ending == ".png" || ending == ".jpg"; }
 
 }  // namespace stepop

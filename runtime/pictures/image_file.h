@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,8 +70,42 @@ struct Pixels {
 Pixels decode_png(std::string_view bytes, const std::string& name);
 Pixels decode_jpeg(std::string_view bytes, const std::string& name);
 
+/// Throws Error unless `picture` is one as encode_png takes it; `what` is made of it, `a PNG`.
+void check_picture(const at::Tensor& picture, const char* what);
+/// Where each row of a contiguous picture begins. The libraries only read them, through pointers
+/// that are not const.
+std::vector<unsigned char*> rows_of(const at::Tensor& picture);
+
 /// The bytes of a PNG file with the uint8 picture [H, W, C] on the CPU, C = 1 (grey) or 3 (RGB).
 /// Throws Error for other shapes and types. The compression is fast rather than small.
 std::string encode_png(const at::Tensor& picture);
+
+/// How images become files.
+struct ImageEncoding {
+  static constexpr int kDefaultQuality = 90;
+
+  bool is_jpeg = false;           ///< Else PNG, which loses nothing.
+  int quality = kDefaultQuality;  ///< Of a JPEG, 1 to 100.
+};
+
+/// The same as a JPEG, whose quality is that of libjpeg: small, and a little of each colour is
+/// lost. A side has at most 65,500 pixels.
+std::string encode_jpeg(const at::Tensor& picture, int quality);
+std::string encode_image(const at::Tensor& picture, const ImageEncoding& encoding);
+
+/// What the bytes of a PNG or JPEG file say of themselves, before anything is decoded.
+struct ImageHead {
+  bool is_jpeg = false;
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t channels = 0;  ///< As encode_image takes them: 1 or 3.
+};
+/// Nothing for other bytes.
+std::optional<ImageHead> image_head(std::string_view bytes);
+
+/// What the name of a file with these bytes ends with: `.png` or `.jpg`.
+const char* image_ending(std::string_view bytes);
+/// Whether a file with this ending, `.png`, is taken for an image.
+bool is_image_ending(std::string_view ending);
 
 }  // namespace stepop

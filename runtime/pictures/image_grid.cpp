@@ -55,7 +55,7 @@ void draw(const at::Tensor& image, const at::Tensor& target) {
 
 }  // namespace
 
-at::Tensor image_grid(const at::Tensor& images) {
+void check_images(const at::Tensor& images) {
   const bool fits = images.defined() && images.is_floating_point() && images.dim() == 4 &&
                     images.numel() > 0 && (images.size(1) == 1 || images.size(1) == 3);
   if (!fits) {
@@ -64,6 +64,10 @@ at::Tensor image_grid(const at::Tensor& images) {
                     "C = 1 or 3, found {}",
                     describe_tensor(images)));
   }
+}
+
+at::Tensor image_grid(const at::Tensor& images) {
+  check_images(images);
   const at::Tensor batch = images.detach().to(at::kCPU, at::kFloat).contiguous();
   const int64_t channels = batch.isnan().any().item<bool>() ? 3 : batch.size(1);
   const int64_t height = batch.size(2);

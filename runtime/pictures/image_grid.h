@@ -17,6 +17,9 @@ namespace stepop {
 /// becomes a colour picture. Throws Error that says what was found when the tensor is another.
 at::Tensor image_grid(const at::Tensor& images);
 
+/// Throws what `image_grid` would throw for such a tensor.
+void check_images(const at::Tensor& images);
+
 /// The same as the bytes of a PNG file.
 std::string image_grid_png(const at::Tensor& images);
 

@@ -4,13 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <csetjmp>
 #include <cstdio>  // jpeglib.h needs it
 
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include <new>
+#include <utility>
+
 #include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/pictures/image_file.h"
 
 namespace stepop {
@@ -123,6 +128,86 @@ void inverted_cmyk_to_rgb(Pixels& pixels) {
   pixels.channels = 3;
 }
 
+struct JpegWriter {
+  jpeg_compress_struct info = {};
+  jpeg_error_mgr errors = {};
+  jpeg_destination_mgr target = {};
+  std::jmp_buf jump = {};
+  char message[JMSG_LENGTH_MAX] = "";
+  std::array<JOCTET, 16384> buffer = {};
+  std::string bytes;
+
+  JpegWriter() = default;
+  JpegWriter(const JpegWriter&) = delete;
+  JpegWriter& operator=(const JpegWriter&) = delete;
+  ~JpegWriter() { jpeg_destroy_compress(&info); }
+};
+
+void jpeg_write_failed(j_common_ptr info) {
+  auto* writer = static_cast<JpegWriter*>(info->client_data);
+  info->err->format_message(info, writer->message);
+  std::longjmp(writer->jump, 1);
+}
+
+void jpeg_write_warned(j_common_ptr, int) {}
+
+void begin_jpeg_buffer(j_compress_ptr info) {
+  auto* writer = static_cast<JpegWriter*>(info->client_data);
+  writer->target.next_output_byte = writer->buffer.data();
+  writer->target.free_in_buffer = writer->buffer.size();
+}
+
+void take_jpeg_bytes(JpegWriter& writer, size_t count) {
+  bool is_full = false;
+  try {
+    writer.bytes.append(reinterpret_cast<const char*>(writer.buffer.data()), count);
+  } catch (const std::bad_alloc&) {
+    is_full = true;
+  }
+  if (!is_full) return;
+  std::snprintf(writer.message, sizeof(writer.message), "out of memory");
+  std::longjmp(writer.jump, 1);
+}
+
+boolean empty_jpeg_buffer(j_compress_ptr info) {
+  auto* writer = static_cast<JpegWriter*>(info->client_data);
+  take_jpeg_bytes(*writer, writer->buffer.size());
+  begin_jpeg_buffer(info);
+  return TRUE;
+}
+
+void end_jpeg_buffer(j_compress_ptr info) {
+  auto* writer = static_cast<JpegWriter*>(info->client_data);
+  take_jpeg_bytes(*writer, writer->buffer.size() - writer->target.free_in_buffer);
+}
+
+bool write_jpeg(JpegWriter& writer, JSAMPARRAY rows, JDIMENSION width, JDIMENSION height,
+                int channels, int quality) {
+  jpeg_compress_struct& info = writer.info;
+  info.err = jpeg_std_error(&writer.errors);
+  writer.errors.error_exit = jpeg_write_failed;
+  writer.errors.emit_message = jpeg_write_warned;
+  info.client_data = &writer;
+  if (setjmp(writer.jump) != 0) return false;
+  jpeg_create_compress(&info);
+  writer.target.init_destination = begin_jpeg_buffer;
+  writer.target.empty_output_buffer = empty_jpeg_buffer;
+  writer.target.term_destination = end_jpeg_buffer;
+  info.dest = &writer.target;
+  info.image_width = width;
+  info.image_height = height;
+  info.input_components = channels;
+  info.in_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_set_defaults(&info);
+  jpeg_set_quality(&info, quality, TRUE);
+  jpeg_start_compress(&info, TRUE);
+  while (info.next_scanline < info.image_height) {
+    jpeg_write_scanlines(&info, rows + info.next_scanline, info.image_height - info.next_scanline);
+  }
+  jpeg_finish_compress(&info);
+  return true;
+}
+
 }  // namespace
 
 Pixels decode_jpeg(std::string_view bytes, const std::string& name) {
@@ -140,6 +225,20 @@ Pixels decode_jpeg(std::string_view bytes, const std::string& name) {
   if (!read_jpeg_pixels(reader, rows.data())) jpeg_does_not_decode(name, reader.message);
   if (pixels.channels == 4) inverted_cmyk_to_rgb(pixels);
   return pixels;
+}
+
+std::string encode_jpeg(const at::Tensor& picture, int quality) {
+  check_picture(picture, "a JPEG");
+  const at::Tensor pixels = picture.contiguous();
+  std::vector<unsigned char*> rows = rows_of(pixels);
+  JpegWriter writer;
+  if (!write_jpeg(writer, rows.data(), static_cast<JDIMENSION>(pixels.size(1)),
+                  static_cast<JDIMENSION>(pixels.size(0)), static_cast<int>(pixels.size(2)),
+                  quality)) {
+    throw Error(
+        fmt::format("the JPEG of {} cannot be made: {}", describe_tensor(pixels), writer.message));
+  }
+  return std::move(writer.bytes);
 }
 
 }  // namespace stepop

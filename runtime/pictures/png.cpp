@@ -147,22 +147,9 @@ Pixels decode_png(std::string_view bytes, const std::string& name) {
 }
 
 std::string encode_png(const at::Tensor& picture) {
-  const bool fits = picture.defined() && picture.device().is_cpu() &&
-                    picture.scalar_type() == at::kByte && picture.dim() == 3 &&
-                    picture.numel() > 0 && (picture.size(2) == 1 || picture.size(2) == 3);
-  if (!fits) {
-    throw Error(
-        fmt::format("a PNG is made of a uint8 tensor [H, W, C] on the CPU with C = 1 or 3, "
-                    "found {}",
-                    describe_tensor(picture)));
-  }
+  check_picture(picture, "a PNG");
   const at::Tensor pixels = picture.contiguous();
-  std::vector<unsigned char*> rows;
-  for (int64_t y = 0; y < pixels.size(0); ++y) {
-    // libpng only reads them, through pointers that are not const.
-    rows.push_back(const_cast<unsigned char*>(pixels.const_data_ptr<uint8_t>()) +
-                   y * pixels.stride(0));
-  }
+  std::vector<unsigned char*> rows = rows_of(pixels);
   PngWriter writer;
   writer.png =
       png_create_write_struct(PNG_LIBPNG_VER_STRING, &writer, png_failed<PngWriter>, png_warned);

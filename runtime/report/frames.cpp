@@ -7,6 +7,7 @@
 
 #include "eval_out/read/find_evaluations.h"
 #include "runtime/log/log_files.h"
+#include "runtime/pictures/image_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -48,10 +49,11 @@ void find_logged(const std::string& run, SeriesByTitle& pictures, SeriesByTitle&
     if (is_other || !split.is_directory(failed)) continue;
     for (const fs::path& file : files_below(split.path())) {
       const std::string ending = file.extension().string();
-      if (ending != ".png" && ending != ".txt") continue;
+      const bool is_picture = is_image_ending(ending);
+      if (!is_picture && ending != ".txt") continue;
       const auto parsed = parse_name_with_step(
           (file.parent_path() / file.stem()).lexically_relative(train).string());
-      if (parsed) add(ending == ".png" ? pictures : texts, parsed->name, parsed->step, file);
+      if (parsed) add(is_picture ? pictures : texts, parsed->name, parsed->step, file);
     }
   }
 }
@@ -105,7 +107,7 @@ RunFrames find_frames(const std::string& run) {
           (file.parent_path() / file.stem()).lexically_relative(evaluation.folder).string();
       const auto parsed = parse_name_with_step(title);
       if (parsed && parsed->step == evaluation.step) title = parsed->name;
-      if (ending == ".png") add(pictures, title, evaluation.step, file);
+      if (is_image_ending(ending)) add(pictures, title, evaluation.step, file);
       const bool is_text =
           std::find(kTextEndings.begin(), kTextEndings.end(), ending) != kTextEndings.end();
       if (is_text) add(texts, title + ending, evaluation.step, file);

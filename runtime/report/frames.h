@@ -17,9 +17,9 @@ struct FrameSeries {
 
 /// What a run has to show beside numbers.
 struct RunFrames {
-  std::vector<FrameSeries> logged;        ///< `train/<split>/<op>/**_<step>.png`
+  std::vector<FrameSeries> logged;        ///< `train/<split>/<op>/**_<step>.png` and `.jpg`
   std::vector<FrameSeries> logged_texts;  ///< The same as .txt.
-  std::vector<FrameSeries> evaluated;     ///< PNG files that callbacks wrote beside the outputs.
+  std::vector<FrameSeries> evaluated;     ///< Pictures that callbacks wrote beside the outputs.
   std::vector<FrameSeries> texts;         ///< Text files that they wrote.
 };
 

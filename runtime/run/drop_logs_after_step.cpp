@@ -12,6 +12,7 @@
 #include "runtime/config/value.h"
 #include "runtime/log/log_files.h"
 #include "runtime/log/metrics_file.h"
+#include "runtime/pictures/image_file.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"
 
@@ -42,8 +43,8 @@ std::vector<fs::path> later_log_files(const fs::path& folder, int64_t step) {
        entry.increment(failed)) {
     const fs::path& path = entry->path();
     if (entry->is_symlink() || !entry->is_regular_file()) continue;
-    const fs::path kind = path.extension();
-    if (kind != ".png" && kind != ".txt" && kind != ".csv") continue;
+    const std::string kind = path.extension().string();
+    if (!is_image_ending(kind) && kind != ".txt" && kind != ".csv") continue;
     const auto parsed = parse_name_with_step(path.stem().string());
     if (parsed && parsed->step > step) files.push_back(path);
   }

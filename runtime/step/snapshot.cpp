@@ -11,7 +11,9 @@ Snapshot::Snapshot(const Context& context)
     : context_(context), buffers_(context.networks.copy_buffers()) {
   const auto networks = context.networks.names();
   const auto is_of_network = [&](std::string_view name) {
-    if (name.starts_with("ema_")) name.remove_prefix(4);  // the averages of its weights
+    // The averages of its weights, and what there is to know of them.
+    if (name.starts_with("ema_") || name.starts_with("swa_")) name.remove_prefix(4);
+    if (name == "swa") return true;
     return std::find(networks.begin(), networks.end(), name) != networks.end();
   };
   for (const auto& name : context.tracker.names()) {

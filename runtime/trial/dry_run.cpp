@@ -74,7 +74,7 @@ class SplitDryRun {
 
   /// What an evaluation does with it.
   void evaluate() {
-    const EmaGuard weights = context_.networks.evaluation_weights();
+    const AveragesGuard weights = context_.networks.evaluation_weights();
     const at::NoGradGuard no_grad;
     while (parts_.begin_round()) {
       call_step_op(/*is_training=*/false);

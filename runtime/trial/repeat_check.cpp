@@ -3,8 +3,12 @@
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
 #include "runtime/base/text.h"
 #include "runtime/step/call_op.h"
+#include "runtime/when/settings.h"
 
 namespace stepop {
 namespace {
@@ -29,15 +33,19 @@ void train(Session& session) {
   const BatchOrder& order = context.splits.order("train");
   Position& position = session.position();
   StepClock& clock = session.clock();
+  std::vector<std::string> train_ops;  // each once, whenever it is due
+  for (const auto& due : due_ops(session.settings(), /*train=*/true)) {
+    train_ops.insert(train_ops.end(), due.train.begin(), due.train.end());
+  }
   for (int64_t step = 0; step < kSteps; ++step) {
     clock.global_step = position.global_step;
     const Batch batch = context.splits.batch("train", order, step);
     const StepOps ops = call_step_op(session.iterator(), context, position, "train", true, batch);
     const SplitGuard guard(position, "train");
-    for (const auto& [name, when] : session.settings().train_ops) {
-      const TrainOp* op = ops.find_train_op(name.op);
-      if (op == nullptr) throw missing_op(context, "train", name.op, ops);
-      run_op(context, "train", name.op, *op);
+    for (const auto& name : train_ops) {
+      const TrainOp* op = ops.find_train_op(name);
+      if (op == nullptr) throw missing_op(context, "train", name, ops);
+      run_op(context, "train", name, *op);
     }
     context.networks.update_averages(position.global_step);
     ++position.global_step;

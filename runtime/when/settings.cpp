@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "runtime/config/read_pattern.h"
 #include "runtime/when/duration.h"
@@ -26,10 +28,35 @@ Trigger default_log_trigger(const Config& config, int64_t steps_per_epoch) {
                               static_cast<double>(full));
 }
 
-/// The ops that a list of the config names, as texts, due as `usual` says, or as maps {op, when}.
+/// `{format: jpeg, quality: 90}` at `key`; what it leaves out is as `usual`.
+ImageEncoding read_images(const Config& config, const std::string& key,
+                          const ImageEncoding& usual) {
+  if (!config.has(key)) return usual;
+  if (!config.peek(key)->is_map()) {
+    throw config.error(key, fmt::format("expected a map such as {{format: jpeg, quality: 90}}, "
+                                        "found {}",
+                                        config.peek(key)->describe()));
+  }
+  const Config part = config.at(key);
+  const auto format = part.get("format", usual.is_jpeg ? "jpeg" : "png");
+  if (format != "png" && format != "jpeg") {
+    throw part.error("format", fmt::format("expected png or jpeg, found \"{}\"", format));
+  }
+  return {.is_jpeg = format == "jpeg",
+          .quality = static_cast<int>(part.get_between("quality", 1, 100, usual.quality))};
+}
+
+/// What the ops of a list have in common: when they are due, how their images become files.
+struct UsualOp {
+  Trigger when;
+  std::optional<ImageEncoding> images = {};  ///< None where there are no images.
+};
+
+/// The ops that a list of the config names, as texts, or as maps {op, when, images}, of which one
+/// may be left out.
 std::vector<ScheduledOp> read_ops(const Config& config, const std::string& key,
                                   const std::string& example, const std::string& map_example,
-                                  const Trigger& usual, int64_t steps_per_epoch) {
+                                  const UsualOp& usual, int64_t steps_per_epoch) {
   const Value list = config.get<Value>(key);
   if (!list.is_list()) {
     throw config.error(key, fmt::format("expected a list of ops, such as [train/{}], found {}",
@@ -40,11 +67,14 @@ std::vector<ScheduledOp> read_ops(const Config& config, const std::string& key,
     const Value& item = list.as_list()[i];
     const std::string path = fmt::format("{}/{}", key, i);
     if (item.is_text()) {
-      ops.push_back({parse_op(config, path, item.as_text(), example), usual});
+      ops.push_back({parse_op(config, path, item.as_text(), example), usual.when,
+                     usual.images.value_or(ImageEncoding{})});
     } else if (item.is_map() && item.as_map().contains("op")) {
       const Config map = config.at(path);
+      const bool is_usual = usual.images && map.has("images") && !map.has("when");
       ops.push_back({parse_op(config, path, map.get<std::string>("op"), example),
-                     Trigger(map, "when", steps_per_epoch)});
+                     is_usual ? usual.when : Trigger(map, "when", steps_per_epoch)});
+      if (usual.images) ops.back().images = read_images(map, "images", *usual.images);
     } else {
       throw config.error(path, fmt::format("expected an op, such as {}, or a map {}, found {}",
                                            example, map_example, item.describe()));
@@ -54,14 +84,17 @@ std::vector<ScheduledOp> read_ops(const Config& config, const std::string& key,
 }
 
 std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_epoch) {
-  const Trigger usual = default_log_trigger(config, steps_per_epoch);
+  const UsualOp usual{default_log_trigger(config, steps_per_epoch),
+                      read_images(config, "log_images", {})};
   if (config.has("log_ops")) {
     return read_ops(config, "log_ops", "validation/log_op", "{op: validation/sample_op, when: 500}",
                     usual, steps_per_epoch);
   }
   std::vector<ScheduledOp> ops;
-  ops.push_back({{"train", "log_op"}, usual});
-  if (config.has("datasets/validation")) ops.push_back({{"validation", "log_op"}, usual});
+  ops.push_back({{"train", "log_op"}, usual.when, *usual.images});
+  if (config.has("datasets/validation")) {
+    ops.push_back({{"validation", "log_op"}, usual.when, *usual.images});
+  }
   return ops;
 }
 
@@ -80,15 +113,14 @@ void check_train_trigger(const Config& config, const std::string& path, const Tr
   }
 }
 
-std::vector<ScheduledOp> read_train_ops(const Config& config, int64_t steps_per_epoch) {
-  const Trigger each = Trigger::every_steps(1);
-  std::vector<ScheduledOp> ops;
-  if (config.has("train_ops")) {
-    ops = read_ops(config, "train_ops", "train/train_op", "{op: train/train_op/generator, when: 5}",
-                   each, steps_per_epoch);
-  }
+/// The list of train ops at `key`: of the whole training, or of a stage.
+std::vector<ScheduledOp> read_op_list(const Config& config, const std::string& key,
+                                      int64_t steps_per_epoch) {
+  std::vector<ScheduledOp> ops =
+      read_ops(config, key, "train/train_op", "{op: train/train_op/generator, when: 5}",
+               {Trigger::every_steps(1)}, steps_per_epoch);
   for (size_t i = 0; i < ops.size(); ++i) {
-    const std::string path = fmt::format("train_ops/{}", i);
+    const std::string path = fmt::format("{}/{}", key, i);
     const std::string name = ops[i].name.text();
     if (ops[i].name.split != "train") {
       throw config.error(path, "a train op belongs to the split train: train/train_op");
@@ -99,8 +131,60 @@ std::vector<ScheduledOp> read_train_ops(const Config& config, int64_t steps_per_
                     [&](const auto& other) { return other.name.text() == name; });
     if (is_repeated) throw config.error(path, fmt::format("\"{}\" is there twice", name));
   }
-  if (ops.empty()) ops.push_back({{"train", "train_op"}, each});
   return ops;
+}
+
+std::vector<ScheduledOp> read_train_ops(const Config& config, int64_t steps_per_epoch) {
+  std::vector<ScheduledOp> ops;
+  const std::vector<Turn> turns = read_turns(config, steps_per_epoch);
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const std::string key = fmt::format("stages/{}/train_ops", i);
+    std::vector<ScheduledOp> of_stage = read_op_list(config, key, steps_per_epoch);
+    if (of_stage.empty()) throw config.error(key, "expected at least one train op, found []");
+    for (ScheduledOp& op : of_stage) {
+      op.turn = turns[i];
+      ops.push_back(std::move(op));
+    }
+  }
+  if (turns.empty() && config.has("train_ops"))
+    ops = read_op_list(config, "train_ops", steps_per_epoch);
+  if (ops.empty()) ops.push_back({{"train", "train_op"}, Trigger::every_steps(1)});
+  return ops;
+}
+
+/// How many steps are complete after the first one in which `op` is due, from the one behind `step`
+/// complete ones; `limit` when there is none until there. Being due until a step is monotone in it,
+/// and intervals may be long.
+int64_t step_of_first_time(const ScheduledOp& op, int64_t step, int64_t limit) {
+  constexpr int kMostTurns = 100'000;  // an op may be due in none of its turns
+  for (int i = 0; i < kMostTurns && step < limit; ++i) {
+    const Turn::Span turn = op.turn.next(step);
+    if (turn.begin >= limit) return limit;
+    if (op.is_due_in_step_after(turn.begin)) return turn.begin + 1;
+    int64_t low = turn.begin;
+    int64_t high = std::min(turn.end, limit);
+    if (op.when.is_due({low, 0}, {high, 0})) {
+      while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        (op.when.is_due({turn.begin, 0}, {middle, 0}) ? high : low) = middle;
+      }
+      return high;
+    }
+    step = high;
+  }
+  return limit;
+}
+
+/// When snapshots are taken: `swa: {from: 5e, every: 1e}`, by default one an epoch.
+Trigger read_snapshots(const Config& config, int64_t steps_per_epoch) {
+  if (!config.has("swa")) return Trigger::never();
+  config.set_default("swa/every", Value("1e"));
+  const Trigger when(config, "swa", steps_per_epoch);
+  check_train_trigger(config, "swa", when);
+  if (when.at_start()) {
+    throw config.error("swa/at_start", "a snapshot is taken after a step: from says which");
+  }
+  return when;
 }
 
 /// `num_epochs`, which need not be whole, as steps.
@@ -222,6 +306,7 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   checkpoint_zero = config.get("ckpt_zero", false);
   retention = read_retention(config, steps_per_epoch);
 
+  swa = read_snapshots(config, steps_per_epoch);
   telemetry = read_telemetry(config, steps_per_epoch);
   const bool no_integrations = config.get("debug/disable_integrations", true) && debug;
   for (const Registration& each : stepop::integrations().registrations()) {
@@ -243,18 +328,9 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
 }
 
 int64_t Settings::steps_until_all_trained(int64_t step) const {
+  const int64_t limit = std::max(num_steps, step + 1);
   int64_t last = step + 1;
-  for (const auto& op : train_ops) {
-    if (op.is_due_in_step_after(step)) continue;
-    // Being due until a step is monotone in it, and intervals may be long.
-    int64_t low = step;
-    int64_t high = std::max(num_steps, step + 1);
-    while (high - low > 1) {
-      const int64_t middle = low + (high - low) / 2;
-      (op.when.is_due({step, 0}, {middle, 0}) ? high : low) = middle;
-    }
-    last = std::max(last, high);
-  }
+  for (const auto& op : train_ops) last = std::max(last, step_of_first_time(op, step, limit));
   return last - step;
 }
 
@@ -268,8 +344,11 @@ std::vector<DueOps> due_ops(const Settings& settings, bool train) {
     return splits.back();
   };
   if (train) {
-    for (const auto& [name, when] : settings.train_ops) of(name.split).train.push_back(name.op);
-    for (const auto& [name, when] : settings.log_ops) of(name.split).log.push_back(name.op);
+    for (const auto& op : settings.train_ops) {
+      auto& ops = of(op.name.split).train;
+      if (std::find(ops.begin(), ops.end(), op.name.op) == ops.end()) ops.push_back(op.name.op);
+    }
+    for (const auto& op : settings.log_ops) of(op.name.split).log.push_back(op.name.op);
   }
   for (const auto& evaluation : settings.evaluations) {
     auto& ops = of(evaluation.op.split).eval;

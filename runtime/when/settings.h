@@ -10,9 +10,11 @@
 #include "runtime/checkpoint/retention.h"
 #include "runtime/config/config.h"
 #include "runtime/log/sink.h"
+#include "runtime/pictures/image_file.h"
 #include "runtime/when/checkpoint_filter.h"
 #include "runtime/when/evaluation_settings.h"
 #include "runtime/when/op_name.h"
+#include "runtime/when/stages.h"
 #include "runtime/when/trigger.h"
 
 namespace stepop {
@@ -21,11 +23,14 @@ namespace stepop {
 struct ScheduledOp {
   OpName name;
   Trigger when;
+  ImageEncoding images = {};  ///< Of a log op: how what it shows becomes files.
+  Turn turn = {};             ///< Of a train op: the steps of its stage.
 
   /// Of a train op: whether it is due in the step that follows `step` complete ones. Only the step
   /// decides, so a run that resumes does the same.
   bool is_due_in_step_after(int64_t step) const {
-    return when.is_due({step, 0}, {step + 1, 0}) || (step == 0 && when.at_start());
+    return turn.has(step) &&
+           (when.is_due({step, 0}, {step + 1, 0}) || (step == 0 && when.at_start()));
   }
 };
 
@@ -56,12 +61,15 @@ struct Settings {
   /// By the clock, of one start: after it the training ends by itself.
   double max_seconds = std::numeric_limits<double>::infinity();
 
+  /// In the order of each step. With stages, an op is there once for each stage that has it.
   std::vector<ScheduledOp> train_ops;
   std::vector<ScheduledOp> log_ops;
 
   Trigger checkpoint;
   bool checkpoint_zero = false;
   Retention retention;
+
+  Trigger swa;  ///< After which steps a snapshot of the weights is taken.
 
   TelemetrySettings telemetry;
   std::vector<std::shared_ptr<Sink>> integrations;  ///< Those that are active.

@@ -101,6 +101,28 @@ class AllSteps : public Hook {
   double seconds_ = 0;
 };
 
+/// A training that logs images at every tenth step against one that logs nothing: all of its time,
+/// also what is done behind the loop.
+void bench_image_logs(const std::string& format) {
+  for (const int64_t batch_size : {4, 64}) {
+    const int64_t steps = batch_size == 4 ? 400 : 150;
+    const std::string without = lenet_yaml(batch_size);
+    const std::string logs = with(without, "log_ops: []",
+                                  "log_ops: [train/log_op]\nlog_freq: 10\nstart_log_freq: 10\n"
+                                  "log_images: {format: " +
+                                      format + "}");
+    const auto time = [&](const std::string& yaml) {
+      AllSteps hook(20);
+      train(yaml, 20 + steps, &hook);
+      return hook.seconds() / static_cast<double>(steps);
+    };
+    const auto times = take_turns(7, {[&] { return time(logs); }, [&] { return time(without); }});
+    print_row({fmt::format("a log in ten steps, {}, batch {}", format, batch_size),
+               "no logs, all steps", speedup(times[0], times[1]), duration_text(median(times[0])),
+               duration_text(median(times[1]))});
+  }
+}
+
 /// Steps that --profile measures against steps that it does not; beyond those that it traces.
 void bench_profile(const std::string& what, const std::string& yaml, int64_t steps) {
   const auto time = [&](bool is_measured) {
@@ -125,6 +147,9 @@ void bench_log() {
   print_header("Logs, and the loop itself");
   bench_due_logs("step without, log of a scalar", "ScalarLogs");
   bench_due_logs("step without, log with images (PNG)", "Classifier");
+
+  bench_image_logs("png");
+  bench_image_logs("jpeg");
 
   constexpr int64_t kSteps = 20000;
   const std::string never = fmt::format(

@@ -53,7 +53,8 @@ const timeText = (name) => {
 };
 
 const picture = (base64, description) => {
-  const image = element("img", { alt: description, src: `data:image/png;base64,${base64}`, loading: "lazy", decoding: "async" });
+  const kind = base64.startsWith("/9j/") ? "jpeg" : "png";  // a JPEG's first three bytes
+  const image = element("img", { alt: description, src: `data:image/${kind};base64,${base64}`, loading: "lazy", decoding: "async" });
   // Few pixels are shown as such, not blurred.
   const mark = () => image.classList.toggle("small", image.naturalWidth > 0 && image.naturalWidth < 400);
   if (image.complete) mark();

@@ -11,20 +11,17 @@ namespace log_files_test {
 
 TEST_CASE("images and texts become files with the step in their names") {
   const ScratchFolder folder;
-  LogFiles files;
-  files.begin({.folder = folder.path()});
-  files.write({.step = 100}, {.images = {{"train/log_op/deep/input", "a PNG"}},
-                              .texts = {{"train/log_op/sample", "once"}}});
+  write_log_files(folder.path(), 100,
+                  {.images = {{"train/log_op/deep/input", "a PNG"}},
+                   .texts = {{"train/log_op/sample", "once"}}});
   CHECK(read_bytes(folder / "train/log_op/deep/input_0000100.png") == "a PNG");
   CHECK(read_bytes(folder / "train/log_op/sample_0000100.txt") == "once");
 }
 
 TEST_CASE("histograms and curves become tables beside their pictures") {
   const ScratchFolder folder;
-  LogFiles files;
-  files.begin({.folder = folder.path()});
-  files.write(
-      {.step = 2},
+  write_log_files(
+      folder.path(), 2,
       {.histograms = {{"train/log_op/w", histogram_of(at::tensor({0, 1, 4}), 2)}},
        .curves = {{"train/log_op/roc",
                    {at::tensor({0.0, 0.5}), at::tensor({0.25, 1.0}), "x", "true, \"positive\""}}}});

@@ -85,6 +85,8 @@ def value_of(message):
     if 4 in value:
         image = one(value[4])
         png = image[4]
+        if png[:3] == b"\xff\xd8\xff":
+            return f"jpeg {image[1]}x{image[2]}x{image[3]}"
         assert png[:8] == b"\x89PNG\r\n\x1a\n"
         assert struct.unpack(">II", png[16:24]) == (image[2], image[1])
         return f"png {image[1]}x{image[2]}x{image[3]}"

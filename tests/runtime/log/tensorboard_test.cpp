@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <limits>
 
+#include "runtime/pictures/image_file.h"
 #include "runtime/pictures/image_grid.h"
 #include "tests/failing_files.h"
 #include "tests/message_of.h"
@@ -56,7 +57,8 @@ TEST_CASE("scalars, images and the config are read by an independent reader") {
   Board board(folder.path("a/b"), 0, "lr: 1e-3\nname: ä\n");
   board.add(7, {{"train/log_op/loss", 0.25}, {"x", -1e300}},
             {{"train/log_op/grey", image_grid_png(at::zeros({4, 1, 3, 5}))},
-             {"colour", image_grid_png(at::zeros({1, 3, 2, 200}))}});
+             {"colour", image_grid_png(at::zeros({1, 3, 2, 200}))},
+             {"small", encode_jpeg(at::zeros({20, 30, 3}, at::kByte), 90)}});
   board.add(7, {});
   board.add(int64_t{1} << 40, {{"nan", std::numeric_limits<double>::quiet_NaN()}});
   board.sync();
@@ -64,12 +66,12 @@ TEST_CASE("scalars, images and the config are read by an independent reader") {
         R"({"step": 0, "version": "brain.Event:2"}
 {"step": 0, "status": 1}
 {"step": 0, "config": "text:     lr: 1e-3\n    name: ä\n"}
-{"step": 7, "train/log_op/loss": "0.25", "x": "-inf", "train/log_op/grey": "png 6x10x1", "colour": "png 2x200x3"}
+{"step": 7, "train/log_op/loss": "0.25", "x": "-inf", "train/log_op/grey": "png 6x10x1", "colour": "png 2x200x3", "small": "jpeg 20x30x3"}
 {"step": 1099511627776, "nan": "nan"}
 )");
   CHECK(message_of([&] {
           board.add(1, {}, {{"x", "no picture"}});
-        }) == "TensorBoard: the image x is not a PNG");
+        }) == "TensorBoard: the image x is no PNG or JPEG");
 }
 
 TEST_CASE("a histogram has its limits and its counts") {

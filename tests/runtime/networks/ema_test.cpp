@@ -225,7 +225,7 @@ TEST_CASE("the weights come back, also when an evaluation throws") {
   const auto version = weight.unsafeGetTensorImpl()->version_counter().current_version();
   const at::Tensor loss = (weight * weight).sum();  // needs the weight as it is
   try {
-    const EmaGuard guard = context.networks.evaluation_weights();
+    const AveragesGuard guard = context.networks.evaluation_weights();
     CHECK(differences(context.tracker.save("model"), averages) == "");
     CHECK(weight.const_data_ptr() != memory);
     CHECK(weight.equal(averages.at("last.weight")));
@@ -261,7 +261,7 @@ TEST_CASE("weights of 16 bits have averages of 32, tied ones a common one") {
   CHECK(average[0].item<double>() == doctest::Approx(1 - std::pow(0.999, 10)).epsilon(1e-5));
   CHECK(state.at("second").is_same(average));
   {
-    const EmaGuard guard(&ema);
+    const AveragesGuard guard(&ema);
     CHECK((weight.scalar_type() == at::kBFloat16));
     CHECK(weight[0].item<double>() == doctest::Approx(0.00995).epsilon(0.01));
   }
@@ -276,7 +276,7 @@ TEST_CASE("a network without parameters has averages without any, integers are n
     ema.add("fixed", network);
     ema.start();
     ema.update(0);
-    const EmaGuard guard(&ema);
+    const AveragesGuard guard(&ema);
     return ema.state("fixed");
   };
   CHECK(with({}).empty());
@@ -315,7 +315,7 @@ TEST_CASE("what cannot be averaged or evaluated is refused with its place") {
   CHECK(message("eval_weights: ema") ==
         "test.yaml:13: eval_weights: there are no averages: add ema: {decay: 0.999}");
   CHECK(message("eval_weights: best") ==
-        "test.yaml:13: eval_weights: expected model or ema, found \"best\"");
+        "test.yaml:13: eval_weights: expected model, ema or swa, found \"best\"");
   CHECK(message("ema: 0.999") ==
         "test.yaml:13: ema: expected a map such as {decay: 0.999}, found 0.999");
   CHECK(message("ema: {decay: 1}") ==

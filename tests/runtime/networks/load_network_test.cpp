@@ -58,7 +58,7 @@ TEST_CASE("averages are taken where the run evaluates them") {
   run.train();
   const at::Tensor plain = output(run);
   const at::Tensor averages = [&] {
-    const EmaGuard guard = run.session.context().networks.evaluation_weights();
+    const AveragesGuard guard = run.session.context().networks.evaluation_weights();
     return output(run);
   }();
   REQUIRE_FALSE(at::equal(plain, averages));

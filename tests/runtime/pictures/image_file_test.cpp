@@ -1,5 +1,6 @@
 #include "runtime/pictures/image_file.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
@@ -14,6 +15,7 @@
 #include "runtime/measure/tensor_statistics.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
+#include "tests/python.h"
 #include "tests/scratch_folder.h"
 #include "tests/tensor_values.h"
 
@@ -183,6 +185,66 @@ TEST_CASE("an encoded PNG decodes to the same pixels") {
     REQUIRE(values.size() == expected.size());
     for (size_t i = 0; i < values.size(); ++i) CHECK(values[i] == from_byte(expected[i]));
   }
+}
+
+TEST_CASE("an encoded JPEG decodes to nearly the same pixels, in the quality that is asked for") {
+  const at::Tensor ramp = at::arange(64).mul(4).view({1, 64}).expand({48, 64});
+  for (const int64_t channels : {1, 3}) {
+    const at::Tensor picture =
+        ramp.unsqueeze(2).expand({48, 64, channels}).to(at::kByte).contiguous();
+    const auto error_at = [&](int quality) {
+      const at::Tensor image = decode_image(encode_jpeg(picture, quality), "a");
+      REQUIRE(image.sizes().vec() == std::vector<int64_t>{channels, 48, 64});
+      const at::Tensor exact = decode_image(encode_png(picture), "a");
+      return (image - exact).abs().max().item<double>() * 127.5;
+    };
+    CHECK(error_at(95) < 4);
+    CHECK(error_at(95) < error_at(5));
+    CHECK(encode_jpeg(picture, 5).size() < encode_jpeg(picture, 95).size());
+  }
+}
+
+TEST_CASE("a picture of many pixels as JPEG is read by pillow") {
+  const ScratchFolder folder;
+  const at::Tensor picture =
+      at::arange(300).view({300, 1, 1}).add(at::arange(500).view({1, 500, 1})).remainder(256);
+  folder.write("a.jpg", encode_jpeg(picture.expand({300, 500, 3}).to(at::kByte).contiguous(), 90));
+  CHECK(run_python("import sys\nfrom PIL import Image\nimage = Image.open(sys.argv[1])\n"
+                   "image.load()\nprint(image.format, image.size, image.mode)",
+                   {folder / "a.jpg"}) == "JPEG (500, 300) RGB\n");
+}
+
+TEST_CASE("the head of an image says what it is, whatever follows") {
+  const std::string png = encode_png(at::zeros({20, 30, 1}, at::kByte));
+  const std::string jpeg = encode_jpeg(at::zeros({20, 30, 3}, at::kByte), 90);
+  CHECK_FALSE(image_head(png).value().is_jpeg);
+  CHECK(image_head(png)->height == 20);
+  CHECK(image_head(png)->width == 30);
+  CHECK(image_head(png)->channels == 1);
+  CHECK(image_head(jpeg).value().is_jpeg);
+  CHECK(image_head(jpeg)->height == 20);
+  CHECK(image_head(jpeg)->width == 30);
+  CHECK(image_head(jpeg)->channels == 3);
+  CHECK(image_ending(png) == std::string(".png"));
+  CHECK(image_ending(jpeg) == std::string(".jpg"));
+  for (const std::string& bytes : {std::string(), std::string("GIF89a"), png.substr(0, 12)}) {
+    CHECK_FALSE(image_head(bytes));
+  }
+  for (size_t size = 0; size < 100; ++size) image_head(jpeg.substr(0, size));
+  CHECK(image_head("\xff\xd8\xff\xe0" + std::string(100, '\0')) == std::nullopt);
+}
+
+TEST_CASE("what no JPEG can be made of is named") {
+  CHECK(message_of([] {
+          encode_jpeg(at::zeros({4, 4, 3}), 90);
+        }) ==
+        "a JPEG is made of a uint8 tensor [H, W, C] on the CPU with C = 1 or 3, found float32 [4, "
+        "4, 3]");
+  CHECK(message_of([] {
+          encode_jpeg(at::zeros({1, 65501, 1}, at::kByte), 90);
+        }) ==
+        "the JPEG of uint8 [1, 65501, 1] cannot be made: Maximum supported image dimension is "
+        "65500 pixels");
 }
 
 TEST_CASE("what no PNG can be made of is named") {

@@ -22,7 +22,7 @@ struct OldRun {
       const std::string padded = std::string(7 - name.size(), '0') + name;
       write("train/checkpoints/model-" + name + ".safetensors");
       write("train/train/log_op/input_" + padded + ".png");
-      write("train/validation/sample_op/deep/input_" + padded + ".png");
+      write("train/validation/sample_op/deep/input_" + padded + ".jpg");
       metrics += "{\"step\": " + name + ", \"loss\": 1}\n";
     }
     write("train/metrics.jsonl", metrics);
@@ -55,8 +55,8 @@ TEST_CASE("what came after the step moves aside, what belongs to no step stays")
   CHECK(run.files("train/superseded/now") ==
         Names{"checkpoints/model-200.safetensors", "checkpoints/model-300.safetensors",
               "metrics.jsonl", "train/log_op/input_0000200.png", "train/log_op/input_0000300.png",
-              "validation/sample_op/deep/input_0000200.png",
-              "validation/sample_op/deep/input_0000300.png"});
+              "validation/sample_op/deep/input_0000200.jpg",
+              "validation/sample_op/deep/input_0000300.jpg"});
   CHECK(read_bytes(run.directory.metrics_file()) ==
         "{\"step\": 0, \"loss\": 1}\n{\"step\": 100, \"loss\": 1}\n");
   CHECK(run.files("train/train") ==

@@ -6,24 +6,26 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "runtime/system/start_thread.h"
 
 namespace stepop {
 
 /// Hands items to a thread of its own, which calls a function with each, in order. What the
-/// function throws is thrown by every later `push` and `check`; nothing is called after it.
+/// function throws is thrown by every later `push`, `check` and `drain`; nothing is called after
+/// it.
 template <class Item>
 class BackgroundQueue {
  public:
-  /// At most `limit` items wait, beside the one that is worked on.
-  BackgroundQueue(size_t limit, std::function<void(const Item&)> function)
+  /// At most `limit` items wait, beside the one that is worked on. `task` is what the thread does,
+  /// for the error when it cannot start: `writes outputs`.
+  BackgroundQueue(const std::string& task, size_t limit, std::function<void(Item&)> function)
       : limit_(limit),
         function_(std::move(function)),
-        thread_(start_thread("writes outputs", [this] { run(); })) {}
+        thread_(start_thread(task, [this] { run(); })) {}
 
   ~BackgroundQueue() { close(); }
   BackgroundQueue(const BackgroundQueue&) = delete;
@@ -38,12 +40,12 @@ class BackgroundQueue {
     changed_.notify_all();
   }
 
-  /// An item that is done with, so that its memory can be used again; empty when there is none.
+  /// The first of the items that are done with and were not taken; empty when there is none.
   std::optional<Item> take_done() {
     const std::lock_guard lock(mutex_);
     if (done_.empty()) return std::nullopt;
-    Item item = std::move(done_.back());
-    done_.pop_back();
+    Item item = std::move(done_.front());
+    done_.pop_front();
     return item;
   }
 
@@ -100,11 +102,11 @@ class BackgroundQueue {
   }
 
   const size_t limit_;
-  const std::function<void(const Item&)> function_;
+  const std::function<void(Item&)> function_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> waiting_;
-  std::vector<Item> done_;
+  std::deque<Item> done_;
   std::exception_ptr error_;
   bool is_busy_ = false;
   bool is_closing_ = false;
