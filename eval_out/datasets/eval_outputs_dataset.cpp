@@ -158,6 +158,7 @@ class EvalOutputsDataset : public Dataset {
  private:
   static EvalFile open(const Config& params, bool allow_incomplete) {
     EvalFile file(find_outputs(params.get_path("path")));
+    params.note_opened("path", file.path());
     if (!file.complete() && !allow_incomplete) {
       throw params.error("path", fmt::format("{}: an evaluation that did not come to its end, of "
                                              "{} rows; allow_incomplete: true takes those",

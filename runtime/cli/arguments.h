@@ -33,7 +33,7 @@ struct Arguments {
   std::optional<std::string> from_edflow;   ///< --from-edflow of it
   bool keys = false;                        ///< --keys of `stepop config`
   bool paths = false;                       ///< --paths of it
-  bool json = false;                        ///< --json of `stepop runs`
+  bool json = false;                        ///< --json of `stepop runs` and `stepop reproduce`
   bool csv = false;                         ///< --csv
   std::optional<std::string> sort;          ///< --sort
   bool current_code = false;                ///< --current-code

@@ -81,6 +81,9 @@ int compare_command(const Arguments& arguments);
 /// Writes one HTML file about a run, `RUN/report.html` unless another is named.
 int report_command(const Arguments& arguments);
 
+/// Prints a script for bash that makes a run again, with what cannot be had or differs now.
+int reproduce_command(const Arguments& arguments);
+
 /// Throws UsageError for -b and --path/key, which a command without a config has no use for.
 /// `takes` is what it takes: `the folder of a run`.
 void refuse_config(const Arguments& arguments, const std::string& takes);

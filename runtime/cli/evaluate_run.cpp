@@ -14,6 +14,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/cli/checkpoint_choice.h"
+#include "runtime/config/yaml_writer.h"
 #include "runtime/loop/batch_norm.h"
 #include "runtime/loop/evaluation.h"
 #include "runtime/loop/reporter.h"
@@ -38,8 +39,12 @@ class EvaluationFolders {
   /// Whether all that belongs into a folder came to its end.
   using IsOver = std::function<bool(const std::string& folder)>;
 
-  /// `config` is the start's resolved config; `time` one that it has taken, empty when it has none.
-  EvaluationFolders(const RunDirectory& run, std::string config, std::string time);
+  using TimeTaken = std::function<void(const std::string& time)>;
+
+  /// `config` is the start's resolved config, `saved` the same as it is saved; `time` one that it
+  /// has taken, empty when it has none. `time_taken` is called when it takes one.
+  EvaluationFolders(const RunDirectory& run, std::string config, std::string saved,
+                    std::string time, TimeTaken time_taken);
 
   /// The folder for an evaluation of `step`. Says so when it continues another one.
   std::string take(int64_t step, const RowsIn& rows_in, const IsOver& is_over, Console& console);
@@ -54,7 +59,9 @@ class EvaluationFolders {
 
   const RunDirectory& run_;
   std::string config_;
+  std::string saved_;
   std::string time_;
+  TimeTaken time_taken_;
   std::map<std::string, RunLock> locks_;  ///< By the times of the starts.
 };
 
@@ -77,8 +84,13 @@ std::vector<std::string> times_of_evaluations(const RunDirectory& run) {
   return times;
 }
 
-EvaluationFolders::EvaluationFolders(const RunDirectory& run, std::string config, std::string time)
-    : run_(run), config_(std::move(config)), time_(std::move(time)) {
+EvaluationFolders::EvaluationFolders(const RunDirectory& run, std::string config, std::string saved,
+                                     std::string time, TimeTaken time_taken)
+    : run_(run),
+      config_(std::move(config)),
+      saved_(std::move(saved)),
+      time_(std::move(time)),
+      time_taken_(std::move(time_taken)) {
   if (!time_.empty()) lock(time_);
 }
 
@@ -101,7 +113,8 @@ std::optional<std::string> EvaluationFolders::go_on(int64_t step, const RowsIn& 
   for (const auto& time : times_of_evaluations(run_)) {
     const std::string folder = run_.root() + "/" + run_.evaluation(time, step);
     if (!fs::is_directory(folder) || is_over(folder)) continue;
-    if (try_read_file(run_.config_file("eval", time)) != config_) continue;
+    const auto theirs = try_read_file(run_.config_file("eval", time));
+    if (!theirs || without_comments(*theirs) != config_) continue;
     const auto rows = rows_in(folder);
     if (!rows || !lock(time) || is_over(folder)) continue;
     console.info(fmt::format("continuing the evaluation of {} at row {} of {}", clock_of(time),
@@ -117,8 +130,9 @@ std::string EvaluationFolders::take(int64_t step, const RowsIn& rows_in, const I
   const auto folder = [&] { return run_.root() + "/" + run_.evaluation(time_, step); };
   // A step that a training makes anew is evaluated again, beside what was.
   if (time_.empty() || fs::exists(folder())) {
-    time_ = take_time(run_, "eval", config_);
+    time_ = take_time(run_, "eval", saved_);
     lock(time_);
+    if (time_taken_) time_taken_(time_);
   }
   return folder();
 }
@@ -138,7 +152,8 @@ class Evaluations {
         settings_(session.settings()),
         start_(std::move(start)),
         reporter_(console, directory, settings_, /*batches_per_epoch=*/0),
-        folders_(directory, session.config_yaml(), start_.time) {
+        folders_(directory, session.config_yaml(), session.config_with_defaults(), start_.time,
+                 start_.time_taken) {
     for (const auto& each : settings_.evaluations) {
       evaluations_.emplace_back(each, session.iterator(), session.context(), start_.git);
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,8 @@ struct EvaluationStart {
   /// none yet, or its weights are those of init_from.
   std::optional<ChosenCheckpoint> checkpoint;
   std::chrono::steady_clock::time_point deadline;  ///< For eval_forever.
+  /// Called when it has taken a time of its own, by which its config is in configs/.
+  std::function<void(const std::string& time)> time_taken = {};
 };
 
 /// Evaluates the session's checkpoint, every one of the run (`eval_all`), or also those to come

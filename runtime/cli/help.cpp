@@ -39,6 +39,7 @@ const std::vector<Flag>& flags() {
       {0, "paths", kNothing, "only the paths of its keys; its code is neither compiled nor loaded",
        "config"},
       {0, "json", kNothing, "all values as a JSON list, for programs", "runs"},
+      {0, "json", kNothing, "the problems and the lines as JSON, for programs", "reproduce"},
       {0, "csv", kNothing, "all values as CSV", "runs"},
       {0, "sort", kValue, "by name (default), state, step, last, best or age", "runs"},
       {'h', "help", kNothing, "this text; after a command, the help of that command"},
@@ -109,6 +110,7 @@ Examples
   stepop -p logs/2026-11-21T10-00-00_digits -t --num_epochs 40   resume, and train for longer
   stepop checkpoints logs/2026-11-21T10-00-00_digits             the checkpoints to resume from
   stepop -n tuned -p logs/2026-11-21T10-00-00_digits -r -t       its weights in a new run, from step 0
+  stepop reproduce logs/2026-11-21T10-00-00_digits | bash        the same run once more
   stepop -n try -b configs/digits.yaml -t -d                     10 steps, to see whether it runs
   stepop -b configs/digits.yaml -t --check                       time, memory, shapes of each op
   stepop -n slow -b configs/digits.yaml -t --profile             where the time of a step goes

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -64,7 +65,8 @@ std::string code_note(const std::string& run, bool is_current) {
 }
 
 RunConfig read_run_config(const Arguments& arguments, const RunSource& source) {
-  Value root = resolve_config(source.base, arguments.overrides);
+  std::set<std::string> variables;
+  Value root = resolve_config(source.base, arguments.overrides, &variables);
   // num_steps wins over num_epochs, but not an old one over what is asked for now.
   const auto is_given = [&](const char* key) {
     return std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
@@ -76,7 +78,7 @@ RunConfig read_run_config(const Arguments& arguments, const RunSource& source) {
     if (names_evaluation(arguments) && arguments.name) name_evaluation(root, *arguments.name);
     leave_callbacks_to_functor(root, source.config_of_run);
   }
-  RunConfig result{Config(std::move(root)), {}, ""};
+  RunConfig result{.config = Config(std::move(root)), .variables = std::move(variables)};
   const bool takes_copy = source.project && !arguments.current_code;
   result.code_files = load_code(result.config, takes_copy ? source.project->root() : "");
   if (source.project && !result.code_files.empty()) {

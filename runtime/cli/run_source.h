@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,10 @@ RunSource find_source(const Arguments& arguments);
 /// A config, and the user's own code that it named.
 struct RunConfig {
   Config config;
-  std::vector<std::string> code_files;  ///< Sources and headers that were compiled.
-  std::string code_note;  ///< Where a run's own copy of them differs from the originals, or empty.
+  std::vector<std::string> code_files = {};  ///< Sources and headers that were compiled.
+  std::set<std::string> variables = {};      ///< Of the environment, which it asked for.
+  std::string code_note =
+      {};  ///< Where a run's own copy of them differs from the originals, or empty.
 };
 
 /// The config that these arguments resolve to, with absolute paths. Its `code` is compiled and

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "runtime/cli/checkpoint_choice.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/evaluate_run.h"
+#include "runtime/cli/record_start.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/cli/train_run.h"
 #include "runtime/code/code_copy.h"
@@ -37,6 +39,8 @@
 #include "runtime/run/run_directory.h"
 #include "runtime/run/run_lock.h"
 #include "runtime/run/signals.h"
+#include "runtime/run/start_record.h"
+#include "runtime/run/start_recorder.h"
 #include "runtime/system/folders.h"
 #include "runtime/trial/dry_run.h"
 #include "runtime/trial/repeat_check.h"
@@ -88,7 +92,7 @@ class Run {
         goes_on_ ? *source.project
                  : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name,
                                         fmt::format("{}_{}.yaml", mode(), time_),
-                                        session.config_yaml(), [&](const auto& made) {
+                                        session.config_with_defaults(), [&](const auto& made) {
                                           if (arguments_.train) save_beginning(made, session);
                                         });
     session.set_run({fs::absolute(directory.root()).string(), name, goes_on_});
@@ -125,13 +129,14 @@ class Run {
         compare_with_last_config(directory, session);
       }
       if (goes_on_ && arguments_.train)
-        time_ = take_time(directory, "train", session.config_yaml());
+        time_ = take_time(directory, "train", session.config_with_defaults());
       has_begun_ = true;
       begin(directory, session);
       if (arguments_.takes_change) LiveChange(directory).take(time_);
       if (!code_.code_note.empty()) console_.info(code_.code_note);
       if (!notice_.empty()) console_.warn(notice_);
       if (arguments_.train) {
+        record(directory, session, time_);
         CodeCopy(directory.root()).save(code_.code_files, time_);
         const TrainingEnd end = train_run(console_, directory, session,
                                           {.time = time_,
@@ -142,11 +147,14 @@ class Run {
                                           *lock_);
         return {end.exit_code, end.is_changed ? directory.root() : ""};
       }
-      const int failures = evaluate_run(console_, directory, session,
-                                        {.time = goes_on_ ? "" : time_,
-                                         .git = git_,
-                                         .checkpoint = checkpoint_,
-                                         .deadline = deadline(session.settings().max_seconds)});
+      if (!goes_on_) record(directory, session, time_);
+      const int failures =
+          evaluate_run(console_, directory, session,
+                       {.time = goes_on_ ? "" : time_,
+                        .git = git_,
+                        .checkpoint = checkpoint_,
+                        .deadline = deadline(session.settings().max_seconds),
+                        .time_taken = [&](const auto& time) { record(directory, session, time); }});
       return {failures == 0 ? 0 : kCallbackFailed};
     } catch (const std::exception& error) {
       console_.end_progress();
@@ -157,6 +165,30 @@ class Run {
       record_error(text);
       throw Error(text, exit_code);
     }
+  }
+
+  /// Records what this start is made of, beside its config.
+  void record(const RunDirectory& directory, Session& session, const std::string& time) {
+    StartRecord start{.kind = kind(),
+                      .time = time,
+                      .command = arguments_.command_line,
+                      .is_debug = arguments_.debug,
+                      .allows_unknown = arguments_.allow_unknown};
+    if (checkpoint_) {
+      start.checkpoint = checkpoint_->path;
+      start.checkpoint_checksum = checkpoint_->checkpoint.checksum;
+    }
+    recorder_.reset();
+    recorder_ = record_start(directory, mode(), std::move(start), session, code_.variables);
+    if (recorder_->problem().empty()) return;
+    console_.warn("what this start is made of is not recorded: " + recorder_->problem());
+  }
+
+  const char* kind() const {
+    if (!arguments_.train) return "evaluation";
+    if (arguments_.takes_change) return "change";
+    if (arguments_.retrain) return "weights";
+    return goes_on_ ? "resume" : "new";
   }
 
   const char* mode() const { return arguments_.train ? "train" : "eval"; }
@@ -352,6 +384,7 @@ class Run {
   std::optional<RunLock> lock_;
   std::optional<fs::file_time_type> run_ended_;  ///< When the training before showed life last.
   std::string weights_;                          ///< What init_from loaded.
+  std::unique_ptr<StartRecorder> recorder_;
   bool is_from_elsewhere_ = false;  ///< The checkpoint at the beginning is not of this run.
 };
 

@@ -74,7 +74,8 @@ TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& 
     reporter.show_outputs();
     console.info(fmt::format("ended: {}", reason.text));
   }
-  const bool is_done = !is_changed && reason.kind != Kind::kTime && reason.kind != Kind::kSignal;
+  const bool is_done = !is_changed && reason.kind != Kind::kTime && reason.kind != Kind::kStep &&
+                       reason.kind != Kind::kSignal;
   lock.end(is_done ? "done" : "stopped");
   if (start.profiles) {
     end_profile(*session.context().profile, directory.profile(start.time), console);
@@ -83,6 +84,7 @@ TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& 
   if (reason.kind == Kind::kTime) {
     console.info("max_time counts from each start; --max_time null trains to the end");
   }
+  if (reason.kind == Kind::kStep) console.info("--stop_at null trains to the end");
   if (!is_done) console.info("saved; resume with:  " + resume_command(directory.root()));
   if (reason.kind == Kind::kSignal) return {.exit_code = 128 + reason.signal};
   return {.exit_code = loop.failed_callbacks() > 0 ? kCallbackFailed : 0};

@@ -31,13 +31,15 @@ fs::path common_folder(const std::vector<std::string>& files) {
 
 }  // namespace
 
-CodeCopy::CodeCopy(const std::string& run) {
+CodeCopy::CodeCopy(const std::string& run, const std::string& until) {
   if (run.empty()) return;
   run_ = fs::absolute(run).lexically_normal().string();
   std::vector<std::string> folders;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(run_ + "/code", none)) {
-    if (fs::exists(entry.path() / "sources.json")) folders.push_back(entry.path().string());
+    const bool is_later = !until.empty() && entry.path().filename().string() > until;
+    if (!is_later && fs::exists(entry.path() / "sources.json"))
+      folders.push_back(entry.path().string());
   }
   if (folders.empty()) return;
   folder_ = *std::max_element(folders.begin(), folders.end());

@@ -11,11 +11,13 @@ namespace stepop {
 /// {"denoiser/denoiser.cpp": "<checksum>"}}`.
 class CodeCopy {
  public:
-  /// The newest one of the run whose folder is `run`; `is_there()` is false when it has none, or
-  /// when `run` is empty.
-  explicit CodeCopy(const std::string& run);
+  /// The newest one of the run whose folder is `run`, of those that the start at the time `until`
+  /// had when that is given; `is_there()` is false when it has none, or when `run` is empty.
+  explicit CodeCopy(const std::string& run, const std::string& until = "");
 
   bool is_there() const { return !folder_.empty(); }
+  /// `<run>/code/<time>`
+  const std::string& folder() const { return folder_; }
 
   /// The copy of the source that lay at `path`, or `path` itself when the run has none.
   std::string find(const std::string& path) const;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -72,6 +73,26 @@ void Config::set_default(std::string_view path, Value value) const {
     place = next != nullptr ? next : &place->as_map().set(part, Value());
   }
   *place = std::move(value);
+}
+
+void Config::note_default(std::string_view path, const Value& value) const {
+  constexpr size_t kMostValues = 4;
+  const auto guard = lock();
+  std::string full = join_path(prefix_, path);
+  const auto place = shared_->place_of_default.find(full);
+  if (place == shared_->place_of_default.end()) {
+    shared_->place_of_default.emplace(full, shared_->defaults.size());
+    shared_->defaults.push_back({std::move(full), {value}});
+    return;
+  }
+  auto& values = shared_->defaults[place->second].values;
+  const bool is_new = std::find(values.begin(), values.end(), value) == values.end();
+  if (is_new && values.size() < kMostValues) values.push_back(value);
+}
+
+std::vector<TakenDefault> Config::taken_defaults() const {
+  const auto guard = lock();
+  return shared_->defaults;
 }
 
 std::vector<std::string> Config::keys() const {
@@ -265,7 +286,9 @@ int64_t Config::get_at_least(std::string_view path, int64_t minimum) const {
 }
 
 int64_t Config::get_at_least(std::string_view path, int64_t minimum, int64_t fallback) const {
-  return has(path) ? get_at_least(path, minimum) : fallback;
+  if (has(path)) return get_at_least(path, minimum);
+  note_default(path, Value(fallback));
+  return fallback;
 }
 
 int64_t Config::get_between(std::string_view path, int64_t minimum, int64_t maximum,
@@ -275,13 +298,30 @@ int64_t Config::get_between(std::string_view path, int64_t minimum, int64_t maxi
   throw error(path, fmt::format("expected {} or less, found {}", maximum, number));
 }
 
-std::string Config::get_path(std::string_view path) const {
+void Config::declare_path(std::string_view path) const {
   const auto guard = lock();
   if (get<std::string>(path).empty()) {
     throw error(path, "expected the name of a file or folder, found an empty text");
   }
   resolve_path(path);
-  return peek(path)->as_text();
+}
+
+std::string Config::get_path(std::string_view path) const {
+  const auto guard = lock();
+  declare_path(path);
+  std::string file = peek(path)->as_text();
+  shared_->opened.emplace(join_path(prefix_, path), file);
+  return file;
+}
+
+void Config::note_opened(std::string_view path, const std::string& file) const {
+  const auto guard = lock();
+  shared_->opened[join_path(prefix_, path)] = file;
+}
+
+std::map<std::string, std::string> Config::opened() const {
+  const auto guard = lock();
+  return shared_->opened;
 }
 
 void Config::resolve_path(std::string_view path) const {

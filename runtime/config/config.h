@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/config/taken_default.h"
 #include "runtime/config/value.h"
 
 namespace stepop {
@@ -29,10 +32,13 @@ class Config {
   template <class T>
   T get(std::string_view path) const;
 
-  /// The value at `path`, or `fallback` when the key is missing.
+  /// The value at `path`, or `fallback` when the key is missing. The saved config shows, as a
+  /// comment, which default was taken.
   template <class T>
   T get(std::string_view path, T fallback) const {
-    return has(path) ? get<T>(path) : fallback;
+    if (has(path)) return get<T>(path);
+    note_default(path, value_of(fallback));
+    return fallback;
   }
   std::string get(std::string_view path, const char* fallback) const {
     return get<std::string>(path, fallback);
@@ -49,14 +55,30 @@ class Config {
   /// folder when it comes from the command line. Absolute from here on, also in the saved config.
   std::string get_path(std::string_view path) const;
 
+  /// Checks and makes absolute as `get_path` does, for a file that is not opened in this run.
+  void declare_path(std::string_view path) const;
+
   /// Makes the text at `path` absolute as `get_path` does, without reading it. It must be there.
   void resolve_path(std::string_view path) const;
+
+  /// What stands for the file at `path` is in truth this one: it is what the record of a start
+  /// looks at.
+  void note_opened(std::string_view path, const std::string& file) const;
+
+  /// The files and folders that `get_path` returned, by the paths of their keys.
+  std::map<std::string, std::string> opened() const;
 
   /// Whether the key is there and is not null. Makes the key known, without reading it.
   bool has(std::string_view path) const;
 
   /// Gives the key at `path` this value when it is missing; the saved config shows it.
   void set_default(std::string_view path, Value value) const;
+
+  /// The key at `path` is missing, and this is what counts instead; `get` notes its default itself.
+  void note_default(std::string_view path, const Value& value) const;
+
+  /// Defaults that were taken so far, in the order of the first reads.
+  std::vector<TakenDefault> taken_defaults() const;
 
   /// The part of the config below `path`, which need not exist.
   Config at(std::string_view path) const;
@@ -92,7 +114,19 @@ class Config {
     Value root;
     std::set<std::string, std::less<>> known;
     std::set<std::string, std::less<>> claimed;
+    std::map<std::string, std::string> opened;
+    std::vector<TakenDefault> defaults;
+    std::map<std::string, size_t, std::less<>> place_of_default;  ///< In `defaults`, by its path.
   };
+
+  template <class T>
+  static Value value_of(const T& value) {
+    return Value(value);
+  }
+  template <class T>
+  static Value value_of(const std::vector<T>& items) {
+    return Value(Value::List(items.begin(), items.end()));
+  }
 
   Config(std::shared_ptr<Shared> shared, std::string prefix)
       : shared_(std::move(shared)), prefix_(std::move(prefix)) {}

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,11 +41,13 @@ bool is_environment(const std::string& text) {
   return text.starts_with("{env:") && end_of_reference(text, 0) == text.size();
 }
 
-/// What `env:NAME` or `env:NAME:default` stands for.
-std::string environment(const std::string& reference, const Value& from, const std::string& path) {
+/// What `env:NAME` or `env:NAME:default` stands for; the name is added to `variables`.
+std::string environment(const std::string& reference, const Value& from, const std::string& path,
+                        std::set<std::string>* variables) {
   const size_t begin = kEnvironment.size();
   const size_t end = std::min(reference.find(':', begin), reference.size());
   const std::string name = reference.substr(begin, end - begin);
+  if (variables != nullptr) variables->insert(name);
   if (const char* value = std::getenv(name.c_str())) return value;
   if (end < reference.size()) return reference.substr(end + 1);
   throw UsageError(fmt::format(
@@ -87,7 +90,8 @@ void collect_paths(const Value& value, const std::string& path, std::vector<std:
 /// resolved once, whatever the order of the keys.
 class References {
  public:
-  explicit References(Value& root) : root_(root), values_(count_values(root)) {}
+  References(Value& root, std::set<std::string>* variables)
+      : root_(root), variables_(variables), values_(count_values(root)) {}
 
   void resolve(Value& value, const std::string& path, int depth = 0) {
     if (depth > kMaxDepth) {
@@ -110,7 +114,8 @@ class References {
     } else if (value.is_text()) {
       const std::string text = value.as_text();
       if (is_environment(text)) {
-        const std::string found = environment(text.substr(1, text.size() - 2), value, path);
+        const std::string found =
+            environment(text.substr(1, text.size() - 2), value, path, variables_);
         const Origin origin = value.origin();
         Value plain = plain_scalar(found);
         value = (plain.is_text() ? Value(escaped(found)) : std::move(plain)).set_origin(origin);
@@ -168,7 +173,7 @@ class References {
       if (target.empty()) {
         out += part;
       } else if (target.starts_with(kEnvironment)) {
-        out += escaped(environment(target, value, path));
+        out += escaped(environment(target, value, path, variables_));
         has_any = true;
       } else if (may_lead(target) || is_mistyped(target, path)) {
         const Value found = follow(target, value, path);
@@ -272,6 +277,7 @@ class References {
   }
 
   Value& root_;
+  std::set<std::string>* variables_;
   std::vector<std::string> chain_;
   int64_t values_;
   int levels_ = 0;
@@ -304,8 +310,8 @@ Value escape_references(const Value& root) {
   return copy;
 }
 
-void resolve_references(Value& root) {
-  References(root).resolve(root, "");
+void resolve_references(Value& root, std::set<std::string>* variables) {
+  References(root, variables).resolve(root, "");
   unescape_braces(root);
 }
 

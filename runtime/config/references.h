@@ -1,5 +1,8 @@
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "runtime/config/value.h"
 
 namespace stepop {
@@ -9,8 +12,9 @@ namespace stepop {
 /// variable of the environment, which has the type that a plain scalar of YAML would have where it
 /// is the whole text. `{{` becomes a literal brace. Throws UsageError for a path that is not there,
 /// a variable that is not there and has no default, and a circle. Inside of a longer text, braces
-/// around what is near no key stay as they are.
-void resolve_references(Value& root);
+/// around what is near no key stay as they are. The names of the variables that were asked for are
+/// added to `variables`.
+void resolve_references(Value& root, std::set<std::string>* variables = nullptr);
 
 /// The inverse of the above for a resolved config: texts that would be taken for references, or
 /// whose braces would be halved, are escaped, so that writing and resolving again changes nothing.

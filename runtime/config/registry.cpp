@@ -96,7 +96,7 @@ void declare_component(const Catalogue& catalogue, const Config& config, std::st
   for (const auto& parameter :
        catalogue.registration(component.name, config, path).about.parameters) {
     const bool is_given = component.params.has(parameter.name);
-    if (is_given && parameter.is_path) component.params.get_path(parameter.name);
+    if (is_given && parameter.is_path) component.params.declare_path(parameter.name);
     // Such as the dataset that an Augment takes its examples from.
     const Value* value = is_given ? component.params.peek(parameter.name) : nullptr;
     if (value != nullptr && value->is_map()) component.params.claim(parameter.name);

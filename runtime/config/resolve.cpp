@@ -114,11 +114,12 @@ void apply_overrides(Value& root, std::vector<Override> overrides) {
   for (const auto& [parts, override] : removals) remove(root, parts, *override);
 }
 
-Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides) {
+Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides,
+                     std::set<std::string>* variables) {
   Value root = Value(Value::Map{});
   for (const auto& file : files) merge(root, read_config_file(file));
   apply_overrides(root, std::move(overrides));
-  resolve_references(root);
+  resolve_references(root, variables);
   return root;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/config/value.h"
@@ -22,7 +22,8 @@ struct Override {
 void apply_overrides(Value& root, std::vector<Override> overrides);
 
 /// A whole config: the files from left to right, each laid over the ones before it, then the
-/// overrides, then the references.
-Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides);
+/// overrides, then the references; those to the environment add their names to `variables`.
+Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides,
+                     std::set<std::string>* variables = nullptr);
 
 }  // namespace stepop

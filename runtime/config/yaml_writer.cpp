@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/json_text.h"
+#include "runtime/base/ordered_map.h"
+#include "runtime/base/text.h"
 #include "runtime/config/yaml_scalar.h"
 #include "runtime/config/yaml_text.h"
 
@@ -51,26 +55,103 @@ bool is_flow(const Value& value) {
   return true;
 }
 
-void write_block(const Value& value, int indent, std::string& out) {
+/// Defaults that were taken, as their paths nest.
+struct Defaults {
+  OrderedMap<Defaults> below;
+  std::vector<Value> values;
+};
+
+Defaults nested(const std::vector<TakenDefault>& defaults) {
+  Defaults all;
+  for (const auto& [path, values] : defaults) {
+    Defaults* place = &all;
+    for (const auto& part : split_path(path)) place = &place->below[part];
+    place->values = values;
+  }
+  return all;
+}
+
+/// `key: 5  # default`; empty for what is no line of YAML. A long one is cut, as it is to be read.
+std::string default_line(const std::string& key, const std::vector<Value>& values) {
+  constexpr size_t kMostBytes = 200;
+  std::string others;
+  for (size_t i = 1; i < values.size(); ++i) {
+    others += (i == 1 ? ", elsewhere " : " and ") + shortened(flow_yaml(values[i]), kMostBytes);
+  }
+  const std::string value = shortened(flow_yaml(values[0]), kMostBytes);
+  std::string line = fmt::format("{}: {}  # default{}", key_text(key), value, others);
+  return find_bad_byte(line) ? "" : line;
+}
+
+/// `key`, which the config does not have, as comments.
+void write_missing(const std::string& key, const Defaults& defaults, const std::string& margin,
+                   std::string& out) {
+  if (!defaults.values.empty()) {
+    const std::string line = default_line(key, defaults.values);
+    if (!line.empty()) out += margin + line + "\n";
+  } else if (!defaults.below.empty()) {
+    out += margin + key_text(key) + ":\n";
+  }
+  for (const auto& [name, item] : defaults.below) write_missing(name, item, margin + "  ", out);
+}
+
+/// Of what is in a list that stands in one line: by its path, as on the command line.
+void write_by_path(const std::string& path, const Defaults& defaults, const std::string& margin,
+                   std::string& out) {
+  if (!defaults.values.empty()) {
+    const std::string line = default_line(path, defaults.values);
+    if (!line.empty()) out += margin + line + "\n";
+  }
+  for (const auto& [key, item] : defaults.below) {
+    write_by_path(join_path(path, key), item, margin, out);
+  }
+}
+
+/// What was taken below a value that stands in one line: a component's name, null, a list.
+void write_defaults_below(const Value& value, const Defaults* defaults, int indent,
+                          std::string& out) {
+  if (defaults == nullptr) return;
+  const std::string margin = std::string(indent, ' ') + "# ";
+  for (const auto& [key, item] : defaults->below) {
+    value.is_list() ? write_by_path(key, item, margin, out) : write_missing(key, item, margin, out);
+  }
+}
+
+void write_block(const Value& value, int indent, const Defaults* defaults, std::string& out) {
   const std::string margin(indent, ' ');
+  const auto defaults_of = [&](const std::string& key) {
+    return defaults == nullptr ? nullptr : defaults->below.find(key);
+  };
   if (value.is_map()) {
     for (const auto& [key, item] : value.as_map()) {
+      const Defaults* taken = defaults_of(key);
       out += margin + key_text(key) + ":";
       if (is_flow(item)) {
         out += " " + flow_yaml(item) + "\n";
+        const bool stands_for_another = item.is_null() && taken != nullptr &&
+                                        !taken->values.empty() && !taken->values[0].is_null();
+        if (stands_for_another) write_missing(key, {{}, taken->values}, margin + "# ", out);
+        write_defaults_below(item, taken, indent + 2, out);
       } else {
         out += "\n";
-        write_block(item, indent + 2, out);
+        write_block(item, indent + 2, taken, out);
       }
+    }
+    if (defaults == nullptr) return;
+    for (const auto& [key, taken] : defaults->below) {
+      if (!value.as_map().contains(key)) write_missing(key, taken, margin + "# ", out);
     }
     return;
   }
-  for (const auto& item : value.as_list()) {
+  for (size_t i = 0; i < value.as_list().size(); ++i) {
+    const Value& item = value.as_list()[i];
+    const Defaults* taken = defaults_of(std::to_string(i));
     if (is_flow(item)) {
       out += margin + "- " + flow_yaml(item) + "\n";
+      write_defaults_below(item, taken, indent + 2, out);
     } else {
       std::string nested;
-      write_block(item, indent + 2, nested);
+      write_block(item, indent + 2, taken, nested);
       out += margin + "- " + nested.substr(indent + 2);
     }
   }
@@ -94,7 +175,31 @@ std::string flow_yaml(const Value& value) {
 std::string to_yaml(const Value& value) {
   if (is_flow(value)) return flow_yaml(value) + "\n";
   std::string out;
-  write_block(value, 0, out);
+  write_block(value, 0, nullptr, out);
+  return out;
+}
+
+std::string to_yaml(const Value& value, const std::vector<TakenDefault>& defaults) {
+  const Defaults all = nested(defaults);
+  std::string out;
+  if (is_flow(value)) {
+    out = flow_yaml(value) + "\n";
+    write_defaults_below(value, &all, 0, out);
+  } else {
+    write_block(value, 0, &all, out);
+  }
+  return out;
+}
+
+std::string without_comments(std::string_view yaml) {
+  std::string out;
+  while (!yaml.empty()) {
+    const size_t end = std::min(yaml.find('\n'), yaml.size() - 1) + 1;
+    const std::string_view line = yaml.substr(0, end);
+    const size_t first = line.find_first_not_of(' ');
+    if (first == std::string_view::npos || line[first] != '#') out += line;
+    yaml.remove_prefix(end);
+  }
   return out;
 }
 

@@ -1,13 +1,31 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "runtime/config/taken_default.h"
 #include "runtime/config/value.h"
 
 namespace stepop {
 
 /// Block YAML that reads back as the same types and values; ends with a newline.
 std::string to_yaml(const Value& value);
+
+/// The same with a comment for each of these defaults where its key would stand, so that it reads
+/// back as `value` alone:
+///
+///     optimizer:
+///       class: Adam
+///       # betas: [0.9, 0.999]  # default
+///     ckpt_zero: null
+///     # ckpt_zero: false  # default
+///     # eval_hook:
+///     #   freq: 1e  # default
+std::string to_yaml(const Value& value, const std::vector<TakenDefault>& defaults);
+
+/// What `to_yaml` wrote, without its comments.
+std::string without_comments(std::string_view yaml);
 
 /// One line of flow YAML: `[1, 2]`, `{a: 1.5, b: text}`.
 std::string flow_yaml(const Value& value);

@@ -11,11 +11,13 @@
 #include "runtime/base/number_text.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/references.h"
+#include "runtime/config/taken_default.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/iterator/eval_functor.h"
 #include "runtime/loop/checks/parameter_ownership.h"
 #include "runtime/loop/checks/preflight.h"
+#include "runtime/run/data_files.h"
 #include "runtime/run/device.h"
 #include "runtime/run/provenance.h"
 #include "runtime/step/random_fork.h"
@@ -148,6 +150,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
     EvaluationCallbacks(config_, evaluation.place + "/eval_callbacks").declare();
   }
   splits_->loader_options();  // throws for what cannot be, before a run has its folder
+  read_data_checksums(config_);
   check_unknown_keys(train, allow_unknown);
   made_by_ = build_info(device);
   for (const auto& text : networks_->warnings()) add_warning(text);
@@ -186,6 +189,14 @@ void Session::check_unknown_keys(bool train, bool allow_unknown) {
 
 std::string Session::config_yaml() const {
   return to_yaml(escape_references(*config_.root().peek()));
+}
+
+std::string Session::config_with_defaults() const {
+  std::vector<TakenDefault> defaults = config_.taken_defaults();
+  for (auto& [path, values] : defaults) {
+    for (auto& value : values) value = escape_references(value);
+  }
+  return to_yaml(escape_references(*config_.root().peek()), defaults);
 }
 
 void Session::initialize() {

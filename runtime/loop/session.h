@@ -75,6 +75,8 @@ class Session {
   const Config& config() const { return config_; }
   /// The resolved config with its paths made absolute, as it is printed and saved.
   std::string config_yaml() const;
+  /// The same as a start saves it in configs/: with comments for the defaults that were taken.
+  std::string config_with_defaults() const;
   const Settings& settings() const { return *settings_; }
   const Context& context() const { return *context_; }
   /// The config's, or in an evaluation the one of its `eval_functor`.

@@ -229,7 +229,10 @@ StopReason TrainingLoop::stop_reason() const {
   if (std::chrono::steady_clock::now() >= start_.deadline) {
     return {Kind::kTime, "max_time is over", 0};
   }
-  if (!is_at_end()) return {};
+  if (!is_at_end()) {
+    if (position_.global_step < settings_.stop_at) return {};
+    return {Kind::kStep, fmt::format("stop_at: {}", with_thousands(settings_.stop_at)), 0};
+  }
   if (position_.global_step < settings_.num_steps) {
     if (session_.stop_when().is_over()) {
       return {Kind::kMetric, *session_.stop_when().reason(), 0};

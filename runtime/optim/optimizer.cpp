@@ -84,8 +84,7 @@ std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_d
 }
 
 std::pair<double, double> read_betas(const Config& config, double beta1, double beta2) {
-  if (!config.has("betas")) return {beta1, beta2};
-  const auto betas = config.get<std::vector<double>>("betas");
+  const auto betas = config.get("betas", std::vector<double>{beta1, beta2});
   const bool is_valid = betas.size() == 2 && std::all_of(betas.begin(), betas.end(),
                                                          [](double b) { return b >= 0 && b < 1; });
   if (!is_valid) {

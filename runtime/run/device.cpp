@@ -34,13 +34,18 @@ void apply_backend_settings(const Config& config) {
   if (config.has("num_threads")) {
     constexpr int64_t kMost = 1024;  // more would take the machine's threads from all others
     at::set_num_threads(static_cast<int>(config.get_between("num_threads", 1, kMost, 1)));
+  } else {
+    config.note_default("num_threads", at::get_num_threads());
   }
   if (config.has("deterministic")) {
     const bool on = config.get<bool>("deterministic");
     at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/false);
     at::globalContext().setDeterministicCuDNN(on);
+  } else {
+    config.note_default("deterministic", at::globalContext().deterministicAlgorithms());
   }
-  if (config.has("onednn")) at::globalContext().setUserEnabledMkldnn(config.get<bool>("onednn"));
+  at::globalContext().setUserEnabledMkldnn(
+      config.get("onednn", at::globalContext().userEnabledMkldnn()));
 }
 
 void synchronize(const c10::Device& device) {

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <link.h>
 #include <sys/stat.h>
@@ -34,6 +35,17 @@ std::string output_of(std::vector<std::string> command) {
   }
 }
 
+constexpr const char* kProgram = "/proc/self/exe";
+
+/// The later one of `time` and of when the file was written; one that is no file, as the kernel's
+/// own object, has no time.
+void take_newer(const char* path, timespec& time) {
+  struct stat status {};
+  if (::stat(path, &status) != 0) return;
+  const timespec& its = status.st_mtim;
+  if (std::tie(its.tv_sec, its.tv_nsec) > std::tie(time.tv_sec, time.tv_nsec)) time = its;
+}
+
 /// An entry for people: `4 threads`, `oneDNN on`, `LibTorch 2.13.0`.
 std::string entry_text(const std::string& key, const nlohmann::ordered_json& value) {
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
@@ -52,24 +64,33 @@ std::string git_state() {
   return fmt::format("{} {}, {}", branch, commit, changes.empty() ? "clean" : "with changes");
 }
 
+std::string utc_time(const timespec& time) {
+  std::tm parts{};
+  gmtime_r(&time.tv_sec, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  return fmt::format("{}.{:09}", text.data(), time.tv_nsec);
+}
+
 std::string program_time() {
   timespec newest{};
   const auto look_at = [](dl_phdr_info* object, size_t, void* data) {
     // The program itself comes without its name.
-    const char* path = *object->dlpi_name != 0 ? object->dlpi_name : "/proc/self/exe";
-    struct stat status {};
-    auto& time = *static_cast<timespec*>(data);
-    const timespec& its = status.st_mtim;
-    if (::stat(path, &status) != 0) return 0;  // the kernel's own object is no file
-    if (std::tie(its.tv_sec, its.tv_nsec) > std::tie(time.tv_sec, time.tv_nsec)) time = its;
+    const char* path = *object->dlpi_name != 0 ? object->dlpi_name : kProgram;
+    take_newer(path, *static_cast<timespec*>(data));
     return 0;
   };
   dl_iterate_phdr(look_at, &newest);
-  std::tm parts{};
-  gmtime_r(&newest.tv_sec, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  return fmt::format("{}.{:09}", text.data(), newest.tv_nsec);
+  return utc_time(newest);
+}
+
+std::string stepop_time() {
+  timespec newest{};
+  take_newer(kProgram, newest);
+  Dl_info library{};
+  const bool is_known = ::dladdr(reinterpret_cast<const void*>(&stepop_time), &library) != 0;
+  if (is_known && library.dli_fname != nullptr) take_newer(library.dli_fname, newest);
+  return utc_time(newest);
 }
 
 std::string host_name() {

@@ -2,6 +2,7 @@
 
 #include <c10/core/Device.h>
 
+#include <ctime>
 #include <string>
 
 namespace stepop {
@@ -11,9 +12,15 @@ std::string git_state();
 
 std::string host_name();
 
+/// A time in UTC: `2026-11-21T10:00:00.123456789`.
+std::string utc_time(const timespec& time);
+
 /// When the newest of the program and of the libraries that it has loaded was written, in UTC:
 /// `2026-11-21T10:00:00.123456789`. Another build gives another.
 std::string program_time();
+
+/// The same of the program and libstepop.so alone, so that the user's own code does not count.
+std::string stepop_time();
 
 /// What the bits of a training depend on besides its config and its seed, as JSON: the build, the
 /// version of LibTorch, the kind of device, the processor's instructions, threads, oneDNN. To be

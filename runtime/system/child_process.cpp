@@ -82,8 +82,13 @@ pid_t start(std::vector<std::string>& words, const Stream& out, const Stream& er
   sigemptyset(&signals);
   for (const int number : {SIGPIPE, SIGXFSZ}) sigaddset(&signals, number);
   posix_spawnattr_setsigdefault(&attributes, &signals);
+  // Our threads let no signal through; a program must hear the one that ends it.
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   pid_t child = 0;
   const int failed = ::posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);

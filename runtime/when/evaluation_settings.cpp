@@ -34,8 +34,12 @@ EvaluationSettings read_part(const Config& config, const std::string& place,
                              int64_t steps_per_epoch, int64_t debug_limit) {
   EvaluationSettings settings{.place = place};
   const Config part = config.at(place);
-  settings.when = part.has("freq") ? Trigger(part, "freq", steps_per_epoch)
-                                   : Trigger::every_steps(static_cast<double>(steps_per_epoch));
+  if (part.has("freq")) {
+    settings.when = Trigger(part, "freq", steps_per_epoch);
+  } else {
+    settings.when = Trigger::every_steps(static_cast<double>(steps_per_epoch));
+    part.note_default("freq", "1e");
+  }
   settings.compression = read_compression(part);
   settings.clean_after_callbacks = part.get("clean_after_callbacks", false);
   settings.max_batches = part.get_at_least("max_batches", 0, 0);

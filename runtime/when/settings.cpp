@@ -95,6 +95,9 @@ std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_ep
   if (config.has("datasets/validation")) {
     ops.push_back({{"validation", "log_op"}, usual.when, *usual.images});
   }
+  Value::List names;
+  for (const auto& op : ops) names.push_back(op.name.text());
+  config.note_default("log_ops", names);
   return ops;
 }
 
@@ -148,7 +151,10 @@ std::vector<ScheduledOp> read_train_ops(const Config& config, int64_t steps_per_
   }
   if (turns.empty() && config.has("train_ops"))
     ops = read_op_list(config, "train_ops", steps_per_epoch);
-  if (ops.empty()) ops.push_back({{"train", "train_op"}, Trigger::every_steps(1)});
+  if (ops.empty()) {
+    ops.push_back({{"train", "train_op"}, Trigger::every_steps(1)});
+    config.note_default("train_ops", Value::List{ops.back().name.text()});
+  }
   return ops;
 }
 
@@ -220,6 +226,7 @@ void read_end(const Config& config, bool train, bool debug, Settings& settings) 
   settings.num_epochs =
       (settings.num_steps + settings.steps_per_epoch - 1) / settings.steps_per_epoch;
   if (config.has("max_time")) settings.max_seconds = read_seconds(config, "max_time");
+  if (config.has("stop_at")) settings.stop_at = config.get_at_least("stop_at", 1);
 }
 
 constexpr const char* kMetricExample = "validation/eval_op/accuracy/accuracy";

@@ -55,7 +55,9 @@ struct Settings {
 
   int64_t accumulate = 1;
   int64_t steps_per_epoch = 1;
-  int64_t num_steps = 0;    ///< Where the training ends.
+  int64_t num_steps = 0;  ///< Where the training ends.
+  /// Where a start ends, to be resumed.
+  int64_t stop_at = std::numeric_limits<int64_t>::max();
   int64_t debug_steps = 0;  ///< How many steps a run with `debug` makes.
   int64_t num_epochs = 0;   ///< The same in epochs, rounded up.
   /// By the clock, of one start: after it the training ends by itself.

@@ -35,6 +35,21 @@ TEST_CASE("max_time ends a training saved and with status 0; it goes on with the
   CHECK(differences(state_after(folder, last), state_after(whole, last)) == "");
 }
 
+TEST_CASE("stop_at ends a start after that step, saved, as a signal does; it goes on the same") {
+  const ScratchFolder folder;
+  const CommandResult some =
+      run_well(folder, "stepop -n a -b CONFIG -t --num_steps 46 --stop_at 30");
+  const std::string run = only_run(folder);
+  CHECK(some.out.find(
+            "ended: stop_at: 30\n--stop_at null trains to the end\nsaved; resume with:  ") !=
+        std::string::npos);
+  const std::string state = read_bytes(folder.path(run) + "/train/process.json");
+  CHECK(state.find("\"stopped\"") != std::string::npos);
+  CHECK(checkpoint_steps(folder.path(run) + "/train/checkpoints").back() == 30);
+  run_well(folder, "stepop -p " + run + " -t --stop_at null");
+  CHECK(differences(state_after(folder, 46), trained("")) == "");
+}
+
 TEST_CASE(
     "a training whose folder is moved away ends as failed, and what was saved goes on there") {
   const ScratchFolder folder;

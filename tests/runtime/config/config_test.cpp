@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -259,6 +260,35 @@ TEST_CASE("an error of a component begins with its place") {
   CHECK(std::string(config.at("a").error("c/d", "why").what()) == "test.yaml:1: a/c/d: why");
   CHECK(config.error("a", "x").exit_code() == 2);
   CHECK(Config().where() == "config");
+}
+
+TEST_CASE("each default that was taken is known, by its path, in the order of the reads") {
+  const Config config(parse_yaml("a: 1\nnothing: null\npart: {x: 2}\n", {"test.yaml", 0}));
+  CHECK(config.get("a", int64_t{5}) == 1);
+  CHECK(config.get("nothing", true));
+  CHECK(config.at("part").get("name", "usual") == "usual");
+  CHECK(config.get("list", std::vector<double>{0.5, 1}).size() == 2);
+  CHECK(config.get_at_least("part/y", 0, 3) == 3);
+  CHECK(config.get_between("part/z", 0, 9, 4) == 4);
+  CHECK(config.get("part/z", 5.5) == 5.5);
+  CHECK(config.get("part/z", 5.5) == 5.5);
+  std::string found;
+  for (const auto& [path, values] : config.taken_defaults()) {
+    found += path + ":";
+    for (const auto& value : values) found += " " + flow_yaml(value);
+    found += "\n";
+  }
+  CHECK(found == "nothing: true\npart/name: usual\nlist: [0.5, 1.0]\npart/y: 3\npart/z: 4 5.5\n");
+}
+
+TEST_CASE("a config knows which files were asked for, and not those that are only declared") {
+  const Config config(parse_yaml("a: {path: /data/a}\nb: /data/b\nc: /data/c\n", {"", 0}));
+  CHECK(config.at("a").get_path("path") == "/data/a");
+  config.declare_path("b");
+  config.get_path("c");
+  config.note_opened("c", "/data/c/outputs.h5");
+  CHECK(config.opened() ==
+        std::map<std::string, std::string>{{"a/path", "/data/a"}, {"c", "/data/c/outputs.h5"}});
 }
 
 }  // namespace config_test

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <set>
+#include <string>
 
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
@@ -203,6 +205,15 @@ TEST_CASE("a resolved config is escaped so that resolving it again changes nothi
     resolve_references(again);
     CHECK(again == root);
   }
+}
+
+TEST_CASE("the variables of the environment that a config asks for are known, set or not") {
+  ::setenv("STEPOP_TEST_SET", "x", 1);
+  Value root = parse("a: '{env:STEPOP_TEST_SET}'\nb: 'in {env:STEPOP_TEST_NONE:c} it'\nd: '{a}'\n");
+  std::set<std::string> variables;
+  resolve_references(root, &variables);
+  ::unsetenv("STEPOP_TEST_SET");
+  CHECK(variables == std::set<std::string>{"STEPOP_TEST_NONE", "STEPOP_TEST_SET"});
 }
 
 }  // namespace references_test

@@ -90,5 +90,70 @@ TEST_CASE("what is written reads back as the same types and values") {
   }
 }
 
+/// `text` with the defaults that were taken, each `path` and its values.
+std::string with_defaults(const std::string& text, const std::vector<TakenDefault>& defaults) {
+  const Value value = parse(text);
+  std::string yaml = to_yaml(value, defaults);
+  CHECK(parse(yaml) == value);
+  CHECK(without_comments(yaml) == to_yaml(value));
+  return yaml;
+}
+
+TEST_CASE("a default that was taken is a comment where its key would stand") {
+  CHECK(with_defaults("optimizer: {class: Adam, lr: 0.1}\nseed: 1\n",
+                      {{"batch_size", {Value(4)}},
+                       {"optimizer/betas", {Value(Value::List{0.9, 0.999})}},
+                       {"eval_hook/freq", {Value("1e")}},
+                       {"eval_hook/max_batches", {Value(0)}}}) ==
+        "optimizer:\n"
+        "  class: Adam\n"
+        "  lr: 0.1\n"
+        "  # betas: [0.9, 0.999]  # default\n"
+        "seed: 1\n"
+        "# batch_size: 4  # default\n"
+        "# eval_hook:\n"
+        "#   freq: \"1e\"  # default\n"
+        "#   max_batches: 0  # default\n");
+}
+
+TEST_CASE("defaults below a component's name, null, an empty map and in lists have their place") {
+  CHECK(with_defaults("model: LeNet\nckpt_zero: null\nema: {}\nhooks: [A, B]\n"
+                      "log_ops: [{op: a}, b]\nlast: \"# no comment\"\n",
+                      {{"model/classes", {Value(10)}},
+                       {"ckpt_zero", {Value(false)}},
+                       {"ema/decay", {Value(0.5)}},
+                       {"hooks/1/every", {Value(7)}},
+                       {"log_ops/0/when", {Value(3)}},
+                       {"log_ops/1/when", {Value("x: #")}}}) ==
+        "model: LeNet\n"
+        "  # classes: 10  # default\n"
+        "ckpt_zero: null\n"
+        "# ckpt_zero: false  # default\n"
+        "ema: {}\n"
+        "  # decay: 0.5  # default\n"
+        "hooks: [A, B]\n"
+        "  # \"1/every\": 7  # default\n"
+        "log_ops:\n"
+        "  - op: a\n"
+        "    # when: 3  # default\n"
+        "  - b\n"
+        "    # when: \"x: #\"  # default\n"
+        "last: \"# no comment\"\n");
+  CHECK(with_defaults("{}", {{"a", {Value(1)}}}) == "{}\n# a: 1  # default\n");
+}
+
+TEST_CASE("a key of several defaults shows all of them; one that is there by now, none") {
+  CHECK(with_defaults("there: 1\n", {{"there", {Value(2)}},
+                                     {"a", {Value(1), Value(2.5), Value("x")}},
+                                     {"two\nlines", {Value("a\nb")}}}) ==
+        "there: 1\n"
+        "# a: 1  # default, elsewhere 2.5 and x\n"
+        "# \"two\\nlines\": \"a\\nb\"  # default\n");
+  // What is no text of YAML is no comment of it either.
+  CHECK(with_defaults("there: 1\n", {{"a", {Value("\xff")}}}) == "there: 1\n");
+  const std::string long_text = with_defaults("b: 1\n", {{"a", {Value(std::string(9999, 'x'))}}});
+  CHECK(long_text.size() < 300);
+}
+
 }  // namespace yaml_writer_test
 }  // namespace stepop
