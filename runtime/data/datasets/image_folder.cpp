@@ -15,12 +15,6 @@ namespace fs = std::filesystem;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
-bool is_image(const fs::path& path) {
-  std::string extension = path.extension().string();
-  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
-}
-
 /// The names of the class folders, sorted.
 std::vector<std::string> list_classes(const std::string& folder) {
   std::vector<std::string> names;
@@ -31,22 +25,6 @@ std::vector<std::string> list_classes(const std::string& folder) {
   }
   std::sort(names.begin(), names.end());
   return names;
-}
-
-/// The images at any depth below `folder` / `name`, relative to `folder`, sorted.
-std::vector<std::string> list_images(const fs::path& folder, const std::string& name) {
-  std::vector<std::string> files;
-  fs::recursive_directory_iterator entries(folder / name,
-                                           fs::directory_options::follow_directory_symlink);
-  for (auto it = fs::begin(entries); it != fs::end(entries); ++it) {
-    if (is_hidden(it->path())) {
-      it.disable_recursion_pending();
-    } else if (is_image(it->path()) && it->is_regular_file()) {
-      files.push_back(it->path().lexically_relative(folder).string());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
 }
 
 /// The `classes` that the config names, each once and with a folder.

@@ -14,6 +14,11 @@ namespace stepop {
 /// as in pillow; the aspect ratio is not kept. The image itself when it has that size.
 at::Tensor resize_image(const at::Tensor& image, at::IntArrayRef size);
 
+/// The PNG and JPEG files at any depth below `folder`/`below`, by their extension, relative to
+/// `folder` and sorted. Hidden files and folders are left out. Throws std::filesystem's error for a
+/// folder that cannot be listed.
+std::vector<std::string> list_images(const std::string& folder, const std::string& below = "");
+
 /// Reads a dataset's images as its parameters ask for: `channels`, 1 or 3, by default as many as
 /// each file has; `size`, [H, W] to resize to, by default as stored.
 class ImageReader {

@@ -1,0 +1,84 @@
+// ExtensibleTrainer by the config that ships, with the real binary.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/digits_run.h"
+#include "tests/places.h"
+
+namespace stepop {
+namespace cli_extensible_test {
+
+const std::string kToy = "'" STEPOP_SOURCE_DIR "/configs/extensible/toy_srgan.yaml'";
+
+TEST_CASE("toy_srgan trains as its config says: losses, gates, pictures") {
+  const ScratchFolder folder;
+  const auto trained = run_well(folder, "stepop -n toy -b " + kToy + " -t");
+  CHECK(trained.out.find("ended: all 20 steps are done") != std::string::npos);
+  const std::string run = folder.path(only_run(folder));
+  std::vector<nlohmann::json> metrics;
+  for (const auto& line : lines_of(read_bytes(run + "/train/metrics.jsonl"))) {
+    metrics.push_back(nlohmann::json::parse(line));
+  }
+  const auto at_step = [&](int64_t step) {
+    for (const auto& line : metrics) {
+      if (line["step"] == step && line.contains("train/train_op/loss_pix")) return line;
+    }
+    return nlohmann::json();
+  };
+  // Iterations count from 0: step 4 is iteration 3, the last one without the discriminator.
+  const auto before = at_step(4);
+  REQUIRE(before.is_object());
+  CHECK_FALSE(before.contains("train/train_op/loss_gan_d"));
+  CHECK(before.contains("train/train_op/loss_gan_g"));
+  CHECK(before["train/train_op/loss_generator_total"] == before["train/train_op/loss_pix"]);
+  const auto after = at_step(5);
+  for (const char* name :
+       {"loss_gan_d", "loss_gan_d_d_fake", "loss_gan_d_d_real", "loss_gan_d_gradient_penalty",
+        "loss_discriminator_total", "loss_pix", "loss_gan_g", "loss_generator_total"}) {
+    CAPTURE(name);
+    CHECK(after.contains(std::string("train/train_op/") + name));
+  }
+  const double total = after["train/train_op/loss_generator_total"];
+  const double pix = after["train/train_op/loss_pix"];
+  const double gan = after["train/train_op/loss_gan_g"];
+  CHECK(total == doctest::Approx(pix + 0.005 * gan).epsilon(1e-4));
+  const std::string pictures = run + "/train/train/visuals_op/";
+  for (const char* name : {"gen", "hq", "lq"}) {
+    CAPTURE(name);
+    CHECK(std::filesystem::exists(pictures + name + "_0000005.png"));
+    CHECK(std::filesystem::exists(pictures + name + "_0000020.png"));
+  }
+}
+
+TEST_CASE("--check shows the plan; an evaluation writes what the config names") {
+  const ScratchFolder folder;
+  const auto checked = run_well(folder, "stepop -b " + kToy + " -t --check");
+  CHECK(checked.out.find("steps in iteration ") != std::string::npos);
+  CHECK(checked.out.find("g_fake  generator ") != std::string::npos);
+  CHECK(checked.out.find("float32 [4, 3, 16, 16]") != std::string::npos);
+  const auto evaluated = run_well(
+      folder,
+      "stepop -n toy -b " + kToy +
+          " -t --num_steps 2 --datasets/validation '{class: RandomTensors, size: 6, tensors: "
+          "{hq: [3, 16, 16], lq: [3, 8, 8]}, seed: 1}'");
+  const auto inspected = run_well(folder, "stepop inspect " + only_run(folder));
+  CHECK(inspected.out.find("outputs/gen") != std::string::npos);
+  CHECK(inspected.out.find("[6, 3, 16, 16]") != std::string::npos);
+}
+
+TEST_CASE("a misspelt option ends the start with its place, before there is a folder") {
+  const ScratchFolder folder;
+  const CommandResult wrong =
+      run_in(folder, "stepop -n toy -b " + kToy + " -t --steps/generator/losses/pix/fake genn");
+  CHECK(wrong.exit_code == 2);
+  CHECK(wrong.err.find("command line: steps/generator/losses/pix/fake: nothing makes \"genn\"; "
+                       "there are: ") != std::string::npos);
+  CHECK(wrong.err.find("did you mean \"gen\"?") != std::string::npos);
+  CHECK(only_run(folder) == "");
+}
+
+}  // namespace cli_extensible_test
+}  // namespace stepop
