@@ -106,6 +106,32 @@ std::vector<std::string> shortened_names(const std::vector<std::string>& names, 
   return result;
 }
 
+std::vector<std::string> short_paths(const std::vector<std::string>& paths) {
+  std::map<std::string, std::set<std::string>> by_end;
+  for (const auto& path : paths) {
+    for (size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0;
+         slash = path.rfind('/', slash - 1)) {
+      by_end[path.substr(slash + 1)].insert(path);
+    }
+    by_end[path].insert(path);
+  }
+  std::vector<std::string> result;
+  for (const auto& path : paths) {
+    std::string shortest = path;
+    for (size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0;
+         slash = path.rfind('/', slash - 1)) {
+      const std::string end = path.substr(slash + 1);
+      // `0` of `hidden/0` would say nothing.
+      const bool is_number = end.find_first_not_of("0123456789") == std::string::npos;
+      if (is_number || by_end[end].size() > 1) continue;
+      shortest = end;
+      break;
+    }
+    result.push_back(shortest);
+  }
+  return result;
+}
+
 std::string demangled(const std::string& name) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(

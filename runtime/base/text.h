@@ -42,6 +42,10 @@ size_t text_width(std::string_view text);
 /// two different ones look alike, those stay whole.
 std::vector<std::string> shortened_names(const std::vector<std::string>& names, size_t most);
 
+/// Slash-separated paths, each by its last words, as many as tell it from the others: `lr` for
+/// `optimizer/lr`.
+std::vector<std::string> short_paths(const std::vector<std::string>& paths);
+
 /// What the compiler calls a symbol or a type, as people write it: `stepop::Batch` for
 /// `N6stepop5BatchE`. `name` itself when it is no such name.
 std::string demangled(const std::string& name);

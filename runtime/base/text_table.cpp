@@ -1,7 +1,11 @@
 #include "runtime/base/text_table.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/text.h"
 
@@ -40,6 +44,36 @@ size_t TextTable::width() const {
   size_t sum = columns_.empty() ? 0 : kGap * (columns_.size() - 1);
   for (const size_t width : widths()) sum += width;
   return sum;
+}
+
+std::vector<TextTable> TextTable::parts(size_t most, size_t repeated) const {
+  if (width() <= most || columns_.size() <= repeated) return {*this};
+  const std::vector<size_t> column_widths = widths();
+  size_t first_width = 0;
+  for (size_t i = 0; i < repeated; ++i) first_width += column_widths[i] + kGap;
+  std::vector<std::vector<size_t>> chosen;
+  size_t room = 0;
+  for (size_t i = repeated; i < columns_.size(); ++i) {
+    if (chosen.empty() || room < column_widths[i] + kGap) {
+      chosen.emplace_back();
+      for (size_t k = 0; k < repeated; ++k) chosen.back().push_back(k);
+      room = most + kGap > first_width ? most + kGap - first_width : 0;
+    }
+    chosen.back().push_back(i);
+    room -= std::min(room, column_widths[i] + kGap);
+  }
+  std::vector<TextTable> tables;
+  for (const auto& places : chosen) {
+    std::vector<Column> columns;
+    for (const size_t i : places) columns.push_back(columns_[i]);
+    TextTable& table = tables.emplace_back(std::move(columns));
+    for (const auto& row : rows_) {
+      std::vector<std::string> cells;
+      for (const size_t i : places) cells.push_back(row[i]);
+      table.rows_.push_back(std::move(cells));
+    }
+  }
+  return tables;
 }
 
 std::string TextTable::text() const {

@@ -24,6 +24,10 @@ class TextTable {
   /// The columns it takes at its widest line.
   size_t width() const;
 
+  /// The same in tables of at most `most` columns of the terminal, each with some of the columns:
+  /// the first `repeated` ones, and as many others as there is room for, one at least.
+  std::vector<TextTable> parts(size_t most, size_t repeated) const;
+
   /// Lines that end with newlines, the titles first (none when all are empty). Control characters
   /// of a cell become `?`.
   std::string text() const;

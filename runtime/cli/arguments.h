@@ -17,13 +17,14 @@ struct Arguments {
   std::vector<std::string> operands;        ///< Words of a command that are no flags: its folders.
   bool help = false;                        ///< -h, or no word at all
   bool version = false;                     ///< --version
-  std::optional<std::string> name;          ///< -n
+  std::optional<std::string> name;          ///< -n; of `stepop runs`: a part of names
   std::vector<std::string> base;            ///< -b
   bool train = false;                       ///< -t
   std::optional<std::string> project;       ///< -p
   std::optional<std::string> checkpoint;    ///< -c
   std::vector<std::string> callbacks;       ///< -c of `stepop eval`, each
   bool retrain = false;                     ///< -r
+  std::string logs = "logs";                ///< --logs
   LogLevel log_level = LogLevel::kInfo;     ///< -l
   bool debug = false;                       ///< -d
   bool check = false;                       ///< --check
@@ -33,9 +34,15 @@ struct Arguments {
   std::optional<std::string> from_edflow;   ///< --from-edflow of it
   bool keys = false;                        ///< --keys of `stepop config`
   bool paths = false;                       ///< --paths of it
-  bool json = false;                        ///< --json of `stepop runs` and `stepop reproduce`
+  bool json = false;                        ///< --json of a command with a table
   bool csv = false;                         ///< --csv
   std::optional<std::string> sort;          ///< --sort
+  std::optional<std::string> best;          ///< --best
+  std::optional<std::string> state;         ///< --state
+  std::vector<std::string> where;           ///< --where, each
+  std::vector<std::string> show;            ///< --show
+  std::optional<std::string> jobs;          ///< --jobs of `stepop sweep`
+  bool table = false;                       ///< --table of it
   bool current_code = false;                ///< --current-code
   bool allow_unknown = false;               ///< --allow-unknown
   bool predicts = false;                    ///< `stepop predict`

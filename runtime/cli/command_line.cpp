@@ -48,6 +48,8 @@ struct SplitWords {
   std::vector<Override> overrides;
 };
 
+}  // namespace
+
 Value override_value(const std::string& path, const std::string& text) {
   const Origin origin{Origin::kCommandLine, 0};
   if (!is_utf8(path) || !is_utf8(text)) {
@@ -64,6 +66,8 @@ Value override_value(const std::string& path, const std::string& text) {
     throw UsageError(fmt::format("{} (in the value of --{})", error.what(), path));
   }
 }
+
+namespace {
 
 SplitWords split_words(const std::vector<std::string>& words, const Command* command) {
   SplitWords split;
@@ -199,6 +203,12 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     }
     text("checkpoint", arguments.checkpoint);
     text("sort", arguments.sort);
+    text("best", arguments.best);
+    text("state", arguments.state);
+    text("jobs", arguments.jobs);
+    std::optional<std::string> logs;
+    text("logs", logs);
+    if (logs) arguments.logs = *logs;
     arguments.keys = flag("keys");
     arguments.paths = flag("paths");
     arguments.json = flag("json");
@@ -208,6 +218,9 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     };
     texts("base", arguments.base);
     texts("callback", arguments.callbacks);
+    texts("where", arguments.where);
+    texts("show", arguments.show);
+    arguments.table = flag("table");
     arguments.train = flag("train");
     arguments.retrain = flag("retrain");
     arguments.debug = flag("debug");

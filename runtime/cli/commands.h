@@ -70,6 +70,10 @@ int predict_command(const Arguments& arguments);
 /// a folder that is not there.
 int runs_command(const Arguments& arguments);
 
+/// Runs a sweep, or goes on with it, and prints its table. Returns 0; 1 when a run failed; 3 when a
+/// callback of one did; 128 + the signal's number after a signal.
+int sweep_command(const Arguments& arguments);
+
 /// Prints what is in a file of evaluation outputs or a safetensors file: where it comes from, and a
 /// table of its arrays. Throws Error for a file that is neither, is cut short or of a newer format.
 int inspect_command(const Arguments& arguments);

@@ -14,7 +14,9 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/compare_rows.h"
 #include "runtime/config/resolve.h"
+#include "runtime/log/metric_direction.h"
 #include "runtime/measure/tensor_statistics.h"
 #include "runtime/report/code_changes.h"
 #include "runtime/report/config_table.h"
@@ -25,18 +27,12 @@ namespace stepop {
 namespace {
 
 constexpr size_t kMostValue = 40;
-
-/// One of the runs, under the letter or number by which the tables call it.
-struct Compared {
-  std::string label;
-  RunSummary summary;
-  std::optional<Value> config = {};  ///< None: it cannot be read.
-  OrderedMap<ScalarSummary> scalars = {};
-};
+/// More runs than these get a row each, and not three columns.
+constexpr size_t kMostSideBySide = 4;
 
 /// Reads what can be read; what cannot is reported on the standard error.
-Compared read_run(const RunDirectory& run, size_t i) {
-  Compared compared{.label = letter_of(i), .summary = summarize_run(run.root())};
+ComparedRun read_run(const RunDirectory& run, size_t i) {
+  ComparedRun compared{.label = letter_of(i), .summary = summarize_run(run.root())};
   try {
     compared.config = resolve_config({run.last_config()}, {});
   } catch (const Error& error) {
@@ -51,7 +47,7 @@ Compared read_run(const RunDirectory& run, size_t i) {
   return compared;
 }
 
-void print_runs(const std::vector<Compared>& runs) {
+void print_runs(const std::vector<ComparedRun>& runs) {
   TextTable table({{""}, {"run"}, {"state"}, {"step", true}, {"epoch", true}});
   for (const auto& [label, run, config, scalars] : runs) {
     table.add({label, run.root, run.status.text(), run.step ? with_thousands(*run.step) : kNoValue,
@@ -60,7 +56,7 @@ void print_runs(const std::vector<Compared>& runs) {
   fmt::print("{}\n", table.text());
 }
 
-void print_configs(const std::vector<Compared>& runs) {
+void print_configs(const std::vector<ComparedRun>& runs) {
   std::vector<Value> configs;
   std::vector<TextTable::Column> columns = {{"config"}};
   for (const auto& run : runs) {
@@ -78,17 +74,22 @@ void print_configs(const std::vector<Compared>& runs) {
     cells.insert(cells.begin(), row.path);
     table.add(std::move(cells));
   }
-  fmt::print("{}\n", rows.empty() ? "The configs are the same.\n" : table.text());
+  if (rows.empty()) {
+    fmt::print("The configs are the same.\n\n");
+    return;
+  }
+  for (const TextTable& part : table.parts(kMostCompareWidth, 1)) fmt::print("{}\n", part.text());
 }
 
-void print_code(const std::vector<Compared>& runs, const std::vector<RunDirectory>& directories) {
+void print_code(const std::vector<ComparedRun>& runs,
+                const std::vector<RunDirectory>& directories) {
   std::vector<std::string> labels;
   for (const auto& run : runs) labels.push_back(run.label);
   const std::string text = describe_code_changes(labels, directories);
   if (!text.empty()) fmt::print("{}\n", text);
 }
 
-std::vector<std::string> scalar_names(const std::vector<Compared>& runs) {
+std::vector<std::string> scalar_names(const std::vector<ComparedRun>& runs) {
   std::vector<std::string> names;
   for (const auto& run : runs) {
     for (const auto& [name, scalar] : run.scalars) {
@@ -106,30 +107,31 @@ std::string step_text(const std::optional<ScalarAt>& at) {
   return at ? with_thousands(at->step) : kNoValue;
 }
 
-void print_scalars(const std::vector<Compared>& runs) {
-  const std::vector<std::string> names = scalar_names(runs);
-  if (names.empty()) {
-    fmt::print("None of them has logged a number yet.\n");
-    return;
-  }
-  std::vector<TextTable::Column> columns = {{"metric"}, {"best is"}};
+MetricDirection direction_of(const std::string& name, const std::vector<ComparedRun>& runs) {
+  MetricDirection better = MetricDirection::kUnknown;
   for (const auto& run : runs) {
-    columns.push_back({run.label + " last", true});
+    const Value* config = run.config ? &*run.config : nullptr;
+    if (better == MetricDirection::kUnknown) better = metric_direction(name, config);
+  }
+  return better;
+}
+
+/// The scalars of `count` of the runs, side by side.
+TextTable scalar_table(const std::vector<ComparedRun>& runs, size_t first, size_t count) {
+  std::vector<TextTable::Column> columns = {{"metric"}, {"best is"}};
+  for (size_t i = first; i < first + count; ++i) {
+    columns.push_back({runs[i].label + " last", true});
     columns.push_back({"best", true});
     columns.push_back({"at step", true});
   }
   TextTable table(columns);
-  for (const auto& name : names) {
-    MetricDirection better = MetricDirection::kUnknown;
-    for (const auto& run : runs) {
-      const Value* config = run.config ? &*run.config : nullptr;
-      if (better == MetricDirection::kUnknown) better = metric_direction(name, config);
-    }
+  for (const auto& name : scalar_names(runs)) {
+    const MetricDirection better = direction_of(name, runs);
     std::vector<std::string> cells = {name, better == MetricDirection::kLower    ? "lowest"
                                             : better == MetricDirection::kHigher ? "highest"
                                                                                  : ""};
-    for (const auto& run : runs) {
-      const ScalarSummary* found = run.scalars.find(name);
+    for (size_t i = first; i < first + count; ++i) {
+      const ScalarSummary* found = runs[i].scalars.find(name);
       const ScalarSummary scalar = found != nullptr ? *found : ScalarSummary{};
       const auto best = best_of(scalar, better);
       cells.push_back(value_text(scalar.last));
@@ -138,7 +140,21 @@ void print_scalars(const std::vector<Compared>& runs) {
     }
     table.add(std::move(cells));
   }
-  fmt::print("{}", table.text());
+  return table;
+}
+
+void print_scalars(const std::vector<ComparedRun>& runs) {
+  if (scalar_names(runs).empty()) {
+    fmt::print("None of them has logged a number yet.\n");
+    return;
+  }
+  // Two are side by side, whatever the width; more where they fit.
+  size_t at_once = runs.size();
+  while (at_once > 2 && scalar_table(runs, 0, at_once).width() > kMostCompareWidth) --at_once;
+  for (size_t first = 0; first < runs.size(); first += at_once) {
+    const size_t count = std::min(at_once, runs.size() - first);
+    fmt::print("{}{}", first > 0 ? "\n" : "", scalar_table(runs, first, count).text());
+  }
 }
 
 /// The newest step that both have.
@@ -210,22 +226,32 @@ std::string compare_states(const std::string& a, const RunDirectory& run_a, cons
   }
 }
 
-/// How the checkpoints differ from those of the first run that has any.
-void print_states(const std::vector<Compared>& runs, const std::vector<RunDirectory>& directories) {
+/// Whether two runs are to have the same bits, as far as their configs say.
+bool have_same_configs(const ComparedRun& a, const ComparedRun& b) {
+  return a.config && b.config && compare_configs({*a.config, *b.config}).empty();
+}
+
+/// How the checkpoints differ from those of the first run that has any; of many runs those that
+/// have the config of an earlier one from that one's.
+void print_states(const std::vector<ComparedRun>& runs,
+                  const std::vector<RunDirectory>& directories) {
   const auto has_checkpoints = [](const RunDirectory& directory) {
     return !CheckpointFolder(directory.checkpoints()).steps().empty();
   };
+  const bool are_many = runs.size() > kMostSideBySide;
   std::string text;
-  std::optional<size_t> first;
+  std::vector<size_t> before;
   for (size_t i = 0; i < runs.size(); ++i) {
     if (!has_checkpoints(directories[i])) continue;
-    if (first) {
+    const auto other = std::find_if(before.begin(), before.end(), [&](size_t k) {
+      return !are_many || have_same_configs(runs[k], runs[i]);
+    });
+    if (other != before.end()) {
       text +=
-          compare_states(runs[*first].label, directories[*first], runs[i].label, directories[i]) +
+          compare_states(runs[*other].label, directories[*other], runs[i].label, directories[i]) +
           "\n";
-    } else {
-      first = i;
     }
+    before.push_back(i);
   }
   if (!text.empty()) fmt::print("\n{}", text);
 }
@@ -253,12 +279,17 @@ std::vector<RunDirectory> open_runs(const Arguments& arguments) {
 int compare_command(const Arguments& arguments) {
   refuse_config(arguments, "the folders of runs");
   const std::vector<RunDirectory> directories = open_runs(arguments);
-  std::vector<Compared> runs;
+  std::vector<ComparedRun> runs;
   for (size_t i = 0; i < directories.size(); ++i) runs.push_back(read_run(directories[i], i));
-  print_runs(runs);
-  print_configs(runs);
-  print_code(runs, directories);
-  print_scalars(runs);
+  if (runs.size() > kMostSideBySide) {
+    fmt::print("{}", compare_rows_text(runs));
+    print_code(runs, directories);
+  } else {
+    print_runs(runs);
+    print_configs(runs);
+    print_code(runs, directories);
+    print_scalars(runs);
+  }
   print_states(runs, directories);
   return 0;
 }

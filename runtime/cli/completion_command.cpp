@@ -64,7 +64,10 @@ std::string script() {
          "    --template) COMPREPLY=($(compgen -W \"classifier regression autoencoder gan\" -- "
          "\"$word\")); return ;;\n"
          "    --sort) COMPREPLY=($(compgen -W \"name state step last best age\" -- \"$word\")); "
-         "return ;;\n");
+         "return ;;\n"
+         "    --state) COMPREPLY=($(compgen -W \"running ended stopped failed killed unknown\" -- "
+         "\"$word\")); return ;;\n"
+         "    --logs) COMPREPLY=($(compgen -d -- \"$word\")); return ;;\n");
   return text;
 }
 

@@ -16,6 +16,7 @@ const std::vector<Flag>& flags() {
   static const std::vector<Flag> all = {
       {'n', "name", kValue,
        "name of a new run: the end of its folder's name; with -p and without -t, of an evaluation"},
+      {'n', "name", kValue, "only runs whose name has this in it", "runs"},
       {'b', "base", kValues, "YAML files; each one overrides the ones before it"},
       {'t', "train", kOptionalBool, "train; without it the run is evaluated"},
       {'p', "project", kValue, "the folder of a run: resume it (with -t) or evaluate it"},
@@ -24,6 +25,7 @@ const std::vector<Flag>& flags() {
       {'c', "callback", kEach, "a callback, name:callback or ./script.py; repeat for more", "eval"},
       {'r', "retrain", kOptionalBool, "with -t: take only the weights, start a new run at step 0"},
       {'l', "log_level", kValue, "debug, info (default), warn or critical"},
+      {0, "logs", kValue, "the folder of new runs (default: logs)"},
       {'d', "debug", kOptionalBool, "a run of 10 steps in logs/debug_runs/"},
       {0, "current-code", kOptionalBool,
        "with -p: use the sources as they are now, not the run's own copy"},
@@ -41,7 +43,20 @@ const std::vector<Flag>& flags() {
       {0, "json", kNothing, "all values as a JSON list, for programs", "runs"},
       {0, "json", kNothing, "the problems and the lines as JSON, for programs", "reproduce"},
       {0, "csv", kNothing, "all values as CSV", "runs"},
+      {0, "best", kValue, "show and sort by this number, whichever it is: the best run first",
+       "runs"},
+      {0, "state", kValue, "only those: running, ended, stopped, failed, killed or unknown",
+       "runs"},
+      {0, "where", kEach,
+       "only those whose config fits: optimizer/lr=1e-3; also !=, <, <=, >, >=; repeat for more",
+       "runs"},
+      {0, "show", kValues, "columns for keys of the config: --show optimizer/lr seed", "runs"},
       {0, "sort", kValue, "by name (default), state, step, last, best or age", "runs"},
+      {0, "jobs", kValue, "how many runs at a time (default: the file's, else 1)", "sweep"},
+      {0, "table", kNothing, "only print the table of what there is; starts nothing", "sweep"},
+      {0, "json", kNothing, "the table and all runs as JSON; progress goes to standard error",
+       "sweep"},
+      {0, "csv", kNothing, "the table as CSV; progress goes to standard error", "sweep"},
       {'h', "help", kNothing, "this text; after a command, the help of that command"},
       {0, "version", kNothing, "the versions of stepop and its libraries"},
   };
@@ -114,6 +129,8 @@ Examples
   stepop -n try -b configs/digits.yaml -t -d                     10 steps, to see whether it runs
   stepop -b configs/digits.yaml -t --check                       time, memory, shapes of each op
   stepop -n slow -b configs/digits.yaml -t --profile             where the time of a step goes
+  stepop sweep sweep.yaml --jobs 2                               many runs, then their table
+  stepop runs --best accuracy --where optimizer/class=Adam       which run is the best
 )";
 }
 

@@ -12,7 +12,12 @@
 #include "runtime/base/text.h"
 #include "runtime/base/text_table.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/run_filter.h"
+#include "runtime/config/value.h"
+#include "runtime/config/yaml_writer.h"
+#include "runtime/formats/csv_file.h"
 #include "runtime/run/run_summary.h"
+#include "runtime/sweep/sweep_plan.h"
 
 namespace stepop {
 namespace {
@@ -42,6 +47,8 @@ std::vector<RunSummary> find_runs(const Arguments& arguments) {
   if (is_run(folder)) return {summarize_run(folder)};
   std::vector<RunSummary> runs = list_runs(folder, arguments.debug);
   if (!runs.empty() || arguments.json || arguments.csv) return runs;
+  const std::vector<std::string> sweeps = find_sweeps(folder);
+  if (!sweeps.empty()) return {};  // which are named below
   const bool has_debug = !arguments.debug && fs::is_directory(folder + "/debug_runs", failed);
   fmt::print("{}: no runs in this folder{}\n", folder,
              has_debug ? " but those of -d in debug_runs/: stepop runs -d lists them" : "");
@@ -55,12 +62,13 @@ struct Shown {
   /// The metrics that runs have a value of. Several are named by a letter, which is explained below
   /// the table: their names are long.
   std::vector<std::string> metrics = {};
+  std::vector<std::string> keys = {};  ///< Of configs, of --show.
 
   bool with_letters() const { return metrics.size() > 1; }
 };
 
-Shown shown_of(const std::vector<RunSummary>& runs) {
-  Shown shown;
+Shown shown_of(const std::vector<RunSummary>& runs, const std::vector<std::string>& keys) {
+  Shown shown{.keys = keys};
   for (const auto& run : runs) {
     shown.with_best = shown.with_best || run.best;
     shown.with_last = shown.with_last || run.last;
@@ -69,6 +77,12 @@ Shown shown_of(const std::vector<RunSummary>& runs) {
     if ((run.last || run.best) && !is_known) shown.metrics.push_back(run.metric);
   }
   return shown;
+}
+
+/// A value of a config in a cell.
+std::string cell_of_key(const RunSummary& run, const std::string& key) {
+  const Value* value = run.config.find(key);
+  return value == nullptr || value->is_null() ? kNoValue : flow_yaml(*value);
 }
 
 /// Empty for a metric that no run has a value of.
@@ -81,6 +95,13 @@ std::string letter_of(const Shown& shown, const std::string& metric) {
 TextTable table_of(const std::vector<RunSummary>& runs, const Shown& shown,
                    const std::vector<std::string>& names) {
   std::vector<TextTable::Column> columns = {{"run"}, {"state"}, {"step", true}, {"epoch", true}};
+  std::vector<std::vector<std::string>> values;
+  for (const auto& title : short_paths(shown.keys)) columns.push_back({title});
+  for (const auto& key : shown.keys) {
+    std::vector<std::string>& cells = values.emplace_back();
+    for (const auto& run : runs) cells.push_back(cell_of_key(run, key));
+    cells = shortened_names(cells, kLeastName);
+  }
   if (shown.with_last) columns.push_back({"last", true});
   if (shown.with_best) columns.push_back({"best", true});
   if (shown.with_letters()) columns.push_back({"of"});
@@ -91,6 +112,7 @@ TextTable table_of(const std::vector<RunSummary>& runs, const Shown& shown,
     std::vector<std::string> cells = {names[i], run.status.text(),
                                       run.step ? with_thousands(*run.step) : kNoValue,
                                       epoch_text(run)};
+    for (const auto& column : values) cells.push_back(column[i]);
     if (shown.with_last) cells.push_back(metric_text(run.last));
     if (shown.with_best) cells.push_back(metric_text(run.best));
     if (shown.with_letters()) cells.push_back(letter_of(shown, run.metric));
@@ -112,7 +134,11 @@ std::string fitting_table(const std::vector<RunSummary>& runs, const Shown& show
     const TextTable table = table_of(runs, shown, shortened_names(names, most));
     if (table.width() <= kMostColumns) return table.text();
   }
-  return table_of(runs, shown, names).text();
+  std::string text;
+  for (const TextTable& part : table_of(runs, shown, names).parts(kMostColumns, 1)) {
+    text += (text.empty() ? "" : "\n") + part.text();
+  }
+  return text;
 }
 
 template <class T>
@@ -120,50 +146,53 @@ nlohmann::ordered_json json_of(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
-/// Everything that is known of a run, by the names of the columns. NaN and infinity are null.
-nlohmann::ordered_json values_of(const RunSummary& run) {
-  return {{"run", run.name},
-          {"folder", run.root},
-          {"state", run.status.text()},
-          {"step", json_of(run.step)},
-          {"epoch", json_of(run.epoch)},
-          {"num_epochs", json_of(run.num_epochs)},
-          {"metric", run.metric},
-          {"last", json_of(run.last)},
-          {"best", json_of(run.best)},
-          {"age_seconds", run.age}};
+/// Everything that is known of a run, by the names of the columns, and what --show asks for. NaN
+/// and infinity are null.
+nlohmann::ordered_json values_of(const RunSummary& run, const std::vector<std::string>& keys) {
+  using Json = nlohmann::ordered_json;
+  Json values = {{"run", run.name},
+                 {"folder", run.root},
+                 {"state", run.status.text()},
+                 {"step", json_of(run.step)},
+                 {"epoch", json_of(run.epoch)},
+                 {"num_epochs", json_of(run.num_epochs)},
+                 {"metric", run.metric},
+                 {"last", json_of(run.last)},
+                 {"best", json_of(run.best)},
+                 {"age_seconds", run.age}};
+  for (const auto& key : keys) {
+    const Value* value = run.config.find(key);
+    Json json = value != nullptr ? Json::parse(to_json(*value), nullptr, false) : Json();
+    values[key] = json.is_discarded() ? Json(flow_yaml(*value)) : std::move(json);  // infinities
+  }
+  return values;
 }
 
 constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
 
-std::string json_text_of(const std::vector<RunSummary>& runs) {
+std::string json_text_of(const std::vector<RunSummary>& runs,
+                         const std::vector<std::string>& keys) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const auto& run : runs) list.push_back(values_of(run));
+  for (const auto& run : runs) list.push_back(values_of(run, keys));
   return list.dump(2, ' ', false, kReplace) + "\n";
 }
 
-/// A text with a comma, a quote or a line break is quoted, as RFC 4180 says.
-std::string csv_cell(const nlohmann::ordered_json& value) {
+std::string csv_cell_of(const nlohmann::ordered_json& value) {
   if (value.is_null()) return "";
-  if (!value.is_string()) return value.dump();
-  const auto text = value.get<std::string>();
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
-  return quoted + "\"";
+  return csv_cell(value.is_string() ? value.get<std::string>() : value.dump());
 }
 
-std::string csv_text_of(const std::vector<RunSummary>& runs) {
+std::string csv_text_of(const std::vector<RunSummary>& runs, const std::vector<std::string>& keys) {
   std::string text;
-  const auto names = values_of({});
-  for (const auto& [key, value] : names.items()) text += (text.empty() ? "" : ",") + key;
+  const auto names = values_of({}, keys);
+  for (const auto& [key, value] : names.items()) text += (text.empty() ? "" : ",") + csv_cell(key);
   text += "\n";
   for (const auto& run : runs) {
     std::string line;
     bool is_first = true;
-    const auto values = values_of(run);
+    const auto values = values_of(run, keys);
     for (const auto& [key, value] : values.items()) {
-      line += (std::exchange(is_first, false) ? "" : ",") + csv_cell(value);
+      line += (std::exchange(is_first, false) ? "" : ",") + csv_cell_of(value);
     }
     text += line + "\n";
   }
@@ -201,23 +230,38 @@ void sort_runs(std::vector<RunSummary>& runs, const std::string& key) {
       fmt::format("stepop runs: --sort {}: expected name, state, step, last, best or age", key));
 }
 
+/// The sweeps in the folder, whose runs are listed when theirs is named.
+void print_sweeps(const Arguments& arguments) {
+  const std::string folder = arguments.operands.empty() ? "logs" : arguments.operands.front();
+  for (const auto& sweep : find_sweeps(folder)) {
+    fmt::print("a sweep with runs of its own: {}\n", sweep);
+  }
+}
+
 }  // namespace
 
 int runs_command(const Arguments& arguments) {
   refuse_config(arguments, "a folder");
   if (arguments.json && arguments.csv) throw UsageError("stepop runs: --json and --csv: give one");
   std::vector<RunSummary> runs = find_runs(arguments);
-  if (arguments.sort) sort_runs(runs, *arguments.sort);
+  const bool has_runs = !runs.empty();
+  filter_runs(runs, arguments);
+  if (arguments.best) show_metric(runs, *arguments.best);
+  if (arguments.best || arguments.sort) sort_runs(runs, arguments.sort.value_or("best"));
   if (arguments.json) {
-    fmt::print("{}", json_text_of(runs));
+    fmt::print("{}", json_text_of(runs, arguments.show));
     return 0;
   }
   if (arguments.csv) {
-    fmt::print("{}", csv_text_of(runs));
+    fmt::print("{}", csv_text_of(runs, arguments.show));
     return 0;
   }
-  if (runs.empty()) return 0;
-  const Shown shown = shown_of(runs);
+  if (runs.empty()) {
+    if (has_runs) fmt::print("no run here is what is asked for\n");
+    print_sweeps(arguments);
+    return 0;
+  }
+  const Shown shown = shown_of(runs, arguments.show);
   fmt::print("{}", fitting_table(runs, shown));
   for (const auto& metric : shown.metrics) {
     const std::string letter = letter_of(shown, metric);
@@ -227,6 +271,7 @@ int runs_command(const Arguments& arguments) {
                                     : "last",
                metric);
   }
+  print_sweeps(arguments);
   return 0;
 }
 

@@ -90,8 +90,8 @@ class Run {
     }
     const RunDirectory directory =
         goes_on_ ? *source.project
-                 : RunDirectory::create(arguments_.debug ? "logs/debug_runs" : "logs", time_, name,
-                                        fmt::format("{}_{}.yaml", mode(), time_),
+                 : RunDirectory::create(arguments_.logs + (arguments_.debug ? "/debug_runs" : ""),
+                                        time_, name, fmt::format("{}_{}.yaml", mode(), time_),
                                         session.config_with_defaults(), [&](const auto& made) {
                                           if (arguments_.train) save_beginning(made, session);
                                         });

@@ -27,8 +27,8 @@ constexpr std::string_view kCoreTag = "tag:yaml.org,2002:";
 /// duplicate keys.
 class ValueBuilder : public YAML::EventHandler {
  public:
-  ValueBuilder(std::string_view text, Origin origin, bool keep_line)
-      : text_(text), origin_(std::move(origin)), keep_line_(keep_line) {}
+  ValueBuilder(std::string_view text, Origin origin, bool keep_line, bool takes_paths)
+      : text_(text), origin_(std::move(origin)), keep_line_(keep_line), takes_paths_(takes_paths) {}
 
   const YAML::Mark& start() const { return start_; }
   Value take() { return root_ ? std::move(*root_) : Value(); }
@@ -233,7 +233,7 @@ class ValueBuilder : public YAML::EventHandler {
   }
 
   void check_slash(const std::string& key, const YAML::Mark& mark) const {
-    if (key.find('/') == std::string::npos) return;
+    if (takes_paths_ || key.find('/') == std::string::npos) return;
     fail(mark, fmt::format("the key \"{}\" has a slash, which separates the keys of a path; write "
                            "nested maps instead",
                            key));
@@ -257,6 +257,7 @@ class ValueBuilder : public YAML::EventHandler {
   std::string_view text_;
   Origin origin_;
   bool keep_line_;
+  bool takes_paths_;
   std::optional<Value> root_;
   YAML::Mark start_;
   std::vector<Open> stack_;
@@ -264,9 +265,8 @@ class ValueBuilder : public YAML::EventHandler {
   int64_t values_ = 0;
 };
 
-}  // namespace
-
-Value parse_yaml(std::string_view text, const Origin& origin, bool keep_line) {
+Value parse_document(std::string_view text, const Origin& origin, bool keep_line,
+                     bool takes_paths) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
   if (const auto bad = find_bad_byte(text)) {
     const Origin place = keep_line ? origin : Origin{origin.file, origin.line + bad->line + 1};
@@ -282,12 +282,12 @@ Value parse_yaml(std::string_view text, const Origin& origin, bool keep_line) {
   // yaml-cpp takes the end of the file for the end of a quote, but not behind a comment.
   if (text.ends_with('\n') || text.ends_with('\r')) closed += '#';
   std::istringstream stream{closed};
-  ValueBuilder builder(text, origin, keep_line);
+  ValueBuilder builder(text, origin, keep_line, takes_paths);
   try {
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(builder)) return Value().set_origin(origin);
     Value value = builder.take();
-    ValueBuilder rest(text, origin, keep_line);
+    ValueBuilder rest(text, origin, keep_line, takes_paths);
     if (parser.HandleNextDocument(rest)) {
       rest.fail(rest.start(), "a second YAML document begins; a config has one");
     }
@@ -297,7 +297,7 @@ Value parse_yaml(std::string_view text, const Origin& origin, bool keep_line) {
   }
 }
 
-Value read_yaml_file(const std::string& path) {
+Value read_map(const std::string& path, bool takes_paths) {
   std::error_code failed;
   if (std::filesystem::is_directory(path, failed)) {
     throw UsageError(path + ": a folder, where a config file is expected");
@@ -308,13 +308,25 @@ Value read_yaml_file(const std::string& path) {
   } catch (const Error& error) {
     throw UsageError(error.what());
   }
-  Value value = parse_yaml(text, {path, 0});
+  Value value = parse_document(text, {path, 0}, /*keep_line=*/false, takes_paths);
   if (value.is_null()) return Value(Value::Map{}).set_origin({path, 1});
   if (!value.is_map()) {
     throw UsageError(fmt::format("{}: expected a map of keys and values at the top, found {}", path,
                                  value.describe()));
   }
   return value;
+}
+
+}  // namespace
+
+Value parse_yaml(std::string_view text, const Origin& origin, bool keep_line) {
+  return parse_document(text, origin, keep_line, /*takes_paths=*/false);
+}
+
+Value read_yaml_file(const std::string& path) { return read_map(path, /*takes_paths=*/false); }
+
+Value read_yaml_file_with_paths(const std::string& path) {
+  return read_map(path, /*takes_paths=*/true);
 }
 
 }  // namespace stepop

@@ -12,6 +12,10 @@ namespace stepop {
 /// Throws UsageError for a missing file, bad syntax, a duplicate key, several documents.
 Value read_yaml_file(const std::string& path);
 
+/// The same for a file whose keys may be paths in another config, such as `optimizer/lr`: they are
+/// keys of one map, as they stand.
+Value read_yaml_file_with_paths(const std::string& path);
+
 /// The same for a text whose values get `origin.file` as their file. `origin.line` is the line
 /// before the text's first; when `keep_line` is set, every value gets `origin` as it is.
 Value parse_yaml(std::string_view text, const Origin& origin, bool keep_line = false);

@@ -124,8 +124,9 @@ RunProcess RunProcess::self(const std::string& started) {
           .ticks = start_ticks(getpid())};
 }
 
-RunLock::RunLock(std::string path, const std::string& started, std::chrono::milliseconds heartbeat)
-    : path_(std::move(path)), self_(RunProcess::self(started)) {
+RunLock::RunLock(std::string path, const std::string& started, std::chrono::milliseconds heartbeat,
+                 RunLockText text)
+    : path_(std::move(path)), text_(std::move(text)), self_(RunProcess::self(started)) {
   file_ = open_file(path_, O_RDWR | O_CREAT | O_NOFOLLOW, "open " + path_);
   const Locked locked = try_lock(file_);
   before_ = RunProcess::from_json(read_all(file_));
@@ -221,10 +222,9 @@ void RunLock::end(const std::string& state) {
 
 void RunLock::refuse(const RunProcess& other, const std::string& how_it_is_known) {
   throw UsageError(fmt::format(
-      "{}: another training of this run is running: process {} on {}, since {} ({}). Evaluations "
-      "may run beside it; a second training needs a run of its own",
-      path_, other.pid > 0 ? std::to_string(other.pid) : "?", other.host.empty() ? "?" : other.host,
-      other.started.empty() ? "?" : other.started, how_it_is_known));
+      "{}: {}: process {} on {}, since {} ({}). {}", path_, text_.busy,
+      other.pid > 0 ? std::to_string(other.pid) : "?", other.host.empty() ? "?" : other.host,
+      other.started.empty() ? "?" : other.started, how_it_is_known, text_.advice));
 }
 
 int RunLock::write(const RunProcess& process) {

@@ -34,6 +34,12 @@ struct RunProcess {
 /// Whether that very process is alive, when it is one of this host.
 bool is_alive_here(const RunProcess& process);
 
+/// What is said to a process that is kept out.
+struct RunLockText {
+  std::string busy = "another training of this run is running";
+  std::string advice = "Evaluations may run beside it; a second training needs a run of its own";
+};
+
 /// Keeps a second training out of a run while it lives. A process that died holds nothing: on the
 /// same host the kernel released its lock; where a file system knows no locks, its pid or start
 /// time is gone. Of another host one knows it by the file's time, which a living process renews
@@ -43,7 +49,7 @@ class RunLock {
   /// `path`: the file, in a folder that exists. Throws UsageError with host and pid of a training
   /// that is running in it.
   RunLock(std::string path, const std::string& started,
-          std::chrono::milliseconds heartbeat = std::chrono::seconds(10));
+          std::chrono::milliseconds heartbeat = std::chrono::seconds(10), RunLockText text = {});
   /// Without `end` before it, the state is `failed`; without `begin`, as for a start that was
   /// refused, the file becomes what it was. One that is another's by now is left alone.
   ~RunLock();
@@ -83,6 +89,7 @@ class RunLock {
   int write(const RunProcess& process);
 
   std::string path_;
+  RunLockText text_;
   OpenFile file_;
   bool has_begun_ = false;
   timespec time_before_ = {};  ///< When the file was written last.

@@ -218,7 +218,8 @@ RunSummary summarize_run(const std::string& root) {
   summary.name = run.folder_name();
   summary.status = read_run_status(run.process_file());
   summary.age = seconds_since_writing(run);
-  const Value config = read_config(run);
+  summary.config = read_config(run);
+  const Value& config = summary.config;
   if (!number_at(config, "num_steps")) summary.num_epochs = number_at(config, "num_epochs");
   const LastMetrics metrics(run.metrics_file());
   read_position(run, metrics, summary);

@@ -28,6 +28,7 @@ struct RunSummary {
   std::optional<double> best;
   bool more_is_better = false;  ///< Of the metric, as far as that is known.
   double age = 0;               ///< Seconds since the run wrote something.
+  Value config = Value::Map{};  ///< The newest; empty when it cannot be read.
 };
 
 /// `checkpoints/metric` of a config, else `stop_when/metric`; empty when it names neither.

@@ -3,15 +3,20 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <memory>
+#include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
-#include "runtime/system/child.h"
 #include "runtime/system/file_calls.h"
 
 namespace stepop {
@@ -66,10 +71,15 @@ class Stream {
   std::string text_;
 };
 
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (auto& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 pid_t start(std::vector<std::string>& words, const Stream& out, const Stream& err) {
-  std::vector<char*> argv;
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = pointers_to(words);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -120,6 +130,29 @@ ChildResult run_child(std::vector<std::string> words, const InterruptCheck& inte
   const int status = child.status();
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
           out.text(), err.text()};
+}
+
+std::unique_ptr<Child> start_self(std::vector<std::string> words, const std::string& output) {
+  const OpenFile in = open_file("/dev/null", O_RDONLY, "open /dev/null");
+  const OpenFile out =
+      open_file(output, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, "write " + output);
+  const std::vector<char*> argv = pointers_to(words);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) throw Error("cannot start another process: " + reason(errno));
+  if (child > 0) return std::make_unique<Child>(child, Child::Ends::kGroupPolitely);
+  // From here on only what may be called while other threads hold locks.
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(128 + SIGTERM);  // it died before it could be seen
+  for (const int number : {SIGPIPE, SIGXFSZ}) ::signal(number, SIG_DFL);
+  ::dup2(in.number(), STDIN_FILENO);
+  ::dup2(out.number(), STDOUT_FILENO);
+  ::dup2(out.number(), STDERR_FILENO);
+  ::execv("/proc/self/exe", argv.data());  // also where the file was replaced since
+  constexpr char kText[] = "cannot start this program again\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+  ::_exit(127);
 }
 
 }  // namespace stepop

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/base/interrupt.h"
+#include "runtime/system/child.h"
 
 namespace stepop {
 
@@ -25,5 +27,11 @@ struct ChildResult {
 /// started.
 ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt = {},
                       size_t most_err = 16'000);
+
+/// Starts this program again with the arguments `words`, the first of which is its name, and does
+/// not wait. What it prints is appended to the file `output`. It gets an empty standard input, a
+/// process group of its own, and a SIGTERM when this process dies, however that is. To be called in
+/// the main thread. Throws Error when it cannot be started.
+std::unique_ptr<Child> start_self(std::vector<std::string> words, const std::string& output);
 
 }  // namespace stepop

@@ -161,5 +161,39 @@ TEST_CASE("the newest checkpoints of one step are the same, or say by how much t
       "state of b and e: no step of which both have a checkpoint\n"));
 }
 
+TEST_CASE("many runs have a row each, with the keys that differ, no wider than a terminal") {
+  const ScratchFolder folder;
+  std::string words;
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "logs/2026-11-21T10-00-" + std::to_string(10 + i) + "_run";
+    words += " " + name;
+    make_run(folder, name,
+             "optimizer: {lr: " + std::to_string(i + 1) + "}\nmodel: {hidden: [" +
+                 std::to_string(i % 3) +
+                 "], dropout: 0.5, a_key_with_a_long_name: " + std::to_string(i % 2) +
+                 ", another_key_with_a_long_name: " + std::to_string(i % 2) +
+                 "}\ncheckpoints: {metric: v/eval_op/accuracy, mode: max}\n",
+             "{\"step\":1000,\"v/eval_op/accuracy\":0." + std::to_string(10 + i) +
+                 ",\"v/eval_op/loss\":0.5}\n{\"step\":2000,\"v/eval_op/accuracy\":0.125}\n");
+  }
+  const CommandResult result = run_in(folder, "stepop compare" + words);
+  CHECK(result.err == "");
+  CHECK(result.out.starts_with(
+      "   run                      state     step   last   best  at step  lr  hidden/0\n"
+      "a  2026-11-21T10-00-10_run  unknown  2,000  0.125  0.125    2,000  1   0\n"));
+  CHECK(result.out.find("\nt  2026-11-21T10-00-29_run  unknown  2,000  0.125   0.29    1,000  20  "
+                        "1\n\n   a_key_with_a_long_name  another_key_with_a_long_name\n"
+                        "a  0                       0\n") != std::string::npos);
+  CHECK(
+      result.out.ends_with("last, best: v/eval_op/accuracy, highest is best\n"
+                           "1 other number: stepop compare A B shows all numbers of two "
+                           "runs\n"));
+  for (size_t begin = 0; begin < result.out.size();) {
+    const size_t end = result.out.find('\n', begin);
+    CHECK(end - begin <= 100);
+    begin = end + 1;
+  }
+}
+
 }  // namespace compare_test
 }  // namespace stepop

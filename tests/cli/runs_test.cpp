@@ -164,7 +164,7 @@ TEST_CASE("folders without runs say so, and what is no folder is refused") {
   const CommandResult none = run_in(folder, "stepop runs");
   CHECK(none.err ==
         "stepop: stepop runs: logs: no such folder; give one with runs in it: stepop runs [logs] "
-        "[--sort KEY] [--json | --csv]\n");
+        "[--best METRIC] [--where KEY=VALUE] [--json | --csv]\n");
   CHECK(none.exit_code == 2);
   fs::create_directories(folder / "logs/debug_runs");
   const CommandResult empty = run_in(folder, "stepop runs logs");
@@ -173,10 +173,126 @@ TEST_CASE("folders without runs say so, and what is no folder is refused") {
   CHECK(empty.exit_code == 0);
   const CommandResult stray = run_in(folder, "stepop runs logs --lr 3");
   CHECK(stray.err ==
-        "stepop: stepop runs takes a folder alone: stepop runs [logs] [--sort KEY] [--json | "
-        "--csv]\n");
+        "stepop: stepop runs takes a folder alone: stepop runs [logs] [--best METRIC] [--where "
+        "KEY=VALUE] [--json | --csv]\n");
   CHECK(run_in(folder, "stepop runs a b").err ==
-        "stepop: stray word \"b\": stepop runs [logs] [--sort KEY] [--json | --csv]\n");
+        "stepop: stray word \"b\": stepop runs [logs] [--best METRIC] [--where KEY=VALUE] "
+        "[--json | --csv]\n");
+}
+
+/// Three runs that differ in their learning rate, optimizer and numbers.
+void make_three(const ScratchFolder& folder) {
+  const auto config = [](const std::string& lr, const std::string& optimizer) {
+    return "optimizer: {class: " + optimizer + ", lr: " + lr + "}\nmodel: LeNet\n" + kConfig;
+  };
+  const auto metrics = [](const std::string& loss, const std::string& last) {
+    return "{\"step\": 5, \"train/log_op/loss\": " + loss +
+           ", \"validation/eval_op/accuracy/accuracy\": 0.5, \"train/log_op/gain\": 1}\n"
+           "{\"step\": 10, \"train/log_op/loss\": " +
+           last + "}\n";
+  };
+  make_run(folder, "logs/2026-11-21T10-00-00_a", metrics("0.25", "0.5"), "done", 3h,
+           config("1e-3", "Adam"));
+  make_run(folder, "logs/2026-11-21T11-00-00_b", metrics("0.125", "\"NaN\""), "failed", 2h,
+           config("3e-3", "SGD"));
+  make_run(folder, "logs/2026-11-21T12-00-00_long", metrics("1", "0.75"), "done", 1h,
+           config("1", "Adam"));
+  make_run(folder, "logs/2026-11-21T13-00-00_new", "", "killed", 1h, config("1", "SGD"));
+}
+
+TEST_CASE("--best shows and sorts by any number, whose last words are enough") {
+  const ScratchFolder folder;
+  make_three(folder);
+  const CommandResult best = run_in(folder, "stepop runs --best train/log_op/loss");
+  CHECK(squeezed(best.out) ==
+        "run state step epoch last best age\n"
+        "2026-11-21T11-00-00_b failed 10 0.0/20 nan 0.125 2 h ago\n"
+        "2026-11-21T10-00-00_a ended 10 0.0/20 0.5 0.25 3 h ago\n"
+        "2026-11-21T12-00-00_long ended 10 0.0/20 0.75 0.75 60 min ago\n"
+        "2026-11-21T13-00-00_new killed - - - - 60 min ago\n"
+        "last, best: train/log_op/loss\n");
+  CHECK(run_in(folder, "stepop runs --best loss").out == best.out);
+  CHECK(run_in(folder, "stepop runs --best train/loss").out == best.out);
+  const auto list =
+      nlohmann::json::parse(run_in(folder, "stepop runs --json --best loss --sort name").out);
+  CHECK(list[2]["best"] == 0.125);
+  CHECK(list[2]["metric"] == "train/log_op/loss");
+  CHECK(list[2]["last"].is_null());
+  CHECK(run_in(folder, "stepop runs --best lose").err ==
+        "stepop: stepop runs: --best: no run has logged \"lose\"; there are train/log_op/loss, "
+        "train/log_op/gain, validation/eval_op/accuracy/accuracy\n");
+  CHECK(run_in(folder, "stepop runs --best gain").err ==
+        "stepop: stepop runs: --best gain: whether lower or higher is better cannot be told by its "
+        "name: --best min:gain or --best max:gain\n");
+  CHECK(run_in(folder, "stepop runs --best max:gain").exit_code == 0);
+  // Of several that of an evaluation is meant.
+  const std::string losses =
+      "{\"step\": 5, \"train/log_op/loss\": 1, \"validation/log_op/loss\": 2";
+  folder.write("logs/2026-11-21T10-00-00_a/train/metrics.jsonl", losses + "}\n");
+  CHECK(run_in(folder, "stepop runs --best loss").err ==
+        "stepop: stepop runs: --best: \"loss\" may be any of train/log_op/loss, "
+        "validation/log_op/loss\n");
+  folder.write("logs/2026-11-21T10-00-00_a/train/metrics.jsonl",
+               losses + ", \"validation/eval_op/loss\": 3}\n");
+  CHECK(run_in(folder, "stepop runs --best loss").out.ends_with("validation/eval_op/loss\n"));
+}
+
+TEST_CASE("runs are chosen by name, state and values of their configs, which can be shown") {
+  const ScratchFolder folder;
+  make_three(folder);
+  const auto names = [&](const std::string& words) {
+    const auto list = nlohmann::json::parse(run_in(folder, "stepop runs --json " + words).out);
+    std::string text;
+    for (const auto& run : list) text += run["run"].get<std::string>()[20];
+    return text;
+  };
+  CHECK(names("") == "nlba");
+  CHECK(names("-n lo") == "l");
+  CHECK(names("--state ended") == "la");
+  CHECK(names("--where optimizer/lr=0.001") == "a");
+  CHECK(names("--where optimizer/lr=1.0") == "nl");
+  CHECK(names("--where 'optimizer/lr>=3e-3' --where optimizer=SGD") == "nb");
+  CHECK(names("--where 'optimizer/lr<3e-3'") == "a");
+  CHECK(names("--where 'optimizer/class!=SGD' --state ended -n _a") == "a");
+  CHECK(names("--where model=LeNet") == "nlba");
+  CHECK(squeezed(run_in(folder, "stepop runs --state ended --show optimizer/lr model").out) ==
+        "run state step epoch lr model last best age\n"
+        "2026-11-21T12-00-00_long ended 10 0.0/20 1 LeNet 0.5 0.5 60 min ago\n"
+        "2026-11-21T10-00-00_a ended 10 0.0/20 0.001 LeNet 0.5 0.5 3 h ago\n"
+        "last, best: validation/eval_op/accuracy/accuracy\n");
+  const auto list = nlohmann::json::parse(
+      run_in(folder, "stepop runs --json --state failed --show optimizer/lr none").out);
+  CHECK(list[0]["optimizer/lr"] == 0.003);
+  CHECK(list[0]["none"].is_null());
+  const std::string csv = run_in(folder, "stepop runs --csv -n _b --show optimizer/lr").out;
+  CHECK(
+      csv.starts_with("run,folder,state,step,epoch,num_epochs,metric,last,best,age_seconds,"
+                      "optimizer/lr\n"));
+  CHECK(csv.ends_with(",0.003\n"));
+  CHECK(run_in(folder, "stepop runs -n x").out == "no run here is what is asked for\n");
+  CHECK(run_in(folder, "stepop runs --state over").err ==
+        "stepop: stepop runs: --state over: expected running, ended, stopped, failed, killed or "
+        "unknown\n");
+  CHECK(run_in(folder, "stepop runs --where optimizer/rl=1").err ==
+        "stepop: stepop runs: --where: no run has the key \"optimizer/rl\": did you mean "
+        "\"optimizer/lr\"?\n");
+  CHECK(
+      run_in(folder, "stepop runs --where optimizer/lr").err ==
+      "stepop: stepop runs: --where optimizer/lr: expected a key of the config and a value, as in "
+      "optimizer/lr=1e-3 or 'batch_size>=32'\n");
+}
+
+TEST_CASE("sweeps are named below the runs, and their folder lists its own") {
+  const ScratchFolder folder;
+  make_three(folder);
+  folder.write("logs/sweeps/s/plan.yaml", "");
+  make_run(folder, "logs/sweeps/s/2026-11-21T14-00-00_s_0001", "", "done", 1h);
+  CHECK(run_in(folder, "stepop runs")
+            .out.ends_with("\na sweep with runs of its own: logs/sweeps/s\n"));
+  CHECK(run_in(folder, "stepop runs logs/sweeps").out ==
+        "a sweep with runs of its own: logs/sweeps/s\n");
+  CHECK(squeezed(run_in(folder, "stepop runs logs/sweeps/s").out)
+            .starts_with("run state step epoch age\n2026-11-21T14-00-00_s_0001 ended "));
 }
 
 }  // namespace runs_test

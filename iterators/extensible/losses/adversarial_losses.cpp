@@ -156,7 +156,7 @@ class DiscriminatorGan : public GanLoss {
   /// Where the discriminator looks, around 0.5.
   static at::Tensor picture_of(const at::Tensor& gradient) {
     if (gradient.dim() != 4) return gradient;
-    const at::IntArrayRef pixels = {2, 3};
+    const std::vector<int64_t> pixels = {2, 3};
     const at::Tensor deviation = gradient.std(pixels, /*unbiased=*/true, /*keepdim=*/true);
     return gradient / (deviation * 2) - gradient.mean(pixels, /*keepdim=*/true) + 0.5;
   }

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+
 namespace stepop {
 namespace text_table_test {
 
@@ -30,6 +32,26 @@ TEST_CASE("a table without titles has no line for them") {
   TextTable table({{""}, {""}});
   table.add({"a", "b"});
   CHECK(table.text() == "a  b\n");
+}
+
+TEST_CASE("a table that is too wide becomes several, each with the first columns") {
+  TextTable table({{"run"}, {"lr", true}, {"a long title"}, {"b", true}});
+  table.add({"x", "0.1", "u", "1"});
+  table.add({"y", "0.25", "v", "2"});
+  const auto texts = [&](size_t most) {
+    std::string text;
+    for (const auto& part : table.parts(most, 1)) text += part.text() + "|\n";
+    return text;
+  };
+  CHECK(texts(table.width()) == table.text() + "|\n");
+  CHECK(texts(table.width() - 1) ==
+        "run    lr  a long title\n"
+        "x     0.1  u\n"
+        "y    0.25  v\n|\n"
+        "run  b\n"
+        "x    1\n"
+        "y    2\n|\n");
+  CHECK(table.parts(3, 1).size() == 3);  // one column each, though it is wider
 }
 
 }  // namespace text_table_test

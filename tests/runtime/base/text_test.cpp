@@ -68,5 +68,15 @@ TEST_CASE("names of the compiler are given as people write them") {
   CHECK(demangled("no such name") == "no such name");
 }
 
+TEST_CASE("a path is shortened to the words that tell it from the others") {
+  using Paths = std::vector<std::string>;
+  CHECK(short_paths({"optimizer/lr", "seed"}) == Paths{"lr", "seed"});
+  CHECK(short_paths({"a/optimizer/lr", "b/optimizer/lr", "model/c"}) ==
+        Paths{"a/optimizer/lr", "b/optimizer/lr", "c"});
+  CHECK(short_paths({"lr", "optimizer/lr", "x/y/lr"}) == Paths{"lr", "optimizer/lr", "y/lr"});
+  CHECK(short_paths({"model/hidden/0", "a/b/12"}) == Paths{"hidden/0", "b/12"});
+  CHECK(short_paths({}).empty());
+}
+
 }  // namespace text_test
 }  // namespace stepop

@@ -1,11 +1,16 @@
 #include "runtime/system/child_process.h"
 
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <memory>
 #include <string>
 
 #include "tests/message_of.h"
+#include "tests/scratch_folder.h"
 
 namespace stepop {
 namespace child_process_test {
@@ -43,6 +48,18 @@ TEST_CASE("an interrupt ends the program and passes") {
     if (++looks == 3) throw Interrupted("asked to end");
   };
   CHECK(message_of([&] { run_child({"sleep", "60"}, interrupt); }) == "asked to end");
+}
+
+TEST_CASE("this program is started again, in a group of its own, with its output in a file") {
+  const ScratchFolder folder;
+  const std::string output = folder.write("out.txt", "before\n");
+  const std::unique_ptr<Child> child = start_self({"again", "--version"}, output);
+  CHECK(::getpgid(child->pid()) != ::getpgid(0));
+  while (!child->has_ended()) ::poll(nullptr, 0, 10);
+  CHECK(WEXITSTATUS(child->status()) == 0);
+  CHECK(read_bytes(output).starts_with("before\n[doctest] doctest version"));
+  CHECK(message_of([] { start_self({"again"}, "/nowhere/out.txt"); }) ==
+        "cannot write /nowhere/out.txt: No such file or directory");
 }
 
 }  // namespace child_process_test
