@@ -31,6 +31,22 @@ class Injector {
   virtual void run(StepState& state, const Iteration& iteration) = 0;
 };
 
+/// From one key to another, `in` to `out`.
+class UnaryInjector : public Injector {
+ public:
+  UnaryInjector(const Config& params, Ports& ports)
+      : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {}
+
+  void run(StepState& state, const Iteration&) final {
+    state.set(out_, compute(state.tensor(in_)));
+  }
+
+  virtual at::Tensor compute(const at::Tensor& x) = 0;
+
+ private:
+  Slot in_, out_;
+};
+
 using InjectorRegistry = Registry<std::unique_ptr<Injector>(const Config&, Ports&)>;
 InjectorRegistry& injectors();
 

@@ -46,11 +46,12 @@ std::unique_ptr<StartRecorder> record_start(const RunDirectory& directory, const
   StartRecorder::Work work{.git_folders = {start.folder},
                            .checksums = read_data_checksums(session.config())};
   for (const auto& [key, path] : session.config().opened()) {
-    if (key == "code" || key.starts_with("code/")) {  // which the run has copies of
-      work.git_folders.push_back(fs::path(path).parent_path().string());
-    } else {
-      work.data.emplace(key, path);
-    }
+    const bool is_code = key == "code" || key.starts_with("code/");
+    if (is_code) work.git_folders.push_back(fs::path(path).parent_path().string());
+    // Of sources the run has copies.
+    const bool is_copied =
+        is_code && fs::path(path).filename().string().find(".so") == std::string::npos;
+    if (!is_copied) work.data.emplace(key, path);
   }
   const std::string stem = fmt::format("{}/{}_{}", directory.configs(), mode, start.time);
   auto recorder = std::make_unique<StartRecorder>(stem, run, std::move(start), std::move(work));

@@ -13,28 +13,25 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
+#include "runtime/base/ordered_map.h"
 #include "runtime/base/shell_text.h"
-#include "runtime/base/text.h"
 #include "runtime/cli/run_starts.h"
+#include "runtime/cli/start_chain.h"
 #include "runtime/cli/what_differs.h"
 #include "runtime/code/code_copy.h"
+#include "runtime/config/references.h"
+#include "runtime/config/value.h"
 #include "runtime/config/yaml_writer.h"
+#include "runtime/run/git_tree.h"
 #include "runtime/run/machine.h"
+#include "runtime/run/run_directory.h"
 #include "runtime/run/run_lock.h"
 #include "runtime/run/run_summary.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
 namespace {
-
-/// A training of the chain that led to where the run is.
-struct Link {
-  const KnownStart* start = nullptr;
-  int64_t begin = 0;
-  std::vector<std::string> also;  ///< Times of starts that went on in the same way.
-};
 
 bool is_on(const Value& config, const char* key) {
   const Value* value = config.find(key);
@@ -46,22 +43,12 @@ bool has_value(const Value& config, const char* key) {
   return value != nullptr && !value->is_null();
 }
 
-/// A config without what the bits of a training do not depend on.
-Value for_bits(Value config) {
-  if (!config.is_map()) return config;
-  for (const char* key :
-       {"stop_at", "max_time", "data_checksums", "n_data_processes", "n_prefetch", "extra"}) {
-    config.as_map().erase(key);
-  }
-  return config;
-}
-
 std::string short_commit(const std::string& commit) { return commit.substr(0, 10); }
 
 class Plan {
  public:
   explicit Plan(const RunDirectory& run)
-      : root_(fs::absolute(run.root()).lexically_normal().string()),
+      : root_(RunDirectory::at(fs::absolute(run.root()).string()).root()),
         run_(RunDirectory::at(root_)),
         trainings_(trainings_of(run_)),
         evaluations_(evaluations_of(run_)) {
@@ -69,7 +56,9 @@ class Plan {
   }
 
   Reproduction make() {
-    const std::vector<Link> chain = chain_of_trainings();
+    std::vector<std::string> unknown;
+    const std::vector<ChainedStart> chain = chain_of_trainings(root_, trainings_, unknown);
+    for (auto& problem : unknown) say(std::move(problem));
     look_at_starts(chain);
     add_code(chain);
     for (size_t i = 0; i < chain.size(); ++i) {
@@ -85,53 +74,8 @@ class Plan {
     if (std::find(all.begin(), all.end(), problem) == all.end()) all.push_back(std::move(problem));
   }
 
-  static bool begins_elsewhere(const KnownStart& start) {
-    if (!start.record) return false;
-    const std::string& from = start.record->checkpoint;
-    return from.empty() || from.starts_with('/');
-  }
-
-  /// The code of the user's own that a start had, as the run keeps it; empty when it has none.
-  std::string code_of(const KnownStart& start) const {
-    return CodeCopy(root_, start.time).folder();
-  }
-
-  std::vector<Link> chain_of_trainings() {
-    std::vector<Link> chain;
-    for (const auto& start : trainings_) {
-      if (!start.problem.empty()) {
-        say(fmt::format("the config of the start at {} cannot be read: {}", start.time,
-                        start.problem));
-        continue;
-      }
-      if (chain.empty() || begins_elsewhere(start)) {
-        chain.clear();
-        chain.push_back({&start, start.step.value_or(0), {}});
-        continue;
-      }
-      if (start.step) {
-        // What came after that step was made again.
-        while (chain.size() > 1 && chain.back().begin >= *start.step) chain.pop_back();
-      }
-      Link& last = chain.back();
-      if (for_bits(start.config) == for_bits(last.start->config) &&
-          code_of(start) == code_of(*last.start)) {
-        last.also.push_back(start.time);
-        continue;
-      }
-      if (!start.step) {
-        say(
-            fmt::format("at which step the start at {} changed the config is not known: below, the "
-                        "training before it comes to its end first",
-                        start.time));
-      }
-      chain.push_back({&start, start.step.value_or(-1), {}});
-    }
-    return chain;
-  }
-
   /// What differs, of all starts that are made again.
-  void look_at_starts(const std::vector<Link>& chain) {
+  void look_at_starts(const std::vector<ChainedStart>& chain) {
     std::vector<const KnownStart*> starts;
     for (const auto& link : chain) starts.push_back(link.start);
     for (const auto& start : evaluations_) starts.push_back(&start);
@@ -142,16 +86,16 @@ class Plan {
   }
 
   /// The working trees of git, as they were at the first start of all.
-  void add_code(const std::vector<Link>& chain) {
+  void add_code(const std::vector<ChainedStart>& chain) {
     const KnownStart* first = !chain.empty()          ? chain.front().start
                               : !evaluations_.empty() ? &evaluations_.front()
                                                       : nullptr;
     if (first == nullptr || !first->record) return;
     Reproduction::Part part;
-    std::string folder = "source";
+    int number = 0;
     for (const auto& tree : first->record->git) {
+      const std::string folder = ++number == 1 ? "source" : fmt::format("source_{}", number);
       add_tree(tree, folder, *first, part.lines);
-      folder = "source_2";
     }
     for (const auto& link : chain) {
       if (!link.start->record || link.start == first) continue;
@@ -196,7 +140,7 @@ class Plan {
         fmt::format("# {} was built from it; build it there to have that program", program));
   }
 
-  void add_training(const Link& link, size_t number, const Link* next) {
+  void add_training(const ChainedStart& link, size_t number, const ChainedStart* next) {
     const KnownStart& start = *link.start;
     Reproduction::Part part{.time = start.time, .lines = {}};
     if (number > 0) add_run_variable();
@@ -225,7 +169,7 @@ class Plan {
   }
 
   /// Where a training is to stop: for the next one of the chain, or as the run did.
-  void add_end(const KnownStart& start, const Link* next, std::string& line,
+  void add_end(const KnownStart& start, const ChainedStart* next, std::string& line,
                std::vector<std::string>& lines) {
     std::optional<int64_t> end;
     if (next != nullptr) {
@@ -332,7 +276,7 @@ class Plan {
         say(fmt::format("code: {} is gone, and the run has no copy of it", file.as_text()));
       }
     }
-    return " --code " + shell_word(flow_yaml(found));
+    return " --code " + shell_word(flow_yaml(escape_references(found)));
   }
 
   /// Where only the machine said how many threads there are.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -178,10 +179,16 @@ class Run {
       start.checkpoint = checkpoint_->path;
       start.checkpoint_checksum = checkpoint_->checkpoint.checksum;
     }
-    recorder_.reset();
-    recorder_ = record_start(directory, mode(), std::move(start), session, code_.variables);
-    if (recorder_->problem().empty()) return;
-    console_.warn("what this start is made of is not recorded: " + recorder_->problem());
+    std::string problem;
+    try {
+      recorder_.reset();
+      recorder_ = record_start(directory, mode(), std::move(start), session, code_.variables);
+      problem = recorder_->problem();
+    } catch (const std::exception& error) {
+      problem = error_text(error);
+    }
+    if (problem.empty()) return;
+    console_.warn("what this start is made of is not recorded: " + problem);
   }
 
   const char* kind() const {

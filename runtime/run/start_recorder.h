@@ -7,8 +7,10 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "runtime/run/data_files.h"
 #include "runtime/run/start_record.h"
 
 namespace stepop {

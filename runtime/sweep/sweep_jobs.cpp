@@ -177,13 +177,9 @@ class Sweep {
     const int signal = SignalGuard::received();
     if (signal == 0 || outcome_.signal != 0) return;
     outcome_.signal = signal;
-    say(fmt::format("{} arrived: {} save{} and end{}", signal_name(signal), runs_text(jobs_.size()),
-                    jobs_.size() == 1 ? "s" : "", jobs_.size() == 1 ? "s" : ""));
+    const char* what = jobs_.size() == 1 ? "run saves and ends" : "runs save and end";
+    say(fmt::format("{} arrived: {} {}", signal_name(signal), jobs_.size(), what));
     jobs_.ask_to_end(signal);
-  }
-
-  static std::string runs_text(size_t count) {
-    return count == 1 ? "the run that is running" : fmt::format("{} runs", count);
   }
 
   void start_more() {
@@ -232,7 +228,7 @@ class Sweep {
     RunEnd end = end_of(plan_, job);
     const RunStatus status = state_of(plan_.run_folder(job.run));
     const bool has_ended = status.state == RunState::kEnded;
-    const bool was_stopped = !has_ended && (has_stopped(end) || status.state == RunState::kStopped);
+    const bool was_stopped = !has_ended && has_stopped(end, status.state);
     if (!has_ended && !was_stopped && end.error.empty()) {
       end.error = end.signal != 0 ? signal_name(end.signal) + " ended it"
                                   : fmt::format("it ended with status {}", end.exit_code);
@@ -256,10 +252,13 @@ class Sweep {
     }
   }
 
-  /// Whether it did what a signal asked of all, before it had begun, too.
-  bool has_stopped(const RunEnd& end) const {
+  /// Whether it did what a signal asked of all, before it had begun, too; or saved for a signal of
+  /// its own or `max_time`. What failed before it began leaves the state of the start before.
+  bool has_stopped(const RunEnd& end, RunState state) const {
     const int signal = outcome_.signal;
-    return signal != 0 && (end.signal == signal || end.exit_code == 128 + signal);
+    if (signal != 0 && (end.signal == signal || end.exit_code == 128 + signal)) return true;
+    return state == RunState::kStopped && end.signal == 0 &&
+           (end.exit_code == 0 || end.exit_code > 128);
   }
 
   /// `best 0.98, last 0.97, `; empty where that is not known.

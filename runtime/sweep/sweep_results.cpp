@@ -65,7 +65,8 @@ SweepResult result_of(const PlannedRun& run, const std::string& folder,
   if (state != RunState::kUnknown) result.state = name_of(state);
   if (state == RunState::kEnded || state == RunState::kRunning || error.empty()) return result;
   result.error = error;
-  if (state == RunState::kUnknown) result.state = "failed";  // before it began to train
+  // Before it began to train, which leaves the state of the start before.
+  if (state == RunState::kUnknown || state == RunState::kStopped) result.state = "failed";
   return result;
 }
 

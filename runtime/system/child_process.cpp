@@ -140,7 +140,10 @@ std::unique_ptr<Child> start_self(std::vector<std::string> words, const std::str
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) throw Error("cannot start another process: " + reason(errno));
-  if (child > 0) return std::make_unique<Child>(child, Child::Ends::kGroupPolitely);
+  if (child > 0) {
+    ::setpgid(child, child);  // here as well: it may not have come to that yet
+    return std::make_unique<Child>(child, Child::Ends::kGroupPolitely);
+  }
   // From here on only what may be called while other threads hold locks.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -203,13 +203,14 @@ TEST_CASE("reproduce takes the folder of a run alone") {
   CHECK(run_in(folder, "stepop reproduce . --lr 3").exit_code == 2);
 }
 
-TEST_CASE("the saved config shows what was in force, and loads as the one that was printed") {
+TEST_CASE("the saved config of a run shows the defaults that were in force") {
   const WholeRun& run = whole_run();
   const std::string saved =
       read_bytes(run.root + "/configs/" + files_below(run.root + "/configs").back());
-  for (const char* line : {"  # betas: [0.9, 0.999]  # default\n", "# num_threads: 1  # default\n",
-                           "# log_ops: [train/log_op, validation/log_op]  # default\n",
-                           "# eval_hook:\n", "#   freq: \"1e\"  # default\n"}) {
+  for (const std::string line :
+       {"  # betas: [0.9, 0.999]  # default\n", "# num_threads: 1  # default\n",
+        "# log_ops: [train/log_op, validation/log_op]  # default\n",
+        "  # freq: \"1e\"  # default\n", "# telemetry:\n#   active: true  # default\n"}) {
     CAPTURE(line);
     CHECK(contains(saved, line));
   }

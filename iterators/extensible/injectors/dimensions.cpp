@@ -138,10 +138,9 @@ class RecomposeDimension : public Injector {
 };
 
 /// `(x - shift) / scale` of spectrograms [B, bins, T], with a shift and a scale for each bin.
-class FrequencyBinNormalize : public Injector {
+class FrequencyBinNormalize : public UnaryInjector {
  public:
-  FrequencyBinNormalize(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {
+  FrequencyBinNormalize(const Config& params, Ports& ports) : UnaryInjector(params, ports) {
     const State stored = load_safetensors(params.get_path("stats_file")).tensors;
     for (const char* name : {"shift", "scale"}) {
       const auto found = stored.find(name);
@@ -160,22 +159,18 @@ class FrequencyBinNormalize : public Injector {
     scale_ = column("scale");
   }
 
-  void run(StepState& state, const Iteration&) override {
-    state.set(out_, (state.tensor(in_) - shift_) / scale_);
-  }
+  at::Tensor compute(const at::Tensor& x) override { return (x - shift_) / scale_; }
 
  private:
-  Slot in_, out_;
   at::Tensor shift_, scale_;  ///< [1, bins, 1]
 };
 
 /// A square part of each image, of a random size of `dim_out` pixels or more, made `dim_out` pixels
 /// large by nearest neighbours.
-class RandomCrop : public Injector {
+class RandomCrop : public UnaryInjector {
  public:
   RandomCrop(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        out_(ports.writes(params, "out")),
+      : UnaryInjector(params, ports),
         from_(params.get_at_least("dim_in", 1)),
         to_(params.get_at_least("dim_out", 1)) {
     if (to_ > from_) {
@@ -183,8 +178,7 @@ class RandomCrop : public Injector {
     }
   }
 
-  void run(StepState& state, const Iteration&) override {
-    const at::Tensor& images = state.tensor(in_);
+  at::Tensor compute(const at::Tensor& images) override {
     if (images.dim() != 4 || images.size(2) < to_ || images.size(3) < to_) {
       throw Error(fmt::format("expected images of {} pixels or more, found {}", to_,
                               describe_tensor(images)));
@@ -211,11 +205,10 @@ class RandomCrop : public Injector {
                                              {to_, to_})
                           .squeeze(0));
     }
-    state.set(out_, at::stack(parts));
+    return at::stack(parts);
   }
 
  private:
-  Slot in_, out_;
   int64_t from_;
   int64_t to_;
 };

@@ -19,32 +19,28 @@
 namespace stepop::extensible {
 namespace {
 
+const at::Tensor& checked_image(const at::Tensor& image) {
+  if (image.dim() == 4) return image;
+  throw Error(fmt::format("expected images [B, C, H, W], found {}", describe_tensor(image)));
+}
+
 const at::Tensor& image_at(const StepState& state, Slot slot) {
-  const at::Tensor& image = state.tensor(slot);
-  if (image.dim() != 4) {
-    throw Error(fmt::format("expected images [B, C, H, W], found {}", describe_tensor(image)));
-  }
-  return image;
+  return checked_image(state.tensor(slot));
 }
 
 /// The mean of the channels, three times.
-class Grey : public Injector {
+class Grey : public UnaryInjector {
  public:
-  Grey(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {}
-  void run(StepState& state, const Iteration&) override {
-    state.set(out_, image_at(state, in_).mean(1, /*keepdim=*/true).repeat({1, 3, 1, 1}));
+  Grey(const Config& params, Ports& ports) : UnaryInjector(params, ports) {}
+  at::Tensor compute(const at::Tensor& x) override {
+    return checked_image(x).mean(1, /*keepdim=*/true).repeat({1, 3, 1, 1});
   }
-
- private:
-  Slot in_, out_;
 };
 
 /// As torch.nn.functional.interpolate.
-class Interpolate : public Injector {
+class Interpolate : public UnaryInjector {
  public:
-  Interpolate(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {
+  Interpolate(const Config& params, Ports& ports) : UnaryInjector(params, ports) {
     mode_ = params.get("mode", "nearest");
     if (mode_ != "nearest" && mode_ != "bilinear" && mode_ != "bicubic" && mode_ != "area") {
       throw params.error("mode", fmt::format("expected nearest, bilinear, bicubic or area, found "
@@ -66,8 +62,8 @@ class Interpolate : public Injector {
     }
   }
 
-  void run(StepState& state, const Iteration&) override {
-    const at::Tensor& image = image_at(state, in_);
+  at::Tensor compute(const at::Tensor& x) override {
+    const at::Tensor& image = checked_image(x);
     std::vector<int64_t> size = size_;
     std::optional<double> factor;
     if (size.empty()) {
@@ -86,11 +82,10 @@ class Interpolate : public Injector {
     } else {
       made = at::adaptive_avg_pool2d(image, size);
     }
-    state.set(out_, std::move(made));
+    return made;
   }
 
  private:
-  Slot in_, out_;
   std::string mode_;
   double factor_ = 0;
   std::vector<int64_t> size_;  ///< Empty: by the factor.
@@ -146,11 +141,10 @@ class ImagePatch : public Injector {
 
 /// Without `margin` pixels at each side, the window moved by up to `random_shift_max`, each image
 /// by itself.
-class MarginRemoval : public Injector {
+class MarginRemoval : public UnaryInjector {
  public:
   MarginRemoval(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        out_(ports.writes(params, "out")),
+      : UnaryInjector(params, ports),
         margin_(params.get_at_least("margin", 0)),
         shift_(params.get_at_least("random_shift_max", 0, 0)) {
     if (shift_ > margin_) {
@@ -159,8 +153,8 @@ class MarginRemoval : public Injector {
     }
   }
 
-  void run(StepState& state, const Iteration&) override {
-    const at::Tensor& image = image_at(state, in_);
+  at::Tensor compute(const at::Tensor& x) override {
+    const at::Tensor& image = checked_image(x);
     const int64_t height = image.size(2) - 2 * margin_;
     const int64_t width = image.size(3) - 2 * margin_;
     if (height < 1 || width < 1) {
@@ -168,8 +162,7 @@ class MarginRemoval : public Injector {
                               margin_));
     }
     if (shift_ == 0) {
-      state.set(out_, image.narrow(2, margin_, height).narrow(3, margin_, width));
-      return;
+      return image.narrow(2, margin_, height).narrow(3, margin_, width);
     }
     const at::Tensor shifts = at::randint(-shift_, shift_ + 1, {image.size(0), 2}, at::kLong);
     const auto* shift = shifts.const_data_ptr<int64_t>();
@@ -179,11 +172,10 @@ class MarginRemoval : public Injector {
                             .narrow(1, margin_ + shift[2 * i], height)
                             .narrow(2, margin_ + shift[2 * i + 1], width));
     }
-    state.set(out_, at::stack(windows));
+    return at::stack(windows);
   }
 
  private:
-  Slot in_, out_;
   int64_t margin_;
   int64_t shift_;
 };

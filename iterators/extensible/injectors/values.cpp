@@ -130,40 +130,32 @@ class Concatenate : public Injector {
 };
 
 /// The last dimension made a multiple, with zeros behind; one that is stays as it is.
-class Pad : public Injector {
+class Pad : public UnaryInjector {
  public:
   Pad(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        out_(ports.writes(params, "out")),
-        multiple_(params.get_at_least("multiple", 1)) {}
-  void run(StepState& state, const Iteration&) override {
-    const at::Tensor& x = state.tensor(in_);
+      : UnaryInjector(params, ports), multiple_(params.get_at_least("multiple", 1)) {}
+  at::Tensor compute(const at::Tensor& x) override {
     const int64_t missing = (multiple_ - x.size(-1) % multiple_) % multiple_;
-    state.set(out_, missing == 0 ? x : at::constant_pad_nd(x, {0, missing}));
+    return missing == 0 ? x : at::constant_pad_nd(x, {0, missing});
   }
 
  private:
-  Slot in_, out_;
   int64_t multiple_;
 };
 
-class Squeeze : public Injector {
+class Squeeze : public UnaryInjector {
  public:
   Squeeze(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        out_(ports.writes(params, "out")),
-        dim_(params.get<int64_t>("dim")) {}
-  void run(StepState& state, const Iteration&) override {
-    const at::Tensor& x = state.tensor(in_);
+      : UnaryInjector(params, ports), dim_(params.get<int64_t>("dim")) {}
+  at::Tensor compute(const at::Tensor& x) override {
     if (x.size(dim_) != 1) {
       throw Error(
           fmt::format("expected one element in dimension {}, found {}", dim_, describe_tensor(x)));
     }
-    state.set(out_, x.squeeze(dim_));
+    return x.squeeze(dim_);
   }
 
  private:
-  Slot in_, out_;
   int64_t dim_;
 };
 
@@ -208,16 +200,10 @@ class IndicesExtractor : public Injector {
 };
 
 /// Each example gets the one before it; the first the last.
-class BatchRotate : public Injector {
+class BatchRotate : public UnaryInjector {
  public:
-  BatchRotate(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {}
-  void run(StepState& state, const Iteration&) override {
-    state.set(out_, at::roll(state.tensor(in_), 1, 0));
-  }
-
- private:
-  Slot in_, out_;
+  BatchRotate(const Config& params, Ports& ports) : UnaryInjector(params, ports) {}
+  at::Tensor compute(const at::Tensor& x) override { return at::roll(x, 1, 0); }
 };
 
 /// For each example one of several inputs, and which one it was.
@@ -277,42 +263,35 @@ class Stylegan2Noise : public Injector {
 };
 
 /// Normal noise [B, shape].
-class Noise : public Injector {
+class Noise : public UnaryInjector {
  public:
   Noise(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        out_(ports.writes(params, "out")),
-        shape_(params.get<std::vector<int64_t>>("shape")) {}
-  void run(StepState& state, const Iteration&) override {
-    const at::Tensor& like = state.tensor(in_);
+      : UnaryInjector(params, ports), shape_(params.get<std::vector<int64_t>>("shape")) {}
+  at::Tensor compute(const at::Tensor& like) override {
     std::vector<int64_t> shape = {like.size(0)};
     shape.insert(shape.end(), shape_.begin(), shape_.end());
-    state.set(out_, at::randn(shape, at::TensorOptions(at::kFloat).device(like.device())));
+    return at::randn(shape, at::TensorOptions(at::kFloat).device(like.device()));
   }
 
  private:
-  Slot in_, out_;
   std::vector<int64_t> shape_;
 };
 
 /// `(x - shift) / scale`, or back.
-class Normalize : public Injector {
+class Normalize : public UnaryInjector {
  public:
   Normalize(const Config& params, Ports& ports, bool is_back)
-      : in_(ports.reads(params, "in")),
-        out_(ports.writes(params, "out")),
+      : UnaryInjector(params, ports),
         shift_(params.get<double>("shift")),
         scale_(params.get<double>("scale")),
         is_back_(is_back) {
     if (scale_ == 0) throw params.error("scale", "expected another number than 0");
   }
-  void run(StepState& state, const Iteration&) override {
-    const at::Tensor& x = state.tensor(in_);
-    state.set(out_, is_back_ ? x * scale_ + shift_ : (x - shift_) / scale_);
+  at::Tensor compute(const at::Tensor& x) override {
+    return is_back_ ? x * scale_ + shift_ : (x - shift_) / scale_;
   }
 
  private:
-  Slot in_, out_;
   double shift_;
   double scale_;
   bool is_back_;
@@ -329,23 +308,20 @@ class Denormalize : public Normalize {
 };
 
 /// Only some channels.
-class ChannelClip : public Injector {
+class ChannelClip : public UnaryInjector {
  public:
   ChannelClip(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        out_(ports.writes(params, "out")),
+      : UnaryInjector(params, ports),
         low_(params.get_at_least("channel_low", 0)),
         high_(params.get_at_least("channel_high", low_ + 1)) {}
-  void run(StepState& state, const Iteration&) override {
-    const at::Tensor& x = state.tensor(in_);
+  at::Tensor compute(const at::Tensor& x) override {
     if (x.dim() < 2 || x.size(1) < high_) {
       throw Error(fmt::format("expected {} channels or more, found {}", high_, describe_tensor(x)));
     }
-    state.set(out_, x.narrow(1, low_, high_ - low_));
+    return x.narrow(1, low_, high_ - low_);
   }
 
  private:
-  Slot in_, out_;
   int64_t low_;
   int64_t high_;
 };
