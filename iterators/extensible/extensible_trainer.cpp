@@ -30,6 +30,7 @@ class ExtensibleTrainer : public Iterator {
     std::vector<std::string> kept = visuals_;
     kept.insert(kept.end(), outputs_.begin(), outputs_.end());
     runner_ = std::make_unique<Runner>(context, parts, kept);
+    check_all_are_trained();
     set_visuals_op();
   }
 
@@ -104,7 +105,23 @@ class ExtensibleTrainer : public Iterator {
     }
   }
 
-  /// `visual_debug_rate: 5` logs them in every fifth step.
+  /// A network that no step trains is meant so, or forgotten.
+  void check_all_are_trained() const {
+    for (const auto& name : context().networks.names()) {
+      const auto parameters = context().networks.get(name)->parameters();
+      const bool is_trainable =
+          std::any_of(parameters.begin(), parameters.end(),
+                      [](const at::Tensor& parameter) { return parameter.requires_grad(); });
+      const bool is_trained = std::any_of(
+          runner_->steps().begin(), runner_->steps().end(),
+          [&](const Step& step) { return step.network == name && step.update != nullptr; });
+      if (!is_trainable || is_trained) continue;
+      throw config().error("networks/" + name,
+                           "no step trains it; trainable: false says that it is meant so");
+    }
+  }
+
+  /// `visual_debug_rate: 5` logs them in iterations 0, 5, 10, ..., so after the steps 1, 6, 11.
   void set_visuals_op() {
     const bool has_rate = config().has("logger/visual_debug_rate");
     if (!has_rate) return;
@@ -116,7 +133,9 @@ class ExtensibleTrainer : public Iterator {
     const int64_t rate = config().get_at_least("logger/visual_debug_rate", 1);
     Value::List ops{Value("train/log_op")};
     if (config().has("datasets/validation")) ops.emplace_back("validation/log_op");
-    ops.emplace_back(Value::Map{{"op", Value("train/visuals_op")}, {"when", Value(rate)}});
+    Value::Map when{{"every", Value(rate)}, {"from", Value(int64_t{1})}};
+    ops.emplace_back(
+        Value::Map{{"op", Value("train/visuals_op")}, {"when", Value(std::move(when))}});
     config().set_default("log_ops", Value(std::move(ops)));
   }
 

@@ -5,7 +5,7 @@
 namespace stepop::extensible {
 
 Gate::Gate(const Config& part, bool with_every)
-    : after(part.get_at_least("after", 0, 0)), before(part.get_at_least("before", 0, before)) {
+    : after(part.get_at_least("after", 0, 0)), before(part.get_at_least("before", 0, kForever)) {
   if (with_every) every = part.get_at_least("every", 1, 1);
   if (before < after) {
     throw part.error("before",

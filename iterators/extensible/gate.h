@@ -19,8 +19,10 @@ struct Gate {
     return iteration >= after && iteration <= before && iteration % every == 0;
   }
 
+  static constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+
   int64_t after = 0;
-  int64_t before = std::numeric_limits<int64_t>::max();
+  int64_t before = kForever;
   int64_t every = 1;
 };
 

@@ -12,6 +12,7 @@
 #include "iterators/extensible/flow.h"
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
 #include "runtime/base/text_table.h"
 #include "runtime/measure/tensor_statistics.h"
 #include "runtime/run/device.h"
@@ -156,12 +157,35 @@ std::vector<std::string> Runner::given_by(const Batch& batch) const {
   return names;
 }
 
+/// A step without what it requires is left out; but what no batch has and no part makes is a
+/// mistake.
+void Runner::check_required(const std::vector<std::string>& given) const {
+  std::vector<std::string> known = given;
+  for (const auto& earlier : checked_) known.insert(known.end(), earlier.begin(), earlier.end());
+  const auto add = [&](const Part& part) {
+    for (const auto& use : part.writes) known.push_back(keys_.name(use.slot));
+  };
+  for (const auto& step : steps_) {
+    for (const auto& part : step.injectors) add(part);
+    for (const auto& part : step.losses) add(part);
+  }
+  for (const auto& step : steps_) {
+    for (const Slot slot : step.requires_) {
+      const std::string& name = keys_.name(slot);
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      throw UsageError(fmt::format("{}/requires: nothing makes \"{}\"; there are: {}", step.place,
+                                   name, list_text(known)));
+    }
+  }
+}
+
 void Runner::check(const Batch& batch) {
   const std::vector<std::string> names = given_by(batch);
   if (std::find(checked_.begin(), checked_.end(), names) != checked_.end()) return;
   Keys keys = keys_;  // with those that nothing reads, for messages
   std::vector<Slot> given;
   for (const auto& name : names) given.push_back(keys.slot(name));
+  check_required(names);
   check_flow(steps_, keys, given);
   checked_.push_back(names);
 }

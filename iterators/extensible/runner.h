@@ -45,6 +45,7 @@ class Runner {
   class Trace;
 
   std::vector<std::string> given_by(const Batch& batch) const;
+  void check_required(const std::vector<std::string>& given) const;
   void fill(const Batch& batch, int64_t parts);
   void run(Step& step, int64_t iteration, bool is_training, Metrics& metrics);
   at::Tensor run_part(Step& step, StepState& state, const Iteration& at, bool is_first,

@@ -38,7 +38,7 @@ constexpr std::array kSame = {"batch_size",
 /// Keys that have no place here, and why.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kGone = {{
     {"code_root", "left out: the sources that `code` names are copied into the run by themselves"},
-    {"fcond", "no counterpart yet: -c chooses one checkpoint, eval_all takes all"},
+    {"fcond", "is Python: write it as eval_filter: {steps: [...], match: ..., where: ...}"},
     {"wandb", "no counterpart yet: a sink of your own can send numbers"},
     {"git", "left out: git's state is noted in the log and in outputs, nothing is committed"},
     {"image_format", "left out: pictures are PNG, or JPEG with log_images: {format: jpeg}"},

@@ -55,9 +55,10 @@ CheckpointFilter::CheckpointFilter(const Config& config) {
   const Value* value = config.peek(kFilter);
   if (value == nullptr || value->is_null()) return;
   if (!value->is_map()) {
-    throw config.error(kFilter, fmt::format("expected a map of steps, from, until, match and where, "
-                                           "such as {{from: 1000}}, found {}",
-                                           value->describe()));
+    throw config.error(kFilter,
+                       fmt::format("expected a map of steps, from, until, match and where, "
+                                   "such as {{from: 1000}}, found {}",
+                                   value->describe()));
   }
   if (until_ < from_) {
     throw part.error("until", fmt::format("expected from, {}, or more", from_));

@@ -99,11 +99,13 @@ TEST_CASE("a component that is not registered") {
   const Digits digits;
   digits.refuses(
       "stepop -b digits.yaml -t --model LeNte", 2,
-      "command line: model: unknown model \"LeNte\"; known are: LeNet, VUNet, MLP, TorchScript");
+      "command line: model: unknown model \"LeNte\"; known are: LeNet, VUNet, MLP, RRDBNet, toy_d, "
+      "toy_g, TorchScript, discriminator_vgg_128, discriminator_vgg_128_gn");
   digits.refuses(
       "stepop -b digits.yaml -t --datasets/train/class Idz", 2,
       "command line: datasets/train/class: unknown dataset \"Idz\"; known are: Idx, Csv, Hdf5, "
-      "Figures, Augment, PosePairs, ImageFolder, Synthetic, EvalOutputs");
+      "Figures, Augment, PosePairs, ImageFolder, Synthetic, PairedImages, EvalOutputs, "
+      "RandomTensors");
 }
 
 TEST_CASE("a reference to nowhere or in a circle") {

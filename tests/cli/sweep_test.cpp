@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/run/run_directory.h"
 #include "tests/cli/digits_run.h"
 #include "tests/same_state.h"
 
@@ -71,10 +72,8 @@ TEST_CASE("a sweep trains each point as a run, and its table has means over the 
   const CommandResult runs = run_in(folder, "stepop runs logs/sweeps/s");
   CHECK(lines_of(runs.out).size() == 6);
   CHECK(runs.out.find("_s_0004  ended    23  1.0/1") != std::string::npos);
-  CHECK(read_bytes(files_below(first + "/configs").empty()
-                       ? ""
-                       : first + "/configs/" + files_below(first + "/configs")[0])
-            .find("num_threads: 1\n") != std::string::npos);
+  const std::string config = RunDirectory::open(first).last_config();
+  CHECK(read_bytes(config).find("num_threads: 1\n") != std::string::npos);
   CHECK(read_bytes(folder.path("logs/sweeps/s/output/0001.txt")).find("ended: ") !=
         std::string::npos);
 

@@ -168,13 +168,17 @@ std::shared_ptr<Network> copy_of(const torch::nn::Module& network, const Config&
 
 TEST_CASE("random steps change weights as the interpreter does") {
   for (unsigned seed = 0; seed < 40; ++seed) {
+    const std::string steps = RandomSteps(seed).yaml();
+    const auto trainable = [&](const std::string& name) -> std::string {
+      return steps.find("training: " + name) == std::string::npos ? "trainable: false, " : "";
+    };
     const std::string text =
         "iterator: ExtensibleTrainer\nnum_threads: 1\nbatch_size: 4\nnum_steps: 4\nlog_freq: 1000\n"
         "samplers: {train: sequential}\nn_data_processes: 0\n"
         "datasets: {train: {class: RandomTensors, size: 16, tensors: {x: [4], y: [4]}}}\n"
-        "networks:\n  a: {class: MLP, inputs: 4, hidden: [5], classes: 4}\n"
-        "  b: {class: MLP, inputs: 4, hidden: [3], classes: 4}\n" +
-        RandomSteps(seed).yaml();
+        "networks:\n  a: {" +
+        trainable("a") + "class: MLP, inputs: 4, hidden: [5], classes: 4}\n  b: {" +
+        trainable("b") + "class: MLP, inputs: 4, hidden: [3], classes: 4}\n" + steps;
     CAPTURE(text);
     TestRun run(text);
     const Context& context = run.session.context();

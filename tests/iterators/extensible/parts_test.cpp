@@ -35,7 +35,11 @@ class Workbench {
             "iterator: ExtensibleTrainer\nbatch_size: 2\nnum_steps: 1\nseed: 1\n"
             "datasets: {train: {class: RandomTensors, tensors: {x: [3, 4, 4]}}}\n"
             "networks: {a: {which_model: toy_g, nf: 4, scale: 2}, d: {which_model: toy_d, nf: 4}}\n"
-            "steps: {s: {training: a, optimizer_params: null}}\n"),
+            "steps:\n"
+            "  s: {training: a, optimizer_params: {lr: 1}, injectors: {i: {type: generator, "
+            "generator: a, in: x, out: o}}, losses: {l: {type: direct, key: o, weight: 1}}}\n"
+            "  t: {training: d, optimizer_params: {lr: 1}, injectors: {i: {type: discriminator, "
+            "discriminator: d, in: x, out: p}}, losses: {l: {type: direct, key: p, weight: 1}}}\n"),
         state_(keys_) {}
 
   StepState& state() { return state_; }

@@ -78,8 +78,18 @@ std::string config(const std::string& steps, int64_t num_steps = 10) {
   return fmt::format("{}num_steps: {}\n{}", kBase, num_steps, steps);
 }
 
-std::vector<std::string> events_of(const std::string& steps, int64_t num_steps = 10) {
-  TestRun run(config(steps, num_steps));
+/// A config whose networks of these names no step trains.
+std::string without_training(std::string text, const std::string& networks) {
+  for (const char name : networks) {
+    const std::string of_network = fmt::format("  {}: {{", name);
+    text.insert(text.find(of_network) + of_network.size(), "trainable: false, ");
+  }
+  return text;
+}
+
+std::vector<std::string> events_of(const std::string& steps, const std::string& untrained,
+                                   int64_t num_steps = 10) {
+  TestRun run(without_training(config(steps, num_steps), untrained));
   events().clear();
   run.train();
   return events();
@@ -102,7 +112,8 @@ steps:
     losses:
       l: {type: test_noting, note: loss, key: made, weight: 1}
       off: {type: test_noting, note: off, key: made, weight: 1, after: 6}
-)");
+)",
+                               "b");
   CHECK((found ==
          std::vector<std::string>{"2 (not training)", "2 (loss)",         "2 (off)",              //
                                   "3 training",       "3 loss",           "3 (off)",              //
@@ -124,7 +135,7 @@ steps:
     requires: [x2]
     injectors: {x3: {type: test_noting, note: used, in: x2, out: x3}}
 )",
-                               3);
+                               "ab", 3);
   CHECK((found == std::vector<std::string>{"0 made", "0 used", "2 made", "2 used"}));
 }
 
@@ -150,7 +161,8 @@ std::string two_steps(const std::string& of_second) {
 
 TEST_CASE("a step changes the network that it trains, and no other") {
   TestRun one(config(two_steps("after: 100"), 3));
-  const State before = one.session.checkpoint().tensors;
+  State before;
+  for (const auto& [name, tensor] : one.session.checkpoint().tensors) before[name] = tensor.clone();
   one.train();
   const State alone = one.session.checkpoint().tensors;
   CHECK_FALSE(at::equal(alone.at("a.layers.0.weight"), before.at("a.layers.0.weight")));
@@ -252,35 +264,36 @@ std::string with_change(const std::string& from, const std::string& to) {
 TEST_CASE("what nothing makes, what is made twice or too late is found before the first batch") {
   CHECK(mistake(two_steps("")) == "no error");
   CHECK(mistake(with_change("fake: made", "fake: maed")) ==
-        "test.yaml:17: steps/first/losses/p/fake: nothing makes \"maed\"; there are: made, x, y, "
-        "index; did you mean \"made\"?");
+        "test.yaml:18: steps/first/losses/p/fake: nothing makes \"maed\"; there are: x, made, y, "
+        "index; did you mean made?");
   CHECK(mistake(with_change("in: x, out: made", "in: of_b, out: made")) ==
-        "test.yaml:16: steps/first/injectors/made/in: in iteration 0 nothing has made \"of_b\" "
-        "before: it is made by test.yaml:22: steps/second/injectors/of_b, which comes later, or is "
-        "off then; there are: x, y, index");
+        "test.yaml:17: steps/first/injectors/made/in: in iteration 0 nothing has made \"of_b\" "
+        "before: it is made by test.yaml:23: steps/second/injectors/of_b, which comes later, or is "
+        "off then; there are: y, x, index");
   CHECK(mistake(with_change("out: of_b", "out: made")).starts_with("test.yaml:2"));
   CHECK(mistake(with_change("out: of_b", "out: x"))
             .find("\"x\" is made twice in iteration 0: first by the batch") != std::string::npos);
   // Only in iterations that a gate leaves.
   CHECK(mistake(with_change("in: x, out: made", "in: x, out: made, after: 1000"))
-            .starts_with("test.yaml:17: steps/first/losses/p/fake: in iteration 0 nothing has made "
-                         "\"made\" before: it is made by test.yaml:16: "
+            .starts_with("test.yaml:18: steps/first/losses/p/fake: in iteration 0 nothing has made "
+                         "\"made\" before: it is made by test.yaml:17: "
                          "steps/first/injectors/made, which comes later, or is off then"));
   CHECK(mistake(with_change("in: x, out: made", "in: x, out: made, every: 7"))
             .find("in iteration 1 nothing has made \"made\"") != std::string::npos);
   CHECK(mistake(two_steps("step_outputs: [nothing]")) ==
-        "test.yaml:18: steps/second: step_outputs: the step does not make \"nothing\"; it makes: "
+        "test.yaml:19: steps/second: step_outputs: the step does not make \"nothing\"; it makes: "
         "of_b");
   CHECK(mistake(with_change("training: b", "training: b\n    after: 4\n    requires: [late]"))
-            .starts_with("no error"));
+            .find("steps/second/requires: nothing makes \"late\"; there are: x, y, index, made") !=
+        std::string::npos);
 }
 
 TEST_CASE("mistakes in a step name the place and what there is") {
-  CHECK(mistake(with_change("generator: b", "generator: c")) ==
-        "test.yaml:22: steps/second/injectors/of_b/generator: no network \"c\"; there are: a, b; "
-        "did you mean a?");
+  CHECK(mistake(with_change("generator: b", "generator: c"))
+            .starts_with("test.yaml:23: steps/second/injectors/of_b/generator: no network \"c\"; "
+                         "there are: a, b"));
   CHECK(mistake(with_change("training: b", "training: bb"))
-            .find("steps/second/training: no network \"bb\"; there are: a, b; did you mean b?") !=
+            .find("steps/second/training: no network \"bb\"; there are: a, b") !=
         std::string::npos);
   CHECK(mistake(with_change("type: pix", "type: pxi"))
             .find("steps/first/losses/p/type: unknown loss term \"pxi\"; known are: pix, ") !=
@@ -307,8 +320,10 @@ TEST_CASE("mistakes in a step name the place and what there is") {
   CHECK(mistake(two_steps("after: 5\n    before: 3"))
             .find("steps/second/before: it is never on: after is 5, before is 3") !=
         std::string::npos);
+  CHECK(mistake("steps: {s: {training: a, optimizer_params: null}}") ==
+        "test.yaml:9: networks/a: no step trains it; trainable: false says that it is meant so");
   CHECK(mistake("steps: []") ==
-        "test.yaml:14: steps: expected a map of steps, such as {generator: {training: generator, "
+        "test.yaml:12: steps: expected a map of steps, such as {generator: {training: generator, "
         "injectors: {...}, losses: {...}}}");
 }
 
@@ -317,7 +332,7 @@ TEST_CASE("an error in a part names the part") {
     TestRun run(config(with_change("criterion: l2, real: y", "criterion: l2, real: x"), 1));
     run.train();
   });
-  CHECK(message.find("test.yaml:17: steps/first/losses/p (pix): expected two tensors of one shape, "
+  CHECK(message.find("test.yaml:18: steps/first/losses/p (pix): expected two tensors of one shape, "
                      "found ") != std::string::npos);
 }
 

@@ -114,7 +114,10 @@ TEST_CASE("what cannot be understood is refused with what would help") {
         "stepop checkpoints: nothing given: stepop checkpoints logs/<time>_<name>");
   CHECK(refusal({"--lr"}) == "--lr: no value given; write --lr VALUE, for a switch --lr true");
   CHECK(refusal({"--lr", "--x", "1"}).starts_with("--lr: no value given"));
-  CHECK(refusal({"-n"}) == "-n: no value given: name of a new run: the end of its folder's name");
+  CHECK(refusal({"-n"}) ==
+        "-n: no value given: name of a new run: the end of its folder's name; with -p and without "
+        "-t, "
+        "of an evaluation");
   CHECK(refusal({"-x"}) ==
         "unknown flag \"-x\"; there are -n, -b, -t, -p, -c, -r, -l, -d and -h; `stepop --help` "
         "explains them");

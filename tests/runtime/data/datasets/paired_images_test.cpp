@@ -14,12 +14,17 @@
 namespace stepop {
 namespace paired_images_test {
 
+/// Of an image [C, H, W] in [-1, 1].
+std::string png_of(const at::Tensor& image) {
+  return encode_png(((image + 1) * 127.5).round().to(at::kByte).permute({1, 2, 0}).contiguous());
+}
+
 /// `hq/a.png` and `hq/more/b.png` of 13 x 10 pixels.
 void write_images(const ScratchFolder& folder) {
   const at::Tensor waves = at::sin(at::arange(3 * 13 * 10, at::kFloat).reshape({3, 13, 10}) / 7);
   std::filesystem::create_directories(folder.path("hq/more"));
-  folder.write("hq/a.png", encode_png(waves));
-  folder.write("hq/more/b.png", encode_png(at::flip(waves, {1})));
+  folder.write("hq/a.png", png_of(waves));
+  folder.write("hq/more/b.png", png_of(at::flip(waves, {1})));
 }
 
 std::string of(const ScratchFolder& folder, const std::string& more) {
@@ -46,13 +51,13 @@ TEST_CASE("small images of their own are taken, and must fit") {
   write_images(folder);
   std::filesystem::create_directories(folder.path("lq/more"));
   const at::Tensor small = at::sin(at::arange(3 * 6 * 5, at::kFloat).reshape({3, 6, 5}));
-  folder.write("lq/a.png", encode_png(small));
+  folder.write("lq/a.png", png_of(small));
   const std::string lq = ", lq: " + folder.path("lq");
   CHECK(message_of([&] {
           dataset_of(of(folder, lq));
         }).find("lq/more/b.png: there is no such file, and there is one of that name in hq") !=
         std::string::npos);
-  folder.write("lq/more/b.png", encode_png(at::flip(small, {1, 2})));
+  folder.write("lq/more/b.png", png_of(at::flip(small, {1, 2})));
   const auto dataset = dataset_of(of(folder, lq));
   CHECK(at::allclose(example_of(*dataset, 0).tensors.at("lq"), small, 0, 1.0 / 127));
   const auto wrong = dataset_of(of(folder, lq + ", scale: 3"));
