@@ -37,7 +37,8 @@ install(TARGETS libstepop LIBRARY DESTINATION ${lib})
 # The public headers, and of the private ones those that they include.
 set(public_headers runtime/include/stepop/stepop.h runtime/formats/safetensors.h
     runtime/config/yaml_reader.h runtime/checkpoint/checkpoint.h
-    runtime/networks/load_network.h)
+    runtime/networks/load_network.h iterators/extensible/injector.h
+    iterators/extensible/loss.h)
 set(headers ${public_headers})
 while(public_headers)
   list(POP_FRONT public_headers header)

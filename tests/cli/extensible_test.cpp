@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/cli/code_run.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 
@@ -67,6 +68,44 @@ TEST_CASE("--check shows the plan; an evaluation writes what the config names") 
   const auto inspected = run_well(folder, "stepop inspect " + only_run(folder));
   CHECK(inspected.out.find("outputs/gen") != std::string::npos);
   CHECK(inspected.out.find("[6, 3, 16, 16]") != std::string::npos);
+}
+
+TEST_CASE("an injector and a loss of your own come from one file, and are checked as all are") {
+  const ScratchFolder folder;
+  // The injector is the one of the page.
+  const std::string page = read_bytes(STEPOP_SOURCE_DIR "/iterators/extensible/README.md");
+  const size_t begin = page.find("```cpp\n") + 7;
+  folder.write("mine.cpp", page.substr(begin, page.find("```", begin) - begin) + R"(
+#include "iterators/extensible/loss.h"
+
+class Smooth : public stepop::extensible::Loss {
+ public:
+  Smooth(const stepop::Config& params, stepop::extensible::Ports& ports)
+      : key_(ports.reads(params, "key")) {}
+  at::Tensor compute(stepop::extensible::StepState& state, const stepop::extensible::Iteration&,
+                     stepop::Scalars&) override {
+    const at::Tensor& x = state.tensor(key_);
+    return (x.slice(3, 1) - x.slice(3, 0, -1)).abs().mean();
+  }
+
+ private:
+  stepop::extensible::Slot key_;
+};
+STEPOP_REGISTER_LOSS(smooth, Smooth, {"Few edges.", {{"key", "", ""}}});
+)");
+  folder.write("mine.yaml",
+               "code: [mine.cpp]\nsteps:\n  generator:\n"
+               "    injectors: {dark: {type: darker, in: gen, out: dark, factor: 0.25}}\n"
+               "    losses: {smooth: {type: smooth, key: dark, weight: 0.1}}\n");
+  const std::string start = "stepop -n mine -b " + kToy + " mine.yaml -t --num_steps 6 ";
+  const CommandResult trained = run_with_cache(folder, start);
+  CHECK(trained.exit_code == 0);
+  CHECK(trained.out.find(" loss_smooth ") != std::string::npos);
+  const CommandResult wrong =
+      run_with_cache(folder, start + "--steps/generator/injectors/dark/factr 1");
+  CHECK(wrong.exit_code == 2);
+  CHECK(wrong.err.find("did you mean \"steps/generator/injectors/dark/factor\"?") !=
+        std::string::npos);
 }
 
 TEST_CASE("a misspelt option ends the start with its place, before there is a folder") {
