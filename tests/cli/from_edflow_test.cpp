@@ -89,7 +89,7 @@ fixed_example_indices: {train: [0, 1], validation: [0, 1]}
         "  n_classes: your own: your iterator reads it, context.config.get(\"n_classes\", ...)",
         "  eval_hook/eval_callbacks/acc: left out: \"template_pytorch.edflow.acc_callback\" is no "
         "callback here",
-        "  eval_hook/label_key: no counterpart", "  fcond: no counterpart yet"}) {
+        "  eval_hook/label_key: no counterpart", "  fcond: is Python: write it as eval_filter: "}) {
     CAPTURE(note);
     CHECK(result.out.find(note) != std::string::npos);
   }
