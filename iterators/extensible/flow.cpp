@@ -1,12 +1,14 @@
 #include "iterators/extensible/flow.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "runtime/base/error.h"
 #include "runtime/base/nearest.h"
@@ -130,28 +132,26 @@ class Walk {
 
   [[noreturn]] void fail_missing(const Ports::Use& use) const {
     const std::string& name = keys_.name(use.slot);
-    std::string makers;
+    std::vector<std::string> makers;
     for (const auto& step : steps_) {
       const auto look = [&](const Part& part) {
         for (const auto& made : part.writes) {
-          if (made.slot == use.slot) makers += (makers.empty() ? "" : "; ") + part.place;
+          if (made.slot == use.slot) makers.push_back(part.place);
         }
       };
       for (const auto& part : step.injectors) look(part);
       for (const auto& part : step.losses) look(part);
     }
     std::vector<std::string> there;
-    std::string list;
     for (size_t i = 0; i < made_by_.size(); ++i) {
-      if (made_by_[i].empty()) continue;
-      there.push_back(keys_.name({static_cast<int32_t>(i)}));
-      list += (list.empty() ? "" : ", ") + there.back();
+      if (!made_by_[i].empty()) there.push_back(keys_.name({static_cast<int32_t>(i)}));
     }
+    const std::string list = fmt::format("{}", fmt::join(there, ", "));
     if (!makers.empty()) {
       throw UsageError(fmt::format(
           "{}: in {} nothing has made \"{}\" before: it is made by {}, which comes later, or is "
           "off then; there are: {}",
-          use.place, when(), name, makers, list));
+          use.place, when(), name, fmt::join(makers, "; "), list));
     }
     const auto near = nearest_names(name, there, 1);
     throw UsageError(fmt::format("{}: nothing makes \"{}\"; there are: {}{}", use.place, name, list,
@@ -170,20 +170,19 @@ class Walk {
 void check_outputs(const Step& step, const Keys& keys) {
   if (!step.outputs) return;
   std::set<int32_t> made;
-  std::string list;
+  std::vector<std::string> names;
   const auto look = [&](const Part& part) {
     for (const auto& use : part.writes) {
-      if (made.insert(use.slot.index).second) {
-        list += (list.empty() ? "" : ", ") + keys.name(use.slot);
-      }
+      if (made.insert(use.slot.index).second) names.push_back(keys.name(use.slot));
     }
   };
   for (const auto& part : step.injectors) look(part);
   for (const auto& part : step.losses) look(part);
   for (const Slot slot : *step.outputs) {
     if (made.contains(slot.index)) continue;
-    throw UsageError(fmt::format("{}: step_outputs: the step does not make \"{}\"; it makes: {}",
-                                 step.place, keys.name(slot), list.empty() ? "nothing" : list));
+    throw UsageError(fmt::format(
+        "{}: step_outputs: the step does not make \"{}\"; it makes: {}", step.place,
+        keys.name(slot), names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "))));
   }
 }
 

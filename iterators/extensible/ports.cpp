@@ -1,6 +1,7 @@
 #include "iterators/extensible/ports.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/nearest.h"
@@ -64,10 +65,9 @@ std::shared_ptr<torch::nn::Module> Ports::module(const Config& params, std::stri
     if (known == name) return context_.networks.get(name);
   }
   const auto near = nearest_names(name, names, 1);
-  std::string all;
-  for (const auto& known : names) all += (all.empty() ? "" : ", ") + known;
-  throw params.error(key, fmt::format("no network \"{}\"; there are: {}{}", name, all,
-                                      near.empty() ? "" : "; did you mean " + near[0] + "?"));
+  throw params.error(key,
+                     fmt::format("no network \"{}\"; there are: {}{}", name, fmt::join(names, ", "),
+                                 near.empty() ? "" : "; did you mean " + near[0] + "?"));
 }
 
 void Ports::fail_type(const Config& params, std::string_view key) const {

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -102,13 +103,14 @@ class Runner::Trace {
   void end(const Step& step, const Part& part, const StepState& state, const at::Tensor& value) {
     synchronize(device_);
     const std::chrono::duration<double, std::milli> spent = Clock::now() - begin_;
-    std::string made = value.defined() ? fmt::format("{:.4g}", value.item<double>()) : "";
+    std::vector<std::string> made;
+    if (value.defined()) made.push_back(fmt::format("{:.4g}", value.item<double>()));
     for (const auto& use : part.writes) {
       const auto* tensor = std::get_if<at::Tensor>(&state.item(use.slot));
-      if (tensor != nullptr) made += (made.empty() ? "" : "; ") + describe_tensor(*tensor);
+      if (tensor != nullptr) made.push_back(describe_tensor(*tensor));
     }
-    table_.add({step.name, part.name, part.type, names(part.reads), names(part.writes), made,
-                fmt::format("{:.2f}", spent.count())});
+    table_.add({step.name, part.name, part.type, names(part.reads), names(part.writes),
+                fmt::format("{}", fmt::join(made, "; ")), fmt::format("{:.2f}", spent.count())});
   }
 
   void add_off(const Step& step, const Part& part) {
@@ -121,9 +123,9 @@ class Runner::Trace {
   using Clock = std::chrono::steady_clock;
 
   std::string names(const std::vector<Ports::Use>& uses) const {
-    std::string text;
-    for (const auto& use : uses) text += (text.empty() ? "" : ", ") + keys_.name(use.slot);
-    return text;
+    std::vector<std::string> list;
+    for (const auto& use : uses) list.push_back(keys_.name(use.slot));
+    return fmt::format("{}", fmt::join(list, ", "));
   }
 
   const Keys& keys_;
@@ -137,8 +139,8 @@ Runner::Runner(const Context& context, int64_t parts, const std::vector<std::str
     : context_(context), steps_(build_steps(context, keys_)), parts_(parts) {
   for (const auto& name : kept) kept_.push_back(keys_.slot(name));
   plan_memory(steps_, kept_);
-  is_read_.assign(keys_.size(), 0);
-  const auto mark = [&](Slot slot) { is_read_[static_cast<size_t>(slot.index)] = 1; };
+  std::vector<char> is_read(keys_.size(), 0);
+  const auto mark = [&](Slot slot) { is_read[static_cast<size_t>(slot.index)] = 1; };
   for (const Slot slot : kept_) mark(slot);
   for (const auto& step : steps_) {
     for (const Slot slot : step.requires_) mark(slot);
@@ -149,12 +151,7 @@ Runner::Runner(const Context& context, int64_t parts, const std::vector<std::str
       for (const auto& use : part.reads) mark(use.slot);
     }
   }
-}
-
-std::vector<std::string> Runner::given_by(const Batch& batch) const {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : batch.tensors()) names.push_back(name);
-  return names;
+  keys_.set_read(std::move(is_read));
 }
 
 /// A step without what it requires is left out; but what no batch has and no part makes is a
@@ -180,8 +177,14 @@ void Runner::check_required(const std::vector<std::string>& given) const {
 }
 
 void Runner::check(const Batch& batch) {
-  const std::vector<std::string> names = given_by(batch);
-  if (std::find(checked_.begin(), checked_.end(), names) != checked_.end()) return;
+  const auto has_these_names = [&](const std::vector<std::string>& names) {
+    return std::ranges::equal(
+        names, batch.tensors(), {}, {},
+        [](const auto& entry) -> const auto& { return entry.first; });
+  };
+  if (std::ranges::any_of(checked_, has_these_names)) return;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : batch.tensors()) names.push_back(name);
   Keys keys = keys_;  // with those that nothing reads, for messages
   std::vector<Slot> given;
   for (const auto& name : names) given.push_back(keys.slot(name));
@@ -203,7 +206,7 @@ void Runner::fill(const Batch& batch, int64_t parts) {
   }
   for (const auto& [name, tensor] : batch.tensors()) {
     const Slot slot = keys_.find(name);
-    if (!slot || is_read_[static_cast<size_t>(slot.index)] == 0) continue;
+    if (!slot || !keys_.is_read(slot)) continue;
     for (size_t i = 0; i < states_.size(); ++i) {
       states_[i].set(slot, parts == 1 ? tensor : tensor.slice(0, begins[i], begins[i + 1]));
     }

@@ -44,7 +44,6 @@ class Runner {
   class Metrics;
   class Trace;
 
-  std::vector<std::string> given_by(const Batch& batch) const;
   void check_required(const std::vector<std::string>& given) const;
   void fill(const Batch& batch, int64_t parts);
   void run(Step& step, int64_t iteration, bool is_training, Metrics& metrics);
@@ -56,7 +55,6 @@ class Runner {
   std::vector<Step> steps_;
   int64_t parts_;
   std::vector<Slot> kept_;
-  std::vector<char> is_read_;      ///< By slot.
   std::vector<StepState> states_;  ///< One for each part of the batch at hand.
   std::vector<double> shares_;     ///< Of the examples of the batch.
   std::vector<std::vector<std::string>> checked_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -31,8 +32,16 @@ class Keys {
   const std::string& name(Slot slot) const { return names_[static_cast<size_t>(slot.index)]; }
   size_t size() const { return names_.size(); }
 
+  /// Says of all keys that there are which of them anything reads. Before, all count as read.
+  void set_read(std::vector<char> is_read) { is_read_ = std::move(is_read); }
+  bool is_read(Slot slot) const {
+    const auto index = static_cast<size_t>(slot.index);
+    return index >= is_read_.size() || is_read_[index] != 0;
+  }
+
  private:
   std::vector<std::string> names_;
+  std::vector<char> is_read_;
 };
 
 /// What the keys hold while one batch, or a part of it, goes through the steps.
@@ -50,6 +59,9 @@ class StepState {
   const std::vector<at::Tensor>& tensors(Slot slot) const;
   /// A number, or a tensor with one element.
   double number(Slot slot) const;
+
+  /// Whether anything reads the key: what is costly and read by nothing need not be computed.
+  bool wants(Slot slot) const { return keys_->is_read(slot); }
 
   void set(Slot slot, Item item) { items_[at(slot)] = std::move(item); }
   void free(Slot slot) { items_[at(slot)] = {}; }

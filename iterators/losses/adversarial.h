@@ -9,17 +9,18 @@ namespace stepop::losses {
 
 /// How a discriminator's logits become a loss.
 ///
-/// | name | generator | discriminator |
-/// | gan | bce(f, 1) | bce(r, 1) + bce(f, 0) |
-/// | pixgan | the same, of logits for each pixel | the same |
-/// | ragan | (bce(r - mean f, 0) + bce(f - mean r, 1)) / 2 | bce(r - mean f, 1) + bce(f - mean r,
-/// 0) | | max_spread | none | 2 (2 sigmoid(1 / |mean r - mean f|) - 1) | | lsgan | mean (f - 1)^2 |
-/// mean (r - 1)^2 + mean f^2 | | hinge | -mean f | mean max(0, 1 - r) + mean max(0, 1 + f) |
+/// - gan: generator bce(f, 1); discriminator bce(r, 1) + bce(f, 0)
+/// - pixgan: the same, of logits for each pixel
+/// - ragan: generator (bce(r - mean f, 0) + bce(f - mean r, 1)) / 2; discriminator
+///   bce(r - mean f, 1) + bce(f - mean r, 0)
+/// - max_spread: discriminator 2 (2 sigmoid(1 / |mean r - mean f|) - 1); no generator's loss
+/// - lsgan: generator mean (f - 1)^2; discriminator mean (r - 1)^2 + mean f^2
+/// - hinge: generator -mean f; discriminator mean max(0, 1 - r) + mean max(0, 1 + f)
 ///
 /// bce is binary cross entropy on logits, r those of real and f those of made examples.
 enum class GanType { kGan, kPixGan, kRaGan, kMaxSpread, kLsGan, kHinge };
 
-/// The names in the table, in its order.
+/// The names above, in their order.
 const std::vector<std::string>& gan_type_names();
 
 /// Whether the generator's loss looks at real examples as well.

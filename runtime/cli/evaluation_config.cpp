@@ -49,7 +49,7 @@ void name_evaluation(Value& root, const std::string& name) {
 
 void leave_callbacks_to_functor(Value& root, const std::string& config_of_run) {
   const Value* functor = root.find("eval_functor");
-  if (functor == nullptr || functor->is_null()) return;
+  if (config_of_run.empty() || functor == nullptr || functor->is_null()) return;
   Value* hook = root.as_map().find("eval_hook");
   Value* callbacks =
       hook != nullptr && hook->is_map() ? hook->as_map().find("eval_callbacks") : nullptr;

@@ -156,6 +156,10 @@ void check_arguments(const Arguments& arguments, const RunSource& source) {
         "that starts with its weights, add -r",
         *arguments.name, *arguments.project));
   }
+  if (continues_run(arguments) && arguments.logs != "logs") {
+    throw UsageError(fmt::format("--logs {}: it is for new runs; -p {} stays where it is",
+                                 arguments.logs, *arguments.project));
+  }
   if (arguments.retrain && !arguments.train) {
     throw UsageError("-r takes the weights of a run to train on with them: it needs -t");
   }

@@ -14,12 +14,12 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
-#include "runtime/base/shell_text.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/checkpoint_choice.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/evaluate_run.h"
 #include "runtime/cli/record_start.h"
+#include "runtime/cli/remedy.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/cli/train_run.h"
 #include "runtime/code/code_copy.h"
@@ -98,8 +98,7 @@ class Run {
                                         });
     session.set_run({fs::absolute(directory.root()).string(), name, goes_on_});
     if (arguments_.train && !lock_) lock(directory);
-    if (arguments_.train)
-      crash.set_remedy(what_to_type(directory, "what was saved is whole", "resume"));
+    if (arguments_.train) crash.set_remedy(remedy_after_crash(directory, has_own_code()));
     return run_in(directory, session);
   }
 
@@ -210,29 +209,11 @@ class Run {
 
   /// For an error that ended a training: how to resume.
   std::string what_next(const std::exception& error, const RunDirectory& directory) const {
-    if (!arguments_.train || dynamic_cast<const ErrorWithCommand*>(&error) != nullptr) return "";
-    std::error_code failed;
-    if (!fs::is_directory(directory.root(), failed)) {
-      return fmt::format(
-          "\nthe folder of the run, {}, is gone; if it was moved, what was saved is in it: resume "
-          "with  stepop -p ITS_NEW_PLACE -t",
-          directory.root());
-    }
-    const bool has_checkpoint = !checkpoint_steps(directory.checkpoints()).empty();
-    return "\n" + (has_checkpoint
-                       ? what_to_type(directory, "what was saved is whole", "resume")
-                       : what_to_type(directory, "nothing was saved yet", "start again"));
+    const bool says_so = dynamic_cast<const ErrorWithCommand*>(&error) != nullptr;
+    return arguments_.train && !says_so ? "\n" + remedy_after_error(directory, has_own_code()) : "";
   }
 
-  std::string what_to_type(const RunDirectory& directory, const char* saved,
-                           const char* what) const {
-    const char* code = code_.config.peek("code") == nullptr
-                           ? ""
-                           : "\nif you fixed it in your own code, add --current-code: without it "
-                             "the run uses its own copy of that";
-    return fmt::format("{}; once the cause is fixed, {} with:  {}{}", saved, what,
-                       resume_command(directory.root()), code);
-  }
+  bool has_own_code() const { return code_.config.peek("code") != nullptr; }
 
   void check(Session& session, TensorMemory& memory) {
     if (checkpoint_) console_.info("weights   " + checkpoint_->path);

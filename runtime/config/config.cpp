@@ -14,12 +14,6 @@
 namespace stepop {
 namespace {
 
-/// Whether `path` is `ancestor` or lies below it.
-bool is_below(std::string_view path, std::string_view ancestor) {
-  return ancestor.empty() || (path.starts_with(ancestor) &&
-                              (path.size() == ancestor.size() || path[ancestor.size()] == '/'));
-}
-
 /// `a/b` and `c` of `a/b/c`.
 std::pair<std::string, std::string> parent_and_key(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -28,19 +22,6 @@ std::pair<std::string, std::string> parent_and_key(const std::string& path) {
 }
 
 bool is_whole(double number) { return std::floor(number) == number && std::abs(number) < 9.0e15; }
-
-/// For a key that nobody reads beside a `class` from another file: it may be what is left of the
-/// component before. Empty for another key.
-std::string class_of_another_file(const Value& root, const std::string& path, const Value& value) {
-  const std::string component = parent_and_key(path).first;
-  if (component.empty()) return "";
-  const Value* name = root.find(component + "/class");
-  if (name == nullptr || !name->is_text() || name->origin().file == value.origin().file) return "";
-  return fmt::format(
-      "{} is a {} since {}, which has no such key; \"!replace\" before the map there keeps nothing "
-      "of the one before",
-      component, name->as_text(), name->origin().text());
-}
 
 }  // namespace
 
@@ -334,73 +315,6 @@ void Config::resolve_path(std::string_view path) const {
   const fs::path folder = from_file ? fs::path(origin.file).parent_path() : fs::path();
   value = Value(fs::absolute(folder / value.as_text()).lexically_normal().string());
   value.set_origin(origin);
-}
-
-std::vector<std::string> Config::known_paths() const {
-  const auto guard = lock();
-  return {shared_->known.begin(), shared_->known.end()};
-}
-
-std::string Config::unknown_keys() const {
-  const auto guard = lock();
-  std::string message;
-  std::vector<std::string> known = known_paths();
-  for (const auto& path : known_paths()) {  // what holds a known key is known too
-    for (size_t slash = path.find('/'); slash != std::string::npos;
-         slash = path.find('/', slash + 1)) {
-      known.push_back(path.substr(0, slash));
-    }
-  }
-
-  const auto claimed = [&](const std::string& path) {
-    for (const auto& claim : shared_->claimed) {
-      if (is_below(path, claim)) return true;
-    }
-    return is_below(path, "extra");
-  };
-  const auto is_read_below = [&](const std::string& path) {
-    const auto next = shared_->known.lower_bound(path + "/");
-    return next != shared_->known.end() && is_below(*next, path);
-  };
-
-  constexpr int kMostShown = 20;  // a data file, given by mistake, has a million
-  int unknown = 0;
-  // Descends to the highest key of each part that nobody read.
-  const auto visit = [&](auto& self, const Value& value, const std::string& path) -> void {
-    if (claimed(path)) return;
-    const bool read_below = is_read_below(path);
-    if (value.is_map() && (path.empty() || shared_->known.contains(path) || read_below)) {
-      for (const auto& [key, item] : value.as_map()) self(self, item, join_path(path, key));
-      return;
-    }
-    if (value.is_list() && read_below) {
-      const auto& list = value.as_list();
-      for (size_t i = 0; i < list.size(); ++i) {
-        self(self, list[i], join_path(path, std::to_string(i)));
-      }
-      return;
-    }
-    if (path.empty() || shared_->known.contains(path)) return;
-    if (read_below && value.is_null()) return;  // `optimizer:` with all of its keys left out
-    if (++unknown > kMostShown) return;
-    if (read_below) {
-      message += fmt::format("{}{}: {}: expected a map, found {}", message.empty() ? "" : "\n",
-                             value.origin().text(), path, value.describe());
-      return;
-    }
-    const auto nearest = nearest_paths(path, known, 1);
-    std::string help = class_of_another_file(shared_->root, path, value);
-    if (!nearest.empty()) {
-      help = fmt::format("did you mean \"{}\"?", nearest.front());
-    } else if (help.empty()) {
-      help = "no component of this run reads it; a note of your own goes below extra/";
-    }
-    message += fmt::format("{}{}: unknown key \"{}\": {}", message.empty() ? "" : "\n",
-                           value.origin().text(), path, help);
-  };
-  visit(visit, shared_->root, "");
-  if (unknown > kMostShown) message += fmt::format("\n... and {} more", unknown - kMostShown);
-  return message;
 }
 
 }  // namespace stepop

@@ -79,8 +79,9 @@ void ConsoleSink::write_log(const LogEvent& event, const LogRecord& record) {
 void ConsoleSink::write_evaluation(const LogEvent& event, const LogRecord& record) {
   const auto took = Clock::now() - evaluation_start_;
   evaluation_time_ += took;
-  console_.info(fmt::format("{}step {}{}{}", where(event), event.step,
-                            record.scalars.empty() ? "" : "  ", grouped(record.scalars)));
+  const std::string numbers = grouped(record.scalars);
+  console_.info(fmt::format("{}step {}  {}", where(event), event.step,
+                            numbers.empty() ? "evaluated, without a number to show" : numbers));
   console_.debug(
       fmt::format("the evaluation took {:.2f} s", std::chrono::duration<double>(took).count()));
 }

@@ -193,8 +193,8 @@ Trigger read_snapshots(const Config& config, int64_t steps_per_epoch) {
   return when;
 }
 
-/// `num_epochs`, which need not be whole, as steps.
-int64_t steps_of_epochs(const Config& config, int64_t steps_per_epoch) {
+/// `num_epochs`, which need not be whole, as steps; where nothing trains, an epoch has one.
+int64_t steps_of_epochs(const Config& config, bool train, int64_t steps_per_epoch) {
   const double epochs = config.get<double>("num_epochs");
   const double steps = epochs * static_cast<double>(steps_per_epoch) + 0.5;
   const std::string found = config.peek("num_epochs")->describe();
@@ -205,7 +205,7 @@ int64_t steps_of_epochs(const Config& config, int64_t steps_per_epoch) {
     throw config.error("num_epochs", "expected a number that can be reached, found " + found);
   }
   const auto whole = static_cast<int64_t>(steps);
-  if (whole > 0) return whole;
+  if (whole > 0 || !train) return std::max<int64_t>(whole, 1);
   throw config.error("num_epochs", fmt::format("{} of an epoch of {} steps is no step at all",
                                                found, steps_per_epoch));
 }
@@ -214,7 +214,7 @@ int64_t steps_of_epochs(const Config& config, int64_t steps_per_epoch) {
 void read_end(const Config& config, bool train, bool debug, Settings& settings) {
   const bool has_steps = config.has("num_steps");
   const bool has_epochs = config.has("num_epochs");
-  if (has_epochs) settings.num_steps = steps_of_epochs(config, settings.steps_per_epoch);
+  if (has_epochs) settings.num_steps = steps_of_epochs(config, train, settings.steps_per_epoch);
   if (has_steps) settings.num_steps = config.get_between("num_steps", 1, kMostSteps, 1);
   if (train && !has_steps && !has_epochs) {
     throw config.error("num_epochs",

@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
       {"checkpoint", bench::bench_checkpoint},
       {"resume", bench::bench_resume},
       {"code", bench::bench_code},
-      {"vunet", bench::bench_vunet}};
+      {"vunet", bench::bench_vunet},
+      {"extensible", bench::bench_extensible}};
   const std::vector<std::string> wanted(argv + 1, argv + argc);
   try {
     const bench::Stopwatch watch;

@@ -15,5 +15,6 @@ void bench_checkpoint();
 void bench_resume();
 void bench_code();
 void bench_vunet();
+void bench_extensible();
 
 }  // namespace stepop::bench

@@ -122,6 +122,10 @@ TEST_CASE("killed with SIGKILL in every phase, a VUNet's training ends with the 
   torture(torture_of_vunet(), SIGKILL, torture_count(5));
 }
 
+TEST_CASE("killed with SIGKILL in every phase, a GAN of a config ends with the same bits") {
+  torture(torture_of_toy_srgan(), SIGKILL, torture_count(5));
+}
+
 TEST_CASE("on a disk that is full again and again, a run says so and ends with the same bits") {
   const uint64_t seed = torture_seed();
   Random random(seed);

@@ -192,6 +192,15 @@ TEST_CASE("-n with a run that is continued is refused: the run keeps its name") 
   }
 }
 
+TEST_CASE("--logs with a run that is continued is refused: it stays where it is") {
+  const ScratchFolder folder;
+  const CommandResult refused =
+      run_in(folder, "stepop --logs elsewhere -p " + whole_run().root + " -t");
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err == "stepop: --logs elsewhere: it is for new runs; -p " + whole_run().root +
+                           " stays where it is\n");
+}
+
 TEST_CASE("-l says how much is printed") {
   const ScratchFolder folder;
   CHECK(run_well(folder, "stepop -n a -b CONFIG -t --num_steps 2 -l warn").out == "");

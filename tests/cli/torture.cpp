@@ -39,6 +39,7 @@ constexpr bool kIsSanitized = false;
 
 constexpr int64_t kStepsOfDigits = 90;
 constexpr int64_t kStepsOfVUNet = 40;
+constexpr int64_t kStepsOfToySrgan = 50;
 
 /// The folder of the data is put in.
 constexpr const char* kDigits = R"(
@@ -90,6 +91,28 @@ log_ops: !replace [train/log_op, validation/log_op, {{op: validation/transfer_op
 ckpt_freq: 3
 checkpoints: {{keep_last: 3, keep_best: 1, metric: validation/eval_op/metrics/psnr, mode: max}}
 eval_hook: {{freq: 11}}
+)";
+
+constexpr const char* kToySrgan = R"(
+steps:
+  discriminator: {{after: 15, every: 2}}
+  generator: {{losses: {{gan_g: {{after: 15}}}}}}
+train: {{gen_lr_steps: !replace [20, 40]}}
+eval: {{output_state: !replace [gen, hq]}}
+datasets:
+  validation: {{class: RandomTensors, size: 20, tensors: {{hq: [3, 16, 16], lq: [3, 8, 8]}}}}
+ema: {{decay: 0.95}}
+num_steps: {0}
+num_threads: 1
+log_freq: 4
+ckpt_freq: 3
+checkpoints: {{keep_last: 3, keep_best: 1, metric: validation/eval_op/a/psnr, mode: max}}
+eval_hook:
+  freq: 11
+  eval_callbacks:
+    a: &metrics {{class: image_metrics, prediction: gen, target: hq, data_range: 1}}
+    b: *metrics
+    c: *metrics
 )";
 
 bool has_file(const fs::path& folder, std::string_view ending) {
@@ -192,6 +215,14 @@ const Torture& torture_of_vunet() {
                                .yaml = fmt::format(kVUNet, kStepsOfVUNet),
                                .steps = kStepsOfVUNet,
                                .workers = 1};
+  return torture;
+}
+
+const Torture& torture_of_toy_srgan() {
+  static const Torture torture{.configs = {"extensible/toy_srgan.yaml"},
+                               .yaml = fmt::format(kToySrgan, kStepsOfToySrgan),
+                               .steps = kStepsOfToySrgan,
+                               .workers = 0};
   return torture;
 }
 

@@ -40,6 +40,9 @@ struct Torture {
 const Torture& torture_of_digits();
 /// A small VUNet: samples of its latents in training, logs and evaluations, a loss that ramps.
 const Torture& torture_of_vunet();
+/// A GAN described by its config: a discriminator that begins in mid-run and trains in every second
+/// step, batches in two parts, noise, averages.
+const Torture& torture_of_toy_srgan();
 
 /// A training with the real binary.
 class TortureRun {

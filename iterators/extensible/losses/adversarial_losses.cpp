@@ -2,6 +2,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/rand_like.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -22,9 +23,8 @@ GanType read_gan_type(const Config& params) {
   const auto& names = stepop::losses::gan_type_names();
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<GanType>(found - names.begin());
-  std::string known;
-  for (const auto& each : names) known += (known.empty() ? "" : ", ") + each;
-  throw params.error("gan_type", fmt::format("unknown type \"{}\"; there are: {}", name, known));
+  throw params.error(
+      "gan_type", fmt::format("unknown type \"{}\"; there are: {}", name, fmt::join(names, ", ")));
 }
 
 /// What both losses have: the discriminator, its inputs, and noise on them.
@@ -132,7 +132,7 @@ class DiscriminatorGan : public GanLoss {
                                        : stepop::losses::unit_norm_penalty(gradient)) *
                                weight_;
     metrics.set("gradient_penalty", penalty.detach());
-    state.set(picture_, picture_of(gradient.detach()));
+    if (state.wants(picture_)) state.set(picture_, picture_of(gradient.detach()));
     return loss + penalty;
   }
 

@@ -56,5 +56,28 @@ TEST_CASE("too many kinds of iterations are refused") {
                        UsageError);
 }
 
+TEST_CASE("a tensor is freed behind the last part that reads it, and handed on to no other step") {
+  Keys keys;
+  const Slot x = keys.slot("x"), a = keys.slot("a"), b = keys.slot("b"), c = keys.slot("c"),
+             unread = keys.slot("unread");
+  std::vector<Step> steps(2);
+  const auto add = [](Step& step, const std::vector<Slot>& reads, const std::vector<Slot>& writes) {
+    InjectorPart& part = step.injectors.emplace_back();
+    for (const Slot slot : reads) part.reads.push_back({slot, ""});
+    for (const Slot slot : writes) part.writes.push_back({slot, ""});
+  };
+  add(steps[0], {x}, {a, unread});
+  add(steps[0], {a}, {b});
+  add(steps[1], {x}, {c});
+  steps[1].losses.emplace_back().reads.push_back({b, ""});
+  plan_memory(steps, /*kept=*/{c});
+  CHECK((steps[0].injectors[0].frees == std::vector<Slot>{unread}));
+  CHECK((steps[0].injectors[1].frees == std::vector<Slot>{a}));
+  CHECK((steps[0].hands_on == std::vector<Slot>{b}));
+  CHECK((steps[1].injectors[0].frees == std::vector<Slot>{x}));
+  CHECK((steps[1].losses[0].frees == std::vector<Slot>{b}));
+  CHECK((steps[1].hands_on == std::vector<Slot>{c}));
+}
+
 }  // namespace extensible_flow_test
 }  // namespace stepop

@@ -3,11 +3,14 @@
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/flip.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/rot90.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -345,23 +348,102 @@ TEST_CASE("gradient penalties are those of the gradient by the real examples") {
   CHECK(bench.at("fake_real_gp_structure_img").sizes() == real.sizes());
 }
 
-TEST_CASE("losses of invariance are nothing for a network to which it makes no difference") {
+/// The generator of a workbench, whose statistics stand still.
+std::shared_ptr<Network> still_generator(Workbench& bench) {
+  auto generator =
+      std::dynamic_pointer_cast<Network>(bench.run().session.context().networks.get("a"));
+  generator->eval();
+  return generator;
+}
+
+double l1(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().mean().item<double>(); }
+
+/// A loss that draws one of several cases gives each of `expected`, and nothing else.
+template <class Draw>
+void check_drawn(const std::vector<double>& expected, const Draw& draw) {
+  std::vector<int> seen(expected.size());
+  for (int i = 0; i < 80; ++i) {
+    const double loss = draw();
+    CAPTURE(loss);
+    bool is_known = false;
+    for (size_t k = 0; k < expected.size(); ++k) {
+      if (std::abs(loss - expected[k]) > 1e-5 * expected[k]) continue;
+      ++seen[k];
+      is_known = true;
+    }
+    CHECK(is_known);
+  }
+  for (size_t k = 0; k < seen.size(); ++k) {
+    CAPTURE(k);
+    CHECK(seen[k] > 0);
+  }
+}
+
+TEST_CASE("geometric compares with what is made of a mirrored or turned image, turned back") {
   Workbench bench;
-  bench.set("x", at::full({2, 3, 8, 8}, 0.4));
-  bench.inject("{type: generator, generator: a, in: x, out: out}");
-  bench.set("made", bench.at("out"));
-  // Of an even image the inner pixels come out even, turned or not; the border may differ.
-  const double geometric =
-      bench.loss("{type: geometric, generator: a, criterion: l1, real: made, fake: x}");
-  CHECK(geometric >= 0);
-  CHECK(
-      std::isfinite(bench.loss("{type: recursive, generator: a, criterion: l2, real: made, fake: "
-                               "[x], recursive_depth: 2, downsample_factor: 0.5}")));
-  bench.set("x_top_right", at::full({2, 3, 8, 8}, 0.4));
-  bench.set("x_bottom_left", at::full({2, 3, 8, 8}, 0.4));
-  bench.set("x_bottom_right", at::full({2, 3, 8, 8}, 0.4));
-  CHECK(bench.loss("{type: translational, generator: a, criterion: l1, real: made, fake: x, "
-                   "patch_size: 16, overlap: 8}") >= 0);
+  const auto generator = still_generator(bench);
+  at::manual_seed(3);
+  const at::Tensor x = at::rand({2, 3, 8, 8});
+  const at::Tensor made = generator->forward(x).detach();
+  std::vector<double> expected;
+  for (const int64_t dim : {2, 3}) {
+    expected.push_back(l1(made, at::flip(generator->forward(at::flip(x, {dim})), {dim})));
+  }
+  for (const int64_t turns : {1, 2, 3}) {
+    const at::Tensor turned = generator->forward(at::rot90(x, turns, {2, 3}));
+    expected.push_back(l1(made, at::rot90(turned, -turns, {2, 3})));
+  }
+  bench.set("x", x);
+  bench.set("made", made);
+  check_drawn(expected, [&] {
+    return bench.loss("{type: geometric, generator: a, criterion: l1, real: made, fake: x}");
+  });
+  const std::string detached =
+      "{type: geometric, generator: a, criterion: l1, real: made, fake: [x], detach_fake: true}";
+  CHECK_FALSE(bench.loss_tensor(detached).requires_grad());
+}
+
+TEST_CASE("translational compares two corners in the region that both show") {
+  Workbench bench;
+  const auto generator = still_generator(bench);
+  at::manual_seed(4);
+  bench.set("whole", at::rand({2, 3, 12, 12}));
+  bench.inject("{type: image_patch, in: whole, out: x, patch_size: 8}");
+  const std::vector<std::string> corners = {"x", "x_top_right", "x_bottom_left", "x_bottom_right"};
+  std::vector<at::Tensor> images;
+  for (const auto& corner : corners) images.push_back(bench.at(corner));
+  for (size_t i = 0; i < corners.size(); ++i) bench.set(corners[i], images[i]);
+  // Where each lies in the whole, of 24 by 24; all four show its middle.
+  const auto middle = [&](size_t corner) {
+    at::Tensor whole = at::zeros({2, 3, 24, 24});
+    whole.narrow(2, corner < 2 ? 0 : 8, 16)
+        .narrow(3, corner % 2 == 0 ? 0 : 8, 16)
+        .copy_(generator->forward(images[corner]).detach());
+    return whole.narrow(2, 8, 8).narrow(3, 8, 8);
+  };
+  bench.set("made", generator->forward(images[0]).detach());
+  check_drawn({l1(middle(0), middle(1)), l1(middle(0), middle(2)), l1(middle(0), middle(3))}, [&] {
+    return bench.loss(
+        "{type: translational, generator: a, criterion: l1, real: made, fake: x, patch_size: 16, "
+        "overlap: 8}");
+  });
+}
+
+TEST_CASE("recursive feeds what is made in again, made smaller") {
+  Workbench bench;
+  const auto generator = still_generator(bench);
+  at::manual_seed(5);
+  const at::Tensor x = at::rand({2, 3, 8, 8});
+  const at::Tensor made = generator->forward(x).detach();
+  const auto smaller = [](const at::Tensor& image) {
+    return image.slice(2, 0, {}, 2).slice(3, 0, {}, 2);
+  };
+  const at::Tensor again = generator->forward(smaller(generator->forward(smaller(made))));
+  bench.set("x", x);
+  bench.set("made", made);
+  CHECK(bench.loss("{type: recursive, generator: a, criterion: l2, real: made, fake: [x], "
+                   "recursive_depth: 2, downsample_factor: 0.5}") ==
+        doctest::Approx((made - again).square().mean().item<double>()));
 }
 
 }  // namespace extensible_parts_test

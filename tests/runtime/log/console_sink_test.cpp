@@ -46,6 +46,8 @@ TEST_CASE("an evaluation is a line, without an epoch where nothing is trained") 
         "epoch 2/4  step 50  validation/eval_op: loss 0.5\n");
   CHECK(printed(LogLevel::kInfo, {.trains = false}, {.step = 50, .epoch = 2}, record) ==
         "step 50  validation/eval_op: loss 0.5\n");
+  CHECK(printed(LogLevel::kInfo, {.trains = false}, {.step = 50}, {.is_evaluation = true}) ==
+        "step 50  evaluated, without a number to show\n");
 }
 
 TEST_CASE("texts are printed, long ones cut between characters") {

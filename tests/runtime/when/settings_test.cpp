@@ -50,6 +50,7 @@ TEST_CASE("a training that never ends is refused, an evaluation needs no end") {
         "test.yaml:3: num_epochs: expected a number that can be reached, found .inf");
   CHECK(refused("num_steps: 0") == "test.yaml:3: num_steps: expected 1 or more, found 0");
   CHECK(message_of([] { settings_of("", /*train=*/false); }) == "no error");
+  CHECK(message_of([] { settings_of("num_epochs: 0.01", /*train=*/false); }) == "no error");
 }
 
 TEST_CASE("the defaults are edflow's") {
