@@ -67,20 +67,20 @@ void free_all(const Part& part, StepState& state) {
 /// The numbers of an iteration: means over the parts of its batch, weighted by their sizes.
 class Runner::Metrics {
  public:
+  /// What is on the CPU is read at once, which costs less than to weight and add tensors.
   void add(const std::string& name, const Scalar& value, double share) {
-    if (share == 1) {
-      scalars_.set(name, value);
-      return;
-    }
     const at::Tensor* tensor = value.tensor();
-    if (tensor == nullptr) {
-      const Scalar* before = scalars_.find(name);
-      scalars_.set(name, share * value.read(name) + (before == nullptr ? 0 : before->read(name)));
-      return;
-    }
-    const at::Tensor weighted = tensor->mul(share);
     const Scalar* before = scalars_.find(name);
-    scalars_.set(name, before == nullptr ? weighted : before->tensor()->add(weighted));
+    if (tensor == nullptr || tensor->is_cpu()) {
+      const bool is_one_number = tensor != nullptr && tensor->numel() == 1;
+      const double number = is_one_number ? tensor->item<double>() : value.read(name);
+      scalars_.set(name, share * number + (before == nullptr ? 0 : before->read(name)));
+    } else if (share == 1) {
+      scalars_.set(name, value);
+    } else {
+      const at::Tensor weighted = tensor->mul(share);
+      scalars_.set(name, before == nullptr ? weighted : before->tensor()->add(weighted));
+    }
   }
 
   Scalars take() { return std::move(scalars_); }

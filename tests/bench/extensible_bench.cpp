@@ -88,18 +88,24 @@ class ToySrganByHand : public Iterator {
 
   StepOps step_op(const Batch& batch) override {
     return {.train_op = [=, this] {
-      Scalars losses;
-      train_discriminator(batch["hq"], batch["lq"], losses);
-      train_generator(batch["hq"], batch["lq"], losses);
-      return losses;
+      Scalars scalars;
+      train_discriminator(batch["hq"], batch["lq"], scalars);
+      train_generator(batch["hq"], batch["lq"], scalars);
+      return scalars;
     }};
   }
 
  private:
   static at::Tensor noisy(const at::Tensor& image) { return image + at::rand_like(image) * kNoise; }
 
-  void train_discriminator(const at::Tensor& hq, const at::Tensor& lq, Scalars& losses) {
-    at::Tensor sum;
+  /// Means over the parts of the batch, for the log.
+  static void add(Scalars& scalars, const std::string& name, const at::Tensor& value) {
+    const at::Tensor share = value.detach() * (1.0 / kParts);
+    const Scalar* before = scalars.find(name);
+    scalars.set(name, before == nullptr ? share : *before->tensor() + share);
+  }
+
+  void train_discriminator(const at::Tensor& hq, const at::Tensor& lq, Scalars& scalars) {
     for (int64_t part = 0; part < kParts; ++part) {
       at::Tensor fake;
       {
@@ -117,27 +123,29 @@ class ToySrganByHand : public Iterator {
       const at::Tensor loss =
           losses::discriminator_loss(losses::GanType::kGan, of_real, of_fake) + penalty;
       of_discriminator_.backward(loss * (1.0 / kParts));
-      const at::Tensor share = loss.detach() * (1.0 / kParts);
-      sum = sum.defined() ? sum + share : share;
+      add(scalars, "loss_gan_d", loss);
+      add(scalars, "loss_gan_d_d_real", of_real.detach().mean());
+      add(scalars, "loss_gan_d_d_fake", of_fake.detach().mean());
+      add(scalars, "loss_gan_d_gradient_penalty", penalty);
     }
     of_discriminator_.apply();
-    losses.set("loss_gan_d", sum);
   }
 
-  void train_generator(const at::Tensor& hq, const at::Tensor& lq, Scalars& losses) {
-    at::Tensor sum;
+  void train_generator(const at::Tensor& hq, const at::Tensor& lq, Scalars& scalars) {
     for (int64_t part = 0; part < kParts; ++part) {
       const at::Tensor real = hq.chunk(kParts)[static_cast<size_t>(part)];
       const at::Tensor fake = generator_->forward(lq.chunk(kParts)[static_cast<size_t>(part)]);
       const at::Tensor of_fake = discriminator_->forward(noisy(fake));
-      const at::Tensor loss = at::l1_loss(fake, real) +
-                              losses::generator_loss(losses::GanType::kGan, {}, of_fake) * 0.005;
+      const at::Tensor pix = at::l1_loss(fake, real);
+      const at::Tensor gan = losses::generator_loss(losses::GanType::kGan, {}, of_fake);
+      const at::Tensor loss = pix + gan * 0.005;
       of_generator_.backward(loss * (1.0 / kParts));
-      const at::Tensor share = loss.detach() * (1.0 / kParts);
-      sum = sum.defined() ? sum + share : share;
+      add(scalars, "loss_pix", pix);
+      add(scalars, "loss_gan_g", gan);
+      add(scalars, "loss_gan_g_d_fake", of_fake.detach().mean());
+      add(scalars, "loss_generator_total", loss);
     }
     of_generator_.apply();
-    losses.set("loss_generator_total", sum);
   }
 
   std::shared_ptr<Network> generator_;

@@ -105,6 +105,7 @@ ema: {{decay: 0.95}}
 num_steps: {0}
 num_threads: 1
 log_freq: 4
+log_ops: [train/log_op, validation/log_op, {{op: train/visuals_op, when: 5}}, {{op: validation/visuals_op, when: 15}}]
 ckpt_freq: 3
 checkpoints: {{keep_last: 3, keep_best: 1, metric: validation/eval_op/a/psnr, mode: max}}
 eval_hook:
