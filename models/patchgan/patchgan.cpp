@@ -1,0 +1,94 @@
+#include <ATen/ops/cat.h>
+#include <ATen/ops/instance_norm.h>
+#include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/reflection_pad2d.h>
+#include <fmt/format.h>
+#include <torch/nn/modules/conv.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/networks/network.h"
+
+namespace stepop {
+namespace {
+
+namespace nn = torch::nn;
+
+/// The discriminator of pix2pix (Isola et al., 2017): two images [B, in_channels, H, W], the one
+/// that goes in and the one that came out, to logits [B, 1, h, w], each of which sees a patch. The
+/// names of its parameters are those of NectarGAN.
+class PatchGan : public MultiNetwork {
+ public:
+  explicit PatchGan(const Config& params) {
+    const int64_t in = params.get_at_least("in_channels", 1, 3);
+    const int64_t of_second = params.get_at_least("out_channels", 1, in);
+    const int64_t base = params.get_at_least("base_channels", 1, 64);
+    const int64_t most = params.get_at_least("max_channels", 1, 512);
+    const int64_t n_layers = params.get_at_least("n_layers", 1, 3);
+    const auto model = register_module("model", std::make_shared<nn::Module>());
+    layers_.push_back({model->register_module("0", conv(in + of_second, base, 2, true)), false});
+    int64_t channels = base;
+    int64_t place = 2;  // in the original's list, where activations count
+    for (int64_t i = 1; i < n_layers; ++i, ++place) {
+      const int64_t out = std::min(channels * 2, most);
+      const auto block =
+          model->register_module(std::to_string(place), std::make_shared<nn::Module>());
+      const auto inner = block->register_module("conv", std::make_shared<nn::Module>());
+      const int64_t stride = i == n_layers - 1 ? 1 : 2;
+      layers_.push_back({inner->register_module("0", conv(channels, out, stride, false)), true});
+      channels = out;
+    }
+    last_ = model->register_module(std::to_string(place), conv(channels, 1, 1, true));
+  }
+
+  std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) override {
+    if (inputs.size() != 2) {
+      throw Error(
+          fmt::format("PatchGan: expected two images, what goes into a generator and what "
+                      "comes out, found {}",
+                      inputs.size()));
+    }
+    at::Tensor x = at::cat(inputs, 1);
+    for (auto& layer : layers_) {
+      x = convolved(layer.conv, x);
+      if (layer.has_norm) {
+        x = at::instance_norm(x, {}, {}, {}, {}, /*use_input_stats=*/true, /*momentum=*/0.1,
+                              /*eps=*/1e-5, /*cudnn_enabled=*/true);
+      }
+      x = at::leaky_relu(x, 0.2);
+    }
+    return {convolved(last_, x)};
+  }
+
+ private:
+  struct Layer {
+    nn::Conv2d conv;
+    bool has_norm;
+  };
+
+  static nn::Conv2d conv(int64_t in, int64_t out, int64_t stride, bool has_bias) {
+    return nn::Conv2d(nn::Conv2dOptions(in, out, 4).stride(stride).bias(has_bias));
+  }
+
+  static at::Tensor convolved(nn::Conv2d& conv, const at::Tensor& x) {
+    return conv->forward(at::reflection_pad2d(x, {1, 1, 1, 1}));
+  }
+
+  std::vector<Layer> layers_;
+  nn::Conv2d last_{nullptr};
+};
+
+STEPOP_REGISTER_MODEL(PatchGan,
+                      {"The discriminator of pix2pix: two images to a logit for each patch.",
+                       {{"in_channels", "3", "of the image that goes into the generator"},
+                        {"out_channels", "in_channels", "of the one that comes out"},
+                        {"base_channels", "64", "channels of the first layer"},
+                        {"max_channels", "512", "the most that a layer has"},
+                        {"n_layers", "3", "3: a logit sees 34 x 34 pixels; 4: 70 x 70"}}});
+
+}  // namespace
+}  // namespace stepop
