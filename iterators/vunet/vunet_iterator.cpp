@@ -3,12 +3,11 @@
 #include <ATen/ops/tensor.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "iterators/losses/image_losses.h"
-#include "iterators/losses/loss_weights.h"
+#include "iterators/losses/loss_manager.h"
 #include "iterators/losses/perceptual.h"
 #include "iterators/vunet/pictures.h"
 #include "models/vunet/vunet.h"
@@ -32,46 +31,50 @@ struct Losses {
   OrderedMap<at::Tensor> batch;      ///< Their means.
 };
 
-/// The losses that the config's `losses` name: color_L1, color_L2, color_chroma,
-/// color_gradient, KL, perceptual.
+/// The losses that the config's `losses` name: of the image and the target color_L1, color_L2,
+/// color_chroma, color_gradient and perceptual; KL.
 class Criterion {
  public:
-  /// Throws UsageError as LossWeights and PerceptualLoss do.
-  Criterion(const Config& losses, const c10::Device& device);
+  /// Throws UsageError as LossManager and PerceptualLoss do.
+  explicit Criterion(const Context& context)
+      : losses_(context, "losses", specs(context), /*history=*/0) {}
 
-  /// With the weights of a step. A new loss is a line here, and its name one in the constructor.
-  Losses operator()(const Prediction& prediction, const at::Tensor& target, int64_t step) const;
+  /// With the weights of this step.
+  Losses operator()(const Prediction& prediction, const at::Tensor& target) const {
+    Losses made;
+    for (const auto& name : losses_.names()) {
+      const at::AutoGradMode gradients(at::GradMode::is_enabled() &&
+                                       !losses_.is_only_watched(name));
+      made.instances.set(
+          name, name == "KL" ? losses::unit_gaussian_kl(prediction.p_means, prediction.q_means)
+                             : losses_.values(name, {prediction.image, target}));
+    }
+    made.instances.set("total", losses_.weighted_sum(made.instances));
+    for (const auto& [name, values] : made.instances) made.batch.set(name, values.mean());
+    return made;
+  }
 
  private:
-  losses::LossWeights weights_;
-  std::optional<losses::PerceptualLoss> perceptual_;
+  /// A new loss is a line here.
+  static losses::LossSpecs specs(const Context& context) {
+    using losses::of_two;
+    losses::LossSpecs specs = {{"color_L1", {of_two(losses::l1)}},
+                               {"color_L2", {of_two(losses::l2)}},
+                               {"color_chroma", {of_two(losses::chroma)}},
+                               {"color_gradient", {of_two(losses::image_gradient)}},
+                               {"KL", {}},
+                               {"perceptual", {}}};
+    if (!context.config.has("losses/perceptual")) return specs;
+    const auto perceptual = std::make_shared<losses::PerceptualLoss>(
+        context.config.at("losses/perceptual"), context.device);
+    specs.set("perceptual", {[perceptual](const std::vector<at::Tensor>& images) {
+                return (*perceptual)(images.at(0), images.at(1));
+              }});
+    return specs;
+  }
+
+  losses::LossManager losses_;
 };
-
-Criterion::Criterion(const Config& config, const c10::Device& device)
-    : weights_(config,
-               {"color_L1", "color_L2", "color_chroma", "color_gradient", "KL", "perceptual"}) {
-  if (weights_.has("perceptual")) perceptual_.emplace(config.at("perceptual"), device);
-}
-
-Losses Criterion::operator()(const Prediction& prediction, const at::Tensor& target,
-                             int64_t step) const {
-  const at::Tensor& image = prediction.image;
-  Losses losses;
-  const auto add = [&](const char* name, const auto& value) {
-    if (!weights_.has(name)) return;
-    const at::AutoGradMode gradients(at::GradMode::is_enabled() && !weights_.is_only_watched(name));
-    losses.instances.set(name, value());
-  };
-  add("color_L1", [&] { return losses::l1(image, target); });
-  add("color_L2", [&] { return losses::l2(image, target); });
-  add("color_chroma", [&] { return losses::chroma(image, target); });
-  add("color_gradient", [&] { return losses::image_gradient(image, target); });
-  add("KL", [&] { return losses::unit_gaussian_kl(prediction.p_means, prediction.q_means); });
-  add("perceptual", [&] { return (*perceptual_)(image, target); });
-  losses.instances.set("total", weights_.total(losses.instances, step));
-  for (const auto& [name, values] : losses.instances) losses.batch.set(name, values.mean());
-  return losses;
-}
 
 /// Trains a VUNet to render the person of one image in the pose of another, as
 /// github.com/jhaux/VUNet does.
@@ -87,7 +90,7 @@ class VUNetIterator : public Iterator {
       : Iterator(context),
         model_(context.network<VUNet>()),
         update_(context.update()),
-        criterion_(context.config.at("losses"), context.device),
+        criterion_(context),
         eval_mode_(read_mode(context.config)),
         appearances_(context.config.get_at_least("transfer_appearances", 1, 5)) {}
 
@@ -95,7 +98,7 @@ class VUNetIterator : public Iterator {
     const VUNet::Inputs inputs{batch["stickman"], batch["appearance"]};
     const Prediction prediction =
         predict(inputs, model_->is_training() ? Mode::kTrain : eval_mode_);
-    const Losses losses = criterion_(prediction, batch["target"], global_step());
+    const Losses losses = criterion_(prediction, batch["target"]);
     const std::string split = get_split();
 
     StepOps ops;
