@@ -50,6 +50,7 @@ class TestLosses : public Iterator {
  public:
   explicit TestLosses(const Context& context)
       : Iterator(context), model_(context.network<Network>()), update_(context.update()) {
+    context.config.get<Value>("losses");
     if (context.config.get("own", "losses") == "none") return;
     losses_ = std::make_unique<LossManager>(
         context, "losses",
@@ -57,16 +58,18 @@ class TestLosses : public Iterator {
   }
 
   StepOps step_op(const Batch& batch) override {
-    return {.train_op = [=, this] {
-      const at::Tensor made = model_->forward(batch["x"]);
-      (*losses_)("small", made);
-      (*losses_)("far", made, at::full({4, 1}, 1.0));
-      const at::Tensor total = losses_->total("all");
-      Scalars scalars = losses_->take_scalars();
-      scalars.set("total", total.detach());
-      update_.step(total);
-      return scalars;
-    }};
+    return {.train_op =
+                [=, this] {
+                  const at::Tensor made = model_->forward(batch["x"]);
+                  (*losses_)("small", made);
+                  (*losses_)("far", made, at::full({4, 1}, 1.0));
+                  const at::Tensor total = losses_->total("all");
+                  Scalars scalars = losses_->take_scalars();
+                  scalars.set("total", total.detach());
+                  update_.step(total);
+                  return scalars;
+                },
+            .log_op = [] { return Logs{}; }};
   }
 
  private:
@@ -120,7 +123,7 @@ TEST_CASE("of each loss the newest values are kept") {
   Bench bench("{KL: {weight: 3}}");
   CHECK_FALSE(bench.losses.latest("KL").has_value());
   CHECK_FALSE(bench.losses.mean("KL", 2).has_value());
-  for (int i = 1; i <= 6; ++i) bench.losses("KL", at::full({2}, i));
+  for (int i = 1; i <= 6; ++i) bench.losses("KL", at::full({2}, static_cast<double>(i)));
   CHECK((bench.losses.history("KL") == std::vector<double>{9, 16, 25, 36}));
   CHECK(bench.losses.mean("KL", 2) == 30.5);
   CHECK(bench.losses.mean("KL", 100) == 21.5);
