@@ -2,8 +2,13 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/sqrt.h>
 #include <ATen/ops/square.h>
+#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
+
+#include <vector>
 
 #include "runtime/base/error.h"
 #include "runtime/measure/tensor_statistics.h"
@@ -29,6 +34,19 @@ at::Tensor mean_of_each(const at::Tensor& x) { return x.flatten(1).mean(1); }
 at::Tensor edges(const at::Tensor& x, int64_t dimension) {
   const int64_t length = x.size(dimension) - 1;
   return at::abs(x.narrow(dimension, 1, length) - x.narrow(dimension, 0, length));
+}
+
+/// The mean over the channels of [B, C, H, W], by kernels of 3 x 3, row by row: [B, kernels, H, W].
+at::Tensor filtered(const at::Tensor& images, std::vector<float> kernels) {
+  const auto count = static_cast<int64_t>(kernels.size()) / 9;
+  const at::Tensor weight = at::tensor(kernels).view({count, 1, 3, 3}).to(images.options());
+  return at::conv2d(images.mean(1, /*keepdim=*/true), weight, {}, /*stride=*/1, /*padding=*/1);
+}
+
+at::Tensor sobel_strength(const at::Tensor& images) {
+  const at::Tensor gradients =
+      filtered(images, {1, 0, -1, 2, 0, -2, 1, 0, -1, /**/ 1, 2, 1, 0, 0, 0, -1, -2, -1});
+  return at::sqrt(at::square(gradients).sum(1) + 1e-6);
 }
 
 }  // namespace
@@ -59,6 +77,18 @@ at::Tensor image_gradient(const at::Tensor& a, const at::Tensor& b) {
                 describe_tensor(a));
   }
   return l1(edges(a, -1), edges(b, -1)) + l1(edges(a, -2), edges(b, -2));
+}
+
+at::Tensor sobel(const at::Tensor& a, const at::Tensor& b) {
+  check("sobel", a, b, 4);
+  return l1(sobel_strength(a), sobel_strength(b));
+}
+
+at::Tensor laplacian(const at::Tensor& a, const at::Tensor& b) {
+  check("laplacian", a, b, 4);
+  // A filter of the difference is the difference of the filtered.
+  const at::Tensor difference = filtered(a - b, {0, 1, 0, 1, -4, 1, 0, 1, 0});
+  return mean_of_each(at::abs(difference));
 }
 
 at::Tensor unit_gaussian_kl(const at::Tensor& p_mean, const at::Tensor& q_mean) {

@@ -24,6 +24,15 @@ at::Tensor chroma(const at::Tensor& a, const at::Tensor& b);
 /// or more. As VUNet has it (github.com/jhaux/VUNet).
 at::Tensor image_gradient(const at::Tensor& a, const at::Tensor& b);
 
+/// How much edges differ in strength: `l1` of the lengths of Sobel's gradients of the mean over the
+/// channels, sqrt(x^2 + y^2 + 1e-6), with zeros around the image. Of images [B, C, H, W]. As
+/// NectarGAN has it (github.com/ZacharyBork/NectarGAN).
+at::Tensor sobel(const at::Tensor& a, const at::Tensor& b);
+
+/// How much fine details differ: `l1` of the Laplacians of the mean over the channels, the four
+/// neighbours minus four times the pixel, with zeros around the image. Of images [B, C, H, W].
+at::Tensor laplacian(const at::Tensor& a, const at::Tensor& b);
+
 /// The Kullback-Leibler divergence of N(p, I) and N(q, I), in nats: the sum of (p - q)^2 / 2 over
 /// all dimensions but the first.
 at::Tensor unit_gaussian_kl(const at::Tensor& p_mean, const at::Tensor& q_mean);

@@ -63,6 +63,8 @@ STEPOP_REGISTER_LOSS_FUNCTION(l1, l1, {"The mean of |a - b|.", {}});
 STEPOP_REGISTER_LOSS_FUNCTION(l2, l2, {"The mean of (a - b)^2.", {}});
 STEPOP_REGISTER_LOSS_FUNCTION(chroma, chroma,
                               {"How much colours differ apart from how light they are.", {}});
+STEPOP_REGISTER_LOSS_FUNCTION(sobel, sobel, {"How much Sobel's edges differ in strength.", {}});
+STEPOP_REGISTER_LOSS_FUNCTION(laplacian, laplacian, {"How much fine details differ.", {}});
 STEPOP_REGISTER_LOSS_FUNCTION(image_gradient, image_gradient,
                               {"How much edges differ in strength.", {}});
 

@@ -4,8 +4,11 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <doctest/doctest.h>
+
+#include <cmath>
 
 #include "runtime/step/random_fork.h"
 #include "tests/iterators/losses/finite_differences.h"
@@ -42,6 +45,22 @@ TEST_CASE("the image gradient compares edges by their strength, not by their dir
   CHECK(image_gradient(ramp(), ramp() + 7).item<double>() == 0);
 }
 
+TEST_CASE("sobel and laplacian have the values of their formulas, with zeros around the image") {
+  // One bright pixel in the middle of 3 x 3, of one of two channels: grey 3.
+  at::Tensor dot = at::zeros({1, 2, 3, 3}, at::kDouble);
+  dot[0][1][1][1] = 6;
+  const at::Tensor nothing = at::zeros_like(dot);
+  const auto length = [](double x, double y) { return std::sqrt(x * x + y * y + 1e-6); };
+  const double strengths = 4 * length(3, 3) + 4 * length(6, 0) + length(0, 0);
+  CHECK(sobel(dot, nothing).item<double>() == doctest::Approx(strengths / 9 - 1e-3));
+  CHECK(laplacian(dot, nothing).item<double>() == doctest::Approx((12 + 4 * 3) / 9.0));
+  CHECK(sobel(dot, dot.neg()).item<double>() == doctest::Approx(0));
+  CHECK(laplacian(dot, dot.neg()).item<double>() == doctest::Approx(2 * 24 / 9.0));
+  // At a border, zeros are the neighbours.
+  const at::Tensor even = at::ones({1, 1, 3, 3}, at::kDouble);
+  CHECK(laplacian(even, at::zeros_like(even)).item<double>() == doctest::Approx((4 * 2 + 4) / 9.0));
+}
+
 TEST_CASE("the divergence of Gaussians of unit variance is half the squared distance of means") {
   const at::Tensor p = at::tensor({1., 2., 0., 3.}).view({2, 2, 1, 1});
   const at::Tensor q = at::tensor({0., 0., 0., 1.}).view({2, 2, 1, 1});
@@ -67,6 +86,8 @@ TEST_CASE("gradients of the losses are those of finite differences") {
   CHECK(gradient_error([&](const at::Tensor& x) { return l2(x, b); }, a) < 1e-7);
   CHECK(gradient_error([&](const at::Tensor& x) { return image_gradient(x, b); }, a) < 1e-7);
   CHECK(gradient_error([&](const at::Tensor& x) { return chroma(x, b); }, a) < 1e-7);
+  CHECK(gradient_error([&](const at::Tensor& x) { return sobel(x, b); }, a) < 1e-6);
+  CHECK(gradient_error([&](const at::Tensor& x) { return laplacian(x, b); }, a) < 1e-7);
   CHECK(gradient_error([&](const at::Tensor& x) { return unit_gaussian_kl(x, b); }, a) < 1e-7);
   CHECK(gradient_error([&](const at::Tensor& x) { return unit_gaussian_kl(b, x); }, a) < 1e-7);
 }
