@@ -198,17 +198,17 @@ void Runner::fill(const Batch& batch, int64_t parts) {
   parts = std::min(parts, size);
   states_.resize(static_cast<size_t>(parts), StepState(keys_));
   shares_.clear();
-  std::vector<int64_t> begins;
-  for (int64_t i = 0; i <= parts; ++i) begins.push_back(i * size / parts);
+  begins_.clear();
+  for (int64_t i = 0; i <= parts; ++i) begins_.push_back(i * size / parts);
   for (size_t i = 0; i < states_.size(); ++i) {
     states_[i].clear();
-    shares_.push_back(static_cast<double>(begins[i + 1] - begins[i]) / static_cast<double>(size));
+    shares_.push_back(static_cast<double>(begins_[i + 1] - begins_[i]) / static_cast<double>(size));
   }
   for (const auto& [name, tensor] : batch.tensors()) {
     const Slot slot = keys_.find(name);
     if (!slot || !keys_.is_read(slot)) continue;
     for (size_t i = 0; i < states_.size(); ++i) {
-      states_[i].set(slot, parts == 1 ? tensor : tensor.slice(0, begins[i], begins[i + 1]));
+      states_[i].set(slot, parts == 1 ? tensor : tensor.slice(0, begins_[i], begins_[i + 1]));
     }
   }
 }
@@ -272,7 +272,7 @@ void Runner::run(Step& step, int64_t iteration, bool is_training, Metrics& metri
     return;
   }
   const bool trains = is_training && trace_ == nullptr && step.trains_in(iteration);
-  const Iteration at{iteration, is_training && iteration % step.gate.every == 0};
+  Iteration at{iteration, is_training && iteration % step.gate.every == 0, 0, begins_.back()};
   std::optional<at::NoGradGuard> no_grad;
   if (!trains) no_grad.emplace();
   std::optional<Frozen> frozen;
@@ -280,6 +280,7 @@ void Runner::run(Step& step, int64_t iteration, bool is_training, Metrics& metri
   bool has_gradient = false;
   for (size_t i = 0; i < states_.size(); ++i) {
     StepState& state = states_[i];
+    at.first = begins_[i];
     const at::Tensor total =
         run_part(step, state, at, /*is_first=*/i == 0, shares_[i], trains, metrics);
     if (trains && total.defined()) {

@@ -57,6 +57,7 @@ class Runner {
   std::vector<Slot> kept_;
   std::vector<StepState> states_;  ///< One for each part of the batch at hand.
   std::vector<double> shares_;     ///< Of the examples of the batch.
+  std::vector<int64_t> begins_;    ///< The first example of each, and the batch's size.
   std::vector<std::vector<std::string>> checked_;
   Trace* trace_ = nullptr;  ///< For `table` alone.
 };

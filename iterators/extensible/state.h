@@ -80,6 +80,8 @@ class StepState {
 struct Iteration {
   int64_t number = 0;       ///< Training steps that are complete: 0 in the first.
   bool is_training = true;  ///< Whether the step at hand trains; not in logs and evaluations.
+  int64_t first = 0;        ///< The position in its batch of the first of the examples at hand.
+  int64_t batch_size = 0;   ///< Of all parts of the batch.
 };
 
 }  // namespace stepop::extensible

@@ -26,6 +26,10 @@ class Network : public torch::nn::Module {
 class MultiNetwork : public torch::nn::Module {
  public:
   virtual std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) = 0;
+
+  /// The names of its inputs in their order, for a config that gives some of them by name; those
+  /// that it leaves out are undefined tensors. Empty: they have no names.
+  virtual std::vector<std::string> input_names() const { return {}; }
 };
 
 using ModelRegistry = Registry<std::shared_ptr<torch::nn::Module>(const Config&)>;

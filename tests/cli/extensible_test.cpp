@@ -54,6 +54,22 @@ TEST_CASE("toy_srgan trains as its config says: losses, gates, pictures") {
   }
 }
 
+TEST_CASE("diffusion.yaml trains, samples in evaluations, and logs samples beside real digits") {
+  const ScratchFolder folder;
+  run_well(folder, "stepop -n d -b '" STEPOP_SOURCE_DIR
+                   "/configs/extensible/diffusion.yaml' -t --num_steps 2 --batch_size 8 "
+                   "--test_batch_size 4 --steps/generator/injectors/ddpm/respaced_timestep_spacing "
+                   "3 --steps/generator/injectors/ddim/respaced_timestep_spacing 3");
+  const std::string run = folder.path(only_run(folder));
+  for (const char* name : {"image", "ddim", "ddpm"}) {
+    CAPTURE(name);
+    CHECK(std::filesystem::exists(run + "/train/validation/log_op/" + name + "_0000002.png"));
+  }
+  const auto inspected = run_well(folder, "stepop inspect " + only_run(folder));
+  CHECK(inspected.out.find("outputs/ddim") != std::string::npos);
+  CHECK(inspected.out.find("[4, 1, 8, 8]") != std::string::npos);
+}
+
 TEST_CASE("--check shows the plan; an evaluation writes what the config names") {
   const ScratchFolder folder;
   const auto checked = run_well(folder, "stepop -b " + kToy + " -t --check");

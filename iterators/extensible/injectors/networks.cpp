@@ -1,5 +1,4 @@
 // Injectors that call networks.
-#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <memory>
@@ -7,29 +6,11 @@
 #include <vector>
 
 #include "iterators/extensible/injector.h"
+#include "iterators/extensible/without_gradient.h"
 #include "runtime/base/error.h"
 
 namespace stepop::extensible {
 namespace {
-
-/// While it lives, a network is in evaluation mode and no graph is made.
-class WithoutGradient {
- public:
-  explicit WithoutGradient(torch::nn::Module& network)
-      : network_(network), was_training_(network.is_training()) {
-    if (was_training_) network_.eval();
-  }
-  ~WithoutGradient() {
-    if (was_training_) network_.train();
-  }
-  WithoutGradient(const WithoutGradient&) = delete;
-  WithoutGradient& operator=(const WithoutGradient&) = delete;
-
- private:
-  torch::nn::Module& network_;
-  bool was_training_;
-  at::NoGradGuard no_grad_;
-};
 
 /// `out = in`
 class Direct : public Injector {

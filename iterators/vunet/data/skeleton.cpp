@@ -1,5 +1,9 @@
 #include "iterators/vunet/data/skeleton.h"
 
+#include <array>
+
+#include "iterators/vunet/data/figure.h"
+
 namespace stepop::vunet {
 namespace {
 

@@ -1,0 +1,73 @@
+#include "iterators/extensible/injectors/denoiser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+#include "runtime/base/nearest.h"
+#include "runtime/base/text.h"
+
+namespace stepop::extensible {
+
+Denoiser::Denoiser(const Config& params, Ports& ports)
+    : network_(ports.network<MultiNetwork>(params, "generator")) {
+  const std::vector<std::string> all = network_->input_names();
+  const std::string network = params.get<std::string>("generator");
+  if (all.size() < 2) {
+    throw params.error("generator",
+                       fmt::format("the network \"{}\" is none of a diffusion: its inputs have to "
+                                   "be x, the timesteps, and what model_input_keys names",
+                                   network));
+  }
+  names_.assign(all.begin() + 2, all.end());
+  keys_.resize(names_.size());
+  if (!params.has("model_input_keys")) return;
+  const Config keys = params.at("model_input_keys");
+  for (const auto& name : keys.keys()) {
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    if (found == names_.end()) {
+      const auto near = nearest_names(name, names_, 1);
+      throw keys.error(name, fmt::format("the network \"{}\" has no such input; there are: {}{}",
+                                         network, names_.empty() ? "none" : list_text(names_),
+                                         near.empty() ? "" : "; did you mean " + near[0] + "?"));
+    }
+    keys_[static_cast<size_t>(found - names_.begin())] = ports.reads(keys, name);
+  }
+}
+
+diffusion::GaussianDiffusion::Model Denoiser::model(const StepState& state, int64_t rows,
+                                                    std::vector<at::Tensor>* further) const {
+  std::vector<at::Tensor> inputs(2);
+  for (const Slot key : keys_) {
+    at::Tensor value = key ? state.tensor(key) : at::Tensor();
+    if (value.defined() && rows > 0 && value.dim() > 0) {
+      value = value.narrow(0, 0, std::min(rows, value.size(0)));
+    }
+    inputs.push_back(std::move(value));
+  }
+  return [network = network_, inputs, further](const at::Tensor& x,
+                                               const at::Tensor& timesteps) mutable {
+    inputs[0] = x;
+    inputs[1] = timesteps;
+    std::vector<at::Tensor> outputs = network->forward_all(inputs);
+    if (outputs.empty()) throw Error("the network has no output");
+    if (further != nullptr) further->assign(outputs.begin() + 1, outputs.end());
+    return outputs.front();
+  };
+}
+
+Slot Denoiser::input(std::string_view name) const {
+  const auto found = std::find(names_.begin(), names_.end(), name);
+  return found == names_.end() ? Slot{} : keys_[static_cast<size_t>(found - names_.begin())];
+}
+
+std::vector<Slot> Denoiser::inputs() const {
+  std::vector<Slot> given;
+  for (const Slot key : keys_) {
+    if (key) given.push_back(key);
+  }
+  return given;
+}
+
+}  // namespace stepop::extensible

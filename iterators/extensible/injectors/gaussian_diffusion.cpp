@@ -1,0 +1,225 @@
+// The injector that trains a diffusion.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/bernoulli.h>
+#include <ATen/ops/randn_like.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iterators/diffusion/gaussian_diffusion.h"
+#include "iterators/diffusion/options.h"
+#include "iterators/diffusion/timestep_sampler.h"
+#include "iterators/extensible/injector.h"
+#include "iterators/extensible/injectors/denoiser.h"
+#include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
+
+namespace stepop::extensible {
+namespace {
+
+using diffusion::GaussianDiffusion;
+using diffusion::TimestepSampler;
+
+/// Errors [B, C, ...] of some channels alone.
+GaussianDiffusion::Filter read_filter(const Config& params) {
+  const bool balances = params.has("channel_balancer_proportion");
+  const bool restricts = params.has("channel_restriction_low");
+  if (balances && restricts) {
+    throw params.error("channel_balancer_proportion",
+                       "give it or channel_restriction_low and _high, not both");
+  }
+  if (restricts) {
+    const int64_t low = params.get_at_least("channel_restriction_low", 0);
+    const int64_t high = params.get_at_least("channel_restriction_high", low + 1);
+    return [=](const at::Tensor& errors) {
+      if (high > errors.size(1)) {
+        throw Error(fmt::format("channel_restriction_high is {}, and there are {} channels", high,
+                                errors.size(1)));
+      }
+      at::Tensor some = at::zeros_like(errors);
+      some.narrow(1, low, high - low).fill_(1);
+      return errors * some;
+    };
+  }
+  if (!balances) return {};
+  const double proportion = params.get<double>("channel_balancer_proportion");
+  if (!(proportion > 0)) {
+    throw params.error("channel_balancer_proportion", "expected more than 0");
+  }
+  return [=](const at::Tensor& errors) {
+    // Channels with large errors are likelier to stay.
+    const at::Tensor means = errors.detach().transpose(0, 1).flatten(1).mean(1);  // [C]
+    const double count = static_cast<double>(means.size(0)) * proportion;
+    const at::Tensor mask = at::bernoulli((means / means.sum() * count).clamp(0, 1));
+    std::vector<int64_t> shape(static_cast<size_t>(errors.dim()), 1);
+    shape[1] = -1;
+    return errors * mask.view(shape);
+  };
+}
+
+/// The losses of a network that takes noise away, at random timesteps.
+class GaussianDiffusionInjector : public Injector {
+ public:
+  GaussianDiffusionInjector(const Config& params, Ports& ports)
+      : in_(ports.reads(params, "in")),
+        out_(ports.writes(params, "out")),
+        denoiser_(params, ports),
+        options_(diffusion::read_options(params)),
+        diffusion_(options_, ports.context().device),
+        filter_(read_filter(params)),
+        every_(params.get_at_least("deterministic_timesteps_every", 0, 0)),
+        range_(params.has("deterministic_sampler_expected_batch_size")
+                   ? params.get_at_least("deterministic_sampler_expected_batch_size", 1)
+                   : 0),
+        log_(ports.context().log) {
+    refuse(params);
+    read_outputs(params, ports);
+    read_sampler(params, ports.context());
+  }
+
+  void run(StepState& state, const Iteration& at) override {
+    const at::Tensor& start = state.tensor(in_);
+    check(start);
+    const bool is_spread =
+        !at.is_training || (every_ != 0 && at.number % every_ == 0);  // the same ones each time
+    const auto drawn = is_spread ? spread(start, at) : sampler_->draw(start.size(0));
+    std::vector<at::Tensor> further;
+    const auto losses =
+        diffusion_.losses(denoiser_.model(state, 0, &further), start,
+                          drawn.timesteps.to(start.device()), at::randn_like(start), filter_);
+    // A table of --check and steps that are looked at alone make no graph.
+    if (!is_spread && at::GradMode::is_enabled()) sampler_->update(drawn.timesteps, losses.loss);
+    const at::Tensor& of_out = losses.mse.defined() ? losses.mse : losses.loss;
+    const auto weighted = [&](const at::Tensor& values) {
+      return drawn.weights.defined() ? values * drawn.weights.to(values.device()) : values;
+    };
+    state.set(out_, weighted(of_out));
+    if (out_vb_) state.set(out_vb_, weighted(losses.vb));
+    if (out_start_) state.set(out_start_, losses.start);
+    if (further.size() != out_further_.size() && !out_further_.empty()) {
+      throw Error(
+          fmt::format("extra_model_output_keys names {} outputs, and the network has {} "
+                      "beside its first",
+                      out_further_.size(), further.size()));
+    }
+    for (size_t i = 0; i < out_further_.size(); ++i) state.set(out_further_[i], further[i]);
+  }
+
+ private:
+  static void refuse(const Config& params) {
+    if (params.get("causal_mode", false)) {
+      throw params.error("causal_mode",
+                         "needs a network of sequences whose elements have timesteps of their own, "
+                         "and none is there: leave it out");
+    }
+    params.has("causal_slope_range");  // of no effect without
+    if (params.has("preprocess_fn")) {
+      throw params.error("preprocess_fn",
+                         "names a method of a network in Python: write what it does as an injector "
+                         "before this one");
+    }
+  }
+
+  void read_outputs(const Config& params, Ports& ports) {
+    const bool is_kl = options_.loss_type == diffusion::LossType::kKl ||
+                       options_.loss_type == diffusion::LossType::kRescaledKl;
+    const bool has_vb = diffusion_.learns_variance() && !is_kl;
+    if (has_vb && !params.has("out_key_vb_loss")) {
+      throw params.error("out_key_vb_loss",
+                         "missing: the learned variances are trained by it alone; give it a key, "
+                         "and that key a loss of the type direct");
+    }
+    if (!has_vb && params.has("out_key_vb_loss")) {
+      throw params.error("out_key_vb_loss",
+                         is_kl ? "with the loss_type kl there is one loss, that of out: leave it "
+                                 "out"
+                               : "there is none, as the variances are fixed (model_var_type): "
+                                 "leave it out");
+    }
+    if (has_vb) out_vb_ = ports.writes(params, "out_key_vb_loss");
+    if (params.has("out_key_x_start")) out_start_ = ports.writes(params, "out_key_x_start");
+    if (params.has("extra_model_output_keys")) {
+      out_further_ = ports.writes_all(params, "extra_model_output_keys");
+    }
+  }
+
+  void read_sampler(const Config& params, const Context& context) {
+    const std::string type = params.get("sampler_type", "uniform");
+    sampler_ = diffusion::make_timestep_sampler(type, diffusion_.num_timesteps());
+    if (!sampler_) {
+      throw params.error("sampler_type",
+                         fmt::format("expected uniform or loss-second-moment, found \"{}\"", type));
+    }
+    if (sampler_->state().empty()) return;
+    context.track(
+        params.path().empty() ? "timesteps" : params.path() + "/timesteps",
+        [this] { return sampler_->state(); },
+        [this](const State& state) { sampler_->load_state(state); });
+  }
+
+  /// Over the batch, or over as many examples as the config says.
+  TimestepSampler::Drawn spread(const at::Tensor& start, const Iteration& at) const {
+    const int64_t count = start.size(0);
+    const int64_t range = range_ > 0 ? range_ : std::max(at.batch_size, at.first + count);
+    return {diffusion::spread_timesteps(at.first, count, range, diffusion_.num_timesteps()), {}};
+  }
+
+  void check(const at::Tensor& start) {
+    if (start.dim() < 3 || !start.is_floating_point()) {
+      throw Error(fmt::format("expected images or sequences [B, C, ...], found {}",
+                              describe_tensor(start)));
+    }
+    if (is_checked_) return;
+    is_checked_ = true;
+    const double largest = start.numel() == 0 ? 0 : start.abs().max().item<double>();
+    if (largest > 1.001) {
+      log_.warn(
+          fmt::format("gaussian_diffusion: values of up to {:.4g}, expected [-1, 1]: samples "
+                      "are clipped to that; normalize them first",
+                      largest));
+    }
+  }
+
+  Slot in_, out_;
+  Slot out_vb_, out_start_;
+  std::vector<Slot> out_further_;
+  Denoiser denoiser_;
+  diffusion::DiffusionOptions options_;
+  GaussianDiffusion diffusion_;
+  GaussianDiffusion::Filter filter_;
+  std::unique_ptr<TimestepSampler> sampler_;
+  int64_t every_;
+  int64_t range_;  ///< Of deterministic timesteps; 0: the batch.
+  RunLog& log_;
+  bool is_checked_ = false;
+};
+
+STEPOP_REGISTER_INJECTOR(
+    gaussian_diffusion, GaussianDiffusionInjector,
+    {"The losses of a network that takes noise away (DDPM).",
+     {{"in", "", "what noise is added to, [B, C, ...] in [-1, 1]"},
+      {"generator", "", "the network: x, the timesteps and the inputs below"},
+      {"model_input_keys", "none", "input -> key of the state, {y: class}"},
+      {"out", "", "the loss of each example, [B]"},
+      {"out_key_vb_loss", "none", "the loss of learned variances, [B]"},
+      {"out_key_x_start", "none", "in, as the network predicts it"},
+      {"extra_model_output_keys", "none", "keys for further outputs of the network"},
+      {"beta_schedule", "", "{schedule_name: linear or cosine, num_diffusion_timesteps: 1000}"},
+      {"diffusion_args", "", "{model_mean_type, model_var_type, loss_type, rescale_timesteps}"},
+      {"sampler_type", "uniform", "or loss-second-moment: which timesteps are drawn"},
+      {"deterministic_timesteps_every", "0",
+       "the same timesteps in 0, N, 2N, as in all evaluations"},
+      {"deterministic_sampler_expected_batch_size", "the batch's",
+       "over how many examples these are spread"},
+      {"channel_balancer_proportion", "none",
+       "errors of some channels, those with large ones more likely"},
+      {"channel_restriction_low", "none", "errors of the channels from this one"},
+      {"channel_restriction_high", "none", "to the one before this"}}});
+
+}  // namespace
+}  // namespace stepop::extensible
