@@ -61,7 +61,7 @@ TEST_CASE("diffusion.yaml trains, samples in evaluations, and logs samples besid
                    "--test_batch_size 4 --steps/generator/injectors/ddpm/respaced_timestep_spacing "
                    "3 --steps/generator/injectors/ddim/respaced_timestep_spacing 3");
   const std::string run = folder.path(only_run(folder));
-  for (const char* name : {"image", "ddim", "ddpm"}) {
+  for (const char* name : {"shown_image", "shown_ddim", "shown_ddpm"}) {
     CAPTURE(name);
     CHECK(std::filesystem::exists(run + "/train/validation/log_op/" + name + "_0000002.png"));
   }

@@ -214,6 +214,14 @@ TEST_CASE(
         std::string::npos);
 }
 
+TEST_CASE("a frame is a border around each image") {
+  TestRun run(config(trained() + "      f: {type: frame, in: x, out: made, width: 2}\n",
+                     "{type: direct, key: loss, weight: 1}", "eval: {output_state: made}\n"));
+  run.session.initialize();
+  const Batch& batch = run.session.context().splits.fixed_examples("train");
+  CHECK(run.session.iterator().plan(batch).find("float32 [4, 3, 8, 8]") != std::string::npos);
+}
+
 TEST_CASE("options of a diffusion that cannot be are refused, with the place and a way out") {
   const auto with = [](const std::string& more, const std::string& variance = "fixed_small",
                        const std::string& loss = "mse") {
