@@ -214,6 +214,24 @@ TEST_CASE(
         std::string::npos);
 }
 
+TEST_CASE("errors of some channels alone can be counted") {
+  const auto first_loss = [](const std::string& more) {
+    TestRun run(config(trained(more)));
+    run.train();
+    return run.metrics().front()["train/train_op/loss_l"].get<double>();
+  };
+  const double all = first_loss("");
+  CHECK(first_loss(", channel_restriction_low: 0, channel_restriction_high: 3") == all);
+  const double one = first_loss(", channel_restriction_low: 1, channel_restriction_high: 2");
+  CHECK(one > 0);
+  CHECK(one < 0.7 * all);
+  CHECK(first_loss(", channel_balancer_proportion: 1000") == all);  // surely every channel
+  const auto too_many =
+      message_of([&] { first_loss(", channel_restriction_low: 1, channel_restriction_high: 4"); });
+  CHECK(too_many.find("channel_restriction_high is 4, and there are 3 channels") !=
+        std::string::npos);
+}
+
 TEST_CASE("a frame is a border around each image") {
   TestRun run(config(trained() + "      f: {type: frame, in: x, out: made, width: 2}\n",
                      "{type: direct, key: loss, weight: 1}", "eval: {output_state: made}\n"));
