@@ -20,4 +20,15 @@ NamePattern read_pattern(const Config& config, std::string_view path) {
   }
 }
 
+std::vector<NamePattern> read_patterns(const Config& config, std::string_view path) {
+  const Value* found = config.peek(path);
+  if (found == nullptr || !found->is_list()) return {read_pattern(config, path)};
+  std::vector<NamePattern> patterns;
+  for (size_t i = 0; i < found->as_list().size(); ++i) {
+    patterns.push_back(read_pattern(config, fmt::format("{}/{}", path, i)));
+  }
+  if (patterns.empty()) throw config.error(path, "expected a regular expression, found none");
+  return patterns;
+}
+
 }  // namespace stepop

@@ -6,45 +6,19 @@
 #include <ATen/ops/_foreach_div.h>
 #include <ATen/ops/_foreach_lerp.h>
 #include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_norm.h>
-#include <ATen/ops/_foreach_pow.h>
 #include <ATen/ops/_foreach_sign.h>
 #include <ATen/ops/_foreach_sqrt.h>
 #include <ATen/ops/_fused_adagrad.h>
-#include <ATen/ops/where.h>
 
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "runtime/optim/optimizer.h"
+#include "runtime/optim/foreach_optimizer.h"
 
 namespace stepop {
 namespace {
-
-using Tensors = std::vector<at::Tensor>;
-
-/// An optimizer whose calls know no flag that makes them do nothing: where a GPU found a NaN, the
-/// host waits to know.
-class ForeachOptimizer : public Optimizer {
- protected:
-  using Optimizer::Optimizer;
-
-  virtual void change(const Bucket& bucket, double lr, double weight_decay) = 0;
-
-  /// The gradients with the weight decay added, as torch.optim does.
-  static Tensors decayed(const Bucket& bucket, double weight_decay) {
-    if (weight_decay == 0) return bucket.gradients;
-    return at::_foreach_add(bucket.gradients, bucket.parameters, weight_decay);
-  }
-
- private:
-  void update(const Bucket& bucket, double lr, double weight_decay) final {
-    if (bucket.found_inf && bucket.found_inf->item<float>() != 0) return;
-    change(bucket, lr, weight_decay);
-  }
-};
 
 class Adagrad : public ForeachOptimizer {
  public:
@@ -165,59 +139,6 @@ STEPOP_REGISTER_OPTIMIZER(
            optimizer_parameters("1e-4", "0",
                                 {{"betas", "[0.9, 0.99]",
                                   "decay of the average, for the sign and for what is kept"}})});
-
-/// You et al. 2020, algorithm 2, without bounds on the norm of weights.
-class LAMB : public ForeachOptimizer {
- public:
-  LAMB(const Config& config, NamedParameters parameters)
-      : ForeachOptimizer(config, std::move(parameters),
-                         {.lr = 1e-3, .slots = {"exp_avg", "exp_avg_sq"}}),
-        betas_(read_betas(config, 0.9, 0.999)),
-        eps_(read_non_negative(config, "eps", 1e-6)) {}
-
- private:
-  /// 1 - beta ^ step, of every parameter.
-  static Tensors bias_correction(const Bucket& bucket, double beta) {
-    Tensors powers = at::_foreach_pow(at::Scalar(beta), bucket.steps);
-    at::_foreach_mul_(powers, -1);
-    at::_foreach_add_(powers, 1);
-    return powers;
-  }
-
-  void change(const Bucket& bucket, double lr, double weight_decay) override {
-    const auto& averages = bucket.slots[0];
-    const auto& squares = bucket.slots[1];
-    at::_foreach_lerp_(averages, bucket.gradients, 1 - betas_.first);
-    at::_foreach_mul_(squares, betas_.second);
-    at::_foreach_addcmul_(squares, bucket.gradients, bucket.gradients, 1 - betas_.second);
-    Tensors roots = at::_foreach_div(squares, bias_correction(bucket, betas_.second));
-    at::_foreach_sqrt_(roots);
-    at::_foreach_add_(roots, eps_);
-    Tensors changes = at::_foreach_div(averages, bias_correction(bucket, betas_.first));
-    at::_foreach_div_(changes, roots);
-    if (weight_decay != 0) at::_foreach_add_(changes, bucket.parameters, weight_decay);
-    const Tensors weight_norms = at::_foreach_norm(bucket.parameters);
-    const Tensors change_norms = at::_foreach_norm(changes);
-    Tensors trust;
-    for (size_t i = 0; i < changes.size(); ++i) {
-      const at::Tensor& weights = weight_norms[i];
-      const at::Tensor is_zero = weights.eq(0).logical_or(change_norms[i].eq(0));
-      trust.push_back(at::where(is_zero, 1.0, weights.div(change_norms[i])));
-    }
-    at::_foreach_mul_(changes, trust);
-    at::_foreach_add_(bucket.parameters, changes, -lr);
-  }
-
-  std::pair<double, double> betas_;
-  double eps_;
-};
-
-STEPOP_REGISTER_OPTIMIZER(
-    LAMB, {"LAMB (You et al. 2020), for large batches: Adam's change, as long as the weights.",
-           optimizer_parameters("1e-3", "0",
-                                {{"betas", "[0.9, 0.999]",
-                                  "decay of the averages of the gradient and its square"},
-                                 {"eps", "1e-6", "added to the root of the average square"}})});
 
 }  // namespace
 }  // namespace stepop

@@ -76,10 +76,12 @@ std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_d
                            {"weight_decay", std::move(weight_decay), "a number or a schedule"}});
   own.push_back({"groups", "none",
                  "list of {match: REGEX, lr: ..., weight_decay: ...}: other values for "
-                 "parameters whose name matches; the first match wins"});
+                 "parameters whose name matches, also one of a list; the first match wins"});
   own.push_back({"clip_norm", "none", "gradients are scaled down to this norm over all of them"});
   own.push_back({"clip_by", "all", "group: each of groups, and the rest, by a norm of its own"});
   own.push_back({"clip_value", "none", "gradients are cut to at most this, before clip_norm"});
+  own.push_back({"clear_state_at", "none",
+                 "list of training steps in which averages and momenta begin anew"});
   return own;
 }
 
@@ -107,11 +109,13 @@ Optimizer::Optimizer(const Config& config, NamedParameters parameters, Traits tr
 }
 
 void Optimizer::read_groups(const Config& config) {
-  const auto read_group = [](const Config& place, const Scheduled& lr, const Scheduled& decay) {
-    const Group group = {place.has("lr") ? Scheduled(place, "lr") : lr,
-                         place.has("weight_decay") ? Scheduled(place, "weight_decay") : decay,
-                         {},
-                         {}};
+  const auto read_group = [&](const Config& place, const Scheduled& lr, const Scheduled& decay) {
+    Group group = {place.has("lr") ? Scheduled(place, "lr") : lr,
+                   place.has("weight_decay") ? Scheduled(place, "weight_decay") : decay,
+                   {},
+                   {},
+                   {}};
+    if (traits_.reads_adapt && place.has("adapt")) group.adapt = place.get<bool>("adapt");
     group.lr.at_least(0, place, "lr");
     group.weight_decay.at_least(0, place, "weight_decay");
     return group;
@@ -119,7 +123,7 @@ void Optimizer::read_groups(const Config& config) {
   Group rest = read_group(config, Scheduled(config, "lr", traits_.lr),
                           Scheduled(config, "weight_decay", traits_.weight_decay));
 
-  std::vector<NamePattern> patterns;
+  std::vector<std::vector<NamePattern>> patterns;
   if (config.has("groups")) {
     const Value& groups = *config.peek("groups");
     if (!groups.is_list()) {
@@ -129,23 +133,25 @@ void Optimizer::read_groups(const Config& config) {
     }
     for (size_t i = 0; i < groups.as_list().size(); ++i) {
       const Config place = config.at(fmt::format("groups/{}", i));
-      patterns.push_back(read_pattern(place, "match"));
+      patterns.push_back(read_patterns(place, "match"));
       groups_.push_back(read_group(place, rest.lr, rest.weight_decay));
     }
   }
   groups_.push_back(std::move(rest));
 
   for (size_t position = 0; position < parameters_.size(); ++position) {
-    const auto match = std::find_if(patterns.begin(), patterns.end(), [&](const auto& pattern) {
-      return pattern.is_in(parameters_[position].first);
+    const auto match = std::find_if(patterns.begin(), patterns.end(), [&](const auto& of_group) {
+      return std::ranges::any_of(of_group, [&](const NamePattern& pattern) {
+        return pattern.is_in(parameters_[position].first);
+      });
     });
     add_parameter(groups_[static_cast<size_t>(match - patterns.begin())], position);
   }
   for (size_t i = 0; i + 1 < groups_.size(); ++i) {
     if (!groups_[i].buckets.empty()) continue;
     const Config place = config.at(fmt::format("groups/{}", i));
-    throw place.error("match", fmt::format("\"{}\" matches no parameter{}; the parameters are: {}",
-                                           place.get<std::string>("match"),
+    throw place.error("match", fmt::format("{} matches no parameter{}; the parameters are: {}",
+                                           place.peek("match")->describe(),
                                            i == 0 ? "" : " that an earlier group leaves",
                                            list_names(parameters_)));
   }
@@ -160,6 +166,7 @@ void Optimizer::add_parameter(Group& group, size_t position) {
   if (place == group.buckets.end()) {
     place = group.buckets.emplace(place);
     place->slots.resize(traits_.slots.size());
+    place->adapt = group.adapt;
     group.members.emplace_back();
   }
   group.members[static_cast<size_t>(place - group.buckets.begin())].push_back(position);
@@ -251,6 +258,7 @@ void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay) {
     active = &partial_;
     partial_.slots.resize(bucket.slots.size());
     partial_.found_inf = bucket.found_inf;
+    partial_.adapt = bucket.adapt;
     for (size_t i = 0; i < size; ++i) {
       if (!bucket.gradients[i].defined()) continue;
       partial_.parameters.push_back(bucket.parameters[i]);
@@ -306,6 +314,14 @@ void Optimizer::visit_state(const Visit& visit) const {
         }
       }
     }
+  }
+}
+
+void Optimizer::clear_state() {
+  const at::AutoDispatchBelowADInplaceOrView without_autograd;
+  visit_state([](const std::string&, const at::Tensor& tensor) { tensor.zero_(); });
+  for (Group& group : groups_) {
+    for (Bucket& bucket : group.buckets) std::ranges::fill(bucket.is_first, 1);
   }
 }
 

@@ -30,7 +30,7 @@ std::string list_names(const NamedParameters& parameters);
 /// Config: `lr` and `weight_decay`, numbers or schedules; and parameter groups, of which the first
 /// that matches a parameter's name wins: `groups: [{match: "bias$", weight_decay: 0}, {match:
 /// "^encoder", lr: 1e-4}]`. All others use the values outside of `groups`. `match` is a regular
-/// expression that may match any part of the name.
+/// expression that may match any part of the name, or a list of such.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -56,6 +56,9 @@ class Optimizer {
   /// The learning rates of all groups at a step, in their order; last the one outside of them.
   std::vector<double> lrs(int64_t global_step) const;
 
+  /// Makes all averages and counts what they are before the first update.
+  void clear_state();
+
   /// The gradients that are there, of each group that has any.
   std::vector<std::vector<at::Tensor>> gradients_by_group() const;
 
@@ -78,6 +81,7 @@ class Optimizer {
     double weight_decay = 0;            ///< Default.
     std::vector<std::string> slots;     ///< The tensors that it keeps for each parameter.
     bool first_update_differs = false;  ///< It reads `is_first`.
+    bool reads_adapt = false;           ///< Groups may have `adapt`.
   };
 
   /// Parameters of one group, device and type: what one fused call updates. Entry i of every list
@@ -91,6 +95,7 @@ class Optimizer {
     /// by an evaluation.
     mutable std::vector<std::vector<at::Tensor>> slots;
     std::optional<at::Tensor> found_inf;  ///< For the kernel: 1 when it must do nothing.
+    std::optional<bool> adapt;            ///< Of its group.
   };
 
   /// Reads `groups`, `lr` and `weight_decay` of `config`. Throws UsageError for a bad value and for
@@ -105,6 +110,7 @@ class Optimizer {
   struct Group {
     Scheduled lr;
     Scheduled weight_decay;
+    std::optional<bool> adapt;
     std::vector<Bucket> buckets;
     std::vector<std::vector<size_t>> members;  ///< By bucket: positions in `parameters_`.
   };

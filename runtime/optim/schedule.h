@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -43,6 +44,11 @@ class Scheduled {
   double value_ = 0;
   std::shared_ptr<const Schedule> schedule_;
 };
+
+/// The part of `steps` that is over at `step`, in [0, 1].
+inline double part_done(int64_t step, int64_t steps) {
+  return static_cast<double>(std::clamp<int64_t>(step, 0, steps)) / static_cast<double>(steps);
+}
 
 /// Whether a number is finite as a float32, in which most weights are computed.
 inline bool fits_float(double number) {

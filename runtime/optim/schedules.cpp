@@ -5,18 +5,11 @@
 #include <cmath>
 #include <numbers>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "runtime/optim/schedule.h"
 
 namespace stepop {
 namespace {
-
-/// The part of `steps` that is over at `step`, in [0, 1].
-double progress(int64_t step, int64_t steps) {
-  return static_cast<double>(std::clamp<int64_t>(step, 0, steps)) / static_cast<double>(steps);
-}
 
 class Constant : public Schedule {
  public:
@@ -36,7 +29,7 @@ class Linear : public Schedule {
 
   double at(int64_t step) const override {
     if (step >= start_ + steps_) return to_;
-    return from_ + (to_ - from_) * progress(step - start_, steps_);
+    return from_ + (to_ - from_) * part_done(step - start_, steps_);
   }
 
  protected:
@@ -57,42 +50,6 @@ class Warmup : public Linear {
                params.get_at_least("steps", 1)) {}
 };
 
-class Step : public Schedule {
- public:
-  explicit Step(const Config& params)
-      : from_(params.get<double>("from")), factor_(params.get("factor", 0.1)) {
-    const bool has_every = params.has("every");
-    const bool has_at = params.has("at");
-    if (has_every == has_at) {
-      throw params.error("", fmt::format("expected \"every\" or \"at\", found {}",
-                                         has_every ? "both" : "neither"));
-    }
-    if (has_every) {
-      every_ = params.get_at_least("every", 1);
-    } else {
-      at_ = params.get<std::vector<int64_t>>("at");
-    }
-    for (size_t i = 0; i < at_.size(); ++i) {
-      const int64_t before = i == 0 ? -1 : at_[i - 1];
-      if (at_[i] > before) continue;
-      throw params.error("at", fmt::format("expected steps in ascending order, found {} {}", at_[i],
-                                           i == 0 ? "first" : fmt::format("after {}", before)));
-    }
-  }
-
-  double at(int64_t step) const override {
-    const int64_t drops =
-        every_ > 0 ? step / every_ : std::upper_bound(at_.begin(), at_.end(), step) - at_.begin();
-    return from_ * std::pow(factor_, static_cast<double>(drops));
-  }
-
- private:
-  double from_;
-  double factor_;
-  int64_t every_ = 0;
-  std::vector<int64_t> at_;
-};
-
 /// Half a cosine (SGDR, Loshchilov and Hutter 2017, without restarts); constant after it.
 class Cosine : public Schedule {
  public:
@@ -103,7 +60,7 @@ class Cosine : public Schedule {
 
   double at(int64_t step) const override {
     if (step >= steps_) return to_;
-    return to_ + (from_ - to_) * 0.5 * (1 + std::cos(std::numbers::pi * progress(step, steps_)));
+    return to_ + (from_ - to_) * 0.5 * (1 + std::cos(std::numbers::pi * part_done(step, steps_)));
   }
 
  private:
@@ -158,7 +115,7 @@ class Polynomial : public Schedule {
   }
 
   double at(int64_t step) const override {
-    return to_ + (from_ - to_) * std::pow(1 - progress(step, steps_), power_);
+    return to_ + (from_ - to_) * std::pow(1 - part_done(step, steps_), power_);
   }
 
  private:
@@ -208,40 +165,6 @@ class OneCycle : public Schedule {
   bool is_linear_;
 };
 
-/// SGDR (Loshchilov and Hutter 2017).
-class CosineRestarts : public Schedule {
- public:
-  explicit CosineRestarts(const Config& params)
-      : from_(params.get<double>("from")),
-        to_(params.get("to", 0.0)),
-        steps_(params.get_at_least("steps", 1)),
-        longer_(params.get_between("longer", 1, 1000, 1)),
-        lower_(params.get("lower", 1.0)) {}
-
-  double at(int64_t step) const override {
-    int64_t period = steps_;
-    int64_t restarts = 0;
-    if (longer_ == 1) {
-      restarts = step / period;
-      step %= period;
-    } else {
-      for (; step >= period; ++restarts) {
-        step -= period;
-        period *= longer_;
-      }
-    }
-    const double from = to_ + (from_ - to_) * std::pow(lower_, static_cast<double>(restarts));
-    return to_ + (from - to_) * 0.5 * (1 + std::cos(std::numbers::pi * progress(step, period)));
-  }
-
- private:
-  double from_;
-  double to_;
-  int64_t steps_;
-  int64_t longer_;
-  double lower_;
-};
-
 /// As the Transformer's (Vaswani et al. 2017) after its warm-up.
 class InverseSqrt : public Schedule {
  public:
@@ -256,43 +179,6 @@ class InverseSqrt : public Schedule {
  private:
   double from_;
   double steps_;
-};
-
-class Chain : public Schedule {
- public:
-  explicit Chain(const Config& params) {
-    params.has("parts");
-    const Value* parts = params.peek("parts");
-    if (parts == nullptr || !parts->is_list() || parts->as_list().empty()) {
-      throw params.error("parts",
-                         fmt::format("expected a list of {{schedule: ..., steps: N}}, found {}",
-                                     parts == nullptr ? "nothing" : parts->describe()));
-    }
-    const size_t count = parts->as_list().size();
-    int64_t start = 0;
-    for (size_t i = 0; i < count; ++i) {
-      const Config part = params.at(fmt::format("parts/{}", i));
-      parts_.push_back({start, Scheduled(part, "schedule")});
-      if (i + 1 == count) {
-        if (!part.has("steps")) break;
-        throw part.error("steps", "the last part has no end: remove its steps");
-      }
-      start += part.get_at_least("steps", 1);
-    }
-  }
-
-  double at(int64_t step) const override {
-    size_t i = parts_.size() - 1;
-    while (i > 0 && step < parts_[i].start) --i;
-    return parts_[i].schedule.at(step - parts_[i].start);
-  }
-
- private:
-  struct Part {
-    int64_t start;
-    Scheduled schedule;
-  };
-  std::vector<Part> parts_;
 };
 
 STEPOP_REGISTER_SCHEDULE(constant, Constant,
@@ -310,13 +196,6 @@ STEPOP_REGISTER_SCHEDULE(linear, Linear,
                            {"to", "", "the number from step `start` + `steps` on"},
                            {"start", "0", "the training step where the line begins"},
                            {"steps", "", "length of the line in training steps"}}});
-
-STEPOP_REGISTER_SCHEDULE(step, Step,
-                         {"Multiplied by a factor now and then.",
-                          {{"from", "", "the number at step 0"},
-                           {"factor", "0.1", "what it is multiplied by"},
-                           {"every", "none", "training steps between two drops"},
-                           {"at", "none", "instead of `every`: the list of steps of the drops"}}});
 
 STEPOP_REGISTER_SCHEDULE(cosine, Cosine,
                          {"Half a cosine from one number to another, then constant.",
@@ -349,24 +228,10 @@ STEPOP_REGISTER_SCHEDULE(
       {"anneal", "cos", "the form of both: cos or linear"}}});
 
 STEPOP_REGISTER_SCHEDULE(
-    cosine_restarts, CosineRestarts,
-    {"Half a cosine again and again (SGDR, Loshchilov and Hutter 2017).",
-     {{"from", "", "the number at step 0 and, times `lower` each time, at restarts"},
-      {"to", "0", "the number before each restart"},
-      {"steps", "", "training steps before the first restart"},
-      {"longer", "1", "how many times longer each period is than the one before, an integer"},
-      {"lower", "1", "what the height is multiplied by at each restart"}}});
-
-STEPOP_REGISTER_SCHEDULE(
     inverse_sqrt, InverseSqrt,
     {"Falls with the square root of the step, as after the warm-up of a Transformer.",
      {{"from", "", "the number at step 0"},
       {"steps", "", "of the warm-up before it: the number is from / sqrt(2) after as many"}}});
-
-STEPOP_REGISTER_SCHEDULE(chain, Chain,
-                         {"Schedules one after another, each with its own count of steps.",
-                          {{"parts", "",
-                            "list of {schedule: ..., steps: N}; the last has no steps"}}});
 
 }  // namespace
 }  // namespace stepop

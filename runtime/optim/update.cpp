@@ -30,6 +30,7 @@ namespace {
 
 constexpr const char* kGradient = ".grad";
 constexpr const char* kSpoilt = "spoilt";
+constexpr const char* kClearedUntil = "cleared_until";
 
 std::optional<Scheduled> read_bound(const Config& config, std::string_view path) {
   if (!config.has(path)) return std::nullopt;
@@ -130,6 +131,17 @@ bool read_clip_by(const Config& config) {
   return by == "group";
 }
 
+std::vector<int64_t> read_clears_at(const Config& config) {
+  if (!config.has("clear_state_at")) return {};
+  const auto steps = config.get<std::vector<int64_t>>("clear_state_at");
+  for (const int64_t step : steps) {
+    if (step >= 0) continue;
+    throw config.error("clear_state_at",
+                       fmt::format("expected steps of 0 or more, found {}", step));
+  }
+  return steps;
+}
+
 }  // namespace
 
 at::Tensor norm_of(const std::vector<at::Tensor>& gradients) {
@@ -146,6 +158,7 @@ Update::Update(const Config& config, NamedParameters parameters, const StepClock
       clip_norm_(read_bound(config, "clip_norm")),
       clip_value_(read_bound(config, "clip_value")),
       clips_by_group_(read_clip_by(config)),
+      clears_at_(read_clears_at(config)),
       clock_(&clock),
       on_nan_(on_nan) {
   const auto& all = optimizer_->parameters();
@@ -218,6 +231,7 @@ void Update::apply() {
   const bool is_made = clip();
   tensors_.clear();
   if (is_made) {
+    clear_when_due(global_step);
     optimizer_->step(global_step, found_inf_);
     lr_step_ = global_step;
     ++count_;
@@ -225,6 +239,15 @@ void Update::apply() {
     ++skipped_;
   }
   clear_gradients();
+}
+
+/// Where an update is left out, or due in other steps alone, the next one clears.
+void Update::clear_when_due(int64_t global_step) {
+  const int64_t until = cleared_until_.value_or(global_step - 1);
+  const bool is_due = std::ranges::any_of(
+      clears_at_, [&](int64_t step) { return step > until && step <= global_step; });
+  if (is_due && count_ > 0) optimizer_->clear_state();
+  cleared_until_ = global_step;
 }
 
 /// Checks and clips; false when the update must not be made.
@@ -321,6 +344,9 @@ State Update::state() const {
   state["count"] = at::scalar_tensor(count_ - left_out, at::kLong);
   state["skipped"] =
       at::scalar_tensor(skipped_ + (on_nan_ == OnNan::kSkip ? left_out : 0), at::kLong);
+  if (!clears_at_.empty() && cleared_until_) {
+    state[kClearedUntil] = at::scalar_tensor(*cleared_until_, at::kLong);
+  }
   if (has_non_finite_) state[kSpoilt] = at::scalar_tensor(true, at::kBool);
   if (!is_pending_) return state;
   for (const auto& [name, parameter] : optimizer_->parameters()) {
@@ -348,6 +374,7 @@ void Update::load_state(const State& state) {
   }
   const auto skipped = of_optimizer.extract("skipped");  // older checkpoints have none
   const auto spoilt = of_optimizer.extract(kSpoilt);
+  const auto cleared = of_optimizer.extract(kClearedUntil);
   State pending;
   for (const auto& [name, parameter] : optimizer_->parameters()) {
     auto gradient = of_optimizer.extract(name + kGradient);
@@ -364,6 +391,8 @@ void Update::load_state(const State& state) {
   has_non_finite_ = static_cast<bool>(spoilt);
   count_ = count.mapped().item<int64_t>();
   skipped_ = skipped ? skipped.mapped().item<int64_t>() : 0;
+  cleared_until_.reset();
+  if (cleared) cleared_until_ = cleared.mapped().item<int64_t>();
   lr_step_.reset();
 }
 

@@ -52,7 +52,8 @@ class Update {
  public:
   /// `config` is the optimizer's own part, its name or a map: `{class: Adam, lr: 1e-3, clip_norm:
   /// 1, clip_value: 0.5}`; both bounds are numbers or schedules and off by default. With `clip_by:
-  /// group` each group of parameters is scaled by the norm of its own. `clock` is the
+  /// group` each group of parameters is scaled by the norm of its own. `clear_state_at: [1000]`:
+  /// the first update from that training step on begins with averages as new. `clock` is the
   /// training loop's, and must outlive this. `checks_on_device` chooses the GPU's way of checking;
   /// by default it is taken when a parameter is not on the CPU.
   Update(const Config& config, NamedParameters parameters, const StepClock& clock,
@@ -120,9 +121,9 @@ class Update {
 
   const Optimizer& optimizer() const { return *optimizer_; }
 
-  /// The optimizer's state, `count` and `skipped`; between `backward` and `apply` also the
-  /// gradients that wait, `<parameter>.grad`, and `spoilt` when one of their losses was not finite.
-  /// Waits for a GPU.
+  /// The optimizer's state, `count` and `skipped`; `cleared_until` with `clear_state_at`; between
+  /// `backward` and `apply` also the gradients that wait, `<parameter>.grad`, and `spoilt` when one
+  /// of their losses was not finite. Waits for a GPU.
   State state() const;
   /// Throws Error, and changes nothing, when the state is not of such an update.
   void load_state(const State& state);
@@ -135,12 +136,14 @@ class Update {
   bool check_gradients(const at::Tensor& norm);
   bool check_rates();
   bool clip();
+  void clear_when_due(int64_t global_step);
 
   std::string name_;
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<Scheduled> clip_norm_;
   std::optional<Scheduled> clip_value_;
   bool clips_by_group_;
+  std::vector<int64_t> clears_at_;  ///< Training steps.
   const StepClock* clock_;
   OnNan on_nan_;
   Profile* profile_ = nullptr;
@@ -149,6 +152,8 @@ class Update {
   int64_t count_ = 0;
   int64_t skipped_ = 0;
   std::optional<int64_t> lr_step_;  ///< Of the last update of this start.
+  /// The step up to which `clears_at_` is done; without a number that before the next update.
+  std::optional<int64_t> cleared_until_;
   at::Tensor grad_norm_;
   std::vector<at::Tensor> tensors_;  ///< Scratch, empty between calls.
 

@@ -74,7 +74,7 @@ TEST_CASE("a value of a wrong type or out of its range") {
   digits.refuses("stepop -b digits.yaml -t --optimizer/lr fast", 2,
                  "command line: optimizer/lr: expected a number or a schedule (chain, constant, "
                  "cosine, cosine_restarts, exponential, inverse_sqrt, linear, one_cycle, plateau, "
-                 "polynomial, step, warmup), found \"fast\"");
+                 "polynomial, ramp, step, warmup), found \"fast\"");
   digits.refuses("stepop -b digits.yaml -t --num_epochs null", 2,
                  "command line: num_epochs: missing: give num_epochs or num_steps, which says when "
                  "the training ends");

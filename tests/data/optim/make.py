@@ -4,6 +4,7 @@ writes trajectories, schedules and plateaus.safetensors beside this file. The me
 holds the config of every case, in YAML.
 """
 
+import math
 import pathlib
 
 import torch
@@ -76,6 +77,55 @@ class LAMB(Optimizer):
                 p.sub_(group["lr"] * trust * r)
 
 
+class LARC(Optimizer):
+    """SGD with momentum, whose weights have local rates (You et al. 2017) as NVIDIA's apex bounds
+    them. `weights` are the names of those; all others are changed by plain SGD."""
+
+    def __init__(self, parameters, weights, lr, momentum=0.9, trust=0.02, weight_decay=0.0,
+                 clip=True, eps=1e-8):
+        super().__init__(list(parameters.values()), {"lr": lr})
+        self.weights = [parameters[name] for name in weights]
+        self.options = momentum, trust, weight_decay, clip, eps
+
+    @torch.no_grad()
+    def step(self):
+        momentum, trust, weight_decay, clip, eps = self.options
+        lr = self.param_groups[0]["lr"]
+        for p in self.param_groups[0]["params"]:
+            if p.grad is None:
+                continue
+            if not any(p is weight for weight in self.weights):
+                p.sub_(lr * p.grad)
+                continue
+            change = p.grad + weight_decay * p
+            local = trust * p.norm() / (p.grad.norm() + weight_decay * p.norm() + eps)
+            change = change * (min(local / lr, 1) if clip else local)
+            buffer = self.state[p].get("buffer", torch.zeros_like(p))
+            self.state[p]["buffer"] = momentum * buffer + change
+            p.sub_(lr * self.state[p]["buffer"])
+
+
+class PlainLAMB(LAMB):
+    """LAMB without bias correction, with a bound on the norm of weights; AdamW for the rest."""
+
+    def __init__(self, parameters, lr, weight_decay, bound):
+        super().__init__([parameters["fc.weight"]], lr, weight_decay=weight_decay)
+        self.rest = AdamW([parameters["fc.bias"], parameters["scale"]], lr=lr, weight_decay=0)
+        self.bound = bound
+
+    @torch.no_grad()
+    def step(self):
+        self.rest.step()
+        group = self.param_groups[0]
+        beta1, beta2 = group["betas"]
+        for p in group["params"]:
+            state = self.state[p]
+            state["m"] = beta1 * state.get("m", 0) + (1 - beta1) * p.grad
+            state["v"] = beta2 * state.get("v", 0) + (1 - beta2) * p.grad ** 2
+            r = state["m"] / (state["v"].sqrt() + group["eps"]) + group["weight_decay"] * p
+            p.sub_(group["lr"] * p.norm().clamp(0, self.bound) / r.norm() * r)
+
+
 # name: (config, optimizer from parameters, extras)
 CASES = {
     "sgd": ("{class: SGD, lr: 0.1}", lambda p: SGD(one_group(p), lr=0.1)),
@@ -132,6 +182,22 @@ CASES = {
     "lamb_missing": ("{class: LAMB, lr: 0.05, betas: [0.5, 0.9], eps: 1e-4, weight_decay: 0.1}",
                      lambda p: LAMB(one_group(p), lr=0.05, betas=(0.5, 0.9), eps=1e-4,
                                     weight_decay=0.1)),
+    "lamb_plain": ("{class: LAMB, lr: 0.05, weight_decay: 0.1, bias_correction: false, "
+                   'max_weight_norm: 1.5, groups: [{match: ["bias$", "^scale$"], adapt: false, '
+                   "weight_decay: 0}]}",
+                   lambda p: PlainLAMB(p, lr=0.05, weight_decay=0.1, bound=1.5)),
+    "lars": ("{class: LARS}", lambda p: LARC(p, ["fc.weight"], lr=0.1)),
+    "lars_decay": ("{class: LARS, lr: 0.5, momentum: 0.5, trust_coefficient: 0.1, "
+                   "weight_decay: 0.3}",
+                   lambda p: LARC(p, ["fc.weight"], lr=0.5, momentum=0.5, trust=0.1,
+                                  weight_decay=0.3)),
+    "lars_cosine": ("{class: LARS, lr: {class: cosine, from: 0.05, to: 0.001, steps: 20}, "
+                    "trust_coefficient: 0.05}",
+                    lambda p: LARC(p, ["fc.weight"], lr=0.05, trust=0.05)),
+    "lars_scaled_missing": ("{class: LARS, lr: 0.5, momentum: 0, clip: false, weight_decay: 0.1, "
+                            "groups: [{match: bias, adapt: true}]}",
+                            lambda p: LARC(p, ["fc.weight", "fc.bias"], lr=0.5, momentum=0,
+                                           clip=False, weight_decay=0.1)),
 }
 
 
@@ -183,6 +249,25 @@ def chained(optimizer):
     return SequentialLR(optimizer, parts, [10, 30])
 
 
+def step_with_restarts(t):
+    """Milestones 10, 20, 30, 45 by 0.5; restarts 15 and 40 with the weights 0.8 and 0.3."""
+    value = 1.0
+    for step in range(t + 1):
+        if step in (10, 20, 30, 45):
+            value *= 0.5
+        if step in (15, 40):
+            value = {15: 0.8, 40: 0.3}[step]
+    return value
+
+
+def falls_with_restarts(t):
+    """Of 12, 10 and 30 steps to 0.02 from 0.5, beginning at 0, 20 and 30."""
+    begin, length, weight = max((b, n, w) for b, n, w in
+                                [(0, 12, 1.0), (20, 10, 0.5), (30, 30, 0.25)] if b <= t)
+    part = min((t - begin) / length, 1)
+    return (0.02 + (0.5 * weight - 0.02) * (1 + math.cos(math.pi * part)) / 2) / 0.5
+
+
 SCHEDULES = {
     "constant": ("{class: constant, value: 0.3}", lambda o: LambdaLR(o, lambda step: 1.0), 0.3),
     "warmup": ("{class: warmup, from: 0.05, to: 0.5, steps: 12}", lambda o: LinearLR(o, 0.1, 1, 12),
@@ -214,6 +299,20 @@ SCHEDULES = {
                      "{schedule: {class: warmup, from: 0, to: 0.5, steps: 10}, steps: 10}, "
                      "{schedule: {class: inverse_sqrt, from: 0.5, steps: 10}}]}",
                      lambda o: LambdaLR(o, lambda t: min(t / 10, (10 / max(t, 1)) ** 0.5)), 0.5),
+    "step_restarts": ("{class: step, from: 0.5, factor: 0.5, at: [10, 20, 30, 45], "
+                      "restarts: [15, 40], weights: [0.8, 0.3]}",
+                      lambda o: LambdaLR(o, step_with_restarts), 0.5),
+    "step_every_restarts": ("{class: step, from: 0.5, factor: 0.5, every: 7, restarts: [10]}",
+                            lambda o: LambdaLR(o, lambda t: 0.5 ** ((t if t < 10 else t - 10) // 7)),
+                            0.5),
+    "cosine_restarts_at": ("{class: cosine_restarts, from: 0.5, to: 0.02, steps: [12, 10, 30], "
+                           "restarts: [20, 30], weights: [0.5, 0.25]}",
+                           lambda o: LambdaLR(o, falls_with_restarts), 0.5),
+    "ramp": ("{class: ramp, steps: 8, from: 0.25, schedule: {class: step, from: 0.5, factor: 0.1, "
+             "at: [5, 20]}}",
+             lambda o: LambdaLR(o, lambda t: min(1, 0.25 + 0.75 * t / 8) * 0.1 ** ((t >= 5) +
+                                                                                  (t >= 20))),
+             0.5),
     "chain": ("{class: chain, parts: ["
               "{schedule: {class: warmup, from: 0.1, to: 1, steps: 10}, steps: 10}, "
               "{schedule: 1, steps: 20}, "

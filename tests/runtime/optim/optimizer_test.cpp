@@ -2,6 +2,7 @@
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
@@ -28,7 +29,7 @@ void refused(const std::string& text, const std::string& message) {
 TEST_CASE("SGD, Adam and AdamW go the way of torch.optim's") {
   const SafetensorsFile file =
       load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/trajectories.safetensors");
-  REQUIRE(file.metadata.size() == 27);
+  REQUIRE(file.metadata.size() == 32);
   for (const auto& [name, text] : file.metadata) {
     INFO(name);
     NamedParameters parameters;
@@ -89,6 +90,47 @@ TEST_CASE("a parameter without a gradient stays, and so does its count of update
   CHECK(optimizer->state().at("fc.bias.step").item<float>() == 0);
   CHECK(layer.bias._version() == 0);
   CHECK(layer.weight._version() > 0);
+}
+
+TEST_CASE("a group may have several patterns") {
+  TestLayer layer;
+  NamedParameters parameters = layer.parameters();
+  const auto scale = at::ones({2}).requires_grad_();
+  parameters.emplace_back("scale", scale);
+  const auto optimizer =
+      make("{class: SGD, lr: 1, groups: [{match: [\"bias$\", \"^scale$\"], lr: 0.5}]}", parameters);
+  CHECK(optimizer->lrs(0) == std::vector<double>{0.5, 1});
+  for (auto& [name, tensor] : parameters) tensor.mutable_grad() = at::ones_like(tensor);
+  const at::Tensor weight = layer.weight.detach().clone();
+  optimizer->step(0);
+  CHECK(at::equal(scale.detach(), at::ones({2}) * 0.5));
+  CHECK(at::equal(layer.weight.detach(), weight - 1));
+}
+
+TEST_CASE("a state that is cleared is that of a new optimizer") {
+  for (const char* text :
+       {"{class: SGD, lr: 0.1, momentum: 0.9, dampening: 0.5}", "{class: Adam, lr: 0.1}", "LARS"}) {
+    INFO(text);
+    TestLayer layer;
+    const auto used = make(text, layer.parameters());
+    const auto step = [](Optimizer& optimizer, TestLayer& of) {
+      of.weight.mutable_grad() = at::ones({4, 3});
+      of.bias.mutable_grad() = at::ones({4}) * 0.5;
+      optimizer.step(0);
+    };
+    step(*used, layer);
+    step(*used, layer);
+    used->clear_state();
+    for (const auto& [name, tensor] : used->state()) CHECK(tensor.eq(0).all().item<bool>());
+    TestLayer other;
+    other.weight = layer.weight.detach().clone().requires_grad_();
+    other.bias = layer.bias.detach().clone().requires_grad_();
+    const auto fresh = make(text, other.parameters());
+    step(*used, layer);
+    step(*fresh, other);
+    CHECK(at::equal(layer.weight, other.weight));
+    CHECK(at::equal(layer.bias, other.bias));
+  }
 }
 
 TEST_CASE("tied weights are updated once") {
@@ -180,8 +222,8 @@ TEST_CASE("a long list of what does not fit is cut") {
 
 TEST_CASE("bad values of an optimizer are refused with their place") {
   refused("Adm",
-          ": unknown optimizer \"Adm\"; known are: Adam, AdamW, LAMB, SGD, Lion, Adagrad, "
-          "RMSprop");
+          ": unknown optimizer \"Adm\"; known are: Adam, AdamW, LAMB, LARS, SGD, Lion, "
+          "Adagrad, RMSprop");
   refused("{class: Adam, lr: -1}", "/lr: expected 0 or more, found -1");
   refused("{class: Adam, lr: .nan}", "/lr: expected 0 or more, found nan");
   refused("{class: Adam, lr: {class: constant, value: -1}}", "/lr: expected 0 or more, found -1");
@@ -206,6 +248,14 @@ TEST_CASE("bad values of an optimizer are refused with their place") {
   refused("{class: SGD, groups: [{match: fc}, {match: bias}]}",
           "/groups/1/match: \"bias\" matches no parameter that an earlier group leaves; the "
           "parameters are: fc.weight, fc.bias");
+  refused("{class: SGD, groups: [{match: [x, y]}]}",
+          "/groups/0/match: a list of 2 matches no parameter; the parameters are: fc.weight, "
+          "fc.bias");
+  refused("{class: SGD, groups: [{match: []}]}",
+          "/groups/0/match: expected a regular expression, found none");
+  refused("{class: LARS, trust_coefficient: 0}",
+          "/trust_coefficient: expected more than 0, found 0");
+  refused("{class: LAMB, max_weight_norm: -1}", "/max_weight_norm: expected more than 0, found -1");
   refused("{class: SGD, groups: [{match: bias, lr: -1}]}",
           "/groups/0/lr: expected 0 or more, found -1");
   CHECK_THROWS_AS(make("{class: SGD, groups: [{match: '(bias'}]}", TestLayer().parameters()),

@@ -30,7 +30,7 @@ void refused(const std::string& text, const std::string& message) {
 TEST_CASE("schedules give the values of PyTorch's schedulers") {
   const SafetensorsFile file =
       load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/schedules.safetensors");
-  REQUIRE(file.metadata.size() == 15);
+  REQUIRE(file.metadata.size() == 19);
   for (const auto& [name, text] : file.metadata) {
     const Scheduled ours = schedule(text);
     const at::Tensor& theirs = file.tensors.at(name);
@@ -168,11 +168,13 @@ TEST_CASE("a number is a constant, and a missing key its fallback") {
 TEST_CASE("what is no number and no schedule is refused with its place") {
   refused("fast",
           "lr: expected a number or a schedule (chain, constant, cosine, cosine_restarts, "
-          "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, step, warmup), found "
+          "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, ramp, step, warmup), "
+          "found "
           "\"fast\"");
   refused("true",
           "lr: expected a number or a schedule (chain, constant, cosine, cosine_restarts, "
-          "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, step, warmup), found "
+          "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, ramp, step, warmup), "
+          "found "
           "true");
   refused("{class: cosin, from: 1}",
           "lr/class: unknown schedule \"cosin\"; known are: cosine, chain, constant, step, linear, "
@@ -208,6 +210,30 @@ TEST_CASE("bad values of a schedule are refused with their place") {
           "--lr/parts/0/steps VALUE");
   refused("{class: chain, parts: [{schedule: 1, steps: 3}]}",
           "lr/parts/0/steps: the last part has no end: remove its steps");
+}
+
+TEST_CASE("restarts, their weights and lengths have to fit one another") {
+  refused("{class: step, from: 1, at: [5], restarts: [9], weights: [1, 2]}",
+          "lr/weights: expected 1 numbers, one for each of restarts, found 2");
+  refused("{class: step, from: 1, at: [5], weights: [1]}",
+          "lr/weights: expected 0 numbers, one for each of restarts, found 1");
+  refused("{class: step, from: 1, at: [5], restarts: [9, 9]}",
+          "lr/restarts: expected steps in ascending order, found 9 after 9");
+  refused("{class: cosine_restarts, from: 1, steps: [5], restarts: [9]}",
+          "lr/steps: expected a length of 1 or more, or 2 of them: of the fall from step 0 on, and "
+          "of that after each of restarts");
+  refused("{class: cosine_restarts, from: 1, steps: 5, longer: 2, restarts: [9]}",
+          "lr/longer: found together with restarts, whose steps and weights say it");
+  refused("{class: ramp, schedule: 1, steps: 5, from: 2}",
+          "lr/from: expected a part of the number, from 0 to 1, found 2");
+  const Scheduled one_length =
+      schedule("{class: cosine_restarts, from: 1, steps: 4, restarts: [10]}");
+  CHECK(one_length.at(4) == 0);
+  CHECK(one_length.at(9) == 0);  // until the restart
+  CHECK(one_length.at(10) == 1);
+  CHECK(one_length.at(14) == 0);
+  CHECK(schedule("{class: ramp, schedule: 0.5, steps: 4}").at(0) == 0);
+  CHECK(schedule("{class: ramp, schedule: 0.5, steps: 4}").at(4) == 0.5);
 }
 
 TEST_CASE("a misspelt key inside of a schedule is found") {

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "tests/message_of.h"
 #include "tests/runtime/optim/networks.h"
@@ -71,6 +72,44 @@ TEST_CASE("a saved and loaded state goes on with the same bits") {
     CHECK(resumed_update.count() == 20);
     CHECK(resumed_update.lr() == update.lr());
   }
+}
+
+TEST_CASE("averages begin anew in a step that says so, whenever the run was stopped") {
+  const std::string adam = "{class: Adam, lr: 0.1}";
+  const std::string clearing = "{class: Adam, lr: 0.1, clear_state_at: [4, 7]}";
+  const auto run = [](const std::string& text, const std::vector<int64_t>& steps, int64_t stop) {
+    TestLayer layer;
+    StepClock clock;
+    auto update = std::make_unique<Update>(config_of(text), layer.parameters(), clock);
+    for (const int64_t step : steps) {
+      if (step == stop) {
+        State saved;
+        for (const auto& [name, tensor] : update->state()) saved[name] = tensor.clone();
+        update = std::make_unique<Update>(config_of(text), layer.parameters(), clock);
+        update->load_state(saved);
+      }
+      train(*update, clock, layer, step, step + 1);
+    }
+    return layer;
+  };
+  const std::vector<int64_t> all = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const TestLayer whole = run(clearing, all, -1);
+  CHECK_FALSE(is_equal(whole, run(adam, all, -1)));
+  for (const int64_t stop : all) CHECK(is_equal(whole, run(clearing, all, stop)));
+  // Updates that skip the step 4 clear in the next one.
+  const std::vector<int64_t> some = {0, 2, 6, 8};
+  const TestLayer rare = run(clearing, some, -1);
+  CHECK(is_equal(rare, run("{class: Adam, lr: 0.1, clear_state_at: [6, 8]}", some, -1)));
+  for (const int64_t stop : some) CHECK(is_equal(rare, run(clearing, some, stop)));
+  // A config that has the key from step 5 on clears nothing that is over.
+  TestLayer changed;
+  StepClock clock;
+  Update before(config_of(adam), changed.parameters(), clock);
+  train(before, clock, changed, 0, 5);
+  Update after(config_of(clearing), changed.parameters(), clock);
+  after.load_state(before.state());
+  train(after, clock, changed, 5, 7);
+  CHECK(is_equal(changed, run(adam, {0, 1, 2, 3, 4, 5, 6}, -1)));
 }
 
 TEST_CASE("gradients that wait for a later step are a part of the state") {
