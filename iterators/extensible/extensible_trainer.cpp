@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "iterators/extensible/batch_rules.h"
+#include "iterators/extensible/foreign_keys.h"
+#include "iterators/extensible/learning_rates.h"
 #include "iterators/extensible/runner.h"
 #include "runtime/base/error.h"
 #include "runtime/base/text.h"
@@ -23,26 +26,30 @@ class ExtensibleTrainer : public Iterator {
       : Iterator(context),
         visuals_(names_at("logger/visuals")),
         outputs_(names_at("eval/output_state")),
+        rules_(context.config.at("train")),
         are_visuals_in_0_1_(config().has("logger/reverse_n1_to_1") &&
                             !config().get<bool>("logger/reverse_n1_to_1")) {
+    take_foreign_keys(config());
+    const LearningRates checked(config().at("train"));  // also where no step trains
     read_networks();
-    const int64_t parts = config().get_at_least("train/mega_batch_factor", 1, 1);
     std::vector<std::string> kept = visuals_;
     kept.insert(kept.end(), outputs_.begin(), outputs_.end());
-    runner_ = std::make_unique<Runner>(context, parts, kept);
+    runner_ = std::make_unique<Runner>(context, rules_.most_parts(), kept);
     check_all_are_trained();
     set_visuals_op();
   }
 
-  std::string plan(const Batch& batch) override { return runner_->table(batch); }
+  std::string plan(const Batch& batch) override { return runner_->table(rules_.cut(batch)); }
 
-  StepOps step_op(const Batch& batch) override {
+  StepOps step_op(const Batch& loaded) override {
+    const Batch batch = rules_.cut(loaded);
     runner_->check(batch);
     const auto was_trained = std::make_shared<bool>(false);
     StepOps ops;
     ops.train_op = [=, this] {
       for (const auto& network : frozen_) network->eval();
-      Scalars losses = runner_->train(batch, global_step());
+      runner_->set_parts(rules_.parts(global_step()));
+      Scalars losses = runner_->train(rules_.sorted(batch), global_step());
       *was_trained = true;
       return losses;
     };
@@ -156,6 +163,7 @@ class ExtensibleTrainer : public Iterator {
 
   std::vector<std::string> visuals_;
   std::vector<std::string> outputs_;
+  BatchRules rules_;
   bool are_visuals_in_0_1_;
   bool has_visuals_op_ = false;
   std::vector<std::shared_ptr<torch::nn::Module>> frozen_;  ///< Those that never train.

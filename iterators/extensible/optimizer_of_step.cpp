@@ -9,11 +9,15 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "iterators/extensible/learning_rates.h"
 #include "runtime/base/error.h"
 #include "runtime/base/name_pattern.h"
 #include "runtime/base/nearest.h"
+#include "runtime/config/read_pattern.h"
 
 namespace stepop::extensible {
 namespace {
@@ -31,30 +35,29 @@ bool is_norm_or_embedding(const nn::Module& module) {
                    nn::Embedding, nn::EmbeddingBag>(module);
 }
 
-/// The names of the parameters that do not decay.
-std::vector<std::string> names_without_decay(const nn::Module& network,
-                                             const NamedParameters& parameters) {
-  std::set<std::string> of_norms;
+/// The names of biases, and of the parameters of norms and embeddings.
+std::set<std::string> names_of_no_weights(const nn::Module& network,
+                                          const NamedParameters& parameters) {
+  std::set<std::string> names;
   for (const auto& item : network.named_modules()) {
     if (!is_norm_or_embedding(*item.value())) continue;
     for (const auto& own : item.value()->named_parameters(/*recurse=*/false)) {
-      of_norms.insert(item.key().empty() ? own.key() : item.key() + "." + own.key());
+      names.insert(item.key().empty() ? own.key() : item.key() + "." + own.key());
     }
   }
-  std::vector<std::string> names;
   for (const auto& [name, tensor] : parameters) {
-    if (name == "bias" || name.ends_with(".bias") || of_norms.contains(name)) names.push_back(name);
+    if (name == "bias" || name.ends_with(".bias")) names.insert(name);
   }
   return names;
 }
 
 /// Patterns that match these names and no others, as few as can be.
-std::vector<std::string> patterns_of(const std::vector<std::string>& names) {
+Value::List patterns_of(const std::vector<std::string>& names) {
   constexpr size_t kMost = NamePattern::kMostBytes - 100;
-  std::vector<std::string> patterns;
+  Value::List patterns;
   std::string alternatives;
   const auto end = [&] {
-    if (!alternatives.empty()) patterns.push_back("^(?:" + alternatives + ")$");
+    if (!alternatives.empty()) patterns.emplace_back("^(?:" + alternatives + ")$");
     alternatives.clear();
   };
   for (const auto& name : names) {
@@ -76,19 +79,36 @@ struct Kind {
   const char* class_name;
   double weight_decay;
   bool has_betas;
+  bool splits;  ///< Biases, norms and embeddings are a group of their own, without decay.
 };
 
 const std::map<std::string, Kind>& kinds() {
-  static const std::map<std::string, Kind> all = {{"adamw", {"AdamW", 0, true}},
-                                                  {"adam", {"Adam", 0, true}},
-                                                  {"sgd", {"SGD", 0, false}},
-                                                  {"lamb", {"LAMB", 0.01, true}}};
+  static const std::map<std::string, Kind> all = {{"adamw", {"AdamW", 0, true, true}},
+                                                  {"adam", {"Adam", 0, true, true}},
+                                                  {"sgd", {"SGD", 0, false, false}},
+                                                  {"lars", {"LARS", 0, false, false}},
+                                                  {"lamb", {"LAMB", 0.01, true, true}}};
+  return all;
+}
+
+/// Those that there are there, and why not here.
+const std::map<std::string, const char*>& refused_kinds() {
+  static const std::map<std::string, const char*> all = {
+      {"adamw_zero",
+       "spreads its averages over several processes, and here one process trains: adamw makes the "
+       "same updates"},
+      {"mu_adamw",
+       "needs the Python package mup, which measures how wide each layer is: take adamw, with "
+       "param_groups for layers that need a rate of their own"}};
   return all;
 }
 
 const Kind& kind_of(const Config& step, const std::string& name) {
   const auto found = kinds().find(name);
   if (found != kinds().end()) return found->second;
+  if (const auto refused = refused_kinds().find(name); refused != refused_kinds().end()) {
+    throw step.error("optimizer", fmt::format("{} {}", name, refused->second));
+  }
   std::vector<std::string> names;
   std::string known;
   for (const auto& [each, kind] : kinds()) {
@@ -101,56 +121,120 @@ const Kind& kind_of(const Config& step, const std::string& name) {
                                near.empty() ? "" : "; did you mean " + near[0] + "?"));
 }
 
-Value with_origin_of(Value value, const Value& other) {
-  value.set_origin(other.origin());
-  return value;
+/// Parameters that share a learning rate: the `default` group and those of `param_groups`.
+struct RateGroup {
+  std::string name;
+  Value lr;
+  std::vector<NamePattern> patterns;  ///< None: of the parameters that no other group has.
+  std::vector<std::string> weights;
+  std::vector<std::string> others;  ///< Biases, norms and embeddings.
+};
+
+std::vector<RateGroup> read_rate_groups(const Config& params) {
+  params.get<Value>("lr");  // throws when it is missing
+  std::vector<RateGroup> groups = {{"default", *params.peek("lr"), {}, {}, {}}};
+  if (!params.has("param_groups")) return groups;
+  for (const auto& name : params.at("param_groups").keys()) {
+    const Config group = params.at("param_groups/" + name);
+    if (!group.has("match")) {
+      throw group.error("match", fmt::format("missing: a regular expression for the names of the "
+                                             "group's parameters, such as \"^{}\\.\"; a network "
+                                             "here does not mark its parameters",
+                                             name));
+    }
+    group.get<Value>("lr");
+    groups.push_back({name, *group.peek("lr"), read_patterns(group, "match"), {}, {}});
+  }
+  return groups;
 }
 
-/// The learning rate `lr`, by the scheme of `train`.
-Value scheduled(const Config& train, const Value& lr) {
-  if (lr.is_map() || !train.has("default_lr_scheme")) return lr;
-  const auto scheme = train.get<std::string>("default_lr_scheme");
-  if (scheme != "MultiStepLR") {
-    throw train.error("default_lr_scheme",
-                      fmt::format("expected MultiStepLR, found \"{}\"; any other schedule is "
-                                  "written as the lr of optimizer_params, such as {{class: cosine, "
-                                  "from: 1e-3, steps: 10000}}",
-                                  scheme));
+/// Puts each parameter into the first group that matches its name, else into the default one.
+void fill(std::vector<RateGroup>& groups, const NamedParameters& parameters,
+          const std::set<std::string>& no_weights, const Config& params) {
+  for (const auto& [name, tensor] : parameters) {
+    const auto found = std::find_if(groups.begin() + 1, groups.end(), [&](const auto& group) {
+      return std::ranges::any_of(group.patterns,
+                                 [&](const auto& pattern) { return pattern.is_in(name); });
+    });
+    RateGroup& group = found == groups.end() ? groups.front() : *found;
+    (no_weights.contains(name) ? group.others : group.weights).push_back(name);
   }
-  // A milestone takes effect in the iteration before the one of its number, as there.
-  Value::List at;
-  for (const int64_t milestone : train.get<std::vector<int64_t>>("gen_lr_steps")) {
-    if (milestone < 1) throw train.error("gen_lr_steps", "expected milestones of 1 or more");
-    at.emplace_back(milestone - 1);
+  for (const auto& group : groups) {
+    if (group.patterns.empty() || !group.weights.empty() || !group.others.empty()) continue;
+    throw params.error("param_groups/" + group.name + "/match",
+                       fmt::format("matches no parameter that an earlier group leaves; the "
+                                   "parameters are: {}",
+                                   list_names(parameters)));
   }
-  const double gamma = train.get<double>("lr_gamma");
-  if (at.empty()) return lr;
-  Value::Map schedule;
-  schedule.set("class", Value("step"));
-  schedule.set("from", lr);
-  schedule.set("factor", with_origin_of(Value(gamma), *train.peek("lr_gamma")));
-  schedule.set("at", with_origin_of(Value(std::move(at)), *train.peek("gen_lr_steps")));
-  return with_origin_of(Value(std::move(schedule)), lr);
 }
 
-Value::Map optimizer_of(const Context& context, const Config& step) {
+/// The values of an optimizer that all of its groups share.
+Value::Map options_of(const Config& step, const Kind& kind) {
   const Config params = step.at("optimizer_params");
-  const Kind& kind = kind_of(step, step.get("optimizer", "adamw"));
   Value::Map made;
   made.set("class", Value(kind.class_name));
-  params.get<Value>("lr");  // throws when it is missing
-  made.set("lr", scheduled(context.config.at("train"), *params.peek("lr")));
   made.set("weight_decay", params.has("weight_decay") ? params.get<Value>("weight_decay")
                                                       : Value(kind.weight_decay));
-  const double beta1 = kind.has_betas ? params.get("beta1", 0.9) : 0;
-  const double beta2 = kind.has_betas ? params.get("beta2", 0.999) : 0;
-  if (kind.has_betas) made.set("betas", Value(Value::List{Value(beta1), Value(beta2)}));
-  if (!kind.has_betas && params.has("momentum")) {
-    made.set("momentum", params.get<Value>("momentum"));
+  if (kind.has_betas) {
+    const double beta1 = params.get("beta1", 0.9);
+    const double beta2 = params.get("beta2", 0.999);
+    made.set("betas", Value(Value::List{Value(beta1), Value(beta2)}));
+  } else {
+    made.set("momentum", params.has("momentum") ? params.get<Value>("momentum") : Value(0.0));
+  }
+  const std::string_view name = kind.class_name;
+  if (name == "LARS") made.set("trust_coefficient", params.get<Value>("lars_coefficient"));
+  if (name == "LAMB") {  // as there: the averages count as they are, and norms of weights to 10
+    made.set("bias_correction", Value(false));
+    made.set("max_weight_norm", Value(10.0));
   }
   if (step.has("clip_grad_eps")) {
     made.set("clip_norm", step.get<Value>("clip_grad_eps"));
     made.set("clip_by", Value(step.get("clip_by", "group")));
+  }
+  return made;
+}
+
+/// The optimizer's part of a config in the runtime's form.
+Value::Map optimizer_of(const Context& context, const Config& step, const std::string& network,
+                        const NamedParameters& parameters) {
+  const Config params = step.at("optimizer_params");
+  const LearningRates rates(context.config.at("train"));
+  const Kind& kind = kind_of(step, step.get("optimizer", "adamw"));
+  std::vector<RateGroup> groups = read_rate_groups(params);
+  const auto no_weights = kind.splits
+                              ? names_of_no_weights(*context.networks.get(network), parameters)
+                              : std::set<std::string>();
+  fill(groups, parameters, no_weights, params);
+  std::vector<std::string> names;
+  for (const auto& group : groups) names.push_back(group.name);
+  const bool has_one = groups.size() == 1;
+  if (kind.splits && has_one) names = {"weights", "biases, norms and embeddings"};
+  const auto starts = rates.starts(names);
+
+  const Value rate = rates.of(groups.front().lr, starts.front());
+  Value::Map made = options_of(step, kind);
+  made.set("lr", rate);
+  Value::List of_names;
+  const auto add = [&](const std::vector<std::string>& of_group, const Value& lr,
+                       bool are_weights) {
+    if (of_group.empty()) return;
+    Value::Map group{{"match", Value(patterns_of(of_group))}};
+    if (lr != rate) group.set("lr", lr);
+    if (!are_weights) group.set("weight_decay", Value(0.0));
+    if (!are_weights && std::string_view(kind.class_name) == "LAMB") {
+      group.set("adapt", Value(false));
+    }
+    of_names.emplace_back(std::move(group));
+  };
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const RateGroup& group = groups[i];
+    if (i > 0) add(group.weights, rates.of(group.lr, starts[i]), true);
+    add(group.others, rates.of(group.lr, has_one ? starts.back() : starts[i]), false);
+  }
+  if (!of_names.empty()) made.set("groups", Value(std::move(of_names)));
+  if (auto clears_at = rates.clears_at(); !clears_at.empty()) {
+    made.set("clear_state_at", Value(std::move(clears_at)));
   }
   return made;
 }
@@ -169,24 +253,18 @@ Gate gate_of_optimizer(const Config& params) {
 Update& update_of_step(const Context& context, const std::string& step,
                        const std::string& network) {
   const Config config = context.config.at("steps/" + step);
-  config.get("check_grads_for_nan", false);  // on_nan always does
+  if (config.get("check_grads_for_nan", false) && context.on_nan == OnNan::kIgnore) {
+    throw config.error("check_grads_for_nan",
+                       "true, and on_nan is ignore, which checks nothing: on_nan: skip leaves such "
+                       "updates out, stop ends the training");
+  }
   NamedParameters parameters = context.networks.parameters({network});
   if (parameters.empty()) {
     throw config.error("training", fmt::format("the network \"{}\" has no parameter that requires "
                                                "a gradient",
                                                network));
   }
-  Value::Map optimizer = optimizer_of(context, config);
-  const auto without_decay = names_without_decay(*context.networks.get(network), parameters);
-  if (!without_decay.empty() && without_decay.size() < parameters.size()) {
-    Value::List groups;
-    for (const auto& pattern : patterns_of(without_decay)) {
-      groups.emplace_back(Value::Map{{"match", Value(pattern)}, {"weight_decay", Value(0.0)}});
-    }
-    optimizer.set("groups", Value(std::move(groups)));
-  } else if (!without_decay.empty()) {
-    optimizer.set("weight_decay", Value(0.0));
-  }
+  Value::Map optimizer = optimizer_of(context, config, network, parameters);
   // In the place that the config has for it, which messages name.
   Value::Map of_step{{"optimizer_params", Value(std::move(optimizer))}};
   Value::Map steps{{step, Value(std::move(of_step))}};

@@ -19,6 +19,9 @@ class Runner {
   /// mistake in `steps`.
   Runner(const Context& context, int64_t parts, const std::vector<std::string>& kept);
 
+  /// Into how many parts the batches that come are split.
+  void set_parts(int64_t parts) { parts_ = parts; }
+
   /// Looks for keys that nothing makes, given those of such a batch. Done once for each split.
   void check(const Batch& batch);
 

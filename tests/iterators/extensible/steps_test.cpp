@@ -390,7 +390,7 @@ TEST_CASE("mistakes in a step name the place and what there is") {
                             "optimizer: adamm\n    "
                             "optimizer_params: {lr: 0.05}"))
             .find("steps/first/optimizer: unknown optimizer \"adamm\"; there are: adam, adamw, "
-                  "lamb, sgd; did you mean adam?") != std::string::npos);
+                  "lamb, lars, sgd; did you mean adam?") != std::string::npos);
   CHECK(mistake(with_change("    optimizer_params: {lr: 0.05}\n", ""))
             .find("steps/first/optimizer_params: missing: the losses of the step would train "
                   "nothing") != std::string::npos);

@@ -1,0 +1,82 @@
+#include "iterators/extensible/foreign_keys.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "runtime/base/error.h"
+
+namespace stepop::extensible {
+namespace {
+
+struct ForeignKey {
+  const char* path;
+  const char* instead;
+};
+
+constexpr ForeignKey kForeign[] = {
+    {"train/niter", "num_steps, at the top of the config, says when the training ends"},
+    {"train/manual_seed", "seed, at the top of the config"},
+    {"train/val_freq", "eval_hook: {freq: N}, at the top of the config, with N in training steps"},
+    {"train/val_freq_megasamples",
+     "eval_hook: {freq: N}, at the top of the config, with N in training steps"},
+    {"train/ema_on_cpu", "averages stay on the device of the weights: remove the key"},
+    {"train/batch_size_optimizer",
+     "a batch has a fixed size here: accumulate: N, at the top of the config, adds up the "
+     "gradients of N batches"},
+    {"train/mod_batch_factor_also_disable_checkpointing",
+     "there is no gradient checkpointing here: remove the key"},
+    {"logger/print_freq", "log_freq, at the top of the config"},
+    {"logger/save_checkpoint_freq", "ckpt_freq, at the top of the config"},
+    {"automatically_scale_grads_for_fanin",
+     "gradients are not scaled by the width of layers: give layers a learning rate of their own, "
+     "by param_groups of optimizer_params"},
+    {"automatically_scale_base_layer_size",
+     "belongs to automatically_scale_grads_for_fanin, which is not there: remove the key"},
+    {"experiments",
+     "experiments of DL-Art-School are Python: write a hook, hooks: {name: {class: MyHook}}"},
+    {"fp16", "precision: bfloat16 computes in 16 bits, and needs no scaling of gradients"},
+    {"grad_scaler_enabled", "precision: bfloat16 needs no scaling of gradients: remove the key"},
+    {"checkpointing_enabled", "there is no gradient checkpointing here: remove the key"},
+    {"gpu_ids", "device: cuda:0, at the top of the config"},
+    {"use_tb_logger", "integrations: {tensorboard: {active: true}}"},
+    {"wandb", "there is no such integration: remove the key"},
+    {"start_step", "a training begins with step 0, or resumes: remove the key"},
+    {"path", "init_from names weights to begin with, and -p RUN a run to resume"},
+};
+
+/// Whether it switches something off: false, -1, or nothing.
+bool is_off(const Value& value) {
+  return value == Value(false) || value == Value(int64_t{-1}) ||
+         (value.is_list() && value.as_list().empty());
+}
+
+void take_ema(const Config& config) {
+  const bool has_rate = config.has("train/ema_rate");
+  const bool is_on =
+      config.has("train/ema_enabled") ? config.get<bool>("train/ema_enabled") : has_rate;
+  const double rate = has_rate ? config.get<double>("train/ema_rate") : 0.999;
+  if (!is_on) return;
+  const Value* own = config.peek("ema/decay");
+  if (own != nullptr && *own != Value(rate)) {
+    throw config.error(
+        has_rate ? "train/ema_rate" : "train/ema_enabled",
+        fmt::format("{}, and ema/decay is {}: keep one of them", rate, own->describe()));
+  }
+  config.set_default("ema/decay", Value(rate));
+}
+
+}  // namespace
+
+void take_foreign_keys(const Config& config) {
+  for (const auto& [path, instead] : kForeign) {
+    const Value* found = config.peek(path);
+    if (found == nullptr || !config.has(path) || is_off(*found)) continue;
+    throw config.error(path, fmt::format("a key of DL-Art-School; here: {}. `stepop new NAME "
+                                         "--from-dlas FILE` translates a whole config",
+                                         instead));
+  }
+  take_ema(config);
+}
+
+}  // namespace stepop::extensible

@@ -1,0 +1,214 @@
+#include "iterators/extensible/learning_rates.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace stepop::extensible {
+namespace {
+
+constexpr const char* kMultiStep = "MultiStepLR";
+constexpr const char* kProgressive = "ProgressiveMultiStepLR";
+constexpr const char* kCosine = "CosineAnnealingLR_Restart";
+
+struct SchemeKey {
+  const char* name;
+  std::vector<std::string_view> schemes;
+};
+
+const std::vector<SchemeKey>& scheme_keys() {
+  static const std::vector<SchemeKey> all = {{"gen_lr_steps", {kMultiStep, kProgressive}},
+                                             {"lr_gamma", {kMultiStep, kProgressive}},
+                                             {"progressive_starts", {kProgressive}},
+                                             {"restarts", {kMultiStep, kCosine}},
+                                             {"restart_weights", {kMultiStep, kCosine}},
+                                             {"clear_state", {kMultiStep, kCosine}},
+                                             {"warmup_steps", {kMultiStep}},
+                                             {"T_period", {kCosine}},
+                                             {"warmup", {kCosine}},
+                                             {"eta_min", {kCosine}}};
+  return all;
+}
+
+/// Whole numbers of at least `least`, each above the one before.
+std::vector<int64_t> read_ascending(const Config& train, const char* key, int64_t least) {
+  const auto numbers = train.get<std::vector<int64_t>>(key);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] >= least && (i == 0 || numbers[i] > numbers[i - 1])) continue;
+    throw train.error(key, fmt::format("expected iterations of {} or more in ascending order, "
+                                       "found {}",
+                                       least, numbers[i]));
+  }
+  return numbers;
+}
+
+template <class T>
+Value list_of(const std::vector<T>& numbers) {
+  return Value(Value::List(numbers.begin(), numbers.end()));
+}
+
+}  // namespace
+
+LearningRates::LearningRates(const Config& train) : train_(train) {
+  if (train.has("default_lr_scheme")) scheme_ = train.get<std::string>("default_lr_scheme");
+  constexpr std::array kSchemes = {kMultiStep, kProgressive, kCosine};
+  if (!scheme_.empty() && std::ranges::find(kSchemes, scheme_) == kSchemes.end()) {
+    throw train.error("default_lr_scheme",
+                      fmt::format("expected {}, found \"{}\"; any other schedule is written as the "
+                                  "lr of optimizer_params, such as {{class: cosine, from: 1e-3, "
+                                  "steps: 10000}}",
+                                  fmt::join(kSchemes, ", "), scheme_));
+  }
+  refuse_keys_of_others();
+  if (scheme_ == kCosine) {
+    read_restarts();
+    read_cosine();
+  } else if (!scheme_.empty()) {
+    read_milestones();
+    if (scheme_ == kMultiStep) read_restarts();
+  }
+  read_warmup();
+  if (train.has("force_lr")) train.get<double>("force_lr");  // throws for what is no number
+}
+
+/// A key that another scheme reads would do nothing, without a word.
+void LearningRates::refuse_keys_of_others() const {
+  for (const auto& key : scheme_keys()) {
+    if (std::ranges::find(key.schemes, scheme_) != key.schemes.end() || !train_.has(key.name)) {
+      continue;
+    }
+    const std::string schemes = fmt::format("{}", fmt::join(key.schemes, " and "));
+    throw train_.error(
+        key.name,
+        scheme_.empty()
+            ? fmt::format("belongs to {}: name it by default_lr_scheme", schemes)
+            : fmt::format("belongs to {}, and default_lr_scheme is {}", schemes, scheme_));
+  }
+}
+
+void LearningRates::read_milestones() {
+  milestones_ = read_ascending(train_, "gen_lr_steps", 1);
+  gamma_ = train_.get<double>("lr_gamma");
+}
+
+void LearningRates::read_restarts() {
+  if (train_.has("restarts")) restarts_ = read_ascending(train_, "restarts", 0);
+  weights_.assign(restarts_.size(), 1);
+  if (train_.has("restart_weights")) {
+    weights_ = train_.get<std::vector<double>>("restart_weights");
+  }
+  // [1] is the default there, for no restarts.
+  if (restarts_.empty() && weights_ == std::vector<double>{1}) weights_.clear();
+  if (weights_.size() != restarts_.size()) {
+    throw train_.error("restart_weights",
+                       fmt::format("expected {} numbers, one for each of restarts, found {}",
+                                   restarts_.size(), weights_.size()));
+  }
+  clears_state_ = train_.get("clear_state", false);
+}
+
+void LearningRates::read_cosine() {
+  periods_ = train_.get<std::vector<int64_t>>("T_period");
+  if (periods_.size() != restarts_.size() + 1 || *std::ranges::min_element(periods_) < 1) {
+    throw train_.error("T_period",
+                       fmt::format("expected {} numbers of 1 or more, of the fall at the beginning "
+                                   "and of that after each of restarts, found {}",
+                                   restarts_.size() + 1, train_.peek("T_period")->describe()));
+  }
+  hold_ = train_.get_at_least("warmup", 0, 0);
+  lowest_ = train_.get("eta_min", 0.0);
+}
+
+void LearningRates::read_warmup() {
+  const int64_t iterations = train_.get_at_least("warmup_iter", -1, -1);
+  if (iterations > 0) warmup_ = iterations;
+  if (scheme_ != kMultiStep) return;
+  const int64_t steps = train_.get_at_least("warmup_steps", 0, 0);
+  if (steps == 0) return;
+  if (warmup_ > 0) {
+    throw train_.error("warmup_steps",
+                       "found together with warmup_iter, which is a warm-up as well: keep one");
+  }
+  // Iteration 0 has one part of `steps`, the last of them all.
+  warmup_ = steps - 1;
+  warmup_from_ = 1 / static_cast<double>(steps);
+}
+
+Value LearningRates::by_scheme(const Value& lr, int64_t start) const {
+  Value::Map schedule;
+  if (scheme_ == kCosine) {
+    schedule.set("class", Value("cosine_restarts"));
+    schedule.set("from", lr);
+    schedule.set("to", Value(lowest_));
+    schedule.set("steps", restarts_.empty() ? Value(periods_.front()) : list_of(periods_));
+    if (restarts_.empty()) {
+      schedule.set("class", Value("cosine"));
+    } else {
+      schedule.set("restarts", list_of(restarts_));
+      schedule.set("weights", list_of(weights_));
+    }
+    if (hold_ == 0) return Value(std::move(schedule));
+    // Restarts count from the first fall on.
+    Value::List parts;
+    parts.emplace_back(Value::Map{{"schedule", lr}, {"steps", Value(hold_)}});
+    parts.emplace_back(Value::Map{{"schedule", Value(std::move(schedule))}});
+    return Value(Value::Map{{"class", Value("chain")}, {"parts", Value(std::move(parts))}});
+  }
+  if (milestones_.empty() && restarts_.empty()) return lr;
+  // A milestone takes effect in the iteration before the one of its number, as there.
+  std::vector<int64_t> at;
+  for (const int64_t milestone : milestones_) at.push_back(milestone + start - 1);
+  schedule.set("class", Value("step"));
+  schedule.set("from", lr);
+  schedule.set("factor", Value(gamma_));
+  schedule.set("at", list_of(at));
+  if (!restarts_.empty()) {
+    schedule.set("restarts", list_of(restarts_));
+    schedule.set("weights", list_of(weights_));
+  }
+  return Value(std::move(schedule));
+}
+
+Value LearningRates::of(const Value& lr, int64_t start) const {
+  if (train_.has("force_lr")) return *train_.peek("force_lr");
+  if (lr.is_map()) return lr;
+  Value rate = by_scheme(lr, start);
+  if (warmup_ > 0) {
+    Value::Map ramp;
+    ramp.set("class", Value("ramp"));
+    ramp.set("schedule", std::move(rate));
+    ramp.set("steps", Value(warmup_));
+    ramp.set("from", Value(warmup_from_));
+    rate = Value(std::move(ramp));
+  }
+  rate.set_origin(lr.origin());
+  return rate;
+}
+
+std::vector<int64_t> LearningRates::starts(const std::vector<std::string>& groups) const {
+  if (scheme_ != kProgressive) return std::vector<int64_t>(groups.size(), 0);
+  auto starts = train_.get<std::vector<int64_t>>("progressive_starts");
+  if (starts.size() == 1) starts.assign(groups.size(), starts.front());
+  if (starts.size() != groups.size() || *std::ranges::min_element(starts) < 0) {
+    throw train_.error(
+        "progressive_starts",
+        fmt::format("expected {} iterations of 0 or more, for the groups of parameters {}, found "
+                    "{}",
+                    groups.size(), fmt::join(groups, ", "),
+                    train_.peek("progressive_starts")->describe()));
+  }
+  return starts;
+}
+
+Value::List LearningRates::clears_at() const {
+  Value::List at;
+  if (!clears_state_) return at;
+  for (const int64_t restart : restarts_) at.emplace_back(restart + hold_);
+  return at;
+}
+
+}  // namespace stepop::extensible
