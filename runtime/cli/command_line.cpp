@@ -197,6 +197,7 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     if (arguments.command != nullptr && arguments.command->run == new_command) {
       text("template", arguments.new_template);
       text("from-edflow", arguments.from_edflow);
+      text("from-dlas", arguments.from_dlas);
       arguments.new_project = flag("project");
     } else {
       text("project", arguments.project);

@@ -27,7 +27,7 @@ std::span<const Command> commands() {
       {"list", "[WORD] [-b base.yaml]", 0, 1,
        "components and their parameters, also of the code in -b; WORD is a part of a name or kind",
        list_command},
-      {"new", "NAME [--template KIND] [--project] [--from-edflow FILE]", 1, 1,
+      {"new", "NAME [--template KIND] [--project] [--from-edflow FILE | --from-dlas FILE]", 1, 1,
        "make a folder with a model, a dataset, an iterator and a config to start from",
        new_command},
       {"prepare", "", 0, 0,

@@ -56,42 +56,13 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kIdx = {{
     {"fashionmnist.FashionMNISTTest", "t10k"},
 }};
 
-template <class Table>
-std::string_view find_in(const Table& table, std::string_view key) {
-  const auto found =
-      std::find_if(table.begin(), table.end(), [&](const auto& row) { return row.first == key; });
-  return found == table.end() ? std::string_view() : found->second;
-}
-
-template <class Registry>
-bool is_registered(const Registry& registry, const std::string& name) {
-  const auto& all = registry.registrations();
-  return std::any_of(all.begin(), all.end(), [&](const auto& each) { return each.name == name; });
-}
-
 std::string last_part(const std::string& import_path) {
   return import_path.substr(import_path.rfind('.') + 1);
 }
 
-/// YAML 1.1, which edflow reads, has more words for truth.
-void read_words_of_truth(Value& value) {
-  if (value.is_map()) {
-    for (auto& [key, below] : value.as_map()) read_words_of_truth(below);
-  } else if (value.is_list()) {
-    for (auto& below : value.as_list()) read_words_of_truth(below);
-  } else if (value.is_text()) {
-    std::string word = value.as_text();
-    std::transform(word.begin(), word.end(), word.begin(), [](char c) {
-      return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-    });
-    if (word == "yes" || word == "on") value = Value(true);
-    if (word == "no" || word == "off") value = Value(false);
-  }
-}
-
-class Translation {
+class EdflowTranslation {
  public:
-  Translation(std::string class_name, FromEdflow& result)
+  EdflowTranslation(std::string class_name, TranslatedConfig& result)
       : class_name_(std::move(class_name)), result_(result) {}
 
   void run(const Value::Map& edflow) {
@@ -252,32 +223,21 @@ class Translation {
          fmt::format("your own: your iterator reads it, context.config.get(\"{}\", ...)", key));
   }
 
-  void set(const std::string& path, Value value) {
-    Value* place = &result_.config;
-    for (const auto& part : split_path(path)) {
-      if (!place->is_map()) *place = Value(Value::Map{});
-      if (!place->as_map().contains(part)) place->as_map().set(part, Value());
-      place = place->as_map().find(part);
-    }
-    *place = std::move(value);
-  }
-
-  void note(const std::string& key, std::string text) {
-    result_.notes.push_back({key, std::move(text)});
-  }
+  void set(const std::string& path, Value value) { result_.set(path, std::move(value)); }
+  void note(const std::string& key, std::string text) { result_.note(key, std::move(text)); }
 
   std::string class_name_;
-  FromEdflow& result_;
+  TranslatedConfig& result_;
   bool is_vunet_ = false;
 };
 
 }  // namespace
 
-FromEdflow translate_edflow(const Value& edflow, const std::string& class_name) {
-  FromEdflow result;
+TranslatedConfig translate_edflow(const Value& edflow, const std::string& class_name) {
+  TranslatedConfig result;
   Value read = edflow;
   read_words_of_truth(read);
-  Translation(class_name, result).run(read.as_map());
+  EdflowTranslation(class_name, result).run(read.as_map());
   return result;
 }
 

@@ -35,6 +35,8 @@ const std::vector<Flag>& flags() {
       {0, "allow-unknown", kOptionalBool, "unknown config keys are a warning, not an error"},
       {0, "template", kValue, "classifier (default), regression, autoencoder or gan", "new"},
       {0, "from-edflow", kValue, "the config of an edflow project, which is translated", "new"},
+      {0, "from-dlas", kValue, "the config of a DL-Art-School training, which is translated",
+       "new"},
       {0, "project", kNothing, "a CMake project with src/, configs/ and tests/", "new"},
       {0, "keys", kNothing,
        "each key of the config and of its components: type, value or (default), meaning", "config"},

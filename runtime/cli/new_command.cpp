@@ -10,6 +10,7 @@
 #include "runtime/base/nearest.h"
 #include "runtime/base/shell_text.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/from_dlas.h"
 #include "runtime/cli/from_edflow.h"
 #include "runtime/code/build_settings.h"
 #include "runtime/config/yaml_reader.h"
@@ -101,11 +102,35 @@ std::string commented(const std::string& text) {
   return comment;
 }
 
-/// The config file that edflow's becomes.
-std::string config_text(const FromEdflow& made, const std::string& source,
-                        const std::string& name) {
+/// The config of another program that is translated.
+struct Source {
+  std::string file;
+  std::string program;  ///< `edflow`
+  TranslatedConfig made;
+};
+
+/// What `--from-edflow` or `--from-dlas` names, if any.
+std::optional<Source> read_source(const Arguments& arguments, const std::string& name) {
+  if (arguments.from_edflow && arguments.from_dlas) {
+    throw UsageError("stepop new: give --from-edflow or --from-dlas, found both");
+  }
+  if (arguments.from_edflow) {
+    return Source{*arguments.from_edflow, "edflow",
+                  translate_edflow(read_yaml_file(*arguments.from_edflow), class_name(name))};
+  }
+  if (arguments.from_dlas) {
+    return Source{*arguments.from_dlas, "DL-Art-School",
+                  translate_dlas(read_yaml_file(*arguments.from_dlas))};
+  }
+  return std::nullopt;
+}
+
+/// The config file that it becomes.
+std::string config_text(const Source& source, const std::string& name) {
+  const TranslatedConfig& made = source.made;
   std::string text = made.needs_code ? fmt::format("code: [{}.cpp]\n", name) : "";
-  text += fmt::format("# From edflow's {}. What became of its keys, where they changed:\n", source);
+  text += fmt::format("# From {}'s {}. What became of its keys, where they changed:\n",
+                      source.program, fs::path(source.file).filename().string());
   for (const auto& [key, what] : made.notes) text += fmt::format("#   {}: {}\n", key, what);
   text += "\n" + to_yaml(made.config);
   if (!made.own.as_map().empty()) {
@@ -129,10 +154,7 @@ int new_command(const Arguments& arguments) {
   if (fs::exists(folder)) {
     throw UsageError(fmt::format("stepop new: {} is there already; nothing was changed", folder));
   }
-  std::optional<FromEdflow> edflow;
-  if (arguments.from_edflow) {
-    edflow = translate_edflow(read_yaml_file(*arguments.from_edflow), class_name(name));
-  }
+  const std::optional<Source> source = read_source(arguments, name);
   const fs::path templates = build_settings().templates;
   std::vector<std::pair<std::string, std::string>> files;  // name below the folder, content
   const auto add = [&](const fs::path& path, const std::string& target) {
@@ -144,14 +166,10 @@ int new_command(const Arguments& arguments) {
   };
   for (const auto& entry : fs::directory_iterator(templates / kind)) {
     const bool is_config = entry.path().extension() == ".yaml";
-    if (edflow && (is_config || !edflow->needs_code)) continue;
+    if (source && (is_config || !source->made.needs_code)) continue;
     add(entry.path(), place(entry.path().filename().string(), is_project));
   }
-  if (edflow) {
-    files.emplace_back(
-        place(name + ".yaml", is_project),
-        config_text(*edflow, fs::path(*arguments.from_edflow).filename().string(), name));
-  }
+  if (source) files.emplace_back(place(name + ".yaml", is_project), config_text(*source, name));
   if (is_project) {
     for (const auto& entry : fs::recursive_directory_iterator(templates / kProject)) {
       if (entry.is_regular_file()) {
@@ -172,9 +190,9 @@ int new_command(const Arguments& arguments) {
     write_file_atomically(path, content);
     fmt::print("{}\n", path);
   }
-  if (edflow) {
-    fmt::print("\nWhat became of {}, where it changed:\n", *arguments.from_edflow);
-    for (const auto& [key, what] : edflow->notes) fmt::print("  {}: {}\n", key, what);
+  if (source) {
+    fmt::print("\nWhat became of {}, where it changed:\n", source->file);
+    for (const auto& [key, what] : source->made.notes) fmt::print("  {}: {}\n", key, what);
   }
   // A path that was typed here is another one in the new folder.
   const bool is_path = program_name().find('/') != std::string::npos;

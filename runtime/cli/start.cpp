@@ -18,6 +18,7 @@
 #include "runtime/cli/checkpoint_choice.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/evaluate_run.h"
+#include "runtime/cli/from_dlas.h"
 #include "runtime/cli/record_start.h"
 #include "runtime/cli/remedy.h"
 #include "runtime/cli/run_source.h"
@@ -76,6 +77,7 @@ class Run {
     check_checkpoint(arguments_, source, checkpoint_.has_value());
     code_ = read_run_config(arguments_, source);
     const Config& config = code_.config;
+    refuse_dlas(config);
     const std::string name = run_name(arguments_, source.project, config);
     if (!arguments_.train && !checkpoint_) check_without_checkpoint(source, config);
 

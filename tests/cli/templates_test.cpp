@@ -89,7 +89,7 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
             .starts_with("stepop: --template clasifier: there are classifier, "));
   CHECK(refused("stepop new") ==
         "stepop: stepop new: nothing given: stepop new NAME [--template KIND] [--project] "
-        "[--from-edflow FILE]\n");
+        "[--from-edflow FILE | --from-dlas FILE]\n");
 }
 
 }  // namespace templates_test

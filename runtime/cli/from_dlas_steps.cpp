@@ -1,0 +1,150 @@
+#include "runtime/cli/from_dlas_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "runtime/networks/network.h"
+
+namespace stepop {
+namespace {
+
+/// Keys that once stood in a step itself, where nothing reads them now.
+constexpr std::array<std::string_view, 4> kLegacy = {"lr", "weight_decay", "beta1", "beta2"};
+
+class StepsTranslation {
+ public:
+  StepsTranslation(const Value& dlas, TranslatedConfig& result) : dlas_(dlas), result_(result) {}
+
+  void run() {
+    take_networks(*dlas_.find("networks"));
+    take_steps(*dlas_.find("steps"));
+    note_untrained();
+  }
+
+ private:
+  void take_networks(const Value& networks) {
+    Value copy = networks;
+    for (auto& [name, network] : copy.as_map()) {
+      if (!network.is_map()) continue;
+      network.as_map().erase("wandb_debug");
+      names_.insert(name);
+      for (const char* key : {"which_model", "which_model_G", "which_model_D"}) {
+        const Value* model = find_in_map(network, key);
+        if (model == nullptr) continue;
+        if (!model->is_text() || !is_registered(models(), model->as_text())) {
+          note(fmt::format("networks/{}/{}", name, key),
+               fmt::format("{} is not here: `stepop list model` shows what there is, models/ says "
+                           "how to write one",
+                           model->describe()));
+        }
+        break;
+      }
+    }
+    set("networks", std::move(copy));
+  }
+
+  void take_steps(const Value& steps) {
+    Value copy = steps;
+    for (auto& [name, step] : copy.as_map()) {
+      if (step.is_map()) take_step("steps/" + name, step.as_map());
+    }
+    set("steps", std::move(copy));
+  }
+
+  void take_step(const std::string& place, Value::Map& step) {
+    for (const char* key : {"generator", "generator_outputs"}) step.erase(key);
+    take_optimizer(place, step);
+    for (const char* kind : {"injectors", "losses"}) {
+      const Value* components = step.find(kind);
+      if (components == nullptr || !components->is_map()) continue;
+      for (const auto& [name, component] : components->as_map()) {
+        check_type(fmt::format("{}/{}/{}", place, kind, name), component,
+                   kind == std::string_view("losses") ? "loss term" : "injector");
+      }
+    }
+  }
+
+  void check_type(const std::string& place, const Value& component, std::string_view kind) {
+    const Value* type = find_in_map(component, "type");
+    if (type == nullptr || !type->is_text() || is_component(kind, type->as_text())) return;
+    note(place, fmt::format("{} is not here: `stepop list '{}'` shows what there is; remove it, or "
+                            "write a class of your own",
+                            type->as_text(), kind));
+  }
+
+  void take_optimizer(const std::string& place, Value::Map& step) {
+    const bool has_losses = step.contains("losses") && !is_off(*step.find("losses"));
+    const Value* params = step.find("optimizer_params");
+    const bool has_params = params != nullptr && !params->is_null();
+    Value::Map legacy;
+    for (const auto key : kLegacy) {
+      if (const Value* found = step.find(key)) legacy.set(key, *found);
+      step.erase(key);
+    }
+    if (!has_params && has_losses && legacy.contains("lr")) {
+      step.set("optimizer_params", Value(legacy));
+      note(place,
+           "its lr, weight_decay and betas are optimizer_params now: where they stood, "
+           "nothing read them, and the step trained nothing");
+    } else if (!has_params && has_losses) {
+      step.set("optimizer_params", Value());
+      note(place, "has no optimizer_params, and trained nothing: its losses are logged alone");
+    } else if (!has_losses) {
+      step.erase("optimizer_params");
+      step.erase("optimizer");
+      step.erase("clip_grad_eps");
+    }
+    const Value* optimizer = step.find("optimizer");
+    if (optimizer != nullptr && *optimizer == Value("adamw_zero")) {
+      step.set("optimizer", Value("adamw"));
+      note(place + "/optimizer", "adamw_zero becomes adamw: one process trains");
+    } else if (optimizer != nullptr && *optimizer == Value("mu_adamw")) {
+      note(place + "/optimizer", "mu_adamw needs the Python package mup, and is refused here");
+    }
+    if (has_losses && step.contains("optimizer_params") &&
+        !step.find("optimizer_params")->is_null()) {
+      if (find_in_map(*step.find("optimizer_params"), "param_groups") != nullptr) {
+        note(place + "/optimizer_params/param_groups",
+             "each group needs the names of its parameters: match: \"^head\\.\"");
+      }
+      const Value* training = step.find("training");
+      if (training != nullptr && training->is_text()) trained_.insert(training->as_text());
+    }
+    if (step.contains("check_grads_for_nan") && *step.find("check_grads_for_nan") == Value(true)) {
+      set("on_nan", "skip");
+    }
+  }
+
+  void note_untrained() {
+    for (const auto& name : names_) {
+      if (trained_.contains(name)) continue;
+      const Value* network = dlas_.find("networks/" + name);
+      const Value* trainable = find_in_map(*network, "trainable");
+      if (trainable != nullptr && *trainable == Value(false)) continue;
+      set("networks/" + name + "/trainable", false);
+      note("networks/" + name, "no step trains it: trainable: false says that it is meant so");
+    }
+  }
+
+  void set(std::string_view path, Value value) { result_.set(path, std::move(value)); }
+  void note(const std::string& key, std::string text) { result_.note(key, std::move(text)); }
+
+  const Value& dlas_;
+  TranslatedConfig& result_;
+  std::set<std::string> names_;    ///< Of the networks.
+  std::set<std::string> trained_;  ///< Those that a step trains.
+};
+
+}  // namespace
+
+void translate_dlas_steps(const Value& dlas, TranslatedConfig& result) {
+  StepsTranslation(dlas, result).run();
+}
+
+}  // namespace stepop
