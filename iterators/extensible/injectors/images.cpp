@@ -1,4 +1,6 @@
 // Injectors over images [B, C, H, W].
+#include <ATen/ops/_upsample_bicubic2d_aa.h>
+#include <ATen/ops/_upsample_bilinear2d_aa.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -47,6 +49,10 @@ class Interpolate : public UnaryInjector {
                                              "\"{}\"",
                                              mode_));
     }
+    is_smooth_ = params.get("antialias", false);
+    if (is_smooth_ && mode_ != "bilinear" && mode_ != "bicubic") {
+      throw params.error("antialias", "expected with the modes bilinear and bicubic alone");
+    }
     const bool has_factor = params.has("scale_factor");
     if (has_factor == params.has("size")) {
       throw params.error("scale_factor", "expected either scale_factor or size");
@@ -73,7 +79,11 @@ class Interpolate : public UnaryInjector {
       }
     }
     at::Tensor made;
-    if (mode_ == "nearest") {
+    if (is_smooth_ && mode_ == "bilinear") {
+      made = at::_upsample_bilinear2d_aa(image, size, /*align_corners=*/false, factor, factor);
+    } else if (is_smooth_) {
+      made = at::_upsample_bicubic2d_aa(image, size, /*align_corners=*/false, factor, factor);
+    } else if (mode_ == "nearest") {
       made = at::upsample_nearest2d(image, size, factor, factor);
     } else if (mode_ == "bilinear") {
       made = at::upsample_bilinear2d(image, size, /*align_corners=*/false, factor, factor);
@@ -87,6 +97,7 @@ class Interpolate : public UnaryInjector {
 
  private:
   std::string mode_;
+  bool is_smooth_ = false;
   double factor_ = 0;
   std::vector<int64_t> size_;  ///< Empty: by the factor.
 };
@@ -227,7 +238,9 @@ STEPOP_REGISTER_INJECTOR(interpolate, Interpolate,
                            {"out", "", ""},
                            {"scale_factor", "none", "how many times larger; or size"},
                            {"size", "none", "a number of pixels, or [H, W]"},
-                           {"mode", "nearest", "nearest, bilinear, bicubic or area"}}});
+                           {"mode", "nearest", "nearest, bilinear, bicubic or area"},
+                           {"antialias", "false",
+                            "as Pillow's and MATLAB's imresize, of bilinear and bicubic"}}});
 STEPOP_REGISTER_INJECTOR(image_patch, ImagePatch,
                          {"The corners of an image.",
                           {{"in", "", ""},

@@ -151,6 +151,15 @@ TEST_CASE("interpolate, image_patch and sr_diffs") {
   bench.inject("{type: interpolate, in: x, out: out, scale_factor: 2, mode: bicubic}");
   CHECK(at::allclose(bench.at("out")[0][0][1].narrow(0, 0, 3),
                      at::tensor({0.66015625, 0.95703125, 1.43359375}, at::kFloat), 1e-5, 1e-5));
+  // The same with antialias=True, whose cubic is Pillow's, also where nothing is reduced.
+  bench.inject(
+      "{type: interpolate, in: x, out: out, scale_factor: 2, mode: bicubic, antialias: true}");
+  CHECK(at::allclose(bench.at("out")[0][0][1].narrow(0, 0, 3),
+                     at::tensor({0.58329755, 0.83941615, 1.38145649}, at::kFloat), 1e-4, 1e-4));
+  CHECK(message_of([&] {
+          bench.inject("{type: interpolate, in: x, out: out, size: 2, antialias: true}");
+        }).find("antialias: expected with the modes bilinear and bicubic alone") !=
+        std::string::npos);
   bench.inject("{type: image_patch, in: x, out: p, patch_size: 3}");
   CHECK(at::equal(bench.at("p"), x.narrow(2, 0, 3).narrow(3, 0, 3)));
   CHECK(at::equal(bench.at("p_bottom_left"), x.narrow(2, 1, 3).narrow(3, 0, 3)));

@@ -1,3 +1,4 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_upsample_bicubic2d_aa.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
@@ -94,6 +95,31 @@ TEST_CASE("parts, mirror images and turns are the same in both sizes") {
   const auto large = dataset_of(of(folder, ", crop: 100"));
   CHECK(message_of([&] { example_of(*large, 0); }).find("too small for a part of 100 x 100") !=
         std::string::npos);
+}
+
+TEST_CASE("the large images are those of another dataset") {
+  const std::string figures = "dataset: {class: Figures, size: 32, examples: 5}";
+  const auto dataset = dataset_of("{class: PairedImages, key: target, " + figures + "}");
+  REQUIRE(dataset->size() == 5);
+  const Example pair = example_of(*dataset, 3);
+  const auto source = dataset_of("{class: Figures, size: 32, examples: 5}");
+  const at::Tensor large = example_of(*source, 3).tensors.at("target");
+  CHECK(at::equal(pair.tensors.at("hq"), large));
+  CHECK(at::allclose(
+      pair.tensors.at("lq"),
+      at::_upsample_bicubic2d_aa(large.unsqueeze(0), {16, 16}, false)[0].clamp(-1, 1)));
+  CHECK(pair.tensors.size() == 2);
+  const auto part = dataset_of("{class: PairedImages, key: target, crop: 8, " + figures + "}");
+  CHECK(example_of(*part, 3).tensors.at("lq").sizes() == at::IntArrayRef{3, 4, 4});
+
+  CHECK(message_of([&] { example_of(*dataset_of("{class: PairedImages, " + figures + "}"), 0); }) ==
+        "PairedImages: expected a float32 image [C, H, W] under \"image\", found none; the dataset "
+        "has: stickman, appearance, target, person");
+  CHECK(message_of([&] {
+          dataset_of("{class: PairedImages, hq: x, " + figures + "}");
+        }).find("hq: expected either folders or a dataset, found both") != std::string::npos);
+  CHECK(unknown_keys_of("{class: PairedImages, channels: 3, key: target, " + figures + "}")
+            .find("\"data/channels\"") != std::string::npos);
 }
 
 }  // namespace paired_images_test
