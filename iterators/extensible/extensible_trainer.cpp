@@ -39,6 +39,15 @@ class ExtensibleTrainer : public Iterator {
     set_visuals_op();
   }
 
+  /// Those evaluators that have a metric of the whole split.
+  OrderedMap<std::string> eval_callbacks() const override {
+    OrderedMap<std::string> callbacks;
+    for (const auto& part : runner_->evaluators()) {
+      if (part.is_over_split) callbacks.set(part.name, kEvaluatorCallback);
+    }
+    return callbacks;
+  }
+
   std::string plan(const Batch& batch) override { return runner_->table(rules_.cut(batch)); }
 
   StepOps step_op(const Batch& loaded) override {
@@ -78,6 +87,7 @@ class ExtensibleTrainer : public Iterator {
         }
         made.outputs.set(name, value);
       }
+      runner_->measure(global_step(), made);
       return made;
     };
     return ops;

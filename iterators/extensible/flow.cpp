@@ -19,8 +19,10 @@ namespace {
 
 constexpr size_t kMostIntervals = 10;  ///< Different `every`: two to that many kinds of iterations.
 
-std::vector<const Gate*> gates_of(const std::vector<Step>& steps) {
+std::vector<const Gate*> gates_of(const std::vector<Step>& steps,
+                                  const std::vector<const Part*>& behind) {
   std::vector<const Gate*> gates;
+  for (const Part* part : behind) gates.push_back(&part->gate);
   for (const auto& step : steps) {
     gates.insert(gates.end(), {&step.gate, &step.update_gate});
     for (const auto& part : step.injectors) gates.push_back(&part.gate);
@@ -65,6 +67,16 @@ class Walk {
   void run(const std::vector<Slot>& given) {
     for (const Slot slot : given) made_by_[index(slot)] = "the batch";
     for (const auto& step : steps_) walk(step);
+  }
+
+  /// What comes behind all steps.
+  void read_behind(const std::vector<const Part*>& parts) const {
+    for (const Part* part : parts) {
+      if (!part->gate.is_open(iteration_)) continue;
+      for (const auto& use : part->reads) {
+        if (!has(use.slot)) fail_missing(use);
+      }
+    }
   }
 
  private:
@@ -188,11 +200,12 @@ void check_outputs(const Step& step, const Keys& keys) {
 
 }  // namespace
 
-std::vector<int64_t> kinds_of_iterations(const std::vector<Step>& steps) {
+std::vector<int64_t> kinds_of_iterations(const std::vector<Step>& steps,
+                                         const std::vector<const Part*>& behind) {
   std::set<int64_t> edges = {0};
   std::set<int64_t> every;
   for (const auto& step : steps) edges.insert(step.trained_from);
-  for (const Gate* gate : gates_of(steps)) {
+  for (const Gate* gate : gates_of(steps, behind)) {
     edges.insert(gate->after);
     if (gate->before < std::numeric_limits<int64_t>::max()) edges.insert(gate->before + 1);
     if (gate->every > 1) every.insert(gate->every);
@@ -220,12 +233,15 @@ std::vector<int64_t> kinds_of_iterations(const std::vector<Step>& steps) {
   return kinds;
 }
 
-void check_flow(const std::vector<Step>& steps, const Keys& keys, const std::vector<Slot>& given) {
+void check_flow(const std::vector<Step>& steps, const std::vector<const Part*>& behind,
+                const Keys& keys, const std::vector<Slot>& given) {
   for (const auto& step : steps) check_outputs(step, keys);
-  for (const int64_t iteration : kinds_of_iterations(steps)) {
+  for (const int64_t iteration : kinds_of_iterations(steps, behind)) {
     Walk(steps, keys, iteration, /*is_training=*/true, /*is_first_part=*/true).run(given);
     Walk(steps, keys, iteration, /*is_training=*/true, /*is_first_part=*/false).run(given);
-    Walk(steps, keys, iteration, /*is_training=*/false, /*is_first_part=*/true).run(given);
+    Walk evaluation(steps, keys, iteration, /*is_training=*/false, /*is_first_part=*/true);
+    evaluation.run(given);
+    evaluation.read_behind(behind);
   }
 }
 

@@ -136,8 +136,14 @@ class Runner::Trace {
 };
 
 Runner::Runner(const Context& context, int64_t parts, const std::vector<std::string>& kept)
-    : context_(context), steps_(build_steps(context, keys_)), parts_(parts) {
+    : context_(context),
+      steps_(build_steps(context, keys_)),
+      evaluators_(build_evaluators(context, keys_)),
+      parts_(parts) {
   for (const auto& name : kept) kept_.push_back(keys_.slot(name));
+  for (const auto& part : evaluators_) {
+    for (const auto& use : part.reads) kept_.push_back(use.slot);
+  }
   plan_memory(steps_, kept_);
   std::vector<char> is_read(keys_.size(), 0);
   const auto mark = [&](Slot slot) { is_read[static_cast<size_t>(slot.index)] = 1; };
@@ -158,7 +164,9 @@ Runner::Runner(const Context& context, int64_t parts, const std::vector<std::str
 /// mistake.
 void Runner::check_required(const std::vector<std::string>& given) const {
   std::vector<std::string> known = given;
-  for (const auto& earlier : checked_) known.insert(known.end(), earlier.begin(), earlier.end());
+  for (const auto* checked : {&checked_, &checked_in_training_}) {
+    for (const auto& earlier : *checked) known.insert(known.end(), earlier.begin(), earlier.end());
+  }
   const auto add = [&](const Part& part) {
     for (const auto& use : part.writes) known.push_back(keys_.name(use.slot));
   };
@@ -177,20 +185,26 @@ void Runner::check_required(const std::vector<std::string>& given) const {
 }
 
 void Runner::check(const Batch& batch) {
+  const bool is_training = context_.position.split == "train";
+  auto& checked = is_training ? checked_in_training_ : checked_;
   const auto has_these_names = [&](const std::vector<std::string>& names) {
     return std::ranges::equal(
         names, batch.tensors(), {}, {},
         [](const auto& entry) -> const auto& { return entry.first; });
   };
-  if (std::ranges::any_of(checked_, has_these_names)) return;
+  if (std::ranges::any_of(checked, has_these_names)) return;
   std::vector<std::string> names;
   for (const auto& [name, tensor] : batch.tensors()) names.push_back(name);
   Keys keys = keys_;  // with those that nothing reads, for messages
   std::vector<Slot> given;
   for (const auto& name : names) given.push_back(keys.slot(name));
   check_required(names);
-  check_flow(steps_, keys, given);
-  checked_.push_back(names);
+  std::vector<const Part*> behind;
+  if (!is_training) {
+    for (const auto& part : evaluators_) behind.push_back(&part);
+  }
+  check_flow(steps_, behind, keys, given);
+  checked.push_back(names);
 }
 
 void Runner::fill(const Batch& batch, int64_t parts) {
@@ -305,6 +319,16 @@ Scalars Runner::evaluate(const Batch& batch, int64_t iteration) {
   Metrics metrics;
   for (auto& step : steps_) run(step, iteration, /*is_training=*/false, metrics);
   return metrics.take();
+}
+
+void Runner::measure(int64_t iteration, EvalOutputs& made) {
+  for (auto& part : evaluators_) {
+    if (!part.gate.is_open(iteration)) continue;
+    in_place(part, [&] {
+      part.evaluator->evaluate(states_.front(), {iteration, /*is_training=*/false}, part.name,
+                               made);
+    });
+  }
 }
 
 std::string Runner::table(const Batch& batch) {

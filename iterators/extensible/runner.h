@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "iterators/extensible/evaluation.h"
 #include "iterators/extensible/state.h"
 #include "iterators/extensible/step.h"
 #include "runtime/data/batch.h"
@@ -16,7 +17,7 @@ class Runner {
  public:
   /// `parts`: into how many parts a batch is split, whose gradients add up, `mega_batch_factor`.
   /// `kept`: the names of the keys that are read when all steps are over. Throws UsageError for a
-  /// mistake in `steps`.
+  /// mistake in `steps` or `eval/evaluators`.
   Runner(const Context& context, int64_t parts, const std::vector<std::string>& kept);
 
   /// Into how many parts the batches that come are split.
@@ -31,6 +32,10 @@ class Runner {
   /// The same without a change: parts that are for training alone are left out.
   Scalars evaluate(const Batch& batch, int64_t iteration);
 
+  /// What the evaluators that are on say of the batch that `evaluate` was given last, added to
+  /// `made`.
+  void measure(int64_t iteration, EvalOutputs& made);
+
   /// What such a batch goes through, as a table: for each part the keys that it reads and writes,
   /// the shape of what it makes, and its time. Of an iteration in which as many parts as can be are
   /// on; nothing is trained.
@@ -41,6 +46,7 @@ class Runner {
   at::Tensor kept(const std::string& name) const;
 
   const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<EvaluatorPart>& evaluators() const { return evaluators_; }
   const Keys& keys() const { return keys_; }
 
  private:
@@ -56,12 +62,15 @@ class Runner {
   const Context& context_;
   Keys keys_;
   std::vector<Step> steps_;
+  std::vector<EvaluatorPart> evaluators_;
   int64_t parts_;
   std::vector<Slot> kept_;
   std::vector<StepState> states_;  ///< One for each part of the batch at hand.
   std::vector<double> shares_;     ///< Of the examples of the batch.
   std::vector<int64_t> begins_;    ///< The first example of each, and the batch's size.
+  /// The keys of batches that were looked at, of evaluations and of the training.
   std::vector<std::vector<std::string>> checked_;
+  std::vector<std::vector<std::string>> checked_in_training_;
   Trace* trace_ = nullptr;  ///< For `table` alone.
 };
 

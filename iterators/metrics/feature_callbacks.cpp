@@ -1,0 +1,96 @@
+#include "iterators/metrics/feature_callbacks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eval_out/callbacks/row_values.h"
+#include "runtime/base/error.h"
+
+namespace stepop::metrics {
+namespace {
+
+constexpr int64_t kUsualSubset = 1000;
+
+/// The features of one key.
+class StoredFeatures {
+ public:
+  StoredFeatures(const CallbackArguments& arguments, const std::string& key,
+                 const std::string& parameter)
+      : values_(arguments, key, parameter, RowValues::From::kFile) {
+    if (values_.shape().size() == 1) return;
+    throw Error(fmt::format("{} must hold features, a vector an example; found {} {}",
+                            values_.name(), type_name(values_.dtype()),
+                            shape_text(values_.shape())));
+  }
+
+  int64_t rows() const { return values_.rows(); }
+  ReadRows reader() const {
+    return [this](int64_t first, int64_t count) {
+      const at::Tensor rows = values_.read(first, count);
+      values_.refuse_nan(rows, first);
+      return rows;
+    };
+  }
+  FeatureMoments moments() const {
+    return feature_moments(rows(), values_.rows_per_block(), reader());
+  }
+
+ private:
+  RowValues values_;
+};
+
+Logs fid(const CallbackArguments& arguments) {
+  const Config& params = arguments.params;
+  return {.scalars = frechet_of_outputs(arguments, params.get("real", "real_features"),
+                                        params.get("fake", "fake_features"))};
+}
+
+Logs kid(const CallbackArguments& arguments) {
+  const Config& params = arguments.params;
+  return {.scalars = kernel_distance_of_outputs(arguments, params.get("real", "real_features"),
+                                                params.get("fake", "fake_features"),
+                                                read_kernel_options(params))};
+}
+
+STEPOP_REGISTER_CALLBACK(
+    fid, fid,
+    {"The Frechet distance of two arrays of features (FID), by mean and covariance.",
+     {{"real", "real_features", "the key of the one, in the outputs"},
+      {"fake", "fake_features", "of the other"}}});
+STEPOP_REGISTER_CALLBACK(
+    kid, kid,
+    {"The kernel distance of two arrays of features (KID): unbiased, kernel of degree 3.",
+     {{"real", "real_features", "the key of the one, in the outputs"},
+      {"fake", "fake_features", "of the other"},
+      {"subsets", "100", "over which its mean and deviation are"},
+      {"subset_size", "1000, or all", "examples of each"},
+      {"seed", "0", "of the choice"}}});
+
+}  // namespace
+
+Scalars frechet_of_outputs(const CallbackArguments& arguments, const std::string& real,
+                           const std::string& fake) {
+  const StoredFeatures a(arguments, real, "real");
+  const StoredFeatures b(arguments, fake, "fake");
+  return {{"fid", frechet_distance(a.moments(), b.moments())}};
+}
+
+KernelDistanceOptions read_kernel_options(const Config& params) {
+  KernelDistanceOptions options;
+  options.subsets = params.get_at_least("subsets", 1, 100);
+  options.subset_size = params.has("subset_size") ? params.get_at_least("subset_size", 2) : 0;
+  options.seed = static_cast<uint64_t>(params.get_at_least("seed", 0, 0));
+  return options;
+}
+
+Scalars kernel_distance_of_outputs(const CallbackArguments& arguments, const std::string& real,
+                                   const std::string& fake, KernelDistanceOptions options) {
+  const StoredFeatures a(arguments, real, "real");
+  const StoredFeatures b(arguments, fake, "fake");
+  if (options.subset_size == 0) options.subset_size = std::min(kUsualSubset, a.rows());
+  const KernelDistance found = kernel_distance(a.rows(), a.reader(), b.reader(), options);
+  return {{"kid", found.mean}, {"deviation", found.deviation}};
+}
+
+}  // namespace stepop::metrics
