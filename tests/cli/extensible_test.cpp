@@ -124,6 +124,26 @@ STEPOP_REGISTER_LOSS(smooth, Smooth, {"Few edges.", {{"key", "", ""}}});
         std::string::npos);
 }
 
+TEST_CASE("sr.yaml and sr_gan.yaml train, and their evaluators give numbers for each picture") {
+  const ScratchFolder folder;
+  const std::string few =
+      " -t --num_steps 2 --batch_size 2 --test_batch_size 2 --datasets/validation/dataset/examples "
+      "3 --networks/generator/nb 1 ";
+  run_well(folder, "stepop -n sr -b '" STEPOP_SOURCE_DIR "/configs/extensible/sr.yaml'" + few);
+  const std::string run = only_run(folder);
+  const auto inspected = run_well(folder, "stepop inspect " + run);
+  for (const char* name : {"psnr", "psnr_y", "ssim_y", "bicubic_psnr", "bicubic_psnr_y"}) {
+    CAPTURE(name);
+    CHECK(inspected.out.find(std::string("labels/") + name) != std::string::npos);
+  }
+  const ScratchFolder other;
+  const auto gan =
+      run_well(other, "stepop -n gan -b '" STEPOP_SOURCE_DIR "/configs/extensible/sr_gan.yaml'" +
+                          few + "--init_from '{path: " + folder.path(run) +
+                          "/train/checkpoints/latest.safetensors, network: generator}'");
+  CHECK(gan.out.find("loss_gan_d") != std::string::npos);
+}
+
 TEST_CASE("a misspelt option ends the start with its place, before there is a folder") {
   const ScratchFolder folder;
   const CommandResult wrong =
