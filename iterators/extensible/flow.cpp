@@ -138,8 +138,9 @@ class Walk {
   }
 
   std::string when() const {
-    return fmt::format("{} {}", is_training_ ? "iteration" : "an evaluation at iteration",
-                       with_thousands(iteration_));
+    return fmt::format("{} {}{}", is_training_ ? "iteration" : "an evaluation at iteration",
+                       with_thousands(iteration_),
+                       is_first_part_ ? "" : ", in the second part of its batch,");
   }
 
   [[noreturn]] void fail_missing(const Ports::Use& use) const {
@@ -234,11 +235,13 @@ std::vector<int64_t> kinds_of_iterations(const std::vector<Step>& steps,
 }
 
 void check_flow(const std::vector<Step>& steps, const std::vector<const Part*>& behind,
-                const Keys& keys, const std::vector<Slot>& given) {
+                const Keys& keys, const std::vector<Slot>& given, bool has_parts) {
   for (const auto& step : steps) check_outputs(step, keys);
   for (const int64_t iteration : kinds_of_iterations(steps, behind)) {
     Walk(steps, keys, iteration, /*is_training=*/true, /*is_first_part=*/true).run(given);
-    Walk(steps, keys, iteration, /*is_training=*/true, /*is_first_part=*/false).run(given);
+    if (has_parts) {
+      Walk(steps, keys, iteration, /*is_training=*/true, /*is_first_part=*/false).run(given);
+    }
     Walk evaluation(steps, keys, iteration, /*is_training=*/false, /*is_first_part=*/true);
     evaluation.run(given);
     evaluation.read_behind(behind);

@@ -10,9 +10,10 @@ namespace stepop::extensible {
 /// Follows the keys of the state through the steps in every kind of iteration that the gates make,
 /// in training and in evaluation. Throws UsageError, with the place, for a key that is read and
 /// that nothing makes before, in any of them, and for one that is made twice. `given`: the keys of
-/// a batch; `behind`: what reads keys in an evaluation, when all steps are over.
+/// a batch; `behind`: what reads keys in an evaluation, when all steps are over; `has_parts`: a
+/// batch may be split.
 void check_flow(const std::vector<Step>& steps, const std::vector<const Part*>& behind,
-                const Keys& keys, const std::vector<Slot>& given);
+                const Keys& keys, const std::vector<Slot>& given, bool has_parts);
 
 /// Notes after which part each key can be freed, and which each step hands on. `kept`: those that
 /// are read when all steps are over.

@@ -50,6 +50,10 @@ class UnaryInjector : public Injector {
 using InjectorRegistry = Registry<std::unique_ptr<Injector>(const Config&, Ports&)>;
 InjectorRegistry& injectors();
 
+/// The injector that `params` names by `type`. Throws UsageError with the known names, and for one
+/// of DL-Art-School that is left out, with the reason.
+std::unique_ptr<Injector> make_injector(const Config& params, Ports& ports);
+
 }  // namespace stepop::extensible
 
 /// Registers an injector that has a constructor from `(const Config& params, Ports& ports)`.

@@ -18,12 +18,16 @@ class Loss {
   virtual ~Loss() = default;
 
   /// The loss of the batch, a mean over its examples: []. What it adds to `metrics` is logged as
-  /// `<loss>_<name>`. It may write the keys that it named when it was built.
+  /// `<loss>_<name>`. It may write the keys that it named when it was built. One that is a
+  /// derivative returns an undefined tensor where gradients are off, and is not logged there.
   virtual at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) = 0;
 };
 
 using LossRegistry = Registry<std::unique_ptr<Loss>(const Config&, Ports&)>;
 LossRegistry& losses();
+
+/// The loss that `params` names by `type`; throws as `make_injector` does.
+std::unique_ptr<Loss> make_loss(const Config& params, Ports& ports);
 
 }  // namespace stepop::extensible
 

@@ -12,6 +12,7 @@
 
 #include "iterators/extensible/flow.h"
 #include "runtime/base/error.h"
+#include "runtime/base/nearest.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
 #include "runtime/base/text_table.h"
@@ -160,9 +161,8 @@ Runner::Runner(const Context& context, int64_t parts, const std::vector<std::str
   keys_.set_read(std::move(is_read));
 }
 
-/// A step without what it requires is left out; but what no batch has and no part makes is a
-/// mistake.
-void Runner::check_required(const std::vector<std::string>& given) const {
+/// The keys of batches, and those that any part makes.
+std::vector<std::string> Runner::known_with(const std::vector<std::string>& given) const {
   std::vector<std::string> known = given;
   for (const auto* checked : {&checked_, &checked_in_training_}) {
     for (const auto& earlier : *checked) known.insert(known.end(), earlier.begin(), earlier.end());
@@ -174,6 +174,12 @@ void Runner::check_required(const std::vector<std::string>& given) const {
     for (const auto& part : step.injectors) add(part);
     for (const auto& part : step.losses) add(part);
   }
+  return known;
+}
+
+/// A step without what it requires is left out; but what no batch has and no part makes is a
+/// mistake.
+void Runner::check_required(const std::vector<std::string>& known) const {
   for (const auto& step : steps_) {
     for (const Slot slot : step.requires_) {
       const std::string& name = keys_.name(slot);
@@ -181,6 +187,23 @@ void Runner::check_required(const std::vector<std::string>& given) const {
       throw UsageError(fmt::format("{}/requires: nothing makes \"{}\"; there are: {}", step.place,
                                    name, list_text(known)));
     }
+  }
+}
+
+/// The same of pictures, which are left out while the part that makes them is off.
+void Runner::check_visuals(const std::vector<std::string>& known) const {
+  constexpr const char* kVisuals = "logger/visuals";
+  const Config& config = context_.config;
+  if (context_.position.split != "train" || !config.has(kVisuals)) return;
+  const auto names = config.peek(kVisuals)->is_text()
+                         ? std::vector<std::string>{config.get<std::string>(kVisuals)}
+                         : config.get<std::vector<std::string>>(kVisuals);
+  for (const auto& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const auto near = nearest_names(name, known, 1);
+    throw config.error(kVisuals,
+                       fmt::format("nothing makes \"{}\"; there are: {}{}", name, list_text(known),
+                                   near.empty() ? "" : "; did you mean " + near[0] + "?"));
   }
 }
 
@@ -198,12 +221,15 @@ void Runner::check(const Batch& batch) {
   Keys keys = keys_;  // with those that nothing reads, for messages
   std::vector<Slot> given;
   for (const auto& name : names) given.push_back(keys.slot(name));
-  check_required(names);
+  const std::vector<std::string> known = known_with(names);
+  check_required(known);
+  check_visuals(known);
   std::vector<const Part*> behind;
   if (!is_training) {
     for (const auto& part : evaluators_) behind.push_back(&part);
   }
-  check_flow(steps_, behind, keys, given);
+  const bool has_parts = parts_ > 1 || context_.config.has("train/mod_batch_factor");
+  check_flow(steps_, behind, keys, given, has_parts);
   checked.push_back(names);
 }
 
@@ -253,16 +279,16 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
       Scalars own;
       if (trace_ != nullptr) trace_->begin();
       const at::Tensor value = in_place(part, [&] { return part.loss->compute(state, at, own); });
-      if (value.numel() != 1) {
+      if (value.defined() && value.numel() != 1) {
         throw Error(fmt::format("{} ({}): a loss is one number, found {}", part.place, part.type,
                                 value.numel()));
       }
       if (trace_ != nullptr) trace_->end(step, part, state, value);
-      metrics.add(part.logged_as, value.detach(), share);
+      if (value.defined()) metrics.add(part.logged_as, value.detach(), share);
       for (const auto& [name, number] : own) {
         metrics.add(fmt::format("{}_{}", part.logged_as, name), number, share);
       }
-      if (is_on) {
+      if (is_on && value.defined()) {
         const double weight = part.weight->at(at.number);
         const at::Tensor weighted = weight == 1 ? value : value.mul(weight);
         total = total.defined() ? total.add(weighted) : weighted;

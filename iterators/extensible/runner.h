@@ -23,7 +23,8 @@ class Runner {
   /// Into how many parts the batches that come are split.
   void set_parts(int64_t parts) { parts_ = parts; }
 
-  /// Looks for keys that nothing makes, given those of such a batch. Done once for each split.
+  /// Looks for keys that nothing makes, given those of such a batch. Done once for each split; in
+  /// that of the training also for pictures that nothing makes.
   void check(const Batch& batch);
 
   /// One iteration, with the updates of its steps. Returns the losses.
@@ -53,7 +54,9 @@ class Runner {
   class Metrics;
   class Trace;
 
-  void check_required(const std::vector<std::string>& given) const;
+  std::vector<std::string> known_with(const std::vector<std::string>& given) const;
+  void check_required(const std::vector<std::string>& known) const;
+  void check_visuals(const std::vector<std::string>& known) const;
   void fill(const Batch& batch, int64_t parts);
   void run(Step& step, int64_t iteration, bool is_training, Metrics& metrics);
   at::Tensor run_part(Step& step, StepState& state, const Iteration& at, bool is_first,

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <map>
 
+#include "iterators/extensible/left_out.h"
 #include "iterators/extensible/optimizer_of_step.h"
 #include "runtime/base/error.h"
+#include "runtime/base/nearest.h"
 
 namespace stepop::extensible {
 
@@ -22,6 +24,29 @@ LossRegistry& losses() {
 
 namespace {
 
+/// Throws UsageError for a component of DL-Art-School that is not here.
+void check_is_here(const Config& params, std::string_view reason) {
+  if (reason.empty()) return;
+  throw params.error(
+      "type", fmt::format("\"{}\" is left out: {}", params.get<std::string>("type"), reason));
+}
+
+}  // namespace
+
+std::unique_ptr<Injector> make_injector(const Config& params, Ports& ports) {
+  const auto type = params.get<std::string>("type");
+  check_is_here(params, why_injector_is_left_out(type));
+  return injectors().factory(type, params, "type")(params, ports);
+}
+
+std::unique_ptr<Loss> make_loss(const Config& params, Ports& ports) {
+  const auto type = params.get<std::string>("type");
+  check_is_here(params, why_loss_is_left_out(type));
+  return losses().factory(type, params, "type")(params, ports);
+}
+
+namespace {
+
 /// The names of a map of components; none when there is none. Throws UsageError for another value.
 std::vector<std::string> names_of(const Config& step, const char* key) {
   if (!step.has(key)) return {};
@@ -33,12 +58,12 @@ std::vector<std::string> names_of(const Config& step, const char* key) {
   return step.at(key).keys();
 }
 
-/// The component below `path` of the kind that `registry` has, and its ports, put into `part`.
-template <class Registry>
-auto build(const Registry& registry, const Config& params, Ports ports, Part& part) {
+/// What `make` makes of `params`, and its ports, put into `part`.
+template <class Make>
+auto build(const Make& make, const Config& params, Ports ports, Part& part) {
   part.place = params.where();
   part.type = params.get<std::string>("type");
-  auto made = registry.factory(part.type, params, "type")(params, ports);
+  auto made = make(params, ports);
   part.reads = ports.all_read();
   part.writes = ports.all_written();
   return made;
@@ -57,7 +82,7 @@ InjectorPart build_injector(const Config& params, const std::string& name, const
   part.in_evaluation = !only_train;
   part.no_grad = params.get("no_grad", false);
   part.no_accum = params.get("no_accum", false);
-  part.injector = build(injectors(), params, ports, part);
+  part.injector = build(make_injector, params, ports, part);
   return part;
 }
 
@@ -66,7 +91,7 @@ LossPart build_loss(const Config& params, const std::string& name, const Ports& 
   part.name = name;
   part.gate = Gate(params);
   part.weight = std::make_unique<Scheduled>(params, "weight");
-  part.loss = build(losses(), params, ports, part);
+  part.loss = build(make_loss, params, ports, part);
   return part;
 }
 
@@ -101,6 +126,11 @@ Step build_step(const Context& context, const std::string& name, Keys& keys) {
   Step step;
   step.name = name;
   step.place = config.where();
+  if (const Value* trained = config.peek("training"); trained != nullptr && trained->is_list()) {
+    throw config.error("training",
+                       "expected the name of one network, found a list; write a step "
+                       "for each");
+  }
   step.network = config.get<std::string>("training");
   Ports ports(context, keys, step.network);
   ports.module(config, "training");  // throws when there is none
@@ -125,7 +155,11 @@ Step build_step(const Context& context, const std::string& name, Keys& keys) {
   const bool is_watched_alone = config.peek("optimizer_params") != nullptr;  // null
   if (config.has("optimizer_params")) {
     if (step.losses.empty()) {
-      throw config.error("optimizer_params", "the step has no losses: it would train nothing");
+      const auto near = nearest_names("losses", config.keys(), 1);
+      throw config.error(
+          "optimizer_params",
+          fmt::format("the step has no losses: it would train nothing{}",
+                      near.empty() ? "" : "; is its key " + near[0] + " meant to be losses?"));
     }
     step.update = &update_of_step(context, name, step.network);
     step.update_gate = gate_of_optimizer(config.at("optimizer_params"));

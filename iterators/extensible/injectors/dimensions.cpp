@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "iterators/extensible/host_values.h"
 #include "iterators/extensible/injector.h"
 #include "iterators/extensible/inner.h"
 #include "runtime/base/error.h"
-#include "runtime/formats/safetensors.h"
 #include "runtime/measure/tensor_statistics.h"
 
 namespace stepop::extensible {
@@ -31,7 +31,7 @@ class ForEach : public Injector {
     const Config inner = inner_params(
         params, {{"in", Value(key + "/element")}, {"out", Value(key + "/of_element")}});
     Ports own(ports);
-    injector_ = injectors().factory(inner.get<std::string>("type"), inner, "type")(inner, own);
+    injector_ = make_injector(inner, own);
     check_inner(inner, params, {"aslist"});
     element_ = own.reads(inner, "in");
     made_ = own.writes(inner, "out");
@@ -69,12 +69,6 @@ class ForEach : public Injector {
 };
 
 at::Tensor numbers(const std::vector<int64_t>& values) { return at::tensor(values, at::kLong); }
-
-std::vector<int64_t> values_of(const at::Tensor& numbers) {
-  const at::Tensor host = numbers.to(at::kCPU, at::kLong).contiguous();
-  const auto* begin = host.const_data_ptr<int64_t>();
-  return {begin, begin + host.numel()};
-}
 
 /// A dimension becomes a part of the batch, in front; `cutoff_dim` keeps only so many rows.
 class DecomposeDimension : public Injector {
@@ -129,40 +123,12 @@ class RecomposeDimension : public Injector {
         out_(ports.writes(params, "out")) {}
 
   void run(StepState& state, const Iteration&) override {
-    const at::Tensor x = state.tensor(in_).reshape(values_of(state.tensor(shape_)));
-    state.set(out_, x.permute(values_of(state.tensor(order_))).contiguous());
+    const at::Tensor x = state.tensor(in_).reshape(host_values(state.tensor(shape_)));
+    state.set(out_, x.permute(host_values(state.tensor(order_))).contiguous());
   }
 
  private:
   Slot in_, shape_, order_, out_;
-};
-
-/// `(x - shift) / scale` of spectrograms [B, bins, T], with a shift and a scale for each bin.
-class FrequencyBinNormalize : public UnaryInjector {
- public:
-  FrequencyBinNormalize(const Config& params, Ports& ports) : UnaryInjector(params, ports) {
-    const State stored = load_safetensors(params.get_path("stats_file")).tensors;
-    for (const char* name : {"shift", "scale"}) {
-      const auto found = stored.find(name);
-      if (found == stored.end() || found->second.dim() != 1) {
-        throw params.error(
-            "stats_file",
-            fmt::format("expected a safetensors file with shift and scale, one number "
-                        "for each bin; \"{}\" is missing, or no such list",
-                        name));
-      }
-    }
-    const auto column = [&](const char* name) {
-      return stored.at(name).to(ports.context().device).unsqueeze(0).unsqueeze(-1);
-    };
-    shift_ = column("shift");
-    scale_ = column("scale");
-  }
-
-  at::Tensor compute(const at::Tensor& x) override { return (x - shift_) / scale_; }
-
- private:
-  at::Tensor shift_, scale_;  ///< [1, bins, 1]
 };
 
 /// A square part of each image, of a random size of `dim_out` pixels or more, made `dim_out` pixels
@@ -230,12 +196,6 @@ STEPOP_REGISTER_INJECTOR(
     recompose_dimension, RecomposeDimension,
     {"Undoes decompose_dimension.",
      {{"in", "", ""}, {"out", "", ""}, {"reverse_shape", "", ""}, {"reverse_permute", "", ""}}});
-STEPOP_REGISTER_INJECTOR(frequency_bin_normalize, FrequencyBinNormalize,
-                         {"(x - shift) / scale, for each bin of a spectrogram.",
-                          {{"in", "", ""},
-                           {"out", "", ""},
-                           {"stats_file", "", "a safetensors file with shift and scale, [bins]",
-                            true}}});
 STEPOP_REGISTER_INJECTOR(random_crop, RandomCrop,
                          {"A square part of each image, made dim_out pixels large.",
                           {{"in", "", ""},

@@ -1,7 +1,6 @@
 // Losses that call a generator once more, with an input that should make no difference.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/flip.h>
-#include <ATen/ops/randint.h>
 #include <ATen/ops/rot90.h>
 #include <ATen/ops/upsample_nearest2d.h>
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "iterators/extensible/host_values.h"
 #include "iterators/extensible/loss.h"
 #include "iterators/extensible/losses/criterion.h"
 #include "iterators/extensible/network_call.h"
@@ -50,11 +50,6 @@ class InvarianceLoss : public Loss {
 
   at::Tensor generate(const std::vector<at::Tensor>& inputs) const {
     return generator_(inputs, static_cast<size_t>(output_));
-  }
-
-  /// Whether a draw of the runtime's generator, which a resume knows.
-  static int64_t draw(int64_t choices) {
-    return at::randint(choices, {1}, at::kLong).item<int64_t>();
   }
 
   Criterion criterion_;

@@ -22,7 +22,7 @@ class OfElement : public Loss {
     const Config inner =
         inner_params(params, {{"real", Value(key + "/real")}, {"fake", Value(key + "/fake")}});
     Ports own(ports);
-    loss_ = losses().factory(inner.get<std::string>("type"), inner, "type")(inner, own);
+    loss_ = make_loss(inner, own);
     check_inner(inner, params, own_keys);
     element_of_real_ = own.reads(inner, "real");
     element_of_fake_ = own.reads(inner, "fake");

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "iterators/vunet/data/figure.h"
+#include "iterators/vunet/data/stickman.h"
 
 namespace stepop::vunet {
 namespace {

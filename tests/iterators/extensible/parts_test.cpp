@@ -16,86 +16,16 @@
 #include <cmath>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "iterators/extensible/injector.h"
-#include "iterators/extensible/loss.h"
 #include "runtime/base/error.h"
+#include "tests/iterators/extensible/workbench.h"
 #include "tests/message_of.h"
-#include "tests/test_run.h"
 
 namespace stepop {
 namespace extensible_parts_test {
 
 using namespace extensible;
-
-/// A state, and components that are built by themselves.
-class Workbench {
- public:
-  Workbench()
-      : run_(
-            "iterator: ExtensibleTrainer\nbatch_size: 2\nnum_steps: 1\nseed: 1\n"
-            "datasets: {train: {class: RandomTensors, tensors: {x: [3, 4, 4]}}}\n"
-            "networks: {a: {which_model: toy_g, nf: 4, scale: 2}, d: {which_model: toy_d, nf: 4}}\n"
-            "steps:\n"
-            "  s: {training: a, optimizer_params: {lr: 1}, injectors: {i: {type: generator, "
-            "generator: a, in: x, out: o}}, losses: {l: {type: direct, key: o, weight: 1}}}\n"
-            "  t: {training: d, optimizer_params: {lr: 1}, injectors: {i: {type: discriminator, "
-            "discriminator: d, in: x, out: p}}, losses: {l: {type: direct, key: p, weight: 1}}}\n"),
-        state_(keys_) {}
-
-  StepState& state() { return state_; }
-
-  void set(const std::string& key, Item item) { given_.emplace_back(key, std::move(item)); }
-
-  /// Runs an injector over what was set.
-  void inject(const std::string& yaml, int64_t iteration = 0, bool is_training = true) {
-    const Config params = test_config(yaml);
-    Ports ports(run_.session.context(), keys_, "d");
-    const auto made =
-        injectors().factory(params.get<std::string>("type"), params, "type")(params, ports);
-    fill();
-    made->run(state_, {iteration, is_training});
-    check_options(params);
-  }
-
-  double loss(const std::string& yaml, int64_t iteration = 0) {
-    return loss_tensor(yaml, iteration).item<double>();
-  }
-
-  at::Tensor loss_tensor(const std::string& yaml, int64_t iteration = 0) {
-    const Config params = test_config(yaml);
-    Ports ports(run_.session.context(), keys_, "d");
-    const auto made =
-        losses().factory(params.get<std::string>("type"), params, "type")(params, ports);
-    fill();
-    metrics = {};
-    const at::Tensor value = made->compute(state_, {iteration, true}, metrics);
-    check_options(params);
-    return value;
-  }
-
-  const at::Tensor& at(const std::string& key) { return state_.tensor(keys_.slot(key)); }
-  const Item& item(const std::string& key) { return state_.item(keys_.slot(key)); }
-  TestRun& run() { return run_; }
-
-  Scalars metrics;
-
- private:
-  void fill() {
-    for (const auto& [key, item] : given_) keys_.slot(key);
-    state_.clear();
-    for (const auto& [key, item] : given_) state_.set(keys_.slot(key), item);
-  }
-
-  static void check_options(const Config& params) { CHECK(params.unknown_keys() == ""); }
-
-  TestRun run_;
-  Keys keys_;
-  StepState state_;
-  std::vector<std::pair<std::string, Item>> given_;
-};
 
 at::Tensor numbers(at::IntArrayRef shape) {
   int64_t count = 1;

@@ -1,0 +1,367 @@
+// Injectors that make mel spectrograms of audio, and those over spectrograms [B, mels, T].
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/argmin.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/square.h>
+#include <ATen/ops/stack.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "iterators/audio/mel.h"
+#include "iterators/extensible/host_values.h"
+#include "iterators/extensible/injector.h"
+#include "iterators/extensible/injectors/stored_values.h"
+#include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
+
+namespace stepop::extensible {
+namespace {
+
+const at::Tensor& checked_spectrogram(const at::Tensor& x) {
+  if (x.dim() == 3) return x;
+  throw Error(fmt::format("expected spectrograms [B, mels, T], found {}", describe_tensor(x)));
+}
+
+/// [B, T] of audio that may have one channel, [B, 1, T].
+at::Tensor without_channel(const at::Tensor& sound) {
+  if (sound.dim() == 3 && sound.size(1) == 1) return sound.squeeze(1);
+  if (sound.dim() == 2) return sound;
+  throw Error(fmt::format("expected audio [B, T] or [B, 1, T], found {}", describe_tensor(sound)));
+}
+
+audio::MelSpectrogram::Options read_options(const Config& params) {
+  audio::MelSpectrogram::Options options;
+  options.fft = params.get_at_least("filter_length", 2, 1024);
+  options.hop = params.get_at_least("hop_length", 1, 256);
+  options.window = params.get_at_least("win_length", 1, 1024);
+  options.sampling_rate = params.get_at_least("sampling_rate", 1, 22050);
+  options.mels = params.get_at_least("n_mel_channels", 1, 80);
+  options.lowest = params.get("mel_fmin", 0.0);
+  options.highest = params.get("mel_fmax", 8000.0);
+  if (options.window > options.fft) {
+    throw params.error("win_length", fmt::format("expected filter_length, {}, at most, found {}",
+                                                 options.fft, options.window));
+  }
+  if (!(options.lowest >= 0)) throw params.error("mel_fmin", "expected 0 or more");
+  const double most = static_cast<double>(options.sampling_rate) / 2;
+  if (!(options.highest > options.lowest && options.highest <= most)) {
+    throw params.error("mel_fmax",
+                       fmt::format("expected more than mel_fmin, {}, and half of sampling_rate, "
+                                   "{}, at most, found {}",
+                                   options.lowest, most, options.highest));
+  }
+  return options;
+}
+
+/// As Tacotron 2 has it: magnitudes, Slaney's mels. No gradient passes.
+class MelSpectrogramOf : public UnaryInjector {
+ public:
+  MelSpectrogramOf(const Config& params, Ports& ports)
+      : UnaryInjector(params, ports),
+        mel_(read_options(params), ports.context().device),
+        normalizes_(params.get("do_normalization", false)) {}
+
+  at::Tensor compute(const at::Tensor& x) override {
+    const at::NoGradGuard no_grad;
+    const at::Tensor sound = without_channel(x);
+    if (!is_checked_) check_range(sound);
+    const at::Tensor mel = mel_(at::clamp(sound, -1, 1));
+    return normalizes_ ? audio::normalized_mel(mel, audio::kHighestTacotronMel) : mel;
+  }
+
+ private:
+  /// Once: a mistake in the units is one of every batch, and the look waits for the device.
+  void check_range(const at::Tensor& sound) {
+    const auto most = sound.abs().max().item<double>();
+    if (most > 10) {
+      throw Error(
+          fmt::format("expected audio in [-1, 1], found values up to {}; `type: normalize, "
+                      "shift: 0, scale: 32768` brings 16 bits there",
+                      most));
+    }
+    is_checked_ = true;
+  }
+
+  audio::MelSpectrogram mel_;
+  bool normalizes_;
+  bool is_checked_ = false;
+};
+
+/// As torchaudio has it: squared magnitudes, HTK's mels. No gradient passes.
+class TorchMelSpectrogram : public UnaryInjector {
+ public:
+  TorchMelSpectrogram(const Config& params, Ports& ports)
+      : UnaryInjector(params, ports),
+        mel_(options_of(params), ports.context().device),
+        normalizes_(params.get("true_normalization", false)) {
+    if (!params.has("mel_norm_file")) return;
+    const StoredValues stored(
+        params, "mel_norm_file",
+        "s.save_file({{'mel_norms': torch.load('{0}').contiguous()}}, 'mel_norms.safetensors')");
+    const at::Tensor norms = stored.get("mel_norms", 1);
+    const int64_t mels = params.get("n_mel_channels", int64_t{80});
+    if (norms.size(0) != mels) {
+      throw params.error("mel_norm_file", fmt::format("expected {} numbers, n_mel_channels, found "
+                                                      "{}",
+                                                      mels, norms.size(0)));
+    }
+    norms_ = norms.to(ports.context().device).unsqueeze(-1);
+  }
+
+  at::Tensor compute(const at::Tensor& x) override {
+    const at::NoGradGuard no_grad;
+    at::Tensor mel = mel_(without_channel(x));
+    if (norms_.defined()) mel = mel / norms_;
+    return normalizes_ ? audio::normalized_mel(mel, audio::kHighestTorchMel) : mel;
+  }
+
+ private:
+  static audio::MelSpectrogram::Options options_of(const Config& params) {
+    audio::MelSpectrogram::Options options = read_options(params);
+    options.scale = audio::MelScale::kHtk;
+    options.is_power = true;
+    options.divides_window = params.get("normalize", false);
+    return options;
+  }
+
+  audio::MelSpectrogram mel_;
+  bool normalizes_;
+  at::Tensor norms_;  ///< [mels, 1]; undefined: none.
+};
+
+/// Mels of mel_spectrogram to [-1, 1].
+class NormalizeMel : public UnaryInjector {
+ public:
+  NormalizeMel(const Config& params, Ports& ports) : UnaryInjector(params, ports) {}
+  at::Tensor compute(const at::Tensor& mel) override {
+    const at::NoGradGuard no_grad;
+    return audio::normalized_mel(mel, audio::kHighestTacotronMel);
+  }
+};
+
+/// `(x - shift) / scale`, with a shift and a scale for each bin.
+class FrequencyBinNormalize : public UnaryInjector {
+ public:
+  FrequencyBinNormalize(const Config& params, Ports& ports) : UnaryInjector(params, ports) {
+    const StoredValues stored(
+        params, "stats_file",
+        "shift, scale = torch.load('{0}'); s.save_file({{'shift': shift.flatten(), 'scale': "
+        "scale.flatten()}}, 'stats.safetensors')");
+    const auto column = [&](const char* name) {
+      return stored.get(name, 1).to(ports.context().device).unsqueeze(-1);
+    };
+    shift_ = column("shift");
+    scale_ = column("scale");
+  }
+
+  at::Tensor compute(const at::Tensor& x) override {
+    return (checked_spectrogram(x) - shift_) / scale_;
+  }
+
+ private:
+  at::Tensor shift_, scale_;  ///< [bins, 1]
+};
+
+/// For each moment of [B, C, T] the nearest centroid: its number, [B, T].
+class KmeansQuantizer : public UnaryInjector {
+ public:
+  KmeansQuantizer(const Config& params, Ports& ports) : UnaryInjector(params, ports) {
+    const StoredValues stored(
+        params, "centroids",
+        "_, c = torch.load('{0}'); s.save_file({{'centroids': c.contiguous()}}, "
+        "'centroids.safetensors')");
+    centroids_ = stored.get("centroids", 2).to(ports.context().device);
+    squares_ = at::square(centroids_).sum(1, /*keepdim=*/true);
+  }
+
+  at::Tensor compute(const at::Tensor& x) override {
+    const at::NoGradGuard no_grad;
+    if (x.dim() != 3 || x.size(1) != centroids_.size(1)) {
+      throw Error(
+          fmt::format("expected [B, C, T] with {} channels, as the centroids have, found "
+                      "{}",
+                      centroids_.size(1), describe_tensor(x)));
+    }
+    // The square of x itself is the same for all.
+    const at::Tensor distances = squares_ - at::matmul(centroids_, x.to(at::kFloat)) * 2;
+    return at::argmin(at::nan_to_num(distances, std::numeric_limits<float>::max()), 1);
+  }
+
+ private:
+  at::Tensor centroids_;  ///< [k, C]
+  at::Tensor squares_;    ///< [k, 1]
+};
+
+/// Some bands of frequencies and some of time are zero (SpecAugment, Park et al., 2019), the same
+/// ones in the whole batch.
+class MelMask : public UnaryInjector {
+ public:
+  MelMask(const Config& params, Ports& ports)
+      : UnaryInjector(params, ports),
+        frequency_(params.get_at_least("frequency_mask_size_high", 0, 27)),
+        frequencies_(params.get_at_least("frequency_mask_count", 0, 1)),
+        time_(params.get_at_least("time_mask_size_high", 0, 5)),
+        times_(params.get_at_least("time_mask_count", 0, 3)) {}
+
+  at::Tensor compute(const at::Tensor& x) override {
+    at::Tensor masked = checked_spectrogram(x).clone();
+    for (int64_t i = 0; i < frequencies_; ++i) mask(masked, 1, frequency_);
+    for (int64_t i = 0; i < times_; ++i) mask(masked, 2, time_);
+    return masked;
+  }
+
+ private:
+  /// Less than `most` rows of a dimension; a band that does not fit is left out.
+  static void mask(at::Tensor& x, int64_t dimension, int64_t most) {
+    const int64_t rows = most > 0 ? draw(most) : 0;
+    const int64_t length = x.size(dimension);
+    if (rows == 0 || rows > length) return;
+    x.narrow(dimension, draw(length - rows + 1), rows).zero_();
+  }
+
+  int64_t frequency_;
+  int64_t frequencies_;
+  int64_t time_;
+  int64_t times_;
+};
+
+/// Each two neighbours of the batch become one example: their audio, and their texts with a
+/// separator between. A batch of one stays as it is; of an odd number the last one is left out.
+class CombineMel : public Injector {
+ public:
+  CombineMel(const Config& params, Ports& ports)
+      : audio_(ports.reads(params, "audio_key")),
+        text_(ports.reads(params, "text_key")),
+        audio_lengths_(ports.reads(params, "audio_lengths_key")),
+        text_lengths_(ports.reads(params, "text_lengths_key")),
+        audio_out_(ports.writes(params, "output_audio_key")),
+        text_out_(ports.writes(params, "output_text_key")),
+        separator_(params.get("text_separator", int64_t{149})) {}
+
+  void run(StepState& state, const Iteration&) override {
+    const at::Tensor& sound = checked_spectrogram(state.tensor(audio_));
+    const at::Tensor& text = state.tensor(text_);
+    if (sound.size(0) == 1) {
+      state.set(audio_out_, sound);
+      state.set(text_out_, text);
+      return;
+    }
+    const auto sounds = lengths(state, audio_lengths_, "audio_lengths_key", sound);
+    const auto texts = lengths(state, text_lengths_, "text_lengths_key", text);
+    std::vector<at::Tensor> sound_pairs;
+    std::vector<at::Tensor> text_pairs;
+    int64_t text_width = 2 * text.size(-1);
+    for (int64_t i = 0; i + 1 < sound.size(0); i += 2) {
+      sound_pairs.push_back(padded(pair(sound, sounds, i, {}), 2 * sound.size(-1)));
+      text_pairs.push_back(pair(text, texts, i, separator_));
+      // Two texts of full length have no room for the separator.
+      text_width = std::max(text_width, text_pairs.back().size(-1));
+    }
+    for (auto& each : text_pairs) each = padded(each, text_width);
+    state.set(audio_out_, at::stack(sound_pairs));
+    state.set(text_out_, at::stack(text_pairs));
+  }
+
+ private:
+  static std::vector<int64_t> lengths(const StepState& state, Slot slot, const char* key,
+                                      const at::Tensor& of) {
+    const std::vector<int64_t> found = host_values(state.tensor(slot));
+    if (static_cast<int64_t>(found.size()) != of.size(0)) {
+      throw Error(fmt::format("{}: expected a length for each example, found {} for {}", key,
+                              found.size(), describe_tensor(of)));
+    }
+    for (const int64_t length : found) {
+      if (length >= 0 && length <= of.size(-1)) continue;
+      throw Error(
+          fmt::format("{}: the length {} is not one of {}", key, length, describe_tensor(of)));
+    }
+    return found;
+  }
+
+  /// Examples i and i + 1 one after another.
+  static at::Tensor pair(const at::Tensor& all, const std::vector<int64_t>& lengths, int64_t i,
+                         std::optional<int64_t> separator) {
+    at::Tensor first = all[i].narrow(-1, 0, lengths[static_cast<size_t>(i)]);
+    const at::Tensor second = all[i + 1].narrow(-1, 0, lengths[static_cast<size_t>(i) + 1]);
+    if (separator) first = at::constant_pad_nd(first, {0, 1}, *separator);
+    return at::cat({first, second}, -1);
+  }
+
+  static at::Tensor padded(const at::Tensor& x, int64_t length) {
+    return at::constant_pad_nd(x, {0, length - x.size(-1)});
+  }
+
+  Slot audio_, text_, audio_lengths_, text_lengths_, audio_out_, text_out_;
+  int64_t separator_;
+};
+
+std::vector<Parameter> of_spectrogram(std::vector<Parameter> own) {
+  std::vector<Parameter> all = {{"in", "", "audio in [-1, 1], [B, T] or [B, 1, T]"},
+                                {"out", "", "[B, n_mel_channels, T / hop_length + 1]"},
+                                {"filter_length", "1024", "samples of a frame"},
+                                {"hop_length", "256", "samples from frame to frame"},
+                                {"win_length", "1024", "samples of the window"},
+                                {"n_mel_channels", "80", ""},
+                                {"mel_fmin", "0", "hertz"},
+                                {"mel_fmax", "8000", "hertz"},
+                                {"sampling_rate", "22050", "samples a second"}};
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
+
+STEPOP_REGISTER_INJECTOR(
+    mel_spectrogram, MelSpectrogramOf,
+    {"The logarithm of the mel spectrogram, as Tacotron 2 has it; no gradient passes.",
+     of_spectrogram({{"do_normalization", "false", "to [-1, 1]"}})});
+STEPOP_REGISTER_INJECTOR(
+    torch_mel_spectrogram, TorchMelSpectrogram,
+    {"The logarithm of the mel spectrogram, as torchaudio has it; no gradient passes.",
+     of_spectrogram({{"normalize", "false", "spectra are divided by the window's norm"},
+                     {"true_normalization", "false", "to [-1, 1]"},
+                     {"mel_norm_file", "none",
+                      "a safetensors file with mel_norms, by which the mels are divided", true}})});
+STEPOP_REGISTER_INJECTOR(normalize_mel, NormalizeMel,
+                         {"Mels of mel_spectrogram to [-1, 1].",
+                          {{"in", "", ""}, {"out", "", ""}}});
+STEPOP_REGISTER_INJECTOR(frequency_bin_normalize, FrequencyBinNormalize,
+                         {"(x - shift) / scale, for each bin of a spectrogram.",
+                          {{"in", "", "[B, bins, T]"},
+                           {"out", "", ""},
+                           {"stats_file", "", "a safetensors file with shift and scale, [bins]",
+                            true}}});
+STEPOP_REGISTER_INJECTOR(kmeans_quantizer, KmeansQuantizer,
+                         {"The number of the nearest centroid.",
+                          {{"in", "", "[B, C, T]"},
+                           {"out", "", "[B, T]"},
+                           {"centroids", "", "a safetensors file with centroids, [k, C]", true}}});
+STEPOP_REGISTER_INJECTOR(mel_mask, MelMask,
+                         {"Some bands of frequencies and of time made zero (SpecAugment).",
+                          {{"in", "", "[B, mels, T]"},
+                           {"out", "", ""},
+                           {"frequency_mask_size_high", "27",
+                            "a band of frequencies has less rows than this"},
+                           {"frequency_mask_count", "1", ""},
+                           {"time_mask_size_high", "5", "a band of time has less rows than this"},
+                           {"time_mask_count", "3", ""}}});
+STEPOP_REGISTER_INJECTOR(combine_mel, CombineMel,
+                         {"Each two neighbours of the batch become one longer example.",
+                          {{"audio_key", "", "[B, C, T]"},
+                           {"text_key", "", "[B, L]"},
+                           {"audio_lengths_key", "", "[B]"},
+                           {"text_lengths_key", "", "[B]"},
+                           {"output_audio_key", "", "[B / 2, C, 2 T]"},
+                           {"output_text_key", "", "[B / 2, 2 L]"},
+                           {"text_separator", "149", "between two texts"}}});
+
+}  // namespace
+}  // namespace stepop::extensible

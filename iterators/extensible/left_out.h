@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace stepop::extensible {
+
+/// A component of DL-Art-School that is not here, and why; README.md has the same table.
+struct LeftOut {
+  std::string_view name;
+  std::string_view reason;
+};
+
+const std::vector<LeftOut>& left_out_injectors();
+const std::vector<LeftOut>& left_out_losses();
+
+/// Why a component of that name is left out; empty for every other name.
+std::string_view why_injector_is_left_out(std::string_view name);
+std::string_view why_loss_is_left_out(std::string_view name);
+
+}  // namespace stepop::extensible

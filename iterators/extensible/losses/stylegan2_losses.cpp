@@ -1,0 +1,131 @@
+// stylegan2_divergence and stylegan2_pathlen.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/rand_like.h>
+#include <ATen/ops/square.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "iterators/extensible/loss.h"
+#include "iterators/extensible/network_call.h"
+#include "iterators/losses/adversarial.h"
+#include "iterators/losses/stylegan2.h"
+#include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
+
+namespace stepop::extensible {
+namespace {
+
+/// The loss of a generator or of its discriminator, whose gradient by real images has norm 1 in
+/// every so manieth iteration.
+class Stylegan2Divergence : public Loss {
+ public:
+  Stylegan2Divergence(const Config& params, Ports& ports)
+      : is_of_generator_(params.get<bool>("gen_loss")),
+        fake_(ports.reads(params, "fake")),
+        real_(is_of_generator_ ? ports.reads_optional(params, "real")
+                               : ports.reads(params, "real")),
+        network_(params, "discriminator", ports.module(params, "discriminator"), 1),
+        noise_(params.get("noise", 0.0)),
+        is_logistic_(params.get("logistic", false)) {
+    if (!(noise_ >= 0)) throw params.error("noise", "expected 0 or more");
+    if (params.has("gradient_penalty_frequency") || !is_of_generator_) {
+      every_ = params.get_at_least("gradient_penalty_frequency", 0);
+    }
+  }
+
+  at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) override {
+    if (is_of_generator_) {
+      return stepop::losses::stylegan2_generator_loss(network_({noisy(state.tensor(fake_))}),
+                                                      is_logistic_);
+    }
+    const at::Tensor made = network_({noisy(state.tensor(fake_).detach())});
+    const bool penalizes =
+        every_ > 0 && iteration.number % every_ == 0 && at::GradMode::is_enabled();
+    const at::Tensor images = noisy(state.tensor(real_).detach()).detach();
+    if (penalizes) images.requires_grad_();
+    const at::Tensor real = network_({images});
+    const at::Tensor loss = stepop::losses::stylegan2_discriminator_loss(real, made, is_logistic_);
+    if (!penalizes) return loss;
+    const at::Tensor penalty =
+        stepop::losses::unit_norm_penalty(stepop::losses::input_gradient(real, images)) * kWeight;
+    metrics.set("gradient_penalty", penalty.detach());
+    return loss + penalty;
+  }
+
+ private:
+  static constexpr double kWeight = 10;
+
+  at::Tensor noisy(const at::Tensor& images) const {
+    return noise_ == 0 ? images : images + at::rand_like(images) * noise_;
+  }
+
+  bool is_of_generator_;
+  Slot fake_;
+  Slot real_;
+  NetworkCall network_;
+  double noise_;
+  bool is_logistic_;
+  int64_t every_ = 0;  ///< 0: no penalty.
+};
+
+/// How far path lengths are from what they were in the mean. Its first value is 0: there is no
+/// mean yet.
+class Stylegan2PathLength : public Loss {
+ public:
+  Stylegan2PathLength(const Config& params, Ports& ports)
+      : styles_(ports.reads(params, "w_styles")),
+        images_(ports.reads(params, "gen")),
+        mean_(at::zeros({}, at::TensorOptions(at::kFloat).device(ports.context().device))) {
+    std::string name = params.path();
+    std::replace(name.begin(), name.end(), '/', '_');
+    ports.context().track(name + "_mean", mean_);
+    ports.context().track(name + "_calls", calls_);
+  }
+
+  at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) override {
+    if (!at::GradMode::is_enabled()) return {};
+    const at::Tensor lengths =
+        stepop::losses::path_lengths(state.tensor(styles_), state.tensor(images_));
+    const at::Tensor average = lengths.detach().mean();
+    metrics.set("path_length", average);
+    const at::Tensor loss =
+        calls_ == 0 ? lengths.sum() * 0 : at::square(lengths - mean_.detach()).mean();
+    if (iteration.is_training) {
+      const at::Tensor moved = calls_ == 0 ? average : mean_ * kKept + average * (1 - kKept);
+      mean_ = at::where(at::isfinite(average), moved, mean_);
+      ++calls_;
+    }
+    return loss;
+  }
+
+ private:
+  static constexpr double kKept = 0.99;
+
+  Slot styles_, images_;
+  at::Tensor mean_;  ///< Of path lengths, []; the later ones count more.
+  int64_t calls_ = 0;
+};
+
+STEPOP_REGISTER_LOSS(stylegan2_divergence, Stylegan2Divergence,
+                     {"The loss of StyleGAN 2, of its generator or of its discriminator.",
+                      {{"gen_loss", "", "true: of the generator; false: of the discriminator"},
+                       {"discriminator", "", "the network"},
+                       {"fake", "", ""},
+                       {"real", "", "of the discriminator's loss"},
+                       {"gradient_penalty_frequency", "",
+                        "of the discriminator's: in 0, N, 2N; 0: never"},
+                       {"logistic", "false", "softplus, as in the paper, and not a hinge"},
+                       {"noise", "0", "uniform in [0, noise), added to both"}}});
+STEPOP_REGISTER_LOSS(stylegan2_pathlen, Stylegan2PathLength,
+                     {"How far path lengths of StyleGAN 2 are from their running mean.",
+                      {{"w_styles", "", "[B, layers, D], by which the images were made"},
+                       {"gen", "", "the images, made in the same step"}}});
+
+}  // namespace
+}  // namespace stepop::extensible
