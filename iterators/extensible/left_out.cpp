@@ -44,9 +44,6 @@ const std::vector<LeftOut>& left_out_injectors() {
       {"step_interleave",
        "it builds itself without end in DL-Art-School, so no config can use it; `type: for_each` "
        "goes over the elements of a dimension"},
-      {"random_shift",
-       "in DL-Art-School it passes its input on as it is; `type: direct` does, and margin_removal "
-       "with random_shift_max shifts"},
       {"injector", "it is the base class of the others in DL-Art-School"},
       {"teco_recurrent_generated_sequence_injector", kUnreachable},
       {"teco_flow_adjustment", kUnreachable},

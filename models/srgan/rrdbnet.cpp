@@ -75,11 +75,14 @@ class ResidualDenseBlocks : public nn::Module {
 };
 
 /// The generator of ESRGAN (Wang et al., 2018): images [B, in_nc, H, W] to [B, out_nc, scale H,
-/// scale W]. The names of its parameters are those of DL-Art-School and BasicSR.
+/// scale W]. The names of its parameters are those of DL-Art-School and BasicSR, which differ in
+/// one skip: BasicSR's leads around the body, as in the paper, DL-Art-School's begins behind it.
 class RrdbNet : public Network {
  public:
   explicit RrdbNet(const Config& params)
-      : scale_(params.get_at_least("scale", 1, 4)), mode_(params.get("additive_mode", "not")) {
+      : scale_(params.get_at_least("scale", 1, 4)),
+        mode_(params.get("additive_mode", "not")),
+        skips_body_(params.get("skip_around_body", false)) {
     const int64_t in = params.get_at_least("in_nc", 1, 3);
     const int64_t out = params.get_at_least("out_nc", 1, 3);
     const int64_t channels = params.get_at_least("nf", 1, 64);
@@ -117,7 +120,7 @@ class RrdbNet : public Network {
     at::Tensor x = first_->forward(image);
     at::Tensor body = x;
     for (const auto& block : *body_) body = block->as<ResidualDenseBlocks>()->forward(body);
-    x = x + after_body_->forward(body);
+    x = (skips_body_ ? x : body) + after_body_->forward(body);
     int64_t grown = 1;
     for (auto& up : ups_) {
       const bool grows = grown < scale_;
@@ -137,6 +140,7 @@ class RrdbNet : public Network {
  private:
   int64_t scale_;
   std::string mode_;
+  bool skips_body_;
   nn::Conv2d first_{nullptr};
   nn::ModuleList body_{nullptr};
   nn::Conv2d after_body_{nullptr};
@@ -159,7 +163,9 @@ STEPOP_REGISTER(
       {"scale", "4", "how many times larger: 1, 2, 4 or 8"},
       {"additive_mode", "not",
        "additive: what is made is added to the image; additive_enforced: and changes no mean"},
-      {"initial_stride", "1", "of the first convolution"}}});
+      {"initial_stride", "1", "of the first convolution"},
+      {"skip_around_body", "false",
+       "true: as in the paper and BasicSR; false: as in DL-Art-School"}}});
 
 }  // namespace
 }  // namespace stepop

@@ -5,6 +5,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/randint.h>
+#include <ATen/ops/replication_pad2d.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/upsample_bicubic2d.h>
 #include <ATen/ops/upsample_bilinear2d.h>
@@ -150,6 +151,38 @@ class ImagePatch : public Injector {
   std::optional<int64_t> resize_;
 };
 
+/// Windows of a size into images, whose middle is `margin` pixels from each side, each moved by up
+/// to `shift` pixels by itself.
+at::Tensor shifted_windows(const at::Tensor& images, int64_t margin, int64_t shift) {
+  const int64_t height = images.size(2) - 2 * margin;
+  const int64_t width = images.size(3) - 2 * margin;
+  const at::Tensor shifts = at::randint(-shift, shift + 1, {images.size(0), 2}, at::kLong);
+  const auto* by = shifts.const_data_ptr<int64_t>();
+  std::vector<at::Tensor> windows;
+  for (int64_t i = 0; i < images.size(0); ++i) {
+    windows.push_back(
+        images[i].narrow(1, margin + by[2 * i], height).narrow(2, margin + by[2 * i + 1], width));
+  }
+  return at::stack(windows);
+}
+
+/// Each image moved by up to `random_shift_max` pixels by itself; pixels of the border are
+/// repeated.
+class RandomShift : public UnaryInjector {
+ public:
+  RandomShift(const Config& params, Ports& ports)
+      : UnaryInjector(params, ports), shift_(params.get_at_least("random_shift_max", 1)) {}
+
+  at::Tensor compute(const at::Tensor& x) override {
+    const at::Tensor& image = checked_image(x);
+    return shifted_windows(at::replication_pad2d(image, {shift_, shift_, shift_, shift_}), shift_,
+                           shift_);
+  }
+
+ private:
+  int64_t shift_;
+};
+
 /// Without `margin` pixels at each side, the window moved by up to `random_shift_max`, each image
 /// by itself.
 class MarginRemoval : public UnaryInjector {
@@ -175,15 +208,7 @@ class MarginRemoval : public UnaryInjector {
     if (shift_ == 0) {
       return image.narrow(2, margin_, height).narrow(3, margin_, width);
     }
-    const at::Tensor shifts = at::randint(-shift_, shift_ + 1, {image.size(0), 2}, at::kLong);
-    const auto* shift = shifts.const_data_ptr<int64_t>();
-    std::vector<at::Tensor> windows;
-    for (int64_t i = 0; i < image.size(0); ++i) {
-      windows.push_back(image[i]
-                            .narrow(1, margin_ + shift[2 * i], height)
-                            .narrow(2, margin_ + shift[2 * i + 1], width));
-    }
-    return at::stack(windows);
+    return shifted_windows(image, margin_, shift_);
   }
 
  private:
@@ -247,6 +272,10 @@ STEPOP_REGISTER_INJECTOR(image_patch, ImagePatch,
                            {"out", "", "and out_top_left, ..., out_bottom_right"},
                            {"patch_size", "", "pixels"},
                            {"resize", "none", "pixels of what comes out"}}});
+STEPOP_REGISTER_INJECTOR(
+    random_shift, RandomShift,
+    {"Each image moved at random, with its border repeated.",
+     {{"in", "", ""}, {"out", "", ""}, {"random_shift_max", "", "by how many pixels at most"}}});
 STEPOP_REGISTER_INJECTOR(margin_removal, MarginRemoval,
                          {"The image without its margins.",
                           {{"in", "", ""},

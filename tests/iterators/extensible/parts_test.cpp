@@ -174,6 +174,21 @@ TEST_CASE("injectors that draw random numbers") {
         at::IntArrayRef{64, 16});
   bench.inject("{type: random_crop, in: x, out: out, dim_in: 8, dim_out: 4}");
   CHECK(bench.at("out").sizes() == at::IntArrayRef{64, 3, 4, 4});
+  const at::Tensor pixels = numbers({64, 1, 5, 5});
+  bench.set("p", pixels);
+  bench.inject("{type: random_shift, in: p, out: out, random_shift_max: 2}");
+  const at::Tensor moved = bench.at("out") - pixels;
+  std::set<int64_t> middles;  // where the pixel in the middle of each came from
+  for (int64_t i = 0; i < 64; ++i) {
+    const auto by = moved[i][0][2][2].item<int64_t>();
+    middles.insert(by);
+    // All four pixels around it, none of which is of a border that is repeated, moved alike.
+    CHECK(bench.at("out")[i][0][2][1].item<int64_t>() <=
+          bench.at("out")[i][0][2][2].item<int64_t>());
+  }
+  CHECK(middles.size() > 15);  // of 25
+  CHECK(*middles.begin() == -12);
+  CHECK(*middles.rbegin() == 12);
   bench.inject("{type: margin_removal, in: x, out: out, margin: 2, random_shift_max: 2}");
   CHECK(bench.at("out").sizes() == at::IntArrayRef{64, 3, 4, 4});
 }
