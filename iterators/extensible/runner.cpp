@@ -3,21 +3,15 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "iterators/extensible/flow.h"
+#include "iterators/extensible/trace.h"
 #include "runtime/base/error.h"
-#include "runtime/base/nearest.h"
 #include "runtime/base/number_text.h"
-#include "runtime/base/text.h"
-#include "runtime/base/text_table.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/run/device.h"
 
 namespace stepop::extensible {
 namespace {
@@ -90,52 +84,6 @@ class Runner::Metrics {
   Scalars scalars_;
 };
 
-/// What the parts did.
-class Runner::Trace {
- public:
-  Trace(const Keys& keys, at::Device device) : keys_(keys), device_(device) {}
-
-  void begin() {
-    synchronize(device_);
-    begin_ = Clock::now();
-  }
-
-  /// `value` is what a loss gave.
-  void end(const Step& step, const Part& part, const StepState& state, const at::Tensor& value) {
-    synchronize(device_);
-    const std::chrono::duration<double, std::milli> spent = Clock::now() - begin_;
-    std::vector<std::string> made;
-    if (value.defined()) made.push_back(fmt::format("{:.4g}", value.item<double>()));
-    for (const auto& use : part.writes) {
-      const auto* tensor = std::get_if<at::Tensor>(&state.item(use.slot));
-      if (tensor != nullptr) made.push_back(describe_tensor(*tensor));
-    }
-    table_.add({step.name, part.name, part.type, names(part.reads), names(part.writes),
-                fmt::format("{}", fmt::join(made, "; ")), fmt::format("{:.2f}", spent.count())});
-  }
-
-  void add_off(const Step& step, const Part& part) {
-    table_.add({step.name, part.name, part.type, names(part.reads), names(part.writes), "off", ""});
-  }
-
-  std::string text() const { return table_.text(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  std::string names(const std::vector<Ports::Use>& uses) const {
-    std::vector<std::string> list;
-    for (const auto& use : uses) list.push_back(keys_.name(use.slot));
-    return fmt::format("{}", fmt::join(list, ", "));
-  }
-
-  const Keys& keys_;
-  at::Device device_;
-  Clock::time_point begin_;
-  TextTable table_{
-      {{"step"}, {"part"}, {"type"}, {"reads"}, {"writes"}, {"what comes out"}, {"ms", true}}};
-};
-
 Runner::Runner(const Context& context, int64_t parts, const std::vector<std::string>& kept)
     : context_(context),
       steps_(build_steps(context, keys_)),
@@ -159,78 +107,6 @@ Runner::Runner(const Context& context, int64_t parts, const std::vector<std::str
     }
   }
   keys_.set_read(std::move(is_read));
-}
-
-/// The keys of batches, and those that any part makes.
-std::vector<std::string> Runner::known_with(const std::vector<std::string>& given) const {
-  std::vector<std::string> known = given;
-  for (const auto* checked : {&checked_, &checked_in_training_}) {
-    for (const auto& earlier : *checked) known.insert(known.end(), earlier.begin(), earlier.end());
-  }
-  const auto add = [&](const Part& part) {
-    for (const auto& use : part.writes) known.push_back(keys_.name(use.slot));
-  };
-  for (const auto& step : steps_) {
-    for (const auto& part : step.injectors) add(part);
-    for (const auto& part : step.losses) add(part);
-  }
-  return known;
-}
-
-/// A step without what it requires is left out; but what no batch has and no part makes is a
-/// mistake.
-void Runner::check_required(const std::vector<std::string>& known) const {
-  for (const auto& step : steps_) {
-    for (const Slot slot : step.requires_) {
-      const std::string& name = keys_.name(slot);
-      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      throw UsageError(fmt::format("{}/requires: nothing makes \"{}\"; there are: {}", step.place,
-                                   name, list_text(known)));
-    }
-  }
-}
-
-/// The same of pictures, which are left out while the part that makes them is off.
-void Runner::check_visuals(const std::vector<std::string>& known) const {
-  constexpr const char* kVisuals = "logger/visuals";
-  const Config& config = context_.config;
-  if (context_.position.split != "train" || !config.has(kVisuals)) return;
-  const auto names = config.peek(kVisuals)->is_text()
-                         ? std::vector<std::string>{config.get<std::string>(kVisuals)}
-                         : config.get<std::vector<std::string>>(kVisuals);
-  for (const auto& name : names) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const auto near = nearest_names(name, known, 1);
-    throw config.error(kVisuals,
-                       fmt::format("nothing makes \"{}\"; there are: {}{}", name, list_text(known),
-                                   near.empty() ? "" : "; did you mean " + near[0] + "?"));
-  }
-}
-
-void Runner::check(const Batch& batch) {
-  const bool is_training = context_.position.split == "train";
-  auto& checked = is_training ? checked_in_training_ : checked_;
-  const auto has_these_names = [&](const std::vector<std::string>& names) {
-    return std::ranges::equal(
-        names, batch.tensors(), {}, {},
-        [](const auto& entry) -> const auto& { return entry.first; });
-  };
-  if (std::ranges::any_of(checked, has_these_names)) return;
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : batch.tensors()) names.push_back(name);
-  Keys keys = keys_;  // with those that nothing reads, for messages
-  std::vector<Slot> given;
-  for (const auto& name : names) given.push_back(keys.slot(name));
-  const std::vector<std::string> known = known_with(names);
-  check_required(known);
-  check_visuals(known);
-  std::vector<const Part*> behind;
-  if (!is_training) {
-    for (const auto& part : evaluators_) behind.push_back(&part);
-  }
-  const bool has_parts = parts_ > 1 || context_.config.has("train/mod_batch_factor");
-  check_flow(steps_, behind, keys, given, has_parts);
-  checked.push_back(names);
 }
 
 void Runner::fill(const Batch& batch, int64_t parts) {

@@ -12,6 +12,8 @@
 
 namespace stepop::extensible {
 
+class Trace;
+
 /// Carries batches through the steps.
 class Runner {
  public:
@@ -52,7 +54,6 @@ class Runner {
 
  private:
   class Metrics;
-  class Trace;
 
   std::vector<std::string> known_with(const std::vector<std::string>& given) const;
   void check_required(const std::vector<std::string>& known) const;
