@@ -86,13 +86,31 @@ TEST_CASE("--check shows the plan; an evaluation writes what the config names") 
   CHECK(inspected.out.find("[6, 3, 16, 16]") != std::string::npos);
 }
 
-TEST_CASE("an injector and a loss of your own come from one file, and are checked as all are") {
+TEST_CASE("an injector, a loss and an evaluator of your own come from one file, and are checked") {
   const ScratchFolder folder;
   // The injector is the one of the page.
   const std::string page = read_bytes(STEPOP_SOURCE_DIR "/iterators/extensible/README.md");
   const size_t begin = page.find("```cpp\n") + 7;
   folder.write("mine.cpp", page.substr(begin, page.find("```", begin) - begin) + R"(
+#include "iterators/extensible/evaluator.h"
 #include "iterators/extensible/loss.h"
+
+class Light : public stepop::extensible::Evaluator {
+ public:
+  Light(const stepop::Config& params, stepop::extensible::Ports& ports)
+      : key_(ports.reads(params, "key")) {}
+  void evaluate(const stepop::extensible::StepState& state, const stepop::extensible::Iteration&,
+                const std::string& name, stepop::EvalOutputs& made) override {
+    made.labels.set(name, state.tensor(key_).flatten(1).mean(1));
+  }
+  static stepop::Scalars over_split(const stepop::CallbackArguments& arguments) {
+    return {{"max", arguments.data_out.read("labels/" + arguments.name).max()}};
+  }
+
+ private:
+  stepop::extensible::Slot key_;
+};
+STEPOP_REGISTER_EVALUATOR(light, Light, {"How light pictures are.", {{"key", "", ""}}});
 
 class Smooth : public stepop::extensible::Loss {
  public:
@@ -112,11 +130,18 @@ STEPOP_REGISTER_LOSS(smooth, Smooth, {"Few edges.", {{"key", "", ""}}});
   folder.write("mine.yaml",
                "code: [mine.cpp]\nsteps:\n  generator:\n"
                "    injectors: {dark: {type: darker, in: gen, out: dark, factor: 0.25}}\n"
-               "    losses: {smooth: {type: smooth, key: dark, weight: 0.1}}\n");
+               "    losses: {smooth: {type: smooth, key: dark, weight: 0.1}}\n"
+               "datasets: {validation: {class: RandomTensors, size: 6, tensors: {hq: [3, 16, 16], "
+               "lq: [3, 8, 8]}}}\n"
+               "eval: {evaluators: {light: {type: light, key: dark}}}\n");
   const std::string start = "stepop -n mine -b " + kToy + " mine.yaml -t --num_steps 6 ";
   const CommandResult trained = run_with_cache(folder, start);
   CHECK(trained.exit_code == 0);
   CHECK(trained.out.find(" loss_smooth ") != std::string::npos);
+  // The number of the whole split is found again from the file.
+  const CommandResult looked = run_with_cache(folder, "stepop eval " + only_run(folder));
+  CHECK(looked.exit_code == 0);
+  CHECK(looked.out.find("validation/eval_op/light/max") != std::string::npos);
   const CommandResult wrong =
       run_with_cache(folder, start + "--steps/generator/injectors/dark/factr 1");
   CHECK(wrong.exit_code == 2);
