@@ -7,6 +7,7 @@
 
 #include "runtime/config/yaml_reader.h"
 #include "tests/cli/code_run.h"
+#include "tests/cli/digits_run.h"
 #include "tests/places.h"
 
 namespace stepop {
