@@ -1,6 +1,7 @@
 // `stepop new --from-dlas`: configs of DL-Art-School become ones of an ExtensibleTrainer.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -90,14 +91,19 @@ logger:
   visual_debug_rate: 5
 )";
 
-/// The lines of the table of steps without times.
+/// Of the table of steps the columns before values and times: steps, parts, types and keys.
 std::string plan(const std::string& out) {
   std::string text;
-  bool is_in = false;
-  for (const auto& line : lines_of(out)) {
-    if (line.starts_with("steps in iteration")) is_in = true;
-    if (is_in && line.empty()) break;
-    if (is_in) text += line.substr(0, line.find_last_not_of("0123456789. ") + 1) + "\n";
+  size_t width = 0;
+  for (const auto& line :
+       lines_of(out.substr(std::min(out.find("steps in iteration"), out.size())))) {
+    if (width == 0 && line.find("what comes out") != std::string::npos) {
+      width = line.find("what comes out");
+    }
+    const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+    const bool is_row =
+        line.substr(begin).starts_with("generator ") || line.substr(begin).starts_with("discr");
+    if (width > 0 && is_row) text += line.substr(0, width) + "\n";
   }
   return text;
 }

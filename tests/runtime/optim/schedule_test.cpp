@@ -176,9 +176,10 @@ TEST_CASE("what is no number and no schedule is refused with its place") {
           "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, ramp, step, warmup), "
           "found "
           "true");
-  refused("{class: cosin, from: 1}",
-          "lr/class: unknown schedule \"cosin\"; known are: cosine, chain, constant, step, linear, "
-          "warmup, plateau, one_cycle, polynomial, exponential, cosine_restarts, inverse_sqrt");
+  refused(
+      "{class: cosin, from: 1}",
+      "lr/class: unknown schedule \"cosin\"; known are: cosine, chain, constant, ramp, step, "
+      "linear, warmup, plateau, one_cycle, polynomial, exponential, cosine_restarts, inverse_sqrt");
   CHECK_THROWS_WITH_AS(
       Scheduled(config_of("{}"), "lr"),
       "test.yaml:1: lr: missing; give it in a config, or on the command line as --lr VALUE",
