@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <system_error>
 
 #include "runtime/system/file_calls.h"
 
@@ -90,11 +93,17 @@ class FailingFiles : public FileCalls {
     return failed_kind_;
   }
 
+  /// The path of its file.
+  std::string failed_path() const {
+    const std::lock_guard lock(mutex_);
+    return failed_path_;
+  }
+
   int open(const char* path, int flags, mode_t mode) override {
-    return fails(FileCall::kOpen) ? -1 : FileCalls::open(path, flags, mode);
+    return fails(FileCall::kOpen, path) ? -1 : FileCalls::open(path, flags, mode);
   }
   ssize_t write(int file, const void* data, size_t size) override {
-    if (fails(FileCall::kWrite)) return -1;
+    if (fails(FileCall::kWrite, path_of(file))) return -1;
     const std::lock_guard lock(mutex_);
     if (size > 0 && room_ == 0) return fail_now(FileCall::kWrite, ENOSPC);
     const ssize_t count = FileCalls::write(file, data, std::min({size, longest_write_, room_}));
@@ -102,28 +111,30 @@ class FailingFiles : public FileCalls {
     return count;
   }
   /// Nothing is flushed: no test cuts the power, and disks are slow.
-  int fsync(int /*file*/) override { return fails(FileCall::kFsync) ? -1 : 0; }
+  int fsync(int file) override { return fails(FileCall::kFsync, path_of(file)) ? -1 : 0; }
   int ftruncate(int file, off_t size) override {
-    return fails(FileCall::kTruncate) ? -1 : FileCalls::ftruncate(file, size);
+    return fails(FileCall::kTruncate, path_of(file)) ? -1 : FileCalls::ftruncate(file, size);
   }
   int fallocate(int file, off_t offset, off_t size) override {
-    return fails(FileCall::kAllocate) ? -1 : FileCalls::fallocate(file, offset, size);
+    return fails(FileCall::kAllocate, path_of(file)) ? -1
+                                                     : FileCalls::fallocate(file, offset, size);
   }
   int close(int file) override {
+    const std::string path = path_of(file);
     const int result = FileCalls::close(file);
-    return fails(FileCall::kClose) ? -1 : result;
+    return fails(FileCall::kClose, path) ? -1 : result;
   }
   int rename(const char* from, const char* to) override {
-    return fails(FileCall::kRename) ? -1 : FileCalls::rename(from, to);
+    return fails(FileCall::kRename, to) ? -1 : FileCalls::rename(from, to);
   }
   int unlink(const char* path) override {
-    return fails(FileCall::kUnlink) ? -1 : FileCalls::unlink(path);
+    return fails(FileCall::kUnlink, path) ? -1 : FileCalls::unlink(path);
   }
   int symlink(const char* target, const char* path) override {
-    return fails(FileCall::kSymlink) ? -1 : FileCalls::symlink(target, path);
+    return fails(FileCall::kSymlink, path) ? -1 : FileCalls::symlink(target, path);
   }
   int mkdir(const char* path, mode_t mode) override {
-    return fails(FileCall::kMkdir) ? -1 : FileCalls::mkdir(path, mode);
+    return fails(FileCall::kMkdir, path) ? -1 : FileCalls::mkdir(path, mode);
   }
 
  private:
@@ -135,14 +146,21 @@ class FailingFiles : public FileCalls {
     return -1;
   }
 
+  static std::string path_of(int file) {
+    std::error_code failed;
+    return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(file), failed).string();
+  }
+
   /// Counts a call, and sets errno when it is to fail.
-  bool fails(FileCall kind) {
+  bool fails(FileCall kind, const std::string& path) {
     const std::lock_guard lock(mutex_);
     const int of_kind = ++counts_[kind];
     const int of_any = ++counts_[FileCall::kAny];
     if (kind_ != FileCall::kAny && kind_ != kind) return false;
     const int number = kind_ == FileCall::kAny ? of_any : of_kind;
-    return number >= first_ && number <= last_ && fail_now(kind, reason_) != 0;
+    if (number < first_ || number > last_) return false;
+    failed_path_ = path;
+    return fail_now(kind, reason_) != 0;
   }
 
   mutable std::mutex mutex_;
@@ -154,6 +172,7 @@ class FailingFiles : public FileCalls {
   size_t longest_write_ = kNoLimit;
   size_t room_ = kNoLimit;
   std::optional<FileCall> failed_kind_;
+  std::string failed_path_;
   FileCallsOverride override_{*this};  // last: from here on it is in use
 };
 

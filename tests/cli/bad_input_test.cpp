@@ -100,8 +100,8 @@ TEST_CASE("a component that is not registered") {
   digits.refuses(
       "stepop -b digits.yaml -t --model LeNte", 2,
       "command line: model: unknown model \"LeNte\"; known are: LeNet, VUNet, MLP, RRDBNet, toy_d, "
-      "toy_g, UNetModel, TorchScript, unet_diffusion, discriminator_vgg_128, "
-      "discriminator_vgg_128_gn");
+      "toy_g, UNetModel, PatchGan, UnetGenerator, TorchScript, unet_diffusion, "
+      "discriminator_vgg_128, discriminator_vgg_128_gn");
   digits.refuses(
       "stepop -b digits.yaml -t --datasets/train/class Idz", 2,
       "command line: datasets/train/class: unknown dataset \"Idz\"; known are: Idx, Csv, Hdf5, "

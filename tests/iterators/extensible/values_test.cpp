@@ -261,9 +261,9 @@ TEST_CASE("every injector and every loss is compared, or has a test of its own")
   for (const std::string kind : {"injector", "loss", "path lengths"}) {
     for (const auto& each : cases_of(kind)) compared.insert(each["config"]["type"]);
   }
-  // Their random numbers are Python's, or kornia's.
-  for (const char* name :
-       {"stylegan2_noise", "random_crop", "random_audio_crop", "random_scale", "mel_mask"}) {
+  // Their random numbers are Python's, or kornia's; the last two are ours alone.
+  for (const char* name : {"stylegan2_noise", "random_crop", "random_audio_crop", "random_scale",
+                           "mel_mask", "random_shift", "frame"}) {
     compared.insert(name);
   }
   for (const Catalogue* catalogue :
