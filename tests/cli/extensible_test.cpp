@@ -47,7 +47,7 @@ TEST_CASE("toy_srgan trains as its config says: losses, gates, pictures") {
   const double gan = after["train/train_op/loss_gan_g"];
   CHECK(total == doctest::Approx(pix + 0.005 * gan).epsilon(1e-4));
   const std::string pictures = run + "/train/train/visuals_op/";
-  for (const char* name : {"gen", "hq", "lq", "lq_up"}) {
+  for (const std::string name : {"gen", "hq", "lq", "lq_up"}) {
     CAPTURE(name);
     CHECK(std::filesystem::exists(pictures + name + "_0000001.png"));
     CHECK(std::filesystem::exists(pictures + name + "_0000016.png"));
@@ -56,12 +56,13 @@ TEST_CASE("toy_srgan trains as its config says: losses, gates, pictures") {
 
 TEST_CASE("diffusion.yaml trains, samples in evaluations, and logs samples beside real digits") {
   const ScratchFolder folder;
-  run_well(folder, "stepop -n d -b '" STEPOP_SOURCE_DIR
-                   "/configs/extensible/diffusion.yaml' -t --num_steps 2 --batch_size 8 "
-                   "--test_batch_size 4 --steps/generator/injectors/ddpm/respaced_timestep_spacing "
-                   "3 --steps/generator/injectors/ddim/respaced_timestep_spacing 3");
+  run_well(folder,
+           "stepop -n d -b '" STEPOP_SOURCE_DIR
+           "/configs/extensible/diffusion.yaml' -t --num_steps 2 --batch_size 8 "
+           "--test_batch_size 4 --steps/generator/injectors/ddpm/respaced_timestep_spacing "
+           "3 --steps/generator/injectors/ddim/respaced_timestep_spacing 3 --log_ops/1/when 2");
   const std::string run = folder.path(only_run(folder));
-  for (const char* name : {"shown_image", "shown_ddim", "shown_ddpm"}) {
+  for (const std::string name : {"shown_image", "shown_ddim", "shown_ddpm"}) {
     CAPTURE(name);
     CHECK(std::filesystem::exists(run + "/train/validation/log_op/" + name + "_0000002.png"));
   }

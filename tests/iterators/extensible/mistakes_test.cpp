@@ -93,7 +93,8 @@ TEST_CASE("a misspelt option is found with its line, wherever it stands") {
                  "\"train/mega_batch_factor\"?"));
   CHECK(contains(mistake("seed: 3", "logger: {visuals: [made], visual_debug_rat: 2}"),
                  "unknown key \"logger/visual_debug_rat\""));
-  CHECK(contains(mistake("seed: 3", "experiments: [x]"), "unknown key \"experiments\""));
+  CHECK(contains(mistake("seed: 3", "experiments: [x]"),
+                 "experiments of DL-Art-School are Python: write a hook"));
 }
 
 TEST_CASE("an option that is missing, or has a wrong value, is named") {

@@ -243,8 +243,7 @@ TEST_CASE("milestones take effect in the iteration before the one of their numbe
 TEST_CASE("biases do not decay, weights do") {
   std::string text = config(two_steps("after: 100"), 1);
   const std::string params = "optimizer_params: {lr: 0.05}";
-  text.replace(text.find(params), params.size(),
-               "optimizer: sgd\n    optimizer_params: {lr: 0.1, weight_decay: 0.5}");
+  text.replace(text.find(params), params.size(), "optimizer_params: {lr: 0.1, weight_decay: 0.5}");
   text.replace(text.find("weight: 1"), 9, "weight: 0");
   TestRun run(text);
   State before;
