@@ -7,6 +7,8 @@
 #include <c10/core/DeviceType.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -28,7 +30,7 @@
 namespace stepop::bench {
 namespace {
 
-constexpr int64_t kSteps = 10;  ///< Of a portion: some 20 ms.
+constexpr int64_t kSteps = 20;  ///< Of a portion: some 50 ms.
 constexpr int64_t kParts = 2;
 constexpr double kNoise = 0.004;
 
@@ -168,9 +170,13 @@ class TrainingAside : private Hook {
     thread_.join();
   }
 
+  /// Waits a little before and after, as Process::ask_seconds does.
   double run_portion() {
+    constexpr std::chrono::milliseconds kRest{30};
+    std::this_thread::sleep_for(kRest);
     set(kRunning);
     wait_for(kIdle);
+    std::this_thread::sleep_for(kRest);
     return seconds_;
   }
 
@@ -234,32 +240,43 @@ class MemoryOfStep : public Hook {
   std::unique_ptr<TensorMemory> memory_;
 };
 
+/// The most of three trainings: what was allocated before counting began is not seen, when it lives
+/// on.
 int64_t memory_of(const std::string& yaml) {
-  MemoryOfStep hook;
-  train(yaml + "n_data_processes: 0\n", 12, &hook);  // batches of another thread do not count
-  return hook.most;
+  int64_t most = 0;
+  for (int i = 0; i < 3; ++i) {
+    MemoryOfStep hook;
+    train(yaml + "n_data_processes: 0\n", 12, &hook);  // batches of another thread do not count
+    most = std::max(most, hook.most);
+  }
+  return most;
+}
+
+/// A row: our steps and those of `other` take turns.
+void compare_with(const std::string& what, const std::string& yaml, const std::string& baseline,
+                  const Portion& other) {
+  const auto times = take_turns_with_training(yaml, kSteps, /*rounds=*/200, {other});
+  const auto text = [&](size_t i) {
+    return per_second(static_cast<double>(kSteps), median(times[i]), "steps");
+  };
+  print_row({what, baseline, speedup(times[0], times[1]), text(0), text(1)});
 }
 
 void compare_steps(int threads) {
   const int before = at::get_num_threads();
   at::set_num_threads(threads);
+  const std::string what = fmt::format("toy_srgan, {} thread{}", threads, threads == 1 ? "" : "s");
+  const std::string of_threads = fmt::format("num_threads: {}\n", threads);
+  {
+    TrainingAside by_hand(kByHand + of_threads);
+    compare_with(what, kByConfig + of_threads, "an iterator by hand",
+                 [&] { return by_hand.run_portion(); });
+  }
   Process python_loop(
       {python(), "-B", STEPOP_SOURCE_DIR "/tests/bench/dlas_loop.py", std::to_string(threads)},
       ".");
-  {
-    TrainingAside by_hand(kByHand + fmt::format("num_threads: {}\n", threads));
-    const auto times = take_turns_with_training(
-        kByConfig + fmt::format("num_threads: {}\n", threads), kSteps, /*rounds=*/200,
-        {[&] { return by_hand.run_portion(); },
-         [&] { return python_loop.ask_seconds(std::to_string(kSteps)); }});
-    const auto text = [&](size_t i) {
-      return per_second(static_cast<double>(kSteps), median(times[i]), "steps");
-    };
-    const std::string what =
-        fmt::format("toy_srgan, {} thread{}", threads, threads == 1 ? "" : "s");
-    print_row({what, "an iterator by hand", speedup(times[0], times[1]), text(0), text(1)});
-    print_row({what, "DL-Art-School's loop", speedup(times[0], times[2]), text(0), text(2)});
-  }
+  compare_with(what, kByConfig + of_threads, "DL-Art-School's loop",
+               [&] { return python_loop.ask_seconds(std::to_string(kSteps)); });
   at::set_num_threads(before);
 }
 
