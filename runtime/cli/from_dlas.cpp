@@ -247,7 +247,7 @@ class DlasTranslation {
     if (type != nullptr && type->is_text() && is_component("evaluator", type->as_text())) {
       return set(path, evaluator);
     }
-    note(path, fmt::format("left out: {} is not here; `stepop list callback` shows what is",
+    note(path, fmt::format("left out: {} is not here; `stepop list evaluator` shows what is",
                            type == nullptr ? "its type" : type->describe()));
   }
 
