@@ -133,7 +133,9 @@ TEST_CASE("the help names every flag and shows examples") {
     CHECK(help.find(word) != std::string::npos);
   }
   const std::string one = help_text(*find_command("new"));
-  CHECK(one.starts_with("stepop new NAME [--template KIND] [--project] [--from-edflow FILE]\n"));
+  CHECK(
+      one.starts_with("stepop new NAME [--template KIND] [--project] [--from-edflow FILE | "
+                      "--from-dlas FILE]\n"));
   CHECK(one.find("\n      --project ") != std::string::npos);
   CHECK(one.find("--base") == std::string::npos);
   CHECK(version_text().find("\nLibTorch 2.") != std::string::npos);
