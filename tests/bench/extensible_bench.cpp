@@ -7,7 +7,6 @@
 #include <c10/core/DeviceType.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -223,33 +222,26 @@ class TrainingAside : private Hook {
   std::thread thread_;
 };
 
-/// The most memory of tensors at once in a step, in bytes.
-class MemoryOfStep : public Hook {
+/// The most memory of tensors at once in some steps, in bytes. It counts from before the training
+/// on: of what is older, LibTorch does not know the size.
+class MemoryOfSteps : public Hook {
  public:
   void before_step(int64_t step) override {
-    if (step == 5) memory_ = std::make_unique<TensorMemory>();
+    if (step == 5) memory_.begin_part();
   }
   void after_step(int64_t step) override {
-    if (step != 10) return;
-    most = memory_->most(c10::kCPU);
-    memory_.reset();
+    if (step == 10) most = memory_.most_of_part(c10::kCPU);
   }
   int64_t most = 0;
 
  private:
-  std::unique_ptr<TensorMemory> memory_;
+  TensorMemory memory_;
 };
 
-/// The most of three trainings: what was allocated before counting began is not seen, when it lives
-/// on.
 int64_t memory_of(const std::string& yaml) {
-  int64_t most = 0;
-  for (int i = 0; i < 3; ++i) {
-    MemoryOfStep hook;
-    train(yaml + "n_data_processes: 0\n", 12, &hook);  // batches of another thread do not count
-    most = std::max(most, hook.most);
-  }
-  return most;
+  MemoryOfSteps hook;
+  train(yaml + "n_data_processes: 0\n", 12, &hook);  // what another thread makes does not count
+  return hook.most;
 }
 
 /// A row: our steps and those of `other` take turns.
