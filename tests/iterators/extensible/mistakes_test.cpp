@@ -1,5 +1,6 @@
 // What a config of ExtensibleTrainer can get wrong: each ends the start with a sentence that says
-// where, what was found, and what helps. Keys of the state, gates and types are in steps_test.cpp.
+// where, what was found, and what helps. Keys of the state, gates and types are in
+// steps_mistakes_test.cpp.
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linear.h>
 #include <doctest/doctest.h>
