@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
