@@ -1,6 +1,7 @@
 #include "iterators/losses/loss_manager.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
@@ -73,6 +74,17 @@ STEPOP_REGISTER_LOSS_FUNCTION(image_gradient, image_gradient,
 LossFunctionRegistry& loss_functions() {
   static LossFunctionRegistry registry("loss function");
   return registry;
+}
+
+LossSpecRegistry& loss_specs() {
+  static LossSpecRegistry registry("loss spec");
+  return registry;
+}
+
+LossSpecs named_loss_specs(const Context& context, const std::string& path,
+                           const std::string& fallback) {
+  const auto name = context.config.get<std::string>(path, fallback);
+  return loss_specs().factory(name, context.config, path)(context.config, context);
 }
 
 LossFunction of_two(at::Tensor (*function)(const at::Tensor& a, const at::Tensor& b)) {
@@ -168,6 +180,7 @@ at::Tensor LossManager::values(std::string_view name, const std::vector<at::Tens
 
 at::Tensor LossManager::compute(std::string_view name, const std::vector<at::Tensor>& inputs) {
   Loss& loss = this->loss(name);
+  const at::AutoGradMode gradients(at::GradMode::is_enabled() && !loss.is_only_watched);
   const at::Tensor values = this->values(name, inputs);
   const at::Tensor mean = values.dim() == 0 ? values : values.mean();
   loss.map = values.dim() > 1 ? values.detach() : at::Tensor();

@@ -130,6 +130,16 @@ class LossManager {
   OrderedMap<Loss> losses_;
 };
 
+/// Sets of losses by name, such as `basic+vgg`: what a training of a kind can have. A factory is
+/// given the whole config.
+using LossSpecRegistry = Registry<LossSpecs(const Config&, const Context&)>;
+LossSpecRegistry& loss_specs();
+
+/// The set that the config names at `path`, by default `fallback`. Throws UsageError with the known
+/// names for another one.
+LossSpecs named_loss_specs(const Context& context, const std::string& path,
+                           const std::string& fallback);
+
 /// Functions that a config can name by `loss`.
 using LossFunctionRegistry = Registry<LossFunction(const Config&)>;
 LossFunctionRegistry& loss_functions();
@@ -138,6 +148,16 @@ LossFunctionRegistry& loss_functions();
 LossFunction of_two(at::Tensor (*function)(const at::Tensor& a, const at::Tensor& b));
 
 }  // namespace stepop::losses
+
+/// Registers a set of losses under the name that a config uses, by a function
+/// `LossSpecs mine(const stepop::Context& context)`:
+/// STEPOP_REGISTER_LOSS_SPEC("mine", mine, {"L1 and my own."});
+#define STEPOP_REGISTER_LOSS_SPEC(name, function, ...)                  \
+  STEPOP_REGISTER(                                                      \
+      ::stepop::losses::loss_specs(), name,                             \
+      [](const ::stepop::Config&, const ::stepop::Context& context)     \
+          -> ::stepop::losses::LossSpecs { return function(context); }, \
+      __VA_ARGS__)
 
 /// Registers a loss of two tensors under the name that a config uses.
 #define STEPOP_REGISTER_LOSS_FUNCTION(name, function, ...)            \

@@ -37,6 +37,35 @@ bool contains(const std::array<int64_t, N>& values, int64_t value) {
 constexpr const char* kFile = "vgg19";
 constexpr const char* kWeights = "vgg_feat_weights";
 
+void check_images(const at::Tensor& images, int64_t least_side) {
+  if (images.dim() == 4 && images.size(1) == 3 && images.size(2) >= least_side &&
+      images.size(3) >= least_side) {
+    return;
+  }
+  throw Error(
+      fmt::format("VGG19: expected images [B, 3, H, W] of {} pixels a side or more, found {}",
+                  least_side, describe_tensor(images)));
+}
+
+/// The network whose file a loss's own part of the config names.
+Vgg19 load_vgg19(const Config& config, const c10::Device& device) {
+  if (!config.has(kFile)) {
+    throw config.error(kFile, fmt::format("the perceptual loss needs the weights of VGG19: name "
+                                          "their file here; this makes it: {}",
+                                          Vgg19::export_line()));
+  }
+  const std::string path = config.get_path(kFile);
+  if (!std::filesystem::exists(path)) {
+    throw config.error(
+        kFile, fmt::format("there is no file {}; this makes it: {}", path, Vgg19::export_line()));
+  }
+  try {
+    return {path, device};
+  } catch (const Error& error) {
+    throw config.error(kFile, error.what());
+  }
+}
+
 }  // namespace
 
 const char* Vgg19::export_line() {
@@ -79,32 +108,41 @@ Vgg19::Vgg19(const std::string& path, const c10::Device& device)
 }
 
 at::Tensor Vgg19::normalized(const at::Tensor& images) const {
+  check_images(images, 1);
   return ((images + 1) / 2).clamp(0, 1).sub(mean_).div(deviation_);
 }
 
-std::vector<at::Tensor> Vgg19::forward(const at::Tensor& images, size_t count) const {
-  const int64_t least = count == 0 ? 1 : int64_t{1} << (count - 1);
-  if (images.dim() != 4 || images.size(1) != 3 || images.size(2) < least ||
-      images.size(3) < least) {
-    throw Error(
-        fmt::format("VGG19: expected images [B, 3, H, W] of {} pixels a side or more, "
-                    "found {}",
-                    least, describe_tensor(images)));
-  }
-  at::Tensor x = normalized(images);
-  std::vector<at::Tensor> outputs = {x};
+std::vector<at::Tensor> Vgg19::features(const at::Tensor& images,
+                                        const std::vector<int64_t>& places) const {
+  const int64_t last = places.empty() ? 0 : places.back();
+  const auto poolings = std::count_if(kAfterPooling.begin(), kAfterPooling.end(),
+                                      [&](int64_t place) { return place <= last; });
+  const int64_t least = int64_t{1} << poolings;
+  check_images(images, least);
+  std::vector<at::Tensor> outputs;
+  at::Tensor x = images;
   for (const auto& [layer, weight, bias] : convolutions_) {
-    if (outputs.size() == count + 1) break;
+    if (outputs.size() == places.size()) break;
     if (contains(kAfterPooling, layer)) x = at::max_pool2d(x, 2);
     x = at::relu(at::conv2d(x, weight, bias, /*stride=*/1, /*padding=*/1));
-    if (contains(kWanted, layer)) outputs.push_back(x);
+    if (layer == places[outputs.size()]) outputs.push_back(x);
   }
+  if (outputs.size() == places.size()) return outputs;
+  throw Error(fmt::format("VGG19 has no convolution at features.{} up to features.{}",
+                          places[outputs.size()], kLastConvolution));
+}
+
+std::vector<at::Tensor> Vgg19::forward(const at::Tensor& images, size_t count) const {
+  const at::Tensor seen = normalized(images);
+  std::vector<at::Tensor> outputs =
+      features(seen, {kWanted.begin(), kWanted.begin() + static_cast<std::ptrdiff_t>(count)});
+  outputs.insert(outputs.begin(), seen);
   return outputs;
 }
 
 PerceptualLoss::PerceptualLoss(const Config& config, const c10::Device& device)
     : weights_(config.get(kWeights, std::vector<double>(Vgg19::kLayers + 1, 1.0))),
-      vgg_(load(config, device)) {
+      vgg_(load_vgg19(config, device)) {
   if (weights_.size() != Vgg19::kLayers + 1) {
     throw config.error(kWeights, fmt::format("expected {} numbers, for the images and {} layers of "
                                              "VGG19, found {}",
@@ -112,24 +150,6 @@ PerceptualLoss::PerceptualLoss(const Config& config, const c10::Device& device)
   }
   for (size_t i = 0; i < Vgg19::kLayers; ++i) {
     if (weights_[i + 1] != 0) layers_ = i + 1;
-  }
-}
-
-Vgg19 PerceptualLoss::load(const Config& config, const c10::Device& device) {
-  if (!config.has(kFile)) {
-    throw config.error(kFile, fmt::format("the perceptual loss needs the weights of VGG19: name "
-                                          "their file here; this makes it: {}",
-                                          Vgg19::export_line()));
-  }
-  const std::string path = config.get_path(kFile);
-  if (!std::filesystem::exists(path)) {
-    throw config.error(
-        kFile, fmt::format("there is no file {}; this makes it: {}", path, Vgg19::export_line()));
-  }
-  try {
-    return {path, device};
-  } catch (const Error& error) {
-    throw config.error(kFile, error.what());
   }
 }
 
@@ -145,6 +165,23 @@ at::Tensor PerceptualLoss::operator()(const at::Tensor& image, const at::Tensor&
     if (weights_[i] != 0) sum = sum + l1(found[i], expected[i]) * weights_[i];
   }
   return sum;
+}
+
+VggLoss::VggLoss(const Config& config, const c10::Device& device)
+    : vgg_(load_vgg19(config, device)), normalizes_(config.get("normalize", false)) {}
+
+std::vector<at::Tensor> VggLoss::features(const at::Tensor& images) const {
+  return vgg_.features(normalizes_ ? vgg_.normalized(images) : images, {2, 7, 14});
+}
+
+at::Tensor VggLoss::operator()(const at::Tensor& image, const at::Tensor& target) const {
+  std::vector<at::Tensor> expected;
+  {
+    const at::NoGradGuard no_grad;
+    expected = features(target);
+  }
+  const std::vector<at::Tensor> found = features(image);
+  return l1(found[0], expected[0]) + l1(found[1], expected[1]) + l1(found[2], expected[2]);
 }
 
 }  // namespace stepop::losses

@@ -1,0 +1,103 @@
+#include "iterators/pix2pix/pairs.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eval_out/callbacks/row_values.h"
+#include "iterators/metrics/similarity.h"
+
+namespace stepop::pix2pix {
+
+at::Tensor side_by_side(const at::Tensor& input, const at::Tensor& fake, const at::Tensor& target) {
+  std::vector<at::Tensor> images;
+  int64_t channels = 1;
+  for (const at::Tensor& image : {input, fake, target}) {
+    const int64_t shown = image.size(1) < 3 ? 1 : 3;
+    channels = std::max(channels, shown);
+    images.push_back(image.slice(1, 0, shown).to(at::kFloat));
+  }
+  for (at::Tensor& image : images) image = image.expand({-1, channels, -1, -1});
+  return at::cat(images, 3);
+}
+
+namespace {
+
+/// What the callback reads of an evaluation.
+struct Pairs {
+  using From = RowValues::From;
+
+  explicit Pairs(const CallbackArguments& arguments)
+      : input(arguments, arguments.params.get("input", "input"), "input", From::kFileOrDataset),
+        fake(arguments, arguments.params.get("fake", "fake"), "fake", From::kFile),
+        target(arguments, arguments.params.get("target", "target"), "target",
+               From::kFileOrDataset) {
+    check_images(fake);
+    check_images(target);
+    check_pair(fake, target);
+  }
+
+  RowValues input, fake, target;
+};
+
+/// How good the best image is that is the same for every input: the mean of all targets. In dB.
+double psnr_of_constant(const CallbackArguments& arguments, const Pairs& pairs) {
+  const int64_t rows = pairs.target.rows();
+  const auto for_each_target = [&](const auto& take) {
+    for_each_block(rows, pairs.target.rows_per_block(), [&](int64_t first, int64_t count) {
+      arguments.data_out.throw_if_interrupted();
+      take(to_images(pairs.target.read(first, count)).to(at::kDouble));
+    });
+  };
+  at::Tensor mean;
+  for_each_target([&](const at::Tensor& targets) {
+    const at::Tensor sum = targets.sum(0, /*keepdim=*/true);
+    mean = mean.defined() ? mean + sum : sum;
+  });
+  mean = mean / static_cast<double>(rows);
+  double sum = 0;
+  for_each_target([&](const at::Tensor& targets) {
+    sum += metrics::psnr(mean.expand_as(targets), targets, 2).sum().item<double>();
+  });
+  return sum / static_cast<double>(rows);
+}
+
+double psnr_of_fakes(const CallbackArguments& arguments, const Pairs& pairs) {
+  double sum = 0;
+  for_each_block(pairs.fake.rows(), pairs.fake.rows_per_block(), [&](int64_t first, int64_t count) {
+    arguments.data_out.throw_if_interrupted();
+    sum += metrics::psnr(to_images(pairs.fake.read(first, count)),
+                         to_images(pairs.target.read(first, count)), 2)
+               .sum()
+               .item<double>();
+  });
+  return sum / static_cast<double>(pairs.fake.rows());
+}
+
+Logs show_pairs(const CallbackArguments& arguments) {
+  const Pairs pairs(arguments);
+  const int64_t count = std::min(arguments.params.get_at_least("count", 1, 12), pairs.fake.rows());
+  const double constant = psnr_of_constant(arguments, pairs);
+  const double psnr = psnr_of_fakes(arguments, pairs);
+  return {.scalars = {{"psnr", psnr},
+                      {"psnr_of_constant", constant},
+                      {"psnr_above_constant", psnr - constant}},
+          .images = {{"input_fake_target", side_by_side(to_images(pairs.input.read(0, count)),
+                                                        to_images(pairs.fake.read(0, count)),
+                                                        to_images(pairs.target.read(0, count)))}}};
+}
+
+STEPOP_REGISTER_CALLBACK(
+    image_pairs, show_pairs,
+    {"A picture of pairs, what went in, what came out and what should have; and PSNR in dB beside "
+     "that of the best constant image.",
+     {{"input", "input", "the key of what went in, in the outputs or the dataset"},
+      {"fake", "fake", "the key of what came out, in the outputs"},
+      {"target", "target", "the key of what should have, in the outputs or the dataset"},
+      {"count", "12", "pairs in the picture"}}});
+
+}  // namespace
+}  // namespace stepop::pix2pix

@@ -1,0 +1,167 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/stack.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iterators/losses/loss_manager.h"
+#include "iterators/metrics/similarity.h"
+#include "iterators/pix2pix/image_pool.h"
+#include "iterators/pix2pix/pairs.h"
+#include "runtime/iterator/iterator.h"
+#include "runtime/networks/network.h"
+
+namespace stepop::pix2pix {
+namespace {
+
+/// Trains a generator to translate images, and a discriminator that tells what it made from what is
+/// real (Isola et al., 2017).
+///
+/// Batches: `input` [B, C, H, W] and `target` [B, K, H, W] in [-1, 1]. Networks: `generator`, from
+/// an input to what the target should be, and `discriminator`, from both to logits for patches. In
+/// a step the discriminator comes first; the generator then meets the new one.
+class Pix2Pix : public Iterator {
+ public:
+  explicit Pix2Pix(const Context& context)
+      : Iterator(context),
+        generator_(context.network<Network>("generator")),
+        discriminator_(context.network<MultiNetwork>("discriminator")),
+        g_update_(context.update("generator_optimizer", {"generator"})),
+        d_update_(discriminator_update(context)),
+        losses_(context, "losses", losses::named_loss_specs(context, "loss_spec", "basic")),
+        pool_(context, context.config.get_at_least("image_pool", 0, 0)) {
+    const auto smoothing = context.config.get("label_smoothing", 0.0);
+    if (!(smoothing >= 0 && smoothing < 0.5)) {
+      throw context.config.error("label_smoothing",
+                                 fmt::format("expected 0 to 0.5, found {}", smoothing));
+    }
+    for (const auto& name : losses_.names("D")) {
+      if (name == "D_real" || name == "D_fake") continue;
+      throw context.config.error("losses/" + name,
+                                 "the discriminator's losses are D_real and D_fake; one of the "
+                                 "generator has the tag G");
+    }
+  }
+
+  StepOps step_op(const Batch& batch) override {
+    const at::Tensor input = batch["input"];
+    const at::Tensor target = batch["target"];
+    const at::Tensor fake = generator_->forward(input).to(target.scalar_type());
+
+    StepOps ops;
+    ops.train_ops["train_op/discriminator"] = [=, this] {
+      losses_("D_real", discriminate(input, target));
+      const at::Tensor shown = pool_.exchange(at::cat({input, fake}, 1));
+      losses_("D_fake", discriminate(shown.narrow(1, 0, input.size(1)),
+                                     shown.narrow(1, input.size(1), fake.size(1))));
+      d_update_.step(losses_.total("D"));
+      return losses_.take_scalars();
+    };
+    ops.train_ops["train_op/generator"] = [=, this] {
+      for (const auto& name : losses_.names("G")) {
+        losses_.compute(name, inputs_of(name, input, fake, target));
+      }
+      g_update_.step(losses_.total("G"));
+      return losses_.take_scalars();
+    };
+    ops.log_op = [=, this] {
+      Logs logs{.images = {{"input_fake_target", side_by_side(input, fake, target)}}};
+      for (const auto& [name, values] : generator_losses(input, fake, target)) {
+        logs.scalars.set(name, values.mean());
+      }
+      return logs;
+    };
+    ops.eval_op = [=, this] {
+      EvalOutputs outputs{
+          .outputs = {{"input", stored(input)}, {"fake", fake}, {"target", stored(target)}},
+          .labels = generator_losses(input, fake, target)};
+      outputs.labels.set("loss", losses_.weighted_sum(outputs.labels));
+      outputs.labels.set("psnr", metrics::psnr(fake, target, 2));
+      if (std::min(fake.size(2), fake.size(3)) >= metrics::kSsimWindow) {
+        outputs.labels.set("ssim", metrics::ssim(fake, target, 2));
+      }
+      return outputs;
+    };
+    return ops;
+  }
+
+  OrderedMap<std::string> eval_callbacks() const override { return {{"pairs", "image_pairs"}}; }
+
+ private:
+  /// By `discriminator_optimizer`, or as the generator's where there is none.
+  static Update& discriminator_update(const Context& context) {
+    const std::string path = "discriminator_optimizer";
+    if (context.config.has(path)) return context.update(path, {"discriminator"});
+    return context.update_from(path, context.config.at("generator_optimizer"),
+                               context.networks.parameters({"discriminator"}));
+  }
+
+  /// Logits [B, 1, h, w].
+  at::Tensor discriminate(const at::Tensor& input, const at::Tensor& output) const {
+    return discriminator_->forward_all({input, output}).at(0);
+  }
+
+  /// What a loss of the generator looks at: G_GAN at what the discriminator says, all others at
+  /// both images.
+  std::vector<at::Tensor> inputs_of(const std::string& name, const at::Tensor& input,
+                                    const at::Tensor& fake, const at::Tensor& target) const {
+    if (name == "G_GAN") return {discriminate(input, fake)};
+    return {fake, target};
+  }
+
+  /// Each loss of the generator without its weight, one number for each pair: [B].
+  OrderedMap<at::Tensor> generator_losses(const at::Tensor& input, const at::Tensor& fake,
+                                          const at::Tensor& target) const {
+    OrderedMap<at::Tensor> of_pairs;
+    for (const auto& name : losses_.names("G")) {
+      of_pairs.set(name, of_each(name, inputs_of(name, input, fake, target)));
+    }
+    return of_pairs;
+  }
+
+  /// A loss of [B, ...] as [B]; one that is a mean over its batch is computed for each alone.
+  at::Tensor of_each(const std::string& name, const std::vector<at::Tensor>& inputs) const {
+    const at::Tensor values = losses_.values(name, inputs);
+    if (values.dim() > 1) return values.flatten(1).mean(1);
+    if (values.dim() == 1) return values;
+    std::vector<at::Tensor> of_pairs;
+    for (int64_t i = 0; i < inputs.front().size(0); ++i) {
+      std::vector<at::Tensor> pair;
+      for (const auto& batch : inputs) pair.push_back(batch.narrow(0, i, 1));
+      of_pairs.push_back(losses_.values(name, pair));
+    }
+    return at::stack(of_pairs);
+  }
+
+  /// An image as 8 bits a channel, which is what most files have; anything else as it is.
+  static at::Tensor stored(const at::Tensor& images) {
+    if (images.size(1) != 1 && images.size(1) != 3) return images;
+    return ((images + 1) * 127.5).round().clamp(0, 255).to(at::kByte);
+  }
+
+  std::shared_ptr<Network> generator_;
+  std::shared_ptr<MultiNetwork> discriminator_;
+  Update& g_update_;
+  Update& d_update_;
+  losses::LossManager losses_;
+  ImagePool pool_;
+};
+
+STEPOP_REGISTER_ITERATOR(
+    Pix2Pix,
+    {"Translates images: a generator, and a discriminator of patches.",
+     {{"generator_optimizer", "", ""},
+      {"discriminator_optimizer", "generator_optimizer", ""},
+      {"loss_spec", "basic", "the losses that there are: `stepop list \"loss spec\"`"},
+      {"losses/<name>", "",
+       "their weights: {weight: 100}; or one more: {loss: l2, weight: 1, tags: [G]}"},
+      {"label_smoothing", "0", "how much less than 1 the discriminator is to say of real pairs"},
+      {"image_pool", "0",
+       "how many earlier fakes the discriminator is shown again, 50 in CycleGAN"}}});
+
+}  // namespace
+}  // namespace stepop::pix2pix
