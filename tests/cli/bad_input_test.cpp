@@ -105,7 +105,7 @@ TEST_CASE("a component that is not registered") {
   digits.refuses(
       "stepop -b digits.yaml -t --datasets/train/class Idz", 2,
       "command line: datasets/train/class: unknown dataset \"Idz\"; known are: Idx, Csv, Hdf5, "
-      "Figures, Augment, PosePairs, ImageFolder, Synthetic, PairedImages, EvalOutputs, "
+      "Facades, Figures, Augment, PosePairs, ImageFolder, Synthetic, PairedImages, EvalOutputs, "
       "RandomTensors");
 }
 
