@@ -1,6 +1,6 @@
 # Thin: CMakeLists.txt builds, CMakePresets.json names the kinds of builds. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-build deps-test deps-develop build demo demo-vunet install package wheel test torture fuzz test-asan test-tsan \
+.PHONY: help deps deps-build deps-test deps-develop build demo demo-vunet demo-pix2pix install package wheel test torture fuzz test-asan test-tsan \
         format format-check tidy bench clean
 
 sources = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | sort -u)
@@ -35,6 +35,11 @@ demo-vunet: build  ## train a small VUNet on people that it draws, put the cloth
 	run=$$(ls -d logs/*_vunet | tail -1) && build/stepop -p $$run -b $(vunet) configs/vunet/transfer.yaml && \
 		evaluation=$$(dirname $$(dirname $$(ls -t $$run/eval/*/*/matrix/*.png | head -1))) && \
 		echo && echo "transfer matrix  $$(ls $$evaluation/matrix/*.png)" && echo "evaluation       $$evaluation"
+
+demo-pix2pix: build  ## train a GAN to render label maps of buildings that it draws
+	@echo "stepop: training, some 5 minutes"
+	build/stepop -n pix2pix -b configs/pix2pix/base.yaml configs/pix2pix/small.yaml -t && \
+		echo && echo "label map, rendering, truth of held-out buildings  $$(ls -t logs/*_pix2pix/eval/*/*/pairs/*.png | head -1)"
 
 install: build  ## install to PREFIX=/usr/local, with LibTorch when `make deps` brought it
 	cmake --install build --prefix $(or $(PREFIX),/usr/local)

@@ -28,7 +28,8 @@ int main(int argc, char** argv) {
       {"resume", bench::bench_resume},
       {"code", bench::bench_code},
       {"vunet", bench::bench_vunet},
-      {"extensible", bench::bench_extensible}};
+      {"extensible", bench::bench_extensible},
+      {"pix2pix", bench::bench_pix2pix}};
   const std::vector<std::string> wanted(argv + 1, argv + argc);
   try {
     const bench::Stopwatch watch;

@@ -16,5 +16,6 @@ void bench_resume();
 void bench_code();
 void bench_vunet();
 void bench_extensible();
+void bench_pix2pix();
 
 }  // namespace stepop::bench

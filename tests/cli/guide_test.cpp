@@ -84,5 +84,25 @@ TEST_CASE("words of different lengths are padded, trained on, and come out with 
   CHECK(lengths == "5 5 5 5 6 6\n");
 }
 
+TEST_CASE("the page for people from NectarGAN has a trainer that runs") {
+  const std::string page = read_bytes(STEPOP_SOURCE_DIR "/iterators/NECTARGAN.md");
+  const std::string source = read_bytes(kSources + "painter.cpp");
+  const std::string config = read_bytes(kSources + "painter.yaml");
+  const size_t begin = source.find("using stepop::losses::of_two;");
+  const size_t end = source.find("\n\n}  // namespace");
+  REQUIRE(end != std::string::npos);
+  CHECK(page.find(source.substr(begin, end - begin)) != std::string::npos);
+  CHECK(page.find(config) != std::string::npos);
+
+  const ScratchFolder folder;
+  folder.write("painter.cpp", source);
+  folder.write("painter.yaml", config);
+  const auto trained = run_with_cache(folder, "stepop -n first -b painter.yaml -t");
+  CHECK_MESSAGE(trained.exit_code == 0, trained.err);
+  CHECK(trained.out.find("train/train_op/weight: G_SOBEL ") != std::string::npos);
+  CHECK(trained.out.find(" smooth ") != std::string::npos);
+  CHECK(trained.out.find("epoch 2: G_L1 0.") != std::string::npos);
+}
+
 }  // namespace guide_test
 }  // namespace stepop

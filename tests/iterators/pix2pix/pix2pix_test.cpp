@@ -158,7 +158,7 @@ TEST_CASE("an evaluation has each pair's images, losses, PSNR and SSIM, and a pi
   const at::Tensor target = stored.at("target").flatten(0, 1);
   const at::Tensor fake = outputs.read("outputs/fake", 0, 6);
   const at::Tensor bytes = outputs.read("outputs/target", 0, 6);
-  CHECK(bytes.scalar_type() == at::kByte);
+  CHECK((bytes.scalar_type() == at::kByte));
   CHECK(at::allclose(bytes.to(at::kFloat) / 127.5 - 1, target, 0, 0.5 / 127.5 + 1e-6));
   const at::Tensor l1 = (fake - target).abs().mean(at::IntArrayRef{1, 2, 3});
   const at::Tensor l2 = (fake - target).square().mean(at::IntArrayRef{1, 2, 3});

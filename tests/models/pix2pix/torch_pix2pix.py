@@ -52,8 +52,9 @@ class Block(nn.Module):
 
 
 class Generator(nn.Module):
-    def __init__(self, features, n_downs, residual, bilinear):
+    def __init__(self, features, n_downs, residual, bilinear, n_dropouts=0):
         super().__init__()
+        self.n_dropouts = n_dropouts
         widths = [features]
         for _ in range(n_downs):
             widths.append(min(2 * widths[-1], 8 * features))
@@ -72,9 +73,11 @@ class Generator(nn.Module):
         skips = [self.initial_down(x)]
         for down in self.downs:
             skips.append(down(skips[-1]))
-        x = self.ups[0](self.bottleneck(skips[-1]))
-        for up, skip in zip(self.ups[1:], skips[::-1]):
-            x = up(torch.cat([x, skip], 1))
+        x = self.bottleneck(skips[-1])
+        for i, up in enumerate(self.ups):
+            x = up(x if i == 0 else torch.cat([x, skips[-i]], 1))
+            if i < self.n_dropouts:
+                x = F.dropout(x, 0.5, self.training)
         return self.final_up(torch.cat([x, skips[0]], 1), is_last=True)
 
 
