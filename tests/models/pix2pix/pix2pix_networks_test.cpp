@@ -3,6 +3,7 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -43,10 +44,17 @@ struct Stored {
   void check(const at::Tensor& output) const {
     CHECK(at::allclose(output, tensors.at("output"), 1e-5, 1e-5));
     (output * tensors.at("direction")).sum().backward();
+    // Before an instance norm of few pixels a gradient is nearly nothing but rounding.
+    double largest = 0;
+    for (const auto& [name, tensor] : tensors) {
+      if (name.starts_with("gradients.")) {
+        largest = std::max(largest, tensor.abs().max().item<double>());
+      }
+    }
     for (const auto& parameter : network->named_parameters()) {
       CAPTURE(parameter.key());
       CHECK(at::allclose(parameter.value().grad(), tensors.at("gradients." + parameter.key()), 1e-4,
-                         1e-5));
+                         1e-5 * largest));
     }
   }
 
