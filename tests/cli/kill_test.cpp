@@ -126,6 +126,10 @@ TEST_CASE("killed with SIGKILL in every phase, a GAN of a config ends with the s
   torture(torture_of_toy_srgan(), SIGKILL, torture_count(5));
 }
 
+TEST_CASE("killed with SIGKILL in every phase, a pix2pix with averages ends with the same bits") {
+  torture(torture_of_pix2pix(), SIGKILL, torture_count(5));
+}
+
 TEST_CASE("on a disk that is full again and again, a run says so and ends with the same bits") {
   const uint64_t seed = torture_seed();
   Random random(seed);

@@ -40,6 +40,7 @@ constexpr bool kIsSanitized = false;
 constexpr int64_t kStepsOfDigits = 90;
 constexpr int64_t kStepsOfVUNet = 40;
 constexpr int64_t kStepsOfToySrgan = 50;
+constexpr int64_t kStepsOfPix2Pix = 45;
 
 /// The folder of the data is put in.
 constexpr const char* kDigits = R"(
@@ -114,6 +115,26 @@ eval_hook:
     a: &metrics {{class: image_metrics, prediction: gen, target: hq, data_range: 1}}
     b: *metrics
     c: *metrics
+)";
+
+constexpr const char* kPix2Pix = R"(
+networks:
+  generator: {{input_size: 32, features: 4, use_dropout_layers: 2}}
+  discriminator: {{base_channels: 4}}
+datasets:
+  train: {{size: 32, examples: 40}}
+  validation: {{size: 32, examples: 20}}
+losses: {{G_L1: {{weight: {{class: linear, from: 100, to: 10, start: 10, steps: 30}}}}}}
+image_pool: 5
+label_smoothing: 0.1
+generator_optimizer: {{lr: {{start: 20, steps: 20}}}}
+test_batch_size: 4
+num_steps: {0}
+num_threads: 1
+log_freq: 8
+ckpt_freq: 3
+checkpoints: {{keep_last: 3, keep_best: 1}}
+eval_hook: {{freq: 11}}
 )";
 
 bool has_file(const fs::path& folder, std::string_view ending) {
@@ -224,6 +245,14 @@ const Torture& torture_of_toy_srgan() {
                                .yaml = fmt::format(kToySrgan, kStepsOfToySrgan),
                                .steps = kStepsOfToySrgan,
                                .workers = 0};
+  return torture;
+}
+
+const Torture& torture_of_pix2pix() {
+  static const Torture torture{.configs = {"pix2pix/base.yaml", "pix2pix/small.yaml"},
+                               .yaml = fmt::format(kPix2Pix, kStepsOfPix2Pix),
+                               .steps = kStepsOfPix2Pix,
+                               .workers = 1};
   return torture;
 }
 

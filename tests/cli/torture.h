@@ -43,6 +43,9 @@ const Torture& torture_of_vunet();
 /// A GAN described by its config: a discriminator that begins in mid-run and trains in every second
 /// step, batches in two parts, noise, averages.
 const Torture& torture_of_toy_srgan();
+/// A small pix2pix: two networks, dropout, a pool of fakes, a weight that falls, averages of the
+/// generator, which evaluations use.
+const Torture& torture_of_pix2pix();
 
 /// A training with the real binary.
 class TortureRun {

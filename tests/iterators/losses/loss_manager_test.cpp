@@ -8,6 +8,7 @@
 
 #include "iterators/losses/image_losses.h"
 #include "runtime/iterator/iterator.h"
+#include "runtime/measure/tensor_memory.h"
 #include "runtime/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
@@ -129,6 +130,52 @@ TEST_CASE("of each loss the newest values are kept") {
   CHECK(bench.losses.mean("KL", 100) == 21.5);
 }
 
+TEST_CASE("ten thousand records take no more memory than the first thousand") {
+  Bench bench("{KL: {weight: 3}}", known(), 1000);
+  const TensorMemory memory;
+  const at::Tensor x = at::ones({2});
+  const auto record = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      bench.losses("KL", x);
+      bench.losses.take_scalars();
+    }
+    return memory.now(c10::kCPU);
+  };
+  const int64_t after_thousand = record(1000);
+  CHECK(record(9000) == after_thousand);
+  CHECK(after_thousand >= 8000);
+  CHECK(bench.losses.history("KL").size() == 1000);
+}
+
+// A tensor on the device `meta` has no values: reading one throws, as it would wait for a GPU.
+TEST_CASE("computing and recording a loss reads no value, and neither does its log") {
+  Bench bench("{color_L1: {weight: 10}}");
+  const at::Tensor a = at::ones({2, 3}, at::TensorOptions(c10::kMeta));
+  bench.losses("color_L1", a, a);
+  CHECK((bench.losses.total("color").device() == c10::kMeta));
+  const Scalars scalars = bench.losses.take_scalars();
+  REQUIRE(scalars.at("color_L1").tensor() != nullptr);
+  CHECK((scalars.at("color_L1").tensor()->device() == c10::kMeta));
+  CHECK(message_of([&] { bench.losses.latest("color_L1"); }) != "");
+}
+
+LossSpecs own_spec(const Context& /*context*/) { return {{"mine", {of_two(l2), {"G"}, 4}}}; }
+STEPOP_REGISTER_LOSS_SPEC("test_spec", own_spec, {"For tests.", {}});
+
+TEST_CASE("a config names a set of losses, one of the user's own among them") {
+  TestRun run(
+      fmt::format("iterator: test_losses\nlosses: {{small: {{weight: 1}}}}\n{}"
+                  "num_steps: 1\nspec: test_spec\nother: tset_spec\n",
+                  kRun));
+  const Context& context = run.session.context();
+  CHECK(named_loss_specs(context, "spec", "basic").at("mine").weight == 4);
+  CHECK(named_loss_specs(context, "none", "test_spec").contains("mine"));
+  CHECK(message_of([&] {
+          named_loss_specs(context, "other", "basic");
+        }).find("other: unknown loss spec \"tset_spec\"; known are: test_spec") !=
+        std::string::npos);
+}
+
 TEST_CASE("a loss with a weight of its own is on without the config, which may change it") {
   const LossSpecs specs = {{"a", {square, {}, 2}}, {"b", {square, {}, 0}}, {"c", {square}}};
   Bench bench("{b: {weight: 5}}", specs);
@@ -145,6 +192,9 @@ TEST_CASE("a loss of the weight 0 is watched only, one that begins with 0 is tra
       "end_ramp_val: 1}}");
   CHECK(bench.losses.is_only_watched("color_L1"));
   CHECK_FALSE(bench.losses.is_only_watched("KL"));
+  const at::Tensor x = at::ones({2}).requires_grad_();
+  CHECK_FALSE(bench.losses("color_L1", x, 2 * x).requires_grad());
+  CHECK(bench.losses("KL", x).requires_grad());
 }
 
 TEST_CASE("values of each example are summed by their weights") {

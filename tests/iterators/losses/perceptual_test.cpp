@@ -52,6 +52,23 @@ TEST_CASE("weights of layers are 1 by default, and layers that have none are not
   CHECK(one(at::ones({1, 3, 4, 4}), at::zeros({1, 3, 4, 4})).item<float>() > 0);
 }
 
+TEST_CASE("the loss of three layers takes images as they are, or as VGG19 was trained") {
+  const State tensors = stored();
+  const auto loss = [&](const std::string& more, const at::Tensor& a, const at::Tensor& b) {
+    const Config config = test_config("vgg: {vgg19: " + kThin + more + "}");
+    return VggLoss(config.at("vgg"), c10::kCPU)(a, b);
+  };
+  const at::Tensor image = tensors.at("image");
+  const at::Tensor target = tensors.at("target");
+  const Vgg19 vgg(kThin, c10::kCPU);
+  CHECK(loss(", normalize: true", image, target)
+            .equal(loss("", vgg.normalized(image), vgg.normalized(target))));
+  CHECK_FALSE(loss("", image, target).equal(loss(", normalize: true", image, target)));
+  CHECK(loss("", image, image).abs().max().item<float>() == 0);
+  CHECK(message_of([&] { vgg.features(image, {3}); }) ==
+        "VGG19 has no convolution at features.3 up to features.30");
+}
+
 TEST_CASE("without the weights of VGG19 the loss is refused with the line that makes them") {
   const std::string line = Vgg19::export_line();
   CHECK(message_of([] { build("{weight: 1}"); }) ==
