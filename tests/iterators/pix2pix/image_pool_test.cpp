@@ -18,7 +18,7 @@ struct PoolOfRun {
   explicit PoolOfRun(int64_t capacity)
       : run("iterator: Classifier\nmodel: {class: MLP, inputs: 2, classes: 2}\n"
             "optimizer: {class: SGD, lr: 0.1}\nbatch_size: 1\nnum_steps: 1\nseed: 3\n"
-            "datasets: {train: {class: Synthetic, size: 2, shape: [2], classes: 2}}\n"),
+            "datasets: {train: {class: Synthetic, size: 2, shape: [2, 1, 1], classes: 2}}\n"),
         pool(run.session.context(), capacity) {}
 
   TestRun run;
