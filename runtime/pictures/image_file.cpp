@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/base/error.h"
@@ -39,6 +40,10 @@ at::Tensor to_tensor(const Pixels& pixels, size_t channels) {
     return image;
   }
   for (size_t c = 0; c < channels; ++c) {
+    if (c == 3 && stored < 4) {
+      std::fill_n(values + c * count, count, 1.0F);
+      continue;
+    }
     const size_t from = stored == 1 ? 0 : c;
     for (size_t i = 0; i < count; ++i) values[c * count + i] = value_at(pixels, stored * i + from);
   }
@@ -92,9 +97,9 @@ at::Tensor read_image(const std::string& path, int64_t channels) {
 }
 
 at::Tensor decode_image(std::string_view bytes, const std::string& name, int64_t channels) {
-  if (channels != 0 && channels != 1 && channels != 3) {
+  if (channels != 0 && channels != 1 && channels != 3 && channels != 4) {
     throw Error(
-        fmt::format("{}: an image is read with 1 or 3 channels, or 0 for as many as it "
+        fmt::format("{}: an image is read with 1, 3 or 4 channels, or 0 for as many as it "
                     "has; asked for were {}",
                     name, channels));
   }
@@ -102,7 +107,7 @@ at::Tensor decode_image(std::string_view bytes, const std::string& name, int64_t
     throw Error(fmt::format("{}: expected a PNG or JPEG, the file is empty", name));
   Pixels pixels;
   if (bytes.starts_with(kPngMagic)) {
-    pixels = decode_png(bytes, name);
+    pixels = decode_png(bytes, name, channels == 4);
   } else if (bytes.starts_with(kJpegMagic)) {
     pixels = decode_jpeg(bytes, name);
   } else {

@@ -36,10 +36,11 @@ inline uint8_t to_byte(float value) {
 /// Reads a PNG or JPEG, recognised by content: a contiguous float tensor [C, H, W] in [-1, 1],
 /// where 0 is -1 and the largest stored value is 1.
 ///
-/// C is 1 for grey and 3 for colour, palettes included, unless `channels` asks for 1 or 3: colour
-/// becomes grey as 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601, as in pillow), grey is repeated.
-/// 16-bit PNGs keep their precision. Alpha and transparent colours are dropped, gamma and colour
-/// profiles and EXIF's orientation are not applied; CMYK is turned into RGB without a profile.
+/// C is 1 for grey and 3 for colour, palettes included, unless `channels` asks for 1, 3 or 4:
+/// colour becomes grey as 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601, as in pillow), grey is
+/// repeated, and the fourth is alpha, 1 where a file has none. 16-bit PNGs keep their precision.
+/// Alpha and transparent colours are else dropped, gamma and colour profiles and EXIF's orientation
+/// are not applied; CMYK is turned into RGB without a profile.
 ///
 /// Throws Error with the path when the file cannot be read, is no such image, is damaged, ends too
 /// early or has more than kMostPixels.
@@ -64,10 +65,11 @@ struct Pixels {
   }
 };
 
-/// The pixels of a whole PNG or JPEG file: 1 channel for grey, else 3; 8 bits, a PNG also 16.
+/// The pixels of a whole PNG or JPEG file: 1 channel for grey, else 3; 8 bits, a PNG also 16. With
+/// `has_alpha` 3 channels, or 4 when the PNG has alpha or transparent colours.
 /// Throws Error that begins with `name`, also for a header whose pixels the file cannot hold and
 /// for more than kMostPixels, before memory is allocated for them.
-Pixels decode_png(std::string_view bytes, const std::string& name);
+Pixels decode_png(std::string_view bytes, const std::string& name, bool has_alpha = false);
 Pixels decode_jpeg(std::string_view bytes, const std::string& name);
 
 /// Throws Error unless `picture` is one as encode_png takes it; `what` is made of it, `a PNG`.

@@ -75,7 +75,7 @@ void take_png_bytes(png_structp png, png_bytep source, size_t size) {
   if (is_full) png_error(png, "out of memory");
 }
 
-bool read_png_header(PngReader& reader, Pixels& pixels) {
+bool read_png_header(PngReader& reader, bool has_alpha, Pixels& pixels) {
   png_structp png = reader.png;
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_set_read_fn(png, &reader, give_png_bytes);
@@ -96,7 +96,12 @@ bool read_png_header(PngReader& reader, Pixels& pixels) {
   if (is_palette) png_set_palette_to_rgb(png);
   if (!is_palette && depth < 8) png_set_expand_gray_1_2_4_to_8(png);
   if (depth == 16 && std::endian::native == std::endian::little) png_set_swap(png);
-  png_set_strip_alpha(png);
+  if (has_alpha) {
+    if (png_get_valid(png, reader.info, PNG_INFO_tRNS) != 0) png_set_tRNS_to_alpha(png);
+    png_set_gray_to_rgb(png);
+  } else {
+    png_set_strip_alpha(png);
+  }
   png_set_interlace_handling(png);
   png_read_update_info(png, reader.info);
   pixels.is_16_bit = depth == 16;
@@ -127,14 +132,14 @@ bool write_png(PngWriter& writer, png_bytepp rows, png_uint_32 width, png_uint_3
 
 }  // namespace
 
-Pixels decode_png(std::string_view bytes, const std::string& name) {
+Pixels decode_png(std::string_view bytes, const std::string& name, bool has_alpha) {
   PngReader reader(bytes);
   reader.png =
       png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, png_failed<PngReader>, png_warned);
   if (reader.png != nullptr) reader.info = png_create_info_struct(reader.png);
   if (reader.info == nullptr) png_does_not_decode(name, "libpng cannot be started");
   Pixels pixels;
-  if (!read_png_header(reader, pixels)) {
+  if (!read_png_header(reader, has_alpha, pixels)) {
     if (reader.has_too_many) {
       throw Error(fmt::format("{}: {}", name, too_many_pixels(pixels.width, pixels.height)));
     }

@@ -323,17 +323,18 @@ class Csv : public Dataset {
 };
 
 STEPOP_REGISTER_DATASET(
-    Csv, {"A table in a CSV file whose columns are values or paths of images.",
-          {{"path", "", "file whose first line names the columns", true},
-           {"columns", "null",
-            "map from a column to its type (int, float, text, class, image, skip), or to "
-            "{type: ..., key: ..., classes: [...]}; null: int, float or text, as the cells are"},
-           {"missing", "error",
-            "what to do with missing values: error; drop, to leave out the row; nan; or a map from "
-            "a column to one of these or to the value to read instead, {age: 0}"},
-           {"separator", "\",\"", "one character"},
-           {"size", "null", "[H, W] to resize images to; null: as stored"},
-           {"channels", "null", "of images, 1 (grey) or 3 (colour); null: as stored"}}});
+    Csv,
+    {"A table in a CSV file whose columns are values or paths of images.",
+     {{"path", "", "file whose first line names the columns", true},
+      {"columns", "null",
+       "map from a column to its type (int, float, text, class, image, skip), or to "
+       "{type: ..., key: ..., classes: [...]}; null: int, float or text, as the cells are"},
+      {"missing", "error",
+       "what to do with missing values: error; drop, to leave out the row; nan; or a map from "
+       "a column to one of these or to the value to read instead, {age: 0}"},
+      {"separator", "\",\"", "one character"},
+      {"size", "null", "[H, W] to resize images to; null: as stored"},
+      {"channels", "null", "of images, 1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});
 
 }  // namespace
 }  // namespace stepop

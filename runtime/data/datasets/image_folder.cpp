@@ -132,7 +132,8 @@ STEPOP_REGISTER_DATASET(ImageFolder,
                            "class folders in the order of their index; null: all, sorted by name; "
                            "[]: images without classes"},
                           {"size", "null", "[H, W] to resize to; null: as stored"},
-                          {"channels", "null", "1 (grey) or 3 (colour); null: as stored"}}});
+                          {"channels", "null",
+                           "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});
 
 }  // namespace
 }  // namespace stepop

@@ -48,9 +48,10 @@ at::Tensor resize_image(const at::Tensor& image, at::IntArrayRef size) {
 ImageReader::ImageReader(const Config& params)
     : channels_(params.get<int64_t>("channels", 0)),
       size_(params.get("size", std::vector<int64_t>())) {
-  if (params.has("channels") && channels_ != 1 && channels_ != 3) {
-    throw params.error("channels",
-                       fmt::format("expected 1 (grey) or 3 (colour), found {}", channels_));
+  if (params.has("channels") && channels_ != 1 && channels_ != 3 && channels_ != 4) {
+    throw params.error(
+        "channels",
+        fmt::format("expected 1 (grey), 3 (colour) or 4 (with alpha), found {}", channels_));
   }
   if (!params.has("size")) return;
   bool fits = size_.size() == 2;

@@ -19,7 +19,7 @@ at::Tensor resize_image(const at::Tensor& image, at::IntArrayRef size);
 /// folder that cannot be listed.
 std::vector<std::string> list_images(const std::string& folder, const std::string& below = "");
 
-/// Reads a dataset's images as its parameters ask for: `channels`, 1 or 3, by default as many as
+/// Reads a dataset's images as its parameters ask for: `channels`, 1, 3 or 4, by default as many as
 /// each file has; `size`, [H, W] to resize to, by default as stored.
 class ImageReader {
  public:

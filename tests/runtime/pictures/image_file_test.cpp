@@ -94,8 +94,26 @@ TEST_CASE("colour becomes grey with pillow's weights, grey is repeated") {
   for (int c = 0; c < 3; ++c) CHECK(colour[c].equal(grey[0]));
   CHECK(message_of([] { read_image(kFolder + "grey-8.png", 2); }) ==
         kFolder +
-            "grey-8.png: an image is read with 1 or 3 channels, or 0 for as many as it has; "
+            "grey-8.png: an image is read with 1, 3 or 4 channels, or 0 for as many as it has; "
             "asked for were 2");
+}
+
+TEST_CASE("a fourth channel is alpha, and 1 where there is none") {
+  const auto first_row = [](const std::string& name) {
+    const at::Tensor image = read_image(kFolder + name, 4);
+    REQUIRE(image.size(0) == 4);
+    CHECK(image.narrow(0, 0, 3).equal(read_image(kFolder + name, 3)));
+    std::vector<int> bytes;
+    for (const float value : values_of<float>(image[3][0])) bytes.push_back(to_byte(value));
+    return bytes;
+  };
+  // As written by make_images.py.
+  CHECK(first_row("rgb-alpha-8.png") == std::vector<int>{136, 208, 79, 6, 217, 56, 24});
+  CHECK(first_row("grey-alpha-8.png") == std::vector<int>{140, 117, 66, 91, 167, 203, 158});
+  CHECK(first_row("rgb-transparent.png") == std::vector<int>{0, 255, 255, 255, 255, 255, 255});
+  CHECK(first_row("palette-alpha-2.png") == std::vector<int>{255, 0, 128, 255, 255, 128, 255});
+  CHECK(first_row("grey-8.png") == std::vector<int>(7, 255));
+  CHECK(first_row("rgb.jpg").at(0) == 255);
 }
 
 TEST_CASE("the content tells the kind of image, not the name") {

@@ -144,8 +144,8 @@ TEST_CASE("a wrong size or number of channels is reported at its place") {
         "test.yaml:1: data/size: expected [height, width], each 1 to 65536, found [0, 28]");
   CHECK(message_for(", size: 28") ==
         "test.yaml:1: data/size: expected a list of whole numbers, found 28");
-  CHECK(message_for(", channels: 4") ==
-        "test.yaml:1: data/channels: expected 1 (grey) or 3 (colour), found 4");
+  CHECK(message_for(", channels: 2") ==
+        "test.yaml:1: data/channels: expected 1 (grey), 3 (colour) or 4 (with alpha), found 2");
   CHECK(message_for(", size: null, channels: null") == "no error");
 }
 
