@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/base/number_text.h"
 #include "runtime/cli/run_source.h"
@@ -104,6 +107,35 @@ bool has_word(const std::string& text, const std::string& word) {
   return std::search(text.begin(), text.end(), word.begin(), word.end(), is_same) != text.end();
 }
 
+/// The name of the map that holds a parameter, `augmentations/both`; empty for the component's own.
+std::string_view map_of(const Parameter& parameter) {
+  const size_t slash = parameter.name.rfind('/');
+  return std::string_view(parameter.name).substr(0, slash == std::string::npos ? 0 : slash);
+}
+
+/// A line for each; those of a nested map stand together below its name.
+std::string parameter_lines(const std::vector<Parameter>& parameters) {
+  std::string text;
+  std::string_view map;
+  size_t width = 14;
+  for (const auto& parameter : parameters) {
+    const std::string_view parent = map_of(parameter);
+    const size_t start = parent.empty() ? 0 : parent.size() + 1;
+    if (parent != map && !parent.empty()) {
+      text += fmt::format("      {}:\n", parent);
+      for (const auto& other : parameters) {
+        if (map_of(other) == parent) width = std::max(width, other.name.size() - start);
+      }
+    }
+    map = parent;
+    text += fmt::format("      {}{:<{}} {:<14} {}\n", parent.empty() ? "" : "  ",
+                        parameter.name.substr(start), width,
+                        parameter.default_value.empty() ? "(required)" : parameter.default_value,
+                        parameter.about);
+  }
+  return text;
+}
+
 }  // namespace
 
 int list_command(const Arguments& arguments) {
@@ -123,11 +155,7 @@ int list_command(const Arguments& arguments) {
           !has_word(fmt::format("{}s", catalogue->kind()), word))
         continue;
       text += fmt::format("  {:<{}} {}\n", registration.name, width, registration.about.summary);
-      for (const auto& parameter : registration.about.parameters) {
-        const std::string value =
-            parameter.default_value.empty() ? "(required)" : parameter.default_value;
-        text += fmt::format("      {:<14} {:<14} {}\n", parameter.name, value, parameter.about);
-      }
+      text += parameter_lines(registration.about.parameters);
     }
     is_found = is_found || !text.empty();
     if (word.empty() || !text.empty()) fmt::print("{}s\n{}\n", catalogue->kind(), text);

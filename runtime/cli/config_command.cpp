@@ -134,7 +134,7 @@ class Keys {
   void add(const Value& value, const std::string& path, const Parameter& parameter) {
     const std::string full = join_path(path, parameter.name);
     about_[full] = parameter.about;
-    const bool is_given = value.is_map() && value.as_map().contains(parameter.name);
+    const bool is_given = value.is_map() && value.find(parameter.name) != nullptr;
     if (is_given) return;
     const bool is_needed = parameter.default_value.empty();
     keys_.push_back({full, is_needed ? "" : type_of_default(parameter),
