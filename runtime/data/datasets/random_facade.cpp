@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <utility>
 
+#include "runtime/data/augmentations/chance.h"
 #include "runtime/data/datasets/facade.h"
 
 namespace stepop {
@@ -8,18 +10,17 @@ namespace {
 float between(Random& random, double low, double high) {
   return static_cast<float>(low + (high - low) * random.uniform());
 }
-bool happens(Random& random, double chance) { return random.uniform() < chance; }
 
 /// What all floors and columns of a building share.
 struct FacadeStyle {
   explicit FacadeStyle(Random& random)
-      : has_moldings(happens(random, 0.5)),
-        has_pillars(happens(random, 0.4)),
-        has_sills(happens(random, 0.7)),
-        has_decorations(happens(random, 0.35)),
-        has_shop(happens(random, 0.5)),
-        blinds(happens(random, 0.5) ? 0.4 : 0),
-        balconies(happens(random, 0.5) ? 0.5 : 0),
+      : has_moldings(happens(0.5, random)),
+        has_pillars(happens(0.4, random)),
+        has_sills(happens(0.7, random)),
+        has_decorations(happens(0.35, random)),
+        has_shop(happens(0.5, random)),
+        blinds(happens(0.5, random) ? 0.4 : 0),
+        balconies(happens(0.5, random) ? 0.5 : 0),
         window_width(between(random, 0.46, 0.66)),
         window_height(between(random, 0.5, 0.66)) {}
 
@@ -89,7 +90,7 @@ class FacadeBuilder {
   void add_floor(size_t floor) {
     const float top = facade_.floors[floor];
     const float height = facade_.floors[floor + 1] - top;
-    const bool has_balconies = happens(random_, style_.balconies);
+    const bool has_balconies = happens(style_.balconies, random_);
     for (int i = 0; i < columns_; ++i) {
       const float middle = wall_.left + column_ * (static_cast<float>(i) + 0.5F);
       const float half = 0.5F * style_.window_width * column_;
@@ -113,7 +114,7 @@ class FacadeBuilder {
 
   void add_window(float middle, float half, float top, float bottom) {
     add(FacadeClass::kWindow, middle - half, top, middle + half, bottom);
-    if (!happens(random_, style_.blinds)) return;
+    if (!happens(style_.blinds, random_)) return;
     add(FacadeClass::kBlind, middle - half, top, middle + half,
         top + between(random_, 0.25, 0.9) * (bottom - top));
   }

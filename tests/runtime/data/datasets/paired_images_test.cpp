@@ -115,9 +115,9 @@ TEST_CASE("the large images are those of another dataset") {
   CHECK(message_of([&] { example_of(*dataset_of("{class: PairedImages, " + figures + "}"), 0); }) ==
         "PairedImages: expected a float32 image [C, H, W] under \"image\", found none; the dataset "
         "has: stickman, appearance, target, person");
-  CHECK(message_of([&] {
-          dataset_of("{class: PairedImages, hq: x, " + figures + "}");
-        }).find("hq: expected either folders or a dataset, found both") != std::string::npos);
+  CHECK(message_of([&] { dataset_of("{class: PairedImages, hq: x, " + figures + "}"); })
+            .find("data: expected one of folder, input and target, hq, or dataset, found hq and "
+                  "dataset") != std::string::npos);
   CHECK(unknown_keys_of("{class: PairedImages, channels: 3, key: target, " + figures + "}")
             .find("\"data/channels\"") != std::string::npos);
 }

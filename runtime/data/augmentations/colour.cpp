@@ -1,0 +1,154 @@
+#include "runtime/data/augmentations/colour.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/amin.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/replication_pad2d.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "runtime/pictures/image_file.h"
+
+namespace stepop {
+namespace {
+
+constexpr double kCircle = 6.283185307179586;
+
+/// A colour moved on the colour circle: of hexagonal HSV, whose six sectors are each between a
+/// primary and a secondary colour.
+std::array<float, 3> turned(float red, float green, float blue, float sectors) {
+  const float most = std::max({red, green, blue});
+  const float least = std::min({red, green, blue});
+  const float range = most - least;
+  if (range <= 0) return {red, green, blue};
+  float hue = 0;
+  if (most == red) {
+    hue = (green - blue) / range;
+  } else if (most == green) {
+    hue = 2 + (blue - red) / range;
+  } else {
+    hue = 4 + (red - green) / range;
+  }
+  hue += sectors;
+  if (hue < 0) hue += 6;
+  if (hue >= 6) hue -= 6;
+  const auto channel = [&](float from) {
+    const float place = from + hue < 6 ? from + hue : from + hue - 6;
+    return most - range * std::clamp(std::min(place, 4 - place), 0.0F, 1.0F);
+  };
+  return {channel(5), channel(3), channel(1)};
+}
+
+}  // namespace
+
+at::Tensor grey_of(const at::Tensor& image) {
+  if (image.size(0) != 3) return image.mean(0, /*keepdim=*/true);
+  return (image[0] * 0.299 + image[1] * 0.587 + image[2] * 0.114).unsqueeze(0);
+}
+
+at::Tensor with_brightness(const at::Tensor& image, double factor) {
+  return (image * factor).clamp_(0, 1);
+}
+
+at::Tensor with_contrast(const at::Tensor& image, double factor) {
+  const double mean = grey_of(image).mean().item<double>();
+  return (image * factor).add_((1 - factor) * mean).clamp_(0, 1);
+}
+
+at::Tensor with_saturation(const at::Tensor& image, double factor) {
+  return (image * factor).add_(grey_of(image), 1 - factor).clamp_(0, 1);
+}
+
+at::Tensor with_hue(const at::Tensor& image, double turn) {
+  const at::Tensor from = image.contiguous();
+  at::Tensor result = at::empty_like(from);
+  const auto* value = from.const_data_ptr<float>();
+  auto* to = result.mutable_data_ptr<float>();
+  const int64_t count = from.size(1) * from.size(2);
+  const auto sectors = static_cast<float>(6 * (turn - std::floor(turn)));
+  for (int64_t i = 0; i < count; ++i) {
+    const auto colour = turned(value[i], value[count + i], value[2 * count + i], sectors);
+    for (int64_t channel = 0; channel < 3; ++channel) {
+      to[channel * count + i] = colour[static_cast<size_t>(channel)];
+    }
+  }
+  return result;
+}
+
+at::Tensor with_gamma(const at::Tensor& image, double gamma) {
+  return at::pow(image.clamp(0, 1), gamma);
+}
+
+at::Tensor in_grey(const at::Tensor& image, GreyMethod method) {
+  const auto of_channels = [&] {
+    switch (method) {
+      case GreyMethod::kAverage:
+        return image.mean(0, /*keepdim=*/true);
+      case GreyMethod::kDesaturation:
+        return (at::amax(image, 0, /*keepdim=*/true) + at::amin(image, 0, /*keepdim=*/true)) / 2;
+      case GreyMethod::kMax:
+        return at::amax(image, 0, /*keepdim=*/true);
+      default:
+        return grey_of(image);
+    }
+  };
+  return of_channels().expand_as(image).contiguous();
+}
+
+at::Tensor with_noise(const at::Tensor& image, double deviation, Random& random) {
+  const at::Generator generator = at::detail::createCPUGenerator(random());
+  return at::randn(image.sizes(), generator, at::kFloat).mul_(deviation).add_(image).clamp_(0, 1);
+}
+
+at::Tensor with_motion(const at::Tensor& image, const at::Tensor& kernel) {
+  const int64_t size = kernel.size(0);
+  const int64_t half = size / 2;
+  const at::Tensor wide = at::replication_pad2d(image, {half, half, half, half});
+  at::Tensor result = at::zeros_like(image);
+  const auto weights = kernel.accessor<float, 2>();
+  for (int64_t y = 0; y < size; ++y) {  // few of them are not 0: faster than a convolution
+    for (int64_t x = 0; x < size; ++x) {
+      if (weights[y][x] == 0) continue;
+      result.add_(wide.narrow(1, y, image.size(1)).narrow(2, x, image.size(2)), weights[y][x]);
+    }
+  }
+  return result;
+}
+
+at::Tensor motion_kernel(int64_t size, Random& random) {
+  at::Tensor kernel = at::zeros({size, size}, at::kFloat);
+  const auto half = static_cast<double>(size / 2);
+  const double angle = kCircle * random.uniform();
+  // From -1, all behind the middle, to 1, all before it.
+  const double direction = 2 * random.uniform() - 1;
+  const double first = -half * (1 - std::max(0.0, direction));
+  const double last = half * (1 + std::min(0.0, direction));
+  const double shift_x = half * (random.uniform() - 0.5);
+  const double shift_y = half * (random.uniform() - 0.5);
+  const auto pixel = [&](double place) {
+    return std::clamp<int64_t>(static_cast<int64_t>(std::round(half + place)), 0, size - 1);
+  };
+  for (int64_t i = 0; i < size; ++i) {
+    const double along =
+        first + (last - first) * static_cast<double>(i) / static_cast<double>(size - 1);
+    kernel[pixel(shift_y + along * std::sin(angle))][pixel(shift_x + along * std::cos(angle))] = 1;
+  }
+  return kernel / kernel.sum();
+}
+
+at::Tensor through_jpeg(const at::Tensor& image, int quality) {
+  const at::Tensor bytes =
+      (image * 255).round_().to(at::kByte).permute({1, 2, 0}).contiguous();  // [H, W, C]
+  const std::string file = encode_jpeg(bytes, quality);
+  return decode_image(file, "a JPEG of an augmentation", image.size(0)).add_(1).div_(2);
+}
+
+}  // namespace stepop

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "runtime/base/random.h"
+#include "runtime/config/config.h"
+#include "runtime/config/registry.h"
+#include "runtime/data/augmentations/chance.h"
+#include "runtime/data/augmentations/colour.h"
+
+namespace stepop {
+
+/// Changes of the input of a pair alone: its colours, noise, blur, compression. Keys and defaults
+/// are those of NectarGAN's `augmentations/input`, whose `colorjitter_` also changes contrast,
+/// saturation and hue; here they have keys as well.
+///
+/// A fourth channel, alpha, stays as it is. Of two channels, or more than four, each is changed as
+/// a grey image; hue, saturation and grayscale leave them.
+class InputAugmentations {
+ public:
+  explicit InputAugmentations(const Config& params);
+
+  /// A changed copy of an image [C, H, W] in [-1, 1], or the image itself when nothing happens.
+  at::Tensor apply(const at::Tensor& image, Random& random) const;
+
+  /// For `stepop list`; names begin with `augmentations/input/`.
+  static std::vector<Parameter> parameters();
+
+ private:
+  /// Of an image in [0, 1] with one channel or three.
+  at::Tensor jittered(at::Tensor image, Random& random) const;
+
+  double jitter_;
+  NumberRange brightness_;
+  NumberRange contrast_;
+  NumberRange saturation_;
+  NumberRange hue_;
+  double noise_;
+  NumberRange noise_deviation_;
+  double motion_;
+  int64_t motion_limit_;
+  double gamma_;
+  NumberRange gamma_percent_;
+  double grey_;
+  GreyMethod grey_method_ = GreyMethod::kWeightedAverage;
+  double compression_;
+  NumberRange quality_;
+};
+
+}  // namespace stepop

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "runtime/base/random.h"
+#include "runtime/config/config.h"
+#include "runtime/config/registry.h"
+#include "runtime/data/augmentations/chance.h"
+
+namespace stepop {
+
+/// Changes of both images of a pair that keep them on each other, pixel by pixel: mirrored, turned,
+/// warped, with holes. Keys and defaults are those of NectarGAN's `augmentations/both`. The border
+/// is repeated where a warp looks beyond it.
+class JointAugmentations {
+ public:
+  /// `scale`: how many times larger the first image is. Above 1 they can be mirrored and turned;
+  /// anything else is an error.
+  explicit JointAugmentations(const Config& params, int64_t scale = 1);
+
+  /// Changes images [C, H, W] in [-1, 1], whose numbers of channels may differ.
+  void apply(at::Tensor& first, at::Tensor& second, Random& random) const;
+
+  /// For `stepop list`; names begin with `augmentations/both/`.
+  static std::vector<Parameter> parameters();
+
+ private:
+  void drop_holes(at::Tensor& first, at::Tensor& second, Random& random) const;
+
+  double mirror_;
+  double turn_over_;
+  double turn_;
+  double elastic_;
+  double elastic_alpha_;
+  double elastic_sigma_;
+  double distortion_;
+  NumberRange distortion_strength_;
+  bool is_fisheye_ = false;
+  double dropout_;
+  NumberRange holes_;
+  NumberRange hole_heights_;  ///< In shares of the image.
+  NumberRange hole_widths_;
+};
+
+}  // namespace stepop

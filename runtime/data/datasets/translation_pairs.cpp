@@ -1,0 +1,158 @@
+#include <ATen/ops/_upsample_bicubic2d_aa.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/data/datasets/image_reader.h"
+#include "runtime/data/datasets/pair_source.h"
+#include "runtime/measure/tensor_statistics.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kMostLoadSize = 8192;
+
+/// What all have in common: which image is the input, and their size.
+class TranslationPairs : public PairSource {
+ public:
+  explicit TranslationPairs(const Config& params)
+      : load_size_(params.has("load_size") ? params.get_between("load_size", 1, kMostLoadSize, 0)
+                                           : 0) {
+    const std::string direction = params.get("direction", "AtoB");
+    is_swapped_ = direction == "BtoA";
+    if (!is_swapped_ && direction != "AtoB") {
+      throw params.error("direction",
+                         fmt::format("expected AtoB or BtoA, found \"{}\"", direction));
+    }
+  }
+
+ protected:
+  /// Swapped and resized as asked for. `where` names both in messages.
+  Example pair_of(at::Tensor a, at::Tensor b, const std::string& where) const {
+    a = resized(a);
+    b = resized(b);
+    if (a.sizes().slice(1) != b.sizes().slice(1)) {
+      throw Error(fmt::format(
+          "{}: expected two images of one size, found {} and {}; \"load_size: 256\" makes them so",
+          where, describe_tensor(a), describe_tensor(b)));
+    }
+    if (is_swapped_) std::swap(a, b);
+    return {.tensors = {{"input", a}, {"target", b}}, .texts = {}};
+  }
+
+ private:
+  at::Tensor resized(const at::Tensor& image) const {
+    if (load_size_ == 0 || (image.size(1) == load_size_ && image.size(2) == load_size_)) {
+      return image;
+    }
+    return at::_upsample_bicubic2d_aa(image.unsqueeze(0), {load_size_, load_size_},
+                                      /*align_corners=*/false)
+        .squeeze(0)
+        .clamp_(-1, 1);
+  }
+
+  int64_t load_size_;  ///< 0: as stored.
+  bool is_swapped_ = false;
+};
+
+class SideBySide : public TranslationPairs {
+ public:
+  explicit SideBySide(const Config& params)
+      : TranslationPairs(params), images_(get_images(params, "folder")), reader_(params) {}
+
+  int64_t size() const override { return static_cast<int64_t>(images_.files.size()); }
+
+  Example get(int64_t index, Random& /*random*/) const override {
+    const std::string path = images_.path_of(index);
+    const at::Tensor both = reader_.read(path);
+    const int64_t width = both.size(2);
+    if (width % 2 != 0) {
+      throw Error(fmt::format(
+          "{}: expected two images side by side, of an even width together, found {} x {} pixels",
+          path, width, both.size(1)));
+    }
+    Example pair =
+        pair_of(both.narrow(2, 0, width / 2), both.narrow(2, width / 2, width / 2), path);
+    pair.texts.set("path", images_.files[static_cast<size_t>(index)]);
+    return pair;
+  }
+
+  std::string place_of(int64_t index) const override { return images_.place_of(index); }
+
+ private:
+  ImageList images_;
+  ImageReader reader_;
+};
+
+class TwoFolders : public TranslationPairs {
+ public:
+  explicit TwoFolders(const Config& params)
+      : TranslationPairs(params),
+        inputs_(get_images(params, "input")),
+        targets_(get_images(params, "target")),
+        reader_(params) {
+    check_same_names(params, "target", targets_.folder, "input", inputs_);
+    check_same_names(params, "input", inputs_.folder, "target", targets_);
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(inputs_.files.size()); }
+
+  Example get(int64_t index, Random& /*random*/) const override {
+    const std::string input = inputs_.path_of(index);
+    const std::string target = targets_.path_of(index);
+    Example pair =
+        pair_of(reader_.read(input), reader_.read(target), fmt::format("{} and {}", input, target));
+    pair.texts.set("path", inputs_.files[static_cast<size_t>(index)]);
+    return pair;
+  }
+
+  std::string place_of(int64_t index) const override { return inputs_.place_of(index); }
+
+ private:
+  ImageList inputs_;
+  ImageList targets_;
+  ImageReader reader_;
+};
+
+class PairsOfDataset : public TranslationPairs {
+ public:
+  PairsOfDataset(const Config& params, std::unique_ptr<Dataset> dataset)
+      : TranslationPairs(params), dataset_(std::move(dataset)) {}
+
+  int64_t size() const override { return dataset_->size(); }
+
+  Example get(int64_t index, Random& random) const override {
+    const Example example = dataset_->get(index, random);
+    Example pair = pair_of(image_of(example, "input"), image_of(example, "target"),
+                           fmt::format("PairedImages: example {} of its dataset", index));
+    const std::string* path = example.texts.find("path");
+    if (path != nullptr) pair.texts.set("path", *path);
+    return pair;
+  }
+
+  std::string place_of(int64_t) const override { return ""; }
+
+ private:
+  static at::Tensor image_of(const Example& example, const char* key) {
+    const at::Tensor* image = example.tensors.find(key);
+    if (image != nullptr && image->dim() == 3 && image->scalar_type() == at::kFloat) return *image;
+    throw Error(fmt::format(
+        "PairedImages: expected a float32 image [C, H, W] under \"{}\", found {}; the dataset "
+        "has: {}",
+        key, image == nullptr ? "none" : describe_tensor(*image), example.tensors.key_list()));
+  }
+
+  std::unique_ptr<Dataset> dataset_;
+};
+
+}  // namespace
+
+std::unique_ptr<PairSource> make_translation_pairs(const Config& params,
+                                                   std::unique_ptr<Dataset> dataset) {
+  if (dataset != nullptr) return std::make_unique<PairsOfDataset>(params, std::move(dataset));
+  if (params.has("folder")) return std::make_unique<SideBySide>(params);
+  return std::make_unique<TwoFolders>(params);
+}
+
+}  // namespace stepop

@@ -1,0 +1,154 @@
+#include "runtime/data/augmentations/input_augmentations.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/sin.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "runtime/config/yaml_reader.h"
+#include "tests/message_of.h"
+
+namespace stepop {
+namespace input_augmentations_test {
+
+Config input(const std::string& yaml) {
+  return Config(parse_yaml("input: " + yaml, {"test.yaml", 0})).at("input");
+}
+
+/// [channels, 24, 20] in [-1, 1].
+at::Tensor waves(int64_t channels) {
+  return at::sin(at::arange(channels * 24 * 20, at::kFloat).reshape({channels, 24, 20}) / 37);
+}
+
+at::Tensor changed(const std::string& yaml, const at::Tensor& image, uint64_t seed = 0) {
+  Random random(seed);
+  return InputAugmentations(input(yaml)).apply(image, random);
+}
+
+bool is_close(const at::Tensor& a, const at::Tensor& b, double tolerance = 1e-5) {
+  return (a - b).abs().max().item<double>() < tolerance;
+}
+
+/// One pixel.
+at::Tensor colour(double red, double green, double blue) {
+  return at::tensor({red, green, blue}).to(at::kFloat).reshape({3, 1, 1});
+}
+
+TEST_CASE("brightness, contrast, saturation, hue, gamma and grey have their closed forms") {
+  CHECK(is_close(with_brightness(colour(0.2, 0.4, 0.9), 1.5), colour(0.3, 0.6, 1)));
+  const double grey = 0.299 * 0.2 + 0.587 * 0.4 + 0.114 * 0.9;
+  const auto from_grey = [&](double value, double factor) {
+    return grey + factor * (value - grey);
+  };
+  // A single pixel's grey is the image's mean, too.
+  for (const double factor : {0.0, 0.5, 1.2}) {
+    const at::Tensor expected =
+        colour(from_grey(0.2, factor), from_grey(0.4, factor), from_grey(0.9, factor));
+    CHECK(is_close(with_contrast(colour(0.2, 0.4, 0.9), factor), expected.clamp(0, 1)));
+    CHECK(is_close(with_saturation(colour(0.2, 0.4, 0.9), factor), expected.clamp(0, 1)));
+  }
+  const at::Tensor some = colour(0.9, 0.2, 0.4);
+  CHECK(is_close(with_hue(some, 1.0 / 3), colour(0.4, 0.9, 0.2)));
+  CHECK(is_close(with_hue(some, -1.0 / 3), colour(0.2, 0.4, 0.9)));
+  CHECK(is_close(with_hue(some, 0.5), colour(0.2, 0.9, 0.7)));
+  CHECK(is_close(with_hue(colour(1, 0, 0), 1.0 / 6), colour(1, 1, 0)));
+  CHECK(is_close(with_hue(with_hue(some, 0.17), -0.17), some));
+  CHECK(is_close(with_hue(colour(0.3, 0.3, 0.3), 0.4), colour(0.3, 0.3, 0.3)));
+
+  CHECK(is_close(with_gamma(colour(0, 0.25, 1), 0.5), colour(0, 0.5, 1)));
+  CHECK(is_close(in_grey(colour(0.2, 0.4, 0.9), GreyMethod::kWeightedAverage),
+                 colour(grey, grey, grey)));
+  CHECK(is_close(in_grey(colour(0.2, 0.4, 0.9), GreyMethod::kAverage), colour(0.5, 0.5, 0.5)));
+  CHECK(is_close(in_grey(colour(0.2, 0.4, 0.9), GreyMethod::kDesaturation),
+                 colour(0.55, 0.55, 0.55)));
+  CHECK(is_close(in_grey(colour(0.2, 0.4, 0.9), GreyMethod::kMax), colour(0.9, 0.9, 0.9)));
+}
+
+TEST_CASE("noise has its deviation, and a JPEG of quality 100 changes little") {
+  const at::Tensor half = at::full({3, 100, 100}, 0.5, at::kFloat);
+  Random random(1);
+  const at::Tensor noise = with_noise(half, 0.1, random) - 0.5;
+  CHECK(noise.std().item<double>() == doctest::Approx(0.1).epsilon(0.03));
+  CHECK(std::abs(noise.mean().item<double>()) < 0.003);
+  const at::Tensor image = (waves(3) + 1) / 2;
+  const auto loss = [&](int quality) {
+    return (through_jpeg(image, quality) - image).abs().mean().item<double>();
+  };
+  CHECK(loss(100) < 0.03);
+  CHECK(loss(5) > 2 * loss(100));
+}
+
+TEST_CASE("motion blurs along a line") {
+  std::set<int64_t> lengths;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Random random(seed);
+    const at::Tensor kernel = motion_kernel(7, random);
+    CHECK(kernel.sum().item<double>() == doctest::Approx(1));
+    lengths.insert((kernel > 0).sum().item<int64_t>());
+    CHECK((kernel > 0).sum().item<int64_t>() <= 7);
+  }
+  CHECK(lengths.size() > 2);
+  at::Tensor kernel = at::zeros({3, 3}, at::kFloat);
+  kernel[1].fill_(1.0 / 3);
+  const at::Tensor ramp = at::arange(5, at::kFloat).expand({2, 4, 5});
+  CHECK(is_close(with_motion(ramp, kernel)[1][3],
+                 at::tensor({1.0 / 3, 1.0, 2.0, 3.0, 11.0 / 3}).to(at::kFloat)));
+}
+
+TEST_CASE("input augmentations change what they are told to, within the range") {
+  for (const std::string name :
+       {"colorjitter", "gaussnoise", "motionblur", "randgamma", "grayscale", "compression"}) {
+    CAPTURE(name);
+    const std::string always = "{" + name + "_chance: 1}";
+    for (const int64_t channels : {1, 2, 3, 4}) {
+      CAPTURE(channels);
+      const at::Tensor image = waves(channels);
+      const at::Tensor copy = image.clone();
+      const at::Tensor result = changed(always, image);
+      CHECK(image.equal(copy));
+      CHECK(result.sizes() == image.sizes());
+      CHECK((result.abs() <= 1.00001).all().item<bool>());
+      CHECK(result.equal(changed(always, image)));
+      if (channels == 3) CHECK_FALSE(is_close(result, image, 1e-3));
+      if (channels == 4) CHECK(result[3].equal(image[3]));
+    }
+    int64_t times = 0;
+    for (uint64_t seed = 0; seed < 100; ++seed) {
+      times += !changed("{" + name + "_chance: 0.3}", waves(3), seed).equal(waves(3));
+    }
+    CHECK(times > 10);
+    CHECK(times < 50);
+  }
+  CHECK(is_close(changed("{randgamma_chance: 1, randgamma_min: 200, randgamma_max: 200}", waves(3)),
+                 ((waves(3) + 1) / 2).square() * 2 - 1));
+  const at::Tensor grey = changed("{grayscale_chance: 1}", waves(3));
+  CHECK(grey[0].equal(grey[2]));
+  CHECK(changed("{}", waves(3)).equal(waves(3)));
+}
+
+TEST_CASE("mistakes in input augmentations are reported at their place") {
+  const auto message = [](const std::string& yaml) {
+    return message_of([&] { const InputAugmentations augmentations(input(yaml)); });
+  };
+  CHECK(message("{grayscale_method: pca}") ==
+        "test.yaml:1: input/grayscale_method: expected weighted_average, average, desaturation or "
+        "max, found \"pca\"");
+  CHECK(message("{compression_type: webp}") ==
+        "test.yaml:1: input/compression_type: expected jpeg, found \"webp\"");
+  CHECK(message("{motionblur_limit: 2}").find("input/motionblur_limit: ") != std::string::npos);
+  CHECK(message("{compression_quality_min: 0}") ==
+        "test.yaml:1: input/compression_quality_min: expected 1 to 100, found 0");
+  CHECK(message("{gaussnoise_min: 0.5}") ==
+        "test.yaml:1: input/gaussnoise_max: expected gaussnoise_min, 0.5, or more, found 0.44");
+  CHECK(
+      message("{colorjitter_chance: often}").find("input/colorjitter_chance: expected a number") !=
+      std::string::npos);
+}
+
+}  // namespace input_augmentations_test
+}  // namespace stepop
