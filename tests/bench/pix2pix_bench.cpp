@@ -50,7 +50,7 @@ void compare(const Case& c, int threads) {
   const std::vector<std::pair<std::string, std::string>> kinds = {
       {"PyTorch, Adam", "adam"},
       {"PyTorch, Adam(fused=True)", "fused"},
-      {"PyTorch, fused, D without gradients in G's step", "fused+frozen"}};
+      {"PyTorch, fused, D frozen in G's step", "fused+frozen"}};
   for (const auto& [name, kind] : kinds) {
     std::vector<std::string> words = {python(), "-B",
                                       STEPOP_SOURCE_DIR "/tests/bench/pytorch_pix2pix.py",
@@ -65,7 +65,7 @@ void compare(const Case& c, int threads) {
         take_turns_with_training(yaml_of(c) + fmt::format("num_threads: {}\n", threads), c.steps,
                                  /*rounds=*/30, {other});
     const auto text = [&](size_t i) {
-      return per_second(static_cast<double>(c.steps), median(times[i]), "steps");
+      return fmt::format("{:.1f} ms", 1e3 * median(times[i]) / static_cast<double>(c.steps));
     };
     print_row({fmt::format("{}, {} thread{}", c.name, threads, threads == 1 ? "" : "s"), name,
                speedup(times[0], times[1]), text(0), text(1)});
