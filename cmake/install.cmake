@@ -70,6 +70,10 @@ foreach(readme README.md CONTRIBUTING.md CHANGELOG.md cmake/README.md ${readmes}
   install(FILES ${readme} DESTINATION share/stepop/${folder} COMPONENT stepop)
 endforeach()
 
+# The Python package, which the program finds here; the wheel has it beside the package `stepop`.
+install(DIRECTORY eval_out/python/stepop_eval DESTINATION share/stepop/eval_out/python
+        PATTERN __pycache__ EXCLUDE)
+
 # What names LibTorch's folder, written to build/install/<kind>/: libstepop.json and the CMake package.
 function(stepop_write_installed kind compiler torch_folder)
   set(prefix "{here}/${lib_to_prefix}")

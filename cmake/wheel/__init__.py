@@ -27,6 +27,8 @@ def main():
             f"stepop: {torch} is missing, and LibTorch with it: install it where stepop is, by\n"
             f"{sys.executable} -m pip install --force-reinstall {wanted}"
         )
+    # What it starts beside itself runs in this Python, which has the package stepop_eval.
+    os.environ.setdefault("STEPOP_PYTHON", sys.executable)
     # The commands that the program suggests begin with the name that it was called by.
     typed = sys.argv[0]
     name = os.path.basename(typed)

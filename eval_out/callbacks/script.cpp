@@ -1,11 +1,9 @@
 #include "eval_out/callbacks/script.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +14,7 @@
 #include "runtime/base/text.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/system/child_process.h"
+#include "runtime/system/python.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -28,30 +27,7 @@ constexpr const char* kBlank = " \t\r\n";
 constexpr std::array<std::string_view, 3> kNotFinite = {"NaN", "Infinity", "-Infinity"};
 
 std::string python_of(const Config& params) {
-  if (params.has("python")) return params.get<std::string>("python");
-  const char* given = std::getenv("STEPOP_PYTHON");
-  if (given != nullptr && *given != '\0') return given;
-  std::error_code failed;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
-  for (const fs::path& place : {folder, folder.parent_path()}) {
-    const fs::path python = place / ".venv/bin/python3";
-    if (!place.empty() && fs::exists(python, failed)) return python.string();
-  }
-  return "python3";
-}
-
-/// Whether a shell would find that program.
-bool can_run(const std::string& program) {
-  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0;
-  const char* path = std::getenv("PATH");
-  const std::string folders = path == nullptr ? "/usr/bin:/bin" : path;
-  for (size_t begin = 0; begin <= folders.size();) {
-    const size_t end = std::min(folders.find(':', begin), folders.size());
-    const std::string place = folders.substr(begin, end - begin) + "/" + program;
-    if (::access(place.c_str(), X_OK) == 0) return true;
-    begin = end + 1;
-  }
-  return false;
+  return find_python(params.has("python") ? params.get<std::string>("python") : "");
 }
 
 std::vector<std::string> words_of(const CallbackArguments& arguments, const std::string& script) {

@@ -40,7 +40,7 @@ constexpr ForeignKey kForeign[] = {
     {"checkpointing_enabled", "there is no gradient checkpointing here: remove the key"},
     {"gpu_ids", "device: cuda:0, at the top of the config"},
     {"use_tb_logger", "integrations: {tensorboard: {active: true}}"},
-    {"wandb", "there is no such integration: remove the key"},
+    {"wandb", "integrations: {wandb: {active: true}}"},
     {"start_step", "a training begins with step 0, or resumes: remove the key"},
     {"path", "init_from names weights to begin with, and -p RUN a run to resume"},
 };

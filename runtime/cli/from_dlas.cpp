@@ -31,10 +31,8 @@ constexpr std::array kTop = {
     Row{"checkpointing_enabled",
         "no gradient checkpointing: a step takes more memory; a larger train/mega_batch_factor "
         "takes less"},
-    Row{"wandb", "no such integration: a sink of your own can send numbers"},
-    Row{"wandb_project_name", "no such integration"},
-    Row{"wandb_run_name", "no such integration"},
-    Row{"wandb_progress_use_raw_steps", "no such integration"},
+    Row{"wandb_run_name", "left out: a run is sent by the name of its folder"},
+    Row{"wandb_progress_use_raw_steps", "left out: steps are those of the training"},
     Row{"dist_backend", "one process trains"},
     Row{"ddp_find_unused_parameters", "one process trains"},
     Row{"ddp_static_graph", "one process trains"},
@@ -91,6 +89,8 @@ class DlasTranslation {
     if (key == "start_step") return take_start(value);
     if (key == "fp16") return take_precision();
     if (key == "use_tb_logger") return set("integrations/tensorboard/active", true);
+    if (key == "wandb") return set("integrations/wandb/active", true);
+    if (key == "wandb_project_name") return set("integrations/wandb/project", value);
     if (!value.is_map()) return note(key, "no counterpart");
     if (key == "datasets") return translate_dlas_datasets(value, result_);
     if (key == "networks") return translate_dlas_steps(dlas_, result_);

@@ -36,10 +36,9 @@ constexpr std::array kSame = {"batch_size",
                               "fixed_example_indices"};
 
 /// Keys that have no place here, and why.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kGone = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kGone = {{
     {"code_root", "left out: the sources that `code` names are copied into the run by themselves"},
     {"fcond", "is Python: write it as eval_filter: {steps: [...], match: ..., where: ...}"},
-    {"wandb", "no counterpart yet: a sink of your own can send numbers"},
     {"git", "left out: git's state is noted in the log and in outputs, nothing is committed"},
     {"image_format", "left out: pictures are PNG, or JPEG with log_images: {format: jpeg}"},
     {"hook_freq", "left out: log_freq and each op's `when` say it"},
@@ -199,6 +198,9 @@ class EdflowTranslation {
       if (key == "tensorboard" || key == "tensorboardX") {
         const Value* active = below.is_map() ? below.find("active") : nullptr;
         if (active != nullptr) set("integrations/tensorboard/active", *active);
+      } else if (key == "wandb") {
+        const Value* active = below.is_map() ? below.find("active") : nullptr;
+        if (active != nullptr) set("integrations/wandb/active", *active);
       } else if (key == "minimal_logging") {
         note(path + "/image_format", std::string(find_in(kGone, "image_format")));
       } else {

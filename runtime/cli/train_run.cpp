@@ -10,6 +10,7 @@
 #include "runtime/base/shell_text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/iterator/hook.h"
+#include "runtime/log/bridge.h"
 #include "runtime/log/console.h"
 #include "runtime/log/profile_text.h"
 #include "runtime/loop/reporter.h"
@@ -53,6 +54,16 @@ void end_profile(Profile& profile, const std::string& path, Console& console) {
                            with_thousands(profile.traced_steps()), path));
 }
 
+/// What was logged last reaches those who are told of it by processes of their own.
+void finish_bridges(const Session& session, Console& console) {
+  for (const auto& sink : session.settings().integrations) {
+    auto* bridge = dynamic_cast<Bridge*>(sink.get());
+    if (bridge == nullptr) continue;
+    const std::string warning = bridge->finish([&](const auto& text) { console.info(text); });
+    if (!warning.empty()) console.warn(warning);
+  }
+}
+
 }  // namespace
 
 TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& session,
@@ -81,6 +92,7 @@ TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& 
     end_profile(*session.context().profile, directory.profile(start.time), console);
   }
   if (is_changed) return {.is_changed = true};
+  finish_bridges(session, console);
   if (reason.kind == Kind::kTime) {
     console.info("max_time counts from each start; --max_time null trains to the end");
   }

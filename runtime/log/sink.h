@@ -75,7 +75,7 @@ IntegrationRegistry& integrations();
 }  // namespace stepop
 
 /// Registers a Sink with a constructor `Class(const stepop::Config& params)` as the integration
-/// `name`: STEPOP_REGISTER_INTEGRATION(wandb, WeightsAndBiases, {"What it is.", {}});
+/// `name`: STEPOP_REGISTER_INTEGRATION(uploader, Uploader, {"What it is.", {}});
 #define STEPOP_REGISTER_INTEGRATION(name, Class, ...) \
   STEPOP_REGISTER(                                    \
       ::stepop::integrations(), #name,                \

@@ -12,7 +12,7 @@ namespace stepop {
 Child::~Child() {
   using namespace std::chrono_literals;
   using Clock = std::chrono::steady_clock;
-  if (has_ended()) return;
+  if (has_ended() || ends_ == Ends::kByItself) return;
   if (ends_ == Ends::kGroupPolitely) {
     ::kill(-pid_, SIGTERM);
     const auto deadline = Clock::now() + 1s;

@@ -8,8 +8,8 @@ namespace stepop {
 class Child {
  public:
   /// How it is ended. `kGroupPolitely`: its process group, which it leads, gets a SIGTERM and a
-  /// second of time.
-  enum class Ends { kAtOnce, kGroupPolitely };
+  /// second of time. `kByItself`: it is not, and lives on.
+  enum class Ends { kAtOnce, kGroupPolitely, kByItself };
 
   Child(pid_t pid, Ends ends) : pid_(pid), ends_(ends) {}
   ~Child();

@@ -78,13 +78,14 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-pid_t start(std::vector<std::string>& words, const Stream& out, const Stream& err) {
+/// Starts a program with `out` and `err` as its streams; `group` is a flag of posix_spawn.
+pid_t start(std::vector<std::string>& words, int out, int err, short group, char** environment) {
   const std::vector<char*> argv = pointers_to(words);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out.child_end(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err.child_end(), STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
   // Signals that we ignore would stay ignored.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -97,10 +98,11 @@ pid_t start(std::vector<std::string>& words, const Stream& out, const Stream& er
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setflags(
+      &attributes, static_cast<short>(group | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
   pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environ);
+  const int failed =
+      ::posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environment);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (failed != 0) throw Error(fmt::format("cannot run {}: {}", words[0], reason(failed)));
@@ -113,7 +115,8 @@ ChildResult run_child(std::vector<std::string> words, const InterruptCheck& inte
                       size_t most_err) {
   Stream out(kMostOut);
   Stream err(most_err);
-  Child child(start(words, out, err), Child::Ends::kGroupPolitely);
+  Child child(start(words, out.child_end(), err.child_end(), POSIX_SPAWN_SETPGROUP, environ),
+              Child::Ends::kGroupPolitely);
   out.close_child_end();
   err.close_child_end();
   // Not until the streams end: what the program leaves running may hold them open.
@@ -156,6 +159,19 @@ std::unique_ptr<Child> start_self(std::vector<std::string> words, const std::str
   constexpr char kText[] = "cannot start this program again\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText, sizeof kText - 1);
   ::_exit(127);
+}
+
+std::unique_ptr<Child> start_beside(std::vector<std::string> words, const std::string& output,
+                                    std::vector<std::string> environment) {
+  const OpenFile out =
+      open_file(output, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, "write " + output);
+  // The first of a name counts.
+  std::vector<char*> all = pointers_to(environment);
+  all.pop_back();
+  for (char** each = environ; *each != nullptr; ++each) all.push_back(*each);
+  all.push_back(nullptr);
+  const pid_t child = start(words, out.number(), out.number(), POSIX_SPAWN_SETSID, all.data());
+  return std::make_unique<Child>(child, Child::Ends::kByItself);
 }
 
 }  // namespace stepop

@@ -34,4 +34,11 @@ ChildResult run_child(std::vector<std::string> words, const InterruptCheck& inte
 /// the main thread. Throws Error when it cannot be started.
 std::unique_ptr<Child> start_self(std::vector<std::string> words, const std::string& output);
 
+/// Starts a program (a path, or a name to be looked up on the PATH) that lives beside this one and
+/// may outlive it, and does not wait. What it prints is appended to the file `output`. It gets an
+/// empty standard input, a session of its own, so that no signal of the terminal reaches it, and
+/// this environment with `environment`, `NAME=value` each. Throws Error when it cannot be started.
+std::unique_ptr<Child> start_beside(std::vector<std::string> words, const std::string& output,
+                                    std::vector<std::string> environment = {});
+
 }  // namespace stepop

@@ -36,7 +36,6 @@ losses:
   KL: {start_ramp_it: 2000, start_ramp_val: 0, end_ramp_it: 3500, end_ramp_val: 1}
 )");
   CHECK(result.out.find("  lr: becomes optimizer/lr: ") != std::string::npos);
-  CHECK(result.out.find("  integrations/wandb: no counterpart yet") != std::string::npos);
   CHECK(result.out.find("  datasets/train: is missing") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(folder / "poses/poses.cpp"));  // nothing is to be written
   const Value config = made(folder, "poses");
@@ -46,6 +45,7 @@ losses:
   CHECK(*config.find("optimizer/lr") == Value(0.0001));
   CHECK(*config.find("losses/KL/end_ramp_it") == Value(3500));
   CHECK(*config.find("integrations/tensorboard/active") == Value(true));
+  CHECK(*config.find("integrations/wandb/active") == Value(false));
   CHECK(config.find("code_root") == nullptr);
   // With data, its parameters are those that the network and the iterator take.
   const auto checked =

@@ -28,7 +28,7 @@ def read_config(path: Path, attributes: Mapping[str, Any]) -> Dict[str, Any]:
             f'text itself is attributes["config"]'
         ) from None
     try:
-        return _mapping(_without_escapes(yaml.safe_load(text)))
+        return _mapping(without_escapes(yaml.safe_load(text)))
     except (yaml.YAMLError, ValueError) as error:
         raise EvalError(f"{path}: cannot read its config: {error}") from error
 
@@ -39,12 +39,12 @@ def _mapping(value: Any) -> Dict[str, Any]:
     return value
 
 
-def _without_escapes(value: Any) -> Any:
+def without_escapes(value: Any) -> Any:
     """The YAML has a brace that begins no reference twice."""
     if isinstance(value, dict):
-        return {key: _without_escapes(item) for key, item in value.items()}
+        return {key: without_escapes(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_without_escapes(item) for item in value]
+        return [without_escapes(item) for item in value]
     if isinstance(value, str) and "{{" in value:
         return value.replace("{{", "{").replace("}}", "}")
     return value

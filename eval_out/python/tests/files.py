@@ -6,6 +6,7 @@ The build folder is build/ of this tree, or what STEPOP_BUILD says.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import shutil
@@ -34,6 +35,16 @@ def scratch() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="stepop-eval-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+@contextlib.contextmanager
+def inside(folder):
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 @functools.lru_cache(maxsize=None)

@@ -1,21 +1,9 @@
-import contextlib
 import doctest
 import importlib.util
-import os
 import re
 import unittest
 
 from tests import files
-
-
-@contextlib.contextmanager
-def inside(folder):
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 class ReadmeTest(unittest.TestCase):
@@ -28,6 +16,6 @@ class ReadmeTest(unittest.TestCase):
         self.assertGreater(len(test.examples), 30)
         told = []
         runner = doctest.DocTestRunner(verbose=False)
-        with inside(files.root()):
+        with files.inside(files.root()):
             runner.run(test, out=told.append)
         self.assertEqual("".join(told), "")

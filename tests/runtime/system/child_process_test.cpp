@@ -62,5 +62,25 @@ TEST_CASE("this program is started again, in a group of its own, with its output
         "cannot write /nowhere/out.txt: No such file or directory");
 }
 
+TEST_CASE("a program beside this one has a session and variables of its own, and lives on") {
+  const ScratchFolder folder;
+  const std::string output = folder.write("out.txt", "before\n");
+  const std::string end = folder.path("end");
+  pid_t pid = 0;
+  {
+    const std::unique_ptr<Child> child =
+        start_beside({"sh", "-c", "echo $A; until [ -e \"$0\" ]; do sleep 0.01; done", end}, output,
+                     {"A=given"});
+    pid = child->pid();
+    CHECK(::getsid(pid) == pid);
+  }
+  CHECK(::waitpid(pid, nullptr, WNOHANG) == 0);
+  folder.write("end", "");
+  int status = -1;
+  CHECK(::waitpid(pid, &status, 0) == pid);
+  CHECK(status == 0);
+  CHECK(read_bytes(output) == "before\ngiven\n");
+}
+
 }  // namespace child_process_test
 }  // namespace stepop
