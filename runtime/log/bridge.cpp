@@ -84,7 +84,8 @@ std::string Bridge::mend() {
   has_warned_ = true;
   const std::string package = find_python_package();
   return fmt::format(
-      "integrations/{}: its process {}\n(the training goes on; see {}; all of the run can be sent "
+      "integrations/{}: its process {}\n(that does not stop the training; see {}; all of the run "
+      "can be sent "
       "later:  {}{} -m stepop_eval.{} {})",
       name_, what, output_, package.empty() ? "" : "PYTHONPATH=" + shell_word(package) + " ",
       shell_word(python_), name_, shell_word(run_));
@@ -133,9 +134,9 @@ STEPOP_REGISTER(
     },
     {"Sends the run to Weights & Biases, by their Python package, in a process of its own.",
      {{"active", "false", "whether it is sent"},
-      {"project", "", "the project; by default that of WANDB_PROJECT, else uncategorized"},
-      {"entity", "", "the user or team; by default that of WANDB_ENTITY, else your own"},
-      {"group", "", "what runs are grouped by; by default the name of their sweep"},
+      {"project", "null", "the project; by default that of WANDB_PROJECT, else uncategorized"},
+      {"entity", "null", "the user or team; by default that of WANDB_ENTITY, else your own"},
+      {"group", "null", "what runs are grouped by; by default the name of their sweep"},
       {"mode", "online", "online, or offline: into the run's wandb/; WANDB_MODE comes first"},
       {"python", "python3", "the Python, by default that of the tree's .venv, else on the PATH"},
       {"wait", "15", "for how many seconds the end of a training waits for the rest"}}});
@@ -148,8 +149,8 @@ STEPOP_REGISTER(
     },
     {"Sends the run to MLflow, by its Python package, in a process of its own.",
      {{"active", "false", "whether it is sent"},
-      {"tracking_uri", "", "the server or store; by default that of MLFLOW_TRACKING_URI"},
-      {"experiment", "", "by default that of MLFLOW_EXPERIMENT_NAME, else Default"},
+      {"tracking_uri", "null", "the server or store; by default that of MLFLOW_TRACKING_URI"},
+      {"experiment", "null", "by default that of MLFLOW_EXPERIMENT_NAME, else Default"},
       {"python", "python3", "the Python, by default that of the tree's .venv, else on the PATH"},
       {"wait", "15", "for how many seconds the end of a training waits for the rest"}}});
 

@@ -84,7 +84,7 @@ TEST_CASE("without its package a run trains on, with one warning that says how t
   const std::string run = only_run(folder);
   const std::string warning =
       "integrations/wandb: its process ended with exit status 3: no module named wandb\n"
-      "(the training goes on; see " +
+      "(that does not stop the training; see " +
       run + "/wandb/log.txt; all of the run can be sent later:  ";
   CHECK_MESSAGE(result.err.find(warning) != std::string::npos, result.err);
   CHECK(result.err.find(warning, result.err.find(warning) + 1) == std::string::npos);

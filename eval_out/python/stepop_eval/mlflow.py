@@ -47,7 +47,7 @@ class MLflow(Backend):
             ) from None
         self._entities = mlflow.entities
         self._client = MlflowClient(tracking_uri=self.target()["tracking_uri"])
-        before = None if memory.is_elsewhere else memory.id
+        before = None if memory.is_elsewhere or not self._is_there(memory.id) else memory.id
         kept = memory.kept(self.run.lines())
         # It keeps every value that it was sent: where the run has others now, it gets a new one.
         if before is None or kept.is_stale:
@@ -69,6 +69,15 @@ class MLflow(Backend):
             self._client.log_artifacts(self._id, str(code), "code")
         self.say(f"sent as {self._id} of {self._experiment()} from step {after + 1} on")
         return after
+
+    def _is_there(self, id: Optional[str]) -> bool:
+        """Whether nobody deleted the run."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return id is not None and self._client.get_run(id).info.lifecycle_stage == "active"
+        except MlflowException:
+            return False
 
     def _create(self) -> str:
         experiment = self._client.get_experiment_by_name(self._experiment())
