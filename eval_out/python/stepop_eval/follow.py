@@ -118,11 +118,6 @@ class Run:
             raise EvalError(f"{path}: it is no map")
         return config
 
-    def records(self) -> List[Path]:
-        """What is recorded of the starts: configs, and what was not committed to git."""
-        files = (self.path / "configs").glob("*")
-        return sorted(one for one in files if one.suffix in (".yaml", ".json", ".patch"))
-
     def code(self) -> Optional[Path]:
         """The folder with the user's own code of the newest start that has some."""
         folder = self.path / "code"

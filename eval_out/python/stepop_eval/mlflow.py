@@ -115,8 +115,7 @@ class MLflow(Backend):
                 self._client.set_tag(self._id, f"changed/{key}", text[:5000])
 
     def _send_records(self) -> None:
-        for path in self.run.records():
-            self._client.log_artifact(self._id, str(path), "configs")
+        self._client.log_artifacts(self._id, str(self.run.path / "configs"), "configs")
 
     def send(self, rows: Sequence[Row]) -> None:
         metrics: List[Any] = []

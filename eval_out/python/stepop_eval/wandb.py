@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import glob
 import html
 import os
 import secrets
@@ -146,8 +147,8 @@ class WandB(Backend):
         return None
 
     def _save_records(self) -> None:
-        for path in self.run.records():
-            self._active.save(str(path), base_path=str(self.run.path), policy="now")
+        here = str(self.run.path)
+        self._active.save(f"{glob.escape(here)}/configs/*", base_path=here, policy="now")
 
     def close(self, state: Optional[str]) -> None:
         self._save_records()
