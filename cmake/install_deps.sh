@@ -47,6 +47,7 @@ install_packages() {
 # Whether pip has installed `name==version` into the virtual environment, to its end.
 has_python_package() {
   local name=${1%%==*} version=${1##*==}
+  name=${name//-/_}  # as its folder is called
   compgen -G "$venv/lib/python3*/site-packages/$name-$version.dist-info/INSTALLER" >/dev/null ||
     compgen -G "$venv/lib/python3*/site-packages/$name-$version+*.dist-info/INSTALLER" >/dev/null
 }
