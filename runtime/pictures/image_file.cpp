@@ -1,10 +1,12 @@
 #include "runtime/pictures/image_file.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
@@ -92,11 +94,9 @@ std::string too_many_pixels(size_t width, size_t height) {
                      width, height, with_thousands(static_cast<int64_t>(kMostPixels)));
 }
 
-at::Tensor read_image(const std::string& path, int64_t channels) {
-  return decode_image(read_plain_or_gzip(path), path, channels);
-}
+namespace {
 
-at::Tensor decode_image(std::string_view bytes, const std::string& name, int64_t channels) {
+Pixels decode_pixels(std::string_view bytes, const std::string& name, int64_t channels) {
   if (channels != 0 && channels != 1 && channels != 3 && channels != 4) {
     throw Error(
         fmt::format("{}: an image is read with 1, 3 or 4 channels, or 0 for as many as it "
@@ -105,19 +105,48 @@ at::Tensor decode_image(std::string_view bytes, const std::string& name, int64_t
   }
   if (bytes.empty())
     throw Error(fmt::format("{}: expected a PNG or JPEG, the file is empty", name));
-  Pixels pixels;
-  if (bytes.starts_with(kPngMagic)) {
-    pixels = decode_png(bytes, name, channels == 4);
-  } else if (bytes.starts_with(kJpegMagic)) {
-    pixels = decode_jpeg(bytes, name);
-  } else {
-    std::string start;
-    for (const char c : bytes.substr(0, 4)) {
-      start += fmt::format(" {:02x}", static_cast<unsigned char>(c));
-    }
-    throw Error(fmt::format("{}: expected a PNG or JPEG, the file begins with{}", name, start));
+  if (bytes.starts_with(kPngMagic)) return decode_png(bytes, name, channels == 4);
+  if (bytes.starts_with(kJpegMagic)) return decode_jpeg(bytes, name);
+  std::string start;
+  for (const char c : bytes.substr(0, 4)) {
+    start += fmt::format(" {:02x}", static_cast<unsigned char>(c));
   }
+  throw Error(fmt::format("{}: expected a PNG or JPEG, the file begins with{}", name, start));
+}
+
+/// As to_tensor has it, with 0 for as many channels as there are.
+at::Tensor tensor_of(const Pixels& pixels, int64_t channels) {
   return to_tensor(pixels, channels == 0 ? pixels.channels : static_cast<size_t>(channels));
+}
+
+}  // namespace
+
+at::Tensor read_image(const std::string& path, int64_t channels) {
+  return decode_image(read_plain_or_gzip(path), path, channels);
+}
+
+at::Tensor decode_image(std::string_view bytes, const std::string& name, int64_t channels) {
+  return tensor_of(decode_pixels(bytes, name, channels), channels);
+}
+
+at::Tensor read_stored_image(const std::string& path, int64_t channels) {
+  const auto pixels =
+      std::make_shared<Pixels>(decode_pixels(read_plain_or_gzip(path), path, channels));
+  const auto stored = static_cast<int64_t>(pixels->channels);
+  if (pixels->is_16_bit || (channels != 0 && channels != stored)) {
+    return tensor_of(*pixels, channels);
+  }
+  return at::from_blob(
+             pixels->bytes.data(),
+             {static_cast<int64_t>(pixels->height), static_cast<int64_t>(pixels->width), stored},
+             /*deleter=*/[pixels](void*) {}, at::kByte)
+      .permute({2, 0, 1});
+}
+
+at::Tensor from_stored_image(const at::Tensor& bytes) {
+  return bytes.to(at::kFloat, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::Contiguous)
+      .sub_(127.5F)
+      .mul_(1.0F / 127.5F);
 }
 
 void check_picture(const at::Tensor& picture, const char* what) {

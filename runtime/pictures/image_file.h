@@ -46,7 +46,15 @@ inline uint8_t to_byte(float value) {
 /// early or has more than kMostPixels.
 at::Tensor read_image(const std::string& path, int64_t channels = 0);
 
-/// The same for the bytes of a file; `name` is what errors begin with.
+/// The image as it is stored, where it has 8 bits and as many channels as asked for: uint8 [C, H,
+/// W] with the channels of a pixel side by side in memory, which LibTorch resizes several times
+/// faster than floats. Any other image as by read_image, whose errors are the same.
+at::Tensor read_stored_image(const std::string& path, int64_t channels = 0);
+
+/// An image of bytes, uint8 of any shape, in [-1, 1] as from_byte has it: contiguous float.
+at::Tensor from_stored_image(const at::Tensor& bytes);
+
+/// The same as read_image for the bytes of a file; `name` is what errors begin with.
 at::Tensor decode_image(std::string_view bytes, const std::string& name, int64_t channels = 0);
 
 /// Pixels as they are stored: [height, width, channels], two bytes each when `is_16_bit`.

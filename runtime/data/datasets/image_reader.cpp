@@ -71,6 +71,10 @@ at::Tensor ImageReader::read(const std::string& path) const {
   return size_.empty() ? image : resize_image(image, size_);
 }
 
+at::Tensor ImageReader::read_stored(const std::string& path) const {
+  return size_.empty() ? read_stored_image(path, channels_) : read(path);
+}
+
 Batch ImageReader::collate(const std::vector<Example>& examples, std::vector<int64_t> indices) {
   try {
     return stepop::collate(examples, std::move(indices));

@@ -28,6 +28,9 @@ class ImageReader {
   /// The image in a PNG or JPEG file: float [C, H, W] in [-1, 1], resized as by resize_image.
   at::Tensor read(const std::string& path) const;
 
+  /// The same as stepop::read_stored_image has it, for a caller who resizes it.
+  at::Tensor read_stored(const std::string& path) const;
+
   /// As stepop::collate; images that do not fit together name the parameters that help.
   static Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices);
 

@@ -7,6 +7,7 @@
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/datasets/pair_source.h"
 #include "runtime/measure/tensor_statistics.h"
+#include "runtime/pictures/image_file.h"
 
 namespace stepop {
 namespace {
@@ -28,6 +29,11 @@ class TranslationPairs : public PairSource {
   }
 
  protected:
+  /// The image in a file, for `pair_of`.
+  at::Tensor read(const ImageReader& reader, const std::string& path) const {
+    return load_size_ > 0 ? reader.read_stored(path) : reader.read(path);
+  }
+
   /// Swapped and resized as asked for. `where` names both in messages.
   Example pair_of(at::Tensor a, at::Tensor b, const std::string& where) const {
     a = resized(a);
@@ -42,14 +48,16 @@ class TranslationPairs : public PairSource {
   }
 
  private:
-  at::Tensor resized(const at::Tensor& image) const {
-    if (load_size_ == 0 || (image.size(1) == load_size_ && image.size(2) == load_size_)) {
-      return image;
+  /// In [-1, 1]. Bytes are resized as bytes, as Pillow does it.
+  at::Tensor resized(at::Tensor image) const {
+    const bool is_stored = image.scalar_type() == at::kByte;
+    if (load_size_ > 0 && (image.size(1) != load_size_ || image.size(2) != load_size_)) {
+      image = at::_upsample_bicubic2d_aa(image.unsqueeze(0), {load_size_, load_size_},
+                                         /*align_corners=*/false)
+                  .squeeze(0);
+      if (!is_stored) image.clamp_(-1, 1);
     }
-    return at::_upsample_bicubic2d_aa(image.unsqueeze(0), {load_size_, load_size_},
-                                      /*align_corners=*/false)
-        .squeeze(0)
-        .clamp_(-1, 1);
+    return is_stored ? from_stored_image(image) : image;
   }
 
   int64_t load_size_;  ///< 0: as stored.
@@ -65,7 +73,7 @@ class SideBySide : public TranslationPairs {
 
   Example get(int64_t index, Random& /*random*/) const override {
     const std::string path = images_.path_of(index);
-    const at::Tensor both = reader_.read(path);
+    const at::Tensor both = read(reader_, path);
     const int64_t width = both.size(2);
     if (width % 2 != 0) {
       throw Error(fmt::format(
@@ -101,8 +109,8 @@ class TwoFolders : public TranslationPairs {
   Example get(int64_t index, Random& /*random*/) const override {
     const std::string input = inputs_.path_of(index);
     const std::string target = targets_.path_of(index);
-    Example pair =
-        pair_of(reader_.read(input), reader_.read(target), fmt::format("{} and {}", input, target));
+    Example pair = pair_of(read(reader_, input), read(reader_, target),
+                           fmt::format("{} and {}", input, target));
     pair.texts.set("path", inputs_.files[static_cast<size_t>(index)]);
     return pair;
   }

@@ -116,6 +116,19 @@ TEST_CASE("a fourth channel is alpha, and 1 where there is none") {
   CHECK(first_row("rgb.jpg").at(0) == 255);
 }
 
+TEST_CASE("an image as it is stored has the same values, in bytes where it has 8 bits") {
+  for (const char* name : {"rgb-8.png", "grey-8.png", "rgb.jpg", "palette-4.png"}) {
+    CAPTURE(name);
+    const at::Tensor stored = read_stored_image(kFolder + name);
+    CHECK((stored.scalar_type() == at::kByte));
+    CHECK(from_stored_image(stored).equal(read_image(kFolder + name)));
+    CHECK(from_stored_image(stored).is_contiguous());
+  }
+  CHECK(read_stored_image(kFolder + "rgb-16.png").equal(read_image(kFolder + "rgb-16.png")));
+  CHECK(read_stored_image(kFolder + "rgb-8.png", 1).equal(read_image(kFolder + "rgb-8.png", 1)));
+  CHECK(read_stored_image(kFolder + "grey-8.png", 4).equal(read_image(kFolder + "grey-8.png", 4)));
+}
+
 TEST_CASE("the content tells the kind of image, not the name") {
   const ScratchFolder folder;
   const std::string path = folder.write("a.png", read_plain_or_gzip(kFolder + "rgb.jpg"));
