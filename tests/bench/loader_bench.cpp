@@ -1,11 +1,17 @@
 // Examples per second of the loader by its number of workers.
+#include <ATen/ops/cat.h>
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/data/loader.h"
+#include "runtime/measure/one_thread.h"
+#include "runtime/pictures/image_file.h"
 #include "runtime/pictures/image_grid.h"
 #include "runtime/system/atomic_file.h"
 #include "tests/bench/measure.h"
@@ -71,6 +77,56 @@ void bench_dataset(const std::string& name, const std::string& dataset_yaml, int
   }
 }
 
+/// Every example once, in a thread like the loader's workers.
+double time_in_worker(const Dataset& dataset) {
+  const Stopwatch watch;
+  std::thread worker([&] {
+    compute_with_one_thread();
+    for (int64_t i = 0; i < dataset.size(); ++i) {
+      Random random(static_cast<uint64_t>(i));
+      dataset.get(i, random);
+    }
+  });
+  worker.join();
+  return watch.seconds();
+}
+
+/// All that PairedImages has, each time and with a strength that can be seen.
+constexpr const char* kAllAugmentations =
+    "augmentations: {both: {h_flip_chance: 0.5, v_flip_chance: 0.5, rot90_chance: 1, "
+    "elastic_transform_chance: 1, elastic_transform_alpha: 200, optical_distortion_chance: 1, "
+    "coarse_dropout_chance: 1}, input: {colorjitter_chance: 1, gaussnoise_chance: 1, "
+    "motionblur_chance: 1, randgamma_chance: 1, grayscale_chance: 0.5, compression_chance: 1}}";
+
+/// As pix2pix reads its pairs: JPEGs side by side, 286 pixels a side, of which 256 are cut out.
+void bench_pairs(const ScratchFolder& scratch) {
+  constexpr int64_t kPairs = 8;
+  const auto facades =
+      datasets().build(config_of("data: {class: Facades, size: 300, examples: 8}"), "data");
+  for (int64_t i = 0; i < kPairs; ++i) {
+    Random random(0);
+    const Example pair = facades->get(i, random);
+    const at::Tensor both = at::cat({pair.tensors.at("input"), pair.tensors.at("target")}, 2);
+    scratch.write(fmt::format("pairs/{}.jpg", i),
+                  encode_jpeg(image_grid(both.unsqueeze(0)), ImageEncoding::kDefaultQuality));
+  }
+  const std::string source =
+      "{class: PairedImages, load_size: 286, crop: 256, folder: " + scratch.path("pairs");
+  const auto of = [&](const std::string& more) {
+    return std::shared_ptr<Dataset>(
+        datasets().build(config_of("data: " + source + more + "}"), "data"));
+  };
+  const auto augmented = of(std::string(", ") + kAllAugmentations);
+  const auto plain = of("");
+  const auto times = take_turns(
+      7, {[&] { return time_in_worker(*augmented); }, [&] { return time_in_worker(*plain); }});
+  const auto text = [&](size_t i) {
+    return per_second(static_cast<double>(kPairs), median(times[i]), "pairs");
+  };
+  print_row({"PairedImages of 256x256, augmented", "no augmentation", speedup(times[0], times[1]),
+             text(0), text(1)});
+}
+
 }  // namespace
 
 void bench_loader() {
@@ -87,6 +143,7 @@ void bench_loader() {
   }
   bench_dataset("ImageFolder of PNG", "{class: ImageFolder, path: " + scratch.path("images") + "}",
                 10);
+  bench_pairs(scratch);
 }
 
 }  // namespace stepop::bench
