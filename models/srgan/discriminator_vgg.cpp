@@ -102,8 +102,14 @@ std::vector<Parameter> parameters() {
 }
 
 template <Norm norm>
+class VggWith : public DiscriminatorVgg {
+ public:
+  explicit VggWith(const Config& params) : DiscriminatorVgg(params, norm) {}
+};
+
+template <Norm norm>
 std::shared_ptr<nn::Module> make_vgg(const Config& params) {
-  return std::make_shared<DiscriminatorVgg>(params, norm);
+  return std::make_shared<networks::Built<VggWith<norm>>>(params);
 }
 
 STEPOP_REGISTER(models(), "discriminator_vgg_128", make_vgg<Norm::kBatch>,

@@ -152,7 +152,7 @@ class RrdbNet : public Network {
 STEPOP_REGISTER(
     models(), "RRDBNet",
     [](const Config& params) -> std::shared_ptr<nn::Module> {
-      return std::make_shared<RrdbNet>(params);
+      return std::make_shared<networks::Built<RrdbNet>>(params);
     },
     {"The generator of ESRGAN: images to larger ones.",
      {{"in_nc", "3", "channels that come in"},

@@ -67,7 +67,7 @@ class ToyDiscriminator : public Network {
 
 template <class Class>
 std::shared_ptr<nn::Module> make(const Config& params) {
-  return std::make_shared<Class>(params);
+  return std::make_shared<networks::Built<Class>>(params);
 }
 
 STEPOP_REGISTER(models(), "toy_g", make<ToyGenerator>,

@@ -356,7 +356,7 @@ std::vector<Parameter> parameters(bool is_super_resolution) {
 
 template <class Class>
 std::shared_ptr<nn::Module> make(const Config& params) {
-  return std::make_shared<Class>(params);
+  return std::make_shared<networks::Built<Class>>(params);
 }
 
 STEPOP_REGISTER(models(), "UNetModel", make<UNetModel>,

@@ -5,8 +5,8 @@
 #include <bit>
 #include <utility>
 
+#include "runtime/base/error.h"
 #include "runtime/measure/tensor_statistics.h"
-#include "runtime/networks/network.h"
 
 namespace stepop {
 namespace {
@@ -70,6 +70,19 @@ VUNet::VUNet(const Config& params)
 }
 
 at::Tensor VUNet::forward(const Inputs& inputs, Mode mode) {
+  if (is_watched()) call_begins({inputs.pose, inputs.appearance});
+  return run(inputs, mode);
+}
+
+std::vector<at::Tensor> VUNet::forward_all(const std::vector<at::Tensor>& inputs) {
+  if (inputs.size() != 2) {
+    throw Error(
+        fmt::format("VUNet: expected a pose and an appearance, found {} inputs", inputs.size()));
+  }
+  return {run({inputs[0], inputs[1]}, Mode::kAppearanceTransfer)};
+}
+
+at::Tensor VUNet::run(const Inputs& inputs, Mode mode) {
   check(inputs.pose, "pose", pose_channels_);
   check(inputs.appearance, "appearance", image_channels_);
   const vunet::Features pose = e_theta_->forward(inputs.pose);

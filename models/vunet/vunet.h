@@ -1,16 +1,19 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/vunet/parts.h"
 #include "runtime/config/config.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 
 /// Renders a person in the pose of one image with the appearance of another (Esser, Sutter, Ommer,
 /// "A Variational U-Net for Conditional Appearance and Shape Generation", CVPR 2018). Parameters
 /// have the names of the PyTorch implementation at github.com/jhaux/VUNet, so its weights load.
-class VUNet : public torch::nn::Module {
+class VUNet : public MultiNetwork {
  public:
   /// Where the latents come from.
   enum class Mode {
@@ -32,6 +35,10 @@ class VUNet : public torch::nn::Module {
   /// The image [B, 3, W, W], in [-1, 1] with `final_act`. Throws Error for inputs of other shapes.
   at::Tensor forward(const Inputs& inputs, Mode mode = Mode::kTrain);
 
+  /// The pose and the appearance to the image, by the mode `appearance_transfer`.
+  std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) override;
+  std::vector<std::string> input_names() const override { return {"pose", "appearance"}; }
+
   struct SavedTensors {
     vunet::Latents q_means;  ///< Of the posterior, by stage.
     vunet::Latents p_means;  ///< Of the prior.
@@ -40,6 +47,7 @@ class VUNet : public torch::nn::Module {
   const SavedTensors& saved_tensors() const { return saved_tensors_; }
 
  private:
+  at::Tensor run(const Inputs& inputs, Mode mode);
   void check(const at::Tensor& images, const char* name, int64_t channels) const;
 
   int64_t spatial_size_;

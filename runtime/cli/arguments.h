@@ -28,6 +28,7 @@ struct Arguments {
   LogLevel log_level = LogLevel::kInfo;     ///< -l
   bool debug = false;                       ///< -d
   bool check = false;                       ///< --check
+  bool graph = false;                       ///< --graph
   bool profile = false;                     ///< --profile
   std::optional<std::string> new_template;  ///< --template of `stepop new`
   bool new_project = false;                 ///< --project of `stepop new`
@@ -43,6 +44,8 @@ struct Arguments {
   std::vector<std::string> where;           ///< --where, each
   std::vector<std::string> show;            ///< --show
   std::optional<std::string> jobs;          ///< --jobs of `stepop sweep`
+  std::optional<std::string> output;        ///< -o of `stepop export`
+  std::optional<std::string> network;       ///< --network of it
   bool table = false;                       ///< --table of it
   bool current_code = false;                ///< --current-code
   bool allow_unknown = false;               ///< --allow-unknown

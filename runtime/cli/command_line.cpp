@@ -207,6 +207,8 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     text("best", arguments.best);
     text("state", arguments.state);
     text("jobs", arguments.jobs);
+    text("output", arguments.output);
+    text("network", arguments.network);
     std::optional<std::string> logs;
     text("logs", logs);
     if (logs) arguments.logs = *logs;
@@ -227,6 +229,7 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     arguments.debug = flag("debug");
     arguments.current_code = flag("current-code");
     arguments.check = flag("check");
+    arguments.graph = flag("graph");
     arguments.profile = flag("profile");
     arguments.allow_unknown = flag("allow-unknown");
     std::optional<std::string> level;

@@ -66,6 +66,10 @@ int eval_command(const Arguments& arguments);
 /// Returns as run_command.
 int predict_command(const Arguments& arguments);
 
+/// Writes a network of a run as TorchScript or ONNX, checked on examples of the run's data. Returns
+/// 0; throws Error, and writes nothing, when the file would compute something else.
+int export_command(const Arguments& arguments);
+
 /// Prints a table of the runs in a folder (default: logs), the newest first. Throws UsageError for
 /// a folder that is not there.
 int runs_command(const Arguments& arguments);

@@ -31,6 +31,8 @@ const std::vector<Flag>& flags() {
        "with -p: use the sources as they are now, not the run's own copy"},
       {0, "check", kOptionalBool,
        "run every op on one batch and show time, memory and shapes; writes nothing"},
+      {0, "graph", kOptionalBool,
+       "with --check: what each network computes, operation by operation"},
       {0, "profile", kOptionalBool, "show where the time went when a training ends"},
       {0, "allow-unknown", kOptionalBool, "unknown config keys are a warning, not an error"},
       {0, "template", kValue, "classifier (default), regression, autoencoder or gan", "new"},
@@ -59,6 +61,8 @@ const std::vector<Flag>& flags() {
       {0, "json", kNothing, "the table and all runs as JSON; progress goes to standard error",
        "sweep"},
       {0, "csv", kNothing, "the table as CSV; progress goes to standard error", "sweep"},
+      {'o', "output", kValue, "the file to write: NAME.pt for TorchScript, NAME.onnx", "export"},
+      {0, "network", kValue, "which one, of a run with several networks", "export"},
       {'h', "help", kNothing, "this text; after a command, the help of that command"},
       {0, "version", kNothing, "the versions of stepop and its libraries"},
   };
@@ -123,6 +127,7 @@ Examples
   stepop -p logs/2026-11-21T10-00-00_digits                      evaluate its latest checkpoint
   stepop -p logs/2026-11-21T10-00-00_digits -c 230               evaluate that of step 230
   stepop predict logs/2026-11-21T10-00-00_digits -b photos.yaml  what it makes of new data
+  stepop export logs/2026-11-21T10-00-00_digits -c best -o net.pt   its network, for Python and C++
   stepop -p logs/2026-11-21T10-00-00_digits -t                   resume after a stop or a kill
   stepop -p logs/2026-11-21T10-00-00_digits -t --num_epochs 40   resume, and train for longer
   stepop checkpoints logs/2026-11-21T10-00-00_digits             the checkpoints to resume from

@@ -160,6 +160,9 @@ void check_arguments(const Arguments& arguments, const RunSource& source) {
     throw UsageError(fmt::format("--logs {}: it is for new runs; -p {} stays where it is",
                                  arguments.logs, *arguments.project));
   }
+  if (arguments.graph && !arguments.check) {
+    throw UsageError("--graph shows what networks compute on the batch of --check: give both");
+  }
   if (arguments.retrain && !arguments.train) {
     throw UsageError("-r takes the weights of a run to train on with them: it needs -t");
   }

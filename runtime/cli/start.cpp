@@ -220,7 +220,7 @@ class Run {
   void check(Session& session, TensorMemory& memory) {
     if (checkpoint_) console_.info("weights   " + checkpoint_->path);
     if (!weights_.empty()) console_.info("init_from " + weights_);
-    try_everything(session, memory, console_);
+    try_everything(session, memory, console_, arguments_.graph);
     if (arguments_.train) {
       const std::string difference = check_repeats(session);
       if (!difference.empty()) console_.warn(difference);

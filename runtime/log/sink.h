@@ -6,6 +6,7 @@
 
 #include "runtime/base/ordered_map.h"
 #include "runtime/config/registry.h"
+#include "runtime/log/logged_graph.h"
 #include "runtime/pictures/curve.h"
 #include "runtime/pictures/histogram.h"
 
@@ -34,6 +35,8 @@ struct SinkStart {
   std::string folder = {};  ///< `<run>/train`: files of a sink's own go here.
   int64_t first_step = 0;   ///< What was logged of this step and later ones is logged again.
   std::string config = {};  ///< The resolved config as YAML.
+  /// What the networks compute; empty unless a sink wants it.
+  LoggedGraph graph = {};
 };
 
 /// A place that takes what a run logs: the console, the metrics file, TensorBoard, a service of
@@ -46,6 +49,8 @@ class Sink {
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
+  /// Whether `begin` is to be given the graph, which takes a pass of each network.
+  virtual bool wants_graph() const { return false; }
   /// Called once, before the first step.
   virtual void begin(const SinkStart& /*start*/) {}
   /// Takes one event. Of `record` any part may be empty. An integration takes those with pictures

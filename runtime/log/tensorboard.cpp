@@ -11,11 +11,19 @@
 #include <memory>
 
 #include "runtime/base/error.h"
+#include "runtime/log/graph_def.h"
+#include "runtime/log/protobuf.h"
 #include "runtime/pictures/image_file.h"
 #include "runtime/system/folders.h"
 
 namespace stepop {
 namespace {
+
+using protobuf::bytes_field;
+using protobuf::double_field;
+using protobuf::float_field;
+using protobuf::little_endian;
+using protobuf::number_field;
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 
@@ -34,43 +42,6 @@ constexpr std::array<uint32_t, 256> make_crc_table() {
 }
 
 constexpr std::array<uint32_t, 256> kCrcTable = make_crc_table();
-
-// Protocol buffers (https://protobuf.dev/programming-guides/encoding), as event.proto and
-// summary.proto of TensorBoard number the fields.
-
-template <class Unsigned>
-std::string little_endian(Unsigned number) {
-  std::string bytes;
-  for (size_t i = 0; i < sizeof(number); ++i) bytes += static_cast<char>(number >> (8 * i));
-  return bytes;
-}
-
-std::string varint(uint64_t number) {
-  std::string bytes;
-  for (; number >= 0x80; number >>= 7) bytes += static_cast<char>(number | 0x80);
-  return bytes + static_cast<char>(number);
-}
-
-enum WireType : uint64_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
-
-std::string tag(uint64_t field, WireType type) { return varint(field << 3 | type); }
-
-std::string number_field(uint64_t field, int64_t number) {
-  return tag(field, kVarint) + varint(static_cast<uint64_t>(number));
-}
-
-/// Text, bytes or a message.
-std::string bytes_field(uint64_t field, std::string_view bytes) {
-  return tag(field, kLength) + varint(bytes.size()) + std::string(bytes);
-}
-
-std::string double_field(uint64_t field, double number) {
-  return tag(field, kFixed64) + little_endian(std::bit_cast<uint64_t>(number));
-}
-
-std::string float_field(uint64_t field, float number) {
-  return tag(field, kFixed32) + little_endian(std::bit_cast<uint32_t>(number));
-}
 
 double wall_time() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -194,10 +165,14 @@ std::string tf_record(std::string_view data) {
   return record + masked(data);
 }
 
+TensorBoard::TensorBoard(const Config& params) : wants_graph_(params.get("graph", true)) {}
+
 void TensorBoard::begin(const SinkStart& start) {
   file_.emplace(new_path(start.folder + "/tensorboard"));
   file_->append(tf_record(file_version()) + tf_record(session_start(start.first_step)) +
                 tf_record(summary(start.first_step, text("config", start.config))));
+  if (start.graph.nodes.empty()) return;
+  file_->append(tf_record(event(start.first_step, bytes_field(4, graph_def(start.graph)))));
 }
 
 void TensorBoard::write(const LogEvent& event, const LogRecord& record) {
@@ -214,4 +189,5 @@ void TensorBoard::write(const LogEvent& event, const LogRecord& record) {
 STEPOP_REGISTER_INTEGRATION(tensorboard, stepop::TensorBoard,
                             {"Numbers, pictures, texts and the config for TensorBoard, in the "
                              "run's train/tensorboard/.",
-                             {{"active", "false", "whether event files are written"}}});
+                             {{"active", "false", "whether event files are written"},
+                              {"graph", "true", "with what the networks compute"}}});

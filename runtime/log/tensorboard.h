@@ -26,11 +26,13 @@ std::string tf_record(std::string_view data);
 class TensorBoard : public Sink {
  public:
   TensorBoard() = default;
-  explicit TensorBoard(const Config& /*params*/) {}
+  explicit TensorBoard(const Config& params);
+
+  bool wants_graph() const override { return wants_graph_; }
 
   /// Begins a new file: TensorBoard reads the files of one folder in the order of their names, and
   /// this name comes last. What the files before have of the first step and later ones is no longer
-  /// shown. The config is shown as text.
+  /// shown. The config is shown as text, the graph in its own tab.
   void begin(const SinkStart& start) override;
 
   /// Adds one event, unless it would be empty. Scalars are stored as float32. A slash in a name
@@ -45,6 +47,7 @@ class TensorBoard : public Sink {
   const std::string& path() const { return file_.value().path(); }
 
  private:
+  bool wants_graph_ = false;
   std::optional<AppendFile> file_;
 };
 

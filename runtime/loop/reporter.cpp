@@ -54,11 +54,11 @@ std::vector<Sink*> Reporter::sinks() const {
 }
 
 void Reporter::begin_training(const Position& position, const std::string& config,
-                              Profile* profile) {
+                              const LoggedGraph& graph, Profile* profile) {
   log_writer_ = std::make_unique<LogWriter>(directory_.root() + "/train", profile);
   // What a step logs comes before its checkpoint; but a start at step 0 logs it again.
   const int64_t first_step = position.global_step == 0 ? 0 : position.global_step + 1;
-  const SinkStart start{directory_.root() + "/train", first_step, config};
+  const SinkStart start{directory_.root() + "/train", first_step, config, graph};
   for (Sink* sink : sinks()) sink->begin(start);
 }
 

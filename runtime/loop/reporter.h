@@ -29,9 +29,10 @@ class Reporter {
   Reporter(Console& console, const RunDirectory& directory, const Settings& settings,
            int64_t batches_per_epoch);
 
-  /// A training begins or resumes at `position`; `config` is its resolved config. `profile` may be
-  /// null.
-  void begin_training(const Position& position, const std::string& config, Profile* profile);
+  /// A training begins or resumes at `position`; `config` is its resolved config, `graph` what
+  /// its networks compute, for those that want it. `profile` may be null.
+  void begin_training(const Position& position, const std::string& config, const LoggedGraph& graph,
+                      Profile* profile);
 
   /// The ops that were due at one step, as one event. Returns the scalars by their full names.
   /// Throws what writing the files of an earlier one failed with, as the next three do.

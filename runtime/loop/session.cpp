@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "eval_out/callbacks/callback.h"
@@ -17,6 +18,7 @@
 #include "runtime/iterator/eval_functor.h"
 #include "runtime/loop/checks/parameter_ownership.h"
 #include "runtime/loop/checks/preflight.h"
+#include "runtime/loop/network_graphs.h"
 #include "runtime/run/data_files.h"
 #include "runtime/run/device.h"
 #include "runtime/run/provenance.h"
@@ -214,8 +216,19 @@ void Session::set_profile(std::shared_ptr<Profile> profile) {
 }
 
 void Session::check() {
+  std::optional<NetworkCalls> calls;
+  const bool wants_graph =
+      train_ && std::ranges::any_of(settings_->integrations,
+                                    [](const auto& sink) { return sink->wants_graph(); });
+  if (wants_graph) calls.emplace(*networks_);
   const std::vector<std::string> known =
       preflight(*settings_, train_, iterator(), *context_, position_);
+  if (calls) {
+    graph_ = {};
+    for (const auto& [network, graph, problem] : network_graphs(*context_, *calls)) {
+      if (graph) add_to(graph_, network, *graph);
+    }
+  }
   if (!train_) return;
   const LoggedNames names{known, open_names()};
   try {

@@ -9,6 +9,7 @@
 #include "runtime/iterator/context.h"
 #include "runtime/iterator/iterator.h"
 #include "runtime/iterator/run_hooks.h"
+#include "runtime/log/logged_graph.h"
 #include "runtime/loop/freezing.h"
 #include "runtime/networks/init_from.h"
 #include "runtime/optim/metric_schedule.h"
@@ -90,6 +91,9 @@ class Session {
   MetricSchedules& metric_schedules() { return metric_schedules_; }
   Freezing& freezing() { return freezing_; }
   const std::string& warnings() const { return warnings_; }
+  /// What the networks compute, after `check`, if an integration wants it: those that `step_op`,
+  /// log ops or eval ops call.
+  const LoggedGraph& graph() const { return graph_; }
   /// What the bits of this start depend on besides its config; see run/provenance.h.
   const std::string& made_by() const { return made_by_; }
 
@@ -120,6 +124,7 @@ class Session {
   std::vector<NamedHook> hooks_;
   std::unique_ptr<Settings> settings_;
   std::string warnings_;
+  LoggedGraph graph_;
   std::string made_by_;
 };
 

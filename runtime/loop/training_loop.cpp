@@ -62,7 +62,7 @@ StopReason TrainingLoop::run() {
                         settings_.num_steps);
   try {
     checkpoints_.begin(first_step_);
-    reporter_.begin_training(position_, session_.config_yaml(), profile_);
+    reporter_.begin_training(position_, session_.config_yaml(), session_.graph(), profile_);
     try {
       hooks_.call("before_training", [](Hook& hook) { hook.before_training(); });
       loop();

@@ -3,8 +3,11 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runtime/config/registry.h"
@@ -12,9 +15,32 @@
 
 namespace stepop {
 
+/// What shows its calls, so that examples of its inputs can be had: for its graph, for an export.
+class WatchedCalls {
+ public:
+  using Watch = std::function<void(const std::vector<at::Tensor>& inputs)>;
+
+  /// `watch` sees the inputs of each call before it runs; an empty one ends that.
+  void watch_calls(Watch watch) { watch_ = std::move(watch); }
+
+ protected:
+  WatchedCalls() = default;
+  ~WatchedCalls() = default;
+
+  /// A registered network says so of each `forward` and `forward_all` by itself. One that is called
+  /// by a function of its own, `forward(pose, appearance)`, calls this in there.
+  void call_begins(const std::vector<at::Tensor>& inputs) const {
+    if (watch_) watch_(inputs);
+  }
+  bool is_watched() const { return static_cast<bool>(watch_); }
+
+ private:
+  Watch watch_;
+};
+
 /// A network from one tensor to one tensor, such as an image [B, C, H, W] to logits [B, classes].
-/// A network with other inputs derives from torch::nn::Module itself.
-class Network : public torch::nn::Module {
+/// A network with other inputs derives from MultiNetwork, or from torch::nn::Module itself.
+class Network : public torch::nn::Module, public WatchedCalls {
  public:
   virtual at::Tensor forward(const at::Tensor& input) = 0;
 
@@ -23,7 +49,7 @@ class Network : public torch::nn::Module {
 };
 
 /// A network with several inputs, or several outputs, in an order of its own.
-class MultiNetwork : public torch::nn::Module {
+class MultiNetwork : public torch::nn::Module, public WatchedCalls {
  public:
   virtual std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) = 0;
 
@@ -46,10 +72,55 @@ void load_tensors(const std::string& name, const State& own, const State& state)
 inline constexpr const char* kRegisterModule =
     "layer_ = register_module(\"layer\", torch::nn::Linear(2, 1))";
 
+namespace networks {
+
+template <class Class>
+class Watched : public Class {
+ public:
+  explicit Watched(const Config& params) : Class(params) {}
+  at::Tensor forward(const at::Tensor& input) override {
+    if (this->is_watched()) this->call_begins({input});
+    return Class::forward(input);
+  }
+};
+
+template <class Class>
+class WatchedMulti : public Class {
+ public:
+  explicit WatchedMulti(const Config& params) : Class(params) {}
+  std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) override {
+    this->call_begins(inputs);
+    return Class::forward_all(inputs);
+  }
+};
+
+// One that is `final`, or hides the function, is built as it is, and its calls are not seen.
+template <class Class>
+concept HasForward = std::is_base_of_v<Network, Class> && !std::is_final_v<Class> &&
+                     requires(Class & network, const at::Tensor& x) {
+  network.Class::forward(x);
+};
+template <class Class>
+concept HasForwardAll = std::is_base_of_v<MultiNetwork, Class> && !std::is_final_v<Class> &&
+                        requires(Class & network, const std::vector<at::Tensor>& x) {
+  network.Class::forward_all(x);
+};
+
+/// What is made for a registered class: the same, with calls that can be watched.
+template <class Class>
+using Built =
+    std::conditional_t<HasForward<Class>, Watched<Class>,
+                       std::conditional_t<HasForwardAll<Class>, WatchedMulti<Class>, Class>>;
+
+}  // namespace networks
+
 }  // namespace stepop
 
 /// Registers a network that has a constructor from `const Config&`, its own part of the config.
-#define STEPOP_REGISTER_MODEL(Class, ...) \
-  STEPOP_REGISTER(                        \
-      ::stepop::models(), #Class,         \
-      [](const ::stepop::Config& params) { return std::make_shared<Class>(params); }, __VA_ARGS__)
+#define STEPOP_REGISTER_MODEL(Class, ...)                                  \
+  STEPOP_REGISTER(                                                         \
+      ::stepop::models(), #Class,                                          \
+      [](const ::stepop::Config& params) {                                 \
+        return std::make_shared<::stepop::networks::Built<Class>>(params); \
+      },                                                                   \
+      __VA_ARGS__)

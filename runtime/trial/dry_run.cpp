@@ -10,6 +10,8 @@
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/eval_schema.h"
 #include "runtime/base/number_text.h"
+#include "runtime/graph/receptive_field.h"
+#include "runtime/loop/network_graphs.h"
 #include "runtime/run/device.h"
 #include "runtime/run/signals.h"
 #include "runtime/step/call_op.h"
@@ -180,15 +182,33 @@ std::string memory_text(const Context& context, const TensorMemory& memory, bool
       context.device.is_cpu() ? "CPU" : "GPU", size(process_bytes()));
 }
 
+/// What convolutional networks see of an image; on request all operations of all networks.
+void show_networks(const Context& context, const NetworkCalls& calls, Console& console,
+                   bool shows_graphs) {
+  for (const auto& [network, graph, problem] : network_graphs(context, calls)) {
+    if (graph) {
+      if (const auto field = receptive_field(*graph)) {
+        console.info(fmt::format("field     {}: {}", network, receptive_field_text(*field)));
+      }
+      if (shows_graphs) {
+        console.info(fmt::format("graph     {}\n{}", network, indented(graph_table(*graph))));
+      }
+    } else if (shows_graphs) {
+      console.warn(fmt::format("no graph of the network {}: {}", network, problem));
+    }
+  }
+}
+
 }  // namespace
 
-void try_everything(Session& session, TensorMemory& memory, Console& console) {
+void try_everything(Session& session, TensorMemory& memory, Console& console, bool shows_graphs) {
   const Context& context = session.context();
   const Settings& settings = session.settings();
   console.info(fmt::format("device    {}", describe_device(context.device)));
   console.info(fmt::format("seed      {}\n", context.seed));
   console.info(module_table(context.networks));
   const std::vector<DueOps> splits = due_ops(settings, session.trains());
+  const NetworkCalls calls(context.networks);
   if (session.trains()) {
     context.networks.start_averages();
     session.freezing().begin_step(session.position().global_step);
@@ -225,6 +245,7 @@ void try_everything(Session& session, TensorMemory& memory, Console& console) {
         fmt::format("not run   {}: step_op returns it, the config calls it nowhere", unused));
   }
   console.info(memory_text(context, memory, session.trains()));
+  show_networks(context, calls, console, shows_graphs);
   std::string hooks;
   for (const auto& hook : session.hooks()) {
     hooks += fmt::format(", {} ({})", hook.name, hook.class_name);

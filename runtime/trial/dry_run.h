@@ -11,9 +11,13 @@ namespace stepop {
 /// types, shapes and devices; the time and the memory of each op, and what it returned. Evaluations
 /// have the batches and the weights that they will have. Hooks and callbacks are not run.
 ///
+/// With `shows_graphs` also every operation of the networks. A convolutional network's receptive
+/// field is shown in any case.
+///
 /// It writes no file. It changes the session's networks, optimizers and position: a session that
 /// was tried is of no further use. `memory` counts since before the session was made. Throws what
 /// `session.check()`, to be called before, and a training would throw.
-void try_everything(Session& session, TensorMemory& memory, Console& console);
+void try_everything(Session& session, TensorMemory& memory, Console& console,
+                    bool shows_graphs = false);
 
 }  // namespace stepop

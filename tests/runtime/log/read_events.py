@@ -101,6 +101,24 @@ def value_of(message):
     return one(metadata[1])[1].decode() + ": " + tensor[8].decode()
 
 
+def node_of(message):
+    """A NodeDef: name, op, inputs, shapes."""
+    name = op = ""
+    inputs, shapes = [], []
+    for number, value in fields(message):
+        if number == 1:
+            name = value.decode()
+        elif number == 2:
+            op = value.decode()
+        elif number == 3:
+            inputs.append(value.decode())
+        elif number == 5 and one(value)[1] == b"_output_shapes":
+            for kind, shape in fields(one(one(value)[2])[1]):
+                assert kind == 7
+                shapes.append([one(dim)[1] for _, dim in fields(shape)])
+    return [name, op, inputs, shapes]
+
+
 for path in sys.argv[1:]:
     for record in records(path):
         event = one(record)
@@ -110,6 +128,8 @@ for path in sys.argv[1:]:
             shown["version"] = event[3].decode()
         if 7 in event:
             shown["status"] = one(event[7])[1]
+        if 4 in event:
+            shown["graph"] = [node_of(node) for number, node in fields(event[4]) if number == 1]
         for number, value in fields(event.get(5, b"")):
             assert number == 1
             shown[one(value)[1].decode()] = value_of(value)

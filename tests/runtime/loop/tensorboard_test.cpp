@@ -76,6 +76,45 @@ TEST_CASE("TensorBoard gets the numbers of the metrics file, images and the conf
   CHECK(images > 0);
 }
 
+TEST_CASE("TensorBoard gets what the networks compute, after the check that runs them") {
+  TestRun run(kTraining + kActive + "num_steps: 1\n");
+  run.session.check();
+  run.train();
+  const auto graph = events_of(run).at(3).at("graph");
+  CHECK(graph.at(0) ==
+        nlohmann::json{"model/input", "input", nlohmann::json::array(), {{5, 1, 4, 4}}});
+  CHECK(graph.at(2) ==
+        nlohmann::json{"model/layers/0/linear", "linear", {"model/flatten"}, {{5, 4}}});
+  CHECK(graph.at(5) ==
+        nlohmann::json{"model/output_0", "output", {"model/layers/1/linear"}, {{5, 3}}});
+}
+
+std::string with_dropout() {
+  std::string training = kTraining;
+  return training.replace(training.find("classes: 3}"), 11, "classes: 3, dropout: 0.5}");
+}
+
+TEST_CASE("the graph changes no bit of a training, and can be left out") {
+  // With the check that runs the ops first, as `stepop -t` does it.
+  const auto train = [](const std::string& integrations, auto look) {
+    TestRun run(with_dropout() + "num_steps: 3\n" + integrations);
+    run.session.check();
+    run.train();
+    look(events_of(run));
+    return load_checkpoint(run.checkpoint_path(3)).tensors;
+  };
+  const auto has_graph = [](const std::vector<nlohmann::json>& events) {
+    return std::ranges::any_of(events, [](const auto& each) { return each.contains("graph"); });
+  };
+  const State same = train(kActive, [&](const auto& events) { CHECK(has_graph(events)); });
+  const State weights = train("integrations: {tensorboard: {active: true, graph: false}}\n",
+                              [&](const auto& events) { CHECK_FALSE(has_graph(events)); });
+  for (const auto& [name, tensor] : weights) {
+    CAPTURE(name);
+    CHECK(tensor.equal(same.at(name)));
+  }
+}
+
 TEST_CASE("a training that goes on begins a file that replaces what came after its checkpoint") {
   TestRun run(kTraining + kActive + "num_steps: 4\n");
   run.train();
