@@ -149,10 +149,11 @@ class Exporter {
     has_rows_ = rows_of(calls_.front()) > 0;
     if (!try_rows(kRows, kOtherRows)) {
       // The sizes that the run itself uses.
+      exported_ = {};
       rows_ = rows_of(calls_.front());
       trace(calls_.front(), nullptr);
+      check_examples();
     }
-    check_examples();
     if (has_rows_) check_rows();
     check_sizes();
     describe();
@@ -170,6 +171,7 @@ class Exporter {
   }
 
   /// Whether a trace with so many rows gives what the network does for other numbers of them, too.
+  /// Throws Error when it does not for other examples.
   bool try_rows(int64_t rows, int64_t other_rows) {
     if (!has_rows_) return false;
     const NetworkInputs example = examples(0, rows);
@@ -182,6 +184,7 @@ class Exporter {
     }
     rows_ = rows;
     trace(example, &more);
+    check_examples();
     try {
       return difference(loaded_->run(more, kSeed), call(more)) <= kMostDifference;
     } catch (const std::exception&) {

@@ -46,6 +46,57 @@ import onnx, onnxruntime, torch
 logging.disable(logging.WARNING)
 net_path, examples_path, out, options = sys.argv[1:5]
 options = json.loads(options)
+
+
+def note_shapes(graph, tensors):
+    """A file of TorchScript has no shapes, which some operations need to be written: runs each."""
+    named = dict(zip((each.debugName() for each in graph.inputs()), tensors))
+    known = dict(named)
+    for node in graph.nodes():
+        taken = [known[each.debugName()] for each in node.inputs()]
+        kind = node.kind()
+        if kind == "prim::Constant":
+            made = [node.output().toIValue()]
+        elif kind in ("prim::ListConstruct", "prim::TupleConstruct"):
+            made = [taken]
+        elif kind == "prim::CreateObject":
+            made = [""]
+        elif kind == "prim::GetAttr":  # its path; a parameter is an input of that name
+            path = taken[0] + "." * bool(taken[0]) + node.s("name")
+            made = [named.get(path, path)]
+        elif kind in ("prim::ListUnpack", "prim::TupleUnpack"):
+            made = taken[0]
+        elif kind.startswith("aten::"):
+            schema = torch._C.parse_schema(node.schema())
+            run = getattr(getattr(torch.ops.aten, kind[6:]), schema.overload_name or "default")
+            given = list(zip(schema.arguments, taken))
+            found = run(*(v for a, v in given if not a.kwarg_only),
+                        **{a.name: v for a, v in given if a.kwarg_only})
+            made = found if node.outputsSize() > 1 else [found]
+        else:
+            made = [None] * node.outputsSize()
+        for value, result in zip(node.outputs(), made):
+            known[value.debugName()] = result
+            if isinstance(result, torch.Tensor) and kind != "prim::Constant":
+                value.inferTypeFrom(result)
+
+
+def with_shapes(model, args):
+    graph, params, out, module = create_graph(model, args)
+    try:
+        with torch.no_grad():
+            note_shapes(graph, [*args, *params])
+    except Exception:
+        pass  # those that need no shapes are written all the same
+    return graph, params, out, module
+
+
+try:
+    from torch.onnx._internal.torchscript_exporter import utils
+
+    create_graph, utils._create_jit_graph = utils._create_jit_graph, with_shapes
+except (ImportError, AttributeError):
+    pass  # another version of torch
 net = torch.jit.load(net_path, map_location="cpu").eval()
 examples = torch.load(examples_path, map_location="cpu", weights_only=True)
 names, outputs = options["inputs"], options["outputs"]

@@ -203,6 +203,13 @@ void follow(jit::Graph& graph, jit::Value* input, const std::vector<Followed>& s
   }
 }
 
+/// 2 for [B, C, H, W]; nothing when it is not known.
+std::optional<size_t> dimensions_of_images(const jit::Value& value) {
+  const auto type = value.type()->cast<c10::TensorType>();
+  const auto dimensions = type ? type->sizes().size() : std::nullopt;
+  return dimensions && *dimensions > 2 ? std::optional(*dimensions - 2) : std::nullopt;
+}
+
 /// In C++ a size may be written once for all dimensions, `max_pool2d(x, 2)`. Others that read the
 /// file, `torch.onnx` above all, know it for each of them alone.
 void write_out_sizes(jit::Graph& graph) {
@@ -210,11 +217,15 @@ void write_out_sizes(jit::Graph& graph) {
     const c10::FunctionSchema* schema = node->maybeSchema();
     if (schema == nullptr) continue;
     for (size_t i = 0; i < std::min(schema->arguments().size(), node->inputs().size()); ++i) {
-      const auto length = schema->arguments()[i].N();
+      const c10::Argument& argument = schema->arguments()[i];
+      std::optional<size_t> length;
+      if (argument.N()) length = static_cast<size_t>(*argument.N());
+      if (node->kind() == c10::aten::_convolution) length = dimensions_of_images(*node->output());
       jit::Node* list = node->input(i)->node();
-      if (!length || list->kind() != c10::prim::ListConstruct || list->inputs().size() != 1)
+      if (!length || list->kind() != c10::prim::ListConstruct || list->inputs().size() != 1) {
         continue;
-      while (list->inputs().size() < static_cast<size_t>(*length)) list->addInput(list->input(0));
+      }
+      while (list->inputs().size() < *length) list->addInput(list->input(0));
     }
   }
 }
