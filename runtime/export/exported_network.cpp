@@ -111,19 +111,19 @@ std::string shape_text(const at::Tensor& tensor, bool has_free_batch, int64_t ro
   return fmt::format("{} [{}]", type.substr(0, type.find(' ')), fmt::join(sizes, ", "));
 }
 
-/// Images of another height and width: the upper left half of them, or two side by side.
-std::optional<NetworkInputs> resized(const NetworkInputs& inputs, bool larger) {
+/// Images of another height (2) or width (3), as `dimensions` say: half of them, or two side by
+/// side.
+std::optional<NetworkInputs> resized(const NetworkInputs& inputs,
+                                     const std::vector<int64_t>& dimensions, bool larger) {
   NetworkInputs all = copies_of(inputs);
   bool is_any = false;
   for (auto& input : all) {
     if (!input.defined() || input.dim() != 4) continue;
     is_any = true;
-    if (larger) {
-      const at::Tensor wide = at::cat({input, input}, 3);
-      input = at::cat({wide, wide}, 2);
-    } else {
-      if (input.size(2) < 2 || input.size(3) < 2) return std::nullopt;
-      input = input.narrow(2, 0, input.size(2) / 2).narrow(3, 0, input.size(3) / 2).clone();
+    for (const int64_t dimension : dimensions) {
+      if (input.size(dimension) < 2) return std::nullopt;
+      input = larger ? at::cat({input, input}, dimension)
+                     : input.narrow(dimension, 0, input.size(dimension) / 2).clone();
     }
   }
   return is_any ? std::optional(std::move(all)) : std::nullopt;
@@ -151,7 +151,9 @@ class Exporter {
       // The sizes that the run itself uses.
       exported_ = {};
       rows_ = rows_of(calls_.front());
-      trace(calls_.front(), nullptr);
+      std::vector<OtherSize> others;
+      add_sizes(calls_.front(), others);
+      trace(calls_.front(), others);
       check_examples();
     }
     if (has_rows_) check_rows();
@@ -183,7 +185,9 @@ class Exporter {
       return false;  // a network of one size of a batch, or of several rows for each example
     }
     rows_ = rows;
-    trace(example, &more);
+    std::vector<OtherSize> others{{more, 0}};
+    add_sizes(example, others);
+    trace(example, others);
     check_examples();
     try {
       return difference(loaded_->run(more, kSeed), call(more)) <= kMostDifference;
@@ -192,9 +196,26 @@ class Exporter {
     }
   }
 
-  void trace(const NetworkInputs& example, const NetworkInputs* more) {
+  /// Adds images of another height, and of another width, if the network takes them.
+  void add_sizes(const NetworkInputs& example, std::vector<OtherSize>& others) const {
+    for (const int64_t dimension : {2, 3}) {
+      for (const bool larger : {false, true}) {
+        auto inputs = resized(example, {dimension}, larger);
+        if (!inputs) return;
+        try {
+          call(*inputs);
+        } catch (const std::exception&) {
+          continue;
+        }
+        others.push_back({std::move(*inputs), dimension});
+        break;
+      }
+    }
+  }
+
+  void trace(const NetworkInputs& example, const std::vector<OtherSize>& others) {
     example_ = copies_of(example);
-    traced_ = trace_network(network_, class_name_, example, more);
+    traced_ = trace_network(network_, class_name_, example, others);
     std::ostringstream file;
     traced_.script->save(file);
     exported_.file = std::move(file).str();
@@ -312,7 +333,7 @@ class Exporter {
   /// Images of other sizes, when the network itself takes some.
   void check_sizes() {
     for (const bool larger : {false, true}) {
-      const auto inputs = resized(examples(0, rows_), larger);
+      const auto inputs = resized(examples(0, rows_), {2, 3}, larger);
       if (!inputs) return;
       try {
         call(*inputs);

@@ -8,6 +8,7 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/dead_code_elimination.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -156,7 +157,7 @@ Trace trace_once(torch::nn::Module& network, const std::string& class_name,
   return trace;
 }
 
-/// A number of the graph that is another one with more rows: `slope * rows + offset`.
+/// A number of the graph that is another one for another size: `slope * size + offset`.
 struct Followed {
   jit::Node* constant;
   int64_t slope;
@@ -170,8 +171,8 @@ std::optional<int64_t> int_of(const jit::Node& node) {
 }
 
 /// What differs between two graphs of the same operations; nothing when they have others.
-std::vector<Followed> followed_sizes(jit::Graph& graph, jit::Graph& other, int64_t rows,
-                                     int64_t other_rows) {
+std::vector<Followed> followed_sizes(jit::Graph& graph, jit::Graph& other, int64_t size,
+                                     int64_t other_size) {
   std::vector<Followed> found;
   auto theirs = other.nodes().begin();
   for (jit::Node* node : graph.nodes()) {
@@ -180,26 +181,84 @@ std::vector<Followed> followed_sizes(jit::Graph& graph, jit::Graph& other, int64
     const auto there = int_of(**theirs);
     ++theirs;
     if (!here || !there || *here == *there) continue;
-    const int64_t more = other_rows - rows;
+    const int64_t more = other_size - size;
     if ((*there - *here) % more != 0) continue;
     const int64_t slope = (*there - *here) / more;
-    found.push_back({node, slope, *here - slope * rows});
+    found.push_back({node, slope, *here - slope * size});
   }
   if (theirs != other.nodes().end()) return {};
   return found;
 }
 
-/// Puts sizes that are computed from the rows of `input` in the place of the numbers.
-void follow(jit::Graph& graph, jit::Value* input, const std::vector<Followed>& sizes) {
+/// Puts sizes that are computed from a dimension of `input` in the place of the numbers.
+void follow(jit::Graph& graph, jit::Value* input, int64_t dimension,
+            const std::vector<Followed>& sizes) {
   if (sizes.empty()) return;
   const jit::WithInsertPoint begin(*graph.nodes().begin());
-  jit::Value* const rows = graph.insert(c10::aten::size, {input, int64_t{0}});
+  jit::Value* const whole = graph.insert(c10::aten::size, {input, dimension});
   for (const auto& [constant, slope, offset] : sizes) {
-    jit::Value* size = rows;
+    jit::Value* size = whole;
     if (slope != 1) size = graph.insert(c10::aten::mul, {size, slope});
     if (offset != 0) size = graph.insert(c10::aten::add, {size, offset});
     constant->output()->replaceAllUsesWith(size);
-    constant->destroy();
+  }
+}
+
+/// The position among the defined inputs of the first whose `dimension` differs.
+std::optional<size_t> differing_input(const NetworkInputs& a, const NetworkInputs& b,
+                                      int64_t dimension) {
+  size_t position = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!a[i].defined()) continue;
+    if (a[i].dim() > dimension && a[i].size(dimension) != b.at(i).size(dimension)) return position;
+    ++position;
+  }
+  return std::nullopt;
+}
+
+const at::Tensor& defined_at(const NetworkInputs& inputs, size_t position) {
+  const auto found = std::ranges::find_if(
+      inputs, [&](const auto& input) { return input.defined() && position-- == 0; });
+  return *found;
+}
+
+/// `upsample_nearest2d(x, size, 2, 2)` as `upsample_nearest2d(x, None, [2, 2])`, which is the same
+/// for other sizes of x, and what `torch.onnx` knows.
+void keep_scales(jit::Graph& graph) {
+  std::vector<jit::Node*> nodes(graph.nodes().begin(), graph.nodes().end());
+  for (jit::Node* node : nodes) {
+    const std::string name = node->kind().toUnqualString();
+    if (!name.starts_with("upsample_") || name.ends_with("_aa")) continue;
+    const auto from = node->input(0)->type()->cast<c10::TensorType>();
+    const auto to = node->output()->type()->cast<c10::TensorType>();
+    if (!from || !to || !from->sizes().concrete_sizes() || !to->sizes().concrete_sizes()) continue;
+    const auto before = *from->sizes().concrete_sizes();
+    const auto after = *to->sizes().concrete_sizes();
+    std::vector<double> scales;
+    std::vector<jit::Value*> kept;  // align_corners
+    for (size_t i = 2; i < node->inputs().size(); ++i) {
+      const auto value = jit::toIValue(node->input(i));
+      if (value && value->isDouble()) scales.push_back(value->toDouble());
+      if (value && value->isBool()) kept.push_back(node->input(i));
+    }
+    if (scales.size() + 2 != before.size()) continue;
+    bool is_same = true;
+    for (size_t i = 0; i < scales.size(); ++i) {
+      is_same &=
+          after[i + 2] == static_cast<int64_t>(static_cast<double>(before[i + 2]) * scales[i]);
+    }
+    if (!is_same) continue;
+    const jit::WithInsertPoint here(node);
+    std::vector<jit::Value*> factors;
+    for (const double scale : scales) factors.push_back(graph.insertConstant(scale));
+    jit::Node* list = graph.insertNode(graph.createList(c10::FloatType::get(), factors));
+    std::vector<jit::Value*> inputs{node->input(0), graph.insertConstant(c10::IValue())};
+    inputs.insert(inputs.end(), kept.begin(), kept.end());
+    inputs.push_back(list->output());
+    jit::Node* scaled = graph.insertNode(graph.create(node->kind(), inputs, 1));
+    scaled->output()->setType(node->output()->type());
+    node->output()->replaceAllUsesWith(scaled->output());
+    node->destroy();
   }
 }
 
@@ -230,17 +289,6 @@ void write_out_sizes(jit::Graph& graph) {
   }
 }
 
-/// The position of the first input that has rows, among those that are defined.
-size_t first_with_rows(const NetworkInputs& inputs) {
-  size_t position = 0;
-  for (const auto& input : inputs) {
-    if (!input.defined()) continue;
-    if (input.dim() > 0) break;
-    ++position;
-  }
-  return position;
-}
-
 std::vector<std::string> listed(const std::set<std::string>& names) {
   return {names.begin(), names.end()};
 }
@@ -248,20 +296,31 @@ std::vector<std::string> listed(const std::set<std::string>& names) {
 }  // namespace
 
 TracedNetwork trace_network(torch::nn::Module& network, const std::string& class_name,
-                            const NetworkInputs& inputs, const NetworkInputs* more) {
+                            const NetworkInputs& inputs, const std::vector<OtherSize>& others) {
   Trace trace = trace_once(network, class_name, inputs);
   TracedNetwork traced{.graph = trace.graph,
                        .inputs = names_of_inputs(network, inputs),
                        .outputs = trace.outputs,
                        .read = listed(trace.read),
                        .warnings = listed(trace.warnings)};
-  if (more != nullptr && rows_of(*more) != rows_of(inputs)) {
-    const Trace other = trace_once(network, class_name, *more);
-    const auto sizes = followed_sizes(*trace.graph, *other.graph, rows_of(inputs), rows_of(*more));
-    const size_t self = 1;
-    follow(*trace.graph, trace.graph->inputs().at(self + first_with_rows(inputs)), sizes);
-    traced.followed_sizes = static_cast<int>(sizes.size());
+  // All are compared with the graph as it was traced, before anything is put into it.
+  std::vector<std::pair<size_t, std::vector<Followed>>> found;
+  for (const auto& other : others) {
+    const auto input = differing_input(inputs, other.inputs, other.dimension);
+    found.emplace_back(input.value_or(0), std::vector<Followed>{});
+    if (!input) continue;
+    const Trace again = trace_once(network, class_name, other.inputs);
+    found.back().second =
+        followed_sizes(*trace.graph, *again.graph, defined_at(inputs, *input).size(other.dimension),
+                       defined_at(other.inputs, *input).size(other.dimension));
   }
+  const size_t self = 1;
+  for (size_t i = 0; i < others.size(); ++i) {
+    follow(*trace.graph, trace.graph->inputs().at(self + found[i].first), others[i].dimension,
+           found[i].second);
+  }
+  keep_scales(*trace.graph);
+  jit::EliminateDeadCode(trace.graph);
   write_out_sizes(*trace.graph);
   std::set<std::string> random;
   std::set<std::string> devices;

@@ -22,8 +22,6 @@ struct TracedNetwork {
   std::shared_ptr<torch::jit::Graph> graph = {};  ///< Of `forward`, with the shapes of the example.
   std::vector<std::string> inputs = {};           ///< Names.
   size_t outputs = 0;
-  /// Sizes that follow the number of rows, where the code had a number.
-  int followed_sizes = 0;
 
   // What no graph holds. Names of operations, sorted, each once.
   std::vector<std::string> random = {};  ///< They draw random numbers.
@@ -32,14 +30,20 @@ struct TracedNetwork {
   std::vector<std::string> warnings = {};  ///< LibTorch's own.
 };
 
+/// The inputs of an example, of which one dimension is larger or smaller.
+struct OtherSize {
+  NetworkInputs inputs;
+  int64_t dimension = 0;  ///< 0: their rows.
+};
+
 /// Runs the network once, in the mode in which it is and without gradients. Nothing but what
 /// `forward` itself changes is changed. `class_name` is that of the TorchScript class.
 ///
-/// With `more`, the same inputs with another number of rows, it runs twice: sizes that follow the
-/// number of rows are numbers in C++, and what differs between both graphs shows which those are.
+/// It runs once more for each of `others`: sizes of tensors are numbers in C++, and what differs
+/// between both graphs shows which of them follow that dimension.
 ///
 /// Throws Error, which says what is in the way, for a network that cannot be traced.
 TracedNetwork trace_network(torch::nn::Module& network, const std::string& class_name,
-                            const NetworkInputs& inputs, const NetworkInputs* more = nullptr);
+                            const NetworkInputs& inputs, const std::vector<OtherSize>& others = {});
 
 }  // namespace stepop

@@ -15,6 +15,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
+#include "runtime/export/onnx.h"
 #include "runtime/formats/safetensors.h"
 #include "runtime/networks/network.h"
 #include "runtime/step/random_fork.h"
@@ -121,7 +122,8 @@ TEST_CASE("sizes of images that stay in the file are named, those that do not ar
           is_fixed_(is_fixed) {}
     at::Tensor forward(const at::Tensor& x) override {
       const auto y = layer_(x);
-      return is_fixed_ ? at::upsample_nearest2d(y, {2 * x.size(2), 2 * x.size(3)}) : y;
+      if (is_fixed_) return y.flatten(2).narrow(2, 0, x.size(2) * x.size(3));
+      return at::upsample_nearest2d(y, {2 * x.size(2), 3 * x.size(3)});
     }
 
    private:
@@ -250,6 +252,24 @@ TEST_CASE("every network of the tree is exported, and Python computes the same w
     arguments.push_back(name);
   }
   CHECK(run_python(kCompare, arguments) == expected);
+}
+
+TEST_CASE("norms of groups, attention and upsampling by a scale become ONNX") {
+  const RandomFork random(3, c10::kCPU);
+  const at::NoGradGuard no_grad;
+  const ScratchFolder folder;
+  for (const auto& [name, params, inputs] : cases()) {
+    if (name != "bilinear" && name != "classes") continue;
+    CAPTURE(name);
+    const auto network = models().build(test_config("model: " + params), "model");
+    for (auto& parameter : network->parameters()) {
+      parameter.add_(at::randn(parameter.sizes()) * 0.02);
+    }
+    const auto report =
+        write_onnx(export_network(*network, name, {inputs}), folder.path(name + ".onnx"), {});
+    CHECK(report.most_difference > 0);
+    CHECK(report.most_difference < kMostOnnxDifference);
+  }
 }
 
 TEST_CASE("an exported file is a network that a config names by TorchScript") {
