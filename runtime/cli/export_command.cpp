@@ -175,6 +175,7 @@ int export_command(const Arguments& given) {
     throw Error(
         fmt::format("{} is not written: the network \"{}\": {}", path, name, error_text(error)));
   }
+  throw_if_signal_arrived();
   print_shapes("input", exported.inputs, exported.input_shapes);
   print_shapes("output", {}, exported.output_shapes);
   console.info(fmt::format("compared  with the network, on examples {}: {}; largest difference {}",

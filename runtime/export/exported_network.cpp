@@ -224,13 +224,13 @@ class Exporter {
   }
 
   /// Compares the file with the network; throws Error that begins with `failed` when they differ.
-  double compare(const NetworkInputs& inputs, const std::string& failed) {
+  void compare(const NetworkInputs& inputs, const std::string& failed) {
     const Tensors expected = call(inputs);
     Tensors found;
     try {
       for (int i = 0; i < 2; ++i) found = loaded_->run(inputs, kSeed);  // compiled after the first
     } catch (const std::exception& error) {
-      throw Error(fmt::format("{}: it ends with: {}", failed, first_line(error_text(error))));
+      throw Error(fmt::format("{}: it ends with: {}", failed, last_line(error_text(error))));
     }
     const double share = difference(found, expected);
     if (!(share <= kMostDifference)) {
@@ -242,11 +242,10 @@ class Exporter {
     }
     exported_.most_difference = std::max(exported_.most_difference, share);
     exported_.examples.push_back({defined(inputs), found});
-    return share;
   }
 
-  static std::string first_line(const std::string& text) {
-    // The last line of an error of TorchScript's interpreter says what happened.
+  /// That of an error of TorchScript's interpreter says what happened.
+  static std::string last_line(const std::string& text) {
     const size_t last = text.find_last_not_of('\n');
     const size_t begin = text.rfind('\n', last);
     return begin == std::string::npos ? text : text.substr(begin + 1, last - begin);
@@ -287,7 +286,7 @@ class Exporter {
           fmt::join(traced_.devices, ", ")));
     }
     for (const auto& text : traced_.warnings) {
-      exported_.warnings.push_back("LibTorch warns of this trace: " + first_line(text));
+      exported_.warnings.push_back("LibTorch warns of this trace: " + last_line(text));
     }
   }
 
