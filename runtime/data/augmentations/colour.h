@@ -34,8 +34,8 @@ at::Tensor in_grey(const at::Tensor& image, GreyMethod method);
 /// Normal noise of its own for each value, with that standard deviation.
 at::Tensor with_noise(const at::Tensor& image, double deviation, Random& random);
 
-/// Moved along a line within `size` x `size` pixels, an odd number: [C, H, W] is averaged over the
-/// pixels of `motion_kernel`. The border is repeated.
+/// Each pixel becomes the sum of those around it, times the numbers of `kernel` [size, size], an
+/// odd size. The border is repeated.
 at::Tensor with_motion(const at::Tensor& image, const at::Tensor& kernel);
 /// The pixels of a line at a random angle through a random place, as in albumentations 2.0: float
 /// [size, size] whose sum is 1.

@@ -5,6 +5,8 @@
 #include <ATen/ops/rot90.h>
 #include <fmt/format.h>
 
+#include <string>
+
 #include "runtime/data/augmentations/warp.h"
 
 namespace stepop {
