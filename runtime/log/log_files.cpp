@@ -8,6 +8,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/formats/csv_file.h"
+#include "runtime/measure/tensor_statistics.h"
+#include "runtime/pictures/animated_png.h"
 #include "runtime/pictures/image_grid.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"
@@ -52,6 +54,22 @@ at::Tensor host_copy(const at::Tensor& tensor) {
 
 }  // namespace
 
+void check_video(const Video& video, const std::string& name) {
+  const at::Tensor& frames = video.frames;
+  const bool fits = frames.defined() && frames.is_floating_point() && frames.dim() == 5 &&
+                    frames.numel() > 0 && (frames.size(2) == 1 || frames.size(2) == 3);
+  if (!fits) {
+    throw Error(
+        fmt::format("{}: expected a batch of videos, floats [B, T, C, H, W] with C = 1 or 3, found "
+                    "{}",
+                    name, frames.defined() ? describe_tensor(frames) : "an undefined tensor"));
+  }
+  const double rate = video.frames_per_second;
+  if (rate > 0 && rate <= kMostFramesPerSecond) return;
+  throw Error(fmt::format("{}: expected more than 0 and at most {} frames a second, found {}", name,
+                          kMostFramesPerSecond, rate));
+}
+
 void add_files(UnfinishedLog& log, const std::string& prefix, const Logs& logs,
                const ImageEncoding& encoding) {
   const auto name_of = [&](const char* what, const std::string& key) {
@@ -66,6 +84,11 @@ void add_files(UnfinishedLog& log, const std::string& prefix, const Logs& logs,
       throw Error(fmt::format("{}: {}", key, error.what()));
     }
     log.images.set(name, {host_copy(images), encoding});
+  }
+  for (const auto& [key, video] : logs.videos) {
+    const std::string name = name_of("the video", key);
+    check_video(video, key);
+    log.videos.set(name, {host_copy(video.frames), video.frames_per_second});
   }
   for (const auto& [key, text] : logs.texts) log.record.texts.set(name_of("the text", key), text);
   for (const auto& [key, numbers] : logs.histograms) {
@@ -89,6 +112,14 @@ void make_pictures(UnfinishedLog& log) {
     }
   }
   log.images.clear();
+  for (const auto& [name, video] : log.videos) {
+    std::vector<at::Tensor> frames;
+    for (int64_t i = 0; i < video.frames.size(1); ++i) {
+      frames.push_back(image_grid(video.frames.select(1, i)));
+    }
+    log.record.images.set(name, encode_animated_png(frames, video.frames_per_second));
+  }
+  log.videos.clear();
   for (const auto& [name, curve] : log.record.curves) {
     log.record.images.set(name, curve_picture(curve));
   }

@@ -22,22 +22,26 @@ struct UnfinishedLog {
 
   LogEvent event = {};
   LogRecord record = {};
-  OrderedMap<Images> images = {};  ///< By the names that their pictures will have in `record`.
+  OrderedMap<Images> images = {};  ///< By the names that their pictures will have in `record`,
+  OrderedMap<Video> videos = {};   ///< and so here, whose frames are on the CPU.
 
   bool has_files() const {
-    return !images.empty() || !record.images.empty() || !record.texts.empty() ||
+    return !images.empty() || !videos.empty() || !record.images.empty() || !record.texts.empty() ||
            !record.histograms.empty() || !record.curves.empty();
   }
 };
 
-/// Adds what of `logs` becomes files - images, texts, histograms, curves - to a log, under names
-/// that begin with `prefix` and a slash. Throws Error, with the key, for what cannot be a file or
-/// is no image or curve.
+/// Throws Error, with the name, for what is no video: of another shape or rate than `Video` says.
+void check_video(const Video& video, const std::string& name);
+
+/// Adds what of `logs` becomes files - images, videos, texts, histograms, curves - to a log, under
+/// names that begin with `prefix` and a slash. Throws Error, with the key, for what cannot be a
+/// file or is no image or curve.
 void add_files(UnfinishedLog& log, const std::string& prefix, const Logs& logs,
                const ImageEncoding& encoding = {});
 
-/// Makes the pictures of images and curves, which are then in the log's record. Needs nothing of
-/// the training, and may be called in another thread.
+/// Makes the pictures of images, videos and curves, which are then in the log's record. Needs
+/// nothing of the training, and may be called in another thread.
 void make_pictures(UnfinishedLog& log);
 
 /// Writes images and texts as files of their own, `<folder>/<name>_<step>.png` and `.txt`, each

@@ -32,12 +32,20 @@ class Scalar {
 
 using Scalars = OrderedMap<Scalar>;
 
-/// What `log_op` returns. A slash in a name makes a folder. Images, histograms and curves are
-/// pictures, and no two of them have the same name.
+/// Pictures that follow one another.
+struct Video {
+  at::Tensor frames;             ///< [B, T, C, H, W] in [-1, 1], C = 1 or 3.
+  double frames_per_second = 8;  ///< Above 0, up to 1000.
+};
+
+/// What `log_op` returns. A slash in a name makes a folder. Images, videos, histograms and curves
+/// are pictures, and no two of them have the same name.
 struct Logs {
   Scalars scalars = {};
   /// Batches of images [B, C, H, W] in [-1, 1], C = 1 or 3, shown as one grid each.
   OrderedMap<at::Tensor> images = {};
+  /// Batches of videos, shown as one grid each, that moves: an animated PNG.
+  OrderedMap<Video> videos = {};
   /// UTF-8, such as what a language model wrote; shown above the progress bar and kept as files.
   OrderedMap<std::string> texts = {};
   /// Real tensors of any shape, whose elements are counted.

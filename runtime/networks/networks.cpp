@@ -212,6 +212,10 @@ void Networks::update_averages(int64_t global_step, bool takes_snapshot) {
 
 AveragesGuard Networks::evaluation_weights() const { return AveragesGuard(evaluated_); }
 
+AveragesGuard Networks::averaged_weights() const {
+  return AveragesGuard(ema_ ? static_cast<const Averages*>(ema_.get()) : swa_.get());
+}
+
 Swa* Networks::averages_to_measure() const {
   return swa_ && evaluated_ == swa_.get() && swa_->is_stale() ? swa_.get() : nullptr;
 }

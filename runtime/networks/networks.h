@@ -60,6 +60,9 @@ class Networks {
   void update_averages(int64_t global_step, bool takes_snapshot = false);
   /// While the guard lives, the networks have the weights that evaluations use.
   AveragesGuard evaluation_weights() const;
+  /// The same with `ema` where it is in the config, else with `swa` once it has a snapshot, else
+  /// with their own: the best there is to show.
+  AveragesGuard averaged_weights() const;
   /// The averages that evaluations use when they lack their statistics of batch normalization; else
   /// null.
   Swa* averages_to_measure() const;

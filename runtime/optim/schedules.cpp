@@ -50,15 +50,18 @@ class Warmup : public Linear {
                params.get_at_least("steps", 1)) {}
 };
 
-/// Half a cosine (SGDR, Loshchilov and Hutter 2017, without restarts); constant after it.
+/// Half a cosine (SGDR, Loshchilov and Hutter 2017, without restarts); constant before and after
+/// it.
 class Cosine : public Schedule {
  public:
   explicit Cosine(const Config& params)
       : from_(params.get<double>("from")),
         to_(params.get("to", 0.0)),
+        start_(params.get_at_least("start", 0, 0)),
         steps_(params.get_at_least("steps", 1)) {}
 
   double at(int64_t step) const override {
+    step = std::max<int64_t>(step - start_, 0);
     if (step >= steps_) return to_;
     return to_ + (from_ - to_) * 0.5 * (1 + std::cos(std::numbers::pi * part_done(step, steps_)));
   }
@@ -66,6 +69,7 @@ class Cosine : public Schedule {
  private:
   double from_;
   double to_;
+  int64_t start_;
   int64_t steps_;
 };
 
@@ -181,6 +185,49 @@ class InverseSqrt : public Schedule {
   double steps_;
 };
 
+/// The decay of weight averages in ema_pytorch: 1 - (1 + n / inv_gamma)^-power, n steps after
+/// `update_after_step`, within [min, max]. Until then, and at the first update after it, the
+/// averages are the weights. It is 1, which changes no average, in steps that are no multiple of
+/// `update_every`.
+class PowerLaw : public Schedule {
+ public:
+  explicit PowerLaw(const Config& params)
+      : min_(params.get("min", 0.0)),
+        max_(params.get("max", 0.9999)),
+        power_(params.get("power", 2.0 / 3)),
+        inv_gamma_(params.get("inv_gamma", 1.0)),
+        after_(params.get_at_least("update_after_step", 0, 100)),
+        every_(params.get_at_least("update_every", 1, 1)),
+        first_((after_ / every_ + 1) * every_) {
+    if (!(power_ > 0))
+      throw params.error("power", fmt::format("expected more than 0, found {}", power_));
+    if (!(inv_gamma_ > 0)) {
+      throw params.error("inv_gamma", fmt::format("expected more than 0, found {}", inv_gamma_));
+    }
+    if (!(min_ >= 0 && min_ <= max_ && max_ < 1)) {
+      throw params.error("max", fmt::format("expected 0 <= min <= max < 1, found the min {} and "
+                                            "the max {}",
+                                            min_, max_));
+    }
+  }
+
+  double at(int64_t step) const override {
+    if (step % every_ != 0) return 1;
+    if (step <= first_) return 0;
+    const auto n = static_cast<double>(step - after_);
+    return std::clamp(1 - std::pow(1 + n / inv_gamma_, -power_), min_, max_);
+  }
+
+ private:
+  double min_;
+  double max_;
+  double power_;
+  double inv_gamma_;
+  int64_t after_;
+  int64_t every_;
+  int64_t first_;  ///< The step of the first update after `after_`.
+};
+
 STEPOP_REGISTER_SCHEDULE(constant, Constant,
                          {"The same number at every step.", {{"value", "", "the number"}}});
 
@@ -198,10 +245,11 @@ STEPOP_REGISTER_SCHEDULE(linear, Linear,
                            {"steps", "", "length of the line in training steps"}}});
 
 STEPOP_REGISTER_SCHEDULE(cosine, Cosine,
-                         {"Half a cosine from one number to another, then constant.",
-                          {{"from", "", "the number at step 0"},
-                           {"to", "0", "the number from step `steps` on"},
-                           {"steps", "", "length of the fall in training steps"}}});
+                         {"Half a cosine from one number to another, constant before and after it.",
+                          {{"from", "", "the number up to step `start`"},
+                           {"to", "0", "the number from step `start` + `steps` on"},
+                           {"start", "0", "the training step where the cosine begins"},
+                           {"steps", "", "length of the cosine in training steps"}}});
 
 STEPOP_REGISTER_SCHEDULE(exponential, Exponential,
                          {"Multiplied by a factor at every step.",
@@ -232,6 +280,16 @@ STEPOP_REGISTER_SCHEDULE(
     {"Falls with the square root of the step, as after the warm-up of a Transformer.",
      {{"from", "", "the number at step 0"},
       {"steps", "", "of the warm-up before it: the number is from / sqrt(2) after as many"}}});
+
+STEPOP_REGISTER_SCHEDULE(
+    power_law, PowerLaw,
+    {"The decay of averaged weights that grows with the steps, as in ema_pytorch: for ema/decay.",
+     {{"max", "0.9999", "the highest decay"},
+      {"min", "0", "the lowest decay after the first update"},
+      {"power", "0.6667", "of the steps; 0.75 for a training of many"},
+      {"inv_gamma", "1", "how many steps count as one"},
+      {"update_after_step", "100", "up to this step the averages are the weights"},
+      {"update_every", "1", "in other steps than its multiples the averages stay as they are"}}});
 
 }  // namespace
 }  // namespace stepop

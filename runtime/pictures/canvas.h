@@ -47,6 +47,8 @@ class Canvas {
   void text_upwards(int64_t left, int64_t top, std::string_view text, Colour colour = kInk,
                     int scale = 2);
 
+  /// What was drawn: uint8 [height, width, 3].
+  const at::Tensor& picture() const { return pixels_; }
   std::string png() const;
 
  private:

@@ -16,12 +16,11 @@ namespace stepop {
 namespace {
 
 // Of a thumbnail, in pixels.
-constexpr int64_t kLeastSide = 128;
 constexpr int64_t kMostSide = 256;
 constexpr int64_t kGap = 14;
 constexpr int64_t kLineGap = 2;
 
-at::Tensor resized(const at::Tensor& image) {
+at::Tensor resized(const at::Tensor& image, int64_t least_side) {
   const int64_t height = image.size(2);
   const int64_t width = image.size(3);
   const int64_t longest = std::max(height, width);
@@ -29,7 +28,7 @@ at::Tensor resized(const at::Tensor& image) {
     return at::adaptive_avg_pool2d(image, {std::max<int64_t>(height * kMostSide / longest, 1),
                                            std::max<int64_t>(width * kMostSide / longest, 1)});
   }
-  const int64_t factor = (kLeastSide + longest - 1) / longest;
+  const int64_t factor = std::max<int64_t>((least_side + longest - 1) / longest, 1);
   return image.repeat_interleave(factor, 2).repeat_interleave(factor, 3);
 }
 
@@ -86,16 +85,28 @@ at::Tensor image_grid(const at::Tensor& images) {
 
 std::string image_grid_png(const at::Tensor& images) { return encode_png(image_grid(images)); }
 
-at::Tensor thumbnail(const at::Tensor& image) { return image_grid(resized(image)); }
+at::Tensor thumbnail(const at::Tensor& image, int64_t least_side) {
+  return image_grid(resized(image, least_side));
+}
 
-std::string captioned_grid(const std::vector<CaptionedImage>& images) {
+at::Tensor captioned_picture(const std::vector<CaptionedImage>& images, int64_t columns) {
   const int64_t shown_height = images.front().image.size(0);
   const auto count = static_cast<int64_t>(images.size());
-  const auto columns = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  const bool is_square = columns == 0;
+  if (is_square) {
+    columns = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  }
   const int64_t line = pixel_height() + kLineGap;
-  const int64_t width = std::max(images.front().image.size(1), kLeastSide);
-  const int64_t height =
-      shown_height + kLineGap + static_cast<int64_t>(images.front().lines.size()) * line;
+  int64_t width = images.front().image.size(1);
+  size_t lines_below = 0;
+  for (const auto& image : images) {
+    lines_below = std::max(lines_below, image.lines.size());
+    for (const auto& text : image.lines) {
+      width = std::max(width, std::min(pixel_width(text), kThumbnailSide));
+    }
+  }
+  if (is_square) width = std::max(width, kThumbnailSide);
+  const int64_t height = shown_height + kLineGap + static_cast<int64_t>(lines_below) * line;
   Canvas canvas(kGap + columns * (width + kGap),
                 kGap + (count + columns - 1) / columns * (height + kGap));
   for (int64_t i = 0; i < count; ++i) {
@@ -109,7 +120,11 @@ std::string captioned_grid(const std::vector<CaptionedImage>& images) {
       top += line;
     }
   }
-  return canvas.png();
+  return canvas.picture();
+}
+
+std::string captioned_grid(const std::vector<CaptionedImage>& images) {
+  return encode_png(captioned_picture(images));
 }
 
 }  // namespace stepop

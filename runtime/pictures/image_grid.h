@@ -29,13 +29,19 @@ struct CaptionedImage {
   std::vector<std::string> lines;
 };
 
-/// An image, float [1, C, H, W] in [-1, 1] with C = 1 or 3, in the size that it is shown in: uint8
-/// [H', W', C]. One of less than 128 pixels is enlarged by a whole factor, one of more than 256
-/// made smaller. A pixel with a NaN is magenta.
-at::Tensor thumbnail(const at::Tensor& image);
+inline constexpr int64_t kThumbnailSide = 128;
 
-/// Thumbnails of one size as the bytes of a PNG file: near-square, row by row. Text that is too
-/// wide is cut.
+/// An image, float [1, C, H, W] in [-1, 1] with C = 1 or 3, in the size that it is shown in: uint8
+/// [H', W', C]. One whose longer side has less than `least_side` pixels is enlarged by a whole
+/// factor, one of more than 256 made smaller. A pixel with a NaN is magenta.
+at::Tensor thumbnail(const at::Tensor& image, int64_t least_side = kThumbnailSide);
+
+/// Thumbnails of one size with their captions, row by row: uint8 [H', W', 3]. `columns` of them are
+/// in a row; with 0 the picture is near-square. Text that is wider than its image, or than 128
+/// pixels, is cut. At least one image.
+at::Tensor captioned_picture(const std::vector<CaptionedImage>& images, int64_t columns = 0);
+
+/// The same, near-square, as the bytes of a PNG file.
 std::string captioned_grid(const std::vector<CaptionedImage>& images);
 
 }  // namespace stepop

@@ -53,6 +53,9 @@ void ReturnedValues::set(const std::string& op, const Logs& logs) {
   for (const auto& [key, images] : logs.images) {
     rows.push_back({op, key, "images", describe_tensor(images)});
   }
+  for (const auto& [key, video] : logs.videos) {
+    rows.push_back({op, key, "video", describe_tensor(video.frames)});
+  }
   for (const auto& [key, text] : logs.texts) {
     rows.push_back({op, key, "text", fmt::format("{} bytes", text.size())});
   }

@@ -12,6 +12,7 @@
 
 #include "iterators/extensible/evaluator.h"
 #include "iterators/extensible/evaluators/picture_range.h"
+#include "iterators/extensible/gate.h"
 #include "iterators/extensible/inner.h"
 #include "iterators/metrics/feature_callbacks.h"
 #include "runtime/base/error.h"

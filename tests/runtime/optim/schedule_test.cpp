@@ -147,6 +147,37 @@ TEST_CASE("a cosine falls to 0 and stays there, unlike PyTorch's, which rises ag
   CHECK(cosine.at(100) == 0);
 }
 
+TEST_CASE("a cosine that starts later stands before its start, so that a weight is delayed") {
+  const Scheduled delayed = schedule("{class: cosine, from: 0, to: 2, start: 10, steps: 4}");
+  CHECK(delayed.at(0) == 0);
+  CHECK(delayed.at(10) == 0);
+  CHECK(delayed.at(11) == doctest::Approx(1 - std::sqrt(0.5)));
+  CHECK(delayed.at(12) == doctest::Approx(1));
+  CHECK(delayed.at(14) == 2);
+  CHECK(delayed.at(1000) == 2);
+}
+
+TEST_CASE("a decay by a power law is that of ema_pytorch") {
+  // What ema_pytorch 0.7's EMA(beta=0.9, power=0.75, update_after_step=3) averaged with in the
+  // update after as many steps: up to and in the first one behind update_after_step it copies.
+  const Scheduled decay =
+      schedule("{class: power_law, max: 0.9, power: 0.75, update_after_step: 3}");
+  for (const int64_t step : {0, 1, 2, 3, 4}) CHECK(decay.at(step) == 0);
+  CHECK(decay.at(5) == doctest::Approx(1 - std::pow(3, -0.75)));
+  CHECK(decay.at(10) == doctest::Approx(1 - std::pow(8, -0.75)));
+  CHECK(decay.at(1000) == 0.9);
+  const Scheduled seldom = schedule(
+      "{class: power_law, min: 0.5, inv_gamma: 2, power: 1, update_after_step: 3, update_every: "
+      "5}");
+  CHECK(seldom.at(0) == 0);
+  CHECK(seldom.at(4) == 1);  // the averages stay
+  CHECK(seldom.at(5) == 0);  // the first one behind 3
+  CHECK(seldom.at(9) == 1);
+  CHECK(seldom.at(10) == doctest::Approx(1 - 1 / (1 + 7 / 2.0)));
+  refused("{class: power_law, max: 1}",
+          "lr/max: expected 0 <= min <= max < 1, found the min 0 and the max 1");
+}
+
 TEST_CASE("the steps of a chain's part count from the part's start") {
   const Scheduled chain = schedule(
       "{class: chain, parts: [{schedule: {class: warmup, to: 1, steps: 4}, steps: 4},"
@@ -168,18 +199,20 @@ TEST_CASE("a number is a constant, and a missing key its fallback") {
 TEST_CASE("what is no number and no schedule is refused with its place") {
   refused("fast",
           "lr: expected a number or a schedule (chain, constant, cosine, cosine_restarts, "
-          "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, ramp, step, warmup), "
+          "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, power_law, ramp, "
+          "step, warmup), "
           "found "
           "\"fast\"");
   refused("true",
           "lr: expected a number or a schedule (chain, constant, cosine, cosine_restarts, "
-          "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, ramp, step, warmup), "
+          "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, power_law, ramp, "
+          "step, warmup), "
           "found "
           "true");
-  refused(
-      "{class: cosin, from: 1}",
-      "lr/class: unknown schedule \"cosin\"; known are: cosine, chain, constant, ramp, step, "
-      "linear, warmup, plateau, one_cycle, polynomial, exponential, cosine_restarts, inverse_sqrt");
+  refused("{class: cosin, from: 1}",
+          "lr/class: unknown schedule \"cosin\"; known are: cosine, chain, constant, ramp, step, "
+          "linear, warmup, plateau, one_cycle, polynomial, power_law, exponential, "
+          "cosine_restarts, inverse_sqrt");
   CHECK_THROWS_WITH_AS(
       Scheduled(config_of("{}"), "lr"),
       "test.yaml:1: lr: missing; give it in a config, or on the command line as --lr VALUE",
