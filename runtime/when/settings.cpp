@@ -83,12 +83,41 @@ std::vector<ScheduledOp> read_ops(const Config& config, const std::string& key,
   return ops;
 }
 
+/// The log ops of samplers: of `sampling: {digits: {class: NoiseToImage, when: 500}}` it is
+/// `train/sample_op/digits`.
+std::vector<ScheduledOp> read_sample_ops(const Config& config, const ImageEncoding& images,
+                                         int64_t steps_per_epoch) {
+  std::vector<ScheduledOp> ops;
+  if (!config.has("sampling")) return ops;
+  if (!config.peek("sampling")->is_map()) {
+    throw config.error("sampling", fmt::format("expected a map of samplers such as {{digits: "
+                                               "{{class: NoiseToImage, when: 500}}}}, found {}",
+                                               config.peek("sampling")->describe()));
+  }
+  for (const auto& name : config.at("sampling").keys()) {
+    const std::string path = "sampling/" + name;
+    if (!config.has(path)) continue;  // null switches one off
+    if (!config.peek(path)->is_map()) {
+      throw config.error(path, fmt::format("expected a map such as {{class: NoiseToImage, when: "
+                                           "500}}, found {}",
+                                           config.peek(path)->describe()));
+    }
+    config.set_default(path + "/when", Value("1e"));
+    ops.push_back(
+        {{"train", "sample_op/" + name}, Trigger(config, path + "/when", steps_per_epoch), images});
+  }
+  return ops;
+}
+
 std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_epoch) {
   const UsualOp usual{default_log_trigger(config, steps_per_epoch),
                       read_images(config, "log_images", {})};
+  const auto sample_ops = read_sample_ops(config, *usual.images, steps_per_epoch);
   if (config.has("log_ops")) {
-    return read_ops(config, "log_ops", "validation/log_op", "{op: validation/sample_op, when: 500}",
-                    usual, steps_per_epoch);
+    auto ops = read_ops(config, "log_ops", "validation/log_op",
+                        "{op: validation/sample_op, when: 500}", usual, steps_per_epoch);
+    ops.insert(ops.end(), sample_ops.begin(), sample_ops.end());
+    return ops;
   }
   std::vector<ScheduledOp> ops;
   ops.push_back({{"train", "log_op"}, usual.when, *usual.images});
@@ -98,6 +127,7 @@ std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_ep
   Value::List names;
   for (const auto& op : ops) names.push_back(op.name.text());
   config.note_default("log_ops", names);
+  ops.insert(ops.end(), sample_ops.begin(), sample_ops.end());
   return ops;
 }
 

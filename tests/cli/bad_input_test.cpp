@@ -74,7 +74,7 @@ TEST_CASE("a value of a wrong type or out of its range") {
   digits.refuses("stepop -b digits.yaml -t --optimizer/lr fast", 2,
                  "command line: optimizer/lr: expected a number or a schedule (chain, constant, "
                  "cosine, cosine_restarts, exponential, inverse_sqrt, linear, one_cycle, plateau, "
-                 "polynomial, ramp, step, warmup), found \"fast\"");
+                 "polynomial, power_law, ramp, step, warmup), found \"fast\"");
   digits.refuses("stepop -b digits.yaml -t --num_epochs null", 2,
                  "command line: num_epochs: missing: give num_epochs or num_steps, which says when "
                  "the training ends");
@@ -99,9 +99,10 @@ TEST_CASE("a component that is not registered") {
   const Digits digits;
   digits.refuses(
       "stepop -b digits.yaml -t --model LeNte", 2,
-      "command line: model: unknown model \"LeNte\"; known are: LeNet, VUNet, MLP, RRDBNet, toy_d, "
-      "toy_g, UNetModel, PatchGan, UnetGenerator, TorchScript, unet_diffusion, "
-      "discriminator_vgg_128, discriminator_vgg_128_gn");
+      "command line: model: unknown model \"LeNte\"; known are: LeNet, VUNet, DiT, MLP, RRDBNet, "
+      "toy_d, toy_g, UNetModel, PatchGan, AutoencoderKL, RectifiedFlow, UnetGenerator, "
+      "TorchScript, "
+      "unet_diffusion, AdversarialAutoencoder, discriminator_vgg_128, discriminator_vgg_128_gn");
   digits.refuses(
       "stepop -b digits.yaml -t --datasets/train/class Idz", 2,
       "command line: datasets/train/class: unknown dataset \"Idz\"; known are: Idx, Csv, Hdf5, "

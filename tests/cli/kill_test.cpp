@@ -130,6 +130,15 @@ TEST_CASE("killed with SIGKILL in every phase, a pix2pix with averages ends with
   torture(torture_of_pix2pix(), SIGKILL, torture_count(5));
 }
 
+TEST_CASE("killed with SIGKILL in every phase, a flow and its samples end with the same bits") {
+  torture(torture_of_flow(), SIGKILL, torture_count(5));
+}
+
+TEST_CASE(
+    "killed with SIGKILL in every phase, an autoencoder and its rival end with the same bits") {
+  torture(torture_of_autoencoder(), SIGKILL, torture_count(5));
+}
+
 TEST_CASE("on a disk that is full again and again, a run says so and ends with the same bits") {
   const uint64_t seed = torture_seed();
   Random random(seed);

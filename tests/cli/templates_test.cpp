@@ -45,6 +45,10 @@ TEST_CASE("the template of a GAN trains both networks") {
   CHECK(train("gan", "train/train_op/discriminator: loss") < 1.386);  // 2 ln 2: it knows nothing
 }
 
+TEST_CASE("the template of a model that knows its loss learns, without an iterator") {
+  CHECK(train("loss_model", "validation/log_op: loss") < 0.5);  // of -1 everywhere: about 0.6
+}
+
 TEST_CASE("--check warns of an op that trains and that train_ops leaves out") {
   const ScratchFolder folder;
   make_new(folder, "my_thing", "gan");
@@ -66,7 +70,7 @@ TEST_CASE("no template has more than 120 lines") {
     CHECK_MESSAGE(std::count(text.begin(), text.end(), '\n') <= 120, entry.path().string());
     ++templates;
   }
-  CHECK(templates == 4);
+  CHECK(templates == 5);
 }
 
 TEST_CASE("a new folder never replaces one, and its name becomes a class") {

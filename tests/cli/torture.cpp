@@ -41,6 +41,8 @@ constexpr int64_t kStepsOfDigits = 90;
 constexpr int64_t kStepsOfVUNet = 40;
 constexpr int64_t kStepsOfToySrgan = 50;
 constexpr int64_t kStepsOfPix2Pix = 45;
+constexpr int64_t kStepsOfFlow = 40;
+constexpr int64_t kStepsOfAutoencoder = 40;
 
 /// The folder of the data is put in.
 constexpr const char* kDigits = R"(
@@ -135,6 +137,41 @@ log_freq: 8
 ckpt_freq: 3
 checkpoints: {{keep_last: 3, keep_best: 1}}
 eval_hook: {{freq: 11}}
+)";
+
+constexpr const char* kFlow = R"(
+model:
+  network: {{hidden_size: 16, depth: 1, num_heads: 2}}
+  steps: 2
+batch_size: 24
+num_steps: {0}
+num_threads: 1
+n_data_processes: 0
+sampling: {{digits: {{count: 1, when: 7}}}}
+log_freq: 8
+ckpt_freq: 3
+checkpoints: {{keep_last: 3, keep_best: 1, metric: validation/eval_op/loss, mode: min}}
+eval_hook:
+  freq: 11
+  eval_callbacks: {{a: histogram, b: histogram, c: histogram}}
+)";
+
+constexpr const char* kAutoencoder = R"(
+ratios: !replace [3, 2]
+model:
+  autoencoder: {{base_channels: 4}}
+  adversarial_weight: {{start: 10, steps: 20}}
+batch_size: 24
+num_steps: {0}
+num_threads: 1
+n_data_processes: 0
+sampling: {{reconstructions: {{count: 1, when: 7}}, new: null}}
+log_freq: 8
+ckpt_freq: 3
+checkpoints: {{keep_last: 3, keep_best: 1, metric: validation/eval_op/loss, mode: min}}
+eval_hook:
+  freq: 11
+  eval_callbacks: {{a: histogram, b: histogram, c: histogram}}
 )";
 
 bool has_file(const fs::path& folder, std::string_view ending) {
@@ -253,6 +290,22 @@ const Torture& torture_of_pix2pix() {
                                .yaml = fmt::format(kPix2Pix, kStepsOfPix2Pix),
                                .steps = kStepsOfPix2Pix,
                                .workers = 1};
+  return torture;
+}
+
+const Torture& torture_of_flow() {
+  static const Torture torture{.configs = {"trainer/flow_digits.yaml"},
+                               .yaml = fmt::format(kFlow, kStepsOfFlow),
+                               .steps = kStepsOfFlow,
+                               .workers = 0};
+  return torture;
+}
+
+const Torture& torture_of_autoencoder() {
+  static const Torture torture{.configs = {"trainer/adversarial_vae.yaml"},
+                               .yaml = fmt::format(kAutoencoder, kStepsOfAutoencoder),
+                               .steps = kStepsOfAutoencoder,
+                               .workers = 0};
   return torture;
 }
 

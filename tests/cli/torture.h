@@ -46,6 +46,11 @@ const Torture& torture_of_toy_srgan();
 /// A small pix2pix: two networks, dropout, a pool of fakes, a weight that falls, averages of the
 /// generator, which evaluations use.
 const Torture& torture_of_pix2pix();
+/// A small diffusion transformer trained by rectified flow: random times and classes, samples with
+/// averaged weights, a power law of averages.
+const Torture& torture_of_flow();
+/// An autoencoder and its discriminator in turn, in phases that are no divisor of an epoch.
+const Torture& torture_of_autoencoder();
 
 /// A training with the real binary.
 class TortureRun {

@@ -1,0 +1,85 @@
+// A model that knows its loss, and a dataset: the iterator `Trainer` does all the rest.
+//   stepop -n first -b my_model.yaml -t
+#include <stepop/stepop.h>
+
+namespace {
+
+// --- The data: pictures of a disc, [1, 32, 32] in [-1, 1]. Place and size come from the index, so
+// example 7 is the same in each run; the noise comes from `random`, which is new in each epoch, and
+// the same again after a resume.
+class MyModelData : public stepop::Dataset {
+ public:
+  explicit MyModelData(const stepop::Config& params)
+      : size_(params.get_at_least("size", 1, 1000)),
+        first_(params.get_at_least("first", 0, 0)),
+        noise_(params.get("noise", 0.5)) {}
+
+  int64_t size() const override { return size_; }
+
+  stepop::Example get(int64_t index, stepop::Random& random) const override {
+    stepop::Random fixed(static_cast<uint64_t>(first_ + index));
+    const double x = 8 + 16 * fixed.uniform();
+    const double y = 8 + 16 * fixed.uniform();
+    const double radius = 3 + 5 * fixed.uniform();
+    auto image = torch::empty({1, 32, 32});
+    auto noisy = torch::empty({1, 32, 32});
+    auto* clean = image.data_ptr<float>();
+    auto* values = noisy.data_ptr<float>();
+    for (int row = 0; row < 32; ++row) {
+      for (int column = 0; column < 32; ++column) {
+        const double edge = radius - std::hypot(column - x, row - y);  // pixels
+        *clean = static_cast<float>(std::clamp(2 * edge, -1.0, 1.0));
+        *values++ = *clean++ + static_cast<float>(noise_ * random.normal());
+      }
+    }
+    return {.tensors = {{"image", image}, {"noisy", noisy}}, .texts = {}};
+  }
+
+ private:
+  int64_t size_;
+  int64_t first_;
+  double noise_;
+};
+STEPOP_REGISTER_DATASET(MyModelData, {"Discs under noise.",
+                                      {{"size", "1000", "examples"},
+                                       {"first", "0", "the first seed: another one, other discs"},
+                                       {"noise", "0.5", "its standard deviation"}}});
+
+// --- The model. It takes `image` and `noisy` of each batch: another name there, or one more, is an
+// error at the start. The names of its modules are those in checkpoints.
+class MyModel : public stepop::LossModel {
+ public:
+  explicit MyModel(const stepop::Config& params) : LossModel({"image", "noisy"}) {
+    namespace nn = torch::nn;
+    const int64_t width = params.get_at_least("width", 1, 16);
+    const auto down = [](int64_t in, int64_t out) {
+      return nn::Conv2d(nn::Conv2dOptions(in, out, 4).stride(2).padding(1));
+    };
+    const auto up = [](int64_t in, int64_t out) {
+      return nn::ConvTranspose2d(nn::ConvTranspose2dOptions(in, out, 4).stride(2).padding(1));
+    };
+    layers_ = register_module(
+        "layers", nn::Sequential(down(1, width), nn::ReLU(), down(width, 2 * width), nn::ReLU(),
+                                 up(2 * width, width), nn::ReLU(), up(width, 1), nn::Tanh()));
+  }
+
+  // All there is between a batch and its loss: [B], a number for each example, or their mean [].
+  // What stands beside it is logged, and written by evaluations.
+  stepop::LossOutput forward(const stepop::Batch& batch) override {
+    const auto error = layers_->forward(batch["noisy"]) - batch["image"];      // [B, 1, 32, 32]
+    const auto loss = error.square().mean(at::IntArrayRef{1, 2, 3});           // [B]
+    return {loss, {{"largest", error.abs().amax(at::IntArrayRef{1, 2, 3})}}};  // [B]
+  }
+
+  // For the sampler ImageToImage: what it makes of the images of a batch.
+  torch::Tensor reconstruct(const stepop::Batch& batch) override {
+    return layers_->forward(batch["noisy"]);
+  }
+
+ private:
+  torch::nn::Sequential layers_ = nullptr;
+};
+STEPOP_REGISTER_MODEL(MyModel, {"Takes noise away, and knows how well.",
+                                {{"width", "16", "channels after the first layer"}}});
+
+}  // namespace

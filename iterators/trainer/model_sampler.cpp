@@ -1,0 +1,82 @@
+#include "iterators/trainer/model_sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
+#include "runtime/pictures/canvas.h"
+#include "runtime/pictures/image_grid.h"
+
+namespace stepop {
+namespace {
+
+/// The words of a caption in lines that are no wider than `width` pixels, but for longer words.
+std::vector<std::string> lines_of(const std::string& caption, int64_t width) {
+  std::vector<std::string> lines;
+  std::string line;
+  for (size_t begin = 0; begin < caption.size();) {
+    const size_t end = std::min(caption.find(' ', begin), caption.size());
+    const std::string word = caption.substr(begin, end - begin);
+    const std::string longer = line.empty() ? word : line + " " + word;
+    if (!line.empty() && pixel_width(longer) > width) {
+      lines.push_back(line);
+      line = word;
+    } else {
+      line = longer;
+    }
+    begin = end + 1;
+  }
+  if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+ModelSamplerRegistry& model_samplers() {
+  static ModelSamplerRegistry registry("model sampler");
+  return registry;
+}
+
+PreprocessorRegistry& preprocessors() {
+  static PreprocessorRegistry registry("preprocessor");
+  return registry;
+}
+
+PostprocessorRegistry& postprocessors() {
+  static PostprocessorRegistry registry("postprocessor");
+  return registry;
+}
+
+Preprocessor read_preprocessor(const Config& params) {
+  if (params.has("preprocess")) return preprocessors().build(params, "preprocess");
+  return [](const Batch& batch) { return batch; };
+}
+
+Postprocessor read_postprocessor(const Config& params) {
+  if (params.has("postprocess")) return postprocessors().build(params, "postprocess");
+  return [](const at::Tensor& samples) { return samples; };
+}
+
+at::Tensor captioned_rows(const at::Tensor& images, const std::vector<std::string>& captions,
+                          int64_t columns, int64_t least_side) {
+  try {
+    check_images(images);
+  } catch (const Error& error) {
+    throw Error(fmt::format("what the model makes, after postprocess: {}", error.what()));
+  }
+  std::vector<CaptionedImage> shown;
+  for (int64_t i = 0; i < images.size(0); ++i) {
+    CaptionedImage image{thumbnail(images.slice(0, i, i + 1), least_side), {}};
+    const auto place = static_cast<size_t>(i);
+    if (place < captions.size()) {
+      image.lines = lines_of(captions[place], std::max(image.image.size(1), kThumbnailSide));
+    }
+    shown.push_back(std::move(image));
+  }
+  const at::Tensor picture = captioned_picture(shown, columns);  // uint8 [H', W', 3]
+  return picture.permute({2, 0, 1}).unsqueeze(0).to(at::kFloat).sub_(127.5).div_(127.5);
+}
+
+}  // namespace stepop

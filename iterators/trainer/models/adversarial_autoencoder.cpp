@@ -1,0 +1,120 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/randn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iterators/losses/adversarial.h"
+#include "iterators/trainer/loss_model.h"
+#include "iterators/trainer/models/inner_network.h"
+#include "models/autoencoder_kl/autoencoder_kl.h"
+#include "runtime/base/text.h"
+#include "runtime/networks/network.h"
+#include "runtime/optim/schedule.h"
+
+namespace stepop {
+namespace {
+
+losses::GanType read_gan(const Config& params) {
+  const auto name = params.get("gan", "hinge");
+  const auto& names = losses::gan_type_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end() || name == "max_spread") {
+    throw params.error("gan", fmt::format("expected one of {} but max_spread, found \"{}\"",
+                                          list_text(names), name));
+  }
+  return static_cast<losses::GanType>(found - names.begin());
+}
+
+/// An autoencoder with normally distributed latents and a discriminator that looks at what it
+/// makes.
+class AdversarialAutoencoder : public AdversarialModel {
+ public:
+  explicit AdversarialAutoencoder(const Config& params)
+      : AdversarialModel({"image"}),
+        gan_(read_gan(params)),
+        kl_weight_(params, "kl_weight", 1e-3),
+        adversarial_weight_(params, "adversarial_weight", 0.1),
+        autoencoder_(
+            register_module("autoencoder", build_inner<AutoencoderKL>(params, "autoencoder"))),
+        discriminator_(
+            register_module("discriminator", build_inner<Network>(params, "discriminator"))) {}
+
+  void focus_main() override { train_only({"autoencoder"}); }
+  void focus_disc() override { train_only({"discriminator"}); }
+
+  LossOutput forward(const Batch& batch) override {
+    const at::Tensor& image = batch["image"];
+    return has_main_focus() ? main_loss(image) : discriminator_loss(image);
+  }
+
+  at::Tensor reconstruct(const Batch& batch) override {
+    return autoencoder_->decode(autoencoder_->encode(batch["image"]).mean);
+  }
+
+  at::Tensor sample(const Batch& conditions) override {
+    std::vector<int64_t> shape = autoencoder_->latent_shape();
+    shape.insert(shape.begin(), conditions.size());
+    const auto options = at::TensorOptions(at::kFloat).device(parameters().front().device());
+    return autoencoder_->decode(at::randn(shape, options));
+  }
+
+ private:
+  /// What the decoder makes in training, and in evaluations, where nothing is random.
+  at::Tensor made_of(const AutoencoderKL::Posterior& posterior) {
+    return autoencoder_->decode(is_training() ? posterior.sample() : posterior.mean);
+  }
+
+  LossOutput main_loss(const at::Tensor& image) {
+    const auto posterior = autoencoder_->encode(image);
+    const at::Tensor made = made_of(posterior);
+    const at::Tensor error = (made - image).square().flatten(1).mean(1);  // [B]
+    const at::Tensor kl = posterior.kl();                                 // [B]
+    at::Tensor loss = error + kl_weight_.at(global_step()) * kl;
+    Scalars metrics{{"reconstruction", error}, {"kl", kl}};
+    const double weight = adversarial_weight_.at(global_step());
+    metrics.set("adversarial_weight", weight);
+    if (weight > 0) {  // before it grows the discriminator need not be asked
+      const at::Tensor real =
+          losses::generator_needs_real(gan_) ? discriminator_->forward(image) : at::Tensor();
+      const at::Tensor adversarial =
+          losses::generator_loss(gan_, real, discriminator_->forward(made));
+      metrics.set("adversarial", adversarial);
+      loss = loss + weight * adversarial;
+    }
+    return {loss, std::move(metrics)};
+  }
+
+  LossOutput discriminator_loss(const at::Tensor& image) {
+    at::Tensor made;
+    {
+      const at::NoGradGuard no_grad;
+      made = made_of(autoencoder_->encode(image));
+    }
+    return losses::discriminator_loss(gan_, discriminator_->forward(image),
+                                      discriminator_->forward(made));
+  }
+
+  losses::GanType gan_;
+  Scheduled kl_weight_;
+  Scheduled adversarial_weight_;
+  std::shared_ptr<AutoencoderKL> autoencoder_;
+  std::shared_ptr<Network> discriminator_;
+};
+
+STEPOP_REGISTER_MODEL(
+    AdversarialAutoencoder,
+    {"An autoencoder with KL and a discriminator: an AdversarialModel.",
+     {{"autoencoder", "", "{class: AutoencoderKL, ...}"},
+      {"discriminator", "", "a network from images to logits, one or many for each"},
+      {"gan", "hinge", "how logits become losses: hinge, gan, lsgan, ragan, pixgan"},
+      {"kl_weight", "1e-3", "of the divergence from N(0, I) in nats, a number or a schedule"},
+      {"adversarial_weight", "0.1",
+       "a number or a schedule: {class: cosine, from: 0, to: 0.1, start: 2000, steps: 500}"}}});
+
+}  // namespace
+}  // namespace stepop

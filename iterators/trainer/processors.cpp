@@ -1,0 +1,71 @@
+// What stands between samplers and models, by name.
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "iterators/trainer/model_sampler.h"
+#include "runtime/base/error.h"
+
+namespace stepop {
+namespace {
+
+/// The bytes of each text of the batch as numbers from 1 to 256, with 0 behind its end: [N,
+/// length], int64.
+Preprocessor bytes(const Config& params) {
+  const auto text = params.get("text", "prompt");
+  const auto tokens = params.get("tokens", "tokens");
+  const int64_t length = params.get_at_least("length", 1, 77);
+  return [=](const Batch& batch) {
+    const auto& texts = batch.text(text);
+    const at::Tensor numbers = at::zeros({static_cast<int64_t>(texts.size()), length}, at::kLong);
+    auto* row = numbers.mutable_data_ptr<int64_t>();
+    for (const auto& one : texts) {
+      const size_t count = std::min(one.size(), static_cast<size_t>(length));
+      for (size_t i = 0; i < count; ++i) row[i] = static_cast<unsigned char>(one[i]) + int64_t{1};
+      row += length;
+    }
+    Batch with_tokens = batch;
+    with_tokens.set(tokens, numbers);
+    return with_tokens;
+  };
+}
+
+Postprocessor zero_one(const Config&) {
+  return [](const at::Tensor& samples) { return samples.mul(2).sub(1); };
+}
+
+/// Undoes (x - mean) / std of images in [0, 1], by channel.
+Postprocessor normalized(const Config& params) {
+  // Those of OpenAI's CLIP.
+  const auto mean = params.get("mean", std::vector<double>{0.48145466, 0.4578275, 0.40821073});
+  const auto deviation = params.get("std", std::vector<double>{0.26862954, 0.26130258, 0.27577711});
+  if (mean.empty() || mean.size() != deviation.size()) {
+    throw params.error("std", fmt::format("expected a number for each channel, as mean has them: "
+                                          "{}, found {}",
+                                          mean.size(), deviation.size()));
+  }
+  return [=](const at::Tensor& samples) {
+    const auto by_channel = [&](const std::vector<double>& numbers) {
+      return at::tensor(numbers, samples.options()).view({-1, 1, 1});
+    };
+    return samples.mul(by_channel(deviation)).add(by_channel(mean)).mul(2).sub(1);
+  };
+}
+
+STEPOP_REGISTER_PREPROCESSOR(bytes, bytes,
+                             {"The bytes of each text as numbers, 0 behind its end: [N, length].",
+                              {{"text", "prompt", "the texts"},
+                               {"tokens", "tokens", "the name of the numbers"},
+                               {"length", "77", "of each row; longer texts are cut"}}});
+STEPOP_REGISTER_POSTPROCESSOR(zero_one, zero_one, {"Samples in [0, 1].", {}});
+STEPOP_REGISTER_POSTPROCESSOR(normalized, normalized,
+                              {"Samples that were normalized by channel.",
+                               {{"mean", "CLIP's", "of each channel, of images in [0, 1]"},
+                                {"std", "CLIP's", "the standard deviation of each"}}});
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,54 @@
+#include "iterators/trainer/sample_ops.h"
+
+#include <string>
+
+#include "runtime/measure/profile.h"
+#include "runtime/networks/networks.h"
+
+namespace stepop {
+namespace {
+
+/// While it lives, the model is in evaluation mode.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(LossModel& model) : model_(model), was_training_(model.is_training()) {
+    if (was_training_) model.eval();
+  }
+  ~EvaluationMode() {
+    if (was_training_) model_.train();
+  }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  LossModel& model_;
+  bool was_training_;
+};
+
+}  // namespace
+
+SampleOps::SampleOps(const Context& context, LossModel& model) : context_(context), model_(model) {
+  const Config& config = context.config;
+  if (!config.has("sampling")) return;
+  for (const auto& name : config.at("sampling").keys()) {
+    const std::string path = "sampling/" + name;
+    if (!config.has(path)) continue;  // null switches one off
+    samplers_.set(name, model_samplers().build(config, path, context));
+  }
+}
+
+void SampleOps::add_to(StepOps& ops) const {
+  for (const auto& [name, sampler] : samplers_) {
+    ops.log_ops.set("sample_op/" + name, [this, sampler] { return sample(*sampler); });
+  }
+}
+
+Logs SampleOps::sample(ModelSampler& sampler) const {
+  const Span span(context_.profile.get(), "sampling");
+  const AveragesGuard averages = context_.networks.averaged_weights();
+  const EvaluationMode mode(model_);
+  model_.set_global_step(context_.position.global_step);
+  return sampler.sample(model_);
+}
+
+}  // namespace stepop

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+
+#include "iterators/trainer/model_sampler.h"
+#include "runtime/iterator/context.h"
+#include "runtime/iterator/step_ops.h"
+
+namespace stepop {
+
+/// The samplers that a config names below `sampling`, as log ops: `sample_op/<name>`.
+class SampleOps {
+ public:
+  /// Both outlive this. Throws UsageError for an unknown sampler.
+  SampleOps(const Context& context, LossModel& model);
+
+  void add_to(StepOps& ops) const;
+
+ private:
+  Logs sample(ModelSampler& sampler) const;
+
+  const Context& context_;
+  LossModel& model_;
+  OrderedMap<std::shared_ptr<ModelSampler>> samplers_;
+};
+
+}  // namespace stepop

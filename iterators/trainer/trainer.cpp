@@ -1,0 +1,106 @@
+#include "iterators/trainer/trainer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+#include <fmt/format.h>
+
+#include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
+
+namespace stepop {
+namespace {
+
+/// The loss and the metrics as numbers, without their graphs.
+Scalars scalars_of(const LossOutput& output, const std::string& loss_name) {
+  Scalars scalars{{loss_name, output.loss.detach().mean()}};
+  for (const auto& [name, metric] : output.metrics) {
+    const at::Tensor* tensor = metric.tensor();
+    scalars.set(name, tensor == nullptr ? metric : Scalar(tensor->detach().mean()));
+  }
+  return scalars;
+}
+
+/// A number of each example: [B]. What is one number of the batch is that of each of its examples.
+at::Tensor of_examples(const std::string& name, const at::Tensor& value, int64_t size) {
+  if (value.dim() == 0) return value.expand({size});
+  if (value.dim() == 1 && value.size(0) == size) return value;
+  throw Error(
+      fmt::format("{}: expected one number [], or one for each of the {} examples, found {}", name,
+                  size, describe_tensor(value)));
+}
+
+}  // namespace
+
+LossModelTrainer::LossModelTrainer(const Context& context)
+    : Iterator(context),
+      model_(context.network<LossModel>()),
+      inputs_(config(), *model_),
+      samples_(context, *model_) {}
+
+StepOps LossModelTrainer::step_op(const Batch& batch) {
+  const Batch inputs = inputs_.of(batch);
+  StepOps ops;
+  if (get_split() == "train" && at::GradMode::is_enabled()) {
+    const LossOutput output = forward(inputs, /*trains=*/true);
+    ops.train_op = [=, this] { return train(output); };
+    ops.log_op = [] { return Logs{}; };  // what train_op returns is logged
+  } else {
+    ops.log_op = [=, this] {
+      return Logs{.scalars = scalars_of(forward(inputs, /*trains=*/false), "loss")};
+    };
+  }
+  ops.eval_op = [=, this] { return evaluate(inputs); };
+  samples_.add_to(ops);
+  return ops;
+}
+
+LossOutput LossModelTrainer::forward(const Batch& batch, bool trains) {
+  before_forward(trains);
+  model_->set_global_step(global_step());
+  LossOutput output = model_->forward(batch);
+  if (!output.loss.defined()) throw Error("the model's forward returned an undefined loss");
+  of_examples("the model's loss", output.loss, batch.size());
+  return output;
+}
+
+Scalars LossModelTrainer::train(const LossOutput& output) {
+  before_forward(/*trains=*/true);  // an op of another split may have run in between
+  const Scalars scalars = scalars_of(output, loss_name());
+  update().step(output.loss.mean());
+  return scalars;
+}
+
+EvalOutputs LossModelTrainer::evaluate(const Batch& batch) {
+  const LossOutput output = forward(batch, /*trains=*/false);
+  EvalOutputs made;
+  made.labels.set("loss", of_examples("loss", output.loss, batch.size()));
+  for (const auto& [name, metric] : output.metrics) {
+    const at::Tensor* tensor = metric.tensor();
+    made.labels.set(name, tensor != nullptr
+                              ? of_examples(name, *tensor, batch.size())
+                              : at::full({batch.size()}, metric.read(name), at::kDouble));
+  }
+  return made;
+}
+
+namespace {
+
+/// Trains a model that knows its loss: game_gen's Trainer.
+class Trainer : public LossModelTrainer {
+ public:
+  explicit Trainer(const Context& context) : LossModelTrainer(context), update_(context.update()) {}
+
+ protected:
+  Update& update() override { return update_; }
+
+ private:
+  Update& update_;
+};
+
+STEPOP_REGISTER_ITERATOR(
+    Trainer, {"Trains a model that knows its loss (LossModel).",
+              {{"inputs", "none", "{name of the model: key of the batch}, where they differ"},
+               {"sampling", "none", "{name: {class: NoiseToImage, when: 500}}: samplers"}}});
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "iterators/trainer/loss_model.h"
+#include "iterators/trainer/model_inputs.h"
+#include "iterators/trainer/sample_ops.h"
+#include "runtime/iterator/iterator.h"
+
+namespace stepop {
+
+/// What trainers of a LossModel have in common: the loss of each batch is trained, logged and
+/// evaluated, and samplers show what the model makes.
+class LossModelTrainer : public Iterator {
+ public:
+  explicit LossModelTrainer(const Context& context);
+
+  StepOps step_op(const Batch& batch) override;
+
+ protected:
+  LossModel& model() const { return *model_; }
+
+  /// Called before each `forward` of the model, and before the update of its loss.
+  virtual void before_forward(bool /*trains*/) {}
+  /// The update that this step's loss trains.
+  virtual Update& update() = 0;
+  /// What this step's loss is called in logs.
+  virtual std::string loss_name() const { return "loss"; }
+
+  /// The loss of a batch as the model takes it. Throws Error for a loss of another shape.
+  LossOutput forward(const Batch& batch, bool trains);
+
+ private:
+  Scalars train(const LossOutput& output);
+  EvalOutputs evaluate(const Batch& batch);
+
+  std::shared_ptr<LossModel> model_;
+  ModelInputs inputs_;
+  SampleOps samples_;
+};
+
+}  // namespace stepop

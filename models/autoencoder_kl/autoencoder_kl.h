@@ -1,0 +1,54 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/config/config.h"
+
+namespace stepop {
+
+namespace autoencoder_kl {
+class Stack;
+}
+
+/// An autoencoder whose latents are normally distributed (Kingma and Welling, 2014), of residual
+/// convolutions, as the first stage of latent diffusion (Rombach et al., 2022).
+class AutoencoderKL : public torch::nn::Module {
+ public:
+  /// `params` is the model's part of the config. Throws UsageError for sizes that do not fit.
+  explicit AutoencoderKL(const Config& params);
+
+  /// Of the latents, [B, latent_channels, h, w] each.
+  struct Posterior {
+    at::Tensor mean;
+    at::Tensor log_variance;  ///< Within [-30, 20].
+
+    /// By the default generator.
+    at::Tensor sample() const;
+    /// The divergence from N(0, I) in nats, summed over each example: [B].
+    at::Tensor kl() const;
+  };
+
+  /// Images [B, channels, H, W]. Throws Error for other shapes.
+  Posterior encode(const at::Tensor& images);
+  /// Latents to images.
+  at::Tensor decode(const at::Tensor& latents);
+
+  /// Of one example: [latent_channels, h, w].
+  std::vector<int64_t> latent_shape() const;
+
+ private:
+  int64_t channels_;
+  int64_t height_;
+  int64_t width_;
+  int64_t latent_channels_;
+  int64_t factor_ = 1;  ///< How much smaller the latents' sides are.
+  std::shared_ptr<autoencoder_kl::Stack> encoder_;
+  std::shared_ptr<autoencoder_kl::Stack> decoder_;
+};
+
+}  // namespace stepop

@@ -1,0 +1,344 @@
+#include "iterators/trainer/trainer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "eval_out/read/eval_reader.h"
+#include "eval_out/read/find_evaluations.h"
+#include "runtime/pictures/image_file.h"
+#include "tests/message_of.h"
+#include "tests/python.h"
+#include "tests/same_state.h"
+#include "tests/tensor_values.h"
+#include "tests/test_run.h"
+
+namespace stepop {
+namespace trainer_test {
+
+/// y = w x, with a loss for each example, or their mean.
+class FitLine : public LossModel {
+ public:
+  explicit FitLine(const Config& params)
+      : LossModel({"x", "y"}),
+        gives_mean_(params.get("gives_mean", false)),
+        w_(register_parameter("w", at::full({4}, 0.5))) {}
+
+  LossOutput forward(const Batch& batch) override {
+    const at::Tensor error = (batch["x"] * w_).sum(1) - batch["y"].squeeze(1);
+    const at::Tensor loss = error.square();  // [B]
+    if (gives_mean_) return loss.mean();
+    return {loss, {{"error", error.abs()}, {"two", 2}}};
+  }
+
+  at::Tensor sample(const Batch& conditions) override {
+    return at::full({conditions.size(), 1, 4, 4}, w_[0].item<double>());
+  }
+  at::Tensor reconstruct(const Batch& batch) override { return batch["x"]; }
+
+ private:
+  bool gives_mean_;
+  at::Tensor w_;
+};
+STEPOP_REGISTER_MODEL(FitLine);
+
+/// A model of a user's own with nothing but forward.
+class OnlyForward : public LossModel {
+ public:
+  explicit OnlyForward(const Config&) : w_(register_parameter("w", at::full({1}, 2.0))) {}
+  LossOutput forward(const Batch& batch) override { return (w_ * batch["x"]).square().mean(); }
+
+ private:
+  at::Tensor w_;
+};
+STEPOP_REGISTER_MODEL(OnlyForward);
+
+class WrongLoss : public OnlyForward {
+ public:
+  using OnlyForward::OnlyForward;
+  LossOutput forward(const Batch& batch) override {
+    return OnlyForward::forward(batch).loss.expand({7});
+  }
+};
+STEPOP_REGISTER_MODEL(WrongLoss);
+
+/// Notes the weights that it sees.
+class NotesWeights : public ModelSampler {
+ public:
+  NotesWeights(const Config&, const Context&) {}
+  Logs sample(LossModel& model) override {
+    seen().push_back(model.parameters().front()[0].item<double>());
+    is_training() = model.is_training();
+    return {.videos = {{"moving", {at::zeros({1, 3, 1, 2, 2}), 4}}}};
+  }
+  static std::vector<double>& seen() {
+    static std::vector<double> values;
+    return values;
+  }
+  static bool& is_training() {
+    static bool value = true;
+    return value;
+  }
+};
+STEPOP_REGISTER_MODEL_SAMPLER(NotesWeights);
+
+std::string line_config(const std::string& more, const std::string& model = "FitLine") {
+  const bool has_size = more.find("batch_size") != std::string::npos;
+  return std::string(has_size ? "" : "batch_size: 4\n") + R"(
+iterator: Trainer
+num_threads: 1
+optimizer: {class: SGD, lr: 0.05}
+datasets:
+  train: {class: RandomTensors, size: 10, tensors: {x: [4], y: [1]}}
+  validation: {class: RandomTensors, size: 10, tensors: {x: [4], y: [1]}}
+model: )" +
+         model + "\n" + more;
+}
+
+TEST_CASE("a model that knows its loss trains to the numbers of a loop of five lines") {
+  TestRun run(line_config("num_steps: 7\nlog_freq: 1"));
+  run.train();
+  std::vector<double> logged;
+  for (const auto& line : run.metrics()) {
+    if (line.contains("train/train_op/loss")) logged.push_back(line["train/train_op/loss"]);
+  }
+
+  TestRun other(line_config("num_steps: 7"));  // for its batches
+  const BatchOrder& order = other.session.context().splits.order("train");
+  at::Tensor w = at::full({4}, 0.5).set_requires_grad(true);
+  std::vector<double> losses;
+  for (int64_t step = 0; step < 7; ++step) {
+    const Batch batch = other.session.context().splits.batch("train", order, step);
+    const at::Tensor error = (batch["x"] * w).sum(1) - batch["y"].squeeze(1);
+    const at::Tensor loss = error.square().mean();
+    loss.backward();
+    losses.push_back(loss.item<double>());
+    w = (w.detach() - 0.05 * w.grad()).set_requires_grad(true);
+  }
+  CHECK((run.checkpoint(7).at("model.w") - w).abs().max().item<double>() < 1e-6);
+  REQUIRE(logged.size() == losses.size());
+  for (size_t i = 0; i < losses.size(); ++i) {
+    CHECK(logged[i] == doctest::Approx(losses[i]).epsilon(1e-5));
+  }
+  CHECK(run.metrics().front().contains("train/train_op/error"));
+}
+
+TEST_CASE("batches that are accumulated train as one large batch") {
+  const auto weights = [](const std::string& sizes) {
+    TestRun run(line_config("num_steps: 4\n" + sizes));
+    run.train();
+    return run.checkpoint(4).at("model.w");
+  };
+  const at::Tensor small = weights("batch_size: 2\naccumulate: 2");
+  CHECK((weights("") - small).abs().max().item<double>() < 1e-6);
+}
+
+TEST_CASE("an evaluation writes the loss of each example and logs its mean") {
+  for (const bool gives_mean : {false, true}) {
+    CAPTURE(gives_mean);
+    TestRun run(
+        line_config("num_steps: 3", gives_mean ? "{class: FitLine, gives_mean: true}" : "FitLine"));
+    run.train();
+    const auto found = find_evaluations(run.root());
+    REQUIRE(found.size() == 1);
+    std::string file;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(run.root() + "/eval")) {
+      if (entry.path().filename() == "outputs.h5") file = entry.path().string();
+    }
+    const EvalFile outputs(file);
+    const at::Tensor losses = outputs.read("labels/loss");
+    CHECK(losses.numel() == 10);
+
+    const at::Tensor w = run.checkpoint(3).at("model.w");
+    const Context& context = run.session.context();
+    std::vector<at::Tensor> expected;
+    for (int64_t i = 0; i < 3; ++i) {
+      const Batch batch = run.session.context().splits.batch(
+          "validation", run.session.context().splits.evaluation_order("validation", 0), i);
+      const at::Tensor loss = ((batch["x"] * w).sum(1) - batch["y"].squeeze(1)).square();
+      expected.push_back(gives_mean ? loss.mean().expand({loss.size(0)}) : loss);
+    }
+    CHECK((losses - at::cat(expected)).abs().max().item<double>() < 1e-5);
+    CHECK(run.metrics().back()["validation/eval_op/loss"].get<double>() ==
+          doctest::Approx(losses.mean().item<double>()).epsilon(1e-5));
+    CHECK(outputs.contains("labels/error") == !gives_mean);
+    CHECK(context.position.global_step == 3);
+  }
+}
+
+TEST_CASE("a key of the batch that is missing or superfluous is an error that names both sides") {
+  const auto error = [](const std::string& tensors, const std::string& more) {
+    std::string config = line_config("num_steps: 2\n" + more);
+    const std::string old = "tensors: {x: [4], y: [1]}";
+    config.replace(config.find(old), old.size(), tensors);
+    config.replace(config.find(old), old.size(), tensors);
+    return message_of([&] { TestRun(config).session.check(); });
+  };
+  CHECK(error("tensors: {x: [4], target: [1]}", "")
+            .starts_with("train/step_op: the model takes x, y, the batch has x, target; missing: "
+                         "y; superfluous: target\n  in the config, inputs: {y: KEY} says which "
+                         "key of the batch a name of the model is"));
+  CHECK(error("tensors: {x: [4], y: [1], z: [2]}", "")
+            .starts_with("train/step_op: the model takes x, y, the batch has x, y, z; "
+                         "superfluous: z\n"));
+  CHECK(error("tensors: {x: [4], target: [1], z: [2]}", "inputs: {y: target}") == "no error");
+  CHECK(error("tensors: {x: [4], target: [1]}", "inputs: {y: targt}")
+            .starts_with("train/step_op: the model takes x, y (from targt), the batch has x, "
+                         "target; missing: targt\n"));
+  CHECK(error("tensors: {x: [4], y: [1]}", "inputs: {z: x}")
+            .ends_with("inputs/z: the model takes no \"z\"; it takes: x, y"));
+}
+
+TEST_CASE("a model with nothing but forward trains, and a loss of a wrong shape is refused") {
+  TestRun run(line_config("num_steps: 3", "OnlyForward"));
+  run.session.check();
+  run.train();
+  CHECK(std::abs(run.checkpoint(3).at("model.w").item<double>()) < 2);
+  CHECK(message_of([] { TestRun(line_config("num_steps: 3", "WrongLoss")).session.check(); })
+            .starts_with("train/step_op: the model's loss: expected one number [], or one for each "
+                         "of the 4 examples, found"));
+  CHECK(message_of([] {
+          TestRun(line_config("num_steps: 3\nsampling: {new: {class: NoiseToImage, when: 1}}",
+                              "OnlyForward"))
+              .session.check();
+        })
+            .starts_with("train/sample_op/new: the model OnlyForward makes no samples: a sampler "
+                         "needs its function at::Tensor sample("));
+  CHECK(message_of([] {
+          TestRun(line_config("num_steps: 3", "{class: MLP, inputs: 4}"));
+        }).find("as a stepop::LossModel, which the model of the config is not") !=
+        std::string::npos);
+}
+
+TEST_CASE("sampling changes no bit of the training, and is due by its trigger") {
+  const auto config = [](const std::string& more) {
+    return R"(
+iterator: Trainer
+num_threads: 1
+batch_size: 4
+num_steps: 6
+optimizer: {class: AdamW, lr: 1e-2}
+ema: {decay: 0.9}
+datasets: {train: {class: RandomTensors, size: 12, tensors: {image: [1, 4, 4]}}}
+model:
+  class: RectifiedFlow
+  network: {class: DiT, image_size: [4, 4], channels: 1, hidden_size: 8, depth: 1, num_heads: 2}
+  shape: [1, 4, 4]
+  steps: 2
+)" + more;
+  };
+  TestRun never(config(""));
+  never.train();
+  TestRun often(config("sampling: {some: {class: NoiseToImage, count: 3, when: 2}}"));
+  often.train();
+  State a = never.checkpoint(6);
+  State b = often.checkpoint(6);
+  for (State* state : {&a, &b}) {
+    std::erase_if(*state, [](const auto& item) { return item.first.starts_with("train_means."); });
+  }
+  CHECK(differences(a, b) == "");
+  const std::string folder = often.root() + "/train/train/sample_op/some/";
+  for (const int64_t step : {1, 2, 3, 4, 5, 6}) {
+    CAPTURE(step);
+    CHECK(std::filesystem::exists(fmt::format("{}samples_{:07}.png", folder, step)) ==
+          (step % 2 == 0));
+  }
+}
+
+TEST_CASE("samplers see averaged weights and evaluation mode") {
+  NotesWeights::seen().clear();
+  TestRun run(line_config(
+      "num_steps: 3\nema: {decay: 0.999999}\nsampling: {own: {class: NotesWeights, when: 1}}"));
+  run.train();
+  CHECK(NotesWeights::seen().size() == 3);
+  for (const double weight : NotesWeights::seen()) {
+    CHECK(weight == doctest::Approx(0.5).epsilon(1e-4));  // as at the start
+  }
+  CHECK(std::abs(run.checkpoint(3).at("model.w")[0].item<double>() - 0.5) > 1e-3);
+  CHECK_FALSE(NotesWeights::is_training());
+  const std::string video = run.root() + "/train/train/sample_op/own/moving_0000003.png";
+  CHECK(read_image(video).sizes() == at::IntArrayRef({1, 2, 2}));
+}
+
+/// Paints what prompts say, and plays videos backwards.
+class Painter : public LossModel {
+ public:
+  explicit Painter(const Config&) : w_(register_parameter("w", at::full({1}, 2.0))) {}
+  LossOutput forward(const Batch& batch) override {
+    return (w_ * batch["video"]).square().flatten(1).mean(1);
+  }
+  at::Tensor sample(const Batch& conditions) override {
+    prompts() = conditions.text("prompt");
+    // In [0, 1]: as bright as the first letter.
+    const at::Tensor first = conditions["tokens"].select(1, 0).to(at::kFloat).div(256);
+    return first.view({-1, 1, 1, 1}).expand({conditions.size(), 1, 2, 2});
+  }
+  at::Tensor reconstruct(const Batch& batch) override { return batch["video"].flip(1); }
+  static std::vector<std::string>& prompts() {
+    static std::vector<std::string> texts;
+    return texts;
+  }
+
+ private:
+  at::Tensor w_;
+};
+STEPOP_REGISTER_MODEL(Painter);
+
+TEST_CASE("prompts become captioned images, and videos play beside what is made of them") {
+  TestRun run(R"(
+iterator: Trainer
+model: Painter
+num_threads: 1
+num_steps: 2
+batch_size: 4
+optimizer: {class: SGD, lr: 1e-3}
+datasets: {train: {class: RandomTensors, size: 8, tensors: {video: [3, 1, 4, 4]}}}
+sampling:
+  painted:
+    class: TextToImage
+    when: 2
+    prompts: [a red house, "a dog that is far too long for one line of a picture"]
+    preprocess: {class: bytes, length: 3}
+    postprocess: zero_one
+  played: {class: VideoToVideo, when: 2, count: 2, frames_per_second: 5}
+)");
+  run.session.check();
+  run.train();
+  CHECK(Painter::prompts().size() == 2);
+  const std::string folder = run.root() + "/train/train/sample_op/";
+  const at::Tensor painted = read_image(folder + "painted/samples_0000002.png");
+  CHECK(painted.size(0) == 3);
+  CHECK(painted.size(1) > 128 + 3 * 16);  // several lines below
+  // 'a' is 98 of 256 + 1.
+  CHECK(painted[0][14][14].item<double>() == doctest::Approx(98 / 128.0 - 1).epsilon(0.02));
+  const std::string played = folder + "played/reconstructions_0000002.png";
+  CHECK(read_image(played).sizes() == at::IntArrayRef({1, 4, 16}));  // two pairs of 4 x 8
+  CHECK(run_python("import sys; from PIL import Image; print(Image.open(sys.argv[1]).n_frames)",
+                   {played}) == "3\n");
+}
+
+TEST_CASE("a sampler is a map, and its keys are known") {
+  const auto error = [](const std::string& sampling) {
+    return message_of([&] { TestRun(line_config("num_steps: 3\nsampling: " + sampling)); });
+  };
+  CHECK(error("NoiseToImage")
+            .find("sampling: expected a map of samplers such as {digits: {class: "
+                  "NoiseToImage, when: 500}}, found") != std::string::npos);
+  CHECK(error("{a: NoiseToImage}")
+            .ends_with("sampling/a: expected a map such as {class: NoiseToImage, when: 500}, found "
+                       "\"NoiseToImage\""));
+  CHECK(error("{a: {class: NoiseToImages}}").find("NoiseToImage") != std::string::npos);
+  CHECK(error("{a: {class: TextToImage, prompts: []}}")
+            .ends_with("sampling/a/prompts: expected at least one text"));
+  CHECK(error("{a: null}") == "no error");
+}
+
+}  // namespace trainer_test
+}  // namespace stepop
