@@ -43,13 +43,14 @@ std::string error_of(const std::string& line) {
 }
 
 constexpr const char* kRunBoth = R"py(
-import sys, h5py, numpy, onnxruntime, torch
+import gzip, sys, h5py, numpy, onnxruntime, torch
 net, averages = torch.jit.load("net.pt"), torch.jit.load("averages.pt")
 session = onnxruntime.InferenceSession("net.onnx", providers=["CPUExecutionProvider"])
 assert session.get_inputs()[0].shape[0] == "batch", session.get_inputs()[0].shape
 with h5py.File(sys.argv[1]) as file:
     expected = file["outputs/logits"][:300]
-images = torch.load("images.pt")
+data = numpy.frombuffer(gzip.open(sys.argv[2]).read(), numpy.uint8, offset=16)
+images = torch.tensor(data.reshape(-1, 1, 8, 8)[:300] / 127.5 - 1).float()
 with torch.no_grad():
     made, averaged = net(images).numpy(), averages(images).numpy()
 scale = abs(expected).max()
@@ -82,20 +83,11 @@ TEST_CASE("the network of a run computes in Python and in onnxruntime what its e
   CHECK(lines_of(averaged.out).at(1).ends_with("model-4.safetensors (ema)"));
   CHECK_FALSE(fs::exists(folder.path("net.onnx.part")));
 
-  const auto python = run_in(folder, "'" STEPOP_SOURCE_DIR
-                                     "/.venv/bin/python3' -B - <<'E'\n"
-                                     "import gzip, numpy, torch\n"
-                                     "data = gzip.open('" STEPOP_SOURCE_DIR
-                                     "/configs/data/digits-test-images.idx.gz').read()\n"
-                                     "images = numpy.frombuffer(data, numpy.uint8, offset=16)\n"
-                                     "images = images.reshape(-1, 1, 8, 8)[:300]\n"
-                                     "torch.save(torch.tensor(images / 127.5 - 1).float(), "
-                                     "'images.pt')\nE");
-  CHECK(python.err == "");
   const auto found = find_evaluations(folder.path(run));
   folder.write("both.py", kRunBoth);
-  const auto both = run_in(folder, "'" STEPOP_SOURCE_DIR "/.venv/bin/python3' -B both.py '" +
-                                       found.back().outputs + "'");
+  const auto both = run_in(
+      folder, "'" STEPOP_SOURCE_DIR "/.venv/bin/python3' -B both.py '" + found.back().outputs +
+                  "' '" STEPOP_SOURCE_DIR "/configs/data/digits-test-images.idx.gz'");
   CHECK(both.err == "");
   CHECK(both.out == "True\nTrue\nTrue\n");
 }
