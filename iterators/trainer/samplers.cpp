@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -76,7 +77,8 @@ class NoiseToImage : public ModelSampler {
     }
     const Batch batch(std::move(conditions), {}, first_numbers(rows * count_));
     const at::Tensor images = post_(samples_of(model, batch, seed_, context_.device));
-    const int64_t columns = classes_ > 0 ? count_ : 0;
+    const int64_t columns =
+        classes_ > 0 ? count_ : static_cast<int64_t>(std::ceil(std::sqrt(count_)));
     return {.images = {{"samples", captioned_rows(images, captions, columns, kSmallSide)}}};
   }
 

@@ -434,6 +434,7 @@ std::map<std::string, std::string> TortureRun::links_and_pictures() const {
     found[link] = fs::read_symlink(train / "checkpoints" / link).string();
   }
   for (const char* split : {"train", "validation"}) {
+    if (!fs::exists(train / split)) continue;  // nothing of it was shown
     for (const auto& name : files_below((train / split).string())) {
       found[std::string(split) + "/" + name] = read_bytes((train / split / name).string());
     }
