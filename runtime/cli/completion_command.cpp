@@ -61,8 +61,9 @@ std::string script() {
   put_in(text, "@VALUES@",
          "    -l | --log_level) COMPREPLY=($(compgen -W \"debug info warn critical\" -- "
          "\"$word\")); return ;;\n"
-         "    --template) COMPREPLY=($(compgen -W \"classifier regression autoencoder gan\" -- "
-         "\"$word\")); return ;;\n"
+         "    --template) COMPREPLY=($(compgen -W \"classifier regression autoencoder gan "
+         "loss_model\" "
+         "-- \"$word\")); return ;;\n"
          "    --sort) COMPREPLY=($(compgen -W \"name state step last best age\" -- \"$word\")); "
          "return ;;\n"
          "    --state) COMPREPLY=($(compgen -W \"running ended stopped failed killed unknown\" -- "

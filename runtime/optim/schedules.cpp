@@ -186,9 +186,8 @@ class InverseSqrt : public Schedule {
 };
 
 /// The decay of weight averages in ema_pytorch: 1 - (1 + n / inv_gamma)^-power, n steps after
-/// `update_after_step`, within [min, max]. Until then, and at the first update after it, the
-/// averages are the weights. It is 1, which changes no average, in steps that are no multiple of
-/// `update_every`.
+/// `update_after_step`, within [min, max]. Up to there the averages are the weights. It is 1, which
+/// changes no average, in steps that are no multiple of `update_every`.
 class PowerLaw : public Schedule {
  public:
   explicit PowerLaw(const Config& params)
@@ -197,8 +196,7 @@ class PowerLaw : public Schedule {
         power_(params.get("power", 2.0 / 3)),
         inv_gamma_(params.get("inv_gamma", 1.0)),
         after_(params.get_at_least("update_after_step", 0, 100)),
-        every_(params.get_at_least("update_every", 1, 1)),
-        first_((after_ / every_ + 1) * every_) {
+        every_(params.get_at_least("update_every", 1, 1)) {
     if (!(power_ > 0))
       throw params.error("power", fmt::format("expected more than 0, found {}", power_));
     if (!(inv_gamma_ > 0)) {
@@ -213,7 +211,7 @@ class PowerLaw : public Schedule {
 
   double at(int64_t step) const override {
     if (step % every_ != 0) return 1;
-    if (step <= first_) return 0;
+    if (step <= after_) return 0;
     const auto n = static_cast<double>(step - after_);
     return std::clamp(1 - std::pow(1 + n / inv_gamma_, -power_), min_, max_);
   }
@@ -225,7 +223,6 @@ class PowerLaw : public Schedule {
   double inv_gamma_;
   int64_t after_;
   int64_t every_;
-  int64_t first_;  ///< The step of the first update after `after_`.
 };
 
 STEPOP_REGISTER_SCHEDULE(constant, Constant,
@@ -285,7 +282,7 @@ STEPOP_REGISTER_SCHEDULE(
     power_law, PowerLaw,
     {"The decay of averaged weights that grows with the steps, as in ema_pytorch: for ema/decay.",
      {{"max", "0.9999", "the highest decay"},
-      {"min", "0", "the lowest decay after the first update"},
+      {"min", "0", "the lowest decay behind `update_after_step`"},
       {"power", "0.6667", "of the steps; 0.75 for a training of many"},
       {"inv_gamma", "1", "how many steps count as one"},
       {"update_after_step", "100", "up to this step the averages are the weights"},
