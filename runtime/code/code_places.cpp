@@ -177,6 +177,14 @@ std::string short_name(const std::string& symbol) {
       text.erase(at, std::strlen(what));
     }
   }
+  // What the registration derives from a network; the user's own function may be inlined in it.
+  for (const std::string_view watched :
+       {"stepop::networks::Watched<", "stepop::networks::WatchedMulti<"}) {
+    const size_t end = text.find(">::");
+    if (!text.starts_with(watched) || end == std::string::npos) continue;
+    text.erase(end, 1);
+    text.erase(0, watched.size());
+  }
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '(' || c == '<' || c == '{') ++depth;
