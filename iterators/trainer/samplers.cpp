@@ -16,6 +16,7 @@
 #include "iterators/trainer/model_sampler.h"
 #include "runtime/base/error.h"
 #include "runtime/measure/tensor_statistics.h"
+#include "runtime/pictures/image_grid.h"
 
 namespace stepop {
 namespace {
@@ -108,12 +109,10 @@ class TextToImage : public ModelSampler {
     const auto count = static_cast<int64_t>(prompts_.size());
     const Batch batch = pre_(Batch({}, {{key_, prompts_}}, first_numbers(count)));
     const at::Tensor images = post_(samples_of(model, batch, seed_, context_.device));
-    return {.images = {{"samples", captioned_rows(images, prompts_, 0, kThumbnailSize)}}};
+    return {.images = {{"samples", captioned_rows(images, prompts_, 0, kThumbnailSide)}}};
   }
 
  private:
-  static constexpr int64_t kThumbnailSize = 128;
-
   const Context& context_;
   std::vector<std::string> prompts_;
   std::string key_;
@@ -173,7 +172,8 @@ class ImageToImage : public ModelSampler {
     constexpr int64_t kColumns = 4;
     const at::Tensor pairs =
         at::stack({original, made.to(original.scalar_type())}, 1).flatten(0, 1);
-    return {.images = {{"reconstructions", captioned_rows(pairs, captions, kColumns, 128)}}};
+    return {
+        .images = {{"reconstructions", captioned_rows(pairs, captions, kColumns, kThumbnailSide)}}};
   }
 
  private:
