@@ -25,13 +25,19 @@ class Painter : public stepop::Iterator {
   stepop::StepOps step_op(const stepop::Batch& batch) override {
     const auto y = batch["target"];
     const auto y_fake = generator_->forward(batch["input"]);
-    return {.train_op = [=, this] {
+    return {
+        .train_op =
+            [=, this] {
               for (const auto& name : losses_.names("G")) losses_(name, y_fake, y);
               update_.step(losses_.total("G"));
               return losses_.take_scalars();
             },
-            .log_op = [=] { return stepop::Logs{.images = {{"fake", y_fake}, {"real", y}}}; },
-            .eval_op = [=, this] {
+        .log_op =
+            [=] {
+              return stepop::Logs{.images = {{"fake", y_fake}, {"real", y}}};
+            },
+        .eval_op =
+            [=, this] {
               const auto l1 = losses_.values("G_L1", {y_fake, y});  // [B]
               return stepop::EvalOutputs{.outputs = {{"fake", y_fake}}, .labels = {{"loss", l1}}};
             }};
