@@ -9,14 +9,19 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/read/find_evaluations.h"
+#include "runtime/formats/safetensors.h"
+#include "runtime/networks/network.h"
 #include "runtime/pictures/image_file.h"
 #include "tests/message_of.h"
 #include "tests/python.h"
 #include "tests/same_state.h"
+#include "tests/scratch_folder.h"
 #include "tests/tensor_values.h"
 #include "tests/test_run.h"
 
@@ -102,7 +107,7 @@ model: )" +
          model + "\n" + more;
 }
 
-TEST_CASE("a model that knows its loss trains to the numbers of a loop of five lines") {
+TEST_CASE("a model that knows its loss trains to the numbers of a loop in Python") {
   TestRun run(line_config("num_steps: 7\nlog_freq: 1"));
   run.train();
   std::vector<double> logged;
@@ -112,20 +117,38 @@ TEST_CASE("a model that knows its loss trains to the numbers of a loop of five l
 
   TestRun other(line_config("num_steps: 7"));  // for its batches
   const BatchOrder& order = other.session.context().splits.order("train");
-  at::Tensor w = at::full({4}, 0.5).set_requires_grad(true);
-  std::vector<double> losses;
+  State batches;
   for (int64_t step = 0; step < 7; ++step) {
     const Batch batch = other.session.context().splits.batch("train", order, step);
-    const at::Tensor error = (batch["x"] * w).sum(1) - batch["y"].squeeze(1);
-    const at::Tensor loss = error.square().mean();
-    loss.backward();
-    losses.push_back(loss.item<double>());
-    w = (w.detach() - 0.05 * w.grad()).set_requires_grad(true);
+    batches["x" + std::to_string(step)] = batch["x"];
+    batches["y" + std::to_string(step)] = batch["y"];
   }
-  CHECK((run.checkpoint(7).at("model.w") - w).abs().max().item<double>() < 1e-6);
-  REQUIRE(logged.size() == losses.size());
-  for (size_t i = 0; i < losses.size(); ++i) {
-    CHECK(logged[i] == doctest::Approx(losses[i]).epsilon(1e-5));
+  const ScratchFolder folder;
+  save_safetensors(folder.path("batches.safetensors"), batches);
+  std::istringstream python(run_python(R"(
+import sys, torch
+from safetensors.torch import load_file
+t = load_file(sys.argv[1])
+w = torch.full((4,), 0.5, requires_grad=True)
+sgd = torch.optim.SGD([w], lr=0.05)
+for i in range(7):
+    loss = ((t[f"x{i}"] * w).sum(1) - t[f"y{i}"].squeeze(1)).square().mean()
+    sgd.zero_grad()
+    loss.backward()
+    sgd.step()
+    print(loss.item())
+print(*w.tolist())
+)",
+                                       {folder.path("batches.safetensors")}));
+  REQUIRE(logged.size() == 7);
+  double number = 0;
+  for (const double loss : logged) {
+    REQUIRE(static_cast<bool>(python >> number));
+    CHECK(loss == doctest::Approx(number).epsilon(1e-5));
+  }
+  for (const float weight : values_of<float>(run.checkpoint(7).at("model.w"))) {
+    REQUIRE(static_cast<bool>(python >> number));
+    CHECK(weight == doctest::Approx(number).epsilon(1e-5));
   }
   CHECK(run.metrics().front().contains("train/train_op/error"));
 }
