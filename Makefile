@@ -37,7 +37,7 @@ demo-vunet: build  ## train a small VUNet on people that it draws, put the cloth
 		echo && echo "transfer matrix  $$(ls $$evaluation/matrix/*.png)" && echo "evaluation       $$evaluation"
 
 demo-pix2pix: build  ## train a GAN to render label maps of buildings that it draws
-	@echo "stepop: training, some 5 minutes"
+	@echo "stepop: training, some 3 minutes"
 	build/stepop -n pix2pix -b configs/pix2pix/base.yaml configs/pix2pix/small.yaml -t && \
 		echo && echo "label map, rendering, truth of held-out buildings  $$(ls -t logs/*_pix2pix/eval/*/*/pairs/*.png | head -1)"
 
