@@ -40,7 +40,8 @@ set(public_headers runtime/include/stepop/stepop.h runtime/formats/safetensors.h
     runtime/networks/load_network.h iterators/extensible/injector.h
     iterators/extensible/loss.h iterators/extensible/evaluator.h
     iterators/losses/adversarial.h iterators/losses/image_losses.h iterators/losses/loss_manager.h
-    iterators/losses/perceptual.h iterators/metrics/similarity.h)
+    iterators/losses/perceptual.h iterators/metrics/similarity.h
+    iterators/trainer/loss_model.h iterators/trainer/model_sampler.h)
 set(headers ${public_headers})
 while(public_headers)
   list(POP_FRONT public_headers header)

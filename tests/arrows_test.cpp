@@ -52,6 +52,15 @@ Graph includes() {
   return files;
 }
 
+TEST_CASE("the public header knows no model and no iterator") {
+  const std::string text = text_of(STEPOP_SOURCE_DIR "/runtime/include/stepop/stepop.h");
+  CHECK(text.find("#include \"runtime/iterator/iterator.h\"") != std::string::npos);
+  for (const char* folder : {"#include \"iterators/", "#include \"models/"}) {
+    CAPTURE(folder);
+    CHECK(text.find(folder) == std::string::npos);
+  }
+}
+
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 /// The arrows of the picture: `cli["runtime/cli"]` names a folder, `cli --> loop & trial` what it

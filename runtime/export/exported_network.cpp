@@ -2,18 +2,15 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/view_as_real.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/jit/api/module.h>
-#include <torch/csrc/jit/serialization/import.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
 #include <cmath>
 #include <exception>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -21,6 +18,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
+#include "runtime/export/loaded_file.h"
 #include "runtime/graph/traced_network.h"
 #include "runtime/measure/tensor_statistics.h"
 #include "runtime/step/random_fork.h"
@@ -28,39 +26,10 @@
 namespace stepop {
 namespace {
 
-using Tensors = std::vector<at::Tensor>;
-
 // Traced with so many examples: 1 may be taken for a size that is broadcast.
 constexpr int64_t kRows = 2;
 constexpr int64_t kOtherRows = 3;
 constexpr uint64_t kSeed = 7;
-
-/// The largest difference as a share of the largest number of `expected`; infinite for other shapes
-/// or types, or where only one of both is finite.
-double difference(const at::Tensor& found, const at::Tensor& expected) {
-  constexpr double kOther = std::numeric_limits<double>::infinity();
-  if (found.sizes() != expected.sizes() || found.scalar_type() != expected.scalar_type()) {
-    return kOther;
-  }
-  if (expected.numel() == 0) return 0;
-  if (found.equal(expected)) return 0;
-  if (expected.is_complex()) return difference(at::view_as_real(found), at::view_as_real(expected));
-  const at::Tensor a = found.to(at::kDouble);
-  const at::Tensor b = expected.to(at::kDouble);
-  const auto largest = (a - b).abs().max().item<double>();
-  const auto scale = b.abs().max().item<double>();
-  if (!std::isfinite(largest)) return kOther;
-  return scale > 0 ? largest / scale : largest;
-}
-
-double difference(const Tensors& found, const Tensors& expected) {
-  if (found.size() != expected.size()) return std::numeric_limits<double>::infinity();
-  double most = 0;
-  for (size_t i = 0; i < found.size(); ++i) {
-    most = std::max(most, difference(found[i], expected[i]));
-  }
-  return most;
-}
 
 NetworkInputs copies_of(const NetworkInputs& inputs) {
   NetworkInputs copies;
@@ -74,32 +43,6 @@ Tensors defined(const NetworkInputs& inputs) {
                        [](const auto& input) { return input.defined(); });
   return all;
 }
-
-/// The exported file, as a program that loads it has it.
-class Loaded {
- public:
-  Loaded(const std::string& bytes, const c10::Device& device) {
-    std::istringstream file(bytes);
-    script_ = torch::jit::load(file, device);
-    script_.eval();
-  }
-
-  Tensors run(const NetworkInputs& inputs, uint64_t seed) {
-    const RandomFork random(seed, c10::kCPU);
-    std::vector<c10::IValue> values;
-    for (const auto& input : inputs) {
-      if (input.defined()) values.emplace_back(input.clone());
-    }
-    const c10::IValue output = script_.forward(std::move(values));
-    if (output.isTensor()) return {output.toTensor()};
-    Tensors tensors;
-    for (const auto& each : output.toTupleRef().elements()) tensors.push_back(each.toTensor());
-    return tensors;
-  }
-
- private:
-  torch::jit::Module script_;
-};
 
 std::string shape_text(const at::Tensor& tensor, bool has_free_batch, int64_t rows) {
   std::vector<std::string> sizes;
@@ -372,7 +315,7 @@ class Exporter {
   int64_t rows_ = 0;  ///< Of the trace.
   NetworkInputs example_;
   TracedNetwork traced_;
-  std::optional<Loaded> loaded_;
+  std::optional<LoadedFile> loaded_;
   ExportedNetwork exported_;
 };
 

@@ -2,6 +2,8 @@
 //   stepop -n first -b my_model.yaml -t
 #include <stepop/stepop.h>
 
+#include "iterators/trainer/loss_model.h"
+
 namespace {
 
 // --- The data: pictures of a disc, [1, 32, 32] in [-1, 1]. Place and size come from the index, so

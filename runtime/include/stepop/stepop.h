@@ -26,8 +26,6 @@
 #include "runtime/iterator/step_ops.h"
 
 #include "eval_out/callbacks/callback.h"
-#include "iterators/trainer/loss_model.h"
-#include "iterators/trainer/model_sampler.h"
 #include "runtime/code/abi.h"
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
