@@ -56,6 +56,8 @@ class StoredDataset : public Dataset {
     return built().get_batch(indices, randoms);
   }
   at::Tensor labels(std::string_view key) const override { return built().labels(key); }
+  std::vector<std::string> label_keys() const override { return built().label_keys(); }
+  std::string notice() const override { return built().notice(); }
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     return built().collate(examples, std::move(indices));
   }

@@ -176,4 +176,14 @@ at::Tensor ArrayTable::labels(std::string_view key) const {
   return {};
 }
 
+std::vector<std::string> ArrayTable::label_keys() const {
+  std::vector<std::string> keys;
+  for (const auto& column : columns_) {
+    const bool is_small = column.rows.array().shape.size() == 1;
+    if (column.rows.array().is_text || !column.offsets.empty()) continue;
+    if (is_small || column.rows.kept().defined()) keys.push_back(column.key);
+  }
+  return keys;
+}
+
 }  // namespace stepop

@@ -58,6 +58,7 @@ class ArrayTable {
 
   /// The values of all rows, [N, ...], when they are in memory or [N]; else undefined.
   at::Tensor labels(std::string_view key) const;
+  std::vector<std::string> label_keys() const;
 
  private:
   struct Column {

@@ -145,6 +145,15 @@ class EvalOutputsDataset : public Dataset {
     return values.index_select(0, rows);
   }
 
+  std::vector<std::string> label_keys() const override {
+    std::vector<std::string> keys = table_.label_keys();
+    if (!source_) return keys;
+    for (auto& key : source_->label_keys()) {
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
+    }
+    return keys;
+  }
+
   /// Only for a dataset that changes these examples; `get_batch` does it at once.
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     OrderedMap<at::Tensor> tensors;

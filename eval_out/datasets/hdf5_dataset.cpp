@@ -109,6 +109,7 @@ class Hdf5Dataset : public Dataset {
   }
 
   at::Tensor labels(std::string_view key) const override { return table_.labels(key); }
+  std::vector<std::string> label_keys() const override { return table_.label_keys(); }
 
  private:
   ArrayTable table_;

@@ -1,5 +1,7 @@
 #include "iterators/trainer/sample_ops.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "runtime/measure/profile.h"
@@ -30,9 +32,19 @@ class EvaluationMode {
 SampleOps::SampleOps(const Context& context, LossModel& model) : context_(context), model_(model) {
   const Config& config = context.config;
   if (!config.has("sampling")) return;
+  if (!config.peek("sampling")->is_map()) {
+    throw config.error("sampling", fmt::format("expected a map of samplers such as {{digits: "
+                                               "{{class: NoiseToImage, when: 500}}}}, found {}",
+                                               config.peek("sampling")->describe()));
+  }
   for (const auto& name : config.at("sampling").keys()) {
     const std::string path = "sampling/" + name;
     if (!config.has(path)) continue;  // null switches one off
+    if (!config.peek(path)->is_map()) {
+      throw config.error(path, fmt::format("expected a map such as {{class: NoiseToImage, when: "
+                                           "500}}, found {}",
+                                           config.peek(path)->describe()));
+    }
     samplers_.set(name, model_samplers().build(config, path, context));
   }
 }
@@ -41,6 +53,14 @@ void SampleOps::add_to(StepOps& ops) const {
   for (const auto& [name, sampler] : samplers_) {
     ops.log_ops.set("sample_op/" + name, [this, sampler] { return sample(*sampler); });
   }
+}
+
+OrderedMap<std::string> SampleOps::log_ops() const {
+  OrderedMap<std::string> ops;
+  for (const auto& [name, sampler] : samplers_) {
+    ops.set("sample_op/" + name, "sampling/" + name + "/when");
+  }
+  return ops;
 }
 
 Logs SampleOps::sample(ModelSampler& sampler) const {

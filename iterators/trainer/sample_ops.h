@@ -16,6 +16,9 @@ class SampleOps {
 
   void add_to(StepOps& ops) const;
 
+  /// For Iterator::log_ops.
+  OrderedMap<std::string> log_ops() const;
+
  private:
   Logs sample(ModelSampler& sampler) const;
 

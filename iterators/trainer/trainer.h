@@ -17,6 +17,7 @@ class LossModelTrainer : public Iterator {
   explicit LossModelTrainer(const Context& context);
 
   StepOps step_op(const Batch& batch) override;
+  OrderedMap<std::string> log_ops() const override { return samples_.log_ops(); }
 
  protected:
   LossModel& model() const { return *model_; }

@@ -122,6 +122,8 @@ class Run {
     throw_if_signal_arrived();
     if (!arguments_.check) console_.info(session.config_yaml());
     if (!session.warnings().empty()) console_.warn(session.warnings());
+    const std::string notices = session.context().splits.notices();
+    if (!notices.empty()) console_.info(notices);
   }
 
   StartEnd run_in(const RunDirectory& directory, Session& session) {

@@ -44,6 +44,13 @@ class Dataset {
     return {};
   }
 
+  /// The keys for which `labels` is defined.
+  virtual std::vector<std::string> label_keys() const { return {}; }
+
+  /// One line about the data for the start of a run, such as how many rows were left out; empty
+  /// when there is nothing to say.
+  virtual std::string notice() const { return {}; }
+
   /// Puts examples side by side; stacks tensors of equal shapes by default.
   virtual Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const {
     return stepop::collate(examples, std::move(indices));

@@ -31,6 +31,10 @@ class Iterator : public Hook {
   /// Callbacks that this iterator's evaluations run beside those of the config: name -> class.
   virtual OrderedMap<std::string> eval_callbacks() const { return {}; }
 
+  /// Log ops of the split train that this iterator's runs have beside those of the config: the name
+  /// of each -> the path of the key that says when it is due, by default after each epoch.
+  virtual OrderedMap<std::string> log_ops() const { return {}; }
+
  protected:
   const Context& context() const { return context_; }
   const Config& config() const { return context_.config; }

@@ -1,6 +1,7 @@
 #include "runtime/iterator/splits.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -128,6 +129,15 @@ const Batch& Splits::fixed_examples(const std::string& split) {
     randoms.push_back(random_of_fixed_example(index));
   }
   return fixed_examples_.emplace(split, finished(load_batch(data, indices, randoms))).first->second;
+}
+
+std::string Splits::notices() const {
+  std::vector<std::string> lines;
+  for (const auto& [split, dataset] : parts_->datasets) {
+    const std::string text = dataset ? dataset->notice() : "";
+    if (!text.empty()) lines.push_back(fmt::format("datasets/{}: {}", split, text));
+  }
+  return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
 void Splits::declare(const std::string& split) const {

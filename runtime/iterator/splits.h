@@ -40,6 +40,9 @@ class Splits {
   /// batch_size examples at random. On the device.
   const Batch& fixed_examples(const std::string& split);
 
+  /// What the datasets that were built say of themselves: a line for each that says something.
+  std::string notices() const;
+
   /// Makes the keys of datasets known that this run does not build.
   void declare(const std::string& split) const;
 

@@ -130,7 +130,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
     position_.train_examples = splits_->dataset("train").size();
     position_.order_algorithm = splits_->order("train").algorithm();
   }
-  settings_ = std::make_unique<Settings>(config_, batches, train, debug);
+  settings_ = std::make_unique<Settings>(config_, batches, train, debug, iterator_->log_ops());
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
   if (train) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);
   // A default below `eval_hook: null` would turn evaluations on in a run that resumes.

@@ -83,40 +83,26 @@ std::vector<ScheduledOp> read_ops(const Config& config, const std::string& key,
   return ops;
 }
 
-/// The log ops of samplers: of `sampling: {digits: {class: NoiseToImage, when: 500}}` it is
-/// `train/sample_op/digits`.
-std::vector<ScheduledOp> read_sample_ops(const Config& config, const ImageEncoding& images,
-                                         int64_t steps_per_epoch) {
+/// The log ops that the iterator has beside those of the config.
+std::vector<ScheduledOp> read_own_log_ops(const Config& config, const OrderedMap<std::string>& own,
+                                          const ImageEncoding& images, int64_t steps_per_epoch) {
   std::vector<ScheduledOp> ops;
-  if (!config.has("sampling")) return ops;
-  if (!config.peek("sampling")->is_map()) {
-    throw config.error("sampling", fmt::format("expected a map of samplers such as {{digits: "
-                                               "{{class: NoiseToImage, when: 500}}}}, found {}",
-                                               config.peek("sampling")->describe()));
-  }
-  for (const auto& name : config.at("sampling").keys()) {
-    const std::string path = "sampling/" + name;
-    if (!config.has(path)) continue;  // null switches one off
-    if (!config.peek(path)->is_map()) {
-      throw config.error(path, fmt::format("expected a map such as {{class: NoiseToImage, when: "
-                                           "500}}, found {}",
-                                           config.peek(path)->describe()));
-    }
-    config.set_default(path + "/when", Value("1e"));
-    ops.push_back(
-        {{"train", "sample_op/" + name}, Trigger(config, path + "/when", steps_per_epoch), images});
+  for (const auto& [name, path] : own) {
+    config.set_default(path, Value("1e"));
+    ops.push_back({{"train", name}, Trigger(config, path, steps_per_epoch), images});
   }
   return ops;
 }
 
-std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_epoch) {
+std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_epoch,
+                                      const OrderedMap<std::string>& own) {
   const UsualOp usual{default_log_trigger(config, steps_per_epoch),
                       read_images(config, "log_images", {})};
-  const auto sample_ops = read_sample_ops(config, *usual.images, steps_per_epoch);
+  const auto own_ops = read_own_log_ops(config, own, *usual.images, steps_per_epoch);
   if (config.has("log_ops")) {
     auto ops = read_ops(config, "log_ops", "validation/log_op",
                         "{op: validation/sample_op, when: 500}", usual, steps_per_epoch);
-    ops.insert(ops.end(), sample_ops.begin(), sample_ops.end());
+    ops.insert(ops.end(), own_ops.begin(), own_ops.end());
     return ops;
   }
   std::vector<ScheduledOp> ops;
@@ -127,7 +113,7 @@ std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_ep
   Value::List names;
   for (const auto& op : ops) names.push_back(op.name.text());
   config.note_default("log_ops", names);
-  ops.insert(ops.end(), sample_ops.begin(), sample_ops.end());
+  ops.insert(ops.end(), own_ops.begin(), own_ops.end());
   return ops;
 }
 
@@ -290,12 +276,13 @@ TelemetrySettings read_telemetry(const Config& config, int64_t steps_per_epoch) 
 
 }  // namespace
 
-Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug) {
+Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug,
+                   const OrderedMap<std::string>& own_log_ops) {
   accumulate = config.get_between("accumulate", 1, kMostSteps, 1);
   steps_per_epoch = (batches_per_epoch + accumulate - 1) / accumulate;
   read_end(config, train, debug, *this);
   train_ops = read_train_ops(config, steps_per_epoch);
-  log_ops = read_log_ops(config, steps_per_epoch);
+  log_ops = read_log_ops(config, steps_per_epoch, own_log_ops);
 
   if (config.has("ckpt_freq")) checkpoint = Trigger(config, "ckpt_freq", steps_per_epoch);
   checkpoint_zero = config.get("ckpt_zero", false);

@@ -47,8 +47,10 @@ struct TelemetrySettings {
 /// mode, so that none of them is ever unknown.
 struct Settings {
   /// `batches_per_epoch` gives epochs their meaning; 1 when nothing is trained. With `debug`, the
-  /// limits of `debug/` hold.
-  Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug);
+  /// limits of `debug/` hold. `own_log_ops` are those of the iterator, as Iterator::log_ops has
+  /// them.
+  Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug,
+           const OrderedMap<std::string>& own_log_ops = {});
 
   /// The steps after `step` until every train op was due; `num_steps` when one is never.
   int64_t steps_until_all_trained(int64_t step) const;

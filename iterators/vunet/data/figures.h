@@ -28,6 +28,7 @@ class Figures : public Dataset {
                                  std::span<Random> randoms) const override;
   /// For "person" the people's numbers, int64 [size()].
   at::Tensor labels(std::string_view key) const override;
+  std::vector<std::string> label_keys() const override { return {"person"}; }
 
   /// What example `index` is drawn from. With draw_figure, the true picture of one example's person
   /// in another one's pose.

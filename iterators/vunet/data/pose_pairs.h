@@ -33,6 +33,7 @@ class PosePairs : public Dataset {
   Example get(int64_t index, Random& random) const override;
   /// For "person" the people, int64 [size()].
   at::Tensor labels(std::string_view key) const override;
+  std::vector<std::string> label_keys() const override { return {"person"}; }
 
  private:
   struct Row {

@@ -37,6 +37,8 @@ class Augment : public Dataset {
   }
 
   at::Tensor labels(std::string_view key) const override { return source_->labels(key); }
+  std::vector<std::string> label_keys() const override { return source_->label_keys(); }
+  std::string notice() const override { return source_->notice(); }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     return source_->collate(examples, std::move(indices));

@@ -302,6 +302,14 @@ class Csv : public Dataset {
     return {};
   }
 
+  std::vector<std::string> label_keys() const override {
+    std::vector<std::string> keys;
+    for (const auto& column : columns_) {
+      if (column.numbers.defined()) keys.push_back(column.key);
+    }
+    return keys;
+  }
+
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     return ImageReader::collate(examples, std::move(indices));
   }

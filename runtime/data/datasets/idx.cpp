@@ -57,6 +57,7 @@ class Idx : public Dataset {
                                  std::span<Random> randoms) const override;
   /// For "class" the labels, int64 [N].
   at::Tensor labels(std::string_view key) const override;
+  std::vector<std::string> label_keys() const override { return {"class"}; }
 
  private:
   /// Writes the image at `index` as C * H * W floats.

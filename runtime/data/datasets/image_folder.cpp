@@ -62,6 +62,9 @@ class ImageFolder : public Dataset {
   Example get(int64_t index, Random& random) const override;
   /// For "class" the classes, int64 [size()].
   at::Tensor labels(std::string_view key) const override;
+  std::vector<std::string> label_keys() const override {
+    return has_classes_ ? std::vector<std::string>{"class"} : std::vector<std::string>{};
+  }
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     return ImageReader::collate(examples, std::move(indices));
   }

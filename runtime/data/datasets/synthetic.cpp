@@ -35,6 +35,7 @@ class Synthetic : public Dataset {
                                  std::span<Random> randoms) const override;
   /// For "class" the classes, int64 [size()].
   at::Tensor labels(std::string_view key) const override;
+  std::vector<std::string> label_keys() const override { return {"class"}; }
 
  private:
   /// Writes the image at `index` as C * H * W floats.

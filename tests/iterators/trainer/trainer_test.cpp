@@ -347,6 +347,13 @@ sampling:
                    {played}) == "3\n");
 }
 
+TEST_CASE("a sampler is due after each epoch, unless it says when") {
+  TestRun run(line_config("num_steps: 3\nsampling: {a: {class: NoiseToImage}}"));
+  const auto& ops = run.session.settings().log_ops;
+  CHECK(ops.back().name.text() == "train/sample_op/a");
+  CHECK(run.session.config_with_defaults().find("when: 1e") != std::string::npos);
+}
+
 TEST_CASE("a sampler is a map, and its keys are known") {
   const auto error = [](const std::string& sampling) {
     return message_of([&] { TestRun(line_config("num_steps: 3\nsampling: " + sampling)); });

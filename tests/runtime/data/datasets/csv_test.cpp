@@ -48,6 +48,7 @@ TEST_CASE("columns are whole numbers, numbers or texts as all of their cells are
   CHECK(values_of<int64_t>(dataset->labels("a")) == std::vector<int64_t>{1, -2, 3});
   CHECK(values_of<float>(dataset->labels("b")) == std::vector<float>{1.5F, 3, 1e-3F});
   CHECK_FALSE(dataset->labels("c").defined());
+  CHECK(dataset->label_keys() == std::vector<std::string>{"a", "b", "target/class"});
   const Batch batch = batch_of(*dataset, {2, 0});
   CHECK(values_of<int64_t>(batch["a"]) == std::vector<int64_t>{3, 1});
   CHECK(values_of<int64_t>(batch.at("target")["class"]) == std::vector<int64_t>{2, 0});

@@ -51,6 +51,7 @@ TEST_CASE("grey IDX images come as [1, H, W] in [-1, 1] with their class") {
   CHECK(example.tensors.at("class").item<int64_t>() == 3);
   CHECK(values_of<int64_t>(dataset->labels("class")) == std::vector<int64_t>{7, 3});
   CHECK_FALSE(dataset->labels("image").defined());
+  CHECK(dataset->label_keys() == std::vector<std::string>{"class"});
   CHECK(unknown_keys_of(files.yaml).empty());
 }
 

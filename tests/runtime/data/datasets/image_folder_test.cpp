@@ -41,6 +41,7 @@ TEST_CASE("images are found below the class folders, in order of class and name"
   REQUIRE(dataset->size() == 3);
   CHECK(values_of<int64_t>(dataset->labels("class")) == std::vector<int64_t>{0, 0, 1});
   CHECK_FALSE(dataset->labels("path").defined());
+  CHECK(dataset->label_keys() == std::vector<std::string>{"class"});
   const std::vector<std::string> paths = {"cat/deep/er/a.png", "cat/z.jpeg", "dog/b.JPG"};
   for (int64_t i = 0; i < 3; ++i) {
     const Example example = example_of(*dataset, i);
