@@ -44,7 +44,9 @@ struct Arguments {
   std::vector<std::string> where;           ///< --where, each
   std::vector<std::string> show;            ///< --show
   std::optional<std::string> jobs;          ///< --jobs of `stepop sweep`
-  std::optional<std::string> output;        ///< -o of `stepop export`
+  std::optional<std::string> output;        ///< -o of `stepop export` and `stepop data`
+  std::optional<std::string> html;          ///< --html of `stepop data`
+  std::optional<std::string> examples;      ///< --examples of it
   std::optional<std::string> network;       ///< --network of it
   bool table = false;                       ///< --table of it
   bool current_code = false;                ///< --current-code

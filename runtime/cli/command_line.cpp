@@ -208,6 +208,8 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     text("state", arguments.state);
     text("jobs", arguments.jobs);
     text("output", arguments.output);
+    text("html", arguments.html);
+    text("examples", arguments.examples);
     text("network", arguments.network);
     std::optional<std::string> logs;
     text("logs", logs);

@@ -64,6 +64,11 @@ const std::vector<Flag>& flags() {
       {0, "csv", kNothing, "the table as CSV; progress goes to standard error", "sweep"},
       {'o', "output", kValue, "the file to write: NAME.pt for TorchScript, NAME.onnx", "export"},
       {0, "network", kValue, "which one, of a run with several networks", "export"},
+      {'o', "output", kValue, "a picture of examples: NAME.png", "data"},
+      {0, "html", kValue, "a page to browse examples and statistics: NAME.html", "data"},
+      {0, "examples", kValue,
+       "how many to read, evenly spread, or all (default: all, of more than 10 million a million)",
+       "data"},
       {'h', "help", kNothing, "this text; after a command, the help of that command"},
       {0, "version", kNothing, "the versions of stepop and its libraries"},
   };
@@ -122,6 +127,7 @@ Exit status: 0 success; 1 an error in the run; 2 a mistake in the config or on t
 the run is complete, but a callback failed; 128 + n ended by signal n.
 
 Examples
+  stepop data -b configs/digits.yaml train                       what the examples are like
   stepop -n digits -b configs/digits.yaml -t                     train
   stepop -n small -b configs/digits.yaml configs/small.yaml -t   the second file overrides
   stepop -n fast -b configs/digits.yaml -t --optimizer/lr 3e-3 --num_epochs 2

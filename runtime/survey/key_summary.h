@@ -1,0 +1,82 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stepop {
+
+/// What the values of one key are like over many examples. Memory does not grow with their number.
+class KeySummary {
+ public:
+  /// More different values than this are not counted one by one.
+  static constexpr size_t kMostDistinct = 256;
+
+  /// Adds an example's tensor, of any type, on the CPU. Of complex numbers only the shape is noted.
+  void add(const at::Tensor& value);
+  /// Adds an example's text.
+  void add(const std::string& text);
+  /// Adds what another summary of the same key has seen.
+  void merge(const KeySummary& other);
+
+  /// Examples that have the key.
+  int64_t examples() const { return examples_; }
+  bool is_text() const { return !types_.empty() && types_.front() == "text"; }
+  /// `float32`, or several with commas.
+  std::string type_text() const;
+  /// `[3, 64 to 80, 64]`; `[...]` with the numbers of dimensions when these differ; of texts
+  /// `3 to 41 bytes`.
+  std::string shape_text() const;
+
+  int64_t nans() const { return nans_; }
+  int64_t infinities() const { return infinities_; }
+  /// Over the numbers that are finite; none when there are none.
+  std::optional<double> min() const { return optional(min_); }
+  std::optional<double> max() const { return optional(max_); }
+  std::optional<double> mean() const { return optional(mean_); }
+  /// The standard deviation of all numbers, not of a sample.
+  std::optional<double> deviation() const;
+
+  /// How often each value occurs: of whole numbers without dimensions and of texts, when there are
+  /// at most kMostDistinct; else empty.
+  std::map<std::string, int64_t> counts() const;
+  /// Whether there are more different values than `counts` lists.
+  bool has_many_values() const { return has_many_; }
+
+ private:
+  void note(const std::string& type);
+  void add_numbers(const at::Tensor& flat);
+  void merge_moments(int64_t count, double mean, double squares);
+  void count_value(double value, int64_t times);
+  void count_text(const std::string& text, int64_t times);
+  std::optional<double> optional(double value) const {
+    return finite_ > 0 ? std::optional(value) : std::nullopt;
+  }
+
+  int64_t examples_ = 0;
+  std::vector<std::string> types_;
+  /// Of the tensors with as many dimensions as the first: the least and the most of each dimension.
+  std::vector<int64_t> least_, most_;
+  int64_t fewest_dimensions_ = 0;
+  int64_t most_dimensions_ = 0;
+  int64_t shortest_ = 0;  ///< Of texts, in bytes.
+  int64_t longest_ = 0;
+
+  int64_t nans_ = 0;
+  int64_t infinities_ = 0;
+  int64_t finite_ = 0;
+  double min_ = 0;
+  double max_ = 0;
+  double mean_ = 0;
+  double squares_ = 0;  ///< The sum of (x - mean)^2.
+
+  bool has_many_ = false;
+  std::map<double, int64_t> values_;
+  std::map<std::string, int64_t> texts_;
+};
+
+}  // namespace stepop
