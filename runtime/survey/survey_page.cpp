@@ -138,7 +138,7 @@ std::string survey_sheet(const Survey& survey, size_t most) {
   const size_t count = std::min(most, survey.shown.size());
   for (size_t i = 0; i < count; ++i) {
     const auto& [index, example] = survey.shown[i * survey.shown.size() / count];
-    std::vector<std::string> lines = {fmt::format("example {}", index)};
+    std::vector<std::string> lines = {fmt::format("#{}", index)};
     for (const auto& [key, value] : values_of(example, 40)) lines.push_back(key + " " + value);
     size_t pictures = 0;
     for (const auto& [key, tensor] : example.tensors) {

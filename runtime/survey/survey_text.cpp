@@ -37,7 +37,7 @@ std::string duration_text(double seconds) {
   return short_number(seconds) + " s";
 }
 
-/// `10 values, each 5,421 (of 5) to 6,742 (of 1) times`.
+/// `10 values; rarest 5 (5,421), commonest 1 (6,742)`.
 std::string values_text(const KeySummary& summary) {
   const auto counts = summary.counts();
   if (counts.empty()) return "";
@@ -55,9 +55,9 @@ std::string values_text(const KeySummary& summary) {
     return fmt::format("{} values, each {}", counts.size(),
                        most->second == 1 ? "once" : with_thousands(most->second) + " times");
   }
-  return fmt::format("{} values: {} times {} to {} times {}", counts.size(),
-                     with_thousands(fewest->second), short_text(fewest->first, most_shown),
-                     with_thousands(most->second), short_text(most->first, most_shown));
+  return fmt::format("{} values; rarest {} ({}), commonest {} ({})", counts.size(),
+                     short_text(fewest->first, most_shown), with_thousands(fewest->second),
+                     short_text(most->first, most_shown), with_thousands(most->second));
 }
 
 std::string notes_of(const KeySummary& summary, int64_t good) {
@@ -166,7 +166,7 @@ std::string short_value(const at::Tensor& value) {
 
 std::string survey_text(const Survey& survey, const std::string& title, size_t width) {
   const bool is_all = survey.read == survey.size;
-  std::string text = fmt::format("{}: {} example{}\n", title, with_thousands(survey.size),
+  std::string text = fmt::format("{}, {} example{}, ", title, with_thousands(survey.size),
                                  survey.size == 1 ? "" : "s");
   text += fmt::format(
       "{} read in {}, {} each in one thread\n\n",

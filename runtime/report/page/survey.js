@@ -56,21 +56,25 @@ const exampleCard = (example) => {
   return card;
 };
 
-const textOf = (example) => example.values.map(({ key, value }) => `${key} ${value}`).join("\n").toLowerCase();
+const linesOf = (example) => [`example ${example.index}`, ...example.values.map(({ key, value }) => `${key} ${value}`)]
+  .map((line) => line.toLowerCase());
 
 const examples = (dataset) => {
   const section = element("div");
   const grid = element("div", { class: "examples" });
-  const cards = dataset.shown.map((example) => ({ text: `${textOf(example)}\nexample ${example.index}`, card: exampleCard(example) }));
+  const cards = dataset.shown.map((example) => ({ lines: linesOf(example), card: exampleCard(example) }));
   grid.append(...cards.map(({ card }) => card));
   const shown = element("output", { text: `${whole(cards.length)} of ${whole(dataset.size)} examples` });
   const search = element("input", {
     type: "search", placeholder: "class 3", "aria-label": "show only examples with this text",
     oninput: (event) => {
       const words = event.target.value.toLowerCase().trim();
+      // "class 3" is not "class 30" where there is a class 3.
+      const isWhole = cards.some(({ lines }) => lines.includes(words));
+      const fits = (lines) => (isWhole ? lines.includes(words) : lines.some((line) => line.includes(words)));
       let count = 0;
-      for (const { text, card } of cards) {
-        card.hidden = words !== "" && !text.includes(words);
+      for (const { lines, card } of cards) {
+        card.hidden = words !== "" && !fits(lines);
         if (!card.hidden) ++count;
       }
       shown.value = `${whole(count)} of ${whole(dataset.size)} examples`;
@@ -85,11 +89,10 @@ const examples = (dataset) => {
 };
 
 const datasetSection = (dataset, i) => {
-  const speed = dataset.example_seconds < 1e-3
-    ? `${number(dataset.example_seconds * 1e6)} µs` : `${number(dataset.example_seconds * 1e3)} ms`;
+  const short = (seconds) => (seconds < 1e-3 ? `${number(seconds * 1e6)} µs` : seconds < 1 ? `${number(seconds * 1e3)} ms` : duration(seconds));
   const read = dataset.read === dataset.size ? "all" : whole(dataset.read);
   const section = element("section", { id: `dataset${i}` }, element("h2", { text: dataset.title }),
-    element("p", { class: "quiet", text: `${whole(dataset.size)} examples, ${read} read in ${duration(dataset.seconds)}; ${speed} an example in one thread` }),
+    element("p", { class: "quiet", text: `${whole(dataset.size)} examples, ${read} read in ${short(dataset.seconds)}; ${short(dataset.example_seconds)} an example in one thread` }),
     problems(dataset), keysTable(dataset));
   const counted = dataset.keys.filter((key) => kindOf(key) === "counted" && key.counts.length > 1);
   if (counted.length) {
