@@ -68,10 +68,10 @@ TEST_CASE("what cannot be shown is a clear error") {
     return result.err;
   };
   CHECK(has(error("-b " + kConfig + " trian"),
-            "stepop data: the config has no datasets/trian; there are: train and validation; did "
-            "you mean train?"));
+            "stepop data: the config has no datasets/trian; there are: train, validation; did you "
+            "mean train?"));
   CHECK(has(error("-b " + kConfig + " --datasets/train/imges x"),
-            "unknown key \"imges\": did you mean \"images\"?"));
+            "did you mean \"datasets/train/images\"?"));
   CHECK(has(error("-b " + kConfig + " -o a.jpg"), "-o a.jpg: expected a name that ends with .png"));
   CHECK(has(error("-b " + kConfig + " --html no/a.html"), "--html no/a.html: there is no folder "));
   CHECK(has(error("-b " + kConfig + " --examples some"),
