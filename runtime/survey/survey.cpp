@@ -102,8 +102,14 @@ class Reading {
     changed_.notify_all();
   }
 
-  /// The index of the `i`-th example that is read, and the same for those that are shown.
-  int64_t index_of(int64_t i) const { return spread(i, options_.examples, size_); }
+  /// The index of the `i`-th example that is read: of a part anywhere in its stretch, as every n-th
+  /// example of ordered data may be of one class.
+  int64_t index_of(int64_t i) const {
+    const int64_t first = spread(i, options_.examples, size_);
+    if (options_.examples >= size_) return first;
+    const int64_t end = i + 1 < options_.examples ? spread(i + 1, options_.examples, size_) : size_;
+    return first + Random(static_cast<uint64_t>(i)).below(end - first);
+  }
   bool is_shown(int64_t i) const {
     const int64_t shown = std::min(options_.shown, options_.examples);
     if (shown <= 0) return false;

@@ -22,7 +22,7 @@ struct BadExample {
 
 struct SurveyOptions {
   int64_t threads = 1;
-  /// Examples to read, evenly spread over the dataset.
+  /// Examples to read: one, at random, from each of so many parts of the dataset.
   int64_t examples = 0;
   /// Examples to keep, evenly spread over those that are read.
   int64_t shown = 0;

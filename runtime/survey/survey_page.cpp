@@ -9,6 +9,7 @@
 
 #include "runtime/base/json_text.h"
 #include "runtime/pictures/animated_png.h"
+#include "runtime/pictures/canvas.h"
 #include "runtime/pictures/image_file.h"
 #include "runtime/pictures/image_grid.h"
 #include "runtime/report/page.h"
@@ -139,7 +140,12 @@ std::string survey_sheet(const Survey& survey, size_t most) {
   for (size_t i = 0; i < count; ++i) {
     const auto& [index, example] = survey.shown[i * survey.shown.size() / count];
     std::vector<std::string> lines = {fmt::format("#{}", index)};
-    for (const auto& [key, value] : values_of(example, 40)) lines.push_back(key + " " + value);
+    for (const auto& [key, value] : values_of(example, 40)) {
+      // A line that is too wide is cut.
+      const bool fits = key.size() + 1 + value.size() <= kThumbnailSide / (2 * kGlyphWidth);
+      if (!fits) lines.push_back(key);
+      lines.push_back(fits ? key + " " + value : value);
+    }
     size_t pictures = 0;
     for (const auto& [key, tensor] : example.tensors) {
       const auto frames = frames_of(tensor, 1);
@@ -151,7 +157,7 @@ std::string survey_sheet(const Survey& survey, size_t most) {
   }
   if (images.empty()) return "";
   // The images of an example stay side by side.
-  const size_t columns = in_a_row == 1 ? 0 : in_a_row * std::max<size_t>(1, 8 / in_a_row);
+  const size_t columns = in_a_row == 1 ? 0 : in_a_row * std::max<size_t>(1, 12 / in_a_row);
   const at::Tensor picture = captioned_picture(images, static_cast<int64_t>(columns));
   return encode_png(picture);
 }

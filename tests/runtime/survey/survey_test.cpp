@@ -117,9 +117,10 @@ TEST_CASE("a part of a dataset is spread over all of it") {
   CHECK(survey.read == 10);
   CHECK(survey.size == 1000);
   REQUIRE(survey.shown.size() == 3);
-  CHECK(survey.shown[0].first == 0);
-  CHECK(survey.shown[1].first == 300);
-  CHECK(survey.shown[2].first == 600);
+  // Somewhere in the first, the fourth and the seventh tenth.
+  CHECK(survey.shown[0].first / 100 == 0);
+  CHECK(survey.shown[1].first / 100 == 3);
+  CHECK(survey.shown[2].first / 100 == 6);
 }
 
 TEST_CASE("an interruption ends a survey with what was read") {
