@@ -222,6 +222,20 @@ TEST_CASE("10^12 examples are shuffled, and no order of them is stored") {
   }
 }
 
+TEST_CASE("a million draws from 10^12 examples have no repeats") {
+  constexpr int64_t kSize = 1'000'000'000'000;
+  constexpr int64_t kBatch = 10'000;
+  const BatchOrder order = order_of(kSize, {.batch_size = kBatch, .seed = 5}, "shuffle");
+  std::vector<int64_t> drawn;
+  for (int64_t batch = 0; batch < 100; ++batch) {
+    const auto indices = order.indices(batch);
+    drawn.insert(drawn.end(), indices.begin(), indices.end());
+  }
+  std::ranges::sort(drawn);
+  CHECK(drawn.size() == 1'000'000);
+  CHECK(std::ranges::adjacent_find(drawn) == drawn.end());
+}
+
 TEST_CASE("a computed shuffle is a permutation of any size, which differs from epoch to epoch") {
   for (int64_t size = 1; size < 300; ++size) {
     const BatchOrder order =
