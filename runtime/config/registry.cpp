@@ -97,9 +97,11 @@ void declare_component(const Catalogue& catalogue, const Config& config, std::st
        catalogue.registration(component.name, config, path).about.parameters) {
     const bool is_given = component.params.has(parameter.name);
     if (is_given && parameter.is_path) component.params.declare_path(parameter.name);
-    // Such as the dataset that an Augment takes its examples from.
+    // Such as the dataset that an Augment takes its examples from, or the list of a Concat.
     const Value* value = is_given ? component.params.peek(parameter.name) : nullptr;
-    if (value != nullptr && value->is_map()) component.params.claim(parameter.name);
+    if (value != nullptr && (value->is_map() || value->is_list())) {
+      component.params.claim(parameter.name);
+    }
   }
 }
 
@@ -137,6 +139,10 @@ void make_paths_absolute(const Config& config) {
   }
   for (const auto& key : config.keys()) make_paths_absolute(config.at(key));
   const Value* value = config.peek();
+  for (size_t i = 0; value != nullptr && value->is_list() && i < value->as_list().size(); ++i) {
+    const Value& item = value->as_list()[i];
+    if (item.is_map() || item.is_list()) make_paths_absolute(config.at(std::to_string(i)));
+  }
   const Value* name = value != nullptr && value->is_map() ? value->as_map().find("class") : nullptr;
   if (name == nullptr || !name->is_text()) return;
   for (const Catalogue* catalogue : Catalogue::all()) {

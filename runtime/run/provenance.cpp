@@ -20,6 +20,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/system/child_process.h"
+#include "runtime/system/look_at_data.h"
 
 namespace stepop {
 namespace {
@@ -62,14 +63,6 @@ std::string git_state() {
   const std::string branch = output_of({"git", "rev-parse", "--abbrev-ref", "HEAD"});
   const std::string changes = output_of({"git", "status", "--porcelain"});
   return fmt::format("{} {}, {}", branch, commit, changes.empty() ? "clean" : "with changes");
-}
-
-std::string utc_time(const timespec& time) {
-  std::tm parts{};
-  gmtime_r(&time.tv_sec, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  return fmt::format("{}.{:09}", text.data(), time.tv_nsec);
 }
 
 std::string program_time() {

@@ -2,7 +2,6 @@
 
 #include <c10/core/Device.h>
 
-#include <ctime>
 #include <string>
 
 namespace stepop {
@@ -11,9 +10,6 @@ namespace stepop {
 std::string git_state();
 
 std::string host_name();
-
-/// A time in UTC: `2026-11-21T10:00:00.123456789`.
-std::string utc_time(const timespec& time);
 
 /// When the newest of the program and of the libraries that it has loaded was written, in UTC:
 /// `2026-11-21T10:00:00.123456789`. Another build gives another.

@@ -30,6 +30,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/sampler.h"
+#include "runtime/data/views/example_function.h"
 #include "runtime/iterator/eval_functor.h"
 #include "runtime/iterator/iterator.h"
 #include "runtime/log/sink.h"

@@ -1,0 +1,72 @@
+#include "runtime/data/views/cache_source.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <system_error>
+
+#include "runtime/base/error.h"
+#include "runtime/config/registry.h"
+#include "runtime/config/yaml_writer.h"
+#include "runtime/system/checksum.h"
+#include "runtime/system/look_at_data.h"
+
+namespace stepop {
+namespace {
+
+/// All texts in a value.
+void add_texts(const Value& value, std::set<std::string>& texts) {
+  if (value.is_text()) texts.insert(value.as_text());
+  if (value.is_list()) {
+    for (const auto& item : value.as_list()) add_texts(item, texts);
+  }
+  if (value.is_map()) {
+    for (const auto& [key, item] : value.as_map()) add_texts(item, texts);
+  }
+}
+
+/// The checksums of the files in which the classes are registered that a config names: an edited
+/// dataset of the user's own gives other examples.
+std::string describe_code(const Value& config) {
+  std::set<std::string> texts;
+  add_texts(config, texts);
+  std::string lines;
+  for (const Catalogue* catalogue : Catalogue::all()) {
+    for (const auto& registration : catalogue->registrations()) {
+      std::error_code ignored;
+      if (!texts.contains(registration.name)) continue;
+      if (!std::filesystem::is_regular_file(registration.file, ignored)) continue;
+      lines += fmt::format("code: {} {}\n", registration.name, file_checksum(registration.file));
+    }
+  }
+  return lines;
+}
+
+std::string describe_files(const Config& params, std::string_view key) {
+  const std::string inside = join_path(params.path(), key) + "/";
+  std::string lines;
+  for (const auto& [path, file] : params.opened()) {
+    if (!path.starts_with(inside)) continue;
+    const DataFile seen =
+        look_at_data(file, DataChecksums::kSize, {}, std::numeric_limits<double>::infinity());
+    if (!seen.failure.empty()) {
+      throw Error(
+          fmt::format("{}: {}; a cache has to know what it was made from", file, seen.failure));
+    }
+    lines += fmt::format("file: {} {} files {} bytes {} {}\n", file, seen.files, seen.bytes,
+                         seen.modified, seen.listing);
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string describe_source(const Config& params, std::string_view key) {
+  const Value config = *params.peek(key);
+  return fmt::format("stepop {}\n{}{}{}", STEPOP_VERSION, describe_code(config),
+                     describe_files(params, key), to_yaml(Value(Value::Map{{"dataset", config}})));
+}
+
+}  // namespace stepop

@@ -1,0 +1,224 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
+#include "runtime/data/example_random.h"
+#include "runtime/data/views/cache_source.h"
+#include "runtime/data/views/example_bytes.h"
+#include "runtime/data/views/example_store.h"
+#include "runtime/data/views/view.h"
+#include "runtime/measure/one_thread.h"
+#include "runtime/system/checksum.h"
+#include "runtime/system/folders.h"
+#include "runtime/system/start_thread.h"
+
+namespace stepop {
+namespace {
+
+constexpr double kGigabyte = 1e9;
+constexpr double kMemoryLimit = 4;
+constexpr double kFileLimit = 50;
+/// As many examples tell at the start how large all are, and whether they are drawn at random.
+constexpr int64_t kSamples = 8;
+
+bool is_equal(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
+  const at::Tensor left = a.contiguous();
+  const at::Tensor right = b.contiguous();
+  return left.nbytes() == 0 ||
+         std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
+}
+
+bool is_equal(const Example& a, const Example& b) {
+  if (!(a.texts == b.texts) || a.tensors.size() != b.tensors.size()) return false;
+  return std::all_of(a.tensors.begin(), a.tensors.end(), [&](const auto& entry) {
+    const at::Tensor* other = b.tensors.find(entry.first);
+    return other != nullptr && is_equal(entry.second, *other);
+  });
+}
+
+/// Another dataset's examples, each read once: they are kept in memory, or in a file that other
+/// runs use, too. They are read with random numbers that depend on their index alone.
+class Cached : public SameOrder {
+ public:
+  explicit Cached(const Config& params)
+      : SameOrder(params),
+        limit_(read_limit(params)),
+        is_partial_(params.get("partial", false)),
+        is_frozen_(params.get("frozen", false)) {
+    const auto fill = params.get("fill", "asked");
+    if (fill != "asked" && fill != "start") {
+      throw params.error("fill", fmt::format("expected asked or start, found \"{}\"", fill));
+    }
+    const auto version = params.get("version", "");
+    if (params.has("folder")) {
+      open_file(params, version);
+    } else {
+      check_samples(params);
+      store_ = std::make_unique<ExampleMemory>(size(), limit_);
+    }
+    if (fill == "start") fill_all();
+  }
+
+  Example get(int64_t index, Random& /*random*/) const override {
+    Example example = kept(index);
+    if (path_.empty()) {  // others have the same tensors
+      for (auto& [key, tensor] : example.tensors) tensor = tensor.clone();
+    }
+    return example;
+  }
+
+  std::optional<Batch> get_batch(std::span<const int64_t> indices,
+                                 std::span<Random> /*randoms*/) const override {
+    std::vector<Example> examples;
+    examples.reserve(indices.size());
+    for (const int64_t index : indices) {
+      try {
+        examples.push_back(kept(index));
+      } catch (...) {
+        throw Error(fmt::format("example {}: {}", index, text_of_current_exception()));
+      }
+    }
+    return source()->collate(examples, {indices.begin(), indices.end()});
+  }
+
+  std::string notice() const override {
+    const std::string notice = SameOrder::notice();
+    if (path_.empty()) return notice;
+    return fmt::format("{}{}{} of {} examples are cached in {}", notice, notice.empty() ? "" : "; ",
+                       with_thousands(store_->count()), with_thousands(size()), path_);
+  }
+
+ private:
+  static int64_t read_limit(const Config& params) {
+    const double limit = params.get("limit", params.has("folder") ? kFileLimit : kMemoryLimit);
+    constexpr double kMost = 1e9;
+    if (!(limit > 0 && limit <= kMost)) {
+      throw params.error("limit", fmt::format("expected gigabytes, above 0, found {:g}", limit));
+    }
+    return static_cast<int64_t>(limit * kGigabyte);
+  }
+
+  void open_file(const Config& params, const std::string& version) {
+    params.declare_path("folder");
+    const auto folder = params.get<std::string>("folder");
+    if (size() > ExampleFile::kMostExamples) {
+      throw params.error(
+          "dataset", fmt::format("it has {} examples, a cache at most {}", with_thousands(size()),
+                                 with_thousands(ExampleFile::kMostExamples)));
+    }
+    const std::string description = fmt::format("version: {}\nexamples: {}\n{}", version, size(),
+                                                describe_source(params, "dataset"));
+    const Value* source = params.peek("dataset/class");
+    const std::string name =
+        source != nullptr ? source->as_text() : params.peek("dataset")->as_text();
+    path_ = fmt::format("{}/{}-{}.examples", folder, name, content_checksum(description));
+    std::error_code ignored;
+    if (!std::filesystem::exists(path_, ignored)) check_samples(params);
+    make_folders(folder);
+    store_ = std::make_unique<ExampleFile>(path_, description, size(), limit_);
+  }
+
+  /// Before anything is kept: that it has room, and that nothing random is frozen.
+  void check_samples(const Config& params) const {
+    double bytes = 0;
+    const int64_t count = std::min(size(), kSamples);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t index = i * (size() / count);
+      Random random = random_of_fixed_example(index);
+      const Example example = source().get(index, random);
+      bytes += static_cast<double>(bytes_of(example));
+      if (is_frozen_) continue;
+      Random other = random_of_fixed_example(~index);
+      if (is_equal(example, source().get(index, other))) continue;
+      throw params.error(
+          "dataset", fmt::format("its example {} is another one each time it is read, and a cache "
+                                 "would show the same one in each epoch: put what is random, such "
+                                 "as Augment, around Cached, or choose frozen: true",
+                                 index));
+    }
+    const double all =
+        count == 0 ? 0 : bytes / static_cast<double>(count) * static_cast<double>(size());
+    if (is_partial_ || all <= static_cast<double>(limit_)) return;
+    throw params.error(
+        "limit",
+        fmt::format("the {} examples take about {}, and the cache's limit is {}: choose "
+                    "limit: {:.0f} (gigabytes), or partial: true, and those beyond the "
+                    "limit are read each time",
+                    with_thousands(size()), size_text(all), size_text(static_cast<double>(limit_)),
+                    std::ceil(1.1 * all / kGigabyte)));
+  }
+
+  /// The example, shared with the store, or read and stored.
+  Example kept(int64_t index) const {
+    check_index(index, size());
+    if (auto found = store_->find(index)) return std::move(*found);
+    Random random = random_of_fixed_example(index);
+    Example example = source()->get(index, random);
+    store_->add(index, example);
+    return example;
+  }
+
+  /// Reads all examples that are not there, in several threads.
+  void fill_all() const {
+    std::atomic<int64_t> next = 0;
+    std::exception_ptr failure;
+    std::mutex mutex;
+    const auto work = [&] {
+      compute_with_one_thread();
+      try {
+        for (int64_t index = next++; index < size(); index = next++) {
+          if (store_->find(index)) continue;
+          Random random = random_of_fixed_example(index);
+          store_->add(index, source().get(index, random));
+        }
+      } catch (...) {
+        next = size();
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    };
+    constexpr unsigned kMostThreads = 16;
+    const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
+    std::vector<std::thread> workers;
+    for (unsigned i = 0; i < threads; ++i) workers.push_back(start_thread("fills a cache", work));
+    for (auto& worker : workers) worker.join();
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  int64_t limit_;  ///< In bytes.
+  bool is_partial_;
+  bool is_frozen_;
+  std::string path_;  ///< Of the file; empty in memory.
+  std::unique_ptr<ExampleStore> store_;
+};
+
+STEPOP_REGISTER_DATASET(
+    Cached,
+    {"Another dataset's examples, each read once and kept, in memory or in a file.",
+     {{"dataset", "", "the other one; what is random, such as Augment, stands around Cached"},
+      {"folder", "null", "where the file lies, which runs share; null: in memory", true},
+      {"limit", "null", "gigabytes; null: 4 in memory, 50 in a file"},
+      {"partial", "false", "larger datasets are kept up to the limit, and the rest read each time"},
+      {"fill", "asked", "asked: as examples are needed; start: all before the first step"},
+      {"frozen", "false", "examples that are random are kept as they are drawn once"},
+      {"version", "",
+       "any text; another one makes another file, when what the dataset depends on "
+       "cannot be seen in its config and files"}}});
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,125 @@
+#include "runtime/data/views/example_function.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "runtime/base/error.h"
+
+namespace stepop {
+
+ExampleFunctionRegistry& example_functions() {
+  static ExampleFunctionRegistry registry("example function");
+  return registry;
+}
+
+namespace {
+
+/// `target/class` is `target` or below it.
+bool is_within(std::string_view key, std::string_view part) {
+  return key == part || (key.starts_with(part) && key[part.size()] == '/');
+}
+
+/// The same entries under the function's names for their keys.
+template <class T>
+OrderedMap<T> renamed(const OrderedMap<T>& map, const KeyFunction& function,
+                      const std::string& name) {
+  OrderedMap<T> changed;
+  for (const auto& [key, value] : map) {
+    const std::string after = function.key_after(key);
+    if (after.empty()) continue;
+    if (changed.contains(after)) {
+      throw Error(fmt::format("{}: two values would be called \"{}\"", name, after));
+    }
+    changed.set(after, value);
+  }
+  return changed;
+}
+
+template <class A, class B>
+void check_needed(const std::string& name, const std::vector<std::string>& needed, const A& tensors,
+                  const B& texts) {
+  for (const auto& part : needed) {
+    const auto fits = [&](const auto& entry) { return is_within(entry.first, part); };
+    if (std::any_of(tensors.begin(), tensors.end(), fits)) continue;
+    if (std::any_of(texts.begin(), texts.end(), fits)) continue;
+    throw Error(fmt::format("{}: the examples have no \"{}\"; tensors: {}; texts: {}", name, part,
+                            tensors.key_list(), texts.key_list()));
+  }
+}
+
+/// Other names for keys.
+class Rename : public KeyFunction {
+ public:
+  explicit Rename(const Config& params) : KeyFunction("rename", params.at("keys").keys()) {
+    const Config keys = params.at("keys");
+    for (const auto& key : keys.keys()) names_.set(key, keys.get<std::string>(key));
+    if (names_.empty()) {
+      throw params.error("keys", "missing: a map of old and new names, such as {image: input}");
+    }
+  }
+
+  std::string key_after(const std::string& key) const override {
+    for (const auto& [old, name] : names_) {
+      if (is_within(key, old)) return name + key.substr(old.size());
+    }
+    return key;
+  }
+
+ private:
+  OrderedMap<std::string> names_;
+};
+
+/// Some of the keys.
+class Select : public KeyFunction {
+ public:
+  explicit Select(const Config& params)
+      : KeyFunction("select", keys_of(params)), keys_(keys_of(params)), drops_(params.has("drop")) {
+    if (params.has("keys") == params.has("drop")) {
+      throw params.error("", "select needs either `keys`, which stay, or `drop`, which do not");
+    }
+  }
+
+  std::string key_after(const std::string& key) const override {
+    const bool is_listed = std::any_of(keys_.begin(), keys_.end(),
+                                       [&](const auto& part) { return is_within(key, part); });
+    return is_listed == drops_ ? "" : key;
+  }
+
+ private:
+  static std::vector<std::string> keys_of(const Config& params) {
+    const char* path = params.has("drop") ? "drop" : "keys";
+    return params.has(path) ? params.get<std::vector<std::string>>(path)
+                            : std::vector<std::string>();
+  }
+
+  std::vector<std::string> keys_;
+  bool drops_;
+};
+
+STEPOP_REGISTER_EXAMPLE_FUNCTION(rename, Rename,
+                                 {"Other names for keys, and for all below them.",
+                                  {{"keys", "", "old -> new, {image: input}"}}});
+STEPOP_REGISTER_EXAMPLE_FUNCTION(select, Select,
+                                 {"Keeps some keys, with all below them, or drops them.",
+                                  {{"keys", "null", "a list of those that stay"},
+                                   {"drop", "null", "instead: a list of those that do not"}}});
+
+}  // namespace
+
+Example KeyFunction::operator()(Example example, Random& /*random*/) const {
+  check_needed(name_, needed_, example.tensors, example.texts);
+  return {.tensors = renamed(example.tensors, *this, name_),
+          .texts = renamed(example.texts, *this, name_)};
+}
+
+Batch KeyFunction::apply(const Batch& batch) const {
+  check_needed(name_, needed_, batch.tensors(), batch.texts());
+  return {renamed(batch.tensors(), *this, name_), renamed(batch.texts(), *this, name_),
+          batch.indices()};
+}
+
+}  // namespace stepop

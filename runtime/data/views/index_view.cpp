@@ -1,0 +1,186 @@
+#include "runtime/data/views/index_view.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/error.h"
+
+namespace stepop {
+namespace {
+
+/// Which rows of a batch come from one source.
+struct Part {
+  std::vector<int64_t> rows;     ///< In the batch.
+  std::vector<int64_t> indices;  ///< In the source.
+  std::vector<int64_t> outer;    ///< In the view.
+  std::vector<Random> randoms;
+  Batch batch;
+};
+
+bool is_like(const at::Tensor& tensor, const at::Tensor* other) {
+  return other != nullptr && other->scalar_type() == tensor.scalar_type() &&
+         other->sizes().slice(1) == tensor.sizes().slice(1) && other->device().is_cpu() &&
+         other->layout() == at::kStrided && !other->is_quantized();
+}
+
+/// The parts' rows in the order of the batch; none when they do not fit each other.
+std::optional<Batch> interleaved(const std::vector<Part*>& parts, int64_t count) {
+  const Batch& first = parts.front()->batch;
+  for (const Part* part : parts) {
+    if (part->batch.tensors().size() != first.tensors().size() ||
+        part->batch.texts().size() != first.texts().size()) {
+      return std::nullopt;
+    }
+  }
+  OrderedMap<at::Tensor> tensors;
+  for (const auto& [key, tensor] : first.tensors()) {
+    std::vector<int64_t> shape = tensor.sizes().vec();
+    shape[0] = count;
+    const at::Tensor out = at::empty(shape, tensor.options());
+    if (!out.device().is_cpu()) return std::nullopt;
+    auto* to = static_cast<char*>(out.mutable_data_ptr());
+    const size_t bytes = out.nbytes() / static_cast<size_t>(count);
+    for (const Part* part : parts) {
+      const at::Tensor* values = part->batch.tensors().find(key);
+      if (!is_like(tensor, values)) return std::nullopt;
+      const at::Tensor rows = values->contiguous();
+      const auto* from = static_cast<const char*>(rows.const_data_ptr());
+      for (size_t i = 0; i < part->rows.size() && bytes > 0; ++i) {
+        std::memcpy(to + static_cast<size_t>(part->rows[i]) * bytes, from + i * bytes, bytes);
+      }
+    }
+    tensors.set(key, out);
+  }
+  OrderedMap<std::vector<std::string>> texts;
+  for (const auto& [key, unused] : first.texts()) {
+    std::vector<std::string> all(static_cast<size_t>(count));
+    for (const Part* part : parts) {
+      const auto* values = part->batch.texts().find(key);
+      if (values == nullptr) return std::nullopt;
+      for (size_t i = 0; i < part->rows.size(); ++i) {
+        all[static_cast<size_t>(part->rows[i])] = (*values)[i];
+      }
+    }
+    texts.set(key, std::move(all));
+  }
+  return Batch(std::move(tensors), std::move(texts), {});
+}
+
+}  // namespace
+
+IndexView::IndexView(std::vector<Source> sources, std::string source_key)
+    : sources_(std::move(sources)), source_key_(std::move(source_key)) {}
+
+Example IndexView::get(int64_t index, Random& random) const {
+  check_index(index, size());
+  const Place place = place_of(index);
+  Example example = sources_[place.source].get(place.index, random);
+  if (!source_key_.empty()) {
+    example.tensors.set(source_key_,
+                        at::scalar_tensor(static_cast<int64_t>(place.source), at::kLong));
+  }
+  return example;
+}
+
+std::optional<Batch> IndexView::get_batch(std::span<const int64_t> indices,
+                                          std::span<Random> randoms) const {
+  if (!can_gather_.load(std::memory_order_relaxed) || indices.empty()) return std::nullopt;
+  std::optional<Batch> batch = gather(indices, randoms);
+  if (!batch || source_key_.empty()) return batch;
+  const at::Tensor numbers = at::empty({static_cast<int64_t>(indices.size())}, at::kLong);
+  auto* values = numbers.mutable_data_ptr<int64_t>();
+  for (const int64_t index : indices) *values++ = static_cast<int64_t>(place_of(index).source);
+  batch->set(source_key_, numbers);
+  return batch;
+}
+
+std::optional<Batch> IndexView::gather(std::span<const int64_t> indices,
+                                       std::span<Random> randoms) const {
+  const int64_t all = size();
+  if (sources_.size() == 1) {
+    std::vector<int64_t> inner;
+    inner.reserve(indices.size());
+    for (const int64_t index : indices) {
+      check_index(index, all);
+      inner.push_back(place_of(index).index);
+    }
+    return sources_[0].gather(inner, randoms, indices);
+  }
+  std::vector<Part> parts(sources_.size());
+  for (size_t i = 0; i < indices.size(); ++i) {
+    check_index(indices[i], all);
+    const Place place = place_of(indices[i]);
+    Part& part = parts[place.source];
+    part.rows.push_back(static_cast<int64_t>(i));
+    part.indices.push_back(place.index);
+    part.outer.push_back(indices[i]);
+    part.randoms.push_back(randoms[i]);
+  }
+  std::vector<Part*> used;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Part& part = parts[i];
+    if (part.rows.empty()) continue;
+    auto batch = sources_[i].gather(part.indices, part.randoms, part.outer);
+    if (!batch) {
+      can_gather_.store(false, std::memory_order_relaxed);
+      return std::nullopt;
+    }
+    if (part.rows.size() == indices.size()) return batch;
+    part.batch = std::move(*batch);
+    used.push_back(&part);
+  }
+  return interleaved(used, static_cast<int64_t>(indices.size()));
+}
+
+bool IndexView::have_labels(std::string_view key) const {
+  at::Tensor first;
+  for (const Source& source : sources_) {
+    const at::Tensor labels = source.labels(key);
+    if (!labels.defined() || labels.dim() == 0 || labels.size(0) != source.size()) return false;
+    if (!first.defined()) first = labels;
+    if (labels.sizes().slice(1) != first.sizes().slice(1)) return false;
+  }
+  return true;
+}
+
+at::Tensor IndexView::labels(std::string_view key) const {
+  const bool is_source = !source_key_.empty() && key == source_key_;
+  if (!is_source && !have_labels(key)) return {};
+  const at::Tensor chosen = at::empty({size()}, at::kLong);
+  auto* values = chosen.mutable_data_ptr<int64_t>();
+  std::vector<int64_t> begins;
+  std::vector<at::Tensor> labels;
+  int64_t begin = 0;
+  for (const Source& source : sources_) {
+    begins.push_back(begin);
+    begin += source.size();
+    if (!is_source) labels.push_back(source.labels(key));
+  }
+  for (int64_t i = 0; i < size(); ++i) {
+    const Place place = place_of(i);
+    values[i] = is_source ? static_cast<int64_t>(place.source) : begins[place.source] + place.index;
+  }
+  if (is_source) return chosen;
+  return (labels.size() == 1 ? labels[0] : at::cat(labels)).index_select(0, chosen);
+}
+
+std::vector<std::string> IndexView::label_keys() const {
+  std::vector<std::string> keys;
+  for (const auto& key : sources_[0]->label_keys()) {
+    if (key != source_key_ && have_labels(key)) keys.push_back(key);
+  }
+  if (!source_key_.empty()) keys.push_back(source_key_);
+  return keys;
+}
+
+Batch IndexView::collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const {
+  return sources_[0]->collate(examples, std::move(indices));
+}
+
+}  // namespace stepop

@@ -1,0 +1,206 @@
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/data/example_random.h"
+#include "runtime/data/views/key_parts.h"
+#include "runtime/data/views/view.h"
+
+namespace stepop {
+namespace {
+
+/// Each example with random others that have the same value of a label.
+class Joined : public Dataset {
+ public:
+  explicit Joined(const Config& params)
+      : source_(params, "dataset"),
+        is_fixed_(params.get("fixed", false)),
+        may_be_itself_(params.get("itself", false)) {
+    constexpr int64_t kMostPartners = 1000;
+    const int64_t partners = params.get_between("partners", 1, kMostPartners, 1);
+    const auto prefix = params.get("prefix", "partner");
+    for (int64_t i = 1; i <= partners; ++i) {
+      prefixes_.push_back(partners == 1 ? prefix + "/" : fmt::format("{}_{}/", prefix, i));
+    }
+    sort_by_label(read_groups(params, "label", source_));
+  }
+
+  int64_t size() const override { return source_.size(); }
+
+  Example get(int64_t index, Random& random) const override {
+    check_index(index, size());
+    std::vector<Random> randoms;
+    const std::vector<int64_t> members = members_of(index, random, randoms);
+    Example example = source_.get(index, randoms[0]);
+    for (size_t i = 0; i < prefixes_.size(); ++i) {
+      add_part(example, prefixes_[i], source_.get(members[i + 1], randoms[i + 1]));
+    }
+    return example;
+  }
+
+  std::optional<Batch> get_batch(std::span<const int64_t> indices,
+                                 std::span<Random> randoms) const override {
+    // First all examples, then all their first partners, and so on: each is a stretch of the batch.
+    const size_t count = indices.size();
+    const size_t parts = prefixes_.size() + 1;
+    std::vector<int64_t> inner(count * parts);
+    std::vector<int64_t> outer(count * parts);
+    std::vector<Random> inner_randoms(count * parts, Random(0));
+    for (size_t i = 0; i < count; ++i) {
+      check_index(indices[i], size());
+      std::vector<Random> own;
+      const std::vector<int64_t> members = members_of(indices[i], randoms[i], own);
+      for (size_t part = 0; part < parts; ++part) {
+        inner[part * count + i] = members[part];
+        inner_randoms[part * count + i] = own[part];
+        outer[part * count + i] = indices[i];
+      }
+    }
+    const Batch all = source_.load(inner, inner_randoms, outer);
+    Batch batch({}, {}, {indices.begin(), indices.end()});
+    for (size_t part = 0; part < parts; ++part) {
+      add_part(batch, part == 0 ? "" : prefixes_[part - 1], rows(all, part * count, count));
+    }
+    return batch;
+  }
+
+  at::Tensor labels(std::string_view key) const override {
+    for (size_t i = 0; i < prefixes_.size() && is_fixed_; ++i) {
+      if (!key.starts_with(prefixes_[i])) continue;
+      const at::Tensor labels = source_.labels(key.substr(prefixes_[i].size()));
+      return labels.defined() ? labels.index_select(0, partners(i)) : labels;
+    }
+    return source_.labels(key);
+  }
+
+  std::vector<std::string> label_keys() const override {
+    std::vector<std::string> keys = source_->label_keys();
+    for (size_t i = 0; i < prefixes_.size() && is_fixed_; ++i) {
+      for (const auto& key : source_->label_keys()) keys.push_back(prefixes_[i] + key);
+    }
+    return keys;
+  }
+
+  std::string notice() const override { return source_->notice(); }
+
+  Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
+    std::vector<Example> own = examples;
+    Batch batch({}, {}, indices);
+    std::vector<Batch> partners;
+    for (const auto& prefix : prefixes_) {
+      std::vector<Example> parts;
+      for (Example& example : own) {
+        parts.push_back(part_below(example, prefix));
+        const auto is_of_part = [&](const auto& entry) { return entry.first.starts_with(prefix); };
+        example.tensors.erase_if(is_of_part);
+        example.texts.erase_if(is_of_part);
+      }
+      partners.push_back(source_->collate(parts, indices));
+    }
+    add_part(batch, "", source_->collate(own, indices));
+    for (size_t i = 0; i < prefixes_.size(); ++i) add_part(batch, prefixes_[i], partners[i]);
+    return batch;
+  }
+
+ private:
+  void sort_by_label(const std::vector<int64_t>& groups) {
+    sorted_.resize(groups.size());
+    std::iota(sorted_.begin(), sorted_.end(), 0);
+    std::stable_sort(sorted_.begin(), sorted_.end(), [&](int64_t a, int64_t b) {
+      return groups[static_cast<size_t>(a)] < groups[static_cast<size_t>(b)];
+    });
+    place_.resize(groups.size());
+    for (size_t i = 0; i < sorted_.size(); ++i) {
+      place_[static_cast<size_t>(sorted_[i])] = static_cast<int64_t>(i);
+      const bool begins = i == 0 || groups[static_cast<size_t>(sorted_[i])] !=
+                                        groups[static_cast<size_t>(sorted_[i - 1])];
+      if (begins) begins_.push_back(static_cast<int64_t>(i));
+    }
+    begins_.push_back(static_cast<int64_t>(sorted_.size()));
+  }
+
+  /// The example and its partners, and random numbers for each of them.
+  std::vector<int64_t> members_of(int64_t index, Random& random,
+                                  std::vector<Random>& randoms) const {
+    Random choice = split_off(random);
+    if (is_fixed_) choice = random_of_fixed_example(index);
+    std::vector<int64_t> members = {index};
+    for (size_t i = 0; i < prefixes_.size(); ++i) members.push_back(partner(members, choice));
+    for (size_t i = 0; i < members.size(); ++i) randoms.push_back(split_off(random));
+    return members;
+  }
+
+  /// One more of the group, and as long as there are others none that is there already.
+  int64_t partner(const std::vector<int64_t>& members, Random& choice) const {
+    const int64_t place = place_[static_cast<size_t>(members[0])];
+    const auto next = std::upper_bound(begins_.begin(), begins_.end(), place);
+    const int64_t begin = *(next - 1);
+    const int64_t count = *next - begin;
+    std::vector<int64_t> taken;  // places that are passed over, sorted
+    for (size_t i = may_be_itself_ ? 1 : 0; i < members.size(); ++i) {
+      taken.push_back(place_[static_cast<size_t>(members[i])]);
+    }
+    std::sort(taken.begin(), taken.end());
+    taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
+    if (static_cast<int64_t>(taken.size()) >= count) {  // a small group: they come again
+      taken.clear();
+      if (!may_be_itself_ && count > 1) taken.push_back(place);
+    }
+    int64_t chosen = begin + choice.below(count - static_cast<int64_t>(taken.size()));
+    for (const int64_t other : taken) chosen += chosen >= other ? 1 : 0;
+    return sorted_[static_cast<size_t>(chosen)];
+  }
+
+  /// Partner number `number` of every example, where they are fixed.
+  at::Tensor partners(size_t number) const {
+    const at::Tensor all = at::empty({size()}, at::kLong);
+    auto* values = all.mutable_data_ptr<int64_t>();
+    for (int64_t i = 0; i < size(); ++i) {
+      Random random(0);
+      std::vector<Random> unused;
+      values[i] = members_of(i, random, unused)[number + 1];
+    }
+    return all;
+  }
+
+  static Batch rows(const Batch& all, size_t begin, size_t count) {
+    OrderedMap<at::Tensor> tensors;
+    for (const auto& [key, tensor] : all.tensors()) {
+      tensors.set(key, tensor.narrow(0, static_cast<int64_t>(begin), static_cast<int64_t>(count)));
+    }
+    OrderedMap<std::vector<std::string>> texts;
+    for (const auto& [key, values] : all.texts()) {
+      const auto first = values.begin() + static_cast<std::ptrdiff_t>(begin);
+      texts.set(key, std::vector<std::string>(first, first + static_cast<std::ptrdiff_t>(count)));
+    }
+    return {std::move(tensors), std::move(texts), {}};
+  }
+
+  Source source_;
+  bool is_fixed_;
+  bool may_be_itself_;
+  std::vector<std::string> prefixes_;  ///< With the slash: `partner/`.
+  std::vector<int64_t> sorted_;        ///< The source's indices, by the label's value.
+  std::vector<int64_t> place_;         ///< Where each index stands in `sorted_`.
+  std::vector<int64_t> begins_;        ///< Of each value in `sorted_`, and its end.
+};
+
+STEPOP_REGISTER_DATASET(
+    Joined,
+    {"Each example with a random other one that has the same value of a label.",
+     {{"dataset", "", "whose examples are joined"},
+      {"label", "", "label that they share, such as a person's number"},
+      {"partners", "1", "how many; different ones where there are enough"},
+      {"prefix", "partner", "of the other one's keys: partner/image; with several partner_1/image"},
+      {"fixed", "false", "the same partners each time, for a validation"},
+      {"itself", "false", "an example may be its own partner even where there are others"}}});
+
+}  // namespace
+}  // namespace stepop

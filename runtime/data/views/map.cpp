@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/data/views/example_function.h"
+#include "runtime/data/views/view.h"
+
+namespace stepop {
+namespace {
+
+/// Another dataset's examples, changed by functions that are registered.
+class Map : public SameOrder {
+ public:
+  explicit Map(const Config& params) : SameOrder(params) {
+    params.has("function");
+    const Value* value = params.peek("function");
+    if (value != nullptr && value->is_list()) {
+      const size_t count = value->as_list().size();
+      for (size_t i = 0; i < count; ++i) add(params, "function/" + std::to_string(i));
+    } else {
+      add(params, "function");
+    }
+    for (const auto& before : source()->label_keys()) {
+      std::string key = before;
+      for (const auto& function : functions_) {
+        if (!key.empty()) key = function->key_after(key);
+      }
+      if (!key.empty()) labels_.set(key, before);
+    }
+  }
+
+  Example get(int64_t index, Random& random) const override {
+    Random own = split_off(random);
+    Example example = source()->get(index, random);
+    for (const auto& function : functions_) example = (*function)(std::move(example), own);
+    return example;
+  }
+
+  std::optional<Batch> get_batch(std::span<const int64_t> indices,
+                                 std::span<Random> randoms) const override {
+    if (key_functions_.size() != functions_.size()) return std::nullopt;
+    std::vector<Random> inner(randoms.begin(), randoms.end());
+    for (Random& random : inner) split_off(random);
+    std::optional<Batch> batch = source().gather(indices, inner, indices);
+    if (!batch) return batch;
+    for (const auto* function : key_functions_) batch = function->apply(*batch);
+    return batch;
+  }
+
+  at::Tensor labels(std::string_view key) const override {
+    const std::string* before = labels_.find(key);
+    return before == nullptr ? at::Tensor() : source().labels(*before);
+  }
+
+  std::vector<std::string> label_keys() const override {
+    std::vector<std::string> keys;
+    for (const auto& [key, before] : labels_) keys.push_back(key);
+    return keys;
+  }
+
+ private:
+  void add(const Config& params, const std::string& path) {
+    functions_.push_back(example_functions().build(params, path));
+    const auto* keys = dynamic_cast<const KeyFunction*>(functions_.back().get());
+    if (keys != nullptr) key_functions_.push_back(keys);
+  }
+
+  std::vector<std::unique_ptr<ExampleFunction>> functions_;
+  std::vector<const KeyFunction*> key_functions_;  ///< Those of `functions_` that are such.
+  OrderedMap<std::string> labels_;                 ///< The source's label of each label.
+};
+
+STEPOP_REGISTER_DATASET(Map,
+                        {"Another dataset's examples, changed by a registered function.",
+                         {{"dataset", "", "the other one"},
+                          {"function", "",
+                           "its name, or {class: rename, keys: {image: input}}; or a list of them, "
+                           "applied in turn"}}});
+
+}  // namespace
+}  // namespace stepop

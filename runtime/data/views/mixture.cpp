@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/number_text.h"
+#include "runtime/data/views/index_view.h"
+
+namespace stepop {
+namespace {
+
+/// Whole numbers as weights are taken as they are up to this sum, all others in parts of it.
+constexpr int64_t kMostPeriod = 10'000;
+
+/// The weights as whole numbers, each at least 1.
+std::vector<int64_t> read_weights(const Config& params, size_t sources) {
+  const auto weights = params.get<std::vector<double>>("weights");
+  if (weights.size() != sources) {
+    throw params.error("weights", fmt::format("expected a weight for each of the {} datasets, "
+                                              "found {}",
+                                              sources, weights.size()));
+  }
+  double sum = 0;
+  bool are_whole = true;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!(weights[i] > 0) || !std::isfinite(weights[i])) {
+      throw params.error("weights/" + std::to_string(i),
+                         fmt::format("expected a number above 0, found {:g}", weights[i]));
+    }
+    sum += weights[i];
+    are_whole = are_whole && weights[i] == std::floor(weights[i]);
+  }
+  std::vector<int64_t> whole;
+  int64_t divisor = 0;
+  for (const double weight : weights) {
+    const double scaled = are_whole && sum <= static_cast<double>(kMostPeriod)
+                              ? weight
+                              : weight / sum * static_cast<double>(kMostPeriod);
+    whole.push_back(std::max<int64_t>(1, std::llround(scaled)));
+    divisor = std::gcd(divisor, whole.back());
+  }
+  for (int64_t& weight : whole) weight /= divisor;
+  return whole;
+}
+
+/// Examples of several datasets in the proportions of weights. Which example stands at an index is
+/// a function of the index alone, so an index names the same example in each epoch, and labels are
+/// known without loading anything; the sampler makes the order of each epoch.
+class Mixture : public IndexView {
+ public:
+  explicit Mixture(const Config& params)
+      : IndexView(read_sources(params, "datasets"), params.get("source_key", "")),
+        weights_(read_weights(params, sources().size())) {
+    for (size_t i = 0; i < sources().size(); ++i) {
+      if (sources()[i].size() > 0) continue;
+      throw params.error("datasets/" + std::to_string(i), "it is empty: it has no example");
+    }
+    make_pattern();
+    size_ = params.has("size") ? params.get_at_least("size", 1) : whole_size(params);
+    for (size_t i = 0; i < sources().size(); ++i) counts_.push_back(count_before(i, size_));
+  }
+
+  int64_t size() const override { return size_; }
+
+ protected:
+  Place place_of(int64_t index) const override {
+    const auto period = static_cast<int64_t>(pattern_.size());
+    const auto& [source, rank] = pattern_[static_cast<size_t>(index % period)];
+    const int64_t number = index / period * weights_[source] + rank;
+    const int64_t size = sources()[source].size();
+    if (counts_[source] >= size) return {source, number % size};
+    // A source of which not all examples come gives them evenly.
+    __extension__ using int128 = __int128;
+    return {source, static_cast<int64_t>(static_cast<int128>(number) * size / counts_[source])};
+  }
+
+ private:
+  /// A position of the period: its source, and how many of that source's come before it.
+  struct Turn {
+    size_t source;
+    int64_t rank;
+  };
+
+  /// Each source as evenly over the period as its weight allows.
+  void make_pattern() {
+    const int64_t period = std::accumulate(weights_.begin(), weights_.end(), int64_t{0});
+    std::vector<int64_t> used(weights_.size());
+    for (int64_t position = 0; position < period; ++position) {
+      size_t next = 0;
+      int64_t most = std::numeric_limits<int64_t>::min();
+      for (size_t i = 0; i < weights_.size(); ++i) {
+        const int64_t behind = (position + 1) * weights_[i] - used[i] * period;
+        if (behind > most) next = i, most = behind;
+      }
+      pattern_.push_back({next, used[next]++});
+    }
+  }
+
+  /// How many of the examples before `end` are from a source.
+  int64_t count_before(size_t source, int64_t end) const {
+    const auto period = static_cast<int64_t>(pattern_.size());
+    int64_t count = end / period * weights_[source];
+    for (int64_t i = 0; i < end % period; ++i) {
+      count += pattern_[static_cast<size_t>(i)].source == source ? 1 : 0;
+    }
+    return count;
+  }
+
+  /// As many as it takes until each example of each source has come.
+  int64_t whole_size(const Config& params) const {
+    const auto period = static_cast<int64_t>(pattern_.size());
+    int64_t most = 0;
+    for (size_t source = 0; source < weights_.size(); ++source) {
+      const int64_t last = sources()[source].size() - 1;
+      if (last / weights_[source] >= std::numeric_limits<int64_t>::max() / period - 1) {
+        throw params.error("", "it has more examples than can be counted: give its size");
+      }
+      const int64_t rank = last % weights_[source];
+      int64_t position = 0;
+      while (pattern_[static_cast<size_t>(position)].source != source ||
+             pattern_[static_cast<size_t>(position)].rank != rank) {
+        ++position;
+      }
+      most = std::max(most, last / weights_[source] * period + position + 1);
+    }
+    return most;
+  }
+
+  std::vector<int64_t> weights_;
+  std::vector<Turn> pattern_;
+  int64_t size_ = 0;
+  std::vector<int64_t> counts_;  ///< How many examples are from each source.
+};
+
+STEPOP_REGISTER_DATASET(
+    Mixture,
+    {"Examples of several datasets in the proportions of weights.",
+     {{"datasets", "", "a list of datasets with the same keys"},
+      {"weights", "", "one for each; to about one in 10,000"},
+      {"size", "null",
+       "number of examples; null: until every example of each dataset has come, "
+       "while those of the others are repeated"},
+      {"source_key", "", "adds under this key which dataset an example is from: 0, 1, ..."}}});
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,109 @@
+#include "runtime/data/views/view.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include "runtime/base/text.h"
+
+namespace stepop {
+
+Source::Source(const Config& params, std::string_view key)
+    : dataset_(datasets().build(params, key)), place_(join_path(params.path(), key)) {}
+
+Example Source::get(int64_t index, Random& random) const {
+  try {
+    return dataset_->get(index, random);
+  } catch (...) {
+    throw Error(fmt::format("example {} of {}: {}", index, place_, text_of_current_exception()));
+  }
+}
+
+std::optional<Batch> Source::gather(std::span<const int64_t> indices, std::span<Random> randoms,
+                                    std::span<const int64_t> outer) const {
+  std::string failure;
+  try {
+    return dataset_->get_batch(indices, randoms);
+  } catch (...) {
+    failure = text_of_current_exception();
+  }
+  // One by one, to find out which example it was: a source names it by its own index at most.
+  for (size_t i = 0; i < indices.size(); ++i) {
+    Random random(0);
+    try {
+      get(indices[i], random);
+    } catch (const std::exception& error) {
+      throw Error(fmt::format("example {}: {}", outer[i], error_text(error)));
+    }
+  }
+  throw Error(fmt::format("{}: {}", place_, failure));
+}
+
+Batch Source::load(std::span<const int64_t> indices, std::span<Random> randoms,
+                   std::span<const int64_t> outer) const {
+  if (auto batch = gather(indices, randoms, outer)) return std::move(*batch);
+  std::vector<Example> examples;
+  examples.reserve(indices.size());
+  for (size_t i = 0; i < indices.size(); ++i) {
+    try {
+      examples.push_back(get(indices[i], randoms[i]));
+    } catch (const std::exception& error) {
+      throw Error(fmt::format("example {}: {}", outer[i], error_text(error)));
+    }
+  }
+  return dataset_->collate(examples, {outer.begin(), outer.end()});
+}
+
+std::vector<Source> read_sources(const Config& params, std::string_view key) {
+  params.has(key);
+  const Value* value = params.peek(key);
+  if (value == nullptr) params.get<Value>(key);  // throws: it is missing
+  if (!value->is_list() || value->as_list().empty()) {
+    throw params.error(key, fmt::format("expected a list of datasets, such as [{{class: Idx, ...}}"
+                                        ", {{class: Csv, ...}}], found {}",
+                                        value->describe()));
+  }
+  const size_t count = value->as_list().size();
+  std::vector<Source> sources;
+  for (size_t i = 0; i < count; ++i) {
+    sources.emplace_back(params, join_path(key, std::to_string(i)));
+  }
+  return sources;
+}
+
+std::string notices_of(std::span<const Source> sources) {
+  std::vector<std::string> notices;
+  for (const Source& source : sources) {
+    std::string notice = source->notice();
+    const bool is_new = std::find(notices.begin(), notices.end(), notice) == notices.end();
+    if (!notice.empty() && is_new) notices.push_back(std::move(notice));
+  }
+  return fmt::format("{}", fmt::join(notices, "; "));
+}
+
+std::vector<int64_t> read_groups(const Config& params, std::string_view key, const Source& source) {
+  const auto name = params.get<std::string>(key);
+  at::Tensor labels = source.labels(name);
+  if (!labels.defined() || labels.dim() != 1 || labels.size(0) != source.size() ||
+      labels.is_complex()) {
+    throw params.error(
+        key, fmt::format("{} has no label \"{}\" with one number for each example; its labels are: "
+                         "{}",
+                         source.place(), name, list_text(source->label_keys())));
+  }
+  std::vector<int64_t> groups(static_cast<size_t>(labels.numel()));
+  if (groups.empty()) return groups;
+  // Equal floats have equal bits, but for the two zeros.
+  if (labels.is_floating_point())
+    labels = labels.to(at::kDouble).add(0.0);
+  else
+    labels = labels.to(at::kLong);
+  labels = labels.contiguous();
+  std::memcpy(groups.data(), labels.const_data_ptr(), groups.size() * sizeof(int64_t));
+  return groups;
+}
+
+}  // namespace stepop
