@@ -77,6 +77,52 @@ void bench_dataset(const std::string& name, const std::string& dataset_yaml, int
   }
 }
 
+/// The same examples by another config, in the same order.
+void bench_same(const std::string& name, const std::string& yaml, const std::string& baseline,
+                const std::string& baseline_yaml, int64_t batches) {
+  std::vector<std::unique_ptr<Dataset>> data;
+  std::vector<std::unique_ptr<BatchOrder>> orders;
+  std::vector<Portion> portions;
+  for (const auto& text : {yaml, baseline_yaml}) {
+    const Config config = config_of("data: " + text + "\nsampler: shuffle\n");
+    data.push_back(datasets().build(config, "data"));
+    BatchOrderOptions options;
+    options.batch_size = kBatchSize;
+    orders.push_back(std::make_unique<BatchOrder>(
+        "data", samplers().build(config, "sampler", *data.back(), uint64_t{1}), options));
+    portions.push_back([&dataset = *data.back(), &order = *orders.back(), batches] {
+      return time_loader(dataset, order, batches, 0);
+    });
+  }
+  const auto times = take_turns(7, portions);
+  const auto text = [&](size_t i) {
+    return per_second(static_cast<double>(batches * kBatchSize), median(times[i]), "examples");
+  };
+  print_row({name, baseline, speedup(times[0], times[1]), text(0), text(1)});
+}
+
+/// Three views around `source`.
+std::string in_three_views(const std::string& source) {
+  return "{class: Subset, part: all, split: {parts: {all: 1}}, dataset: {class: Map, function: "
+         "{class: rename, keys: {image: image}}, dataset: {class: Subset, fraction: 1, dataset: " +
+         source + "}}}";
+}
+
+void bench_views(const ScratchFolder& scratch) {
+  const std::string half = "{class: Synthetic, size: 10000, shape: [3, 64, 64]}";
+  const std::string whole = "{class: Synthetic, size: 20000, shape: [3, 64, 64]}";
+  const std::string files = "{class: ImageFolder, path: " + scratch.path("images") + "}";
+  bench_same("Synthetic in three views", in_three_views(whole), "without views", whole, 300);
+  bench_same("Concat of two Synthetic", "{class: Concat, datasets: [" + half + ", " + half + "]}",
+             "one Synthetic", whole, 300);
+  bench_same("PNG files in three views", in_three_views(files), "without views", files, 10);
+  bench_same("PNG files cached in memory", "{class: Cached, dataset: " + files + "}", "PNG files",
+             files, 10);
+  bench_same("PNG files cached in a file",
+             "{class: Cached, folder: " + scratch.path("cache") + ", dataset: " + files + "}",
+             "PNG files", files, 10);
+}
+
 /// Every example once, in a thread like the loader's workers.
 double time_in_worker(const Dataset& dataset) {
   const Stopwatch watch;
@@ -143,6 +189,7 @@ void bench_loader() {
   }
   bench_dataset("ImageFolder of PNG", "{class: ImageFolder, path: " + scratch.path("images") + "}",
                 10);
+  bench_views(scratch);
   bench_pairs(scratch);
 }
 

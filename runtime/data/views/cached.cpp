@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -133,27 +134,33 @@ class Cached : public SameOrder {
     store_ = std::make_unique<ExampleFile>(path_, description, size(), limit_);
   }
 
-  /// Before anything is kept: that it has room, and that nothing random is frozen.
+  /// Before anything is kept: that it has room, and that nothing random is frozen. What cannot be
+  /// read here is reported when it is needed.
   void check_samples(const Config& params) const {
     double bytes = 0;
+    int64_t read = 0;
     const int64_t count = std::min(size(), kSamples);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t index = i * (size() / count);
-      Random random = random_of_fixed_example(index);
-      const Example example = source().get(index, random);
-      bytes += static_cast<double>(bytes_of(example));
-      if (is_frozen_) continue;
-      Random other = random_of_fixed_example(~index);
-      if (is_equal(example, source().get(index, other))) continue;
+      try {
+        Random random = random_of_fixed_example(index);
+        const Example example = source()->get(index, random);
+        bytes += static_cast<double>(bytes_of(example));
+        ++read;
+        Random other = random_of_fixed_example(~index);
+        if (is_frozen_ || is_equal(example, source()->get(index, other))) continue;
+      } catch (...) {
+        continue;
+      }
       throw params.error(
           "dataset", fmt::format("its example {} is another one each time it is read, and a cache "
                                  "would show the same one in each epoch: put what is random, such "
                                  "as Augment, around Cached, or choose frozen: true",
                                  index));
     }
-    const double all =
-        count == 0 ? 0 : bytes / static_cast<double>(count) * static_cast<double>(size());
-    if (is_partial_ || all <= static_cast<double>(limit_)) return;
+    if (is_partial_ || read == 0) return;
+    const double all = bytes / static_cast<double>(read) * static_cast<double>(size());
+    if (all <= static_cast<double>(limit_)) return;
     throw params.error(
         "limit",
         fmt::format("the {} examples take about {}, and the cache's limit is {}: choose "

@@ -115,9 +115,12 @@ ExampleFile::ExampleFile(std::string path, const std::string& description, int64
 }
 
 bool ExampleFile::open(const std::string& header) {
-  file_ = OpenFile(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+  const auto open_with = [&](int flags) {
+    return OpenFile(file_calls().open(path_.c_str(), flags | O_CLOEXEC, 0));
+  };
+  file_ = open_with(O_RDWR);
   const bool can_write = static_cast<bool>(file_);
-  if (!can_write) file_ = OpenFile(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!can_write) file_ = open_with(O_RDONLY);
   if (!file_) {
     if (errno != ENOENT) fail_file("open the cache " + path_, errno);
     return false;
@@ -128,7 +131,7 @@ bool ExampleFile::open(const std::string& header) {
       file_size(file_) < table_end) {
     return false;
   }
-  if (can_write) append_ = OpenFile(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (can_write) append_ = open_with(O_WRONLY | O_APPEND);
   return true;
 }
 

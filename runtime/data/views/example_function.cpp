@@ -51,16 +51,42 @@ void check_needed(const std::string& name, const std::vector<std::string>& neede
   }
 }
 
+/// `{target: {class: label}}` as `target/class` -> `label`: a key of a config has no slash.
+void add_names(const Value& keys, const std::string& path, const Config& params,
+               OrderedMap<std::string>& names) {
+  if (keys.is_text() && !path.empty() && !keys.as_text().empty()) {
+    names.set(path, keys.as_text());
+  } else if (keys.is_map()) {
+    for (const auto& [key, value] : keys.as_map()) {
+      add_names(value, join_path(path, key), params, names);
+    }
+  } else {
+    throw params.error(join_path("keys", path), fmt::format("expected the new name of the key, "
+                                                            "found {}",
+                                                            keys.describe()));
+  }
+}
+
+OrderedMap<std::string> read_names(const Config& params) {
+  OrderedMap<std::string> names;
+  if (params.has("keys")) add_names(params.get<Value>("keys"), "", params, names);
+  if (names.empty()) {
+    throw params.error("keys", "missing: a map of old and new names, such as {image: input}");
+  }
+  return names;
+}
+
+std::vector<std::string> keys_of(const OrderedMap<std::string>& names) {
+  std::vector<std::string> keys;
+  for (const auto& [key, name] : names) keys.push_back(key);
+  return keys;
+}
+
 /// Other names for keys.
 class Rename : public KeyFunction {
  public:
-  explicit Rename(const Config& params) : KeyFunction("rename", params.at("keys").keys()) {
-    const Config keys = params.at("keys");
-    for (const auto& key : keys.keys()) names_.set(key, keys.get<std::string>(key));
-    if (names_.empty()) {
-      throw params.error("keys", "missing: a map of old and new names, such as {image: input}");
-    }
-  }
+  explicit Rename(const Config& params)
+      : KeyFunction("rename", keys_of(read_names(params))), names_(read_names(params)) {}
 
   std::string key_after(const std::string& key) const override {
     for (const auto& [old, name] : names_) {
@@ -102,7 +128,8 @@ class Select : public KeyFunction {
 
 STEPOP_REGISTER_EXAMPLE_FUNCTION(rename, Rename,
                                  {"Other names for keys, and for all below them.",
-                                  {{"keys", "", "old -> new, {image: input}"}}});
+                                  {{"keys", "",
+                                    "old -> new, {image: input, left: {class: target/class}}"}}});
 STEPOP_REGISTER_EXAMPLE_FUNCTION(select, Select,
                                  {"Keeps some keys, with all below them, or drops them.",
                                   {{"keys", "null", "a list of those that stay"},

@@ -87,6 +87,17 @@ class Zip : public Dataset {
       for (const Example& example : examples) parts.push_back(part_below(example, prefixes_[i]));
       add_part(batch, prefixes_[i], sources_[i]->collate(parts, indices));
     }
+    // What a view around this one has added.
+    std::vector<Example> rest = examples;
+    for (Example& example : rest) {
+      const auto is_own = [&](const auto& entry) {
+        return std::any_of(prefixes_.begin(), prefixes_.end(),
+                           [&](const auto& prefix) { return entry.first.starts_with(prefix); });
+      };
+      example.tensors.erase_if(is_own);
+      example.texts.erase_if(is_own);
+    }
+    add_part(batch, "", stepop::collate(rest, std::move(indices)));
     return batch;
   }
 

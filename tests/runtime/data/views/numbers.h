@@ -1,0 +1,111 @@
+#pragma once
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/data/dataset.h"
+
+namespace stepop {
+
+/// What the views are tested with. Example i holds `id`, `first` + i; `group`, i / `run`; `value`,
+/// two floats; the text `name`; and `draw`, a random number, where `draws`. The labels are id and
+/// group. Example `bad` cannot be read. With `gathers` batches are gathered; with `pads` there are
+/// `tokens` of 1 to 4 numbers, to which `collate` adds zeros, up to the longest.
+class TestNumbers : public Dataset {
+ public:
+  explicit TestNumbers(const Config& params)
+      : size_(params.get_at_least("size", 0, 10)),
+        first_(params.get("first", int64_t{0})),
+        run_(params.get_at_least("run", 1, 3)),
+        bad_(params.get("bad", int64_t{-1})),
+        draws_(params.get("draws", false)),
+        gathers_(params.get("gathers", false)),
+        pads_(params.get("pads", false)),
+        notice_(params.get("notice", "")) {}
+
+  /// How many examples all of them have given.
+  static inline std::atomic<int64_t> reads = 0;
+
+  int64_t size() const override { return size_; }
+
+  Example get(int64_t index, Random& random) const override {
+    check_index(index, size_);
+    ++reads;
+    const int64_t id = first_ + index;
+    if (index == bad_) throw Error(fmt::format("n{}.png is damaged", id));
+    const at::Tensor value = at::empty({2}, at::kFloat);
+    value.mutable_data_ptr<float>()[0] = static_cast<float>(id);
+    value.mutable_data_ptr<float>()[1] = static_cast<float>(id) + 0.5F;
+    Example example{.tensors = {{"id", at::scalar_tensor(id, at::kLong)},
+                                {"group", at::scalar_tensor(index / run_, at::kLong)},
+                                {"value", value}},
+                    .texts = {{"name", fmt::format("n{}", id)}}};
+    if (draws_) example.tensors.set("draw", at::scalar_tensor(random.below(1 << 20), at::kLong));
+    if (pads_) {
+      const at::Tensor tokens = at::empty({id % 4 + 1}, at::kLong);
+      tokens.fill_(id);
+      example.tensors.set("tokens", tokens);
+    }
+    return example;
+  }
+
+  std::optional<Batch> get_batch(std::span<const int64_t> indices,
+                                 std::span<Random> randoms) const override {
+    if (!gathers_) return std::nullopt;
+    std::vector<Example> examples;
+    for (size_t i = 0; i < indices.size(); ++i) examples.push_back(get(indices[i], randoms[i]));
+    return collate(examples, {indices.begin(), indices.end()});
+  }
+
+  at::Tensor labels(std::string_view key) const override {
+    if (key != "id" && key != "group") return {};
+    const at::Tensor values = at::empty({size_}, at::kLong);
+    for (int64_t i = 0; i < size_; ++i) {
+      values.mutable_data_ptr<int64_t>()[i] = key == "id" ? first_ + i : i / run_;
+    }
+    return values;
+  }
+
+  std::vector<std::string> label_keys() const override { return {"id", "group"}; }
+  std::string notice() const override { return notice_; }
+
+  Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
+    if (!pads_) return stepop::collate(examples, std::move(indices));
+    int64_t longest = 0;
+    for (const Example& example : examples) {
+      longest = std::max(longest, example.tensors.at("tokens").size(0));
+    }
+    std::vector<Example> padded = examples;
+    for (Example& example : padded) {
+      const at::Tensor tokens = example.tensors.at("tokens");
+      const at::Tensor longer = at::zeros({longest}, at::kLong);
+      longer.narrow(0, 0, tokens.size(0)).copy_(tokens);
+      example.tensors.set("tokens", longer);
+    }
+    return stepop::collate(padded, std::move(indices));
+  }
+
+ private:
+  int64_t size_;
+  int64_t first_;
+  int64_t run_;
+  int64_t bad_;
+  bool draws_;
+  bool gathers_;
+  bool pads_;
+  std::string notice_;
+};
+
+}  // namespace stepop
