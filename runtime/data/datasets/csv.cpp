@@ -1,9 +1,9 @@
 #include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,211 +11,180 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/nearest.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/csv_columns.h"
+#include "runtime/data/datasets/csv_fit.h"
+#include "runtime/data/datasets/csv_missing.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/formats/csv_file.h"
 
 namespace stepop {
 namespace {
 
-char get_separator(const Config& params) {
-  const auto separator = params.get("separator", ",");
-  if (separator.size() != 1 || separator == "\"" || separator == "\n" || separator == "\r") {
-    throw params.error("separator", "expected one character, as \",\" or \"\\t\"");
+template <class T>
+void keep_rows(std::vector<T>& items, const std::vector<bool>& is_kept) {
+  size_t kept = 0;
+  for (size_t row = 0; row < items.size(); ++row) {
+    if (!is_kept[row]) continue;
+    if (kept != row) items[kept] = std::move(items[row]);
+    ++kept;
   }
-  return separator[0];
+  items.resize(kept);
 }
 
-bool is_number(CsvType type) { return type == CsvType::kInt || type == CsvType::kFloat; }
-
-/// Whether a cell among numbers stands for "not known".
-bool is_missing_number(std::string_view cell) {
-  while (cell.starts_with(' ')) cell.remove_prefix(1);
-  while (cell.ends_with(' ')) cell.remove_suffix(1);
-  if (cell.size() > 4) return false;
-  std::string small(cell);
-  for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return small.empty() || small == "na" || small == "n/a" || small == "nan" || small == "null" ||
-         small == "none";
+int64_t count_of(const std::vector<bool>& flags) {
+  return std::count(flags.begin(), flags.end(), true);
 }
 
-/// What becomes of the missing values of a column.
-struct MissingRule {
-  enum class Action { kError, kDrop, kNan, kFill };
+std::string rows_text(int64_t count) {
+  return count == 1 ? "1 row" : with_thousands(count) + " rows";
+}
 
-  Action action = Action::kError;
-  std::string fill;   ///< Of kFill: the cell to read instead.
-  std::string place;  ///< In the config.
-  bool is_named;      ///< The config names the column, rather than all columns.
-};
+at::Tensor bools_of(const std::vector<bool>& flags) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(flags.size())}, at::kBool);
+  std::copy(flags.begin(), flags.end(), tensor.mutable_data_ptr<bool>());
+  return tensor;
+}
 
-MissingRule rule_of(const Value& value, const Config& params, const std::string& place,
-                    bool is_named) {
-  using Action = MissingRule::Action;
-  MissingRule rule{.action = Action::kFill, .fill = {}, .place = place, .is_named = is_named};
-  if (value.is_text() && value.as_text() == "error") {
-    rule.action = Action::kError;
-  } else if (value.is_text() && value.as_text() == "drop") {
-    rule.action = Action::kDrop;
-  } else if ((value.is_text() && value.as_text() == "nan") ||
-             (value.is_float() && std::isnan(value.as_float()))) {
-    rule.action = Action::kNan;
-  } else if (is_named && value.is_text() && !value.as_text().empty()) {
-    rule.fill = value.as_text();
-  } else if (is_named && value.is_int()) {
-    rule.fill = std::to_string(value.as_int());
-  } else if (is_named && value.is_float()) {
-    rule.fill = fmt::format("{}", value.as_float());
-  } else {
+/// Throws UsageError for a key that is another column's too.
+void add_column(std::vector<CsvColumn>& columns, CsvColumn column, const Config& params,
+                const std::string& place) {
+  for (const auto& other : columns) {
+    if (other.key != column.key) continue;
     throw params.error(
-        place, fmt::format("expected error, drop, nan or {}, found {}",
-                           is_named ? "the value to read instead"
-                                    : "a map from columns to the values to read instead, such as "
-                                      "{age: 0}",
-                           value.describe()));
+        place, fmt::format("the key \"{}\" is the one of {} \"{}\" too", column.key,
+                           other.numbers.dim() > 1 ? "the vector" : "the column", other.name));
   }
-  return rule;
+  columns.push_back(std::move(column));
 }
 
-/// Applies the parameter `missing` to the cells of a table.
-class MissingValues {
- public:
-  MissingValues(CsvTable& table, const Config& params)
-      : table_(table), params_(params), options_(read_csv_options(table, params)) {
-    if (!params.has("missing")) return;
-    const auto value = params.get<Value>("missing");
-    if (!value.is_map()) {
-      rule_ = rule_of(value, params, "missing", false);
-      return;
-    }
-    for (const auto& [name, item] : value.as_map()) {
-      const std::string place = join_path("missing", name);
-      check_csv_column(table, name, params, place);
-      rules_.emplace(name, rule_of(item, params, place, true));
-    }
+/// With `masks: true`, a column of bools beside each whose missing values are filled.
+void add_masks(std::vector<CsvColumn>& columns, const MissingValues& missing,
+               const std::vector<bool>& is_kept, const Config& params) {
+  if (!params.get("masks", false)) return;
+  const auto masks = missing.masks();
+  if (masks.empty()) {
+    throw params.error("masks", "no column has its missing values filled: missing: {age: mean}");
   }
-
-  /// Throws Error with the columns, how many values they miss, and what helps.
-  void apply() {
-    const size_t rows = table_.lines.size();
-    std::vector<bool> is_dropped(rows, false);
-    for (size_t c = 0; c < table_.header.size(); ++c) apply_to(c, is_dropped);
-    if (!left_.empty()) {
-      throw Error(fmt::format(
-          "{}: {} missing values (empty, NA, NaN, null or None): {}. In the dataset's config, "
-          "\"missing: drop\" leaves out their rows, \"missing: nan\" reads numbers as NaN, "
-          "\"missing: {{{}: 0}}\" reads another value instead, and \"columns: {{{}: skip}}\" "
-          "leaves out the column",
-          table_.path, left_.size() == 1 ? "a column has" : "columns have", list_text(left_),
-          first_left_, first_left_));
-    }
-    const auto dropped = std::count(is_dropped.begin(), is_dropped.end(), true);
-    if (dropped == 0) return;
-    if (static_cast<size_t>(dropped) == rows) {
-      throw Error(table_.path + ": each row misses a value, so that \"missing: drop\" leaves none");
-    }
-    const auto keep_rest = [&](auto& cells) {
-      size_t kept = 0;
-      for (size_t row = 0; row < rows; ++row) {
-        if (is_dropped[row]) continue;
-        if (kept != row) cells[kept] = std::move(cells[row]);
-        ++kept;
-      }
-      cells.resize(kept);
-    };
-    keep_rest(table_.lines);
-    for (auto& cells : table_.columns) keep_rest(cells);
+  for (auto [name, is_missing] : masks) {
+    const auto of = std::ranges::find(columns, name, &CsvColumn::name);
+    if (of == columns.end()) continue;  // it is skipped
+    keep_rows(is_missing, is_kept);
+    CsvColumn mask{.name = name + "_missing",
+                   .key = of->key + "_missing",
+                   .type = CsvType::kInt,
+                   .numbers = bools_of(is_missing),
+                   .texts = {}};
+    add_column(columns, std::move(mask), params, "masks");
   }
+}
 
- private:
-  void apply_to(size_t column, std::vector<bool>& is_dropped) {
-    const std::string& name = table_.header[column];
-    const auto option = options_.find(name);
-    if (name.empty() && option == options_.end()) return;  // it is not read
-    const auto named = rules_.find(name);
-    const MissingRule& rule = named != rules_.end() ? named->second : rule_;
-    const bool has_type = option != options_.end() && option->second.type.has_value();
-    const CsvType type = has_type ? *option->second.type : type_of_present(column);
-    if (type == CsvType::kSkip || (type == CsvType::kText && !rule.is_named)) return;
-
-    auto& cells = table_.columns[column];
-    std::vector<size_t> gaps;
-    for (size_t row = 0; row < cells.size(); ++row) {
-      if (is_number(type) ? is_missing_number(cells[row]) : cells[row].empty()) gaps.push_back(row);
-    }
-    if (gaps.empty()) return;
-    switch (rule.action) {
-      case MissingRule::Action::kDrop:
-        for (const size_t row : gaps) is_dropped[row] = true;
-        return;
-      case MissingRule::Action::kFill:
-        check_fill(rule, type, has_type);
-        for (const size_t row : gaps) cells[row] = rule.fill;
-        return;
-      case MissingRule::Action::kNan:
-        if (type == CsvType::kFloat || (type == CsvType::kInt && !has_type)) {
-          for (const size_t row : gaps) cells[row] = "nan";
-          return;
-        }
-        if (!rule.is_named && !is_number(type)) break;  // a class or an image: not a number
-        throw params_.error(
-            rule.place,
-            fmt::format("the column \"{}\" has missing values, and only floats can be NaN: "
-                        "columns: {{{}: float}}",
-                        name, name));
-      case MissingRule::Action::kError:
-        break;
-    }
-    if (left_.empty()) first_left_ = name;
-    left_.push_back(fmt::format("{} in {} of {} rows (first in line {})", name,
-                                with_thousands(static_cast<int64_t>(gaps.size())),
-                                with_thousands(static_cast<int64_t>(cells.size())),
-                                table_.lines[gaps[0]]));
+/// The columns that the parameter `vectors` lists under `key`, side by side: float [rows, columns].
+CsvColumn vector_of(const std::vector<CsvColumn>& columns, const std::string& key,
+                    const Value& list, const Config& params) {
+  const std::string place = join_path("vectors", key);
+  if (!list.is_list() || list.as_list().empty()) {
+    throw params.error(place, "expected a list of columns, found " + list.describe());
   }
-
-  /// As the cells that are there are; text when there are none.
-  CsvType type_of_present(size_t column) const {
-    const auto& cells = table_.columns[column];
-    const CsvType type = infer_csv_type(cells);
-    if (type != CsvType::kText) return type;
-    std::vector<std::string> present;
-    for (const auto& cell : cells) {
-      if (!is_missing_number(cell)) present.push_back(cell);
+  std::vector<at::Tensor> parts;
+  for (const auto& item : list.as_list()) {
+    const std::string name = item.is_text() ? item.as_text() : "";
+    const auto column = std::ranges::find(columns, name, &CsvColumn::name);
+    if (column == columns.end()) {
+      std::vector<std::string> names;
+      for (const auto& other : columns) names.push_back(other.name);
+      throw params.error(place, fmt::format("no column {}; there are: {}", item.describe(),
+                                            list_text(sorted_by_distance(name, names))));
     }
-    const bool has_any = !present.empty() && present.size() < cells.size();
-    return has_any ? infer_csv_type(present) : type;
+    if (column->type != CsvType::kInt && column->type != CsvType::kFloat) {
+      throw params.error(place, fmt::format("the column \"{}\" is not one of numbers", name));
+    }
+    parts.push_back(column->numbers.to(at::kFloat));
   }
+  return {.name = key,
+          .key = key,
+          .type = CsvType::kFloat,
+          .numbers = at::stack(parts, 1),
+          .texts = {}};
+}
 
-  void check_fill(const MissingRule& rule, CsvType type, bool has_type) const {
-    if (!is_number(type)) return;
-    const CsvType found = infer_csv_type({rule.fill});
-    const bool must_be_whole = type == CsvType::kInt && has_type;
-    if (found == CsvType::kInt || (found == CsvType::kFloat && !must_be_whole)) return;
-    throw params_.error(rule.place,
-                        fmt::format("expected a {}, as the column holds, found \"{}\"",
-                                    must_be_whole ? "whole number" : "number", rule.fill));
+/// Columns in a vector are no keys of their own.
+void join_vectors(std::vector<CsvColumn>& columns, const Config& params) {
+  if (!params.has("vectors")) return;
+  const auto value = params.get<Value>("vectors");
+  if (!value.is_map()) {
+    throw params.error("vectors", fmt::format("expected a map from keys to lists of columns, such "
+                                              "as {{x: [age, income]}}, found {}",
+                                              value.describe()));
   }
+  std::vector<CsvColumn> vectors;
+  std::vector<std::string> taken;
+  for (const auto& [key, list] : value.as_map()) {
+    vectors.push_back(vector_of(columns, key, list, params));
+    for (const auto& item : list.as_list()) taken.push_back(item.as_text());
+  }
+  std::erase_if(columns, [&](const auto& column) {
+    return std::find(taken.begin(), taken.end(), column.name) != taken.end();
+  });
+  for (auto& vector : vectors) {
+    const std::string place = join_path("vectors", vector.key);
+    add_column(columns, std::move(vector), params, place);
+  }
+}
 
-  CsvTable& table_;
-  const Config& params_;
-  std::map<std::string, CsvColumnOptions> options_;
-  MissingRule rule_{.action = MissingRule::Action::kError,
-                    .fill = {},
-                    .place = "missing",
-                    .is_named = false};       ///< Of columns that `rules_` does not name.
-  std::map<std::string, MissingRule> rules_;  ///< By column.
-  std::vector<std::string> left_;             ///< Columns whose rule is an error, described.
-  std::string first_left_;
+/// What the parameters make of a table.
+struct CsvRows {
+  CsvTable table;  ///< Path and lines only; the cells are in `columns`.
+  std::vector<CsvColumn> columns;
+  std::string notice;
 };
 
-CsvTable read_table(const Config& params) {
-  CsvTable table = read_csv(get_file(params, "path"), get_separator(params));
-  if (table.lines.empty()) throw Error(table.path + ": holds no rows below its header");
-  MissingValues(table, params).apply();
-  return table;
+/// What became of missing values, in a line; empty when none are missing.
+std::string notice_of(const std::string& path, const MissingValues& missing, const CsvFit& fit) {
+  std::vector<std::string> parts;
+  const auto rows = static_cast<int64_t>(missing.dropped().size());
+  if (const int64_t dropped = count_of(missing.dropped()); dropped > 0) {
+    parts.push_back(fmt::format("left out {} of {}", with_thousands(dropped), rows_text(rows)));
+  }
+  const auto filled = missing.fill_texts(fit.fills);
+  if (!filled.empty()) parts.push_back("filled " + list_text(filled));
+  return parts.empty() ? "" : fmt::format("{}: missing values: {}", path, fmt::join(parts, "; "));
+}
+
+CsvRows read_rows(const Config& params) {
+  inherit_csv_params(params);
+  CsvTable table = read_csv_table(params);
+  const MissingValues missing(table, params);
+  const CsvFolds folds = read_csv_folds(table, params);
+  const CsvFit fit = fit_csv(table, missing, folds, params);
+  missing.check();
+  std::vector<bool> is_kept = missing.dropped();
+  is_kept.flip();
+  const std::string notice = notice_of(table.path, missing, fit);
+  missing.fill(table, fit.fills);
+  std::vector<bool> is_taken = folds.is_taken;
+  keep_rows(is_taken, is_kept);
+  keep_rows(table.lines, is_kept);
+  for (auto& cells : table.columns) keep_rows(cells, is_kept);
+
+  auto columns = read_csv_columns(table, params, fit.classes, missing.fitted_columns());
+  add_masks(columns, missing, is_kept, params);
+  join_vectors(columns, params);
+  table.columns = {};
+  if (count_of(is_taken) == static_cast<int64_t>(is_taken.size())) {
+    return {std::move(table), std::move(columns), notice};
+  }
+  keep_rows(table.lines, is_taken);
+  if (table.lines.empty()) throw Error(table.path + ": no row of this part is left");
+  const at::Tensor places = bools_of(is_taken).nonzero().squeeze(1);
+  for (auto& column : columns) {
+    if (column.numbers.defined()) column.numbers = column.numbers.index_select(0, places);
+    if (!column.texts.empty()) keep_rows(column.texts, is_taken);
+  }
+  return {std::move(table), std::move(columns), notice};
 }
 
 /// A table in a CSV file (RFC 4180, plain or gzip) whose first line names the columns; one row is
@@ -228,25 +197,30 @@ CsvTable read_table(const Config& params) {
 ///     columns: {file: {type: image, key: image}, label: {type: class, key: class}, name: text}
 ///
 /// The types: `int`, an int64 []; `float`, a float []; `text`; `class`, an int64 [] that is the
-/// text's place among all texts of the column, sorted, or in the list `classes`; `image`, the path
+/// text's place among all texts of the column, sorted, or in the list `classes` (with `unknown: id`
+/// any other text has the id behind them); `image`, the path
 /// of a PNG or JPEG relative to the CSV file, read as float [C, H, W] in [-1, 1]; `skip`. Columns
 /// that are not named are int, float or text, whatever all of their cells are that are not missing.
 /// A column without a name, as pandas writes its index, is left out.
 ///
 /// Missing are, in a column of numbers, cells that are empty, NA, NaN, null or None, and in one of
 /// classes or images empty cells. `missing` says what to do about them: `error`, the default;
-/// `drop`, to leave out the row, so that `index` counts the rows that are left; `nan`; or a map
-/// from a column to one of these or to the value to read instead: {age: 0, income: nan}. An empty
-/// text counts as missing only where that map names its column.
+/// `drop`, to leave out the row, so that `index` counts the rows that are left; `nan`; `mean` or
+/// `median` of the training rows; or a map from a column to one of these or to the value to read
+/// instead: {age: 0, income: median}. An empty text counts as missing only where that map names its
+/// column. With `masks: true` each column that is filled has a bool [] beside it, `<key>_missing`.
+///
+/// `vectors`: {x: [age, income], y: [price]} puts columns of numbers side by side, float [columns].
+///
+/// `folds: 5, fold: 2` takes the rows out of fold 2, with `part: validation` those in it. `fit:
+/// train` takes what is not given from the Csv of that split: its parameters, its means and
+/// medians, its classes. `fills` and `classes` keep these in a run's config; see fitted.h.
 ///
 /// Throws Error with file, line and column for a cell of another type and for a missing image, with
 /// the columns for missing values, and when there are no rows.
 class Csv : public Dataset {
  public:
-  explicit Csv(const Config& params)
-      : reader_(params), table_(read_table(params)), columns_(read_csv_columns(table_, params)) {
-    table_.columns.clear();
-    table_.columns.shrink_to_fit();
+  explicit Csv(const Config& params) : Csv(read_rows(params), params) {
     for (const auto& column : columns_) {
       has_images_ = has_images_ || column.type == CsvType::kImage;
     }
@@ -310,11 +284,19 @@ class Csv : public Dataset {
     return keys;
   }
 
+  std::string notice() const override { return notice_; }
+
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     return ImageReader::collate(examples, std::move(indices));
   }
 
  private:
+  Csv(CsvRows rows, const Config& params)
+      : reader_(params),
+        table_(std::move(rows.table)),
+        columns_(std::move(rows.columns)),
+        notice_(std::move(rows.notice)) {}
+
   at::Tensor read_image_of(const CsvColumn& column, size_t row) const {
     try {
       return reader_.read(column.texts[row]);
@@ -327,6 +309,7 @@ class Csv : public Dataset {
   ImageReader reader_;
   CsvTable table_;  ///< Path and lines only; the cells are in `columns_`.
   std::vector<CsvColumn> columns_;
+  std::string notice_;
   bool has_images_ = false;
 };
 
@@ -336,10 +319,24 @@ STEPOP_REGISTER_DATASET(
      {{"path", "", "file whose first line names the columns", true},
       {"columns", "null",
        "map from a column to its type (int, float, text, class, image, skip), or to "
-       "{type: ..., key: ..., classes: [...]}; null: int, float or text, as the cells are"},
+       "{type: ..., key: ..., classes: [...], unknown: id}; null: int, float or text, as the cells "
+       "are"},
       {"missing", "error",
-       "what to do with missing values: error; drop, to leave out the row; nan; or a map from "
-       "a column to one of these or to the value to read instead, {age: 0}"},
+       "what to do with missing values: error; drop, to leave out the row; nan; mean or median of "
+       "the training rows; or a map from a column to one of these or to the value to read instead, "
+       "{age: 0}"},
+      {"masks", "false", "true: a bool <key>_missing beside each column that is filled"},
+      {"vectors", "null", "map from a key to columns of numbers, which it has side by side"},
+      {"folds", "null", "how many parts of the rows there are, by chance; null: one"},
+      {"fold", "null", "which of them is held out, from 0"},
+      {"part", "train", "train: the other folds; validation: the one that is held out"},
+      {"fold_seed", "1", "another one, other folds"},
+      {"fold_by", "null", "column whose rows with one value are in one fold"},
+      {"fit", "null",
+       "name of the split, such as train, whose Csv gives what is not given here, with its means, "
+       "medians and classes"},
+      {"fills", "null", "fitted: the means and medians of the training rows"},
+      {"classes", "null", "fitted: the texts of the training rows that have an id"},
       {"separator", "\",\"", "one character"},
       {"size", "null", "[H, W] to resize images to; null: as stored"},
       {"channels", "null", "of images, 1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});

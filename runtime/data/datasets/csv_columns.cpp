@@ -41,14 +41,23 @@ CsvType type_of(const Value& value, const Config& params, const std::string& pat
 CsvColumnOptions read_options(const std::string& name, const Value& value, const Config& params) {
   const std::string path = join_path("columns", name);
   CsvColumnOptions options{.key = name, .type = {}, .classes = {}};
+  bool is_for_classes = false;
   if (!value.is_map()) {
     options.type = type_of(value, params, path);
     return options;
   }
   for (const auto& [option, content] : value.as_map()) {
     const std::string place = join_path(path, option);
+    is_for_classes = is_for_classes || option == "classes" || option == "unknown";
     if (option == "type") {
       options.type = type_of(content, params, place);
+    } else if (option == "unknown") {
+      options.has_unknown = content == Value("id");
+      if (!options.has_unknown && content != Value("error")) {
+        throw params.error(place,
+                           "expected error or id, the one behind those of the classes; found " +
+                               content.describe());
+      }
     } else if (option == "key" && content.is_text() && !content.as_text().empty()) {
       options.key = content.as_text();
     } else if (option == "classes" && content.is_list()) {
@@ -63,13 +72,13 @@ CsvColumnOptions read_options(const std::string& name, const Value& value, const
           place, fmt::format("expected {}, found {}",
                              option == "key" ? "a text" : "a list of texts", content.describe()));
     } else {
-      throw params.error(place, fmt::format("unknown option \"{}\"; a column has type, key and "
-                                            "classes",
+      throw params.error(place, fmt::format("unknown option \"{}\"; a column has type, key, "
+                                            "classes and unknown",
                                             option));
     }
   }
-  if (!options.classes.empty() && options.type != CsvType::kClass) {
-    throw params.error(path, "\"classes\" is for a column of \"type: class\"");
+  if (is_for_classes && options.type != CsvType::kClass) {
+    throw params.error(path, "\"classes\" and \"unknown\" are for a column of \"type: class\"");
   }
   return options;
 }
@@ -110,7 +119,8 @@ at::Tensor numbers(const CsvTable& table, size_t column, at::ScalarType type, co
   return all;
 }
 
-at::Tensor class_indices(const CsvTable& table, size_t column, std::vector<std::string> classes) {
+at::Tensor class_indices(const CsvTable& table, size_t column, std::vector<std::string> classes,
+                         bool has_unknown, bool is_fitted) {
   const auto& cells = table.columns[column];
   if (classes.empty()) {
     classes = cells;
@@ -120,12 +130,21 @@ at::Tensor class_indices(const CsvTable& table, size_t column, std::vector<std::
   }
   std::map<std::string_view, int64_t> indices;
   for (const auto& name : classes) indices.emplace(name, static_cast<int64_t>(indices.size()));
-  const std::string expected = fmt::format("a class of {}", fmt::join(classes, ", "));
+  const std::string expected =
+      is_fitted ? fmt::format(
+                      "a class of the training rows (with \"unknown: id\" any other has the "
+                      "id {}): {}",
+                      indices.size(), list_text(classes))
+                : fmt::format("a class of {}", list_text(classes));
   return numbers<int64_t>(table, column, at::kLong, expected.c_str(),
                           [&](const std::string& cell, int64_t& index) {
                             const auto found = indices.find(cell);
-                            if (found != indices.end()) index = found->second;
-                            return found != indices.end();
+                            if (found != indices.end()) {
+                              index = found->second;
+                            } else if (has_unknown) {
+                              index = static_cast<int64_t>(indices.size());
+                            }
+                            return found != indices.end() || has_unknown;
                           });
 }
 
@@ -165,7 +184,8 @@ CsvColumn read_column(const CsvTable& table, size_t column, const CsvColumnOptio
       result.numbers = numbers<float>(table, column, at::kFloat, "a float32 number", parse_float);
       break;
     case CsvType::kClass:
-      result.numbers = class_indices(table, column, options.classes);
+      result.numbers =
+          class_indices(table, column, options.classes, options.has_unknown, options.is_fitted);
       break;
     case CsvType::kText:
       result.texts = cells;
@@ -221,7 +241,9 @@ CsvType infer_csv_type(const std::vector<std::string>& cells) {
   return type;
 }
 
-std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& params) {
+std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& params,
+                                        const CsvClasses& classes,
+                                        const std::vector<std::string>& floats) {
   const auto all_options = read_csv_options(table, params);
   std::vector<CsvColumn> columns;
   std::unordered_map<std::string, std::string, KeyHash> names;  // of columns, by their keys
@@ -230,9 +252,17 @@ std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& par
     const auto found = all_options.find(name);
     const bool is_named = found != all_options.end();
     if (name.empty() && !is_named) continue;
-    const CsvColumnOptions options =
+    CsvColumnOptions options =
         is_named ? found->second : CsvColumnOptions{.key = name, .type = {}, .classes = {}};
     if (options.type == CsvType::kSkip) continue;
+    const auto known = classes.find(name);
+    if (options.classes.empty() && known != classes.end()) {
+      options.classes = known->second;
+      options.is_fitted = true;
+    }
+    if (!options.type && std::find(floats.begin(), floats.end(), name) != floats.end()) {
+      options.type = CsvType::kFloat;
+    }
     if (options.key.empty() || options.key == "index") {
       throw Error(
           fmt::format("{}: the column \"{}\" needs another key, as \"index\" is each "

@@ -29,10 +29,16 @@ struct CsvColumnOptions {
   std::string key;              ///< The column's name by default.
   std::optional<CsvType> type;  ///< None: as `infer_csv_type` finds it.
   std::vector<std::string> classes;
+  bool has_unknown = false;  ///< Of classes: a text that is none of them has the id behind them.
+  bool is_fitted = false;    ///< The classes are those of training rows.
 };
 
-/// The parameter `columns`: a map from a column to its type, or to a map of `type`, `key` and
-/// `classes`. Throws UsageError for anything else and for a column that `table` does not have.
+/// The texts of columns of classes that have an id, by the columns' names.
+using CsvClasses = std::map<std::string, std::vector<std::string>>;
+
+/// The parameter `columns`: a map from a column to its type, or to a map of `type`, `key`,
+/// `classes` and `unknown`. Throws UsageError for anything else and for a column that `table` does
+/// not have.
 std::map<std::string, CsvColumnOptions> read_csv_options(const CsvTable& table,
                                                          const Config& params);
 
@@ -46,8 +52,11 @@ void check_csv_column(const CsvTable& table, const std::string& name, const Conf
                       const std::string& place);
 
 /// Reads the columns of `table` that the parameter `columns` does not skip; for what a type means
-/// see csv.cpp. Throws Error with file, line and column for a cell that is not of its column's
-/// type.
-std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& params);
+/// see csv.cpp. Of `classes`, those of a column whose classes the config does not give; without
+/// them they are all texts of the column. The columns in `floats` are floats unless the config says
+/// otherwise. Throws Error with file, line and column for a cell that is not of its column's type.
+std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& params,
+                                        const CsvClasses& classes = {},
+                                        const std::vector<std::string>& floats = {});
 
 }  // namespace stepop

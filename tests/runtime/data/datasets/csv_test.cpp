@@ -120,8 +120,8 @@ TEST_CASE("a mistake in the columns' config is reported at its place") {
         "test.yaml:1: data/columns/label: expected a type: int, float, text, class, image or skip; "
         "found \"integer\"");
   CHECK(table.message(", columns: {label: {typ: int}}") ==
-        "test.yaml:1: data/columns/label/typ: unknown option \"typ\"; a column has type, key and "
-        "classes");
+        "test.yaml:1: data/columns/label/typ: unknown option \"typ\"; a column has type, key, "
+        "classes and unknown");
   CHECK(table.message(", columns: {label: {key: 3}}") ==
         "test.yaml:1: data/columns/label/key: expected a text, found 3");
   CHECK(table.message(", columns: {label: {type: class, classes: x}}") ==
@@ -129,7 +129,8 @@ TEST_CASE("a mistake in the columns' config is reported at its place") {
   CHECK(table.message(", columns: {label: {type: class, classes: [1]}}") ==
         "test.yaml:1: data/columns/label/classes: expected a list of texts, it holds 1");
   CHECK(table.message(", columns: {label: {classes: [a]}}") ==
-        "test.yaml:1: data/columns/label: \"classes\" is for a column of \"type: class\"");
+        "test.yaml:1: data/columns/label: \"classes\" and \"unknown\" are for a column of \"type: "
+        "class\"");
   CHECK(table.message(", columns: {label: {key: image}}") ==
         "test.yaml:1: data/columns/label: the key \"image\" is the one of the column \"image\" "
         "too");
@@ -165,8 +166,8 @@ TEST_CASE("missing values are an error that counts them and says what helps") {
             ": columns have missing values (empty, NA, NaN, null or None): age in 1 of 4 rows "
             "(first in line 3), income in 2 of 4 rows (first in line 4). In the dataset's config, "
             "\"missing: drop\" leaves out their rows, \"missing: nan\" reads numbers as NaN, "
-            "\"missing: {age: 0}\" reads another value instead, and \"columns: {age: skip}\" "
-            "leaves out the column");
+            "\"missing: {age: mean}\" reads the mean of the others instead, \"missing: {age: 0}\" "
+            "another value, and \"columns: {age: skip}\" leaves out the column");
   CHECK(table.message(", missing: error") == table.message());
   const std::string rest = table.message(kKind + ", missing: {age: 0, income: drop}");
   CHECK(rest.find(": a column has missing values (empty, NA, NaN, null or None): kind in 1 of 4 "
@@ -217,12 +218,13 @@ TEST_CASE("missing numbers are read as NaN, or as the value that the config name
 
 TEST_CASE("a rule for missing values that cannot be is reported at its place") {
   const Table table(kHouses);
-  CHECK(table.message(", missing: 0") ==
-        "test.yaml:1: data/missing: expected error, drop, nan or a map from columns to the values "
-        "to read instead, such as {age: 0}, found 0");
+  CHECK(
+      table.message(", missing: 0") ==
+      "test.yaml:1: data/missing: expected error, drop, nan, mean, median or a map from columns to "
+      "the values to read instead, such as {age: 0}, found 0");
   CHECK(table.message(", missing: {age: [1]}") ==
-        "test.yaml:1: data/missing/age: expected error, drop, nan or the value to read instead, "
-        "found a list of 1");
+        "test.yaml:1: data/missing/age: expected error, drop, nan, mean, median or the value to "
+        "read instead, found a list of 1");
   CHECK(table.message(", missing: {agee: 1}") == "test.yaml:1: data/missing/agee: " + table.path +
                                                      " has no such column; it has: age, kind, "
                                                      "town, income");

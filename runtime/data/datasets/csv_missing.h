@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/data/datasets/csv_columns.h"
+#include "runtime/formats/csv_file.h"
+
+namespace stepop {
+
+/// What becomes of the missing values of a column.
+struct MissingRule {
+  enum class Action { kError, kDrop, kNan, kFill, kMean, kMedian };
+
+  Action action = Action::kError;
+  std::string fill = {};          ///< Of kFill: the cell to read instead.
+  std::string place = "missing";  ///< In the config.
+  bool is_named = false;          ///< The config names the column, rather than all columns.
+
+  bool is_fitted() const { return action == Action::kMean || action == Action::kMedian; }
+  bool is_filled() const { return is_fitted() || action == Action::kFill; }
+};
+
+/// The missing values of a table, and the parameter `missing`, which says what to do about them.
+class MissingValues {
+ public:
+  /// Finds them. Throws UsageError for a rule that cannot be.
+  MissingValues(const CsvTable& table, const Config& params);
+
+  /// Throws Error with the columns that miss values and have no rule for it, how many, and what
+  /// helps.
+  void check() const;
+
+  /// The rows that the rules leave out.
+  const std::vector<bool>& dropped() const { return is_dropped_; }
+
+  /// Of the columns whose rule is a statistic, whether they miss a value here or not: what it is
+  /// among the values of the rows that `is_taken`. Throws Error for a column that has none there.
+  std::map<std::string, double> fit(const std::vector<bool>& is_taken) const;
+  /// The names of those columns.
+  std::vector<std::string> fitted_columns() const;
+
+  /// The constant that fills a column; empty when there is none.
+  std::string constant_of(const std::string& name) const;
+
+  /// Writes the values to read instead into the cells of `table`; `fitted` are those of `fit`.
+  void fill(CsvTable& table, const std::map<std::string, double>& fitted) const;
+
+  /// The columns whose missing values are filled, here or in another file of this config, each with
+  /// whether its cells are missing.
+  std::vector<std::pair<std::string, std::vector<bool>>> masks() const;
+
+  /// `age in 5 rows by 38.2, its mean`, for each column that is filled.
+  std::vector<std::string> fill_texts(const std::map<std::string, double>& fitted) const;
+
+ private:
+  struct Column {
+    size_t place;  ///< In the table.
+    MissingRule rule;
+    CsvType type;
+    bool has_type;             ///< The config gives it.
+    std::vector<size_t> gaps;  ///< Rows.
+  };
+
+  void add(size_t place, const std::map<std::string, CsvColumnOptions>& options);
+  void check_fill(const Column& column) const;
+  CsvType type_of_present(size_t column) const;
+  const std::string& name_of(const Column& column) const { return table_.header[column.place]; }
+
+  const CsvTable& table_;
+  const Config& params_;
+  MissingRule rule_;                          ///< Of columns that `rules_` does not name.
+  std::map<std::string, MissingRule> rules_;  ///< By column.
+  std::vector<Column> columns_;
+  std::vector<bool> is_dropped_;
+};
+
+}  // namespace stepop
