@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "eval_out/callbacks/row_values.h"
 
@@ -33,21 +35,28 @@ class Sums {
     rows_ += target.size(0);
   }
 
-  double mae() const { return absolute_.div(rows_).mean().item<double>(); }
-  double rmse() const { return squares_.div(rows_).sqrt().mean().item<double>(); }
+  int64_t numbers() const { return squares_.numel(); }
 
-  double r2() const {
+  /// Of each number; r2 as in scikit-learn: of a target that is always the same 1 when it is hit,
+  /// else 0.
+  double mae(int64_t i) const { return at(absolute_, i) / static_cast<double>(rows_); }
+  double rmse(int64_t i) const { return std::sqrt(at(squares_, i) / static_cast<double>(rows_)); }
+  double r2(int64_t i) const {
+    const double residual = at(squares_, i);
+    const double spread = at(spread_, i);
+    return spread > 0 ? 1 - residual / spread : (residual == 0 ? 1 : 0);
+  }
+
+  /// The mean over all numbers.
+  double mean_of(double (Sums::*of_one)(int64_t) const) const {
     double total = 0;
-    for (int64_t i = 0; i < squares_.numel(); ++i) {
-      const auto residual = squares_[i].item<double>();
-      const auto spread = spread_[i].item<double>();
-      // A target that is always the same: 1 when it is hit, else 0, as in scikit-learn.
-      total += spread > 0 ? 1 - residual / spread : (residual == 0 ? 1 : 0);
-    }
-    return total / static_cast<double>(squares_.numel());
+    for (int64_t i = 0; i < numbers(); ++i) total += (this->*of_one)(i);
+    return total / static_cast<double>(numbers());
   }
 
  private:
+  static double at(const at::Tensor& sums, int64_t i) { return sums.const_data_ptr<double>()[i]; }
+
   int64_t rows_ = 0;
   at::Tensor absolute_, squares_, mean_;
   at::Tensor spread_;  ///< Of the target: the sum of the squared distances to its mean.
@@ -61,6 +70,16 @@ void check_shapes(const RowValues& prediction, const RowValues& target) {
   check_pair(prediction, target);
 }
 
+/// The parameter `names`; empty without it.
+std::vector<std::string> names_of_numbers(const Config& params, const RowValues& target,
+                                          int64_t numbers) {
+  if (!params.has("names")) return {};
+  auto names = params.get<std::vector<std::string>>("names");
+  if (static_cast<int64_t>(names.size()) == numbers) return names;
+  throw params.error("names", fmt::format("expected {}, one for each number of {}, found {}",
+                                          numbers, target.name(), names.size()));
+}
+
 Logs regression(const CallbackArguments& arguments) {
   using From = RowValues::From;
   const RowValues prediction(arguments, arguments.params.get("prediction", "prediction"),
@@ -71,6 +90,7 @@ Logs regression(const CallbackArguments& arguments) {
   int64_t numbers = 1;
   for (const int64_t length : target.shape()) numbers *= length;
   if (numbers == 0) throw Error(target.name() + " holds no numbers");
+  const auto names = names_of_numbers(arguments.params, target, numbers);
   Sums sums(numbers);
   const int64_t rows = std::min(prediction.rows_per_block(), target.rows_per_block());
   for_each_block(prediction.rows(), rows, [&](int64_t first, int64_t count) {
@@ -82,9 +102,16 @@ Logs regression(const CallbackArguments& arguments) {
              truth.to(at::kDouble).reshape({count, numbers}));
   });
   Logs logs;
-  logs.scalars.set("mae", sums.mae());
-  logs.scalars.set("rmse", sums.rmse());
-  if (prediction.rows() > 1) logs.scalars.set("r2", sums.r2());
+  const bool has_r2 = prediction.rows() > 1;
+  logs.scalars.set("mae", sums.mean_of(&Sums::mae));
+  logs.scalars.set("rmse", sums.mean_of(&Sums::rmse));
+  if (has_r2) logs.scalars.set("r2", sums.mean_of(&Sums::r2));
+  for (int64_t i = 0; i < static_cast<int64_t>(names.size()); ++i) {
+    const std::string& name = names[static_cast<size_t>(i)];
+    logs.scalars.set(name + "/mae", sums.mae(i));
+    logs.scalars.set(name + "/rmse", sums.rmse(i));
+    if (has_r2) logs.scalars.set(name + "/r2", sums.r2(i));
+  }
   return logs;
 }
 
@@ -92,7 +119,9 @@ STEPOP_REGISTER_CALLBACK(
     regression, regression,
     {"Mean absolute error, root mean squared error and R2 of predicted numbers.",
      {{"prediction", "prediction", "the key of the predicted numbers in the outputs"},
-      {"target", "target", "the key of the true ones, in the outputs or the dataset"}}});
+      {"target", "target", "the key of the true ones, in the outputs or the dataset"},
+      {"names", "null",
+       "what the numbers of a row are, in order: each has values of its own, <name>/mae"}}});
 
 }  // namespace
 }  // namespace stepop

@@ -61,7 +61,7 @@ std::string script() {
   put_in(text, "@VALUES@",
          "    -l | --log_level) COMPREPLY=($(compgen -W \"debug info warn critical\" -- "
          "\"$word\")); return ;;\n"
-         "    --template) COMPREPLY=($(compgen -W \"classifier regression autoencoder gan "
+         "    --template) COMPREPLY=($(compgen -W \"classifier regression table autoencoder gan "
          "loss_model\" "
          "-- \"$word\")); return ;;\n"
          "    --sort) COMPREPLY=($(compgen -W \"name state step last best age\" -- \"$word\")); "

@@ -87,7 +87,7 @@ std::string place(const std::string& file, bool is_project) {
   if (!is_project) return file;
   const auto extension = fs::path(file).extension();
   if (extension == ".cpp") return "src/" + file;
-  if (extension == ".yaml") return "configs/" + file;
+  if (extension == ".yaml" || extension == ".csv") return "configs/" + file;
   return file;
 }
 
@@ -165,7 +165,8 @@ int new_command(const Arguments& arguments) {
     files.emplace_back(renamed(target), renamed(content));
   };
   for (const auto& entry : fs::directory_iterator(templates / kind)) {
-    const bool is_config = entry.path().extension() == ".yaml";
+    const auto extension = entry.path().extension();
+    const bool is_config = extension == ".yaml" || extension == ".csv";  // a config and its data
     if (source && (is_config || !source->made.needs_code)) continue;
     add(entry.path(), place(entry.path().filename().string(), is_project));
   }

@@ -49,6 +49,13 @@ void Config::set_default(std::string_view path, Value value) const {
   Value* place = &shared_->root;
   for (const auto& part : split_path(join_path(prefix_, path))) {
     if (place->is_null()) *place = Value(Value::Map{});
+    if (place->is_list()) {
+      const int64_t index = list_index(part);
+      if (index >= 0 && index < static_cast<int64_t>(place->as_list().size())) {
+        place = &place->as_list()[static_cast<size_t>(index)];
+        continue;
+      }
+    }
     if (!place->is_map()) throw error(path, "cannot be set: a key above it is no map");
     Value* next = place->as_map().find(part);
     place = next != nullptr ? next : &place->as_map().set(part, Value());

@@ -49,6 +49,33 @@ TEST_CASE("the template of a model that knows its loss learns, without an iterat
   CHECK(train("loss_model", "validation/log_op: loss") < 0.5);  // of -1 everywhere: about 0.6
 }
 
+TEST_CASE("the template of a table learns, and predicts new rows without the training table") {
+  const ScratchFolder folder;
+  make_new(folder, "my_thing", "table");
+  const auto trained = run_with_cache(folder, "stepop -n x -b my_thing.yaml -t --num_steps 150");
+  CHECK_MESSAGE(trained.exit_code == 0, trained.err);
+  CHECK(trained.err == "compiling my_thing.cpp\n");
+  const std::string run = only_run(folder);
+  const std::string log = read_bytes(folder / (run + "/train/log.txt"));
+  CHECK(
+      log.find("my_thing.csv: left out 10 of 400 rows for missing values; filled missing values of "
+               "town in ") != std::string::npos);
+  const size_t at = log.rfind("regression/rent: mae ");
+  REQUIRE(at != std::string::npos);
+  CHECK(std::stod(log.substr(at + 21)) < 130);  // their standard deviation is about 300
+  std::filesystem::remove(folder / "my_thing.csv");
+  folder.write("new.csv", "town,area,rooms,year,distance\nBonn,80,3,1990,2\nBerlin,,4,NA,1\n");
+  folder.write("new.yaml",
+               "datasets: {predict: {class: Standardized, fit: train, dataset: {class: Csv, fit: "
+               "train, path: new.csv}}}\n");
+  const auto predicted = run_with_cache(
+      folder,
+      "stepop predict " + run + " -b new.yaml --eval_functor null --eval_hook/eval_callbacks null");
+  CHECK_MESSAGE(predicted.exit_code == 0, predicted.err);
+  CHECK(predicted.out.find("new.csv: without rent, price, which the training table has; filled") !=
+        std::string::npos);
+}
+
 TEST_CASE("--check warns of an op that trains and that train_ops leaves out") {
   const ScratchFolder folder;
   make_new(folder, "my_thing", "gan");
@@ -70,7 +97,7 @@ TEST_CASE("no template has more than 120 lines") {
     CHECK_MESSAGE(std::count(text.begin(), text.end(), '\n') <= 120, entry.path().string());
     ++templates;
   }
-  CHECK(templates == 5);
+  CHECK(templates == 6);
 }
 
 TEST_CASE("a new folder never replaces one, and its name becomes a class") {

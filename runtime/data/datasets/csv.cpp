@@ -66,7 +66,7 @@ void add_masks(std::vector<CsvColumn>& columns, const MissingValues& missing,
                const std::vector<bool>& is_kept, const Config& params) {
   if (!params.get("masks", false)) return;
   const auto masks = missing.masks();
-  if (masks.empty()) {
+  if (masks.empty() && !params.has("fit")) {
     throw params.error("masks", "no column has its missing values filled: missing: {age: mean}");
   }
   for (auto [name, is_missing] : masks) {
@@ -142,28 +142,33 @@ struct CsvRows {
   std::string notice;
 };
 
-/// What became of missing values, in a line; empty when none are missing.
-std::string notice_of(const std::string& path, const MissingValues& missing, const CsvFit& fit) {
+/// What became of missing values, in a line; empty when there is nothing to say.
+std::string notice_of(const std::string& path, const MissingValues& missing, const CsvFit& fit,
+                      const std::vector<std::string>& absent) {
   std::vector<std::string> parts;
+  if (!absent.empty()) {
+    parts.push_back("without " + list_text(absent) + ", which the training table has");
+  }
   const auto rows = static_cast<int64_t>(missing.dropped().size());
   if (const int64_t dropped = count_of(missing.dropped()); dropped > 0) {
-    parts.push_back(fmt::format("left out {} of {}", with_thousands(dropped), rows_text(rows)));
+    parts.push_back(fmt::format("left out {} of {} for missing values", with_thousands(dropped),
+                                rows_text(rows)));
   }
   const auto filled = missing.fill_texts(fit.fills);
-  if (!filled.empty()) parts.push_back("filled " + list_text(filled));
-  return parts.empty() ? "" : fmt::format("{}: missing values: {}", path, fmt::join(parts, "; "));
+  if (!filled.empty()) parts.push_back("filled missing values of " + list_text(filled));
+  return parts.empty() ? "" : fmt::format("{}: {}", path, fmt::join(parts, "; "));
 }
 
 CsvRows read_rows(const Config& params) {
-  inherit_csv_params(params);
-  CsvTable table = read_csv_table(params);
+  std::vector<std::string> absent;
+  CsvTable table = read_csv_table(params, absent);
   const MissingValues missing(table, params);
   const CsvFolds folds = read_csv_folds(table, params);
   const CsvFit fit = fit_csv(table, missing, folds, params);
   missing.check();
   std::vector<bool> is_kept = missing.dropped();
   is_kept.flip();
-  const std::string notice = notice_of(table.path, missing, fit);
+  const std::string notice = notice_of(table.path, missing, fit, absent);
   missing.fill(table, fit.fills);
   std::vector<bool> is_taken = folds.is_taken;
   keep_rows(is_taken, is_kept);

@@ -69,6 +69,38 @@ std::vector<std::string> classes_of(const CsvTable& table, size_t column,
   return {names.begin(), names.end()};
 }
 
+CsvTable read_table(const Config& params) {
+  CsvTable table = read_csv(get_file(params, "path"), get_separator(params));
+  if (table.lines.empty()) throw Error(table.path + ": holds no rows below its header");
+  return table;
+}
+
+/// Whether a table has a column, or the one that a mask is of; else its name is noted.
+bool is_there(const std::string& name, const CsvTable& table, std::vector<std::string>& absent) {
+  constexpr std::string_view kMask = "_missing";
+  const bool is_mask = name.ends_with(kMask) && !table.places.contains(name);
+  const std::string column = is_mask ? name.substr(0, name.size() - kMask.size()) : name;
+  if (table.places.contains(column)) return true;
+  if (std::find(absent.begin(), absent.end(), column) == absent.end()) absent.push_back(column);
+  return false;
+}
+
+/// A map from columns, or from vectors to lists of them, without those that the table lacks.
+Value without_absent(const Value& value, const CsvTable& table, std::vector<std::string>& absent) {
+  if (!value.is_map()) return value;
+  Value::Map left;
+  for (const auto& [name, item] : value.as_map()) {
+    bool is_whole = item.is_list() || is_there(name, table, absent);
+    if (item.is_list()) {
+      for (const auto& column : item.as_list()) {
+        if (column.is_text() && !is_there(column.as_text(), table, absent)) is_whole = false;
+      }
+    }
+    if (is_whole) left.set(name, item);
+  }
+  return Value(left).set_origin(value.origin());
+}
+
 /// What the config has of an earlier start, or null.
 const Value* saved_map(const Config& params, const char* key) {
   if (!params.has(key)) return nullptr;
@@ -155,9 +187,27 @@ CsvFit complete(CsvFit saved, const CsvFit& fitted) {
 
 }  // namespace
 
-CsvTable read_csv_table(const Config& params) {
-  CsvTable table = read_csv(get_file(params, "path"), get_separator(params));
-  if (table.lines.empty()) throw Error(table.path + ": holds no rows below its header");
+CsvTable read_csv_table(const Config& params, std::vector<std::string>& absent) {
+  if (!params.has("fit")) return read_table(params);
+  const Config part = part_to_fit(params, "Csv");
+  const auto inherit = [&](const char* key) {
+    const Value* value = part.peek(key);
+    if (value == nullptr || value->is_null() || params.has(key)) return false;
+    params.set_default(key, Value(*value));
+    return true;
+  };
+  inherit("separator");
+  // Folds are of one table; another one is taken as it is.
+  if (inherit("path")) {
+    for (const char* key : {"folds", "fold", "fold_seed", "fold_by"}) inherit(key);
+  }
+  CsvTable table = read_table(params);
+  for (const char* key : {"columns", "missing", "vectors"}) {
+    const Value* value = part.peek(key);
+    if (value == nullptr || value->is_null() || params.has(key)) continue;
+    params.set_default(key, without_absent(*value, table, absent));
+  }
+  for (const char* key : {"masks", "size", "channels"}) inherit(key);
   return table;
 }
 
@@ -196,22 +246,6 @@ CsvFolds read_csv_folds(const CsvTable& table, const Config& params) {
   return result;
 }
 
-void inherit_csv_params(const Config& params) {
-  if (!params.has("fit")) return;
-  const Config part = part_to_fit(params, "Csv");
-  std::vector<const char*> keys = {"separator", "columns", "missing", "masks",
-                                   "vectors",   "size",    "channels"};
-  // Folds are of one table; another one is taken as it is.
-  if (!params.has("path")) {
-    keys.insert(keys.end(), {"path", "folds", "fold", "fold_seed", "fold_by"});
-  }
-  for (const char* key : keys) {
-    const Value* value = part.peek(key);
-    if (value == nullptr || value->is_null() || params.has(key)) continue;
-    params.set_default(key, Value(*value));
-  }
-}
-
 CsvFit fit_csv(const CsvTable& table, const MissingValues& missing, const CsvFolds& folds,
                const Config& params) {
   const auto fills = missing.fitted_columns();
@@ -227,7 +261,7 @@ CsvFit fit_csv(const CsvTable& table, const MissingValues& missing, const CsvFol
   const Config part = part_to_fit(params, "Csv");
   CsvFit fit = read_saved(part);
   if (has_all(fit, fills, classes)) return fit;
-  const CsvTable training = read_csv_table(part);
+  const CsvTable training = read_table(part);
   const MissingValues missing_there(training, part);
   fit = complete(std::move(fit),
                  fit_here(training, missing_there, read_csv_folds(training, part), part));

@@ -27,16 +27,15 @@ struct CsvFit {
   CsvClasses classes;                   ///< By column, the texts that have an id, in its order.
 };
 
-/// With the parameter `fit`, gives this table the parameters of the Csv of that split that it lacks
-/// itself. Throws UsageError as part_to_fit does.
-void inherit_csv_params(const Config& params);
+/// `path` and `separator`: the table as it is in its file. Those, and with the parameter `fit` all
+/// parameters that are missing, are taken from the Csv of that split, but what is about columns
+/// that this table does not have, such as the targets of new rows: `absent` gets their names.
+/// Throws UsageError as part_to_fit does.
+CsvTable read_csv_table(const Config& params, std::vector<std::string>& absent);
 
 /// What `table` needs: as the config has it from an earlier start, else fitted on its own training
 /// rows, or on the table of the split that `fit` names; and written into the config there.
 CsvFit fit_csv(const CsvTable& table, const MissingValues& missing, const CsvFolds& folds,
                const Config& params);
-
-/// `separator` and `path`: the table as it is in its file.
-CsvTable read_csv_table(const Config& params);
 
 }  // namespace stepop

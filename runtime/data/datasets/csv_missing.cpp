@@ -242,7 +242,7 @@ std::vector<std::pair<std::string, std::vector<bool>>> MissingValues::masks() co
   std::vector<std::pair<std::string, std::vector<bool>>> masks;
   for (const Column& column : columns_) {
     if (!column.rule.is_filled()) continue;
-    std::vector<bool> is_missing(table_.lines.size(), false);
+    std::vector<bool> is_missing(is_dropped_.size(), false);
     for (const size_t row : column.gaps) is_missing[row] = true;
     masks.emplace_back(name_of(column), std::move(is_missing));
   }

@@ -4,6 +4,8 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "tests/eval_out/callbacks/run_callback.h"
 #include "tests/message_of.h"
 
@@ -18,6 +20,24 @@ TEST_CASE("MAE, RMSE and R2 are what scikit-learn says") {
   for (const char* name : {"mae", "rmse", "r2"}) {
     CHECK(looked->value(name) == doctest::Approx(data[name].get<double>()).epsilon(1e-10));
   }
+}
+
+TEST_CASE("each of several numbers has values of its own under its name") {
+  const at::Tensor target = at::tensor({1., 10., 2., 20., 3., 60.}).view({3, 2});
+  const at::Tensor prediction = at::tensor({1., 13., 2., 20., 6., 60.}).view({3, 2});
+  const EvalOutputs outputs{.outputs = {{"prediction", prediction}, {"target", target}}};
+  const auto looked = look("regression", outputs, "{names: [price, rent]}");
+  CHECK(looked->logs.scalars.key_list() ==
+        "mae, rmse, r2, price/mae, price/rmse, price/r2, rent/mae, rent/rmse, rent/r2");
+  CHECK(looked->value("price/mae") == doctest::Approx(1));
+  CHECK(looked->value("rent/rmse") == doctest::Approx(std::sqrt(3.0)));
+  CHECK(looked->value("price/r2") == doctest::Approx(1 - 9.0 / 2));
+  CHECK(looked->value("rent/r2") == doctest::Approx(1 - 9.0 / 1400));
+  CHECK(looked->value("r2") == doctest::Approx(1 - (9.0 / 2 + 9.0 / 1400) / 2));
+  CHECK(message_of([&] {
+          look("regression", outputs, "{names: [price]}");
+        }).find("names: expected 2, one for each number of outputs/target, found 1") !=
+        std::string::npos);
 }
 
 TEST_CASE("many blocks give what one gives, far from zero as well") {

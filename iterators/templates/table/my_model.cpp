@@ -1,0 +1,76 @@
+// A table with holes: numbers and towns of houses, from which two numbers are predicted, the price
+// and the rent. my_model.csv has them (made up); my_model.yaml says how its columns are read.
+//   stepop -n first -b my_model.yaml -t
+#include <stepop/stepop.h>
+
+namespace {
+
+// --- The network: [B, inputs] -> [B, outputs]. The names of its modules are those in checkpoints.
+class MyModelNetwork : public stepop::Network {
+ public:
+  explicit MyModelNetwork(const stepop::Config& params) {
+    const int64_t inputs = params.get_at_least("inputs", 1);
+    const int64_t outputs = params.get_at_least("outputs", 1);
+    const int64_t width = params.get_at_least("width", 1, 64);
+    layers_ = register_module(
+        "layers", torch::nn::Sequential(torch::nn::Linear(inputs, width), torch::nn::SiLU(),
+                                        torch::nn::Linear(width, width), torch::nn::SiLU(),
+                                        torch::nn::Linear(width, outputs)));
+  }
+
+  torch::Tensor forward(const torch::Tensor& x) override { return layers_->forward(x); }
+
+ private:
+  torch::nn::Sequential layers_ = nullptr;
+};
+STEPOP_REGISTER_MODEL(MyModelNetwork, {"Three linear layers.",
+                                       {{"inputs", "", "numbers of an example"},
+                                        {"outputs", "", "numbers that it predicts"},
+                                        {"width", "64", "of the hidden layers"}}});
+
+// --- The iterator. step_op runs the forward pass and returns closures; stepop decides which of
+// them run. They capture by value ([=], and `this`): step_op has returned by then.
+class MyModel : public stepop::Iterator {
+ public:
+  explicit MyModel(const stepop::Context& context)
+      : Iterator(context),
+        model_(context.network<MyModelNetwork>()),
+        update_(context.update()),
+        towns_(context.config.get_at_least("towns", 1)),
+        y_(context.config, "train", "y") {}
+
+  stepop::StepOps step_op(const stepop::Batch& batch) override {
+    // A town is a number; as one of several inputs that are 0 or 1 it has no order.
+    const auto town = torch::one_hot(batch["town"], towns_).to(torch::kFloat);
+    const auto output = model_->forward(torch::cat({batch["x"], town}, 1));  // standardized
+    const auto prediction = y_.undo(output);  // in the units of the table
+    if (!batch.contains("y")) {               // new rows: stepop predict
+      return {.eval_op = [=] {
+        return stepop::EvalOutputs{.outputs = {{"prediction", prediction}}, .labels = {}};
+      }};
+    }
+    const auto y = batch["y"];
+    const auto loss = (output - y).square().mean(1);  // [B]
+    return {
+        .train_op = [=, this] { update_.step(loss.mean()); },
+        .log_op =
+            [=] {
+              return stepop::Logs{.scalars = {{"mse", loss.mean()}}};
+            },
+        .eval_op =
+            [=, this] {
+              return stepop::EvalOutputs{.outputs = {{"prediction", prediction}, {"y", y_.undo(y)}},
+                                         .labels = {{"mse", loss}}};
+            },
+    };
+  }
+
+ private:
+  std::shared_ptr<MyModelNetwork> model_;
+  stepop::Update& update_;
+  int64_t towns_;
+  stepop::Standardization y_;
+};
+STEPOP_REGISTER_ITERATOR(MyModel, {"Predicts several numbers of a row."});
+
+}  // namespace

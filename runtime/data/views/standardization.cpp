@@ -1,0 +1,265 @@
+#include "runtime/data/views/standardization.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/base/text.h"
+#include "runtime/data/example_random.h"
+#include "runtime/data/fitted.h"
+#include "runtime/measure/tensor_statistics.h"
+
+namespace stepop {
+namespace {
+
+constexpr size_t kMostNumbers = 10'000;
+
+/// Mean and variance of the numbers of one key, which come example by example (Welford, 1962).
+class Moments {
+ public:
+  explicit Moments(std::string key) : key_(std::move(key)) {}
+
+  /// [examples, ...]
+  void add(const at::Tensor& values, int64_t first) {
+    if (values.is_complex()) fail(first, "complex numbers");
+    const at::Tensor numbers = values.to(at::kDouble).contiguous();
+    if (counts_.empty()) begin(numbers);
+    if (numbers.sizes().slice(1) != at::IntArrayRef(shape_)) {
+      fail(first, fmt::format("{}, the examples before it {}", describe_tensor(values[0]),
+                              describe_tensor(at::empty(shape_, values.options()))));
+    }
+    const auto* number = numbers.const_data_ptr<double>();
+    for (int64_t row = 0; row < numbers.size(0); ++row) {
+      for (size_t place = 0; place < counts_.size(); ++place) {
+        for (int64_t i = 0; i < repeats_; ++i) add_number(place, *number++, first + row);
+      }
+    }
+  }
+
+  Standardization made() const {
+    std::vector<double> std;
+    for (size_t place = 0; place < counts_.size(); ++place) {
+      if (counts_[place] == 0) {
+        throw Error(fmt::format("Standardized: \"{}\" has no number{}: each is NaN", key_,
+                                counts_.size() == 1 ? "" : fmt::format(" in place {}", place)));
+      }
+      const double spread = std::sqrt(squares_[place] / static_cast<double>(counts_[place]));
+      std.push_back(spread > 0 ? spread : 1);
+    }
+    return {means_, std};
+  }
+
+ private:
+  void begin(const at::Tensor& numbers) {
+    shape_ = numbers.sizes().slice(1).vec();
+    const auto places = static_cast<size_t>(shape_.empty() ? 1 : shape_[0]);
+    if (places > kMostNumbers) {
+      throw Error(fmt::format("Standardized: \"{}\" has {} numbers of its own, at most {} are kept",
+                              key_, places, kMostNumbers));
+    }
+    for (size_t i = 1; i < shape_.size(); ++i) repeats_ *= shape_[i];
+    if (places == 0) throw Error(fmt::format("Standardized: \"{}\" holds no numbers", key_));
+    counts_.resize(places);
+    means_.resize(places);
+    squares_.resize(places);
+  }
+
+  void add_number(size_t place, double value, int64_t example) {
+    if (std::isnan(value)) return;
+    if (std::isinf(value)) fail(example, "an infinite number");
+    const auto count = static_cast<double>(++counts_[place]);
+    const double step = value - means_[place];
+    means_[place] += step / count;
+    squares_[place] += step * (value - means_[place]);
+  }
+
+  [[noreturn]] void fail(int64_t example, const std::string& found) const {
+    throw Error(fmt::format("Standardized: example {}: \"{}\": expected numbers, found {}", example,
+                            key_, found));
+  }
+
+  std::string key_;
+  std::vector<int64_t> shape_;  ///< Of an example.
+  int64_t repeats_ = 1;         ///< Numbers that share a mean.
+  std::vector<int64_t> counts_;
+  std::vector<double> means_;
+  std::vector<double> squares_;  ///< Sums of squared distances to the mean.
+};
+
+std::vector<std::string> float_keys(const Example& example) {
+  std::vector<std::string> keys;
+  for (const auto& [key, tensor] : example.tensors) {
+    if (tensor.is_floating_point()) keys.push_back(key);
+  }
+  if (keys.empty()) {
+    throw Error("Standardized: the examples have no floats; they have: " +
+                example.tensors.key_list());
+  }
+  return keys;
+}
+
+Example example_at(const Dataset& dataset, int64_t index) {
+  Random random = random_of_fixed_example(index);
+  try {
+    return dataset.get(index, random);
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("example {}: {}", index, error_text(error)));
+  }
+}
+
+/// Blocks of labels, so that a copy of them all as doubles is never in memory.
+void add_labels(Moments& moments, const at::Tensor& labels) {
+  constexpr int64_t kNumbers = 1 << 20;
+  const int64_t rows = std::max<int64_t>(kNumbers * labels.size(0) / labels.numel(), 1);
+  for (int64_t first = 0; first < labels.size(0); first += rows) {
+    const int64_t end = std::min(first + rows, labels.size(0));
+    moments.add(labels.slice(0, first, end), first);
+  }
+}
+
+std::vector<double> numbers_of(const Value& value, const Config& params, const std::string& place) {
+  std::vector<double> numbers;
+  const Value::List items = value.is_list() ? value.as_list() : Value::List{value};
+  for (const auto& item : items) {
+    if (item.is_float()) numbers.push_back(item.as_float());
+    if (item.is_int()) numbers.push_back(static_cast<double>(item.as_int()));
+  }
+  if (!numbers.empty() && numbers.size() == items.size()) return numbers;
+  throw params.error(place, "expected a number or a list of numbers, found " + value.describe());
+}
+
+}  // namespace
+
+Standardization::Standardization(std::vector<double> mean, std::vector<double> std)
+    : mean_(std::move(mean)), std_(std::move(std)) {}
+
+Standardization::Standardization(const Config& config, const std::string& split,
+                                 const std::string& key) {
+  const auto part = find_part(config, split, "Standardized");
+  if (!part) throw Error(fmt::format("datasets/{} has no Standardized in it", split));
+  if (!part->has("mean") && !part->has("fit")) datasets().build(config.root(), part->path());
+  const Config source = part->has("fit") ? part_to_fit(*part, "Standardized") : *part;
+  if (!source.has("mean")) datasets().build(config.root(), source.path());
+  const auto all = read_standardization(source);
+  const auto found = all.find(key);
+  if (found == all.end()) {
+    std::vector<std::string> keys;
+    for (const auto& [name, numbers] : all) keys.push_back(name);
+    throw Error(fmt::format("{}: \"{}\" is not standardized; its keys are: {}", source.path(), key,
+                            list_text(keys)));
+  }
+  *this = found->second;
+}
+
+at::Tensor Standardization::shaped(const std::vector<double>& numbers, const at::Tensor& values,
+                                   int64_t dims) const {
+  const auto count = static_cast<int64_t>(numbers.size());
+  std::vector<int64_t> shape(static_cast<size_t>(dims), 1);
+  if (dims > 0) shape[0] = count;
+  if (dims == 0 ? count != 1 : (count != 1 && values.size(values.dim() - dims) != count)) {
+    throw Error(
+        fmt::format("the mean has {} numbers, which do not fit {}; fit it anew: leave out "
+                    "mean and std",
+                    count, describe_tensor(values)));
+  }
+  at::Tensor tensor = at::empty(shape, at::kFloat);
+  std::copy(numbers.begin(), numbers.end(), tensor.mutable_data_ptr<float>());
+  return tensor.to(values.device());
+}
+
+at::Tensor Standardization::apply(const at::Tensor& values, int64_t dims) const {
+  const at::Tensor floats = values.to(at::kFloat);
+  return floats.sub(shaped(mean_, values, dims)).div_(shaped(std_, values, dims));
+}
+
+at::Tensor Standardization::undo(const at::Tensor& batch) const {
+  const int64_t dims = batch.dim() - 1;
+  return batch.to(at::kFloat).mul(shaped(std_, batch, dims)).add_(shaped(mean_, batch, dims));
+}
+
+std::map<std::string, Standardization> fit_standardization(const Dataset& dataset,
+                                                           const std::vector<std::string>& keys) {
+  const Example first = example_at(dataset, 0);
+  std::map<std::string, Moments> read_one_by_one;
+  std::map<std::string, Standardization> made;
+  size_t numbers = 0;
+  for (const auto& key : keys.empty() ? float_keys(first) : keys) {
+    Moments moments(key);
+    const at::Tensor labels = dataset.labels(key);
+    if (labels.defined() && labels.numel() > 0) {
+      add_labels(moments, labels);
+      made[key] = moments.made();
+    } else if (first.tensors.contains(key)) {
+      read_one_by_one.emplace(key, std::move(moments));
+    } else {
+      throw Error(fmt::format("Standardized: the examples have no tensor \"{}\"; they have: {}",
+                              key, first.tensors.key_list()));
+    }
+  }
+  for (int64_t i = 0; !read_one_by_one.empty() && i < dataset.size(); ++i) {
+    const Example example = example_at(dataset, i);
+    for (auto& [key, moments] : read_one_by_one) {
+      const at::Tensor* values = example.tensors.find(key);
+      if (values != nullptr) moments.add(values->unsqueeze(0), i);
+    }
+  }
+  for (const auto& [key, moments] : read_one_by_one) made[key] = moments.made();
+  for (const auto& [key, one] : made) numbers += one.mean().size();
+  if (numbers > kMostNumbers) {
+    throw Error(
+        fmt::format("Standardized: {} numbers have a mean of their own, at most {} are kept",
+                    numbers, kMostNumbers));
+  }
+  return made;
+}
+
+std::map<std::string, Standardization> read_standardization(const Config& params) {
+  std::map<std::string, Standardization> all;
+  if (!params.has("mean") && !params.has("std")) return all;
+  const auto means = params.get<Value>("mean");
+  const auto stds = params.get<Value>("std");
+  for (const char* key : {"mean", "std"}) {
+    if (params.peek(key)->is_map()) continue;
+    throw params.error(
+        key, "expected a map from keys to numbers, found " + params.peek(key)->describe());
+  }
+  if (means.as_map().key_list() != stds.as_map().key_list()) {
+    throw params.error("std", fmt::format("expected the keys of mean, {}, found {}",
+                                          means.as_map().key_list(), stds.as_map().key_list()));
+  }
+  for (const auto& [key, value] : means.as_map()) {
+    const std::string place = join_path("std", key);
+    auto mean = numbers_of(value, params, join_path("mean", key));
+    auto std = numbers_of(*stds.as_map().find(key), params, place);
+    if (mean.size() != std.size()) {
+      throw params.error(place, fmt::format("expected {} numbers, as there are in mean, found {}",
+                                            mean.size(), std.size()));
+    }
+    for (const double one : std) {
+      if (!(one > 0)) throw params.error(place, fmt::format("expected above 0, found {}", one));
+    }
+    all[key] = {std::move(mean), std::move(std)};
+  }
+  return all;
+}
+
+void save_standardization(const std::map<std::string, Standardization>& all, const Config& params) {
+  const auto value_of = [](const std::vector<double>& numbers) {
+    if (numbers.size() == 1) return Value(numbers[0]);
+    return Value(Value::List(numbers.begin(), numbers.end()));
+  };
+  Value::Map means;
+  Value::Map stds;
+  for (const auto& [key, one] : all) {
+    means.set(key, value_of(one.mean()));
+    stds.set(key, value_of(one.std()));
+  }
+  params.set_default("mean", means);
+  params.set_default("std", stds);
+}
+
+}  // namespace stepop

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/fitted.h"
+#include "runtime/data/views/standardization.h"
+
+namespace stepop {
+namespace {
+
+/// Another dataset whose numbers have the mean 0 and the standard deviation 1.
+///
+/// Parameters: `dataset`, the other one; `keys`, by default all floats; `fit`, the split whose
+/// Standardized has the numbers, else they are fitted on this dataset's own examples; `mean` and
+/// `std`, which keep them in a run's config.
+class Standardized : public Dataset {
+ public:
+  explicit Standardized(const Config& params) : source_(datasets().build(params, "dataset")) {
+    std::vector<std::string> keys;
+    if (params.has("keys")) keys = params.get<std::vector<std::string>>("keys");
+    if (params.has("fit")) {
+      const Config part = part_to_fit(params, "Standardized");
+      if (!part.has("mean")) datasets().build(params.root(), part.path());  // writes it
+      numbers_ = read_standardization(part);
+    } else {
+      numbers_ = read_standardization(params);
+      if (numbers_.empty() && source_->size() > 0) {
+        numbers_ = fit_standardization(*source_, keys);
+        save_standardization(numbers_, params);
+      }
+    }
+    is_for_all_ = keys.empty();
+    if (is_for_all_) return;
+    for (const auto& key : keys) {
+      if (numbers_.contains(key)) continue;
+      throw params.error("keys", "there is no mean of \"" + key +
+                                     "\"; leave out mean and std, and "
+                                     "they are fitted anew");
+    }
+    std::erase_if(numbers_, [&](const auto& entry) {
+      return std::find(keys.begin(), keys.end(), entry.first) == keys.end();
+    });
+  }
+
+  int64_t size() const override { return source_->size(); }
+
+  Example get(int64_t index, Random& random) const override {
+    Example example = source_->get(index, random);
+    for (const auto& [key, one] : numbers_) {
+      at::Tensor* values = example.tensors.find(key);
+      if (values == nullptr && is_for_all_) continue;  // such as the targets of new rows
+      if (values == nullptr) {
+        throw Error("Standardized: there is no tensor \"" + key +
+                    "\"; there are: " + example.tensors.key_list());
+      }
+      *values = one.apply(*values, values->dim());
+    }
+    return example;
+  }
+
+  std::optional<Batch> get_batch(std::span<const int64_t> indices,
+                                 std::span<Random> randoms) const override {
+    auto batch = source_->get_batch(indices, randoms);
+    if (!batch) return batch;
+    for (const auto& [key, one] : numbers_) {
+      if (is_for_all_ && !batch->contains(key)) continue;
+      const at::Tensor values = (*batch)[key];
+      batch->set(key, one.apply(values, values.dim() - 1));
+    }
+    return batch;
+  }
+
+  at::Tensor labels(std::string_view key) const override {
+    const at::Tensor labels = source_->labels(key);
+    const auto one = numbers_.find(std::string(key));
+    if (!labels.defined() || one == numbers_.end()) return labels;
+    return one->second.apply(labels, labels.dim() - 1);
+  }
+
+  std::vector<std::string> label_keys() const override { return source_->label_keys(); }
+  std::string notice() const override { return source_->notice(); }
+
+  Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
+    return source_->collate(examples, std::move(indices));
+  }
+
+ private:
+  std::unique_ptr<Dataset> source_;
+  std::map<std::string, Standardization> numbers_;  ///< By key.
+  bool is_for_all_ = false;                         ///< No key is named.
+};
+
+STEPOP_REGISTER_DATASET(
+    Standardized,
+    {"Another dataset's numbers with the mean 0 and the standard deviation 1.",
+     {{"dataset", "", "the other one, such as {class: Csv, ...}"},
+      {"keys", "null", "whose numbers; null: all keys of floats"},
+      {"fit", "null",
+       "name of the split, such as train, whose Standardized has the numbers; null: they are "
+       "fitted "
+       "on this dataset"},
+      {"mean", "null", "fitted: by key, a number, one for each place of a vector or each channel"},
+      {"std", "null", "fitted: the standard deviations"}}});
+
+}  // namespace
+}  // namespace stepop
