@@ -1,6 +1,7 @@
 #include "runtime/config/registry.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -22,6 +23,17 @@ std::string own_hint(const std::string& kind) {
 std::vector<Catalogue*>& catalogues() {
   static std::vector<Catalogue*> all;
   return all;
+}
+
+/// The names of a kind, the likeliest first; of many some, and how to see all.
+std::string known_names(const std::string& kind, const std::vector<std::string>& sorted) {
+  constexpr size_t kMost = 16;
+  constexpr size_t kSome = 10;
+  if (sorted.size() <= kMost) return fmt::format("{}", fmt::join(sorted, ", "));
+  const auto end = sorted.begin() + kSome;
+  const bool is_word = kind.find(' ') == std::string::npos;
+  return fmt::format("{} and {} more: stepop list {}", fmt::join(sorted.begin(), end, ", "),
+                     sorted.size() - kSome, is_word ? kind : "\"" + kind + "\"");
 }
 
 }  // namespace
@@ -66,10 +78,7 @@ size_t Catalogue::find(const std::string& name, const Config& config, std::strin
     if (registrations_[i].name == name) return i;
     names.push_back(registrations_[i].name);
   }
-  std::string known;
-  for (const auto& candidate : sorted_by_distance(name, names)) {
-    known += (known.empty() ? "" : ", ") + candidate;
-  }
+  const std::string known = known_names(kind_, sorted_by_distance(name, names));
   const std::string in_map = join_path(path, "class");
   const std::string_view place = config.peek(in_map) != nullptr ? in_map : path;
   throw config.error(

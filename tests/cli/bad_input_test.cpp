@@ -100,14 +100,10 @@ TEST_CASE("a component that is not registered") {
   digits.refuses(
       "stepop -b digits.yaml -t --model LeNte", 2,
       "command line: model: unknown model \"LeNte\"; known are: LeNet, VUNet, DiT, MLP, RRDBNet, "
-      "toy_d, toy_g, UNetModel, PatchGan, AutoencoderKL, RectifiedFlow, UnetGenerator, "
-      "TorchScript, "
-      "unet_diffusion, AdversarialAutoencoder, discriminator_vgg_128, discriminator_vgg_128_gn");
-  digits.refuses(
-      "stepop -b digits.yaml -t --datasets/train/class Idz", 2,
-      "command line: datasets/train/class: unknown dataset \"Idz\"; known are: Idx, Csv, Hdf5, "
-      "Facades, Figures, Augment, PosePairs, ImageFolder, Synthetic, PairedImages, EvalOutputs, "
-      "RandomTensors");
+      "toy_d, toy_g, UNetModel, PatchGan, AutoencoderKL and 7 more: stepop list model");
+  digits.refuses("stepop -b digits.yaml -t --samplers/train shuffel", 2,
+                 "command line: samplers/train: unknown sampler \"shuffel\"; known are: shuffle, "
+                 "sequential, weighted");
 }
 
 TEST_CASE("a reference to nowhere or in a circle") {
