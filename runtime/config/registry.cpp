@@ -105,9 +105,11 @@ void declare_component(const Catalogue& catalogue, const Config& config, std::st
   for (const auto& parameter :
        catalogue.registration(component.name, config, path).about.parameters) {
     const bool is_given = component.params.has(parameter.name);
-    if (is_given && parameter.is_path) component.params.declare_path(parameter.name);
-    // Such as the dataset that an Augment takes its examples from, or the list of a Concat.
+    // A map or a list is such as the dataset of an Augment, or the datasets of a Concat.
     const Value* value = is_given ? component.params.peek(parameter.name) : nullptr;
+    if (value != nullptr && parameter.is_path && !value->is_map()) {
+      component.params.declare_path(parameter.name);
+    }
     if (value != nullptr && (value->is_map() || value->is_list())) {
       component.params.claim(parameter.name);
     }
@@ -136,6 +138,16 @@ void make_scripts_absolute(const Config& callbacks) {
   }
 }
 
+/// A path, or a map with paths.
+void make_path_absolute(const Config& config, const std::string& name) {
+  const Value* value = config.peek(name);
+  if (value->is_text()) return config.resolve_path(name);
+  if (!value->is_map()) return;
+  for (const auto& key : config.at(name).keys()) {
+    if (config.peek(join_path(name, key))->is_text()) config.resolve_path(join_path(name, key));
+  }
+}
+
 }  // namespace
 
 void make_paths_absolute(const Config& config) {
@@ -159,9 +171,7 @@ void make_paths_absolute(const Config& config) {
       if (registration.name != name->as_text()) continue;
       for (const auto& parameter : registration.about.parameters) {
         const Value* path = config.peek(parameter.name);
-        if (parameter.is_path && path != nullptr && path->is_text()) {
-          config.resolve_path(parameter.name);
-        }
+        if (parameter.is_path && path != nullptr) make_path_absolute(config, parameter.name);
       }
     }
   }

@@ -255,6 +255,7 @@ at::Tensor StoredArray::gather(std::span<const int64_t> rows) const {
 }
 
 at::Tensor StoredArray::all() const {
+  if (bytes() == 0) return at::empty(shape_, type_.tensor_type());  // of any number of rows
   std::vector<int64_t> indices(static_cast<size_t>(rows()));
   for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(i);
   return gather(indices).view(shape_);

@@ -72,7 +72,8 @@ TEST_CASE("the template of a table learns, and predicts new rows without the tra
       folder,
       "stepop predict " + run + " -b new.yaml --eval_functor null --eval_hook/eval_callbacks null");
   CHECK_MESSAGE(predicted.exit_code == 0, predicted.err);
-  CHECK(predicted.out.find("new.csv: without rent, price, which the training table has; filled") !=
+  CHECK(predicted.out.find(
+            "new.csv: without house, rent, price, which the training table has; filled") !=
         std::string::npos);
 }
 
