@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/config/registry.h"
+
+namespace stepop {
+
+/// Turns texts into numbers and back. All functions may be called by several threads at once.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// One more than the largest id: what an embedding needs.
+  virtual int64_t vocabulary_size() const = 0;
+
+  /// Appends the ids of `text`. Throws Error for a text that it cannot take, such as one that is no
+  /// UTF-8.
+  virtual void encode(std::string_view text, std::vector<int32_t>& ids) const = 0;
+
+  /// The same with the tokens that mark the beginning and the end of a text, if there are any.
+  virtual void encode_whole(std::string_view text, std::vector<int32_t>& ids) const {
+    encode(text, ids);
+  }
+
+  /// The text of ids, as UTF-8: bytes that are none become U+FFFD. Throws Error for an id that
+  /// there is not.
+  virtual std::string decode(std::span<const int64_t> ids) const = 0;
+
+  /// The id of a token, such as "<|endoftext|>"; none when there is no such token.
+  virtual std::optional<int64_t> id_of(std::string_view token) const = 0;
+
+  /// Whether each byte is a token, whose id is the byte.
+  virtual bool is_of_bytes() const { return false; }
+
+  /// Changes with all that changes ids: what is kept of ids is named by it.
+  virtual uint64_t fingerprint() const = 0;
+};
+
+using TokenizerRegistry = Registry<std::unique_ptr<Tokenizer>(const Config&)>;
+TokenizerRegistry& tokenizers();
+
+/// The tokenizer that a config names at `key`: `bytes`, or `{class: bpe, path: tokenizer.json}`.
+std::unique_ptr<Tokenizer> read_tokenizer(const Config& config, std::string_view key = "tokenizer");
+
+}  // namespace stepop
+
+/// Registers a class that has a constructor from `const Config&`.
+#define STEPOP_REGISTER_TOKENIZER(name, Class, ...) \
+  STEPOP_REGISTER(                                  \
+      ::stepop::tokenizers(), #name,                \
+      [](const ::stepop::Config& params) { return std::make_unique<Class>(params); }, __VA_ARGS__)

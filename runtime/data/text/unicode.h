@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace stepop {
+
+/// The general categories of Unicode, in the order of their numbers in unicode_tables.cpp.
+enum class Category : uint8_t {
+  kCn,
+  kLu,
+  kLl,
+  kLt,
+  kLm,
+  kLo,
+  kMn,
+  kMc,
+  kMe,
+  kNd,
+  kNl,
+  kNo,
+  kPc,
+  kPd,
+  kPs,
+  kPe,
+  kPi,
+  kPf,
+  kPo,
+  kSm,
+  kSc,
+  kSk,
+  kSo,
+  kZs,
+  kZl,
+  kZp,
+  kCc,
+  kCf,
+  kCs,
+  kCo,
+};
+
+/// A set of categories, a bit each.
+using CategoryMask = uint32_t;
+
+constexpr CategoryMask mask_of(Category category) {
+  return CategoryMask{1} << static_cast<uint8_t>(category);
+}
+
+/// The categories of a name such as `L`, `Lu`, `N` or `Letter`; 0 when there is none.
+CategoryMask categories_named(std::string_view name);
+
+Category category_of(char32_t character);
+
+inline bool is_in(char32_t character, CategoryMask mask) {
+  return (mask_of(category_of(character)) & mask) != 0;
+}
+
+/// The property White_Space.
+bool is_white_space(char32_t character);
+
+/// What \w means: letters, marks, decimal numbers, connecting punctuation and other letter-like.
+bool is_word_character(char32_t character);
+
+/// The character at `at`, which is moved behind it; the text is UTF-8.
+inline char32_t next_character(std::string_view text, size_t& at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(at);
+  if (first < 0x80) return text[at++];
+  if (first < 0xe0) {
+    at += 2;
+    return static_cast<char32_t>((first & 0x1f) << 6 | (byte(at - 1) & 0x3f));
+  }
+  if (first < 0xf0) {
+    at += 3;
+    return static_cast<char32_t>((first & 0x0f) << 12 | (byte(at - 2) & 0x3f) << 6 |
+                                 (byte(at - 1) & 0x3f));
+  }
+  at += 4;
+  return static_cast<char32_t>((first & 0x07) << 18 | (byte(at - 3) & 0x3f) << 12 |
+                               (byte(at - 2) & 0x3f) << 6 | (byte(at - 1) & 0x3f));
+}
+
+void append_character(std::string& text, char32_t character);
+
+/// The normal forms C and D (Unicode Standard Annex 15) of UTF-8.
+std::string nfc(std::string_view text);
+std::string nfd(std::string_view text);
+
+/// Each character by its own small letter, without regard to its neighbours.
+std::string lower_case(std::string_view text);
+
+/// The same text with what is no UTF-8 replaced by U+FFFD, as Python's errors="replace" does.
+std::string with_replacements(std::string_view bytes);
+
+}  // namespace stepop
