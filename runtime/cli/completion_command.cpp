@@ -62,7 +62,7 @@ std::string script() {
          "    -l | --log_level) COMPREPLY=($(compgen -W \"debug info warn critical\" -- "
          "\"$word\")); return ;;\n"
          "    --template) COMPREPLY=($(compgen -W \"classifier regression table autoencoder gan "
-         "loss_model\" "
+         "loss_model language_model\" "
          "-- \"$word\")); return ;;\n"
          "    --sort) COMPREPLY=($(compgen -W \"name state step last best age\" -- \"$word\")); "
          "return ;;\n"

@@ -82,12 +82,13 @@ void check_template(const std::string& name) {
   throw UsageError(fmt::format("--template {}: there are {}", name, list));
 }
 
-/// Where a file of a template goes: in a project sources and configs have folders.
+/// Where a file of a template goes: in a project sources and configs, with the texts that these
+/// name, have folders.
 std::string place(const std::string& file, bool is_project) {
   if (!is_project) return file;
   const auto extension = fs::path(file).extension();
   if (extension == ".cpp") return "src/" + file;
-  if (extension == ".yaml" || extension == ".csv") return "configs/" + file;
+  if (extension == ".yaml" || extension == ".csv" || extension == ".txt") return "configs/" + file;
   return file;
 }
 

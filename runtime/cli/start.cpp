@@ -341,7 +341,7 @@ class Run {
         "resuming at step {} of {} (epoch {}, position {} of its order) "
         "from {}",
         with_thousands(position.global_step), with_thousands(session.settings().num_steps), epoch,
-        with_thousands(order.examples_in(position.batch)),
+        with_thousands(order.examples_in(position.batch, position.epoch)),
         fs::path(checkpoint).lexically_proximate(directory.root()).string());
     if (run_ended_) {
       const auto written = fs::last_write_time(checkpoint);

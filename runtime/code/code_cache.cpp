@@ -16,6 +16,7 @@
 #include "runtime/code/abi.h"
 #include "runtime/code/build_settings.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/system/cache_folder.h"
 #include "runtime/system/checksum.h"
 #include "runtime/system/file_lock.h"
 #include "runtime/system/folders.h"
@@ -231,16 +232,7 @@ std::string in_cache(const std::string& message) {
 
 }  // namespace
 
-std::string code_cache_folder() {
-  const auto value = [](const char* name) {
-    const char* text = std::getenv(name);
-    return std::string(text != nullptr ? text : "");
-  };
-  if (const auto own = value("STEPOP_CACHE"); !own.empty()) return fs::absolute(own).string();
-  if (const auto xdg = value("XDG_CACHE_HOME"); xdg.starts_with("/")) return xdg + "/stepop";
-  if (const auto home = value("HOME"); !home.empty()) return home + "/.cache/stepop";
-  throw Error("no folder for compiled code: neither STEPOP_CACHE nor HOME is set");
-}
+std::string code_cache_folder() { return cache_folder("compiled code"); }
 
 CompiledCode compile_code(const std::vector<std::string>& sources,
                           const std::vector<std::string>& flags, const Say& say,

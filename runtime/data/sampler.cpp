@@ -206,12 +206,19 @@ BatchOrder::BatchOrder(std::string name, std::unique_ptr<Sampler> sampler,
     : name_(std::move(name)),
       sampler_(std::move(sampler)),
       computed_(dynamic_cast<const ComputedSampler*>(sampler_.get())),
+      batches_(dynamic_cast<const BatchSampler*>(sampler_.get())),
       options_(options) {
   size_ =
-      computed_ != nullptr ? computed_->length() : static_cast<int64_t>(stored_order(0)->size());
+      computed_ != nullptr ? computed_->length() : static_cast<int64_t>(stored(0)->order.size());
   if (size_ == 0) throw Error(fmt::format("{}: the dataset is empty", name_));
-  const bool is_ragged = size_ % options_.batch_size != 0;
-  batches_per_epoch_ = size_ / options_.batch_size + (is_ragged && !options_.drop_last ? 1 : 0);
+  if (batches_ != nullptr) {
+    const auto first = stored(0);
+    batches_per_epoch_ = static_cast<int64_t>(first->ends.size());
+    if (options_.drop_last && first->has_rest) --batches_per_epoch_;
+  } else {
+    const bool is_ragged = size_ % options_.batch_size != 0;
+    batches_per_epoch_ = size_ / options_.batch_size + (is_ragged && !options_.drop_last ? 1 : 0);
+  }
   if (batches_per_epoch_ == 0) {
     throw Error(
         fmt::format("{}: drop_last leaves no batch: the dataset has {} examples, a batch {}; "
@@ -229,30 +236,45 @@ std::string BatchOrder::warning() const {
                      with_thousands(options_.batch_size), name_, with_thousands(size_));
 }
 
-int64_t BatchOrder::examples_in(int64_t batches) const {
+int64_t BatchOrder::examples_in(int64_t batches, int64_t epoch) const {
+  if (batches_ != nullptr) {
+    if (batches == 0) return 0;
+    const auto ends = stored(epoch);
+    const auto last = std::min(static_cast<size_t>(batches), ends->ends.size()) - 1;
+    return ends->ends[last];
+  }
   return batches <= size_ / options_.batch_size ? batches * options_.batch_size : size_;
 }
 
-std::shared_ptr<const std::vector<int64_t>> BatchOrder::stored_order(int64_t epoch) const {
+std::shared_ptr<const BatchSampler::Epoch> BatchOrder::stored(int64_t epoch) const {
   const std::lock_guard lock(mutex_);
   const auto slot = static_cast<size_t>(epoch % 2);
   if (stored_epoch_[slot] != epoch) {
-    stored_[slot] = std::make_shared<const std::vector<int64_t>>(sampler_->order(epoch));
+    stored_[slot] = std::make_shared<const BatchSampler::Epoch>(
+        batches_ != nullptr
+            ? batches_->epoch(epoch, options_.batch_size)
+            : BatchSampler::Epoch{.order = sampler_->order(epoch), .ends = {}, .has_rest = false});
     stored_epoch_[slot] = epoch;
   }
   return stored_[slot];
 }
 
 BatchOrder::Place BatchOrder::place_of(int64_t batch) const {
-  const int64_t first = batch % batches_per_epoch_ * options_.batch_size;
-  return {batch / batches_per_epoch_, first, std::min(options_.batch_size, size_ - first)};
+  const int64_t epoch = batch / batches_per_epoch_;
+  const int64_t number = batch % batches_per_epoch_;
+  if (batches_ != nullptr) {
+    const int64_t first = examples_in(number, epoch);
+    return {epoch, first, examples_in(number + 1, epoch) - first};
+  }
+  const int64_t first = number * options_.batch_size;
+  return {epoch, first, std::min(options_.batch_size, size_ - first)};
 }
 
 std::vector<int64_t> BatchOrder::indices(int64_t batch) const {
   const auto [epoch, first, count] = place_of(batch);
   if (computed_ != nullptr) return computed_->indices(epoch, first, count);
-  const auto order = stored_order(epoch);
-  return {order->begin() + first, order->begin() + first + count};
+  const auto kept = stored(epoch);
+  return {kept->order.begin() + first, kept->order.begin() + first + count};
 }
 
 std::vector<Random> BatchOrder::randoms(int64_t batch) const {

@@ -41,12 +41,29 @@ class ComputedSampler : public Sampler {
   std::vector<int64_t> order(int64_t epoch) const override { return indices(epoch, 0, length()); }
 };
 
+/// A sampler that also says which examples share a batch, such as those of nearly equal length.
+class BatchSampler : public Sampler {
+ public:
+  struct Epoch {
+    std::vector<int64_t> order;
+    std::vector<int64_t> ends;  ///< Of each batch, as a position in `order`.
+    bool has_rest = false;      ///< The last batch is what was left, which `drop_last` leaves out.
+  };
+
+  /// Batches of at most `batch_size` examples. Every epoch has the same number of examples and of
+  /// batches. Two epochs are kept in memory.
+  virtual Epoch epoch(int64_t epoch, int64_t batch_size) const = 0;
+
+  std::vector<int64_t> order(int64_t epoch) const override { return this->epoch(epoch, 1).order; }
+};
+
 /// A sampler is built from its parameters, its dataset and a seed of (run, split).
 using SamplerRegistry =
     Registry<std::unique_ptr<Sampler>(const Config&, const Dataset&, uint64_t seed)>;
 SamplerRegistry& samplers();
 
 struct BatchOrderOptions {
+  /// Of a BatchSampler: the most examples of a batch.
   int64_t batch_size = 1;
   /// Leaves out an epoch's last batch when it is smaller than the others.
   bool drop_last = false;
@@ -74,8 +91,9 @@ class BatchOrder {
   /// else empty.
   std::string warning() const;
 
-  /// The number of examples in the first `batches` batches of an epoch.
-  int64_t examples_in(int64_t batches) const;
+  /// The number of examples in the first `batches` batches of `epoch`; it is the same in all
+  /// epochs, but for the batches of a BatchSampler.
+  int64_t examples_in(int64_t batches, int64_t epoch = 0) const;
 
   /// The dataset's indices of a batch; `batch` continues to count in the next epochs.
   std::vector<int64_t> indices(int64_t batch) const;
@@ -92,18 +110,19 @@ class BatchOrder {
   };
 
   Place place_of(int64_t batch) const;
-  std::shared_ptr<const std::vector<int64_t>> stored_order(int64_t epoch) const;
+  std::shared_ptr<const BatchSampler::Epoch> stored(int64_t epoch) const;
 
   std::string name_;
   std::unique_ptr<Sampler> sampler_;
   const ComputedSampler* computed_;  ///< `sampler_`, or null when its orders are stored.
+  const BatchSampler* batches_;      ///< `sampler_`, or null when it knows no batches.
   BatchOrderOptions options_;
   int64_t size_ = 0;
   int64_t batches_per_epoch_ = 0;
 
   mutable std::mutex mutex_;
   /// The orders of two epochs: around an epoch's end, workers ask for both.
-  mutable std::shared_ptr<const std::vector<int64_t>> stored_[2];
+  mutable std::shared_ptr<const BatchSampler::Epoch> stored_[2];
   mutable int64_t stored_epoch_[2] = {-1, -1};
 };
 

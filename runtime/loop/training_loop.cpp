@@ -147,7 +147,8 @@ void TrainingLoop::train_step() {
   clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
   const BatchOrder& order = context_.splits.order("train");
   const auto examples_in = [&](int64_t batches) {
-    return order.examples_in(position_.batch + batches) - order.examples_in(position_.batch);
+    return order.examples_in(position_.batch + batches, position_.epoch) -
+           order.examples_in(position_.batch, position_.epoch);
   };
   clock_.step_examples = examples_in(clock_.micro_batches);
   for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {

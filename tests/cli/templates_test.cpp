@@ -77,6 +77,26 @@ TEST_CASE("the template of a table learns, and predicts new rows without the tra
         std::string::npos);
 }
 
+TEST_CASE("the template of a language model learns, and its log has a text") {
+  const ScratchFolder folder;
+  make_new(folder, "my_thing", "language_model");
+  const auto result =
+      run_with_cache(folder,
+                     "stepop -n x -b my_thing.yaml -t --num_steps 60 --log_freq 30 --model/heads 2 "
+                     "--model/layers 1 --batch_size 16 --sample_length 40 --n_data_processes 0");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  CHECK(result.err == "compiling my_thing.cpp\n");
+  const std::string run = only_run(folder);
+  const std::string log = read_bytes(folder / (run + "/train/log.txt"));
+  const std::string scalar = "validation/log_op: loss ";
+  const size_t at = log.rfind(scalar);
+  REQUIRE(at != std::string::npos);
+  CHECK(std::stod(log.substr(at + scalar.size())) < 3.0);  // ln 61 = 4.11 at first
+  const std::string sample = read_bytes(folder / (run + "/train/validation/log_op/sample_60.txt"));
+  CHECK(sample.find("...\n\n...") != std::string::npos);
+  CHECK(sample.size() > 56);
+}
+
 TEST_CASE("--check warns of an op that trains and that train_ops leaves out") {
   const ScratchFolder folder;
   make_new(folder, "my_thing", "gan");

@@ -28,13 +28,13 @@ namespace {
 using Json = nlohmann::json;
 
 /// Llama 3's, of 128,000 tokens, has 9 MB, the largest known ones 35.
-constexpr int64_t kMostBytes = 64'000'000;
+constexpr int64_t kMostBytes = 40'000'000;
 constexpr int32_t kLargestId = (1 << 24) - 1;
-constexpr int kDeepest = 32;
+constexpr int kMostNested = 32;
 
 Json parse(const std::string& path, const std::string& text) {
   const auto check = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDeepest) throw Error(path + ": has lists or maps in too many others");
+    if (depth > kMostNested) throw Error(path + ": has lists or maps in too many others");
     return true;
   };
   try {

@@ -34,8 +34,9 @@ std::string replaced_matches(const SplitPattern& pattern, std::string_view text,
                              std::string_view by) {
   std::string out;
   size_t done = 0;
+  int64_t budget = SplitPattern::budget_for(text);
   for (size_t from = 0; from <= text.size();) {
-    const auto found = pattern.find(text, from);
+    const auto found = pattern.find(text, from, budget);
     if (!found) break;
     out += text.substr(done, found->first - done);
     out += by;

@@ -36,8 +36,9 @@ void add_part(Parts& parts, size_t first, size_t end, bool is_match) {
 Parts find_parts(const SplitPattern& pattern, std::string_view text) {
   Parts parts;
   size_t done = 0;
+  int64_t budget = SplitPattern::budget_for(text);
   for (size_t from = 0; from <= text.size();) {
-    const auto found = pattern.find(text, from);
+    const auto found = pattern.find(text, from, budget);
     if (!found) break;
     add_part(parts, done, found->first, false);
     add_part(parts, found->first, found->second, true);
@@ -230,7 +231,9 @@ PreTokenizer read_pre_tokenizer(const JsonPart& part) {
                     Behavior::kRemoved);
   }
   if (type == "Whitespace") {
-    const auto pattern = std::make_shared<SplitPattern>(R"(\w+|[^\w\s]+)");
+    // In this one \w has the joiners too, as Rust has it.
+    const auto pattern =
+        std::make_shared<SplitPattern>(R"([\w\u200c\u200d]+|[^\w\s\u200c\u200d]+)");
     return splitter(
         [=](const std::string& text) {
           Parts parts = find_parts(*pattern, text);

@@ -10,8 +10,10 @@
 namespace stepop {
 namespace {
 
-/// Of one search: a pattern that needs more has ways whose number grows with a power of the text.
-constexpr int64_t kMostSteps = 20'000'000;
+/// Of the searches in a text: a usual pattern takes some 20 for each byte. One that needs more than
+/// this has ways whose number grows with a power of the text.
+constexpr int64_t kStepsForAByte = 1000;
+constexpr int64_t kStepsForAText = 10'000'000;
 constexpr size_t kMostParts = 10'000;
 constexpr int kDeepest = 100;
 constexpr uint32_t kNoLimit = 0xffffffff;
@@ -453,9 +455,12 @@ std::optional<size_t> SplitPattern::match(std::string_view text, size_t at, size
   }
 }
 
-std::optional<std::pair<size_t, size_t>> SplitPattern::find(std::string_view text,
-                                                            size_t from) const {
-  int64_t budget = kMostSteps + static_cast<int64_t>(text.size());
+int64_t SplitPattern::budget_for(std::string_view text) {
+  return kStepsForAText + kStepsForAByte * static_cast<int64_t>(text.size());
+}
+
+std::optional<std::pair<size_t, size_t>> SplitPattern::find(std::string_view text, size_t from,
+                                                            int64_t& budget) const {
   for (size_t at = from; at <= text.size(); ++at) {
     if (at < text.size() && is_inside_character(text[at])) continue;
     if (const auto end = match(text, at, 0, budget)) return std::pair(at, *end);

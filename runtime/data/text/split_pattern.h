@@ -21,9 +21,13 @@ class SplitPattern {
   /// Throws Error for what is not supported, with what it is and where it stands.
   explicit SplitPattern(std::string pattern);
 
-  /// Where the first match at or behind `from` begins and ends in `text`, which is UTF-8. Throws
-  /// Error when that takes more than some million steps.
-  std::optional<std::pair<size_t, size_t>> find(std::string_view text, size_t from) const;
+  /// How many steps all searches in a text may take together.
+  static int64_t budget_for(std::string_view text);
+
+  /// Where the first match at or behind `from` begins and ends in `text`, which is UTF-8. Takes its
+  /// steps from `budget`, and throws Error when there are none left.
+  std::optional<std::pair<size_t, size_t>> find(std::string_view text, size_t from,
+                                                int64_t& budget) const;
 
   const std::string& pattern() const { return pattern_; }
 

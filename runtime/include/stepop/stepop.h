@@ -32,6 +32,7 @@
 #include "runtime/data/sampler.h"
 #include "runtime/data/views/example_function.h"
 #include "runtime/data/views/standardization.h"
+#include "runtime/data/text/tokenizer.h"
 #include "runtime/iterator/eval_functor.h"
 #include "runtime/iterator/iterator.h"
 #include "runtime/log/sink.h"

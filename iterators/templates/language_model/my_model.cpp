@@ -1,0 +1,120 @@
+// A language model: a small transformer that writes a text on, character by character.
+//   stepop -n first -b my_model.yaml -t
+#include <stepop/stepop.h>
+
+namespace {
+
+namespace nn = torch::nn;
+constexpr int64_t kPerHead = 32;  // channels
+constexpr int64_t kGiven = 16;    // characters that a sample begins with
+
+// --- The network: token ids [B, T] -> logits of the next ones [B, T, V], V of the `tokenizer`.
+class Block : public nn::Module {
+ public:
+  explicit Block(int64_t width) {
+    qkv_ = register_module("qkv", nn::Linear(width, 3 * width));
+    out_ = register_module("out", nn::Linear(width, width));
+    mlp_ = register_module("mlp", nn::Sequential(nn::Linear(width, 4 * width), nn::GELU(),
+                                                 nn::Linear(4 * width, width)));
+  }
+
+  torch::Tensor forward(torch::Tensor x) {  // [B, T, C]
+    const int64_t width = x.size(2);
+    const auto qkv = qkv_(at::layer_norm(x, width))
+                         .view({x.size(0), x.size(1), 3, width / kPerHead, kPerHead})
+                         .permute({2, 0, 3, 1, 4});  // [3, B, heads, T, 32]
+    // Causal: no token sees those that follow it.
+    const auto seen = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, 0.0, true);
+    x = x + out_(seen.transpose(1, 2).reshape(x.sizes()));
+    return x + mlp_->forward(at::layer_norm(x, width));
+  }
+
+ private:
+  nn::Linear qkv_ = nullptr, out_ = nullptr;
+  nn::Sequential mlp_ = nullptr;
+};
+
+class MyModelNetwork : public stepop::Network {
+ public:
+  explicit MyModelNetwork(const stepop::Config& params)
+      : context_(params.get_at_least("context", 1, 64)) {
+    const int64_t width = kPerHead * params.get_at_least("heads", 1, 4);
+    const int64_t tokens = stepop::read_tokenizer(params.root())->vocabulary_size();
+    token_ = register_module("token", nn::Embedding(tokens, width));
+    place_ = register_module("place", nn::Embedding(context_, width));
+    blocks_ = register_module("blocks", nn::Sequential());
+    for (int64_t i = 0; i < params.get_at_least("layers", 1, 3); ++i) {
+      blocks_->push_back(std::make_shared<Block>(width));
+    }
+    logits_ = register_module("logits", nn::Linear(width, tokens));
+  }
+
+  torch::Tensor forward(const torch::Tensor& ids) override {
+    const auto seen = ids.slice(1, std::max<int64_t>(0, ids.size(1) - context_));
+    const auto places = place_(torch::arange(seen.size(1), ids.options()));
+    const auto x = blocks_->forward(token_(seen) + places);
+    return logits_(at::layer_norm(x, x.size(2)));
+  }
+
+ private:
+  int64_t context_;
+  nn::Embedding token_ = nullptr, place_ = nullptr;
+  nn::Sequential blocks_ = nullptr;
+  nn::Linear logits_ = nullptr;
+};
+STEPOP_REGISTER_MODEL(MyModelNetwork, {"A causal transformer over tokens.",
+                                       {{"context", "64", "most tokens that it looks back on"},
+                                        {"heads", "4", "of attention, of 32 channels each"},
+                                        {"layers", "3", "blocks"}}});
+
+// --- The iterator. step_op returns closures, and stepop decides which of them run.
+class MyModel : public stepop::Iterator {
+ public:
+  explicit MyModel(const stepop::Context& context)
+      : Iterator(context),
+        model_(context.network<MyModelNetwork>()),
+        update_(context.update()),
+        tokenizer_(stepop::read_tokenizer(context.config)),
+        characters_(context.config.get_at_least("sample_length", 1, 200)) {}
+
+  stepop::StepOps step_op(const stepop::Batch& batch) override {
+    const auto logits = model_->forward(batch["tokens"]);  // [B, T, V]
+    const auto loss = torch::cross_entropy_loss(logits.transpose(1, 2), batch["targets"], {},
+                                                at::Reduction::None);  // [B, T]
+    return {
+        .train_op = [=, this] { update_.step(loss.mean()); },
+        .log_op =
+            [=, this] {
+              stepop::Logs logs{.scalars = {{"loss", loss.mean()}}};
+              if (!model_->is_training()) logs.texts.set("sample", write_on(batch["tokens"][0]));
+              return logs;
+            },
+        // After each epoch over the whole validation split: nats for each token, by example.
+        .eval_op = [=]() -> stepop::EvalOutputs {
+          return {.labels = {{"loss", loss.mean(1)}}};
+        },
+    };
+  }
+
+ private:
+  /// The beginning of a text, and in a new paragraph how the network goes on.
+  std::string write_on(torch::Tensor ids) {
+    ids = ids.slice(0, 0, kGiven).unsqueeze(0);  // [1, T]
+    for (int64_t i = 0; i < characters_; ++i) {
+      const auto likely = model_->forward(ids).select(1, -1).softmax(-1);  // [1, V]
+      ids = torch::cat({ids, likely.multinomial(1)}, 1);
+    }
+    ids = ids.cpu();
+    const std::span all(ids.data_ptr<int64_t>(), static_cast<size_t>(ids.numel()));
+    const auto text = [&](const auto& part) { return tokenizer_->decode(part); };
+    return text(all.first(kGiven)) + "...\n\n..." + text(all.subspan(kGiven));
+  }
+
+  std::shared_ptr<MyModelNetwork> model_;
+  stepop::Update& update_;
+  std::unique_ptr<stepop::Tokenizer> tokenizer_;
+  int64_t characters_;
+};
+STEPOP_REGISTER_ITERATOR(MyModel, {"Writes a text on."});
+
+}  // namespace

@@ -1,0 +1,225 @@
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/datasets/image_reader.h"
+#include "runtime/data/text/tokenizer.h"
+#include "runtime/formats/csv_file.h"
+#include "runtime/system/read_file.h"
+
+namespace stepop {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kLongestCaption = 1 << 24;  // tokens
+constexpr int64_t kMostCaptionBytes = 16'000'000;
+
+/// Without white space at its ends.
+std::string trimmed(std::string text) {
+  const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+  while (!text.empty() && is_space(text.back())) text.pop_back();
+  text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), is_space));
+  return text;
+}
+
+/// Images with a text about each.
+///
+/// Parameters: `path`, a folder with PNG and JPEG images at any depth, each with its caption in a
+/// file of the same name, `a.txt` beside `a.jpg`; with `table` a CSV file instead, whose columns
+/// `image_column` and `caption_column` have paths below `path` and captions. `tokenizer` and
+/// `length` as the dataset Text has them; `size` and `channels` as ImageReader has them.
+///
+/// An example holds `image`, float [C, H, W] in [-1, 1], the texts `text` and `path`, and with a
+/// tokenizer `tokens`, int64 [T], whose number `labels("length")` gives. A caption file with
+/// several lines has several captions when `lines` is true: one of them is drawn each time, and
+/// there is no such label. Captions that are missing are an error, or left out with their images,
+/// or empty.
+class ImageText : public Dataset {
+ public:
+  explicit ImageText(const Config& params)
+      : folder_(get_folder(params, "path")),
+        reader_(params),
+        has_lines_(params.get("lines", false)),
+        length_(params.get_between("length", 1, kLongestCaption, kLongestCaption)) {
+    if (params.has("tokenizer")) tokenizer_ = read_tokenizer(params);
+    params.has("table") ? read_table(params) : list_folder(params);
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(images_.size()); }
+
+  Example get(int64_t index, Random& random) const override {
+    check_index(index, size());
+    const auto place = static_cast<size_t>(index);
+    std::string caption = caption_of(place);
+    if (has_lines_) caption = one_line(caption, random);
+    Example example{.tensors = {{"image", reader_.read(folder_ + "/" + images_[place])}},
+                    .texts = {{"text", caption}, {"path", images_[place]}}};
+    if (tokenizer_) {
+      const std::vector<int32_t> ids = ids_of(caption, place);
+      at::Tensor tokens = at::empty({static_cast<int64_t>(ids.size())}, at::kLong);
+      std::copy(ids.begin(), ids.end(), tokens.mutable_data_ptr<int64_t>());
+      example.tensors.set("tokens", std::move(tokens));
+    }
+    return example;
+  }
+
+  /// Of "length", when all captions are read for the first time.
+  at::Tensor labels(std::string_view key) const override {
+    if (key != "length" || !tokenizer_ || has_lines_) return {};
+    std::call_once(is_counted_, [&] {
+      lengths_ = at::empty({size()}, at::kLong);
+      auto* length = lengths_.mutable_data_ptr<int64_t>();
+      for (size_t i = 0; i < images_.size(); ++i) {
+        *length++ = static_cast<int64_t>(ids_of(caption_of(i), i).size());
+      }
+    });
+    return lengths_;
+  }
+
+  std::vector<std::string> label_keys() const override {
+    if (!tokenizer_ || has_lines_) return {};
+    return {"length"};
+  }
+
+  std::string notice() const override {
+    if (left_out_ == 0) return {};
+    return fmt::format("{}: {} images without a caption are left out", folder_,
+                       with_thousands(left_out_));
+  }
+
+  Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
+    return ImageReader::collate(examples, std::move(indices));
+  }
+
+ private:
+  static std::string caption_file(const std::string& image) {
+    return fs::path(image).replace_extension(".txt").string();
+  }
+
+  void list_folder(const Config& params) {
+    const auto missing = params.get("missing", "error");
+    if (missing != "error" && missing != "drop" && missing != "empty") {
+      throw params.error("missing",
+                         fmt::format("expected error, drop or empty, found \"{}\"", missing));
+    }
+    std::vector<std::string> without;
+    try {
+      images_ = list_images(folder_);
+    } catch (const fs::filesystem_error& error) {
+      throw Error(
+          fmt::format("{}: cannot be listed: {}", error.path1().string(), error.code().message()));
+    }
+    const auto found = images_.size();
+    for (auto& image : images_) {
+      std::error_code ignored;
+      if (fs::exists(fs::path(folder_) / caption_file(image), ignored)) continue;
+      without.push_back(image);
+      if (missing == "drop") image.clear();
+    }
+    if (!without.empty() && missing == "error") {
+      throw Error(fmt::format(
+          "{}: {} of {} images have no caption, such as {}, which wants {}; \"missing: drop\" "
+          "leaves them out, \"missing: empty\" gives them empty ones",
+          folder_, with_thousands(static_cast<int64_t>(without.size())),
+          with_thousands(static_cast<int64_t>(found)), without[0], caption_file(without[0])));
+    }
+    allows_missing_ = missing == "empty";
+    left_out_ = static_cast<int64_t>(std::erase(images_, ""));
+    if (images_.empty()) {
+      throw Error(
+          fmt::format("{}: holds no images with captions; they are looked for as NAME.png, "
+                      ".jpg or .jpeg with NAME.txt",
+                      folder_));
+    }
+  }
+
+  void read_table(const Config& params) {
+    if (has_lines_) throw params.error("lines", "a caption in a table is one caption");
+    CsvTable table = read_csv(get_file(params, "table"), params.get("separator", ",")[0]);
+    const auto column = [&](const char* key, const char* fallback) {
+      const auto name = params.get(key, fallback);
+      const auto found = table.places.find(name);
+      if (found == table.places.end()) {
+        throw params.error(key, fmt::format("{} has no column \"{}\"; there are: {}", table.path,
+                                            name, list_text(table.header)));
+      }
+      return std::move(table.columns[found->second]);
+    };
+    images_ = column("image_column", "image");
+    captions_ = column("caption_column", "caption");
+    if (images_.empty()) throw Error(table.path + ": holds no rows below its header");
+  }
+
+  std::string caption_of(size_t place) const {
+    if (!captions_.empty()) return captions_[place];
+    const std::string path = folder_ + "/" + caption_file(images_[place]);
+    if (!allows_missing_) return trimmed(read_file(path, kMostCaptionBytes));
+    return trimmed(try_read_file(path, kMostCaptionBytes).value_or(""));
+  }
+
+  static std::string one_line(const std::string& text, Random& random) {
+    std::vector<std::string> lines;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      if (auto line = trimmed(text.substr(at, end - at)); !line.empty()) lines.push_back(line);
+      at = end + 1;
+    }
+    if (lines.empty()) return "";
+    return lines[static_cast<size_t>(random.below(static_cast<int64_t>(lines.size())))];
+  }
+
+  std::vector<int32_t> ids_of(const std::string& caption, size_t place) const {
+    std::vector<int32_t> ids;
+    try {
+      tokenizer_->encode_whole(caption, ids);
+    } catch (const Error& error) {
+      throw Error(fmt::format("the caption of {}: {}", images_[place], error.what()));
+    }
+    if (static_cast<int64_t>(ids.size()) > length_) ids.resize(static_cast<size_t>(length_));
+    return ids;
+  }
+
+  std::string folder_;
+  ImageReader reader_;
+  bool has_lines_;
+  int64_t length_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::vector<std::string> images_;    ///< Relative to `folder_`.
+  std::vector<std::string> captions_;  ///< Of a table; empty: they are in files.
+  bool allows_missing_ = false;
+  int64_t left_out_ = 0;
+  mutable std::once_flag is_counted_;
+  mutable at::Tensor lengths_;
+};
+
+STEPOP_REGISTER_DATASET(
+    ImageText,
+    {"PNG and JPEG images with a caption each, in a file beside it or in a table.",
+     {{"path", "", "folder of the images, and of the captions: a.txt beside a.jpg", true},
+      {"table", "null", "CSV file with the captions; null: they are in files", true},
+      {"image_column", "image", "column of the table with paths below `path`"},
+      {"caption_column", "caption", "column of the table with captions"},
+      {"separator", "\",\"", "one character, of the table"},
+      {"missing", "error", "images without a caption: error, drop or empty"},
+      {"lines", "false", "each line of a file is a caption, of which one is drawn each time"},
+      {"tokenizer", "null", "bytes, {class: bpe, path: tokenizer.json} ...; null: texts alone"},
+      {"length", "null", "most tokens of a caption; the others are cut off"},
+      {"size", "null", "[H, W] to resize to; null: as stored"},
+      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});
+
+}  // namespace
+}  // namespace stepop

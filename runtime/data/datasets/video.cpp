@@ -1,0 +1,159 @@
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/stack.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/datasets/image_reader.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kMostFrames = 1 << 16;
+
+/// A file of a video, not of its frames; empty when the folder holds none.
+std::string find_video_file(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) {
+    std::string extension = entry.path().extension().string();
+    for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    for (const char* known : {".mp4", ".avi", ".mkv", ".mov", ".webm", ".m4v", ".mpg", ".gif"}) {
+      if (extension == known) return entry.path().lexically_relative(folder).string();
+    }
+  }
+  return "";
+}
+
+/// Pieces of videos whose frames are images in a folder for each video, sorted by their names.
+///
+/// An example holds `frames`, float [T, C, H, W] in [-1, 1], `video`, int64 [], the number of the
+/// folder, and the text `path` of its first frame. `labels("video")` gives the folders of all.
+class Video : public Dataset {
+ public:
+  explicit Video(const Config& params)
+      : folder_(get_folder(params, "path")),
+        reader_(params),
+        length_(params.get_between("length", 1, kMostFrames, 16)),
+        step_(params.get_between("step", 1, kMostFrames, 1)),
+        stride_(params.get_between("stride", 1, kMostFrames, length_ * step_)) {
+    std::map<std::string, std::vector<std::string>> folders;
+    try {
+      for (const auto& file : list_images(folder_)) {
+        folders[std::filesystem::path(file).parent_path().string()].push_back(file);
+      }
+    } catch (const std::filesystem::filesystem_error& error) {
+      throw Error(
+          fmt::format("{}: cannot be listed: {}", error.path1().string(), error.code().message()));
+    }
+    if (folders.empty()) throw Error(nothing_found());
+    const int64_t span = (length_ - 1) * step_ + 1;
+    for (auto& [name, files] : folders) {
+      const auto count = static_cast<int64_t>(files.size());
+      for (int64_t first = 0; first + span <= count; first += stride_) {
+        pieces_.push_back({static_cast<int64_t>(videos_.size()), first});
+      }
+      longest_ = std::max(longest_, count);
+      if (count < span) ++short_;
+      videos_.push_back(std::move(files));
+    }
+    if (pieces_.empty()) {
+      throw params.error("length",
+                         fmt::format("a piece of {} frames with step {} spans {}; the "
+                                     "longest of {} videos in {} has {}",
+                                     length_, step_, span, videos_.size(), folder_, longest_));
+    }
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(pieces_.size()); }
+
+  Example get(int64_t index, Random& /*random*/) const override {
+    check_index(index, size());
+    const Piece& piece = pieces_[static_cast<size_t>(index)];
+    const auto& files = videos_[static_cast<size_t>(piece.video)];
+    std::vector<at::Tensor> frames;
+    for (int64_t i = 0; i < length_; ++i) {
+      const std::string& file = files[static_cast<size_t>(piece.first + i * step_)];
+      frames.push_back(reader_.read(folder_ + "/" + file));
+      if (frames.back().sizes() == frames.front().sizes()) continue;
+      throw Error(
+          fmt::format("{}/{}: has another size than the frames before it; \"size\" and "
+                      "\"channels\" make them equal",
+                      folder_, file));
+    }
+    return {.tensors = {{"frames", at::stack(frames)},
+                        {"video", at::scalar_tensor(piece.video, at::kLong)}},
+            .texts = {{"path", files[static_cast<size_t>(piece.first)]}}};
+  }
+
+  at::Tensor labels(std::string_view key) const override {
+    if (key != "video") return {};
+    at::Tensor videos = at::empty({size()}, at::kLong);
+    auto* video = videos.mutable_data_ptr<int64_t>();
+    for (const Piece& piece : pieces_) *video++ = piece.video;
+    return videos;
+  }
+
+  std::vector<std::string> label_keys() const override { return {"video"}; }
+
+  std::string notice() const override {
+    if (short_ == 0) return {};
+    return fmt::format("{}: {} of {} videos are shorter than a piece and left out", folder_,
+                       with_thousands(short_),
+                       with_thousands(static_cast<int64_t>(videos_.size())));
+  }
+
+  Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
+    return ImageReader::collate(examples, std::move(indices));
+  }
+
+ private:
+  struct Piece {
+    int64_t video;
+    int64_t first;  ///< Frame.
+  };
+
+  std::string nothing_found() const {
+    const std::string file = find_video_file(folder_);
+    const std::string text =
+        folder_ + ": holds no frames; they are looked for as VIDEO/NAME.png, .jpg or .jpeg";
+    if (file.empty()) return text;
+    const std::string name = std::filesystem::path(file).replace_extension().string();
+    return fmt::format(
+        "{}. Frames of a video's file are made once: cd {} && mkdir {} && ffmpeg -i "
+        "{} -qscale:v 2 {}/%06d.jpg",
+        text, folder_, name, file, name);
+  }
+
+  std::string folder_;
+  ImageReader reader_;
+  int64_t length_;
+  int64_t step_;
+  int64_t stride_;
+  std::vector<std::vector<std::string>> videos_;  ///< Their frames, relative to `folder_`.
+  std::vector<Piece> pieces_;
+  int64_t longest_ = 0;  ///< Frames.
+  int64_t short_ = 0;    ///< Videos without a piece.
+};
+
+STEPOP_REGISTER_DATASET(
+    Video,
+    {"Pieces of videos whose frames are PNG or JPEG images, a folder for each video.",
+     {{"path", "", "folder of the videos' folders", true},
+      {"length", "16", "frames of a piece"},
+      {"step", "1", "from one frame of a piece to the next"},
+      {"stride", "null", "frames from one piece to the next; null: the frames that a piece spans"},
+      {"size", "null", "[H, W] to resize to; null: as stored"},
+      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,315 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
+#include "runtime/base/random.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/text/stored_numbers.h"
+#include "runtime/data/text/text_units.h"
+#include "runtime/data/text/tokenizer.h"
+#include "runtime/system/cache_folder.h"
+#include "runtime/system/mapped_file.h"
+#include "runtime/system/owner.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kLongest = 1 << 24;
+/// Up to here what is made of a text stays in memory.
+constexpr size_t kMostInMemory = 16 << 20;
+/// Lines or documents whose tokens are counted at once.
+constexpr int64_t kCountedAtOnce = 1024;
+
+std::string get_separator_of_text(const Config& params) {
+  const auto separator = params.get("separator", "");
+  if (params.has("separator") && separator.empty()) {
+    throw params.error("separator", "expected a text, such as \"<|endoftext|>\" or \"\\n\\n\"");
+  }
+  return separator;
+}
+
+MappedFile open_text(const Config& params) {
+  MappedFile file(get_file(params, "path"));
+  if (file.bytes().empty()) throw Error(file.path() + ": the file is empty");
+  if (file.bytes().starts_with("\x1f\x8b")) {
+    throw Error(file.path() + ": is compressed, and a text is read in place: gunzip it first");
+  }
+  return file;
+}
+
+at::Tensor tensor_of(std::span<const int32_t> ids) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(ids.size())}, at::kLong);
+  std::copy(ids.begin(), ids.end(), tensor.mutable_data_ptr<int64_t>());
+  return tensor;
+}
+
+/// What is made of the tokens of a text that is kept, by what it depends on.
+std::string path_of_numbers(const Config& params, const MappedFile& file, uint64_t key) {
+  if (file.bytes().size() <= kMostInMemory && !params.has("cache")) return {};
+  std::string folder;
+  if (params.has("cache")) {
+    folder = params.get_path("cache");
+  } else {
+    folder = cache_folder("tokens");
+    make_private_folder(folder);
+    folder += "/tokens";
+  }
+  make_private_folder(folder);
+  return fmt::format("{}/{:016x}.tokens", folder, key);
+}
+
+/// Changes with the tokenizer, the file and how it is cut.
+uint64_t key_of_numbers(const Tokenizer& tokenizer, const MappedFile& file, std::string_view how,
+                        std::string_view separator) {
+  return mix_seed({tokenizer.fingerprint(), seed_of(file.path()), file.bytes().size(),
+                   static_cast<uint64_t>(file.time()), seed_of(how), seed_of(separator)});
+}
+
+/// The lines or the documents of a text.
+///
+/// An example holds `tokens`, int64 [T], and the text `text`. `labels("length")` are their numbers
+/// of tokens; for another tokenizer than bytes, the whole text is encoded when they are asked for,
+/// once.
+class TextParts : public Dataset {
+ public:
+  explicit TextParts(const Config& params)
+      : params_(params),
+        file_(open_text(params)),
+        tokenizer_(read_tokenizer(params)),
+        are_lines_(params.get<std::string>("examples", "lines") == "lines"),
+        separator_(are_lines_ ? "" : get_separator_of_text(params)),
+        length_(params.has("length") ? params.get_between("length", 1, kLongest, 1) : kLongest),
+        skips_empty_(are_lines_ && params.get("skip_empty", false)) {
+    if (!are_lines_ && separator_.empty()) {
+      throw params.error("separator",
+                         "documents need the text that stands between them, such as "
+                         "\"<|endoftext|>\" or \"\\n\\n\"");
+    }
+    units_ = are_lines_ ? TextUnits::lines(file_.bytes(), skips_empty_)
+                        : TextUnits::documents(file_.bytes(), separator_);
+    if (units_.size() == 0) {
+      throw Error(fmt::format("{}: holds no {}", file_.path(), are_lines_ ? "lines" : "documents"));
+    }
+  }
+
+  int64_t size() const override { return units_.size(); }
+
+  Example get(int64_t index, Random& /*random*/) const override {
+    check_index(index, size());
+    file_.check_size();
+    const std::vector<int32_t> ids = ids_of(index);
+    return {.tensors = {{"tokens", tensor_of(ids)}},
+            .texts = {{"text", std::string(units_[index])}}};
+  }
+
+  at::Tensor labels(std::string_view key) const override {
+    if (key != "length") return {};
+    std::call_once(is_counted_, [&] { counts_ = count(); });
+    return tensor_of(counts_.values());
+  }
+
+  std::vector<std::string> label_keys() const override { return {"length"}; }
+
+ private:
+  std::vector<int32_t> ids_of(int64_t index) const {
+    std::vector<int32_t> ids;
+    try {
+      tokenizer_->encode_whole(units_[index], ids);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: the {} at byte {}: {}", file_.path(),
+                              are_lines_ ? "line" : "document", units_.start(index), error.what()));
+    }
+    if (static_cast<int64_t>(ids.size()) > length_) ids.resize(static_cast<size_t>(length_));
+    return ids;
+  }
+
+  StoredNumbers count() const {
+    file_.check_size();
+    NumbersSource source;
+    source.parts = (size() + kCountedAtOnce - 1) / kCountedAtOnce;
+    source.make = [&](int64_t part) {
+      std::vector<int32_t> lengths;
+      const int64_t end = std::min((part + 1) * kCountedAtOnce, size());
+      for (int64_t i = part * kCountedAtOnce; i < end; ++i) {
+        const size_t length = tokenizer_->is_of_bytes()
+                                  ? std::min(units_[i].size(), static_cast<size_t>(length_))
+                                  : ids_of(i).size();
+        lengths.push_back(static_cast<int32_t>(length));
+      }
+      return lengths;
+    };
+    if (!tokenizer_->is_of_bytes()) {
+      const auto how = fmt::format("lengths {} {} {}", are_lines_, length_, skips_empty_);
+      source.key = key_of_numbers(*tokenizer_, file_, how, separator_);
+      source.path = path_of_numbers(params_, file_, source.key);
+    }
+    return store_numbers(source);
+  }
+
+  Config params_;
+  MappedFile file_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  bool are_lines_;
+  std::string separator_;
+  int64_t length_;
+  bool skips_empty_;
+  TextUnits units_;
+  mutable std::once_flag is_counted_;
+  mutable StoredNumbers counts_;
+};
+
+/// Windows of a fixed number of tokens over a whole text.
+///
+/// An example holds `tokens` and `targets`, int64 [length]: the target of each token is the one
+/// that follows it.
+class TextWindows : public Dataset {
+ public:
+  explicit TextWindows(const Config& params)
+      : file_(open_text(params)),
+        tokenizer_(read_tokenizer(params)),
+        separator_(get_separator_of_text(params)),
+        length_(params.get_at_least("length", 1)),
+        stride_(params.get_between("stride", 1, kLongest, length_)) {
+    if (length_ > kLongest) {
+      throw params.error("length", fmt::format("expected {} or less", with_thousands(kLongest)));
+    }
+    if (tokenizer_->is_of_bytes()) {
+      count_ = static_cast<int64_t>(file_.bytes().size());
+    } else {
+      encode_all(params);
+    }
+    if (count_ <= length_) {
+      throw params.error(
+          "length", fmt::format("a window needs {} tokens and the one that follows; {} has {}",
+                                with_thousands(length_), file_.path(), with_thousands(count_)));
+    }
+  }
+
+  int64_t size() const override { return (count_ - 1 - length_) / stride_ + 1; }
+
+  Example get(int64_t index, Random& /*random*/) const override {
+    check_index(index, size());
+    check_files();
+    at::Tensor tokens = at::empty({length_}, at::kLong);
+    at::Tensor targets = at::empty({length_}, at::kLong);
+    fill(index, tokens.mutable_data_ptr<int64_t>(), targets.mutable_data_ptr<int64_t>());
+    return {.tensors = {{"tokens", tokens}, {"targets", targets}}, .texts = {}};
+  }
+
+  std::optional<Batch> get_batch(std::span<const int64_t> indices,
+                                 std::span<Random> /*randoms*/) const override {
+    check_files();
+    const auto rows = static_cast<int64_t>(indices.size());
+    at::Tensor tokens = at::empty({rows, length_}, at::kLong);
+    at::Tensor targets = at::empty({rows, length_}, at::kLong);
+    auto* token = tokens.mutable_data_ptr<int64_t>();
+    auto* target = targets.mutable_data_ptr<int64_t>();
+    for (const int64_t index : indices) {
+      check_index(index, size());
+      fill(index, token, target);
+      token += length_;
+      target += length_;
+    }
+    return Batch({{"tokens", tokens}, {"targets", targets}}, {},
+                 std::vector<int64_t>(indices.begin(), indices.end()));
+  }
+
+  std::string notice() const override {
+    return fmt::format("{}: {} tokens, {} windows of {}", file_.path(), with_thousands(count_),
+                       with_thousands(size()), with_thousands(length_));
+  }
+
+ private:
+  void check_files() const {
+    file_.check_size();
+    ids_.check();
+  }
+
+  void fill(int64_t index, int64_t* tokens, int64_t* targets) const {
+    const auto copy = [&](auto first) {
+      std::copy_n(first, length_, tokens);
+      std::copy_n(first + 1, length_, targets);
+    };
+    if (tokenizer_->is_of_bytes()) {
+      copy(reinterpret_cast<const unsigned char*>(file_.bytes().data()) + index * stride_);
+    } else {
+      copy(ids_.values().data() + index * stride_);
+    }
+  }
+
+  /// Each document by itself, or each piece of some lines.
+  void encode_all(const Config& params) {
+    const TextPieces pieces(file_.bytes(), separator_);
+    const std::vector<size_t> ends = pieces.block_ends();
+    NumbersSource source;
+    source.parts = static_cast<int64_t>(ends.size());
+    source.make = [&](int64_t block) {
+      std::vector<int32_t> ids;
+      const auto place = static_cast<size_t>(block);
+      for (size_t at = place == 0 ? 0 : ends[place - 1]; at < ends[place];) {
+        const size_t end = pieces.end_of_piece(at);
+        const std::string_view piece = file_.bytes().substr(at, end - at);
+        try {
+          separator_.empty() ? tokenizer_->encode(piece, ids)
+                             : tokenizer_->encode_whole(piece, ids);
+        } catch (const Error& error) {
+          throw Error(fmt::format("{}: the text at bytes {} to {}: {}", file_.path(), at, end,
+                                  error.what()));
+        }
+        at = end;
+      }
+      return ids;
+    };
+    source.key = key_of_numbers(*tokenizer_, file_, "windows", separator_);
+    source.path = path_of_numbers(params, file_, source.key);
+    ids_ = store_numbers(source);
+    count_ = static_cast<int64_t>(ids_.values().size());
+  }
+
+  MappedFile file_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::string separator_;
+  int64_t length_;
+  int64_t stride_;
+  StoredNumbers ids_;
+  int64_t count_ = 0;  ///< Tokens.
+};
+
+std::unique_ptr<Dataset> make_text(const Config& params) {
+  const auto examples = params.get("examples", "lines");
+  if (examples == "lines" || examples == "documents") return std::make_unique<TextParts>(params);
+  if (examples == "windows") return std::make_unique<TextWindows>(params);
+  throw params.error("examples",
+                     fmt::format("expected lines, documents or windows, found \"{}\"", examples));
+}
+
+STEPOP_REGISTER(
+    datasets(), "Text", make_text,
+    {"Lines, documents or windows of a text file of any size, as tokens.",
+     {{"path", "", "the file", true},
+      {"tokenizer", "",
+       "bytes, {class: characters, of: FILE} or {class: bpe, path: tokenizer.json}"},
+      {"examples", "lines", "lines, documents, or windows of a fixed number of tokens"},
+      {"separator", "null", "the text between two documents"},
+      {"length", "null", "tokens of a window; of a line or document: the most, others are cut"},
+      {"stride", "null", "tokens from one window to the next; null: length"},
+      {"skip_empty", "false", "whether lines without a character are left out"},
+      {"cache", "null",
+       "folder for the tokens of windows, 4 bytes each, and for lengths; null: memory for a text "
+       "up to 16 MB, else the folder tokens of stepop's cache",
+       true}}});
+
+}  // namespace
+}  // namespace stepop

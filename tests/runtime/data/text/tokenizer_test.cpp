@@ -1,0 +1,202 @@
+#include "runtime/data/text/tokenizer.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/config/yaml_reader.h"
+#include "runtime/data/text/split_pattern.h"
+#include "runtime/data/text/unicode.h"
+#include "tests/fuzz.h"
+#include "tests/message_of.h"
+#include "tests/places.h"
+#include "tests/scratch_folder.h"
+
+namespace stepop {
+namespace tokenizer_test {
+
+using Json = nlohmann::json;
+using Ids = std::vector<int32_t>;
+
+const std::string kStored = STEPOP_SOURCE_DIR "/tests/runtime/data/text/tokenizers";
+
+std::unique_ptr<Tokenizer> tokenizer_of(const std::string& yaml) {
+  return read_tokenizer(Config(parse_yaml("tokenizer: " + yaml, {"test.yaml", 0})));
+}
+
+Ids ids_of(const Tokenizer& tokenizer, const std::string& text) {
+  Ids ids;
+  tokenizer.encode(text, ids);
+  return ids;
+}
+
+std::string text_of(const Tokenizer& tokenizer, const Ids& ids) {
+  return tokenizer.decode(std::vector<int64_t>(ids.begin(), ids.end()));
+}
+
+TEST_CASE("ids and texts are those of the package tokenizers") {
+  const char* given = std::getenv("STEPOP_TOKENIZERS");  // what make_reference.py wrote there
+  const std::string folder = given != nullptr ? given : kStored;
+  const Json expected = Json::parse(read_bytes(folder + "/expected.json"));
+  const auto lines = expected.at("lines").get<std::vector<std::string>>();
+  int files = 0;
+  for (const auto& [name, values] : expected.items()) {
+    if (name == "lines") continue;
+    ++files;
+    CAPTURE(name);
+    const auto tokenizer = tokenizer_of("{class: bpe, path: " + folder + "/" + name + "}");
+    int different = 0;
+    for (size_t i = 0; i < lines.size() && different < 5; ++i) {
+      CAPTURE(i);
+      CAPTURE(lines[i]);
+      Ids whole;
+      tokenizer->encode_whole(lines[i], whole);
+      const auto wanted = values.at("ids")[i].get<Ids>();
+      const bool is_right = whole == wanted &&
+                            ids_of(*tokenizer, lines[i]) == values.at("plain")[i].get<Ids>() &&
+                            text_of(*tokenizer, wanted) == values.at("texts")[i].get<std::string>();
+      CHECK(whole == wanted);
+      CHECK(text_of(*tokenizer, wanted) == values.at("texts")[i].get<std::string>());
+      CHECK(is_right);
+      different += is_right ? 0 : 1;
+    }
+  }
+  CHECK(files == 7);
+}
+
+TEST_CASE("bytes and characters become ids and texts again") {
+  const auto bytes = tokenizer_of("bytes");
+  CHECK(bytes->vocabulary_size() == 256);
+  CHECK(ids_of(*bytes, "a\xc3\xa9") == Ids{97, 195, 169});
+  CHECK(text_of(*bytes, {97, 195, 169, 195}) == "a\xc3\xa9\xef\xbf\xbd");
+
+  const ScratchFolder folder;
+  folder.write("a.txt", "hello\n\xc3\xa9?");
+  const auto characters = tokenizer_of("{class: characters, of: " + folder / "a.txt" + "}");
+  CHECK(characters->vocabulary_size() == 7);  // "\n?ehlo\u00e9" has 7 with no repeats
+  CHECK(text_of(*characters, ids_of(*characters, "hell\xc3\xa9")) == "hell\xc3\xa9");
+  CHECK(characters->id_of("\n") == 0);
+  CHECK(message_of([&] { ids_of(*characters, "hex"); }) ==
+        "the character \"x\" is not among the 7 of the tokenizer's text; unknown: \"?\" would read "
+        "it as that");
+  CHECK(message_of([&] { ids_of(*characters, "\xff"); }) == "the text is no UTF-8");
+  const auto lenient =
+      tokenizer_of("{class: characters, of: " + folder / "a.txt" + ", unknown: \"?\"}");
+  CHECK(text_of(*lenient, ids_of(*lenient, "hex")) == "he?");
+}
+
+TEST_CASE("what a tokenizer.json asks for and is not supported is named") {
+  const ScratchFolder folder;
+  const auto message = [&](const std::string& json) {
+    const auto path = folder.write("t.json", json);
+    const auto text = message_of([&] { tokenizer_of("{class: bpe, path: " + path + "}"); });
+    return text.starts_with(path) ? text.substr(path.size()) : text;
+  };
+  const auto with = [&](const std::string& more) {
+    return message(R"({"model": {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}, )" + more +
+                   "}");
+  };
+  CHECK(message("{\"model\": {\"type\": \"Unigram\"}}") ==
+        ": model: \"Unigram\" is not supported; supported: BPE");
+  CHECK(message("{}") == ": \"model\" is missing");
+  CHECK(message("[1").starts_with(": no valid JSON: "));
+  CHECK(message(R"({"model": {"vocab": {"a": 0}, "merges": ["a b"]}})") ==
+        ": model: merge 0 needs the token \"b\", which is not in the vocabulary");
+  CHECK(message(R"({"model": {"vocab": {"a": -1}, "merges": []}})") ==
+        ": model/vocab: the id of \"a\" is no whole number from 0 to 16777215");
+  CHECK(message(R"({"model": {"vocab": {"a": 0}, "merges": ["a"]}})") ==
+        ": model/merges/0: expected two tokens, \"a b\" or [\"a\", \"b\"], found \"a\"");
+  CHECK(with(R"("normalizer": {"type": "NFKC"})") ==
+        ": normalizer: \"NFKC\" is not supported; supported: NFC, NFD, Lowercase, Replace, Strip, "
+        "Prepend, Sequence");
+  CHECK(with(R"("pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "X"}]})")
+            .starts_with(": pre_tokenizer/pretokenizers/0: \"X\" is not supported; supported: "));
+  CHECK(with(R"("truncation": {"max_length": 3})")
+            .starts_with(": \"truncation\" is not supported: set it to null"));
+  CHECK(with(R"("added_tokens": [{"content": "x", "id": 4294967295}])") ==
+        ": added_tokens/0/id: expected a whole number from 0 to 16777215, found 4294967295");
+  CHECK(with(R"("decoder": 3)") == ": decoder: expected a map, found 3");
+}
+
+TEST_CASE("a pattern that is not supported is refused, with the place") {
+  const auto message = [](const std::string& pattern) {
+    return message_of([&] { SplitPattern{pattern}; });
+  };
+  CHECK(message("a(?<=b)") ==
+        "the pattern a(?<=b) has \"(?<=\", which is not supported (at its byte 3)");
+  CHECK(message("\\p{Han}+") ==
+        "the pattern \\p{Han}+ has \"\\p{Han}\", which is not supported (at its byte 3)");
+  CHECK(message("a\\b").find("\"\\b\", which is not supported") != std::string::npos);
+  CHECK(message("[a&&b]").find("not supported") != std::string::npos);
+  CHECK(message("(a").find("a group without an end") != std::string::npos);
+  CHECK(message("a)").find("closes nothing") != std::string::npos);
+  CHECK(message("*").find("nothing before it") != std::string::npos);
+  CHECK(message("(a?)*").find("repeats what may be empty") != std::string::npos);
+  CHECK(message("((a{999}){999}){999}").find("is too long") != std::string::npos);
+  CHECK(message("[") == "the pattern [ ends too early (at its byte 1)");
+}
+
+TEST_CASE("a pattern finds the first match, by the first alternative that fits") {
+  const auto found = [](const std::string& pattern, const std::string& text) {
+    int64_t budget = SplitPattern::budget_for(text);
+    const auto place = SplitPattern(pattern).find(text, 0, budget);
+    return place ? text.substr(place->first, place->second - place->first) : "nothing";
+  };
+  CHECK(found("a|ab", "xab") == "a");
+  CHECK(found("(?:ab|a)c", "abac") == "ac");
+  CHECK(found("[^ab]+", "abcda") == "cd");
+  CHECK(found("\\s+(?!\\S)", "a   b") == "  ");
+  CHECK(found("a{2,3}", "aaaa") == "aaa");
+  CHECK(found("(?:ab){2}", "ababab") == "abab");
+  CHECK(found("a+?b?", "aab") == "a");
+  CHECK(found("a++ab", "aaab") == "nothing");
+  CHECK(found("(?:a|ab)++c", "abc") == "nothing");
+  CHECK(found("(?=b)..", "abc") == "bc");
+  CHECK(found("(?i:'S)", "it's") == "'s");
+  CHECK(found("[\\x41-\\u0043]+", "xABCD") == "ABC");
+  CHECK(found("\\p{^L}+", "a12b") == "12");
+  CHECK(found("[\xe4\xb8\x80-\xe9\xbe\xa5]+", "a\xe4\xbd\xa0\xe5\xa5\xbd") ==
+        "\xe4\xbd\xa0\xe5\xa5\xbd");
+  CHECK(message_of([&] {
+          found("(?:a|aa)+b", std::string(100, 'a'));
+        }).ends_with("takes too many steps for a text of 100 bytes"));
+}
+
+TEST_CASE("mutated tokenizer files are read or refused") {
+  const ScratchFolder folder;
+  const std::vector<std::string> words = {
+      "\"type\":", "\"Sequence\"", "\"Split\"", "\"ByteLevel\"", "\"Regex\":", "null",
+      "[]",        "{}",           "\"NFC\"",   "\"Strip\"",     "\\\\p{L}",   "(?!",
+      "+)*",       "-1",           "1e9",       "\"\""};
+  FuzzWatch watch("tokenizer", fuzz_seed());
+  int read = 0;
+  for (const char* name : {"gpt4o", "clip"}) {
+    Json json = Json::parse(read_bytes(kStored + "/" + name + ".tokenizer.json"));
+    // Fewer merges, so that most changes are made elsewhere.
+    auto& merges = json["model"]["merges"];
+    while (merges.size() > 20) merges.erase(merges.size() - 1);
+    const std::string bytes = json.dump();
+    ByteMutator mutator(fuzz_seed(), words, {"\"type\":", "\"pattern\"", "\"added_tokens\""});
+    for (uint64_t i = fuzz_first(); i < fuzz_count(400); ++i) {
+      const std::string path = folder.write("t.json", mutator.mutate(bytes));
+      watch.run(i, [&] {
+        try {
+          const auto tokenizer = tokenizer_of("{class: bpe, path: " + path + "}");
+          text_of(*tokenizer, ids_of(*tokenizer, "It's  a t\xc3\xa9st\n <|endoftext|> 12345"));
+          ++read;
+        } catch (const Error&) {
+        }
+      });
+    }
+  }
+  CHECK(read > 0);
+}
+
+}  // namespace tokenizer_test
+}  // namespace stepop
