@@ -101,9 +101,6 @@ TEST_CASE("a component that is not registered") {
       "stepop -b digits.yaml -t --model LeNte", 2,
       "command line: model: unknown model \"LeNte\"; known are: LeNet, VUNet, DiT, MLP, RRDBNet, "
       "toy_d, toy_g, UNetModel, PatchGan, AutoencoderKL and 7 more: stepop list model");
-  digits.refuses("stepop -b digits.yaml -t --samplers/train shuffel", 2,
-                 "command line: samplers/train: unknown sampler \"shuffel\"; known are: shuffle, "
-                 "sequential, weighted");
 }
 
 TEST_CASE("a reference to nowhere or in a circle") {
