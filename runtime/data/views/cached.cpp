@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -35,6 +38,7 @@ constexpr double kMemoryLimit = 4;
 constexpr double kFileLimit = 50;
 /// As many examples tell at the start how large all are, and whether they are drawn at random.
 constexpr int64_t kSamples = 8;
+constexpr std::chrono::seconds kSayEvery(10);
 
 bool is_equal(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
@@ -180,13 +184,19 @@ class Cached : public SameOrder {
     return example;
   }
 
-  /// Reads all examples that are not there, in several threads.
+  /// Reads all examples that are not there, in several threads; says how far it is when it takes
+  /// long.
   void fill_all() const {
+    constexpr unsigned kMostThreads = 16;
+    const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
     std::atomic<int64_t> next = 0;
+    std::mutex mutex;  // of what follows
+    std::condition_variable ended;
+    unsigned at_work = threads;
     std::exception_ptr failure;
-    std::mutex mutex;
     const auto work = [&] {
       compute_with_one_thread();
+      std::exception_ptr own;
       try {
         for (int64_t index = next++; index < size(); index = next++) {
           if (store_->find(index)) continue;
@@ -194,15 +204,32 @@ class Cached : public SameOrder {
           store_->add(index, source().get(index, random));
         }
       } catch (...) {
+        own = std::current_exception();
         next = size();
-        const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
       }
+      const std::lock_guard lock(mutex);
+      if (own && !failure) failure = own;
+      --at_work;
+      ended.notify_all();
     };
-    constexpr unsigned kMostThreads = 16;
-    const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
     std::vector<std::thread> workers;
-    for (unsigned i = 0; i < threads; ++i) workers.push_back(start_thread("fills a cache", work));
+    while (workers.size() < threads) {
+      try {
+        workers.push_back(start_thread("fills a cache", work));
+      } catch (const Error&) {
+        if (workers.empty()) throw;
+        const std::lock_guard lock(mutex);  // those that have started do it all
+        at_work -= threads - static_cast<unsigned>(workers.size());
+        break;
+      }
+    }
+    {
+      std::unique_lock lock(mutex);
+      while (!ended.wait_for(lock, kSayEvery, [&] { return at_work == 0; })) {
+        fmt::print(stderr, "{}: {} of {} examples are cached\n", source().place(),
+                   with_thousands(std::min<int64_t>(next, size())), with_thousands(size()));
+      }
+    }
     for (auto& worker : workers) worker.join();
     if (failure) std::rethrow_exception(failure);
   }
@@ -223,7 +250,7 @@ STEPOP_REGISTER_DATASET(
       {"partial", "false", "larger datasets are kept up to the limit, and the rest read each time"},
       {"fill", "asked", "asked: as examples are needed; start: all before the first step"},
       {"frozen", "false", "examples that are random are kept as they are drawn once"},
-      {"version", "",
+      {"version", "\"\"",
        "any text; another one makes another file, when what the dataset depends on "
        "cannot be seen in its config and files"}}});
 

@@ -52,7 +52,7 @@ STEPOP_REGISTER_DATASET(
     {"Datasets one behind another.",
      {{"datasets", "", "a list of datasets with the same keys"},
       {"balanced", "false", "the shorter ones are repeated until all are equally long"},
-      {"source_key", "", "adds under this key which dataset an example is from: 0, 1, ..."}}});
+      {"source_key", "\"\"", "adds under this key which dataset an example is from: 0, 1, ..."}}});
 
 }  // namespace
 }  // namespace stepop

@@ -72,6 +72,13 @@ std::optional<Batch> interleaved(const std::vector<Part*>& parts, int64_t count)
   return Batch(std::move(tensors), std::move(texts), {});
 }
 
+template <class Map>
+void check_free(const Map& tensors, const std::string& source_key) {
+  if (!tensors.contains(source_key)) return;
+  throw Error(
+      fmt::format("the examples have \"{}\" already: choose another source_key", source_key));
+}
+
 }  // namespace
 
 IndexView::IndexView(std::vector<Source> sources, std::string source_key)
@@ -82,6 +89,7 @@ Example IndexView::get(int64_t index, Random& random) const {
   const Place place = place_of(index);
   Example example = sources_[place.source].get(place.index, random);
   if (!source_key_.empty()) {
+    check_free(example.tensors, source_key_);
     example.tensors.set(source_key_,
                         at::scalar_tensor(static_cast<int64_t>(place.source), at::kLong));
   }
@@ -93,6 +101,7 @@ std::optional<Batch> IndexView::get_batch(std::span<const int64_t> indices,
   if (!can_gather_.load(std::memory_order_relaxed) || indices.empty()) return std::nullopt;
   std::optional<Batch> batch = gather(indices, randoms);
   if (!batch || source_key_.empty()) return batch;
+  check_free(batch->tensors(), source_key_);
   const at::Tensor numbers = at::empty({static_cast<int64_t>(indices.size())}, at::kLong);
   auto* values = numbers.mutable_data_ptr<int64_t>();
   for (const int64_t index : indices) *values++ = static_cast<int64_t>(place_of(index).source);

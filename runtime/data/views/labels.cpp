@@ -158,11 +158,11 @@ STEPOP_REGISTER_DATASET(
     Labels, {"A dataset with labels from a table.",
              {{"dataset", "", "the one that gets more labels"},
               {"table", "", "a dataset with the labels, such as {class: Csv, path: ages.csv}"},
-              {"by", "null",
-               "label of both that says which row belongs to an example; null: the row of "
+              {"by", "\"\"",
+               "label of both that says which row belongs to an example; without it the row of "
                "the same number"},
               {"columns", "null", "a list of those that are added; null: all"},
-              {"prefix", "", "before their keys: age becomes table/age with the prefix table"},
+              {"prefix", "\"\"", "before their keys: age becomes table/age with the prefix table"},
               {"in_examples", "true", "whether examples hold them too, and not labels alone"}}});
 
 }  // namespace

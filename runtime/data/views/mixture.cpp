@@ -145,7 +145,7 @@ STEPOP_REGISTER_DATASET(
       {"size", "null",
        "number of examples; null: until every example of each dataset has come, "
        "while those of the others are repeated"},
-      {"source_key", "", "adds under this key which dataset an example is from: 0, 1, ..."}}});
+      {"source_key", "\"\"", "adds under this key which dataset an example is from: 0, 1, ..."}}});
 
 }  // namespace
 }  // namespace stepop

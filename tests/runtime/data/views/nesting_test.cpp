@@ -19,16 +19,6 @@
 
 namespace stepop {
 
-STEPOP_REGISTER_DATASET(TestNumbers, {"For tests.",
-                                      {{"size", "10", ""},
-                                       {"first", "0", ""},
-                                       {"run", "3", ""},
-                                       {"bad", "-1", ""},
-                                       {"draws", "false", ""},
-                                       {"gathers", "false", ""},
-                                       {"pads", "false", ""},
-                                       {"notice", "", ""}}});
-
 namespace nesting_test {
 
 /// A dataset as a list; what is drawn at random is not in it.

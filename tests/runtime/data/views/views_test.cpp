@@ -361,6 +361,19 @@ TEST_CASE("what a dataset has to say at the start is said once, through views") 
             ->notice() == "3 rows left out; empty");
 }
 
+TEST_CASE("the key of the source is one that the examples do not have") {
+  for (const char* gathers : {"false", "true"}) {
+    const auto dataset =
+        dataset_of(fmt::format("{{class: Concat, source_key: id, datasets: [{{class: "
+                               "TestNumbers, gathers: {}}}]}}",
+                               gathers));
+    CHECK(message_of([&] {
+            batch_of(*dataset, {3});
+          }).find("the examples have \"id\" already: choose another source_key") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("mistakes in the config of a view are reported with what would help") {
   const auto with_ten = [](const std::string& view) {
     return message_for("{" + view + ", dataset: " + kTen + "}");
