@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "iterators/vunet/data/pose_pairs_of_dataset.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/csv_columns.h"
 #include "runtime/data/datasets/image_reader.h"
@@ -18,18 +19,6 @@ namespace stepop::vunet {
 namespace {
 
 constexpr size_t kJoints = std::tuple_size_v<Joints>;
-
-bool get_is_random(const Config& params) {
-  const auto pairs = params.get("pairs", "random");
-  if (pairs == "random" || pairs == "fixed") return pairs == "random";
-  throw params.error("pairs", fmt::format("expected random or fixed, found \"{}\"", pairs));
-}
-
-int64_t get_size(const Config& params) {
-  const int64_t size = params.get_at_least("size", 1);
-  if (size <= kMostStickmanSize) return size;
-  throw params.error("size", fmt::format("expected {} or less, found {}", kMostStickmanSize, size));
-}
 
 /// The columns of a table that are ours and their types, as Csv's parameters have them.
 Value::Map columns_of(const CsvTable& table) {
@@ -56,23 +45,32 @@ Value::Map columns_of(const CsvTable& table) {
 
 }  // namespace
 
+bool get_is_random(const Config& params) {
+  const auto pairs = params.get("pairs", "random");
+  if (pairs == "random" || pairs == "fixed") return pairs == "random";
+  throw params.error("pairs", fmt::format("expected random or fixed, found \"{}\"", pairs));
+}
+
+int64_t get_stickman_size(const Config& params) {
+  const int64_t size = params.get_at_least("size", 1);
+  if (size <= kMostStickmanSize) return size;
+  throw params.error("size", fmt::format("expected {} or less, found {}", kMostStickmanSize, size));
+}
+
 PosePairs::PosePairs(const Config& params)
     : path_(get_file(params, "path")),
-      image_size_(get_size(params)),
-      is_random_(get_is_random(params)),
+      image_size_(get_stickman_size(params)),
       style_(get_stickman_style(params, {})) {
+  const bool is_random = get_is_random(params);
   const CsvTable table = read_csv(path_);
   if (table.lines.empty()) throw Error(path_ + ": holds no rows below its header");
   const Config types(Value(Value::Map{{"columns", columns_of(table)}}));
   rows_.resize(table.lines.size());
   for (size_t row = 0; row < rows_.size(); ++row) rows_[row].line = table.lines[row];
   for (const CsvColumn& column : read_csv_columns(table, types)) take_column(column);
-  for (size_t row = 0; row < rows_.size(); ++row) {
-    const auto person = static_cast<size_t>(rows_[row].person);
-    rows_of_.resize(std::max(rows_of_.size(), person + 1));
-    rows_[row].place = rows_of_[person].size();
-    rows_of_[person].push_back(row);
-  }
+  std::vector<int64_t> people;
+  for (const Row& row : rows_) people.push_back(row.person);
+  partners_ = Partners(people, is_random);
 }
 
 void PosePairs::take_column(const CsvColumn& column) {
@@ -94,16 +92,6 @@ void PosePairs::take_column(const CsvColumn& column) {
       (column.name[0] == 'x' ? joint.x : joint.y) = static_cast<double>(pixels);
     }
   }
-}
-
-size_t PosePairs::partner_of(size_t index, Random& random) const {
-  const Row& row = rows_[index];
-  const auto& rows = rows_of_[static_cast<size_t>(row.person)];
-  if (rows.size() == 1) return index;
-  const size_t others = rows.size() - 1;
-  const auto ahead =
-      is_random_ ? static_cast<size_t>(random.below(static_cast<int64_t>(others))) + 1 : 1;
-  return rows[(row.place + ahead) % rows.size()];
 }
 
 at::Tensor PosePairs::read_image_of(const Row& row) const {
@@ -129,7 +117,7 @@ at::Tensor PosePairs::stickman_of(const Row& row, int64_t height, int64_t width)
 
 Example PosePairs::get(int64_t index, Random& random) const {
   check_index(index, size());
-  const size_t partner = partner_of(static_cast<size_t>(index), random);
+  const size_t partner = partners_.partner_of(static_cast<size_t>(index), random);
   const Row& target = rows_[static_cast<size_t>(index)];
   const Row& appearance = rows_[partner];
   const at::Tensor image = read_image_of(target);
@@ -152,13 +140,23 @@ at::Tensor PosePairs::labels(std::string_view key) const {
   return people;
 }
 
-STEPOP_REGISTER_DATASET(
-    PosePairs,
-    {"Two images of one person in two poses, from a CSV table of images, keypoints and people.",
+STEPOP_REGISTER(
+    datasets(), "PosePairs",
+    [](const Config& params) -> std::unique_ptr<Dataset> {
+      if (params.has("dataset")) return pose_pairs_of_dataset(params);
+      return std::make_unique<PosePairs>(params);
+    },
+    {"Two images of one person in two poses, from a CSV table of images, keypoints and people, or "
+     "from another dataset.",
      {{"path", "", "table with the columns image, x0, y0, ..., x17, y17 and person", true},
       {"size", "", "pixels a side to resize to"},
       {"pairs", "random", "fixed: each row with the person's next one, for evaluations"},
       {"line_width", "4", "of the stick figure, in pixels"},
-      {"joint_radius", "3", "of the stick figure, in pixels"}}});
+      {"joint_radius", "3", "of the stick figure, in pixels"},
+      {"dataset", "null", "instead of path: examples with an image and keypoints"},
+      {"image", "image", "with dataset: the key of the image"},
+      {"keypoints", "keypoints", "with dataset: the key of the joints [18, 2 or more], x and y"},
+      {"relative", "false", "with dataset: joints are parts of width and height, not pixels"},
+      {"person", "null", "with dataset: the label that tells people apart; null: all are one"}}});
 
 }  // namespace stepop::vunet

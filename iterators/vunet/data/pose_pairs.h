@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "iterators/vunet/data/partners.h"
 #include "iterators/vunet/data/stickman.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/csv_columns.h"
@@ -40,22 +41,19 @@ class PosePairs : public Dataset {
     std::string image;  ///< Absolute path.
     Joints joints;      ///< In pixels of the image as stored.
     int64_t person = 0;
-    size_t place = 0;  ///< Among the rows of this person.
     int64_t line = 0;  ///< In the table.
   };
 
   void take_column(const CsvColumn& column);
-  size_t partner_of(size_t row, Random& random) const;
   at::Tensor read_image_of(const Row& row) const;
   /// Of an image that is stored with this size.
   at::Tensor stickman_of(const Row& row, int64_t height, int64_t width) const;
 
   std::string path_;
   int64_t image_size_;
-  bool is_random_;
   StickmanStyle style_;
   std::vector<Row> rows_;
-  std::vector<std::vector<size_t>> rows_of_;  ///< Of each person.
+  Partners partners_;
 };
 
 }  // namespace stepop::vunet

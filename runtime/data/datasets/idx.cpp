@@ -2,6 +2,9 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "runtime/data/dataset.h"
 #include "runtime/formats/idx_file.h"
 #include "runtime/measure/tensor_statistics.h"
@@ -49,7 +52,9 @@ at::Tensor read_labels(const std::string& path) {
 /// two differ in N.
 class Idx : public Dataset {
  public:
-  explicit Idx(const Config& params);
+  explicit Idx(const Config& params)
+      : Idx(get_file(params, "images"), get_file(params, "labels")) {}
+  Idx(const std::string& images, const std::string& labels);
 
   int64_t size() const override { return labels_.size(0); }
   Example get(int64_t index, Random& random) const override;
@@ -67,9 +72,7 @@ class Idx : public Dataset {
   at::Tensor labels_;  ///< int64 [N], contiguous.
 };
 
-Idx::Idx(const Config& params) {
-  const std::string images = get_file(params, "images");
-  const std::string labels = get_file(params, "labels");
+Idx::Idx(const std::string& images, const std::string& labels) {
   images_ = read_images(images);
   labels_ = read_labels(labels);
   if (images_.size(0) != labels_.size(0)) {
@@ -114,6 +117,43 @@ std::optional<Batch> Idx::get_batch(std::span<const int64_t> indices,
 at::Tensor Idx::labels(std::string_view key) const {
   return key == "class" ? labels_ : at::Tensor();
 }
+
+/// MNIST, FashionMNIST or another data set with the names of its files, in the folder into which
+/// they were downloaded: `train-images-idx3-ubyte`, `t10k-labels-idx1-ubyte`, ..., as they are,
+/// .gz, or unpacked, or in a folder `raw` below it, as torchvision leaves them.
+///
+/// Parameters: `path`, the folder; `split`, train or test. Examples as of Idx.
+class Mnist : public Idx {
+ public:
+  explicit Mnist(const Config& params) : Mnist(params, file_of(params, "images-idx3-ubyte")) {}
+
+ private:
+  Mnist(const Config& params, const std::string& images)
+      : Idx(images, file_of(params, "labels-idx1-ubyte")) {}
+
+  static std::string file_of(const Config& params, const std::string& what) {
+    const auto split = params.get("split", "train");
+    if (split != "train" && split != "test") {
+      throw params.error("split", fmt::format("expected train or test, found \"{}\"", split));
+    }
+    const std::string folder = get_folder(params, "path");
+    const std::string name = (split == "train" ? "train-" : "t10k-") + what;
+    for (const char* below : {"/", "/raw/", "/MNIST/raw/", "/FashionMNIST/raw/"}) {
+      for (const char* ending : {".gz", ""}) {
+        std::string path = folder + below + name + ending;
+        std::error_code ignored;
+        if (std::filesystem::is_regular_file(path, ignored)) return path;
+      }
+    }
+    throw params.error("path",
+                       fmt::format("{} has no {}.gz, and no folder raw with it", folder, name));
+  }
+};
+
+STEPOP_REGISTER_DATASET(Mnist,
+                        {"MNIST or FashionMNIST from the folder of their files.",
+                         {{"path", "", "folder of train-images-idx3-ubyte.gz and others", true},
+                          {"split", "train", "or test"}}});
 
 STEPOP_REGISTER_DATASET(Idx, {"Images with labels in MNIST's IDX format, plain or gzip.",
                               {{"images", "", "file of uint8 [N, H, W] or [N, H, W, C]", true},

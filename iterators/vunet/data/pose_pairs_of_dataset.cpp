@@ -1,0 +1,160 @@
+#include "iterators/vunet/data/pose_pairs_of_dataset.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "iterators/vunet/data/partners.h"
+#include "iterators/vunet/data/stickman.h"
+#include "runtime/base/error.h"
+#include "runtime/base/text.h"
+#include "runtime/data/datasets/image_reader.h"
+#include "runtime/measure/tensor_statistics.h"
+#include "runtime/pictures/image_file.h"
+
+namespace stepop::vunet {
+namespace {
+
+class PosePairsOfDataset : public Dataset {
+ public:
+  explicit PosePairsOfDataset(const Config& params)
+      : source_(datasets().build(params, "dataset")),
+        image_(params.get("image", "image")),
+        keypoints_(params.get("keypoints", "keypoints")),
+        is_relative_(params.get("relative", false)),
+        image_size_(get_stickman_size(params)),
+        style_(get_stickman_style(params, {})) {
+    if (params.has("path")) throw params.error("path", "\"dataset\" is given as well");
+    const bool is_random = get_is_random(params);
+    people_.resize(static_cast<size_t>(source_->size()), 0);
+    if (params.has("person")) {
+      const auto key = params.get<std::string>("person");
+      const at::Tensor labels = source_->labels(key);
+      if (!labels.defined() || labels.dim() != 1 || labels.is_floating_point()) {
+        throw params.error("person",
+                           fmt::format("expected a label of whole numbers, one for each example; "
+                                       "\"{}\" is {}; there are: {}",
+                                       key, labels.defined() ? describe_tensor(labels) : "none",
+                                       list_text(source_->label_keys())));
+      }
+      const at::Tensor all = labels.to(at::kLong).contiguous();
+      const auto* numbers = all.const_data_ptr<int64_t>();
+      std::vector<int64_t> names(numbers, numbers + all.size(0));
+      std::sort(names.begin(), names.end());
+      names.erase(std::unique(names.begin(), names.end()), names.end());
+      for (size_t i = 0; i < people_.size(); ++i) {
+        people_[i] = std::lower_bound(names.begin(), names.end(), numbers[i]) - names.begin();
+      }
+    }
+    partners_ = Partners(people_, is_random);
+  }
+
+  int64_t size() const override { return source_->size(); }
+
+  Example get(int64_t index, Random& random) const override {
+    check_index(index, size());
+    const auto partner =
+        static_cast<int64_t>(partners_.partner_of(static_cast<size_t>(index), random));
+    const Example target = source_->get(index, random);
+    const at::Tensor image = image_of(target);
+    const at::Tensor resized = sized(image);
+    return {
+        .tensors = {{"stickman", stickman_of(target, image.size(1), image.size(2))},
+                    {"appearance", partner == index
+                                       ? resized.clone()
+                                       : sized(image_of(source_->get(partner, random)))},
+                    {"target", resized},
+                    {"person", at::scalar_tensor(people_[static_cast<size_t>(index)], at::kLong)}},
+        .texts = target.texts};
+  }
+
+  /// For "person" the people, int64 [size()].
+  at::Tensor labels(std::string_view key) const override {
+    if (key != "person") return {};
+    at::Tensor people = at::empty({size()}, at::kLong);
+    std::copy(people_.begin(), people_.end(), people.mutable_data_ptr<int64_t>());
+    return people;
+  }
+  std::vector<std::string> label_keys() const override { return {"person"}; }
+  std::string notice() const override { return source_->notice(); }
+
+ private:
+  const at::Tensor& tensor_of(const Example& example, const std::string& key) const {
+    const at::Tensor* found = example.tensors.find(key);
+    if (found != nullptr) return *found;
+    throw Error(fmt::format("PosePairs: the examples have no tensor \"{}\"; they have: {}", key,
+                            example.tensors.key_list()));
+  }
+
+  /// Float [3, H, W] in [-1, 1].
+  at::Tensor image_of(const Example& example) const {
+    at::Tensor image = tensor_of(example, image_);
+    const bool is_byte = image.scalar_type() == at::kByte;
+    if (image.dim() != 3 || (image.size(0) != 1 && image.size(0) != 3) ||
+        (!is_byte && image.scalar_type() != at::kFloat)) {
+      throw Error(
+          fmt::format("PosePairs: \"{}\": expected an image, float or uint8 [1 or 3, H, W], "
+                      "found {}",
+                      image_, describe_tensor(image)));
+    }
+    if (is_byte) image = from_stored_image(image);
+    return image.size(0) == 1 ? image.expand({3, image.size(1), image.size(2)}).contiguous()
+                              : image;
+  }
+
+  at::Tensor sized(const at::Tensor& image) const {
+    return resize_image(image, std::array<int64_t, 2>{image_size_, image_size_});
+  }
+
+  at::Tensor stickman_of(const Example& example, int64_t height, int64_t width) const {
+    const at::Tensor points = tensor_of(example, keypoints_).to(at::kDouble).contiguous();
+    constexpr auto kCount = static_cast<int64_t>(std::tuple_size_v<Joints>);
+    if (points.dim() != 2 || points.size(0) != kCount || points.size(1) < 2) {
+      throw Error(fmt::format("PosePairs: \"{}\": expected [{}, 2 or more], found {}", keypoints_,
+                              kCount, describe_tensor(tensor_of(example, keypoints_))));
+    }
+    const double across =
+        static_cast<double>(image_size_) / (is_relative_ ? 1.0 : static_cast<double>(width));
+    const double down =
+        static_cast<double>(image_size_) / (is_relative_ ? 1.0 : static_cast<double>(height));
+    const auto* numbers = points.const_data_ptr<double>();
+    Joints joints;
+    for (int64_t i = 0; i < kCount; ++i) {
+      const double x = numbers[i * points.size(1)];
+      const double y = numbers[i * points.size(1) + 1];
+      if (!std::isfinite(x) || !std::isfinite(y)) {
+        throw Error(
+            fmt::format("PosePairs: \"{}\": joint {} is ({}, {}); an absent joint has x = 0 "
+                        "and y = 0",
+                        keypoints_, i, x, y));
+      }
+      joints[static_cast<size_t>(i)] = {x * across, y * down};
+    }
+    return draw_stickman(joints, image_size_, style_);
+  }
+
+  std::unique_ptr<Dataset> source_;
+  std::string image_;
+  std::string keypoints_;
+  bool is_relative_;
+  int64_t image_size_;
+  StickmanStyle style_;
+  std::vector<int64_t> people_;  ///< Of each example its person, from 0.
+  Partners partners_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> pose_pairs_of_dataset(const Config& params) {
+  return std::make_unique<PosePairsOfDataset>(params);
+}
+
+}  // namespace stepop::vunet

@@ -1,0 +1,310 @@
+#include <ATen/ops/_upsample_bicubic2d_aa.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/nearest.h"
+#include "runtime/base/text.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/datasets/meta_labels.h"
+#include "runtime/formats/npy_file.h"
+#include "runtime/pictures/image_file.h"
+
+namespace stepop {
+namespace {
+
+/// Labels of more bytes are not read at once.
+constexpr int64_t kMostMetaLabelBytes = 64'000'000;
+constexpr int64_t kMostMetaSide = 1 << 14;
+
+/// What a loader makes of a row, by edflow's names and parameters.
+struct MetaLoader {
+  enum class Kind { kNone, kImage, kArray, kCategory };
+
+  Kind kind = Kind::kNone;
+  std::string root = {};
+  std::string support = {};        ///< Empty: -1->1.
+  std::vector<int64_t> size = {};  ///< [H, W], or empty.
+  Value categories = {};           ///< A list or a map.
+};
+
+/// One key of the examples.
+struct MetaField {
+  MetaLabel label;
+  MetaLoader loader;
+};
+
+/// Where a value stands in meta.yaml, to begin a message with.
+Error meta_error(const MetaFolder& folder, const std::string& place, const std::string& what) {
+  return Error(fmt::format("{}/meta.yaml: {}: {}", folder.path, place, what));
+}
+
+std::string text_at(const Value& map, const char* key, const MetaFolder& folder,
+                    const std::string& place) {
+  const Value* value = map.is_map() ? map.as_map().find(key) : nullptr;
+  if (value == nullptr || value->is_null()) return {};
+  if (value->is_text()) return value->as_text();
+  throw meta_error(folder, join_path(place, key), "expected a text, found " + value->describe());
+}
+
+/// `resize_to`: a side, or [width, height] as Pillow has it.
+std::vector<int64_t> size_at(const Value& kwargs, const MetaFolder& folder,
+                             const std::string& place) {
+  const Value* value = kwargs.is_map() ? kwargs.as_map().find("resize_to") : nullptr;
+  if (value == nullptr || value->is_null()) return {};
+  const Value::List sides = value->is_list() ? value->as_list() : Value::List{*value, *value};
+  std::vector<int64_t> size;
+  for (const auto& side : sides) {
+    if (side.is_int() && side.as_int() >= 1 && side.as_int() <= kMostMetaSide) {
+      size.insert(size.begin(), side.as_int());
+    }
+  }
+  if (size.size() == 2 && sides.size() == 2) return size;
+  throw meta_error(folder, join_path(place, "resize_to"),
+                   fmt::format("expected a side or [width, height], each 1 to {}, found {}",
+                               kMostMetaSide, value->describe()));
+}
+
+MetaLoader loader_of(const MetaFolder& folder, const MetaLabel& label, const Config& params) {
+  const Value* named = folder.meta.find(join_path("loaders", label.key));
+  const std::string name = named != nullptr && named->is_text() ? named->as_text() : label.loader;
+  MetaLoader loader;
+  if (name.empty()) return loader;
+  const std::string place = join_path("loader_kwargs", label.key);
+  const Value* found = folder.meta.find(place);
+  const Value kwargs = found != nullptr ? *found : Value(Value::Map{});
+  loader.root =
+      params.has("root") ? params.get_path("root") : text_at(kwargs, "root", folder, place);
+  // As in a folder that was copied from another machine.
+  std::error_code ignored;
+  if (std::filesystem::path(loader.root).is_absolute() &&
+      !std::filesystem::is_directory(loader.root, ignored)) {
+    loader.root.clear();
+  }
+  if (name == "image") {
+    loader.kind = MetaLoader::Kind::kImage;
+    loader.support = text_at(kwargs, "support", folder, place);
+    loader.size = size_at(kwargs, folder, place);
+    for (const char* one : {"", "-1->1", "0->1", "0->255"}) {
+      if (loader.support == one) return loader;
+    }
+    throw meta_error(folder, join_path(place, "support"),
+                     fmt::format("expected -1->1, 0->1 or 0->255, found \"{}\"", loader.support));
+  }
+  if (name == "np") {
+    loader.kind = MetaLoader::Kind::kArray;
+    return loader;
+  }
+  if (name == "category" || name == "cat") {
+    const Value* categories = kwargs.is_map() ? kwargs.as_map().find("categories") : nullptr;
+    if (categories == nullptr || (!categories->is_list() && !categories->is_map())) {
+      throw meta_error(folder, join_path(place, "categories"), "expected a list or a map");
+    }
+    loader.kind = MetaLoader::Kind::kCategory;
+    loader.categories = *categories;
+    return loader;
+  }
+  throw Error(
+      fmt::format("{}: the loader of \"{}\" is {}, which is Python's own; here are image, np "
+                  "and category. Leave the label out with keys: [...], or write a dataset "
+                  "that reads it",
+                  folder.path, label.key, name));
+}
+
+/// A folder with a meta.yaml in edflow's form: arrays with a row for each example, mapped into
+/// memory, and loaders that turn some of them into images, arrays or names.
+///
+/// Parameters: `path`, the folder; `keys`, which labels are read, by default all; `root`, in front
+/// of the paths in labels, in place of the one in meta.yaml; `float64`, true to keep them, which
+/// are else read as float32.
+///
+/// An example holds each label under its key, numbers as tensors and texts as texts. A label with a
+/// loader holds what that makes of it, and its row under `<key>_`: of `image` a picture, [C, H, W],
+/// float in [-1, 1] unless `support` says otherwise: "0->1" floats in [0, 1], "0->255" bytes; of
+/// `np` the array in a file; of `category` the text or number among `categories`. Paths that are
+/// not absolute begin at the folder.
+class Meta : public Dataset {
+ public:
+  explicit Meta(const Config& params)
+      : folder_(get_folder(params, "path")), keeps_float64_(params.get("float64", false)) {
+    MetaFolder folder = read_meta_folder(folder_);
+    size_ = folder.labels[0].array.rows();
+    std::vector<std::string> keys;
+    if (params.has("keys")) keys = params.get<std::vector<std::string>>("keys");
+    std::vector<std::string> all;
+    for (const auto& label : folder.labels) all.push_back(label.key);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (std::find(all.begin(), all.end(), keys[i]) != all.end()) continue;
+      throw params.error(fmt::format("keys/{}", i),
+                         fmt::format("{} has no label \"{}\"; it has: {}", folder_, keys[i],
+                                     list_text(sorted_by_distance(keys[i], all))));
+    }
+    for (auto& label : folder.labels) {
+      if (!keys.empty() && std::find(keys.begin(), keys.end(), label.key) == keys.end()) continue;
+      const MetaLoader loader = loader_of(folder, label, params);
+      if (is_readable(label, loader)) fields_.push_back({std::move(label), loader});
+    }
+    if (fields_.empty()) throw Error(folder_ + ": no label can be read");
+  }
+
+  int64_t size() const override { return size_; }
+
+  Example get(int64_t index, Random& /*random*/) const override {
+    check_index(index, size_);
+    const std::span<const int64_t> rows(&index, 1);
+    Example example;
+    for (const MetaField& field : fields_) {
+      const StoredArray& array = field.label.array;
+      const bool is_loaded = field.loader.kind != MetaLoader::Kind::kNone;
+      const std::string key = field.label.key + (is_loaded ? "_" : "");
+      std::string text;
+      if (array.type().is_text()) {
+        text = array.gather_texts(rows)[0];
+        example.texts.set(key, text);
+      } else {
+        example.tensors.set(key, finished(array.gather(rows)).squeeze(0));
+      }
+      if (is_loaded) load(field, index, text, example);
+    }
+    return example;
+  }
+
+  /// Of labels of numbers of up to 64 MB, [size(), ...].
+  at::Tensor labels(std::string_view key) const override {
+    for (const MetaField& field : fields_) {
+      if (is_label(field) && key_of(field) == key) return finished(field.label.array.all());
+    }
+    return {};
+  }
+
+  std::vector<std::string> label_keys() const override {
+    std::vector<std::string> keys;
+    for (const MetaField& field : fields_) {
+      if (is_label(field)) keys.push_back(key_of(field));
+    }
+    return keys;
+  }
+
+  std::string notice() const override {
+    if (left_out_.empty()) return {};
+    return fmt::format("{}: left out {}: texts are read of one dimension, [N]", folder_,
+                       list_text(left_out_));
+  }
+
+ private:
+  static std::string key_of(const MetaField& field) {
+    return field.label.key + (field.loader.kind != MetaLoader::Kind::kNone ? "_" : "");
+  }
+
+  static bool is_label(const MetaField& field) {
+    return !field.label.array.type().is_text() && field.label.array.bytes() <= kMostMetaLabelBytes;
+  }
+
+  /// Throws Error for a loader that takes something else.
+  bool is_readable(const MetaLabel& label, const MetaLoader& loader) {
+    const bool is_text = label.array.type().is_text();
+    const bool is_flat = label.array.shape().size() == 1;
+    const bool takes_path =
+        loader.kind == MetaLoader::Kind::kImage || loader.kind == MetaLoader::Kind::kArray;
+    if (takes_path && (!is_text || !is_flat)) {
+      throw Error(fmt::format("{}: expected the paths of files, text [N], found {}",
+                              label.array.name(), label.array.describe()));
+    }
+    const char kind = label.array.type().kind;
+    if (loader.kind == MetaLoader::Kind::kCategory &&
+        (!is_flat || (!is_text && kind != 'i' && kind != 'u'))) {
+      throw Error(fmt::format("{}: expected the numbers or names of categories, [N], found {}",
+                              label.array.name(), label.array.describe()));
+    }
+    if (is_text && !is_flat) left_out_.push_back(label.key);
+    return !is_text || is_flat;
+  }
+
+  at::Tensor finished(const at::Tensor& rows) const {
+    return rows.scalar_type() == at::kDouble && !keeps_float64_ ? rows.to(at::kFloat) : rows;
+  }
+
+  void load(const MetaField& field, int64_t index, const std::string& text,
+            Example& example) const {
+    const std::string& key = field.label.key;
+    const MetaLoader& loader = field.loader;
+    if (loader.kind == MetaLoader::Kind::kCategory) {
+      const auto place =
+          text.empty() && !field.label.array.type().is_text()
+              ? std::to_string(
+                    field.label.array.gather(std::span(&index, 1)).to(at::kLong).item<int64_t>())
+              : text;
+      return set_category(field, place, example);
+    }
+    const std::filesystem::path path =
+        std::filesystem::path(folder_) / std::filesystem::path(loader.root) / text;
+    const std::string file = path.lexically_normal().string();
+    example.tensors.set(key, loader.kind == MetaLoader::Kind::kImage
+                                 ? image_in(file, loader)
+                                 : finished(open_npy(file).all()));
+  }
+
+  void set_category(const MetaField& field, const std::string& place, Example& example) const {
+    const std::string& key = field.label.key;
+    const Value& all = field.loader.categories;
+    const Value* category = nullptr;
+    if (all.is_map()) {
+      category = all.as_map().find(place);
+    } else if (const int64_t i = list_index(place);
+               i >= 0 && i < static_cast<int64_t>(all.as_list().size())) {
+      category = &all.as_list()[static_cast<size_t>(i)];
+    }
+    if (category == nullptr) {
+      throw Error(
+          fmt::format("{}/meta.yaml: {}/categories: there is no category {}", folder_, key, place));
+    }
+    if (category->is_int()) {
+      example.tensors.set(key, at::scalar_tensor(category->as_int(), at::kLong));
+    } else if (category->is_float()) {
+      example.tensors.set(key, at::scalar_tensor(category->as_float(), at::kFloat));
+    } else {
+      example.texts.set(key, category->is_text() ? category->as_text() : category->describe());
+    }
+  }
+
+  static at::Tensor image_in(const std::string& file, const MetaLoader& loader) {
+    at::Tensor image = read_stored_image(file);
+    if (!loader.size.empty() && image.sizes().slice(1) != at::IntArrayRef(loader.size)) {
+      image = at::_upsample_bicubic2d_aa(image.unsqueeze(0), loader.size, /*align_corners=*/false)
+                  .squeeze(0);
+      if (image.scalar_type() != at::kByte) image.clamp_(-1, 1);
+    }
+    if (loader.support == "0->255") {
+      return image.scalar_type() == at::kByte ? image.contiguous()
+                                              : image.add(1).mul(127.5).round().to(at::kByte);
+    }
+    if (image.scalar_type() == at::kByte) image = from_stored_image(image);
+    return loader.support == "0->1" ? image.add(1).div_(2) : image;
+  }
+
+  std::string folder_;
+  bool keeps_float64_;
+  int64_t size_ = 0;
+  std::vector<MetaField> fields_;
+  std::vector<std::string> left_out_;
+};
+
+STEPOP_REGISTER_DATASET(
+    Meta, {"A folder with a meta.yaml and labels in files, as edflow's MetaDataset reads it.",
+           {{"path", "", "the folder", true},
+            {"keys", "null", "which labels are read; null: all"},
+            {"root", "null", "folder where paths in labels begin, instead of meta.yaml's", true},
+            {"float64", "false", "true: kept; else they are read as float32"}}});
+
+}  // namespace
+}  // namespace stepop

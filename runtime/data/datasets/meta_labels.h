@@ -1,0 +1,36 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/config/value.h"
+#include "runtime/formats/stored_array.h"
+
+namespace stepop {
+
+/// An array with a row for each example, in a file `labels/<key>-*-<shape>-*-<dtype>.npy` or
+/// `labels/<key>:<loader>-*-...`. In spite of their ending these files are the bytes of the array
+/// alone, as numpy.memmap writes them.
+struct MetaLabel {
+  std::string key;     ///< Folders below `labels` are parts of it: `a/b`.
+  std::string loader;  ///< What turns a row into a value; empty: the row is the value.
+  StoredArray array;
+};
+
+/// A folder with a `meta.yaml`, as edflow's MetaDataset reads it.
+struct MetaFolder {
+  std::string path;
+  Value meta;                     ///< What meta.yaml says.
+  std::vector<MetaLabel> labels;  ///< Sorted by key; one for each.
+};
+
+/// Throws Error with the path for a folder without meta.yaml or labels, for a name that is none of
+/// theirs, a file that has not as many bytes as its name says, and labels of different lengths.
+MetaFolder read_meta_folder(const std::string& path);
+
+/// The name of the file of a label: `kps-*-100x18x2-*-float32.npy`.
+std::string meta_label_file(const std::string& key, const std::vector<int64_t>& shape,
+                            const std::string& dtype);
+
+}  // namespace stepop
