@@ -30,6 +30,10 @@ std::span<const Command> commands() {
       {"data", "-b base.yaml [SPLIT ...] [--html data.html] [-o data.png] [--examples N]", 0, 100,
        "look at datasets: types, shapes, ranges, time; reads every example and lists the bad ones",
        data_command},
+      {"meta", "FOLDER [SPLIT] -b base.yaml", 1, 2,
+       "write the examples of a dataset, by default train, as a folder with a meta.yaml, as edflow "
+       "has",
+       meta_command},
       {"list", "[WORD] [-b base.yaml]", 0, 1,
        "components and their parameters, also of the code in -b; WORD is a part of a name or kind",
        list_command},

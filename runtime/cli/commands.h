@@ -44,6 +44,7 @@ int list_command(const Arguments& arguments);
 /// statistics, the time of an example, bad examples; on request a picture and a page of them.
 /// Returns 1 when some are bad.
 int data_command(const Arguments& arguments);
+int meta_command(const Arguments& arguments);
 
 /// Writes a folder with a model, a dataset and an iterator to begin with, and their config. Throws
 /// UsageError for a folder that is there, and changes nothing then.

@@ -27,7 +27,8 @@ Figures::Figures(const Config& params)
       num_people_(get_between(params, "num_people", 1, kMostNumber, 1000)),
       seed_(static_cast<uint64_t>(params.get_at_least("seed", 0, 0))),
       offset_(get_between(params, "offset", 0, kMostNumber, 0)),
-      style_(get_stickman_style(params, {.line_width = 2, .joint_radius = 1})) {}
+      style_(get_stickman_style(params, {.line_width = 2, .joint_radius = 1})),
+      has_keypoints_(params.get("keypoints", false)) {}
 
 Appearance Figures::appearance_of(int64_t index) const {
   check_index(index, examples_);
@@ -63,15 +64,25 @@ Example Figures::get(int64_t index, Random& /*random*/) const {
   at::Tensor target = empty_image();
   draw(index, stickman.mutable_data_ptr<float>(), appearance.mutable_data_ptr<float>(),
        target.mutable_data_ptr<float>());
-  return {.tensors = {{"stickman", stickman},
-                      {"appearance", appearance},
-                      {"target", target},
-                      {"person", at::scalar_tensor(person_of(index), at::kLong)}},
-          .texts = {}};
+  Example example{.tensors = {{"stickman", stickman},
+                              {"appearance", appearance},
+                              {"target", target},
+                              {"person", at::scalar_tensor(person_of(index), at::kLong)}},
+                  .texts = {}};
+  if (!has_keypoints_) return example;
+  at::Tensor keypoints = at::empty({std::tuple_size_v<Joints>, 2}, at::kFloat);
+  auto* number = keypoints.mutable_data_ptr<float>();
+  for (const Joint& joint : joints_of(pose_of(index), image_size_)) {
+    *number++ = static_cast<float>(joint.x);
+    *number++ = static_cast<float>(joint.y);
+  }
+  example.tensors.set("keypoints", keypoints);
+  return example;
 }
 
 std::optional<Batch> Figures::get_batch(std::span<const int64_t> indices,
                                         std::span<Random> /*randoms*/) const {
+  if (has_keypoints_) return std::nullopt;
   const auto count = static_cast<int64_t>(indices.size());
   const auto empty_images = [&] {
     return at::empty({count, 3, image_size_, image_size_}, at::kFloat);
@@ -114,6 +125,7 @@ STEPOP_REGISTER_DATASET(
       {"seed", "0", "of the people and the poses"},
       {"offset", "0", "number of the first person and pose; beyond those of train: held out"},
       {"line_width", "2", "of the stick figure, in pixels"},
-      {"joint_radius", "1", "of the stick figure, in pixels"}}});
+      {"joint_radius", "1", "of the stick figure, in pixels"},
+      {"keypoints", "false", "true: keypoints as well, the joints of the target in pixels"}}});
 
 }  // namespace stepop::vunet

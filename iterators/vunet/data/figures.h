@@ -17,7 +17,9 @@ namespace stepop::vunet {
 /// `seed` = 0; `offset` = 0, the number of the first person and of the first pair of poses: two
 /// datasets of one seed share nobody and no pose when they share no numbers, so a validation split
 /// with an offset beyond `examples` and `num_people` of the training is held out; `line_width` = 2
-/// and `joint_radius` = 1 of the stick figure, in pixels, as small images need them.
+/// and `joint_radius` = 1 of the stick figure, in pixels, as small images need them; `keypoints`,
+/// true for the joints of the target as `keypoints`, float [18, 2], in pixels, (0, 0) for hidden
+/// ones.
 class Figures : public Dataset {
  public:
   explicit Figures(const Config& params);
@@ -48,6 +50,7 @@ class Figures : public Dataset {
   uint64_t seed_;
   int64_t offset_;
   StickmanStyle style_;
+  bool has_keypoints_;
 };
 
 }  // namespace stepop::vunet
