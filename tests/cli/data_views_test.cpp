@@ -17,9 +17,9 @@ namespace data_views_test {
 class Views {
  public:
   Views() {
+    std::filesystem::create_directories(folder_.path("conf"));
     std::filesystem::copy(STEPOP_SOURCE_DIR "/configs/data", folder_.path("conf/data"),
                           std::filesystem::copy_options::recursive);
-    std::filesystem::create_directories(folder_.path("conf"));
     const std::string parts = R"({class: Subset, part: train,
       split: {parts: {train: 0.9, validation: 0.1}, groups: class}, dataset: {class: Concat, datasets: [
         {class: Idx, images: data/digits-train-images.idx.gz, labels: data/digits-train-labels.idx.gz},
@@ -78,8 +78,9 @@ TEST_CASE("two trainings that fill one cache, one of them killed, end as without
   run_well(folder, "stepop -n a -b CONFIG conf/plain.yaml -t --num_steps 46");
   const State expected = state_after(folder, 46);
   const std::string start = "stepop -n a -b CONFIG ../conf/cached.yaml -t --num_steps 46 ";
-  run_well(folder, std::string(kUntil) + "mkdir one two; (cd one; exec " + start + ") & (cd two; " +
-                       start +
+  run_well(folder, std::string(kUntil) +
+                       "mkdir one two; (cd one; exec '" STEPOP_BINARY_DIR "/stepop' " +
+                       start.substr(6) + ") & (cd two; " + start +
                        "--ckpt_freq 5 > out) & "
                        "until_ok 'test -s conf/cache/*.examples'; sleep 0.0$((RANDOM % 10)); "
                        "kill -9 %1; wait %1 2> /dev/null; wait %2");
