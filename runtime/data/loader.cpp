@@ -9,6 +9,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -44,11 +46,28 @@ constexpr std::chrono::milliseconds kPatience{500};
 
 std::atomic<int64_t> left_behind = 0;
 
-Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, BatchFinish finish) {
+/// Begins the message of whatever was thrown with the source's name.
+[[noreturn]] void rethrow_of(const BatchSource& source) {
   try {
-    const std::vector<int64_t> indices = order.indices(number);
-    std::vector<Random> randoms = order.randoms(number);
-    Batch batch = load_batch(dataset, indices, randoms);
+    throw;
+  } catch (const Interrupted&) {
+    throw;
+  } catch (...) {
+    throw Error(fmt::format("{}: {}", source.name(), text_of_current_exception()));
+  }
+}
+
+TakenBatch take(BatchSource& source, int64_t number, const InterruptCheck& interrupt) {
+  try {
+    return source.take(number, interrupt);
+  } catch (...) {
+    rethrow_of(source);
+  }
+}
+
+Batch prepare(const BatchSource& source, const TakenBatch& taken, BatchFinish finish) {
+  try {
+    Batch batch = taken.load();
     if (finish.channels_last) batch = batch.channels_last();
     if (!finish.pin) return batch;
     OrderedMap<at::Tensor> pinned = batch.tensors();
@@ -58,18 +77,24 @@ Batch prepare(const Dataset& dataset, const BatchOrder& order, int64_t number, B
     }
     return {std::move(pinned), batch.texts(), batch.indices()};
   } catch (...) {
-    throw Error(fmt::format("{}: {}", order.name(), text_of_current_exception()));
+    rethrow_of(source);
   }
 }
 
 }  // namespace
 
+/// A batch that is ready, and the state of the source behind it.
+struct Loader::Prepared {
+  Batch batch;
+  std::function<std::string()> state;
+};
+
 /// Threads that each take the next number, prepare that batch, and put it into its slot of a ring.
 class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
  public:
-  Workers(const Dataset& dataset, const BatchOrder& order, const LoaderOptions& options)
-      : dataset_(dataset),
-        order_(order),
+  Workers(std::shared_ptr<BatchSource> source, const LoaderOptions& options)
+      : source_(std::move(source)),
+        is_in_order_(source_->is_in_order()),
         end_(options.end_batch),
         finish_(options),
         interrupt_(options.interrupt),
@@ -90,14 +115,14 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
       throw Error(
           fmt::format("{}: cannot start more than {} loader threads: {}; n_data_processes "
                       "sets their number",
-                      order_.name(), started, error.what()));
+                      source_->name(), started, error.what()));
     }
   }
 
   /// Ends the threads, or leaves them behind when they do not end.
   void stop() {
     std::unique_lock lock(mutex_);
-    stopping_ = true;
+    stopping_ = true;  // also ends a wait for data
     changed_.notify_all();
     const auto all_ended = [&] { return ended_ == threads_.size(); };
     const bool is_left = owner_ && !changed_.wait_for(lock, kPatience, all_ended);
@@ -110,34 +135,35 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
     threads_.clear();
   }
 
-  Batch next() {
+  Prepared next() {
     std::unique_lock lock(mutex_);
     auto& slot = slots_[static_cast<size_t>(given_) % slots_.size()];
     while (!changed_.wait_for(lock, kInterruptEvery, [&] { return slot.ready; })) {
       if (interrupt_) interrupt_();
     }
     if (slot.error) std::rethrow_exception(slot.error);
-    Batch batch = std::move(slot.batch);
+    Prepared prepared = std::move(slot.prepared);
     slot = {};
     ++given_;
     lock.unlock();
     changed_.notify_all();
-    return batch;
+    return prepared;
   }
 
  private:
   struct Slot {
     bool ready = false;
-    Batch batch;
+    Prepared prepared;
     std::exception_ptr error;
   };
 
   bool may_take() const {
+    if (is_taking_ || has_failed_) return false;
     return taken_ < given_ + static_cast<int64_t>(slots_.size()) && (end_ < 0 || taken_ < end_);
   }
 
   void run(int64_t worker) {
-    work(fmt::format("{} worker {}", order_.name(), worker));
+    work(fmt::format("{} worker {}", source_->name(), worker));
     const std::lock_guard lock(mutex_);
     ++ended_;
     if (are_left_) --left_behind;
@@ -153,31 +179,48 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
       changed_.wait(lock, [&] { return stopping_ || may_take(); });
       if (stopping_) return;
       const int64_t number = taken_++;
+      is_taking_ = is_in_order_;
       lock.unlock();
-      Slot done{.ready = true, .batch = {}, .error = nullptr};
+      Slot done{.ready = true, .prepared = {}, .error = nullptr};
+      bool is_mine = is_in_order_;
       try {
         const ThreadSpan span(profile_.get(), name, "prepare a batch");
-        done.batch = prepare(dataset_, order_, number, finish_);
+        TakenBatch taken = take(*source_, number, waiting_);
+        if (is_mine) {
+          lock.lock();
+          is_mine = is_taking_ = false;
+          lock.unlock();
+          changed_.notify_all();
+        }
+        done.prepared = {prepare(*source_, taken, finish_), std::move(taken.state)};
       } catch (...) {
         done.error = std::current_exception();
       }
       lock.lock();
+      // Behind a batch that could not be taken there is none.
+      if (is_mine) has_failed_ = true;
       slots_[static_cast<size_t>(number) % slots_.size()] = std::move(done);
       changed_.notify_all();
     }
   }
 
-  const Dataset& dataset_;
-  const BatchOrder& order_;
+  const std::shared_ptr<BatchSource> source_;
+  const bool is_in_order_;
   const int64_t end_;
   const BatchFinish finish_;
   const InterruptCheck interrupt_;
   const std::shared_ptr<const void> owner_;
   const std::shared_ptr<Profile> profile_;
+  /// For a thread that waits for data.
+  const InterruptCheck waiting_ = [this] {
+    if (stopping_) throw Interrupted("the loader ends");
+  };
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool stopping_ = false;
+  std::atomic<bool> stopping_ = false;  ///< Set with `mutex_` held.
+  bool is_taking_ = false;              ///< One of the threads is in `take` of a source in order.
+  bool has_failed_ = false;
   bool are_left_ = false;
   size_t ended_ = 0;
   int64_t taken_;
@@ -186,8 +229,9 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
   std::vector<std::thread> threads_;
 };
 
-Loader::Loader(const Dataset& dataset, const BatchOrder& order, LoaderOptions options)
-    : dataset_(dataset), order_(order), options_(options), next_batch_(options.first_batch) {
+Loader::Loader(std::shared_ptr<BatchSource> source, LoaderOptions options)
+    : source_(std::move(source)), options_(std::move(options)), next_batch_(options_.first_batch) {
+  if (source_->is_in_order()) options_.quick = 0;
   if (options_.workers > 0 && options_.quick <= 0) start_workers(options_);
 }
 
@@ -198,7 +242,7 @@ Loader::~Loader() {
 int64_t Loader::workers_left_behind() { return left_behind; }
 
 void Loader::start_workers(const LoaderOptions& options) {
-  const auto workers = std::make_shared<Workers>(dataset_, order_, options);
+  const auto workers = std::make_shared<Workers>(source_, options);
   workers->start(options.workers);
   workers_ = workers;
 }
@@ -206,18 +250,24 @@ void Loader::start_workers(const LoaderOptions& options) {
 Batch Loader::next() {
   const at::NoGradGuard no_grad;
   const bool is_first = next_batch_ == options_.first_batch && options_.quick > 0;
-  Batch batch = workers_ && !is_first ? workers_->next() : prepare_one(is_first);
+  Prepared prepared = workers_ && !is_first ? workers_->next() : prepare_one(is_first);
   ++next_batch_;
-  return options_.device.is_cpu() ? batch : batch.to(options_.device);
+  state_ = std::move(prepared.state);
+  return options_.device.is_cpu() ? std::move(prepared.batch) : prepared.batch.to(options_.device);
 }
 
-Batch Loader::prepare_one(bool is_first) {
+Loader::Prepared Loader::prepare_one(bool is_first) {
   const auto start = std::chrono::steady_clock::now();
   const bool is_apart = is_first && options_.workers > 0 && options_.interrupt && options_.owner;
-  Batch batch =
-      is_apart ? prepare_apart() : prepare(dataset_, order_, next_batch_, BatchFinish(options_));
+  Prepared prepared;
+  if (is_apart) {
+    prepared = prepare_apart();
+  } else {
+    TakenBatch taken = take(*source_, next_batch_, options_.interrupt);
+    prepared = {prepare(*source_, taken, BatchFinish(options_)), std::move(taken.state)};
+  }
   if (options_.interrupt) options_.interrupt();
-  if (options_.workers == 0) return batch;
+  if (options_.workers == 0) return prepared;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   slow_batches_ = passed.count() < options_.quick ? 0 : slow_batches_ + 1;
   if (slow_batches_ >= kSlowInARow || (is_first && passed.count() > kVerySlow * options_.quick)) {
@@ -225,22 +275,22 @@ Batch Loader::prepare_one(bool is_first) {
     rest.first_batch = next_batch_ + 1;
     start_workers(rest);
   }
-  return batch;
+  return prepared;
 }
 
 /// In a thread of its own, so that the wait can be interrupted: nobody knows yet how long this
 /// dataset takes.
-Batch Loader::prepare_apart() {
+Loader::Prepared Loader::prepare_apart() {
   if (!workers_) {
     LoaderOptions one = options_;
     one.workers = one.prefetch = 1;
     one.end_batch = next_batch_ + 1;
     start_workers(one);
   }
-  Batch batch = workers_->next();
+  Prepared prepared = workers_->next();
   workers_->stop();
   workers_.reset();
-  return batch;
+  return prepared;
 }
 
 }  // namespace stepop

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/data/batch_source.h"
+#include "runtime/data/record_sequence.h"
+#include "runtime/data/sampler.h"
+#include "runtime/data/stream_dataset.h"
+
+namespace stepop {
+
+/// The order of a stream's examples: their running numbers, from 0 on over all epochs. So a
+/// BatchOrder says of a stream what it says of a dataset: how many batches an epoch has, how large
+/// each is, and the random numbers of each example.
+class RunningNumbers : public ComputedSampler {
+ public:
+  explicit RunningNumbers(int64_t per_epoch) : per_epoch_(per_epoch) {}
+  int64_t length() const override { return per_epoch_; }
+  std::vector<int64_t> indices(int64_t epoch, int64_t first, int64_t count) const override;
+
+ private:
+  int64_t per_epoch_;
+};
+
+/// Batches of a stream, one after another. Reading is cheap and in order, decoding is the work that
+/// loaders share out. Whatever the number of workers, an example is decoded with the random numbers
+/// of its running number.
+class StreamBatches : public BatchSource {
+ public:
+  /// Where the batches begin.
+  struct Start {
+    int64_t batch = 0;
+    /// What TakenBatch::state gave behind the batch before. Without it the stream is read from the
+    /// beginning of that batch's epoch on, each epoch being a pass.
+    std::string state = {};
+  };
+
+  /// `order` gives running numbers, and must outlive this. `sequence` with `is_one_pass` is an
+  /// evaluation, which leaves nothing out.
+  StreamBatches(const StreamDataset& dataset, const BatchOrder& order, SequenceOptions sequence,
+                Start start);
+
+  const std::string& name() const override { return order_.name(); }
+  bool is_in_order() const override { return true; }
+  TakenBatch take(int64_t number, const InterruptCheck& interrupt) override;
+
+  /// The names of the records of the next batch, `number`, in the place of `take`.
+  std::vector<std::string> names(int64_t number, const InterruptCheck& interrupt);
+
+ private:
+  struct Work;
+
+  void begin(const InterruptCheck& interrupt);
+  std::vector<Record> read(int64_t number, const InterruptCheck& interrupt);
+
+  const BatchOrder& order_;
+  Start start_;
+  std::shared_ptr<Stream> stream_;
+  std::shared_ptr<SkippedRecords> skipped_;  ///< Null when nothing may be left out.
+  bool is_one_pass_;
+  RecordSequence sequence_;
+  bool has_begun_ = false;
+};
+
+}  // namespace stepop

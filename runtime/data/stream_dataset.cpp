@@ -1,0 +1,137 @@
+#include "runtime/data/stream_dataset.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kDefaultBuffer = 1000;
+constexpr int64_t kMostBuffer = int64_t{1} << 30;
+
+/// `shuffle: {buffer: 1000}`, or `shuffle: false`.
+StreamSettings stream_settings(const Config& params) {
+  StreamSettings settings;
+  const Value* shuffle = params.peek("shuffle");
+  if (shuffle != nullptr && shuffle->is_bool()) {
+    settings.shuffles = params.get<bool>("shuffle");
+    settings.buffer = settings.shuffles ? kDefaultBuffer : 1;
+  } else if (shuffle != nullptr && !shuffle->is_null() && !shuffle->is_map()) {
+    throw params.error("shuffle", fmt::format("expected true, false or {{buffer: {}}}, found {}",
+                                              kDefaultBuffer, shuffle->describe()));
+  } else {
+    settings.buffer = params.get_between("shuffle/buffer", 1, kMostBuffer, kDefaultBuffer);
+  }
+  const std::string on_damage = params.get("on_damage", "stop");
+  if (on_damage != "stop" && on_damage != "skip") {
+    throw params.error("on_damage", fmt::format("expected stop or skip, found \"{}\"", on_damage));
+  }
+  settings.skips_damaged = on_damage == "skip";
+  return settings;
+}
+
+std::optional<int64_t> given_examples(const Config& params) {
+  if (!params.has("examples")) return std::nullopt;
+  return params.get_at_least("examples", 1);
+}
+
+}  // namespace
+
+void SkippedRecords::add(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  ++count_;
+  last_ = what;
+}
+
+std::string SkippedRecords::news() {
+  const std::lock_guard lock(mutex_);
+  if (count_ == known_) return "";
+  known_ = count_;
+  return fmt::format("{} damaged record{} skipped so far; the last one: {}", with_thousands(count_),
+                     count_ == 1 ? " was" : "s were", last_);
+}
+
+bool register_stream(Registration registration, StreamFactory factory) {
+  auto& parameters = registration.about.parameters;
+  parameters.push_back(
+      {"examples", "null",
+       "how many there are in a pass; null: counted, where the stream can do that"});
+  parameters.push_back({"shuffle", "{buffer: 1000}",
+                        "in a training: records in memory, from which the next one is drawn; "
+                        "false: the stored order"});
+  parameters.push_back(
+      {"on_damage", "stop", "skip: a training leaves damaged records out and counts them"});
+  registration.about.summary += " A stream.";
+  return datasets().add(std::move(registration), [factory](const Config& params) {
+    return std::make_unique<StreamDataset>(params, factory);
+  });
+}
+
+StreamDataset::StreamDataset(const Config& params, StreamFactory factory)
+    : params_(params),
+      factory_(std::move(factory)),
+      settings_(stream_settings(params)),
+      stream_(open()),
+      examples_(given_examples(params)) {
+  is_counted_ = examples_.has_value();
+}
+
+std::shared_ptr<Stream> StreamDataset::open() const {
+  std::shared_ptr<Stream> stream = factory_(params_);
+  stream->count_skipped(skipped_);
+  return stream;
+}
+
+std::optional<int64_t> StreamDataset::examples() const {
+  const std::lock_guard lock(mutex_);
+  if (!is_counted_) {
+    examples_ = open()->count({});
+    is_counted_ = true;
+  }
+  return examples_;
+}
+
+int64_t StreamDataset::size() const {
+  if (const auto number = examples()) return *number;
+  throw Error(
+      "it is a stream that does not know how many examples it has: give their number as "
+      "\"examples\" in its config");
+}
+
+Example StreamDataset::get(int64_t index, Random& random) const {
+  Record record;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!sequence_ || index < sequence_->number()) {
+      sequence_.emplace(*stream_, SequenceOptions{.is_one_pass = true});
+    }
+    while (sequence_->number() <= index) {
+      auto next = sequence_->next({});
+      if (!next) {
+        const int64_t size = sequence_->number();
+        sequence_.reset();
+        throw Error(fmt::format("there is no example {}: the stream has {}", index, size));
+      }
+      record = std::move(*next);
+    }
+  }
+  try {
+    return stream_->decode(record, random);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (...) {
+    throw Error(fmt::format("{}: {}", record.name, text_of_current_exception()));
+  }
+}
+
+Batch StreamDataset::collate(const std::vector<Example>& examples,
+                             std::vector<int64_t> indices) const {
+  return stream_->collate(examples, std::move(indices));
+}
+
+}  // namespace stepop
