@@ -111,6 +111,21 @@ void check(const Config& config) {
   if (const std::string unknown = alone.unknown_keys(); !unknown.empty()) throw UsageError(unknown);
 }
 
+/// The paths of the keys `pipe` below `path`: commands that print shards of a dataset.
+void find_pipes(const Value& value, const std::string& path, std::vector<std::string>& found) {
+  if (value.is_list()) {
+    for (size_t i = 0; i < value.as_list().size(); ++i) {
+      find_pipes(value.as_list()[i], join_path(path, std::to_string(i)), found);
+    }
+  }
+  if (!value.is_map()) return;
+  for (const auto& [key, inner] : value.as_map()) {
+    const std::string place = join_path(path, key);
+    if (key == "pipe") found.push_back(place);
+    find_pipes(inner, place, found);
+  }
+}
+
 /// Throws UsageError for a program that only the file names.
 void check_programs(const Value& root, const Value* trusted, const std::string& file) {
   const auto check_place = [&](const std::string& path, const std::string& remedy) {
@@ -125,6 +140,9 @@ void check_programs(const Value& root, const Value* trusted, const std::string& 
         file, path, value->describe(),
         trusted == nullptr ? "it lies in no run" : "the config of its run does not", remedy));
   };
+  std::vector<std::string> pipes;
+  if (const Value* data = root.find("datasets")) find_pipes(*data, "datasets", pipes);
+  for (const auto& place : pipes) check_place(place, fmt::format("--{} COMMAND", place));
   for (const auto& [name, callback] : root.find(kEvalCallbacks)->as_map()) {
     const std::string place = join_path(kEvalCallbacks, name);
     const Value* type = callback.is_map() ? callback.find("class") : nullptr;

@@ -112,6 +112,7 @@ std::string Progress::to_json() const {
   json["samples_seen"] = samples_seen;
   json["seconds"] = seconds;
   json["batches_taken"] = batches_taken;
+  if (!streams.empty()) json["streams"] = streams;
   json["evaluation_folder"] = evaluation_folder;
   if (evaluations != kMainAlone && !evaluation_folder.empty()) json["evaluations"] = evaluations;
   if (!order_algorithm.empty()) json["order_algorithm"] = order_algorithm;
@@ -150,6 +151,7 @@ Progress Progress::from_json(const std::string& text) {
     if (json.contains("train_examples")) json.at("train_examples").get_to(progress.train_examples);
     json.at("seconds").get_to(progress.seconds);
     json.at("batches_taken").get_to(progress.batches_taken);
+    if (json.contains("streams")) json.at("streams").get_to(progress.streams);
     json.at("evaluation_folder").get_to(progress.evaluation_folder);
     if (!progress.evaluation_folder.empty()) {
       progress.evaluations = json.value("evaluations", kMainAlone);

@@ -17,11 +17,15 @@ struct Progress {
   int64_t epoch = 0;              ///< Epochs that are complete.
   int64_t batch = 0;              ///< Batches of this epoch that are complete.
   int64_t batches_per_epoch = 0;  ///< 0 before the first training.
-  int64_t train_examples = 0;     ///< In the training dataset; 0 before the first training.
-  int64_t samples_seen = 0;       ///< Training examples so far; one counts each time it is seen.
-  double seconds = 0;             ///< Training time of all starts.
+  /// In the training dataset; 0 before the first training, and for a stream that does not know it.
+  int64_t train_examples = 0;
+  int64_t samples_seen = 0;  ///< Training examples so far; one counts each time it is seen.
+  double seconds = 0;        ///< Training time of all starts.
   /// Batches that the logs of other splits took.
   std::map<std::string, int64_t> batches_taken;
+  /// Of the splits that are streams: the place behind the last batch, see
+  /// data/record_sequence.h.
+  std::map<std::string, std::string> streams;
   /// The folder of an evaluation that follows this checkpoint, relative to the run; else empty. A
   /// run that was killed in it resumes it.
   std::string evaluation_folder;

@@ -20,6 +20,13 @@ struct TakenBatch {
   std::function<std::string()> state = {};
 };
 
+/// Where the batches of a source begin.
+struct SourceStart {
+  int64_t batch = 0;  ///< The number of the first one.
+  /// What TakenBatch::state gave behind the batch before it; empty where the number says all.
+  std::string state = {};
+};
+
 /// Where a loader's batches come from: cheap choices, one after another, and expensive work that
 /// several threads do at once.
 class BatchSource {

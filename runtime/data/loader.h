@@ -39,9 +39,10 @@ struct LoaderOptions {
   /// Called while `next()` waits for a worker, and after a batch was prepared. When it throws, that
   /// batch counts as not taken.
   InterruptCheck interrupt = {};
-  /// Owns what the source refers to, such as the dataset and the order. With it, a loader's end waits at most half a second for
-  /// workers that are in the middle of an example, such as a read from a disk that hangs; then it
-  /// leaves them behind, and they keep this alive. Without it, the loader's end waits for them.
+  /// Owns what the source refers to, such as the dataset and the order. With it, a loader's end
+  /// waits at most half a second for workers that are in the middle of an example, such as a read
+  /// from a disk that hangs; then it leaves them behind, and they keep this alive. Without it, the
+  /// loader's end waits for them.
   std::shared_ptr<const void> owner = {};
   /// Records when workers prepare batches; may be null.
   std::shared_ptr<Profile> profile = {};

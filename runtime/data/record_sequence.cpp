@@ -13,7 +13,8 @@
 namespace stepop {
 namespace {
 
-/// Marks are so many times denser than the buffer is large: a resume reads little more than it must.
+/// Marks are so many times denser than the buffer is large: a resume reads little more than it
+/// must.
 constexpr int64_t kMarksPerBuffer = 16;
 
 /// Mixed into the seed of what the buffer gives next.
@@ -32,8 +33,8 @@ struct Saved {
   std::vector<int64_t> held;  ///< Positions of those in the buffer, in its order.
 
   std::string to_json() const {
-    const nlohmann::ordered_json json = {{"pass", pass},     {"number", number}, {"read", read},
-                                         {"place", place},   {"stream", stream}, {"held", held}};
+    const nlohmann::ordered_json json = {{"pass", pass},   {"number", number}, {"read", read},
+                                         {"place", place}, {"stream", stream}, {"held", held}};
     return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   }
 };

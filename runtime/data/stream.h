@@ -20,8 +20,8 @@ namespace stepop {
 
 /// One example of a stream as it is stored, not decoded yet.
 struct Record {
-  std::string name;                ///< What errors call it: `digits-000003.tar: 00/0017`.
-  OrderedMap<std::string> parts;   ///< Bytes by name, such as `png` and `cls`.
+  std::string name;               ///< What errors call it: `digits-000003.tar: 00/0017`.
+  OrderedMap<std::string> parts;  ///< Bytes by name, such as `png` and `cls`.
 };
 
 /// One pass over all records of a stream.
@@ -104,9 +104,8 @@ bool register_stream(Registration registration, StreamFactory factory);
 
 /// Registers a class that has a constructor from `const Config&`, its own part of the config. A
 /// config names it where it names a dataset: `datasets/train`.
-#define STEPOP_REGISTER_STREAM(Class, ...)                                                        \
-  [[maybe_unused]] static const bool STEPOP_CONCAT(stepop_registered_, __COUNTER__) =             \
-      ::stepop::register_stream({#Class, ::stepop::about(__VA_ARGS__), __FILE__, __LINE__},       \
-                                [](const ::stepop::Config& params) {                              \
-                                  return std::make_unique<Class>(params);                         \
-                                })
+#define STEPOP_REGISTER_STREAM(Class, ...)                                            \
+  [[maybe_unused]] static const bool STEPOP_CONCAT(stepop_registered_, __COUNTER__) = \
+      ::stepop::register_stream(                                                      \
+          {#Class, ::stepop::about(__VA_ARGS__), __FILE__, __LINE__},                 \
+          [](const ::stepop::Config& params) { return std::make_unique<Class>(params); })

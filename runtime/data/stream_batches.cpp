@@ -87,17 +87,16 @@ struct StreamBatches::Work {
 };
 
 StreamBatches::StreamBatches(const StreamDataset& dataset, const BatchOrder& order,
-                             SequenceOptions sequence, Start start)
+                             SequenceOptions sequence, SourceStart start)
     : order_(order),
       start_(std::move(start)),
       stream_(dataset.open()),
-      skipped_(dataset.settings().skips_damaged && !sequence.is_one_pass
-                   ? dataset.skipped()
-                   : nullptr),
+      skipped_(dataset.settings().skips_damaged && !sequence.is_one_pass ? dataset.skipped()
+                                                                         : nullptr),
       is_one_pass_(sequence.is_one_pass),
-      sequence_(*stream_, sequence, start_.batch / order.batches_per_epoch(),
-                start_.batch / order.batches_per_epoch() *
-                    order.indices(order.batches_per_epoch())[0]) {}
+      sequence_(
+          *stream_, sequence, start_.batch / order.batches_per_epoch(),
+          start_.batch / order.batches_per_epoch() * order.indices(order.batches_per_epoch())[0]) {}
 
 void StreamBatches::begin(const InterruptCheck& interrupt) {
   has_begun_ = true;
@@ -115,7 +114,8 @@ std::vector<Record> StreamBatches::read(int64_t number, const InterruptCheck& in
   std::vector<Record> records;
   for (const int64_t index : order_.indices(number)) {
     if (index < sequence_.number()) {
-      throw Error(fmt::format("a bug of stepop: batch {} of a stream was taken out of order", number));
+      throw Error(
+          fmt::format("a bug of stepop: batch {} of a stream was taken out of order", number));
     }
     std::optional<Record> record;
     do {

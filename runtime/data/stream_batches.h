@@ -31,18 +31,11 @@ class RunningNumbers : public ComputedSampler {
 /// of its running number.
 class StreamBatches : public BatchSource {
  public:
-  /// Where the batches begin.
-  struct Start {
-    int64_t batch = 0;
-    /// What TakenBatch::state gave behind the batch before. Without it the stream is read from the
-    /// beginning of that batch's epoch on, each epoch being a pass.
-    std::string state = {};
-  };
-
-  /// `order` gives running numbers, and must outlive this. `sequence` with `is_one_pass` is an
-  /// evaluation, which leaves nothing out.
+  /// `order` gives running numbers, and must outlive this. Without a state the stream is read from
+  /// the beginning of the first batch's epoch on, each epoch being a pass. `sequence` with
+  /// `is_one_pass` is an evaluation, which leaves nothing out.
   StreamBatches(const StreamDataset& dataset, const BatchOrder& order, SequenceOptions sequence,
-                Start start);
+                SourceStart start);
 
   const std::string& name() const override { return order_.name(); }
   bool is_in_order() const override { return true; }
@@ -58,7 +51,7 @@ class StreamBatches : public BatchSource {
   std::vector<Record> read(int64_t number, const InterruptCheck& interrupt);
 
   const BatchOrder& order_;
-  Start start_;
+  SourceStart start_;
   std::shared_ptr<Stream> stream_;
   std::shared_ptr<SkippedRecords> skipped_;  ///< Null when nothing may be left out.
   bool is_one_pass_;

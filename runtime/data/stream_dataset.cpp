@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -12,6 +14,10 @@ namespace stepop {
 namespace {
 
 constexpr int64_t kDefaultBuffer = 1000;
+/// Each may read ahead.
+constexpr size_t kMostCursors = 8;
+/// Seconds that are worth a line.
+constexpr double kSlowCount = 2;
 constexpr int64_t kMostBuffer = int64_t{1} << 30;
 
 /// `shuffle: {buffer: 1000}`, or `shuffle: false`.
@@ -90,10 +96,21 @@ std::shared_ptr<Stream> StreamDataset::open() const {
 std::optional<int64_t> StreamDataset::examples() const {
   const std::lock_guard lock(mutex_);
   if (!is_counted_) {
+    using Clock = std::chrono::steady_clock;
+    const auto begin = Clock::now();
     examples_ = open()->count({});
+    seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
     is_counted_ = true;
   }
   return examples_;
+}
+
+std::string StreamDataset::notice() const {
+  const std::lock_guard lock(mutex_);
+  if (seconds_ < kSlowCount || !examples_) return "";
+  return fmt::format(
+      "it took {:.0f} s to count its examples; \"examples: {}\" in its config saves that", seconds_,
+      *examples_);
 }
 
 int64_t StreamDataset::size() const {
@@ -103,29 +120,49 @@ int64_t StreamDataset::size() const {
       "\"examples\" in its config");
 }
 
-Example StreamDataset::get(int64_t index, Random& random) const {
-  Record record;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!sequence_ || index < sequence_->number()) {
-      sequence_.emplace(*stream_, SequenceOptions{.is_one_pass = true});
-    }
-    while (sequence_->number() <= index) {
-      auto next = sequence_->next({});
-      if (!next) {
-        const int64_t size = sequence_->number();
-        sequence_.reset();
-        throw Error(fmt::format("there is no example {}: the stream has {}", index, size));
-      }
-      record = std::move(*next);
+Record StreamDataset::record(int64_t index) const {
+  const std::lock_guard lock(mutex_);
+  // The one that is nearest before it.
+  Cursor* best = nullptr;
+  for (const auto& cursor : cursors_) {
+    const int64_t number = cursor->sequence.number();
+    if (number <= index && (best == nullptr || number > best->sequence.number())) {
+      best = cursor.get();
     }
   }
+  if (best == nullptr) {
+    if (cursors_.size() >= kMostCursors) {
+      cursors_.erase(
+          std::min_element(cursors_.begin(), cursors_.end(),
+                           [](const auto& a, const auto& b) { return a->used < b->used; }));
+    }
+    best = cursors_.emplace_back(std::make_unique<Cursor>(open())).get();
+  }
+  best->used = ++calls_;
   try {
-    return stream_->decode(record, random);
+    while (true) {
+      const bool is_it = best->sequence.number() == index;
+      auto next = best->sequence.next({});
+      if (!next) {
+        throw Error(fmt::format("there is no example {}: the stream has {}", index,
+                                best->sequence.number()));
+      }
+      if (is_it) return std::move(*next);
+    }
+  } catch (...) {
+    std::erase_if(cursors_, [&](const auto& cursor) { return cursor.get() == best; });
+    throw;
+  }
+}
+
+Example StreamDataset::get(int64_t index, Random& random) const {
+  const Record found = record(index);
+  try {
+    return stream_->decode(found, random);
   } catch (const Interrupted&) {
     throw;
   } catch (...) {
-    throw Error(fmt::format("{}: {}", record.name, text_of_current_exception()));
+    throw Error(fmt::format("{}: {}", found.name, text_of_current_exception()));
   }
 }
 

@@ -9,6 +9,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/data/example_random.h"
+#include "runtime/data/stream_batches.h"
+#include "runtime/data/stream_dataset.h"
 
 namespace stepop {
 namespace {
@@ -32,11 +34,21 @@ const Dataset& Splits::dataset(const std::string& split) {
   if (!dataset) {
     const std::string path = "datasets/" + split;
     dataset = with_std_exceptions(path, [&] { return datasets().build(config_, path); });
-    if (dataset->size() <= 0) {
+    const bool is_stream = dynamic_cast<const StreamDataset*>(dataset.get()) != nullptr;
+    if (!is_stream && dataset->size() <= 0) {
       throw config_.error(path, "the dataset is empty: it has no example");
     }
   }
   return *dataset;
+}
+
+const StreamDataset* Splits::stream(const std::string& split) {
+  return dynamic_cast<const StreamDataset*>(&dataset(split));
+}
+
+int64_t Splits::examples(const std::string& split) {
+  const StreamDataset* const data = stream(split);
+  return data == nullptr ? dataset(split).size() : data->examples().value_or(0);
 }
 
 const BatchOrder& Splits::order(const std::string& split) {
@@ -46,17 +58,47 @@ const BatchOrder& Splits::order(const std::string& split) {
   const bool is_train = split == "train";
   const std::string path = "samplers/" + split;
   const uint64_t seed = mix_seed({seed_, seed_of(split)});
-  const std::string fallback = is_train ? "shuffle" : "sequential";
-  auto sampler = config_.has(path)
-                     ? samplers().build(config_, path, data, seed)
-                     : samplers().factory(fallback, config_, path)(config_.at(path), data, seed);
   BatchOrderOptions options;
   options.batch_size = config_.get_at_least("batch_size", 1);
   options.drop_last = is_train && config_.get("drop_last", false);
   options.max_batches = is_train ? config_.get_at_least("max_batches_per_epoch", 1, 0) : 0;
   options.seed = seed;
+  std::unique_ptr<Sampler> sampler;
+  if (stream(split) != nullptr) {
+    if (config_.has(path)) {
+      throw config_.error(
+          path,
+          fmt::format("datasets/{} is a stream, which has no sampler: its own key \"shuffle\" "
+                      "says how it is shuffled",
+                      split));
+    }
+    sampler = running_numbers(split, options);
+    options.max_batches = 0;
+  } else {
+    const std::string fallback = is_train ? "shuffle" : "sequential";
+    sampler = config_.has(path)
+                  ? samplers().build(config_, path, data, seed)
+                  : samplers().factory(fallback, config_, path)(config_.at(path), data, seed);
+  }
   order = std::make_unique<BatchOrder>("datasets/" + split, std::move(sampler), options);
   return *order;
+}
+
+/// An epoch of a stream is `max_batches_per_epoch` full batches, or a pass.
+std::unique_ptr<Sampler> Splits::running_numbers(const std::string& split,
+                                                 const BatchOrderOptions& options) {
+  if (options.max_batches > 0) {
+    return std::make_unique<RunningNumbers>(options.max_batches * options.batch_size);
+  }
+  if (const int64_t known = examples(split); known > 0) {
+    return std::make_unique<RunningNumbers>(known);
+  }
+  // Nothing but training has epochs.
+  if (split != "train") return std::make_unique<RunningNumbers>(options.batch_size);
+  throw config_.error(
+      "datasets/" + split,
+      "a stream that does not know how many examples it has: nothing says how long "
+      "an epoch is. Give max_batches_per_epoch, or the number as \"examples\" here");
 }
 
 const BatchOrder& Splits::evaluation_order(const std::string& split, int64_t max_batches) {
@@ -69,7 +111,20 @@ const BatchOrder& Splits::evaluation_order(const std::string& split, int64_t max
       config_.get_at_least("test_batch_size", 1, config_.get_at_least("batch_size", 1));
   options.max_batches = max_batches;
   options.seed = evaluation_seed(seed_, split);
-  auto sampler = samplers().factory("sequential", config_, name)(config_.at(name), data, seed_);
+  std::unique_ptr<Sampler> sampler;
+  if (stream(split) != nullptr) {
+    int64_t number = examples(split);
+    if (number == 0) number = max_batches * options.batch_size;
+    if (number == 0) {
+      throw config_.error(name,
+                          "a stream that does not know how many examples it has cannot be "
+                          "evaluated: give the number as \"examples\" here, or max_batches of the "
+                          "evaluation");
+    }
+    sampler = std::make_unique<RunningNumbers>(number);
+  } else {
+    sampler = samplers().factory("sequential", config_, name)(config_.at(name), data, seed_);
+  }
   order = std::make_unique<BatchOrder>(name, std::move(sampler), options);
   return *order;
 }
@@ -92,7 +147,39 @@ Batch Splits::finished(const Batch& batch) const {
   return (channels_last_ ? batch.channels_last() : batch).to(device_);
 }
 
+std::shared_ptr<BatchSource> Splits::source(const std::string& split, const BatchOrder& order,
+                                            SourceStart start) {
+  const StreamDataset* const data = stream(split);
+  if (data == nullptr) return std::make_shared<DatasetBatches>(dataset(split), order);
+  SequenceOptions options;
+  const auto of_training = parts_->orders.find(split);
+  options.is_one_pass = of_training == parts_->orders.end() || of_training->second.get() != &order;
+  options.shuffles = split == "train" && !options.is_one_pass && data->settings().shuffles;
+  options.buffer = options.shuffles ? data->settings().buffer : 1;
+  options.seed = mix_seed({seed_, seed_of(split)});
+  return std::make_shared<StreamBatches>(*data, order, options, std::move(start));
+}
+
+std::vector<std::vector<std::string>> Splits::record_names(const std::string& split,
+                                                           SourceStart start, int64_t count) {
+  std::vector<std::vector<std::string>> names;
+  if (stream(split) == nullptr) return names;
+  const int64_t first = start.batch;
+  const auto batches = source(split, order(split), std::move(start));
+  for (int64_t i = 0; i < count; ++i) {
+    names.push_back(dynamic_cast<StreamBatches&>(*batches).names(first + i, {}));
+  }
+  return names;
+}
+
 Batch Splits::batch(const std::string& split, const BatchOrder& order, int64_t number) {
+  if (const StreamDataset* const data = stream(split)) {
+    const auto size = static_cast<int64_t>(order.indices(number).size());
+    const BatchOrder first(order.name(), std::make_unique<RunningNumbers>(size),
+                           {.batch_size = size, .seed = evaluation_seed(seed_, split)});
+    StreamBatches batches(*data, first, {.is_one_pass = true}, {});
+    return finished(batches.take(0, {}).load());
+  }
   std::vector<Random> randoms = order.randoms(number);
   return finished(load_batch(dataset(split), order.indices(number), randoms));
 }
@@ -101,23 +188,29 @@ const Batch& Splits::fixed_examples(const std::string& split) {
   const auto found = fixed_examples_.find(split);
   if (found != fixed_examples_.end()) return found->second;
   const Dataset& data = dataset(split);
+  const bool is_stream = stream(split) != nullptr;
+  const int64_t size = examples(split);
   const std::string path = "fixed_example_indices/" + split;
   std::vector<int64_t> indices;
   if (config_.has(path)) {
     indices = config_.get<std::vector<int64_t>>(path);
     for (size_t i = 0; i < indices.size(); ++i) {
-      if (indices[i] < 0 || indices[i] >= data.size()) {
-        throw config_.error(
-            path + "/" + std::to_string(i),
-            fmt::format("no example {}: the dataset has {}", indices[i], data.size()));
+      if (indices[i] < 0 || (indices[i] >= size && size > 0)) {
+        throw config_.error(path + "/" + std::to_string(i),
+                            fmt::format("no example {}: the dataset has {}", indices[i], size));
       }
     }
     if (indices.empty()) throw config_.error(path, "expected at least one index");
+  } else if (is_stream) {
+    // Any others would have to be looked for.
+    const int64_t batch_size = config_.get_at_least("batch_size", 1);
+    indices.resize(static_cast<size_t>(size > 0 ? std::min(batch_size, size) : batch_size));
+    std::iota(indices.begin(), indices.end(), 0);
   } else {
-    const int64_t count = std::min(config_.get_at_least("batch_size", 1), data.size());
+    const int64_t count = std::min(config_.get_at_least("batch_size", 1), size);
     Random random(mix_seed({kFixedExamplesSeed, seed_of(split)}));
     while (static_cast<int64_t>(indices.size()) < count) {
-      const int64_t index = random.below(data.size());
+      const int64_t index = random.below(size);
       if (std::find(indices.begin(), indices.end(), index) == indices.end()) {
         indices.push_back(index);
       }
@@ -138,6 +231,16 @@ std::string Splits::notices() const {
     if (!text.empty()) lines.push_back(fmt::format("datasets/{}: {}", split, text));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+std::vector<std::string> Splits::take_warnings() {
+  std::vector<std::string> lines;
+  for (const auto& [split, dataset] : parts_->datasets) {
+    const auto* stream = dynamic_cast<const StreamDataset*>(dataset.get());
+    const std::string text = stream == nullptr ? "" : stream->skipped()->news();
+    if (!text.empty()) lines.push_back(fmt::format("datasets/{}: {}", split, text));
+  }
+  return lines;
 }
 
 void Splits::declare(const std::string& split) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -7,11 +8,14 @@
 #include <vector>
 
 #include "runtime/config/config.h"
+#include "runtime/data/batch_source.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/loader.h"
 #include "runtime/data/sampler.h"
 
 namespace stepop {
+
+class StreamDataset;
 
 /// The datasets of a run by split: `datasets/train`, `datasets/validation`, .... Each is built when
 /// it is first asked for.
@@ -19,21 +23,39 @@ class Splits {
  public:
   Splits(const Config& config, uint64_t seed, c10::Device device);
 
-  /// Throws UsageError when the config has no dataset for that split.
+  /// Throws UsageError when the config has no dataset for that split. A stream is a StreamDataset,
+  /// whose `size()` throws when nobody knows it.
   const Dataset& dataset(const std::string& split);
 
+  /// The number of examples of the split; 0 for a stream that does not know it.
+  int64_t examples(const std::string& split);
+
   /// The batches that training steps and logs see: in the order of `samplers/<split>`, by default
-  /// shuffled for train and the dataset's own for the others.
+  /// shuffled for train and the dataset's own for the others. The order of a stream is that of the
+  /// running numbers of its examples. Throws UsageError for a stream of which nothing says how many
+  /// batches an epoch has.
   const BatchOrder& order(const std::string& split);
 
-  /// All examples once, in the dataset's own order, for evaluations.
+  /// All examples once, in the dataset's own order, for evaluations. Throws UsageError for a stream
+  /// that does not know how many there are, unless `max_batches` says it.
   const BatchOrder& evaluation_order(const std::string& split, int64_t max_batches);
+
+  /// The batches of an order of the split, for a loader whose first one is `start.batch`; the state
+  /// in `start` is that of a stream. The loader needs `loader_options().owner`.
+  std::shared_ptr<BatchSource> source(const std::string& split, const BatchOrder& order,
+                                      SourceStart start = {});
+
+  /// The names of the records of `count` batches of a stream, which are read again for it; none for
+  /// a dataset.
+  std::vector<std::vector<std::string>> record_names(const std::string& split, SourceStart start,
+                                                     int64_t count);
 
   /// The options of a loader with the config's workers, which may use datasets and orders for
   /// longer than this lives.
   LoaderOptions loader_options() const;
 
-  /// The batch of that number of an order of the split, as a loader gives it.
+  /// The batch of that number of an order of the split, as a loader gives it. Of a stream a batch
+  /// of that size from its beginning, since those before it would have to be read as well.
   Batch batch(const std::string& split, const BatchOrder& order, int64_t number);
 
   /// The batch that is the same in every log: `fixed_example_indices/<split>`, by default
@@ -43,11 +65,18 @@ class Splits {
   /// What the datasets that were built say of themselves: a line for each that says something.
   std::string notices() const;
 
+  /// What is new about records of streams that were left out: a line for each such split.
+  std::vector<std::string> take_warnings();
+
   /// Makes the keys of datasets known that this run does not build.
   void declare(const std::string& split) const;
 
  private:
   Batch finished(const Batch& batch) const;
+  /// Null for a dataset with an index.
+  const StreamDataset* stream(const std::string& split);
+  std::unique_ptr<Sampler> running_numbers(const std::string& split,
+                                           const BatchOrderOptions& options);
 
   Config config_;
   uint64_t seed_;

@@ -48,7 +48,7 @@ void measure_batch_norm(Iterator& iterator, const Context& context, Position& po
     const RandomFork fork(context.seed, context.device);
     const AveragesGuard weights(swa);
     Swa::Measurement measurement(*swa);
-    Loader loader(context.splits.dataset("train"), order, options);
+    Loader loader(context.splits.source("train", order), options);
     while (loader.has_next()) {
       if (interrupt) interrupt();
       seed_generators(

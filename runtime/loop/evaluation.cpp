@@ -150,7 +150,7 @@ void Evaluation::write_outputs(Position& position, const OrderedMap<Attribute>& 
   options.interrupt = interrupt;
   options.first_batch = (done + order().batch_size() - 1) / order().batch_size();
   options.end_batch = order().batches_per_epoch();
-  Loader loader(context_.splits.dataset(split_), order(), options);
+  Loader loader(context_.splits.source(split_, order(), {.batch = options.first_batch}), options);
   const RandomFork fork(context_.seed, context_.device);
   const AveragesGuard weights = context_.networks.evaluation_weights();
   while (loader.has_next()) {

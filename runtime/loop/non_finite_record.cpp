@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
@@ -29,10 +30,11 @@ std::string what_next(const Session& session, const RunDirectory& directory) {
 
 }  // namespace
 
-void NonFiniteRecorder::begin_step() {
+void NonFiniteRecorder::begin_step(std::function<std::string()> stream) {
   const Position& position = session_.position();
   beginnings_.push_back({position.global_step, position.epoch, position.batch,
-                         position.samples_seen, session_.context().tracker.save(kRandomState)});
+                         position.samples_seen, session_.context().tracker.save(kRandomState),
+                         std::move(stream)});
 }
 
 /// The state of the session, as far as it can be put back: without gradients that wait for their
@@ -54,7 +56,17 @@ Checkpoint NonFiniteRecorder::checkpoint_at(const Beginning& beginning) const {
   progress.batch = beginning.batch;
   progress.samples_seen = beginning.samples_seen;
   progress.has_begun_step = true;
+  if (const std::string state = stream_at(beginning); !state.empty()) {
+    progress.streams["train"] = state;
+  }
   return checkpoint;
+}
+
+std::string NonFiniteRecorder::stream_at(const Beginning& beginning) const {
+  if (beginning.stream) return beginning.stream();
+  const auto& streams = session_.position().streams;
+  const auto begin = streams.find("train");
+  return begin == streams.end() ? "" : begin->second;
 }
 
 std::string NonFiniteRecorder::batches_text(const NonFinite& error,
@@ -72,6 +84,11 @@ std::string NonFiniteRecorder::batches_text(const NonFinite& error,
   for (int64_t batch = beginning.batch; batch < end; ++batch) {
     record["batches"].push_back(order.indices(beginning.epoch * batches + batch));
   }
+  const auto names = session_.context().splits.record_names(
+      "train",
+      {.batch = beginning.epoch * batches + beginning.batch, .state = stream_at(beginning)},
+      end - beginning.batch);
+  if (!names.empty()) record["records"] = names;
   return record.dump() + "\n";
 }
 

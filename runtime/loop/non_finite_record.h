@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 
 #include "runtime/checkpoint/checkpoint.h"
@@ -25,8 +26,9 @@ class NonFiniteRecorder {
   NonFiniteRecorder(Session& session, const RunDirectory& directory)
       : session_(session), directory_(directory) {}
 
-  /// A step begins where the session is. To be called for each with `on_nan: stop`.
-  void begin_step();
+  /// A step begins where the session is, and where `stream` says of a stream, as
+  /// SplitStep::stream_state has it. To be called for each with `on_nan: stop`.
+  void begin_step(std::function<std::string()> stream);
   /// Whether so many steps began since the last reading that the next one is due: what is kept of
   /// them stays small.
   bool is_full() const { return beginnings_.size() >= kMostSteps; }
@@ -35,10 +37,10 @@ class NonFiniteRecorder {
 
   /// Writes to `train/non_finite/<step>/` a checkpoint with which the training begins that step
   /// again, and `batch.json` with the update, what was found, and the indices of the examples of
-  /// each batch of the step. What a step changes before its update, running statistics and an
-  /// iterator's own values, has changed in the checkpoint. Returns the message for the user; what
-  /// cannot be saved is in it.
-  /// A state whose weights are not finite themselves is not written.
+  /// each batch of the step, of a stream also the names of its records. What a step changes before
+  /// its update, running statistics and an iterator's own values, has changed in the checkpoint.
+  /// Returns the message for the user; what cannot be saved is in it. A state whose weights are not
+  /// finite themselves is not written.
   ErrorWithCommand record(const NonFinite& error) const;
 
   /// An error for the user that ends with how to resume.
@@ -53,9 +55,12 @@ class NonFiniteRecorder {
     int64_t batch = 0;
     int64_t samples_seen = 0;
     State random;  ///< Of the generators.
+    std::function<std::string()> stream;
   };
 
   Checkpoint checkpoint_at(const Beginning& beginning) const;
+  /// The place in the training's stream at that step; empty for a dataset with an index.
+  std::string stream_at(const Beginning& beginning) const;
   std::string batches_text(const NonFinite& error, const Beginning& beginning) const;
 
   Session& session_;

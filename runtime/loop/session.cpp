@@ -127,7 +127,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
 
   const int64_t batches = train ? splits_->order("train").batches_per_epoch() : 1;
   if (train) {
-    position_.train_examples = splits_->dataset("train").size();
+    position_.train_examples = splits_->examples("train");
     position_.order_algorithm = splits_->order("train").algorithm();
   }
   settings_ = std::make_unique<Settings>(config_, batches, train, debug, iterator_->log_ops());
@@ -264,8 +264,8 @@ std::vector<std::string> Session::open_names() const {
 
 void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   const Progress& progress = checkpoint.progress;
-  const int64_t examples = splits_->dataset("train").size();
-  if (progress.train_examples > 0 && progress.train_examples != examples) {
+  const int64_t examples = splits_->examples("train");
+  if (progress.train_examples > 0 && examples > 0 && progress.train_examples != examples) {
     throw Error(fmt::format(
         "{}: taken from a training on {} examples; datasets/train now has {}. Resume with the same "
         "data, or begin anew with these weights: -r",

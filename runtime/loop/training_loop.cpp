@@ -71,6 +71,7 @@ StopReason TrainingLoop::run() {
       reason_ = stop_reason();
       save_checkpoint(position_.evaluations);
     }
+    warn_of_data();
     reporter_.finish_files();
     checkpoints_.wait();
     hooks_.call("after_training", [](Hook& hook) { hook.after_training(); });
@@ -136,7 +137,7 @@ void TrainingLoop::train_step() {
   splits_.begin();
   if (context_.on_nan == OnNan::kStop) {
     if (non_finite_.is_full()) read_non_finite();
-    non_finite_.begin_step();
+    non_finite_.begin_step(train.stream_state());
   }
   session_.freezing().begin_step(position_.global_step);
   const Elapsed next{position_.global_step + 1, last_.minutes};
@@ -278,6 +279,7 @@ OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which 
     results = log_ops_.run_due(last_, now, which);
   }
   if (results.empty() && !telemetry_.is_due(last_, now)) return {};
+  warn_of_data();
   const Span write(profile_, "write");
   read_non_finite();
   OrderedMap<Logs> logs;
@@ -316,6 +318,11 @@ void TrainingLoop::observe_evaluation(const OrderedMap<double>& scalars) {
   numbers_.take(scalars, elapsed());
   hooks_.call_forked("after_log",
                      [&](Hook& hook) { hook.after_log(position_.global_step, scalars); });
+}
+
+/// Of records that streams left out.
+void TrainingLoop::warn_of_data() {
+  for (const auto& text : context_.splits.take_warnings()) reporter_.console().warn(text);
 }
 
 /// Before what is logged or saved could be of a training that went wrong.

@@ -73,6 +73,7 @@ class TrainingLoop {
   void observe_evaluation(const OrderedMap<double>& scalars);
   void take_requests(const Elapsed& now);
 
+  void warn_of_data();
   void read_non_finite();
   void measure_statistics();
   void save_checkpoint(const std::vector<std::string>& evaluations);

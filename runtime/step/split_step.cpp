@@ -12,12 +12,13 @@
 namespace stepop {
 
 SplitStep::SplitStep(std::string split, Iterator& iterator, const Context& context,
-                     Position& position, LoaderOptions loader_options)
+                     Position& position, LoaderOptions loader_options, std::string stream_state)
     : split_(std::move(split)),
       iterator_(iterator),
       context_(context),
       position_(position),
-      options_(loader_options) {}
+      options_(std::move(loader_options)),
+      begin_state_(std::move(stream_state)) {}
 
 void SplitStep::begin() {
   logs_.clear();
@@ -33,8 +34,10 @@ const Batch& SplitStep::batch() {
   if (!batch_) {
     const Span span(context_.profile.get(), {"waiting for ", split_, " data"});
     if (!loader_) {
-      loader_ = std::make_unique<Loader>(context_.splits.dataset(split_),
-                                         context_.splits.order(split_), options_);
+      loader_ = std::make_unique<Loader>(
+          context_.splits.source(split_, context_.splits.order(split_),
+                                 {.batch = options_.first_batch, .state = begin_state_}),
+          options_);
     }
     batch_ = loader_->next();
   }
@@ -79,8 +82,9 @@ const Logs& SplitStep::log(const std::string& name) {
 SplitStep& SplitSteps::operator[](const std::string& split) {
   auto& step = splits_[split];
   if (!step) {
-    step =
-        std::make_unique<SplitStep>(split, iterator_, context_, position_, loader_options(split));
+    const auto state = position_.streams.find(split);
+    step = std::make_unique<SplitStep>(split, iterator_, context_, position_, loader_options(split),
+                                       state == position_.streams.end() ? "" : state->second);
   }
   return *step;
 }
@@ -107,6 +111,7 @@ void SplitSteps::begin() {
 void SplitSteps::save_position() {
   for (const auto& [name, split] : splits_) {
     if (name != "train") position_.batches_taken[name] = split->batches_taken();
+    if (const auto state = split->stream_state()) position_.streams[name] = state();
   }
 }
 

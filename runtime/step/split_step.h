@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,7 +19,7 @@ class SplitStep {
  public:
   /// `position` is the one that `context` shows to the iterator.
   SplitStep(std::string split, Iterator& iterator, const Context& context, Position& position,
-            LoaderOptions loader_options);
+            LoaderOptions loader_options, std::string stream_state);
 
   /// Begins a new step: the last one's batch, closures and graph are released.
   void begin();
@@ -32,6 +33,12 @@ class SplitStep {
   const Batch& batch();
   /// Batches taken so far, over all epochs.
   int64_t batches_taken() const { return loader_ ? loader_->position() : options_.first_batch; }
+  /// The place in the split's stream behind those batches, as Progress::streams has it; it may be
+  /// asked for later, when further batches were taken. Null for a dataset with an index, and for a
+  /// stream of which no batch was taken since the position that this began with.
+  std::function<std::string()> stream_state() const {
+    return loader_ ? loader_->state() : std::function<std::string()>();
+  }
 
  private:
   const StepOps& ops();
@@ -42,6 +49,7 @@ class SplitStep {
   const Context& context_;
   Position& position_;
   LoaderOptions options_;
+  std::string begin_state_;  ///< Of a stream.
   std::unique_ptr<Loader> loader_;
   std::optional<Batch> batch_;
   std::optional<StepOps> ops_;
@@ -64,7 +72,8 @@ class SplitSteps {
   void begin();
   /// Forgets them: each begins again where `position` is.
   void clear() { splits_.clear(); }
-  /// Notes in the position how many batches were taken of each split but train.
+  /// Notes in the position how many batches were taken of each split but train, and the places in
+  /// streams.
   void save_position();
 
  private:

@@ -11,7 +11,9 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -23,6 +25,8 @@ namespace stepop {
 namespace {
 
 constexpr size_t kMostOut = 1'000'000;
+constexpr size_t kMostErr = 16'000;
+constexpr int kPipeBytes = 1 << 20;
 constexpr int kPollMilliseconds = 50;
 
 std::string reason(int error) { return std::generic_category().message(error); }
@@ -133,6 +137,57 @@ ChildResult run_child(std::vector<std::string> words, const InterruptCheck& inte
   const int status = child.status();
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
           out.text(), err.text()};
+}
+
+struct OutputOfChild::Streams {
+  OpenFile out;
+  Stream err{kMostErr};
+};
+
+OutputOfChild::OutputOfChild(std::vector<std::string> words)
+    : streams_(std::make_unique<Streams>()) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error("cannot make a pipe: " + reason(errno));
+  streams_->out = OpenFile(ends[0]);
+  const OpenFile write_end(ends[1]);
+  ::fcntl(streams_->out.number(), F_SETFL, O_NONBLOCK);
+  ::fcntl(streams_->out.number(), F_SETPIPE_SZ, kPipeBytes);  // fewer wake-ups, where it is allowed
+  child_ = std::make_unique<Child>(
+      start(words, write_end.number(), streams_->err.child_end(), POSIX_SPAWN_SETPGROUP, environ),
+      Child::Ends::kGroupPolitely);
+  streams_->err.close_child_end();
+}
+
+OutputOfChild::~OutputOfChild() = default;
+
+bool OutputOfChild::has_closed() const { return !streams_->out; }
+
+size_t OutputOfChild::read(char* target, size_t size, int milliseconds) {
+  if (has_closed()) return 0;
+  std::array<pollfd, 2> files{
+      {{streams_->out.number(), POLLIN, 0}, {streams_->err.end(), POLLIN, 0}}};
+  ::poll(files.data(), files.size(), milliseconds);
+  streams_->err.read();
+  ssize_t count = -1;
+  while ((count = ::read(streams_->out.number(), target, size)) < 0 && errno == EINTR) {
+  }
+  if (count > 0) return static_cast<size_t>(count);
+  if (count == 0 || errno != EAGAIN) streams_->out.close();
+  return 0;
+}
+
+std::optional<ChildResult> OutputOfChild::result(int milliseconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(milliseconds);
+  while (!child_->has_ended()) {
+    if (Clock::now() >= deadline) return std::nullopt;
+    streams_->err.read();
+    ::poll(nullptr, 0, 1);
+  }
+  streams_->err.read();
+  const int status = child_->status();
+  return ChildResult{WIFEXITED(status) ? WEXITSTATUS(status) : 0,
+                     WIFSIGNALED(status) ? WTERMSIG(status) : 0, "", streams_->err.text()};
 }
 
 std::unique_ptr<Child> start_self(std::vector<std::string> words, const std::string& output) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,34 @@ struct ChildResult {
 /// started.
 ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt = {},
                       size_t most_err = 16'000);
+
+/// A program whose standard output is read while it runs. It gets an empty standard input and a
+/// process group of its own, which ends with this object.
+class OutputOfChild {
+ public:
+  /// `words` as `run_child` has them. Throws Error when the program cannot be started.
+  explicit OutputOfChild(std::vector<std::string> words);
+  ~OutputOfChild();
+  OutputOfChild(const OutputOfChild&) = delete;
+  OutputOfChild& operator=(const OutputOfChild&) = delete;
+
+  /// What has come of its output, at most `size` bytes; waits for some, at most `milliseconds`.
+  /// 0 when none came, or when there will be none: see `has_closed`.
+  size_t read(char* target, size_t size, int milliseconds);
+
+  /// Whether all of its output was read.
+  bool has_closed() const;
+
+  /// How it ended, with the end of its standard error and without its output; waits at most
+  /// `milliseconds`, and returns nothing when it still runs.
+  std::optional<ChildResult> result(int milliseconds);
+
+ private:
+  struct Streams;
+
+  std::unique_ptr<Streams> streams_;
+  std::unique_ptr<Child> child_;
+};
 
 /// Starts this program again with the arguments `words`, the first of which is its name, and does
 /// not wait. What it prints is appended to the file `output`. It gets an empty standard input, a

@@ -88,9 +88,10 @@ class SplitDryRun {
   }
 
   std::string text() {
-    const int64_t examples = context_.splits.dataset(due_.split).size();
+    const int64_t examples = context_.splits.examples(due_.split);
     return fmt::format(
-        "{} of {} examples\n{}", with_thousands(batch_.size()), with_thousands(examples),
+        "{} of {} examples\n{}", with_thousands(batch_.size()),
+        examples > 0 ? with_thousands(examples) : "a stream's",
         indented(describe_batch(batch_) + parts_.table() + returned_.table() + plan()));
   }
 

@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "runtime/data/loader.h"
+#include "runtime/data/stream_batches.h"
+#include "runtime/data/stream_dataset.h"
+#include "runtime/data/streams/tar_shards.h"
 #include "runtime/measure/one_thread.h"
 #include "runtime/pictures/image_file.h"
 #include "runtime/pictures/image_grid.h"
@@ -18,6 +21,7 @@
 #include "tests/bench/rows.h"
 #include "tests/bench/training.h"
 #include "tests/scratch_folder.h"
+#include "tests/tar_file.h"
 
 namespace stepop::bench {
 namespace {
@@ -173,6 +177,48 @@ void bench_pairs(const ScratchFolder& scratch) {
              text(0), text(1)});
 }
 
+/// Shards of `images`, in the order of their names, against the files themselves, with one worker.
+void bench_shards(const ScratchFolder& scratch, const std::string& images) {
+  constexpr int64_t kBatches = 10;
+  const std::string folder = "{class: ImageFolder, path: " + images + "}";
+  const Config config = config_of("data: " + folder + "\nsampler: shuffle\n");
+  const auto files = datasets().build(config, "data");
+  std::string bytes;
+  for (int64_t i = 0; i < files->size(); ++i) {
+    Random random(0);
+    const Example example = files->get(i, random);
+    const std::string& path = example.texts.at("path");
+    const std::string name = fmt::format("{:06}", i);
+    bytes += tar_member(name + ".png", read_bytes(images + "/" + path)) +
+             tar_member(name + ".cls", std::to_string(example.tensors.at("class").item<int64_t>()));
+  }
+  scratch.write("shards/0.tar", bytes + tar_end());
+  const StreamDataset shards(
+      config_of("path: " + scratch.path("shards")),
+      [](const Config& params) { return std::make_unique<TarShards>(params); });
+  const BatchOrder shuffled("data", samplers().build(config, "sampler", *files, uint64_t{1}),
+                            {.batch_size = kBatchSize, .drop_last = true});
+  const BatchOrder numbers("data", std::make_unique<RunningNumbers>(files->size()),
+                           {.batch_size = kBatchSize, .drop_last = true});
+  const auto of_shards = [&](int64_t buffer) {
+    const Stopwatch watch;
+    const SequenceOptions options{.seed = 1, .shuffles = buffer > 1, .buffer = buffer};
+    Loader loader(std::make_shared<StreamBatches>(shards, numbers, options, SourceStart{}),
+                  {.workers = 1, .end_batch = kBatches});
+    while (loader.has_next()) loader.next();
+    return watch.seconds();
+  };
+  const auto times = take_turns(7, {[&] { return time_loader(*files, shuffled, kBatches, 1); },
+                                    [&] { return of_shards(1); }, [&] { return of_shards(300); }});
+  const auto text = [&](size_t i) {
+    return per_second(static_cast<double>(kBatches * kBatchSize), median(times[i]), "examples");
+  };
+  print_row({"TarShards of PNG, 1 worker", "ImageFolder of the same", speedup(times[1], times[0]),
+             text(1), text(0)});
+  print_row({"TarShards, shuffled by 300", "ImageFolder of the same", speedup(times[2], times[0]),
+             text(2), text(0)});
+}
+
 }  // namespace
 
 void bench_loader() {
@@ -190,6 +236,7 @@ void bench_loader() {
   bench_dataset("ImageFolder of PNG", "{class: ImageFolder, path: " + scratch.path("images") + "}",
                 10);
   bench_views(scratch);
+  bench_shards(scratch, scratch.path("images"));
   bench_pairs(scratch);
 }
 

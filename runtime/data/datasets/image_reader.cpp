@@ -71,6 +71,11 @@ at::Tensor ImageReader::read(const std::string& path) const {
   return size_.empty() ? image : resize_image(image, size_);
 }
 
+at::Tensor ImageReader::decode(std::string_view bytes, const std::string& name) const {
+  const at::Tensor image = decode_image(bytes, name, channels_);
+  return size_.empty() ? image : resize_image(image, size_);
+}
+
 at::Tensor ImageReader::read_stored(const std::string& path) const {
   return size_.empty() ? read_stored_image(path, channels_) : read(path);
 }

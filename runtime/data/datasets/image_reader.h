@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/config/config.h"
@@ -27,6 +28,9 @@ class ImageReader {
 
   /// The image in a PNG or JPEG file: float [C, H, W] in [-1, 1], resized as by resize_image.
   at::Tensor read(const std::string& path) const;
+
+  /// The same for the bytes of a file; `name` is what errors begin with.
+  at::Tensor decode(std::string_view bytes, const std::string& name) const;
 
   /// The same as stepop::read_stored_image has it, for a caller who resizes it.
   at::Tensor read_stored(const std::string& path) const;

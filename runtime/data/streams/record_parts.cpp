@@ -1,0 +1,176 @@
+#include "runtime/data/streams/record_parts.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/data/streams/shard_reader.h"
+
+namespace stepop {
+namespace {
+
+enum class PartKind { kImage, kClass, kText, kJson, kOther };
+
+struct KindOfPart {
+  std::string_view ending;
+  PartKind kind;
+  std::string_view key;
+};
+constexpr KindOfPart kKinds[] = {
+    {"png", PartKind::kImage, "image"},  {"jpg", PartKind::kImage, "image"},
+    {"jpeg", PartKind::kImage, "image"}, {"cls", PartKind::kClass, "class"},
+    {"txt", PartKind::kText, "text"},    {"json", PartKind::kJson, "json"}};
+
+constexpr std::string_view kKnown = "png, jpg, jpeg, cls, txt, json";
+
+const KindOfPart* kind_of(std::string_view extension) {
+  const size_t dot = extension.rfind('.');
+  const std::string_view ending =
+      dot == std::string_view::npos ? extension : extension.substr(dot + 1);
+  const auto* found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                   [&](const KindOfPart& kind) { return kind.ending == ending; });
+  return found == std::end(kKinds) ? nullptr : found;
+}
+
+int64_t class_of(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
+  text = text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+  int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size()) {
+    constexpr size_t kShown = 40;
+    throw Error(fmt::format("expected a whole number, found \"{}\"", text.substr(0, kShown)));
+  }
+  return number;
+}
+
+using Json = nlohmann::json;
+
+/// A list of numbers as a tensor: int64 when all are whole, else float.
+at::Tensor numbers_of(const Json& list) {
+  const bool are_whole = std::all_of(list.begin(), list.end(),
+                                     [](const Json& item) { return item.is_number_integer(); });
+  at::Tensor tensor =
+      at::empty({static_cast<int64_t>(list.size())}, are_whole ? at::kLong : at::kFloat);
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (are_whole) {
+      tensor.mutable_data_ptr<int64_t>()[i] = list[i].get<int64_t>();
+    } else {
+      tensor.mutable_data_ptr<float>()[i] = list[i].get<float>();
+    }
+  }
+  return tensor;
+}
+
+void add_json(const Json& value, const std::string& key, int depth, Example& example) {
+  constexpr int kMostDepth = 32;
+  if (depth > kMostDepth) throw Error(fmt::format("more than {} maps in each other", kMostDepth));
+  if (value.is_object()) {
+    for (const auto& [name, inner] : value.items()) {
+      if (!name.empty()) add_json(inner, key + "/" + name, depth + 1, example);
+    }
+  } else if (value.is_boolean()) {
+    example.tensors.set(key, at::scalar_tensor(value.get<bool>(), at::kBool));
+  } else if (value.is_number_integer()) {
+    example.tensors.set(key, at::scalar_tensor(value.get<int64_t>(), at::kLong));
+  } else if (value.is_number()) {
+    example.tensors.set(key, at::scalar_tensor(value.get<double>(), at::kFloat));
+  } else if (value.is_string()) {
+    example.texts.set(key, value.get<std::string>());
+  } else if (value.is_array() && !value.empty() &&
+             std::all_of(value.begin(), value.end(),
+                         [](const Json& item) { return item.is_number(); })) {
+    example.tensors.set(key, numbers_of(value));
+  }
+}
+
+void add_part(const std::string& key, const KindOfPart& kind, const std::string& bytes,
+              const ImageReader& images, Example& example) {
+  switch (kind.kind) {
+    case PartKind::kImage:
+      example.tensors.set(key, images.decode(bytes, "the image"));
+      break;
+    case PartKind::kClass:
+      example.tensors.set(key, at::scalar_tensor(class_of(bytes), at::kLong));
+      break;
+    case PartKind::kJson: {
+      const Json json = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
+      if (json.is_discarded()) throw Error("no JSON");
+      if (!json.is_object()) throw Error("expected a map of JSON, { }");
+      add_json(json, key, 0, example);
+      break;
+    }
+    default:
+      example.texts.set(key, bytes);
+  }
+}
+
+}  // namespace
+
+RecordParts::RecordParts(const Config& params) : images_(params) {
+  if (!params.has("keys")) return;
+  for (const auto& extension : params.at("keys").keys()) {
+    const std::string path = "keys/" + extension;
+    const auto key = params.get<std::string>(path);
+    if (kind_of(extension) == nullptr) {
+      throw params.error(path, fmt::format("members .{} cannot be read; those that can are {}",
+                                           extension, kKnown));
+    }
+    for (const auto& [other, other_key] : keys_) {
+      if (other_key == key && kind_of(other)->kind != kind_of(extension)->kind) {
+        throw params.error(path, fmt::format("\"{}\" is the key of .{} already", key, other));
+      }
+    }
+    keys_.set(extension, key);
+  }
+  if (keys_.empty()) {
+    throw params.error("keys", "expected a map of extensions and keys, such as {png: image}");
+  }
+}
+
+bool RecordParts::wants(const std::string& extension) const {
+  return keys_.empty() ? kind_of(extension) != nullptr : keys_.contains(extension);
+}
+
+std::string RecordParts::key_of(const std::string& extension) const {
+  if (const std::string* key = keys_.find(extension)) return *key;
+  const size_t dot = extension.rfind('.');
+  if (dot != std::string::npos) return extension.substr(0, dot);
+  return std::string(kind_of(extension)->key);
+}
+
+Example RecordParts::decode(const OrderedMap<std::string>& parts) const {
+  Example example;
+  OrderedMap<std::string> from;
+  for (const auto& [extension, bytes] : parts) {
+    if (extension == kKeyPart) {
+      example.texts.set("key", bytes);
+      continue;
+    }
+    const std::string key = key_of(extension);
+    if (const std::string* other = from.find(key)) {
+      throw Error(
+          fmt::format(".{} and .{} are both \"{}\"; \"keys\" chooses", *other, extension, key));
+    }
+    from.set(key, extension);
+    try {
+      add_part(key, *kind_of(extension), bytes, images_, example);
+    } catch (...) {
+      throw Error(fmt::format(".{}: {}", extension, text_of_current_exception()));
+    }
+  }
+  if (!from.empty()) return example;
+  throw Error(fmt::format("none of its members can be read; those that can are {}",
+                          keys_.empty() ? std::string(kKnown) : keys_.key_list()));
+}
+
+}  // namespace stepop

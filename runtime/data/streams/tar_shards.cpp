@@ -1,0 +1,340 @@
+#include "runtime/data/streams/tar_shards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
+#include "runtime/base/shell_text.h"
+#include "runtime/data/streams/shard_list.h"
+#include "runtime/formats/byte_input.h"
+
+namespace stepop {
+namespace {
+
+constexpr std::string_view kUrl = "{url}";
+constexpr uint64_t kOrderOfShards = seed_of("shards");
+constexpr double kMegabyte = 1 << 20;
+
+std::string name_of(const std::string& shard) { return shard.substr(shard.rfind('/') + 1); }
+
+/// `urls`: a pattern, or a list of them.
+std::vector<std::string> read_urls(const Config& params) {
+  std::vector<std::string> patterns;
+  const Value* given = params.peek("urls");
+  if (given != nullptr && given->is_list()) {
+    patterns = params.get<std::vector<std::string>>("urls");
+  } else {
+    patterns.push_back(params.get<std::string>("urls"));
+  }
+  std::vector<std::string> urls;
+  for (const auto& pattern : patterns) {
+    for (auto& url : expand_braces(pattern)) urls.push_back(std::move(url));
+  }
+  return urls;
+}
+
+std::vector<std::string> read_shards(const Config& params) {
+  const char* key = params.has("urls") ? "urls" : "path";
+  if (params.has("urls") && params.has("path")) {
+    throw params.error("urls", "\"path\" is given as well: shards are local files or remote ones");
+  }
+  if (params.has("urls") != params.has("pipe")) {
+    throw params.has("urls")
+        ? params.error("urls",
+                       "remote shards need a command that prints one: \"pipe\", such as  curl -sf "
+                       "{url}  or  aws s3 cp {url} -")
+        : params.error("pipe",
+                       "a command is for remote shards, \"urls\"; \"path\" is read without");
+  }
+  const Value* path = params.peek("path");
+  if (path != nullptr && path->is_text() && path->as_text().find("://") != std::string::npos) {
+    throw params.error("path",
+                       "remote shards are \"urls\", with the command \"pipe\" that prints one");
+  }
+  std::vector<std::string> shards;
+  try {
+    if (params.has("urls")) {
+      shards = read_urls(params);
+    } else {
+      const std::string local = params.get_path("path");
+      shards = list_shards(local);
+      params.note_opened("path", place_of_shards(local));
+    }
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    throw params.error(key, error.what());
+  }
+  if (shards.empty()) throw params.error(key, "expected at least one shard");
+  return shards;
+}
+
+std::string read_pipe(const Config& params) {
+  const std::string pipe = params.get("pipe", "");
+  if (!pipe.empty() && pipe.find(kUrl) == std::string::npos) {
+    throw params.error("pipe", fmt::format("the command has no {} in it", kUrl));
+  }
+  return pipe;
+}
+
+double read_seconds(const Config& params, const char* key, double fallback) {
+  constexpr double kMost = 1e6;
+  const double seconds = params.get(key, fallback);
+  if (seconds >= 0 && seconds <= kMost) return seconds;
+  throw params.error(key, fmt::format("expected 0 to {:.0f} seconds, found {:g}", kMost, seconds));
+}
+
+}  // namespace
+
+TarShards::TarShards(const Config& params)
+    : shards_(read_shards(params)),
+      pipe_(read_pipe(params)),
+      retries_(params.get_between("retries", 0, 1000, 3)),
+      retry_wait_(read_seconds(params, "retry_wait", 1)),
+      skips_damaged_(params.get("on_damage", "stop") == "skip"),
+      parts_(params) {
+  pipe_options_.timeout = read_seconds(params, "timeout", 60);
+  pipe_options_.read_ahead = static_cast<size_t>(
+      static_cast<double>(params.get_between("read_ahead", 1, 1 << 20, 32)) * kMegabyte);
+}
+
+void TarShards::begin(const StreamPass& pass) {
+  ahead_.reset();
+  order_.resize(shards_.size());
+  std::iota(order_.begin(), order_.end(), size_t{0});
+  if (pass.shuffles) {
+    Random random(mix_seed({pass.seed, kOrderOfShards, static_cast<uint64_t>(pass.number)}));
+    for (size_t i = order_.size(); i > 1; --i) {
+      std::swap(order_[i - 1], order_[static_cast<size_t>(random.below(static_cast<int64_t>(i)))]);
+    }
+  }
+  place_ = 0;
+  close_shard();
+}
+
+void TarShards::close_shard() {
+  reader_.reset();
+  pipe_input_ = nullptr;
+  record_ = furthest_ = failures_ = 0;
+}
+
+std::string TarShards::command(size_t place) const {
+  std::string command = pipe_;
+  const std::string url = shell_word(shard(place));
+  for (size_t i = 0; (i = command.find(kUrl, i)) != std::string::npos; i += url.size()) {
+    command.replace(i, kUrl.size(), url);
+  }
+  return command;
+}
+
+std::unique_ptr<PipeInput> TarShards::start_command(size_t place) const {
+  return std::make_unique<PipeInput>(command(place), pipe_options_);
+}
+
+/// Opens the shard at hand, at a record that begins `offset` bytes behind its beginning.
+void TarShards::open(const InterruptCheck& interrupt, uint64_t offset) {
+  if (interrupt) interrupt();
+  const auto wants = [this](const std::string& extension) { return parts_.wants(extension); };
+  std::unique_ptr<ByteInput> input;
+  pipe_input_ = nullptr;
+  if (is_remote()) {
+    auto piped = ahead_ ? std::move(ahead_) : start_command(place_);
+    piped->set_interrupt(&interrupt);
+    pipe_input_ = piped.get();
+    input = std::make_unique<UnpackedInput>(std::move(piped));
+  } else {
+    auto unpacked = std::make_unique<UnpackedInput>(std::make_unique<FileInput>(shard(place_)));
+    if (offset > 0 && !unpacked->is_gzip()) {
+      auto file = std::make_unique<FileInput>(shard(place_));
+      file->seek(offset);
+      reader_ = std::make_unique<ShardReader>(std::move(file), shard(place_), wants, offset);
+      return;
+    }
+    input = std::move(unpacked);
+  }
+  reader_ = std::make_unique<ShardReader>(std::move(input), shard(place_), wants);
+  pass_over_records(interrupt);
+}
+
+/// Those that were given before.
+void TarShards::pass_over_records(const InterruptCheck& interrupt) {
+  for (int64_t i = 0; i < record_;) {
+    if (interrupt) interrupt();
+    try {
+      if (!reader_->next()) {
+        throw Error(
+            fmt::format("{}: the shard has changed: it has {} records, and {} were read before",
+                        shard(place_), i, record_));
+      }
+      ++i;
+    } catch (const DamagedShard& damage) {
+      if (!skips_damaged_ || damage.is_cut()) throw;
+    }
+  }
+}
+
+/// Waits, and opens the shard at hand anew.
+void TarShards::retry(const std::string& failure, const InterruptCheck& interrupt) {
+  if (record_ > furthest_) failures_ = 0;
+  furthest_ = record_;
+  ++failures_;
+  reader_.reset();
+  pipe_input_ = nullptr;
+  ahead_.reset();
+  if (failures_ > retries_) {
+    throw Error(fmt::format("{}: the command failed{}: {}\n  {}", shard(place_),
+                            failures_ > 1 ? fmt::format(" {} times", failures_) : "", failure,
+                            command(place_)));
+  }
+  using Clock = std::chrono::steady_clock;
+  const std::chrono::duration<double> wait(retry_wait_ *
+                                           std::pow(2.0, static_cast<double>(failures_ - 1)));
+  const auto begin = Clock::now();
+  while (Clock::now() - begin < wait) {
+    if (interrupt) interrupt();
+    constexpr std::chrono::milliseconds kLookEvery(20);
+    std::this_thread::sleep_for(
+        std::min<Clock::duration>(kLookEvery, std::chrono::duration_cast<Clock::duration>(wait)));
+  }
+}
+
+/// Starts the command of the next shard once all of this one has come.
+void TarShards::read_ahead() {
+  if (pipe_input_ == nullptr || ahead_ || place_ + 1 >= order_.size()) return;
+  if (pipe_input_->has_all()) ahead_ = start_command(place_ + 1);
+}
+
+std::optional<Record> TarShards::next(const InterruptCheck& interrupt) {
+  while (place_ < order_.size()) {
+    std::string failure;
+    try {
+      if (!reader_) open(interrupt);
+      if (pipe_input_ != nullptr) pipe_input_->set_interrupt(&interrupt);
+      std::optional<Record> record = reader_->next();
+      if (record) ++record_;
+      read_ahead();
+      if (reader_->is_at_end()) {
+        close_shard();
+        ++place_;
+      }
+      if (record) return record;
+      continue;
+    } catch (const PipeFailed& failed) {
+      failure = failed.what();
+    } catch (const DamagedShard& damage) {
+      if (is_remote() && damage.is_cut()) {
+        failure = damage.what();
+      } else if (!skips_damaged_) {
+        throw Error(
+            fmt::format("{}; on_damage: skip in the config of the stream leaves damaged "
+                        "records out",
+                        damage.what()));
+      } else {
+        note_skipped(damage.what());
+        if (!damage.is_cut()) continue;
+        close_shard();
+        ++place_;
+        continue;
+      }
+    }
+    retry(failure, interrupt);
+  }
+  return std::nullopt;
+}
+
+std::string TarShards::save() const {
+  nlohmann::ordered_json json = {{"shard", place_}, {"record", record_}};
+  if (place_ < order_.size()) json["name"] = name_of(shard(place_));
+  if (reader_ && !is_remote()) json["offset"] = reader_->offset();
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void TarShards::load(const std::string& state, const InterruptCheck& interrupt) {
+  std::string name;
+  uint64_t offset = 0;
+  try {
+    const auto json = nlohmann::json::parse(state);
+    json.at("shard").get_to(place_);
+    json.at("record").get_to(record_);
+    name = json.value("name", "");
+    offset = json.value("offset", uint64_t{0});
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("the place in the shards cannot be read: {}", error.what()));
+  }
+  const std::string now = place_ < order_.size() ? name_of(shard(place_)) : "";
+  if (name != now || record_ < 0 || place_ > order_.size()) {
+    throw Error(fmt::format(
+        "the shards have changed: number {} of this pass was {}, and is now {}. Resume with the "
+        "same shards, or begin anew with these weights: -r",
+        place_, name.empty() ? "none" : name, now.empty() ? "none" : now));
+  }
+  reader_.reset();
+  furthest_ = failures_ = 0;
+  if (place_ == order_.size() || record_ == 0) return;
+  if (!is_remote()) {
+    open(interrupt, offset);
+    return;
+  }
+  while (!reader_) {
+    try {
+      open(interrupt);
+    } catch (const PipeFailed& failed) {
+      retry(failed.what(), interrupt);
+    } catch (const DamagedShard& damage) {
+      retry(damage.what(), interrupt);
+    }
+  }
+}
+
+Example TarShards::decode(const Record& record, Random& /*random*/) const {
+  return parts_.decode(record.parts);
+}
+
+std::optional<int64_t> TarShards::count(const InterruptCheck& interrupt) {
+  if (is_remote()) return std::nullopt;
+  int64_t count = 0;
+  for (const auto& path : shards_) {
+    if (interrupt) interrupt();
+    ShardReader reader(std::make_unique<UnpackedInput>(std::make_unique<FileInput>(path)), path,
+                       [](const std::string& /*extension*/) { return false; });
+    while (!reader.is_at_end()) {
+      try {
+        if (reader.next()) ++count;
+      } catch (const DamagedShard&) {
+        // Reading reports it.
+        if (!skips_damaged_) throw;
+      }
+    }
+  }
+  return count;
+}
+
+Batch TarShards::collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const {
+  return ImageReader::collate(examples, std::move(indices));
+}
+
+STEPOP_REGISTER_STREAM(
+    TarShards,
+    {"Tar files in webdataset's layout, local or remote.",
+     {{"path", "null", "a folder, a file, or a pattern such as shard-{000..099}.tar", true},
+      {"urls", "null", "remote shards in the place of path: a pattern, or a list"},
+      {"pipe", "null", "the command that prints a remote shard: aws s3 cp {url} -"},
+      {"keys", "null",
+       "extensions to read, and their keys: {png: image}; null: all that are known"},
+      {"size", "null", "[H, W] to resize images to; null: as stored"},
+      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
+      {"retries", "3", "how often a command is tried again before the run ends"},
+      {"retry_wait", "1", "seconds before the first retry; twice as long before each further one"},
+      {"timeout", "60", "seconds without a byte after which a command is ended"},
+      {"read_ahead", "32", "MB of a remote shard that wait to be read"}}});
+
+}  // namespace stepop
