@@ -31,10 +31,12 @@ constexpr int kPollMilliseconds = 50;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
+}  // namespace
+
 /// One stream of the child, of which the end is kept.
-class Stream {
+class ChildStream {
  public:
-  explicit Stream(size_t most) : most_(most) {
+  explicit ChildStream(size_t most) : most_(most) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error("cannot make a pipe: " + reason(errno));
     read_ = OpenFile(ends[0]);
@@ -74,6 +76,8 @@ class Stream {
   OpenFile write_;
   std::string text_;
 };
+
+namespace {
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -117,8 +121,8 @@ pid_t start(std::vector<std::string>& words, int out, int err, short group, char
 
 ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt,
                       size_t most_err) {
-  Stream out(kMostOut);
-  Stream err(most_err);
+  ChildStream out(kMostOut);
+  ChildStream err(most_err);
   Child child(start(words, out.child_end(), err.child_end(), POSIX_SPAWN_SETPGROUP, environ),
               Child::Ends::kGroupPolitely);
   out.close_child_end();
@@ -141,7 +145,7 @@ ChildResult run_child(std::vector<std::string> words, const InterruptCheck& inte
 
 struct OutputOfChild::Streams {
   OpenFile out;
-  Stream err{kMostErr};
+  ChildStream err{kMostErr};
 };
 
 OutputOfChild::OutputOfChild(std::vector<std::string> words)

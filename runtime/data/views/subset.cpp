@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
 #include "runtime/data/views/index_view.h"
 #include "runtime/data/views/split.h"
 
