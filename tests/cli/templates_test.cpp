@@ -95,6 +95,8 @@ TEST_CASE("the template of a language model learns, and its log has a text") {
   const std::string sample = read_bytes(folder / (run + "/train/validation/log_op/sample_60.txt"));
   CHECK(sample.find("...\n\n...") != std::string::npos);
   CHECK(sample.size() > 56);
+  const auto project = run_in(folder, "stepop new other --template language_model --project");
+  CHECK(project.out.find("other/configs/train.txt\n") != std::string::npos);
 }
 
 TEST_CASE("--check warns of an op that trains and that train_ops leaves out") {

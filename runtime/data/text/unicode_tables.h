@@ -15,7 +15,7 @@ struct CategoryRun {
 struct Decomposition {
   uint32_t character;
   uint32_t first;
-  uint32_t second;  ///< 0: there is one.
+  uint32_t second;   ///< 0: there is one.
   uint8_t composes;  ///< Whether NFC puts the two together again.
 };
 

@@ -1,4 +1,5 @@
 #include <ATen/ops/arange.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -27,7 +28,7 @@ class Ragged : public Dataset {
   Example get(int64_t index, Random&) const override {
     return {.tensors = {{"tokens", at::arange(index, index + lengths_[static_cast<size_t>(index)],
                                               at::kLong)},
-                        {"class", at::tensor(index)}},
+                        {"class", at::scalar_tensor(index, at::kLong)}},
             .texts = {}};
   }
   at::Tensor labels(std::string_view key) const override {

@@ -44,6 +44,27 @@ TEST_CASE("a resumed run ends with the bits of one that was never stopped") {
   }
 }
 
+TEST_CASE(
+    "batches of a number of tokens are those of a run that was never stopped, of any workers") {
+  const std::string sampler = "samplers: {train: {class: lengths, key: class, tokens: 10}}\n";
+  const State whole = trained(sampler, 14);  // epochs of five batches of five, and one of four
+  std::string config = trainer_config(sampler + "num_steps: 14");
+  config.replace(config.find("n_data_processes: 0"), 19, "n_data_processes: 2");
+  TestRun with_workers(config);
+  with_workers.train();
+  CHECK(differences(with_workers.checkpoint(14), whole) == "");
+  for (const int64_t stop : {3, 6, 10}) {
+    CAPTURE(stop);
+    TestRun before(trainer_config(sampler + "num_steps: " + std::to_string(stop)));
+    before.train();
+    TestRun after(trainer_config(sampler + "num_steps: 14"), before, stop);
+    after.train();
+    CHECK(differences(after.checkpoint(14), whole) == "");
+    CHECK(after.session.position().samples_seen == 29 + 29 + 10);
+    CHECK(after.session.position().epoch == 2);
+  }
+}
+
 TEST_CASE("a run that is resumed from the checkpoint before its first step is the same, too") {
   TestRun before(trainer_config("num_steps: 5\nckpt_zero: true"));
   before.train();

@@ -91,14 +91,16 @@ TEST_CASE("windows of tokens are those of the pieces' ids, from memory and from 
   const auto in_file = dataset_of(config + ", cache: " + folder / "kept" + "}");
   REQUIRE(in_memory->size() > 400);
   REQUIRE(in_file->size() == in_memory->size());
-  std::string all;
+  Ids all;
   const auto decoder = read_tokenizer(Config(parse_yaml("tokenizer: " + tokenizer, {"", 0})));
   for (int64_t i = 0; i < in_memory->size(); ++i) {
     const Ids ids = ids_of(*example_of(*in_memory, i).tensors.find("tokens"));
     CHECK(ids == ids_of(*example_of(*in_file, i).tensors.find("tokens")));
-    all += decoder->decode(ids);
+    all.insert(all.end(), ids.begin(), ids.end());
   }
-  CHECK(all == text.substr(0, all.size()));
+  const std::string decoded = decoder->decode(all);
+  CHECK(decoded.size() > text.size() - 4000);
+  CHECK((decoded == text.substr(0, decoded.size())));  // in parentheses: it is not printed
 
   // The file is taken as it is, made again when it is damaged, and when the text has changed.
   const auto kept = std::filesystem::directory_iterator(folder / "kept")->path().string();
@@ -158,7 +160,9 @@ TEST_CASE("what is wrong with a text is said") {
         "test.yaml:1: data/examples: expected lines, documents or windows, found \"words\"");
   CHECK(message("a", "tokenizer: bytes, examples: documents").find("documents need the text") !=
         std::string::npos);
-  CHECK(message("a", "tokenizer: byte").find("did you mean \"bytes\"?") != std::string::npos);
+  CHECK(
+      message("a", "tokenizer: byte") ==
+      "test.yaml:1: data/tokenizer: unknown tokenizer \"byte\"; known are: bytes, bpe, characters");
   const std::string gpt2 = "tokenizer: {class: bpe, path: " + kTokenizers + "/gpt2.tokenizer.json}";
   CHECK(message("a\nb\xff", gpt2) ==
         "example 1: " + folder / "a.txt" + ": the line at byte 2: the text is no UTF-8");

@@ -13,7 +13,6 @@
 #include "runtime/config/yaml_reader.h"
 #include "runtime/data/text/split_pattern.h"
 #include "runtime/data/text/unicode.h"
-#include "tests/fuzz.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/scratch_folder.h"
@@ -166,36 +165,6 @@ TEST_CASE("a pattern finds the first match, by the first alternative that fits")
   CHECK(message_of([&] {
           found("(?:a|aa)+b", std::string(100, 'a'));
         }).ends_with("takes too many steps for a text of 100 bytes"));
-}
-
-TEST_CASE("mutated tokenizer files are read or refused") {
-  const ScratchFolder folder;
-  const std::vector<std::string> words = {
-      "\"type\":", "\"Sequence\"", "\"Split\"", "\"ByteLevel\"", "\"Regex\":", "null",
-      "[]",        "{}",           "\"NFC\"",   "\"Strip\"",     "\\\\p{L}",   "(?!",
-      "+)*",       "-1",           "1e9",       "\"\""};
-  FuzzWatch watch("tokenizer", fuzz_seed());
-  int read = 0;
-  for (const char* name : {"gpt4o", "clip"}) {
-    Json json = Json::parse(read_bytes(kStored + "/" + name + ".tokenizer.json"));
-    // Fewer merges, so that most changes are made elsewhere.
-    auto& merges = json["model"]["merges"];
-    while (merges.size() > 20) merges.erase(merges.size() - 1);
-    const std::string bytes = json.dump();
-    ByteMutator mutator(fuzz_seed(), words, {"\"type\":", "\"pattern\"", "\"added_tokens\""});
-    for (uint64_t i = fuzz_first(); i < fuzz_count(400); ++i) {
-      const std::string path = folder.write("t.json", mutator.mutate(bytes));
-      watch.run(i, [&] {
-        try {
-          const auto tokenizer = tokenizer_of("{class: bpe, path: " + path + "}");
-          text_of(*tokenizer, ids_of(*tokenizer, "It's  a t\xc3\xa9st\n <|endoftext|> 12345"));
-          ++read;
-        } catch (const Error&) {
-        }
-      });
-    }
-  }
-  CHECK(read > 0);
 }
 
 }  // namespace tokenizer_test
