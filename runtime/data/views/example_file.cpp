@@ -108,7 +108,6 @@ ExampleFile::ExampleFile(std::string path, const std::string& description, int64
   const std::optional<FileLock> lock = lock_of(path_);
   if (open(header)) return;
   make(header);
-  is_new_ = true;
   if (!open(header)) {
     throw Error(fmt::format("cannot open the cache {}, which was just made", path_));
   }

@@ -68,9 +68,6 @@ class ExampleFile : public ExampleStore {
   void add(int64_t index, const Example& example) override;
   int64_t count() const override;
 
-  /// Whether there was none before.
-  bool is_new() const { return is_new_; }
-
   static constexpr int64_t kMostExamples = int64_t{1} << 30;
 
  private:
@@ -81,10 +78,9 @@ class ExampleFile : public ExampleStore {
   int64_t examples_;
   int64_t limit_;
   int64_t table_ = 0;  ///< Where it begins.
-  bool is_new_ = false;
-  OpenFile file_;     ///< For reading, and for writing into the table.
-  OpenFile append_;   ///< Empty when the file cannot be written.
-  std::mutex mutex_;  ///< Of writing.
+  OpenFile file_;      ///< For reading, and for writing into the table.
+  OpenFile append_;    ///< Empty when the file cannot be written.
+  std::mutex mutex_;   ///< Of writing.
 };
 
 }  // namespace stepop

@@ -32,6 +32,9 @@ class Sequence : public Dataset {
   /// T, the number of frames.
   int64_t length() const { return length_; }
 
+  /// Whose examples are the frames.
+  const Dataset& frames() const { return *source_; }
+
   /// One frame, 0 <= t < T, as it is in `get(index, random)`.
   Example frame(int64_t index, int64_t t, Random& random) const;
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/data/example_random.h"
@@ -45,6 +46,11 @@ class UnSequence : public Dataset {
   }
 
   std::string notice() const override { return source_->notice(); }
+
+  Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
+    return sequence_ != nullptr ? sequence_->frames().collate(examples, std::move(indices))
+                                : stepop::collate(examples, std::move(indices));
+  }
 
  private:
   int64_t length_of_first(const Config& params) const {

@@ -320,6 +320,8 @@ TEST_CASE("a dataset's own collate, which pads, works through views") {
     CHECK(tokens("{class: Cached, dataset: " + part + "}") == Ids{3, 3});
     CHECK(tokens("{class: Zip, datasets: {a: " + part + "}}", "a/tokens") == Ids{3, 3});
     CHECK(tokens("{class: Sequence, length: 2, dataset: " + source + "}") == Ids{3, 2, 4});
+    CHECK(tokens("{class: UnSequence, dataset: {class: Sequence, length: 2, dataset: " + source +
+                 "}}") == Ids{3, 2});
     CHECK(tokens("{class: Joined, label: id, dataset: " + part + "}", "partner/tokens") ==
           Ids{3, 3});
   }
