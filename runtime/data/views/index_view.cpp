@@ -119,7 +119,7 @@ std::optional<Batch> IndexView::gather(std::span<const int64_t> indices,
       check_index(index, all);
       inner.push_back(place_of(index).index);
     }
-    return sources_[0].gather(inner, randoms, indices);
+    return sources_[0].load(inner, randoms, indices);
   }
   std::vector<Part> parts(sources_.size());
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -144,7 +144,10 @@ std::optional<Batch> IndexView::gather(std::span<const int64_t> indices,
     part.batch = std::move(*batch);
     used.push_back(&part);
   }
-  return interleaved(used, static_cast<int64_t>(indices.size()));
+  auto batch = interleaved(used, static_cast<int64_t>(indices.size()));
+  // Such as parts that their `collate` pads to different lengths: from here on example by example.
+  if (!batch) can_gather_.store(false, std::memory_order_relaxed);
+  return batch;
 }
 
 bool IndexView::have_labels(std::string_view key) const {

@@ -14,7 +14,8 @@
 namespace stepop {
 
 /// A view each of whose examples is one example of one of its sources: it says which, and the rest
-/// - examples, batches, labels - is here. A batch is gathered as a whole where the sources can.
+/// - examples, batches, labels - is here. A batch is loaded as a whole, that of several
+/// sources where they can gather.
 class IndexView : public Dataset {
  public:
   Example get(int64_t index, Random& random) const final;
@@ -48,7 +49,8 @@ class IndexView : public Dataset {
 
   std::vector<Source> sources_;
   std::string source_key_;
-  mutable std::atomic<bool> can_gather_ = true;  ///< Until a source has shown that it cannot.
+  mutable std::atomic<bool> can_gather_ =
+      true;  ///< Until it has shown that several sources cannot.
 };
 
 }  // namespace stepop

@@ -70,8 +70,8 @@ class Labels : public SameOrder {
     std::vector<Random> own;
     std::vector<Random> inner(randoms.begin(), randoms.end());
     for (Random& random : inner) own.push_back(split_off(random));
-    std::optional<Batch> batch = source().gather(indices, inner, indices);
-    if (!batch || !adds_to_examples_) return batch;
+    Batch batch = source().load(indices, inner, indices);
+    if (!adds_to_examples_) return batch;
     std::vector<int64_t> rows;
     for (const int64_t index : indices) rows.push_back(row_of(index));
     const Batch all = table_.load(rows, own, indices);
@@ -79,7 +79,7 @@ class Labels : public SameOrder {
     OrderedMap<std::vector<std::string>> texts = all.texts();
     remove_unwanted(tensors);
     remove_unwanted(texts);
-    add_part(*batch, prefix_, Batch(std::move(tensors), std::move(texts), {}));
+    add_part(batch, prefix_, Batch(std::move(tensors), std::move(texts), {}));
     return batch;
   }
 

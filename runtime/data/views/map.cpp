@@ -45,9 +45,8 @@ class Map : public SameOrder {
     if (key_functions_.size() != functions_.size()) return std::nullopt;
     std::vector<Random> inner(randoms.begin(), randoms.end());
     for (Random& random : inner) split_off(random);
-    std::optional<Batch> batch = source().gather(indices, inner, indices);
-    if (!batch) return batch;
-    for (const auto* function : key_functions_) batch = function->apply(*batch);
+    Batch batch = source().load(indices, inner, indices);
+    for (const auto* function : key_functions_) batch = function->apply(batch);
     return batch;
   }
 
