@@ -376,6 +376,16 @@ TEST_CASE("the key of the source is one that the examples do not have") {
   }
 }
 
+TEST_CASE("the datasets in a list that a run does not build are known, and have absolute paths") {
+  const Config config(
+      parse_yaml("data: {class: Concat, datasets: [{class: Csv, path: a.csv, columns: {x: int}}]}",
+                 {"/conf/test.yaml", 0}));
+  declare_component(datasets(), config, "data");
+  CHECK(config.unknown_keys() == "");
+  make_paths_absolute(config);
+  CHECK(config.peek("data/datasets/0/path")->as_text() == "/conf/a.csv");
+}
+
 TEST_CASE("mistakes in the config of a view are reported with what would help") {
   const auto with_ten = [](const std::string& view) {
     return message_for("{" + view + ", dataset: " + kTen + "}");
