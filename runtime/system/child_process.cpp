@@ -24,11 +24,6 @@
 namespace stepop {
 namespace {
 
-constexpr size_t kMostOut = 1'000'000;
-constexpr size_t kMostErr = 16'000;
-constexpr int kPipeBytes = 1 << 20;
-constexpr int kPollMilliseconds = 50;
-
 std::string reason(int error) { return std::generic_category().message(error); }
 
 }  // namespace
@@ -78,6 +73,11 @@ class ChildStream {
 };
 
 namespace {
+
+constexpr size_t kMostOut = 1'000'000;
+constexpr size_t kMostErr = 16'000;
+constexpr int kPipeBytes = 1 << 20;
+constexpr int kPollMilliseconds = 50;
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;

@@ -107,9 +107,9 @@ TEST_CASE("archives that end too early, are damaged or sparse are refused with t
         }) == "a sparse file, which cannot be read here; pack it without tar's --sparse");
   // What a header claims is not allocated.
   CHECK(message_of([&] { members_of(tar_header("big", uint64_t{1} << 32) + tar_end()); }) ==
-        "it has 4.29 GB, and more than 1.05 MB are not read");
+        "it has 4.3 GB, and more than 1.0 MB are not read");
   CHECK(message_of([&] { members_of(tar_header("n", uint64_t{1} << 30, 'L') + tar_end()); }) ==
-        "a name of 1.07 GB");
+        "a name of 1.1 GB");
   CHECK(message_of([&] { members_of(tar_header("n", 5, 'Z') + tar_end()); }) ==
         "n: a member of the unknown type 90");
 }
@@ -157,7 +157,8 @@ TEST_CASE(
           try {
             const auto member = tar.next();
             if (!member) break;
-            REQUIRE(tar.content(1 << 30).size() <= whole.size() + 600);
+            const std::string content = tar.content(1 << 30);
+            REQUIRE(content.size() <= whole.size() + 600);
           } catch (const TarDamage& damage) {
             if (damage.is_cut() || !tar.find_header()) throw;
           }

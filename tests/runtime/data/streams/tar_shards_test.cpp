@@ -229,7 +229,7 @@ TEST_CASE("a damaged member is reported with shard and name, and left out on req
                        {"0", "1"}},
                       {"large",
                        good(0) + tar_header("1.cls", uint64_t{3} << 30),
-                       ": 1.cls: it has 3.22 GB, and more than 1.07 GB are not read",
+                       ": 1.cls: it has 3.2 GB, and more than 1.1 GB are not read",
                        {"0"}}};
   for (const Row& row : rows) {
     CAPTURE(row.name);
@@ -285,10 +285,11 @@ TEST_CASE("a command that fails is tried again where it was, and its last words 
   CHECK(message_of([&] { pass_of(early); })
             .find("the command failed: " + shards.path() +
                   "/s-00.tar: record 0004: the archive is cut short") != std::string::npos);
-  const std::string killed = pipe(shards, "kill -9 $$") + "retries: 0";
-  CHECK(message_of([&] {
-          pass_of(killed);
-        }).find("it was ended by signal 9 and printed no reason") != std::string::npos);
+  const std::string killed =
+      message_of([&] { pass_of(pipe(shards, "kill -9 $$") + "retries: 0"); });
+  // A shell replaces itself by the last command, or reports how that ended.
+  CHECK((killed.find("it was ended by signal 9 and printed no reason") != std::string::npos ||
+         killed.find("it ended with status 137") != std::string::npos));
 }
 
 TEST_CASE("a command that hangs is ended and tried again; an interrupt ends the wait") {
