@@ -48,7 +48,14 @@ const StreamDataset* Splits::stream(const std::string& split) {
 
 int64_t Splits::examples(const std::string& split) {
   const StreamDataset* const data = stream(split);
-  return data == nullptr ? dataset(split).size() : data->examples().value_or(0);
+  if (data == nullptr) return dataset(split).size();
+  try {
+    return data->examples().value_or(0);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(fmt::format("datasets/{}: {}", split, error.what()));
+  }
 }
 
 const BatchOrder& Splits::order(const std::string& split) {

@@ -54,7 +54,8 @@ TEST_CASE(
     "a training on shards that come by a command is killed twice, and ends with the same bits") {
   const ScratchFolder whole;
   const std::string train =
-      "stepop -n a -b CONFIG -t --num_steps 69 --ckpt_freq 4 --eval_hook null --n_data_processes "
+      "stepop -n a -b CONFIG -t --num_steps 69 --ckpt_freq 4 --eval_hook null --checkpoints null "
+      "--n_data_processes "
       "2 " +
       kPiped;
   run_well(whole, pack(300) + train);
@@ -82,7 +83,7 @@ TEST_CASE(
   const ScratchFolder folder;
   run_well(folder, pack(300));
   std::string line =
-      "stepop -n a -b CONFIG -t --eval_hook null "
+      "stepop -n a -b CONFIG -t --eval_hook null --checkpoints null "
       "--datasets/train '{class: TarShards, shuffle: false, retries: 1, retry_wait: 0, examples: "
       "1442, "
       "urls: \"shards/train/shard-{000000..000004}.tar\", "

@@ -21,6 +21,8 @@ namespace stepop {
 namespace {
 
 constexpr std::string_view kUrl = "{url}";
+constexpr std::string_view kSkip =
+    "; on_damage: skip in the config of the stream leaves damaged records out";
 constexpr uint64_t kOrderOfShards = seed_of("shards");
 constexpr double kMegabyte = 1 << 20;
 
@@ -234,10 +236,7 @@ std::optional<Record> TarShards::next(const InterruptCheck& interrupt) {
       if (is_remote() && damage.is_cut()) {
         failure = damage.what();
       } else if (!skips_damaged_) {
-        throw Error(
-            fmt::format("{}; on_damage: skip in the config of the stream leaves damaged "
-                        "records out",
-                        damage.what()));
+        throw Error(damage.what() + std::string(kSkip));
       } else {
         note_skipped(damage.what());
         if (!damage.is_cut()) continue;
@@ -309,9 +308,9 @@ std::optional<int64_t> TarShards::count(const InterruptCheck& interrupt) {
     while (!reader.is_at_end()) {
       try {
         if (reader.next()) ++count;
-      } catch (const DamagedShard&) {
-        // Reading reports it.
-        if (!skips_damaged_) throw;
+      } catch (const DamagedShard& damage) {
+        // Who leaves it out counts it when it is read.
+        if (!skips_damaged_) throw Error(damage.what() + std::string(kSkip));
       }
     }
   }

@@ -19,6 +19,8 @@
 namespace stepop {
 namespace loop_stream_test {
 
+constexpr const char* kSmallBuffer = ", shuffle: {buffer: 6}";
+
 /// Three shards of 10 grey images [1, 3, 3], of three classes; `bad` is no image.
 struct Shards : ScratchFolder {
   explicit Shards(int bad = -1) {
@@ -33,11 +35,12 @@ struct Shards : ScratchFolder {
     }
   }
 
-  std::string config(const std::string& more, const std::string& stream = "") const {
+  /// `stream` follows the path of the shards of the split train.
+  std::string config(const std::string& more, const std::string& stream = kSmallBuffer) const {
     return "iterator: Classifier\n"
            "model: {class: MLP, inputs: 9, hidden: [5], classes: 3}\n"
            "datasets:\n"
-           "  train: {class: TarShards, shuffle: {buffer: 6}, path: " +
+           "  train: {class: TarShards, path: " +
            path() + stream +
            "}\n"
            "  validation: {class: TarShards, path: " +
@@ -75,12 +78,12 @@ TEST_CASE("a training on shards that resumes anywhere ends with the same bits an
     const char* stream;
   };
   for (const Row& row :
-       {Row{"passes", "num_epochs: 3\nckpt_freq: 1\nlog_freq: 2", ""},
-        Row{"batches", "num_epochs: 4\nmax_batches_per_epoch: 5\nckpt_freq: 1\nlog_freq: 3", ""},
-        Row{"accumulated", "num_epochs: 3\naccumulate: 3\ndrop_last: true\nckpt_freq: 1", ""},
-        Row{"logs of a stream",
-            "num_epochs: 2\nckpt_freq: 1\nlog_freq: 1\nlog_ops: [train/log_op, validation/log_op]",
-            ""},
+       {Row{"passes", "num_epochs: 3\nckpt_freq: 1\nlog_freq: 2", kSmallBuffer},
+        Row{"batches", "num_epochs: 4\nmax_batches_per_epoch: 5\nckpt_freq: 1\nlog_freq: 3",
+            kSmallBuffer},
+        Row{"accumulated", "num_epochs: 3\naccumulate: 3\ndrop_last: true\nckpt_freq: 1",
+            kSmallBuffer},
+        Row{"default buffer", "num_epochs: 2\nckpt_freq: 1\nlog_freq: 1", ""},
         Row{"in order", "num_epochs: 2\nckpt_freq: 1", ", shuffle: false"}}) {
     CAPTURE(row.name);
     const std::string config = shards.config(row.more, row.stream);
@@ -88,10 +91,10 @@ TEST_CASE("a training on shards that resumes anywhere ends with the same bits an
     const End end = end_of(whole);
     CHECK(end.metrics.size() > 2);
     for (const int64_t step : whole.checkpoints()) {
-      if (step == whole.session.position().global_step || step % 3 == 2) continue;
+      if (step % 5 != 2 && step != 8) continue;
       CAPTURE(step);
       const Checkpoint saved = load_checkpoint(whole.checkpoint_path(step));
-      CHECK((saved.progress.streams.contains("train") || step == 0));
+      CHECK(saved.progress.streams.contains("train"));
       for (const int64_t workers : {0, 2}) {
         TestRun resumed(config + fmt::format("n_data_processes: {}\n", workers), whole, saved);
         const size_t lines = resumed.metrics().size();
