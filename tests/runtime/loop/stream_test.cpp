@@ -149,7 +149,7 @@ TEST_CASE("a stream that does not know how long it is needs a number, and has no
 TEST_CASE(
     "an evaluation of a stream has all its examples once, in their order, and callbacks see them") {
   const Shards shards;
-  TestRun run(shards.config("num_epochs: 1\neval_hook: {eval_callbacks: {images: images}}"));
+  TestRun run(shards.config("num_epochs: 1\neval_hook: {eval_callbacks: {examples: examples}}"));
   run.session.check();
   run.train();
   CHECK(run.session.position().samples_seen == 30);
