@@ -52,8 +52,7 @@ at::Tensor read_labels(const std::string& path) {
 /// two differ in N.
 class Idx : public Dataset {
  public:
-  explicit Idx(const Config& params)
-      : Idx(get_file(params, "images"), get_file(params, "labels")) {}
+  explicit Idx(const Config& params) : Idx(params, get_file(params, "images")) {}
   Idx(const std::string& images, const std::string& labels);
 
   int64_t size() const override { return labels_.size(0); }
@@ -65,6 +64,8 @@ class Idx : public Dataset {
   std::vector<std::string> label_keys() const override { return {"class"}; }
 
  private:
+  Idx(const Config& params, const std::string& images) : Idx(images, get_file(params, "labels")) {}
+
   /// Writes the image at `index` as C * H * W floats.
   void write_image(int64_t index, float* values) const;
 
