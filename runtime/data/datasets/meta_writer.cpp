@@ -90,6 +90,19 @@ std::string utf32_rows(const std::vector<std::string>& texts, size_t& longest) {
   return bytes;
 }
 
+/// Throws Error for a key that cannot be a part of a file's name, or stands for something else
+/// there.
+void check_key(const std::string& key) {
+  bool is_good = !key.empty() && key.find(':') == std::string::npos &&
+                 key.find("-*-") == std::string::npos && key.find('\0') == std::string::npos;
+  for (const auto& part : fs::path(key)) {
+    is_good = is_good && part != "" && part != "." && part != ".." && part != "/";
+  }
+  if (is_good) return;
+  throw Error(
+      fmt::format("the key \"{}\" cannot be the name of a label; give it another one", key));
+}
+
 /// A key of the examples, while it is written.
 struct MetaColumn {
   bool is_image = false;
@@ -145,7 +158,10 @@ class MetaWriter {
   MetaColumn& column(int64_t index, const std::string& key) {
     const auto found = columns_.find(key);
     if (found != columns_.end()) return found->second;
-    if (index == 0) return columns_[key];
+    if (index == 0) {
+      check_key(key);
+      return columns_[key];
+    }
     throw Error(
         fmt::format("example {}: has the key \"{}\", which those before it have not", index, key));
   }

@@ -175,6 +175,9 @@ TEST_CASE("any dataset is written as a folder that NumPy maps and Meta reads bac
     CHECK(after.tensors.at("pose/kps").equal(before.tensors.at("pose/kps")));
     CHECK(after.texts.at("pid") == before.texts.at("pid"));
   }
+  const auto bad = dataset_of("{class: Csv, path: " + folder.write("a.csv", "../x\n1\n") + "}");
+  CHECK(message_of([&] { write_meta_folder(*bad, folder.path("bad"), "x", {}, {}); }) ==
+        "the key \"../x\" cannot be the name of a label; give it another one");
   CHECK(message_of([&] { write_meta_folder(*dataset, made, "x", {}, {}); }) ==
         made + " is there already; nothing was changed");
 }
