@@ -46,8 +46,8 @@ TEST_CASE("shards of the digits are packed and trained on as the README has it")
   const std::string run = only_run(folder);
   // What was evaluated is read again by callbacks that run afterwards.
   const CommandResult eval =
-      run_well(folder, "cd " + run + "/eval/* && stepop eval -c images 69/outputs.h5 | cat");
-  CHECK(eval.out.find("images") != std::string::npos);
+      run_well(folder, "cd " + run + "/eval/* && stepop eval -c examples 69/outputs.h5 | cat");
+  CHECK(eval.out.find("examples") != std::string::npos);
 }
 
 TEST_CASE(

@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/data/streams/npy_part.h"
 #include "runtime/data/streams/shard_reader.h"
 
 namespace stepop {
 namespace {
 
-enum class PartKind { kImage, kClass, kText, kJson, kOther };
+enum class PartKind { kImage, kClass, kText, kJson, kArray };
 
 struct KindOfPart {
   std::string_view ending;
@@ -27,9 +28,10 @@ struct KindOfPart {
 constexpr KindOfPart kKinds[] = {
     {"png", PartKind::kImage, "image"},  {"jpg", PartKind::kImage, "image"},
     {"jpeg", PartKind::kImage, "image"}, {"cls", PartKind::kClass, "class"},
-    {"txt", PartKind::kText, "text"},    {"json", PartKind::kJson, "json"}};
+    {"txt", PartKind::kText, "text"},    {"json", PartKind::kJson, "json"},
+    {"npy", PartKind::kArray, "array"}};
 
-constexpr std::string_view kKnown = "png, jpg, jpeg, cls, txt, json";
+constexpr std::string_view kKnown = "png, jpg, jpeg, cls, txt, json, npy";
 
 const KindOfPart* kind_of(std::string_view extension) {
   const size_t dot = extension.rfind('.');
@@ -102,6 +104,9 @@ void add_part(const std::string& key, const KindOfPart& kind, const std::string&
     case PartKind::kClass:
       example.tensors.set(key, at::scalar_tensor(class_of(bytes), at::kLong));
       break;
+    case PartKind::kArray:
+      example.tensors.set(key, decode_npy(bytes));
+      break;
     case PartKind::kJson: {
       const Json json = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
       if (json.is_discarded()) throw Error("no JSON");
@@ -109,7 +114,7 @@ void add_part(const std::string& key, const KindOfPart& kind, const std::string&
       add_json(json, key, 0, example);
       break;
     }
-    default:
+    case PartKind::kText:
       example.texts.set(key, bytes);
   }
 }

@@ -16,10 +16,12 @@ namespace stepop {
 /// | png, jpg, jpeg | image | float [C, H, W] in [-1, 1] |
 /// | cls | class | int64 [] |
 /// | txt | text | a text |
+/// | npy | array | a tensor of its shape and type |
 /// | json | json/... | numbers, flags, lists of numbers and texts of the map, by their keys |
 ///
-/// The text `key` is the record's own. What stands before the last dot names the key instead: `mask.png` is `mask`. The parameter
-/// `keys` names keys, and those parts alone are read: `{png: image, json: about}`.
+/// The text `key` is the record's own. What stands before the last dot names the key instead:
+/// `mask.png` is `mask`. The parameter `keys` names keys, and those parts alone are read: `{png:
+/// image, json: about}`.
 class RecordParts {
  public:
   explicit RecordParts(const Config& params);

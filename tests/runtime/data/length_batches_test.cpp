@@ -172,7 +172,8 @@ TEST_CASE("what cannot be padded is said") {
   CHECK(message("{token: 0}") ==
         "example 0: has no tensor \"token\" to pad; there are: tokens, class");
   CHECK(message("{tokens: 0.5}") == "\"tokens\" is int64 [2] and cannot be padded with 0.5");
-  CHECK(message("{tokens: 0, class: 0}").find("cannot be padded to one size: \"class\"") != std::string::npos);
+  CHECK(message("{tokens: 0, class: 0}").find("cannot be padded to one size: \"class\"") !=
+        std::string::npos);
   CHECK(message("{}") ==
         "test.yaml:1: data/pad: expected a map from keys to the values they are padded with, such "
         "as {tokens: 0}");

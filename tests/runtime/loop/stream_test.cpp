@@ -95,14 +95,13 @@ TEST_CASE("a training on shards that resumes anywhere ends with the same bits an
       CAPTURE(step);
       const Checkpoint saved = load_checkpoint(whole.checkpoint_path(step));
       CHECK(saved.progress.streams.contains("train"));
-      for (const int64_t workers : {0, 2}) {
-        TestRun resumed(config + fmt::format("n_data_processes: {}\n", workers), whole, saved);
-        const size_t lines = resumed.metrics().size();
-        const End again = end_of(resumed, lines);
-        CHECK(differences(again.state, end.state) == "");
-        REQUIRE(again.metrics.size() <= end.metrics.size());
-        CHECK(std::equal(again.metrics.rbegin(), again.metrics.rend(), end.metrics.rbegin()));
-      }
+      const int64_t workers = step % 2 == 0 ? 0 : 2;
+      TestRun resumed(config + fmt::format("n_data_processes: {}\n", workers), whole, saved);
+      const size_t lines = resumed.metrics().size();
+      const End again = end_of(resumed, lines);
+      CHECK(differences(again.state, end.state) == "");
+      REQUIRE(again.metrics.size() <= end.metrics.size());
+      CHECK(std::equal(again.metrics.rbegin(), again.metrics.rend(), end.metrics.rbegin()));
     }
   }
 }
@@ -149,7 +148,7 @@ TEST_CASE("a stream that does not know how long it is needs a number, and has no
 TEST_CASE(
     "an evaluation of a stream has all its examples once, in their order, and callbacks see them") {
   const Shards shards;
-  TestRun run(shards.config("num_epochs: 1\neval_hook: {eval_callbacks: {examples: examples}}"));
+  TestRun run(shards.config("num_epochs: 1\neval_hook: {eval_callbacks: {shown: examples}}"));
   run.session.check();
   run.train();
   CHECK(run.session.position().samples_seen == 30);

@@ -3,6 +3,7 @@
 #include <ATen/ops/full.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -184,6 +185,47 @@ TEST_CASE("an example has the picture, the class, texts and the numbers of a JSO
   CHECK(chosen.decode(*chosen.next({}), random).tensors.key_list() == "label");
 }
 
+TEST_CASE("arrays of NumPy are tensors of their types and shapes; others are refused") {
+  const ScratchFolder folder;
+  run_python(R"(
+import io, sys, tarfile
+import numpy as np
+arrays = [np.arange(6, dtype="f4").reshape(2, 3), np.array(True), np.zeros((0, 2), "i8"), np.array([-1], "i2"),
+          np.array(["a"]), np.asfortranarray(np.ones((2, 2)))]
+with tarfile.open(sys.argv[1] + "/a.tar", "w") as tar:
+    for i, array in enumerate(arrays):
+        file = io.BytesIO()
+        np.save(file, array)
+        for size in (len(file.getvalue()), len(file.getvalue()) - 1):
+            info = tarfile.TarInfo(f"{i}-{size}.npy")
+            info.size = size
+            file.seek(0)
+            tar.addfile(info, file)
+)",
+             {folder.path()});
+  TarShards stream(config_of("path: " + folder.path()));
+  stream.begin({});
+  Strings found;
+  Random random(1);
+  while (const auto record = stream.next({})) {
+    found.push_back(message_of([&] {
+      const Example example = stream.decode(*record, random);
+      const at::Tensor& array = example.tensors.at("array");
+      throw Error(fmt::format("{} [{}] {}", c10::toString(array.scalar_type()),
+                              fmt::join(array.sizes(), ", "), array.sum().item<double>()));
+    }));
+  }
+  REQUIRE(found.size() == 12);
+  CHECK(found[0] == "Float [2, 3] 15");
+  CHECK(found[1] == ".npy: no .npy: cut short, 23 bytes are too few for its shape");
+  CHECK(found[2] == "Bool [] 1");
+  CHECK(found[3] == ".npy: no .npy: cut short");
+  CHECK(found[4] == "Long [0, 2] 0");
+  CHECK(found[6] == "Short [1] -1");
+  CHECK(found[8] == ".npy: an array of the type '<U1', which no tensor holds");
+  CHECK(found[10] == ".npy: an array in Fortran's order; save it with np.ascontiguousarray");
+}
+
 TEST_CASE("shards that webdataset wrote are read") {
   const ScratchFolder folder;
   run_python(R"(
@@ -326,9 +368,10 @@ TEST_CASE("a config of shards that cannot be is refused with its place") {
         "test.yaml:2: pipe: the command has no {url} in it");
   CHECK(message("path: " + shards.path() + "\nkeys: {bin: x}") ==
         "test.yaml:2: keys/bin: members .bin cannot be read; those that can are png, jpg, jpeg, "
-        "cls, txt, json");
-  CHECK(message("path: " + shards.write("empty/x", "") + "/..")
-            .find("no .tar, .tar.gz or .tgz is there") == std::string::npos);
+        "cls, txt, json, npy");
+  const ScratchFolder empty;
+  CHECK(message("path: " + empty.path()) ==
+        "test.yaml:1: path: " + empty.path() + ": no .tar, .tar.gz or .tgz is there");
 }
 
 TEST_CASE("a mutated shard gives an Error or records, in bounded time and memory") {
@@ -336,7 +379,10 @@ TEST_CASE("a mutated shard gives an Error or records, in bounded time and memory
   const uint64_t count = fuzz_count(400);
   CAPTURE(seed);
   const ScratchFolder folder;
-  const std::string whole = shard(0, 3);
+  const std::string npy = std::string("\x93NUMPY\x01\0\x3A\0", 10) +
+                          "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n" +
+                          "12345678";
+  const std::string whole = tar_member("./0.npy", npy) + shard(0, 3);
   ByteMutator mutator(seed, {"ustar", std::string(12, '7'), ".png", ".json", "\x80", "./0000"},
                       {"ustar", ".png"});
   FuzzWatch watch("shards", seed);
