@@ -40,9 +40,9 @@ int config_command(const Arguments& arguments);
 /// Prints every registered component, or those of a word, with its parameters.
 int list_command(const Arguments& arguments);
 
-/// Reads the examples of the config's datasets and prints what they are like: types, shapes, ranges,
-/// statistics, the time of an example, bad examples; on request a picture and a page of them.
-/// Returns 1 when some are bad.
+/// Reads the examples of the config's datasets and prints what they are like: types, shapes,
+/// ranges, statistics, the time of an example, bad examples; on request a picture and a page of
+/// them. Returns 1 when some are bad.
 int data_command(const Arguments& arguments);
 int meta_command(const Arguments& arguments);
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/data/streams/npy_part.h"
 #include "runtime/data/streams/shard_reader.h"
+#include "runtime/formats/npy_file.h"
 
 namespace stepop {
 namespace {
@@ -105,7 +105,7 @@ void add_part(const std::string& key, const KindOfPart& kind, const std::string&
       example.tensors.set(key, at::scalar_tensor(class_of(bytes), at::kLong));
       break;
     case PartKind::kArray:
-      example.tensors.set(key, decode_npy(bytes));
+      example.tensors.set(key, parse_npy(bytes, "the array").all());
       break;
     case PartKind::kJson: {
       const Json json = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
