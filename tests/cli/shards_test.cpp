@@ -53,11 +53,12 @@ TEST_CASE("shards of the digits are packed and trained on as the README has it")
 TEST_CASE(
     "a training on shards that come by a command is killed twice, and ends with the same bits") {
   const ScratchFolder whole;
-  const std::string train =
-      "stepop -n a -b CONFIG -t --num_steps 69 --ckpt_freq 4 --eval_hook null --checkpoints null "
-      "--n_data_processes "
-      "2 " +
-      kPiped;
+  // The program itself, since `stepop` is a function of the shell, which would be killed instead.
+  const std::string program = "'" STEPOP_BINARY_DIR "/stepop' ";
+  const std::string train = program + "-n a -b " + kConfig +
+                            " -t --num_steps 69 --ckpt_freq 4 --eval_hook null --checkpoints null "
+                            "--n_data_processes 2 " +
+                            kPiped;
   run_well(whole, pack(300) + train);
   const ScratchFolder folder;
   const auto kill_at = [&](int step, const std::string& start) {
@@ -65,14 +66,9 @@ TEST_CASE(
            std::to_string(step) + ".safetensors'; kill -9 $pid; wait $pid; ";
   };
   const CommandResult result = run_in(
-      folder, "export OMP_NUM_THREADS=1; " + std::string(kUntil) + pack(300) +
-                  kill_at(8,
-                          [&] {
-                            std::string line = train;
-                            line.replace(line.find("CONFIG"), 6, kConfig);
-                            return line;
-                          }()) +
-                  kill_at(36, "stepop -p logs/* -t --n_data_processes 1") + "stepop -p logs/* -t");
+      folder, "export OMP_NUM_THREADS=1; " + std::string(kUntil) + pack(300) + kill_at(8, train) +
+                  kill_at(36, program + "-p logs/* -t --n_data_processes 1") +
+                  "stepop -p logs/* -t");
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
   CHECK(differences(state_after(folder, 69), state_after(whole, 69)) == "");
