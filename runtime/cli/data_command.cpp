@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <limits>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/data/example_random.h"
+#include "runtime/data/stream_dataset.h"
 #include "runtime/iterator/splits.h"
 #include "runtime/run/signals.h"
 #include "runtime/survey/survey.h"
@@ -29,6 +32,8 @@ namespace {
 /// Of larger datasets this many examples are read, unless --examples says otherwise.
 constexpr int64_t kMostReadWhole = 10'000'000;
 constexpr int64_t kSample = 1'000'000;
+/// Of a stream that does not know its size.
+constexpr int64_t kFirstOfStream = 1000;
 /// Examples of one dataset on a page, and on a picture.
 constexpr int64_t kShown = 240;
 constexpr uint64_t kDefaultSeed = 1;
@@ -105,8 +110,15 @@ void check_dataset_keys(const Config& config, const std::vector<std::string>& sp
   console.warn(unknown);
 }
 
-/// How many examples of so many are read.
-int64_t examples_to_read(const Arguments& arguments, int64_t size) {
+/// How many examples of so many are read; of a stream the size may be unknown.
+int64_t examples_to_read(const Arguments& arguments, std::optional<int64_t> known) {
+  if (!known && (!arguments.examples || *arguments.examples == "all")) {
+    if (!arguments.examples) return kFirstOfStream;
+    throw UsageError(
+        "--examples all: the stream does not know how many it has: give a number, or \"examples\" "
+        "in its config");
+  }
+  const int64_t size = known.value_or(std::numeric_limits<int64_t>::max());
   if (!arguments.examples) return size > kMostReadWhole ? kSample : size;
   if (*arguments.examples == "all") return size;
   const std::string& text = *arguments.examples;
@@ -166,7 +178,10 @@ int data_command(const Arguments& given) {
     const std::string path = "datasets/" + name;
     SurveyOptions options;
     options.threads = std::max(1U, std::thread::hardware_concurrency());
-    options.examples = examples_to_read(arguments, dataset.size());
+    const auto* stream = dynamic_cast<const StreamDataset*>(&dataset);
+    const auto size = stream != nullptr ? stream->examples() : std::optional(dataset.size());
+    options.examples = examples_to_read(arguments, size);
+    options.is_in_order = stream != nullptr;
     options.shown = kShown;
     options.order_seed = evaluation_seed(seed, name);
     options.interrupt = throw_if_signal_arrived;
@@ -177,6 +192,7 @@ int data_command(const Arguments& given) {
     };
     TitledSurvey titled{fmt::format("{}: {}", path, class_of(config, path)),
                         survey_dataset(dataset, options)};
+    if (size) titled.survey.size = *size;
     console.end_progress();
     const auto width = static_cast<size_t>(console.width());
     console.info(fmt::format("{}{}", surveys.empty() ? "" : "\n",

@@ -33,14 +33,16 @@ double seconds_since(Clock::time_point start) {
 class Reading {
  public:
   Reading(const Dataset& dataset, const SurveyOptions& options)
-      : dataset_(dataset), options_(options), size_(dataset.size()) {
+      : dataset_(dataset),
+        options_(options),
+        size_(options.is_in_order ? options.examples : dataset.size()) {
     for (const auto& key : dataset.label_keys()) labels_.set(key, dataset.labels(key));
   }
 
   Survey run() {
     const auto start = Clock::now();
     std::vector<std::thread> threads;
-    const int64_t count = std::max<int64_t>(options_.threads, 1);
+    const int64_t count = options_.is_in_order ? 1 : std::max<int64_t>(options_.threads, 1);
     for (int64_t i = 0; i < count; ++i) threads.emplace_back([this] { work(); });
     try {
       wait(count);

@@ -24,6 +24,9 @@ struct SurveyOptions {
   int64_t threads = 1;
   /// Examples to read: one, at random, from each of so many parts of the dataset.
   int64_t examples = 0;
+  /// The first examples instead, one after another, by one thread: of a stream, which is read in
+  /// its order.
+  bool is_in_order = false;
   /// Examples to keep, evenly spread over those that are read.
   int64_t shown = 0;
   /// Of the generators that `get` receives: those of an evaluation.
@@ -39,7 +42,7 @@ struct Survey {
   static constexpr size_t kMostProblems = 100;
   static constexpr size_t kMostIndices = 1'000'000;
 
-  int64_t size = 0;            ///< Of the dataset.
+  int64_t size = 0;            ///< Of the dataset; of one that does not know it what was read.
   int64_t read = 0;            ///< Examples that were read, the bad ones with them.
   double seconds = 0;          ///< From the first to the last.
   double example_seconds = 0;  ///< The mean time of one `get`, in one thread.

@@ -11,12 +11,12 @@ inline CommandResult run_with_cache(const ScratchFolder& folder, const std::stri
   return run_in(folder, "export STEPOP_CACHE='" + folder.path("cache") + "'\n" + line);
 }
 
-/// Makes `name.cpp` and `name.yaml` in the folder by `stepop new`, from a template.
+/// Makes `name.cpp`, `name.yaml` and what they need in the folder by `stepop new`, from a template.
 inline void make_new(const ScratchFolder& folder, const std::string& name,
                      const std::string& kind = "regression") {
   const CommandResult made =
-      run_in(folder, "stepop new " + name + " --template " + kind + " && mv " + name + "/" + name +
-                         ".* . && rm -r " + name);
+      run_in(folder, "stepop new " + name + " --template " + kind + " && rm " + name +
+                         "/README.md && mv " + name + "/* . && rmdir " + name);
   if (made.exit_code != 0) throw std::runtime_error(made.err);
 }
 
