@@ -44,6 +44,9 @@ int list_command(const Arguments& arguments);
 /// ranges, statistics, the time of an example, bad examples; on request a picture and a page of
 /// them. Returns 1 when some are bad.
 int data_command(const Arguments& arguments);
+
+/// Writes the examples of a dataset as a folder with a meta.yaml, which Meta reads. Throws Error for
+/// a folder that is there, and changes nothing then.
 int meta_command(const Arguments& arguments);
 
 /// Writes a folder with a model, a dataset and an iterator to begin with, and their config. Throws
