@@ -2,8 +2,7 @@
 
     pip install webdataset pillow; python webdataset_loop.py SHARDS BUFFER
 
-Reads each pass in batches of 64, as `build/stepop_bench loader` reads its shards with one worker, and
-prints the median of 7 passes.
+Reads each pass in batches of 64, as `build/stepop_bench loader` reads its shards with one worker, and prints the median of 7 passes.
 """
 import glob
 import os
