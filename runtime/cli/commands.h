@@ -45,8 +45,8 @@ int list_command(const Arguments& arguments);
 /// them. Returns 1 when some are bad.
 int data_command(const Arguments& arguments);
 
-/// Writes the examples of a dataset as a folder with a meta.yaml, which Meta reads. Throws Error for
-/// a folder that is there, and changes nothing then.
+/// Writes the examples of a dataset as a folder with a meta.yaml, which Meta reads. Throws Error
+/// for a folder that is there, and changes nothing then.
 int meta_command(const Arguments& arguments);
 
 /// Writes a folder with a model, a dataset and an iterator to begin with, and their config. Throws

@@ -70,7 +70,7 @@ void take_splits_from_base(Arguments& arguments) {
   while (arguments.base.size() > 1) {
     const std::string& word = arguments.base.back();
     std::error_code ignored;
-    if (word.find_first_of("./") != std::string::npos || fs::exists(word, ignored)) break;
+    if (word.find_first_of("./") != std::string::npos || fs::is_regular_file(word, ignored)) break;
     splits.insert(splits.begin(), word);
     arguments.base.pop_back();
   }
