@@ -152,16 +152,15 @@ std::string short_text(const std::string& text, size_t most) {
 }
 
 std::string short_value(const at::Tensor& value) {
-  if (value.numel() > kShownNumbers || value.dim() > 1 || value.is_complex()) {
-    return describe_tensor(value);
-  }
+  if (value.dim() > 1 || value.is_complex()) return describe_tensor(value);
   std::vector<std::string> numbers;
-  const at::Tensor flat = value.reshape({-1}).to(at::kDouble);
+  const at::Tensor flat = value.reshape({-1}).slice(0, 0, kShownNumbers).to(at::kDouble);
   for (int64_t i = 0; i < flat.numel(); ++i) {
     numbers.push_back(number_text(flat[i].item<double>()));
   }
   if (value.dim() == 0) return numbers.front();
-  return fmt::format("[{}]", fmt::join(numbers, ", "));
+  const bool is_whole = value.numel() <= kShownNumbers;
+  return fmt::format("[{}{}]", fmt::join(numbers, ", "), is_whole ? "" : ", ..");
 }
 
 std::string survey_text(const Survey& survey, const std::string& title, size_t width) {

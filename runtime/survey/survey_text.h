@@ -11,9 +11,9 @@ namespace stepop {
 /// examples; the bad ones. `width` is that of the terminal.
 std::string survey_text(const Survey& survey, const std::string& title, size_t width);
 
-/// A value in few words, at most `most` bytes of them: `3`, `0.25`, `[0.1, 0.2]`, `float32 [3, 8,
-/// 8]`; a text as it is.
+/// A value in few words: `3`, `0.25`, `[0.1, 0.2]`, `[7, 0, 3, 3, 1, 9, ..]`, `float32 [3, 8, 8]`.
 std::string short_value(const at::Tensor& value);
+/// A text in one line of at most `most` bytes.
 std::string short_text(const std::string& text, size_t most = 40);
 
 /// `17, 204, 3077`, the first `most` of them and how many more there are.
