@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "eval_out/hdf5/hdf5_arrays.h"
@@ -18,6 +20,9 @@
 
 namespace stepop {
 namespace {
+
+constexpr int kLockedTries = 10;
+constexpr std::chrono::milliseconds kLockedPause{10};
 
 /// Where an object is in its file: the same for all links to it.
 using Address = std::array<unsigned char, 16>;
@@ -178,6 +183,11 @@ Hdf5Id open_hdf5(const std::string& path) {
   const Hdf5Id locked = hdf5_file_access(true);  // closing it forgets the library's reason
   const Hdf5Id unlocked = hdf5_file_access(false);
   hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, is_part ? unlocked : locked);
+  // A program that another thread starts holds, for a moment, the locks that were held here.
+  for (int i = 0; i < kLockedTries && file < 0 && !is_part && hdf5_was_locked_out(); ++i) {
+    std::this_thread::sleep_for(kLockedPause);
+    file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, locked);
+  }
   // The library opens no file twice with different locking.
   if (file < 0 && is_part) file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, locked);
   if (file >= 0) return {file, H5Fclose, path};

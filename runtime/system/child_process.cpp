@@ -94,6 +94,8 @@ pid_t start(std::vector<std::string>& words, int out, int err, short group, char
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  // What libraries opened here, such as an HDF5 file with its lock, is none of the program's.
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   // Signals that we ignore would stay ignored.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);

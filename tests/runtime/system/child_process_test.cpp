@@ -1,8 +1,10 @@
 #include "runtime/system/child_process.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +28,21 @@ TEST_CASE("a program's streams and its exit code are returned") {
 TEST_CASE("a program that a signal ended is reported as such, and has no input to wait for") {
   CHECK(run_child({"sh", "-c", "kill -9 $$"}).signal == SIGKILL);
   CHECK(run_child({"cat"}).out.empty());
+}
+
+TEST_CASE("a program does not have what is open here, nor the locks on it") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("locked", "");
+  const int file = ::open(path.c_str(), O_RDWR);  // as libraries do, without O_CLOEXEC
+  REQUIRE(::flock(file, LOCK_EX | LOCK_NB) == 0);
+  OutputOfChild program({"sh", "-c", "echo started; sleep 100"});
+  std::string said(100, '\0');
+  while (program.read(said.data(), said.size(), 1000) == 0) {
+  }
+  ::close(file);
+  const int again = ::open(path.c_str(), O_RDWR);
+  CHECK(::flock(again, LOCK_EX | LOCK_NB) == 0);
+  ::close(again);
 }
 
 TEST_CASE("of much output the end is kept") {
