@@ -61,7 +61,8 @@ const linesOf = (example) => [`example ${example.index}`, ...example.values.map(
 
 const examples = (dataset) => {
   const section = element("div");
-  const grid = element("div", { class: "examples" });
+  const hasPictures = dataset.shown.some((example) => example.pictures.length);
+  const grid = element("div", { class: hasPictures ? "examples" : "examples plain" });
   const cards = dataset.shown.map((example) => ({ lines: linesOf(example), card: exampleCard(example) }));
   grid.append(...cards.map(({ card }) => card));
   const shown = element("output", { text: `${whole(cards.length)} of ${whole(dataset.size)} examples` });
