@@ -36,6 +36,8 @@ class Reading {
       : dataset_(dataset),
         options_(options),
         size_(options.is_in_order ? options.examples : dataset.size()) {
+    // Of a few examples of a large dataset, all labels would cost more than what is read.
+    if (options.examples < size_) return;
     for (const auto& key : dataset.label_keys()) labels_.set(key, dataset.labels(key));
   }
 

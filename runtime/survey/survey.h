@@ -14,7 +14,8 @@
 
 namespace stepop {
 
-/// An example that cannot be used: `get` threw, or it contradicts the dataset's labels.
+/// An example that cannot be used: `get` threw, or it contradicts the dataset's labels, which are
+/// loaded only when all examples are read.
 struct BadExample {
   int64_t index = 0;
   std::string problem;
@@ -55,8 +56,8 @@ struct Survey {
   std::exception_ptr stopped_by;  ///< What `interrupt` threw; the rest is of what was read.
 };
 
-/// Reads the examples in several threads, each once. An example that throws is a bad one and no
-/// error here. What `interrupt` throws ends the reading.
+/// Reads the examples in several threads, each once. A bad example is no error here. What
+/// `interrupt` throws ends the reading.
 Survey survey_dataset(const Dataset& dataset, const SurveyOptions& options);
 
 }  // namespace stepop

@@ -123,6 +123,23 @@ TEST_CASE("a part of a dataset is spread over all of it") {
   CHECK(survey.shown[2].first / 100 == 6);
 }
 
+TEST_CASE("labels are loaded only when all examples are read") {
+  class Counting : public Mixed {
+   public:
+    using Mixed::Mixed;
+    at::Tensor labels(std::string_view key) const override {
+      ++asked;
+      return Mixed::labels(key);
+    }
+    mutable int64_t asked = 0;
+  };
+  const Counting dataset(200);
+  CHECK(survey_of(dataset, 2, 199).read == 199);
+  CHECK(dataset.asked == 0);
+  CHECK(survey_of(dataset, 2, 200).bad_indices == std::vector<int64_t>{2, 17, 117});
+  CHECK(dataset.asked == 1);
+}
+
 TEST_CASE("an interruption ends a survey with what was read") {
   const Mixed dataset(100'000'000);
   SurveyOptions options;
