@@ -1,15 +1,12 @@
 #include "runtime/formats/byte_input.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <limits>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -34,16 +31,9 @@ uint64_t ByteInput::skip(uint64_t size) {
   return done;
 }
 
-FileInput::FileInput(std::string path)
-    // Without O_NONBLOCK it would wait for who writes into a pipe.
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  if (!file_) fail_file("read " + path_, errno);
+FileInput::FileInput(std::string path) : path_(std::move(path)) {
   struct stat status = {};
-  if (::fstat(file_.number(), &status) != 0) fail_file("read " + path_, errno);
-  if (S_ISDIR(status.st_mode)) fail_file("read " + path_, EISDIR);
-  if (!S_ISREG(status.st_mode)) {
-    throw Error(fmt::format("cannot read {}: it is a pipe or a device, not a regular file", path_));
-  }
+  file_ = open_regular_file(path_, status);
   size_ = static_cast<uint64_t>(status.st_size);
 }
 
@@ -91,28 +81,11 @@ void FileInput::seek(uint64_t offset) {
   }
 }
 
-/// Ends zlib's stream whatever happens.
-struct UnpackedInput::Inflater {
-  z_stream stream = {};
-
-  Inflater() {
-    constexpr int kGzipHeader = 16;
-    if (inflateInit2(&stream, kGzipHeader + MAX_WBITS) != Z_OK) {
-      throw Error("zlib cannot be started");
-    }
-  }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() { inflateEnd(&stream); }
-};
-
 UnpackedInput::UnpackedInput(std::unique_ptr<ByteInput> input) : input_(std::move(input)) {
   stored_.resize(kGzip.size());
   stored_.resize(input_->read(stored_.data(), stored_.size()));
-  if (stored_ == kGzip) inflater_ = std::make_unique<Inflater>();
+  if (stored_ == kGzip) inflater_.emplace(Inflater::Kind::kGzip);
 }
-
-UnpackedInput::~UnpackedInput() = default;
 
 void UnpackedInput::fill() {
   stored_.resize(kInputBytes);
@@ -140,7 +113,6 @@ size_t UnpackedInput::read(char* target, size_t size) {
     const size_t count = take(target, size);
     return count + (count < size ? input_->read(target + count, size - count) : 0);
   }
-  z_stream& stream = inflater_->stream;
   size_t done = 0;
   while (done < size) {
     if (begin_ == stored_.size()) fill();
@@ -148,26 +120,17 @@ size_t UnpackedInput::read(char* target, size_t size) {
     if (is_at_end_) {
       // Behind a member there may be another one, or padding with zeros.
       if (!has_more || stored_[begin_] != kGzip[0]) break;
-      inflateReset(&stream);
-      is_at_end_ = false;
+      inflater_->reset();
     }
-    const size_t output = std::min<size_t>(size - done, std::numeric_limits<uInt>::max());
-    // zlib takes its input through a pointer that is not const.
-    stream.next_in = reinterpret_cast<Bytef*>(stored_.data() + begin_);
-    stream.avail_in = static_cast<uInt>(stored_.size() - begin_);
-    stream.next_out = reinterpret_cast<Bytef*>(target + done);
-    stream.avail_out = static_cast<uInt>(output);
-    const int result = inflate(&stream, Z_NO_FLUSH);
-    begin_ = stored_.size() - stream.avail_in;
-    done += output - stream.avail_out;
-    if (result == Z_STREAM_END) {
-      is_at_end_ = true;
-    } else if (result != Z_OK && result != Z_BUF_ERROR) {
-      throw DamagedInput(fmt::format("the gzip data is corrupt ({})",
-                                     stream.msg == nullptr ? zError(result) : stream.msg));
-    } else if (!has_more) {
-      throw DamagedInput("the gzip data is cut short");
+    const auto step =
+        inflater_->unpack(std::string_view(stored_).substr(begin_), target + done, size - done);
+    begin_ += step.taken;
+    done += step.given;
+    is_at_end_ = step.is_at_end;
+    if (!step.damage.empty()) {
+      throw DamagedInput(fmt::format("the gzip data is corrupt ({})", step.damage));
     }
+    if (!is_at_end_ && !has_more) throw DamagedInput("the gzip data is cut short");
   }
   return done;
 }

@@ -3,10 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 
 #include "runtime/base/error.h"
+#include "runtime/formats/inflater.h"
 #include "runtime/system/file_calls.h"
 
 namespace stepop {
@@ -55,14 +56,11 @@ class FileInput : public ByteInput {
 class UnpackedInput : public ByteInput {
  public:
   explicit UnpackedInput(std::unique_ptr<ByteInput> input);
-  ~UnpackedInput() override;
   size_t read(char* target, size_t size) override;
   uint64_t skip(uint64_t size) override;
-  bool is_gzip() const { return inflater_ != nullptr; }
+  bool is_gzip() const { return inflater_.has_value(); }
 
  private:
-  struct Inflater;
-
   void fill();
   size_t take(char* target, size_t size);
 
@@ -70,7 +68,7 @@ class UnpackedInput : public ByteInput {
   std::string stored_;  ///< What was read of `input_` and is not given yet, from `begin_` on.
   size_t begin_ = 0;
   bool is_at_end_ = false;  ///< Of the gzip data.
-  std::unique_ptr<Inflater> inflater_;
+  std::optional<Inflater> inflater_;
 };
 
 }  // namespace stepop

@@ -1,14 +1,13 @@
 #include "runtime/formats/gzip_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -24,29 +23,9 @@ constexpr uint64_t kMostPacked = 1032;  // bytes that deflate packs into one
 
 }  // namespace
 
-/// Ends zlib's stream whatever happens.
-struct PlainOrGzip::Inflater {
-  z_stream stream = {};
-
-  Inflater() {
-    // 16 asks for gzip's header and check sum.
-    if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) throw Error("zlib cannot be started");
-  }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() { inflateEnd(&stream); }
-};
-
-PlainOrGzip::PlainOrGzip(std::string path)
-    // Without O_NONBLOCK it would wait for who writes into a pipe.
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  if (!file_) fail_file("read " + path_, errno);
+PlainOrGzip::PlainOrGzip(std::string path) : path_(std::move(path)) {
   struct stat status = {};
-  if (::fstat(file_.number(), &status) != 0) fail_file("read " + path_, errno);
-  if (S_ISDIR(status.st_mode)) fail_file("read " + path_, EISDIR);
-  if (!S_ISREG(status.st_mode)) {
-    throw Error(fmt::format("cannot read {}: it is a pipe or a device, not a regular file", path_));
-  }
+  file_ = open_regular_file(path_, status);
   size_ = static_cast<uint64_t>(status.st_size);
   const auto bytes = static_cast<double>(size_);
   constexpr double kBlockBytes = 512;
@@ -57,10 +36,8 @@ PlainOrGzip::PlainOrGzip(std::string path)
                             size_text(bytes), unpack_remedy(bytes)));
   }
   fill();
-  if (stored_.starts_with(kMagic)) inflater_ = std::make_unique<Inflater>();
+  if (stored_.starts_with(kMagic)) inflater_.emplace(Inflater::Kind::kGzip);
 }
-
-PlainOrGzip::~PlainOrGzip() = default;
 
 uint64_t PlainOrGzip::most_bytes() const {
   if (!is_gzip()) return size_;
@@ -127,30 +104,23 @@ bool PlainOrGzip::has_another_member() {
 }
 
 size_t PlainOrGzip::unpack(char* target, size_t size) {
-  constexpr size_t kMost = std::numeric_limits<uInt>::max();
-  z_stream& stream = inflater_->stream;
   size_t done = 0;
   while (done < size && !is_at_end_) {
     if (begin_ == stored_.size()) fill();
-    // zlib counts in 32 bits and takes its input through a pointer that is not const.
-    const size_t input = stored_.size() - begin_;
-    const size_t output = std::min(size - done, kMost);
-    stream.next_in = reinterpret_cast<Bytef*>(stored_.data() + begin_);
-    stream.avail_in = static_cast<uInt>(input);
-    stream.next_out = reinterpret_cast<Bytef*>(target + done);
-    stream.avail_out = static_cast<uInt>(output);
-    const int result = inflate(&stream, Z_NO_FLUSH);
-    begin_ += input - stream.avail_in;
-    taken_ += input - stream.avail_in;
-    done += output - stream.avail_out;
+    const bool has_more = begin_ < stored_.size();
+    const auto step =
+        inflater_->unpack(std::string_view(stored_).substr(begin_), target + done, size - done);
+    begin_ += step.taken;
+    taken_ += step.taken;
+    done += step.given;
     check_size(given_ + done);
-    if (result == Z_STREAM_END) {
+    if (step.is_at_end) {
       is_at_end_ = !has_another_member();
-      inflateReset(&stream);
-    } else if (result != Z_OK && result != Z_BUF_ERROR) {
+      inflater_->reset();
+    } else if (!step.damage.empty()) {
       throw Error(fmt::format("{}: the gzip data is corrupt ({}); copy or download it again", path_,
-                              stream.msg == nullptr ? zError(result) : stream.msg));
-    } else if (input == 0 && output == stream.avail_out) {
+                              step.damage));
+    } else if (!has_more && step.is_stuck()) {
       throw Error(fmt::format(
           "{}: the gzip data is cut short: the file ends after {} bytes, which hold {}; copy or "
           "download it again",

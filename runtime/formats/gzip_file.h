@@ -2,10 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 
+#include "runtime/formats/inflater.h"
 #include "runtime/system/file_calls.h"
 
 namespace stepop {
@@ -19,9 +19,6 @@ namespace stepop {
 class PlainOrGzip {
  public:
   explicit PlainOrGzip(std::string path);
-  ~PlainOrGzip();
-  PlainOrGzip(const PlainOrGzip&) = delete;
-  PlainOrGzip& operator=(const PlainOrGzip&) = delete;
 
   /// The next `size` bytes, or fewer at the end; returns how many.
   size_t read(char* target, size_t size);
@@ -29,11 +26,9 @@ class PlainOrGzip {
   /// How many bytes the file can have at most, unpacked: gzip packs 1032 : 1.
   uint64_t most_bytes() const;
 
-  bool is_gzip() const { return inflater_ != nullptr; }
+  bool is_gzip() const { return inflater_.has_value(); }
 
  private:
-  struct Inflater;
-
   size_t read_stored(char* target, size_t size);
   void fill();
   void check_size(uint64_t unpacked) const;
@@ -47,7 +42,7 @@ class PlainOrGzip {
   uint64_t taken_ = 0;  ///< Bytes of the file that were unpacked.
   std::string stored_;  ///< What was read of the file and is not given yet, from `begin_` on.
   size_t begin_ = 0;
-  std::unique_ptr<Inflater> inflater_;
+  std::optional<Inflater> inflater_;
   bool is_at_end_ = false;
 };
 

@@ -4,12 +4,11 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <limits>
-#include <optional>
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/unpack_limit.h"
+#include "runtime/formats/inflater.h"
 
 namespace stepop {
 namespace {
@@ -175,27 +174,18 @@ std::string unpack_zip_entry(std::string_view archive, const ZipEntry& entry,
                             size_text(static_cast<double>(entry.packed_size)), size_text(unpacked),
                             unpack_remedy(unpacked)));
   }
-  z_stream stream = {};
-  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw Error("zlib cannot be started");
+  Inflater inflater(Inflater::Kind::kDeflate);
   std::string bytes;
   bytes.resize(entry.size);
   std::string_view left = archive.substr(entry.begin, entry.packed_size);
-  constexpr size_t kMost = std::numeric_limits<uInt>::max();
   size_t done = 0;
-  int result = Z_OK;
-  while (result == Z_OK) {
-    const size_t input = std::min(left.size(), kMost);
-    const size_t output = std::min(bytes.size() - done, kMost);
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(left.data()));
-    stream.avail_in = static_cast<uInt>(input);
-    stream.next_out = reinterpret_cast<Bytef*>(bytes.data() + done);
-    stream.avail_out = static_cast<uInt>(output);
-    result = inflate(&stream, Z_NO_FLUSH);
-    left.remove_prefix(input - stream.avail_in);
-    done += output - stream.avail_out;
-  }
-  inflateEnd(&stream);
-  if (result != Z_STREAM_END || done != bytes.size()) {
+  Inflater::Step step;
+  do {
+    step = inflater.unpack(left, bytes.data() + done, bytes.size() - done);
+    left.remove_prefix(step.taken);
+    done += step.given;
+  } while (!step.is_at_end && !step.is_stuck() && step.damage.empty());
+  if (!step.is_at_end || done != bytes.size()) {
     throw Error(name + ": the packed data is corrupt or cut short; copy or download it again");
   }
   if (crc_of(bytes) != entry.crc) fail_checksum(name);

@@ -91,6 +91,17 @@ OpenFile open_file(const std::string& path, int flags, const std::string& operat
   fail_file(operation, errno);
 }
 
+OpenFile open_regular_file(const std::string& path, struct stat& status) {
+  // Not by file_calls(): those are what writes. Without O_NONBLOCK it would wait at a pipe.
+  OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file || ::fstat(file.number(), &status) != 0) fail_file("read " + path, errno);
+  if (S_ISDIR(status.st_mode)) fail_file("read " + path, EISDIR);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(fmt::format("cannot read {}: it is a pipe or a device, not a regular file", path));
+  }
+  return file;
+}
+
 int write_all(const OpenFile& file, std::string_view bytes, size_t& written) {
   written = 0;
   while (written < bytes.size()) {

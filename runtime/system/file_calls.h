@@ -8,6 +8,8 @@
 
 #include "runtime/base/error.h"
 
+struct stat;
+
 namespace stepop {
 
 /// The system calls by which stepop writes files and folders: the one place where a test can make
@@ -86,6 +88,11 @@ class OpenFile {
 
 /// Opens a file as `open(2)` does; throws Error `cannot <operation>: <reason>`.
 OpenFile open_file(const std::string& path, int flags, const std::string& operation);
+
+/// Opens a file to read it, and fills `status`. Throws Error `cannot read <path>: <reason>`, also
+/// for a folder and for what is no regular file: a pipe would wait for who writes into it, a device
+/// has no end.
+OpenFile open_regular_file(const std::string& path, struct stat& status);
 
 /// Writes all of `bytes`, however many calls that takes. Returns 0 or the `errno` of the call that
 /// failed; `written` is what got there.

@@ -1,6 +1,5 @@
 #include "runtime/system/mapped_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -22,11 +21,9 @@ struct stat status_of(const OpenFile& file, const std::string& path) {
 
 }  // namespace
 
-MappedFile::MappedFile(std::string path)
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (!file_) fail_file("read " + path_, errno);
-  const struct stat status = status_of(file_, path_);
-  if (S_ISDIR(status.st_mode)) fail_file("read " + path_, EISDIR);
+MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
+  struct stat status = {};
+  file_ = open_regular_file(path_, status);
   size_ = static_cast<size_t>(status.st_size);
   if (size_ == 0) return;  // which cannot be mapped
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file_.number(), 0);

@@ -12,7 +12,7 @@ namespace stepop {
 class MappedFile {
  public:
   MappedFile() = default;
-  /// Throws Error `cannot read <path>: <the system's reason>`, also for a folder.
+  /// Throws Error as open_regular_file does.
   explicit MappedFile(std::string path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
