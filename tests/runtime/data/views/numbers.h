@@ -16,6 +16,9 @@
 #include <vector>
 
 #include "runtime/data/dataset.h"
+#include "tests/dataset_of.h"
+#include "tests/message_of.h"
+#include "tests/tensor_values.h"
 
 namespace stepop {
 
@@ -107,5 +110,23 @@ class TestNumbers : public Dataset {
   bool pads_;
   std::string notice_;
 };
+
+/// The config of ten of them.
+inline const std::string kTen = "{class: TestNumbers, size: 10}";
+
+using Ids = std::vector<int64_t>;
+
+/// The labels of a dataset, in its order.
+inline Ids ids_of(const Dataset& dataset, const std::string& key = "id") {
+  return values_of<int64_t>(dataset.labels(key));
+}
+inline Ids ids_of(const std::string& yaml, const std::string& key = "id") {
+  return ids_of(*dataset_of(yaml), key);
+}
+
+/// What building the dataset says.
+inline std::string message_for(const std::string& yaml) {
+  return message_of([&] { dataset_of(yaml); });
+}
 
 }  // namespace stepop
