@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "eval_out/read/eval_reader.h"
 #include "runtime/checkpoint/checkpoint.h"
@@ -104,8 +105,8 @@ void reset_clock() {
 
 /// The run that nobody disturbed, made once.
 const TortureRun& undisturbed(const Torture& torture) {
-  static std::map<const Torture*, std::unique_ptr<TortureRun>> runs;
-  auto& run = runs[&torture];
+  static std::map<std::string, std::unique_ptr<TortureRun>> runs;  // by their configs
+  auto& run = runs[torture.yaml];
   if (run) return *run;
   auto whole = std::make_unique<TortureRun>(torture);
   const ProcessEnd end = whole->start();
@@ -123,8 +124,8 @@ const char* phase_name(Phase phase) {
   return kNames[static_cast<int>(phase)];
 }
 
-TortureRun::TortureRun(const Torture& torture) : torture_(&torture) {
-  folder_.write("torture.yaml", torture.yaml);
+TortureRun::TortureRun(Torture torture) : torture_(std::move(torture)) {
+  folder_.write("torture.yaml", torture_.yaml);
 }
 
 ProcessEnd TortureRun::start(const std::function<void(int pid)>& disturb, int64_t file_limit) {
@@ -136,7 +137,7 @@ ProcessEnd TortureRun::start(const std::function<void(int pid)>& disturb, int64_
   };
   if (run.empty()) {
     add({"-n", "t", "-b"});
-    for (const auto& config : torture_->configs) add({STEPOP_SOURCE_DIR "/configs/" + config});
+    for (const auto& config : torture_.configs) add({STEPOP_SOURCE_DIR "/configs/" + config});
     add({"torture.yaml", "-t"});
   } else {
     add({"-p", run, "-t"});
@@ -167,8 +168,7 @@ ProcessEnd TortureRun::start(const std::function<void(int pid)>& disturb, int64_
   workers_ = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {
     if (disturb) disturb(pid);
-    if (!disturb && workers_ < torture_->workers)
-      workers_ = std::max(workers_, loader_threads(pid));
+    if (!disturb && workers_ < torture_.workers) workers_ = std::max(workers_, loader_threads(pid));
     usleep(disturb ? 20 : 1000);
   }
   const auto text_of = [](std::FILE* file) {
@@ -208,7 +208,7 @@ std::string TortureRun::root() const {
 
 State TortureRun::state() const {
   State state =
-      load_checkpoint(root() + "/train/checkpoints/" + checkpoint_name(torture_->steps)).tensors;
+      load_checkpoint(root() + "/train/checkpoints/" + checkpoint_name(torture_.steps)).tensors;
   for (const char* time : {"stop_when.minutes", "stop_when.last_minutes"}) state.erase(time);
   return state;
 }

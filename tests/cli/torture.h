@@ -37,25 +37,25 @@ struct Torture {
 /// workers, accumulation, averages of the weights, a growing log interval, means of many steps,
 /// checkpoints every few steps of which few are kept, evaluations in mid-epoch with several
 /// callbacks.
-const Torture& torture_of_digits();
+Torture torture_of_digits();
 /// A small VUNet: samples of its latents in training, logs and evaluations, a loss that ramps.
-const Torture& torture_of_vunet();
+Torture torture_of_vunet();
 /// A GAN described by its config: a discriminator that begins in mid-run and trains in every second
 /// step, batches in two parts, noise, averages.
-const Torture& torture_of_toy_srgan();
+Torture torture_of_toy_srgan();
 /// A small pix2pix: two networks, dropout, a pool of fakes, a weight that falls, averages of the
 /// generator, which evaluations use.
-const Torture& torture_of_pix2pix();
+Torture torture_of_pix2pix();
 /// A small diffusion transformer trained by rectified flow: random times and classes, samples with
 /// averaged weights, a power law of averages.
-const Torture& torture_of_flow();
+Torture torture_of_flow();
 /// An autoencoder and its discriminator in turn, in phases that are no divisor of an epoch.
-const Torture& torture_of_autoencoder();
+Torture torture_of_autoencoder();
 
 /// A training with the real binary.
 class TortureRun {
  public:
-  explicit TortureRun(const Torture& torture);
+  explicit TortureRun(Torture torture);
 
   /// Starts the training, or goes on with it: `stepop -p RUN -t`, and nothing else. `disturb` is
   /// called again and again with the pid while it runs. With `file_limit` no file gets more bytes,
@@ -79,10 +79,10 @@ class TortureRun {
   /// The most loader threads that the last start had.
   int workers() const { return workers_; }
 
-  const Torture& torture() const { return *torture_; }
+  const Torture& torture() const { return torture_; }
 
  private:
-  const Torture* torture_;
+  Torture torture_;
   ScratchFolder folder_;
   int64_t log_size_ = 0;  ///< Of log.txt when the last start began.
   int workers_ = 0;

@@ -1,20 +1,17 @@
 // What is tortured: small trainings with all that could make a restart differ.
 #include <fmt/format.h>
 
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "tests/cli/torture.h"
 #include "tests/places.h"
 
 namespace stepop {
 namespace {
 
-constexpr int64_t kStepsOfDigits = 90;
-constexpr int64_t kStepsOfVUNet = 40;
-constexpr int64_t kStepsOfToySrgan = 50;
-constexpr int64_t kStepsOfPix2Pix = 45;
-constexpr int64_t kStepsOfFlow = 40;
-constexpr int64_t kStepsOfAutoencoder = 40;
-
-/// The folder of the data is put in.
 constexpr const char* kDigits = R"(
 model: !replace {{class: MLP, inputs: 64, hidden: [96, 48], dropout: 0.3}}
 ema: {{decay: 0.95}}
@@ -24,14 +21,14 @@ datasets:
     class: Augment
     shift: 1
     noise: 0.1
-    dataset: {{class: Idx, images: {0}/digits-train-images.idx.gz, labels: {0}/digits-train-labels.idx.gz}}
+    dataset: {{class: Idx, images: {1}/digits-train-images.idx.gz, labels: {1}/digits-train-labels.idx.gz}}
 optimizer: !replace
   class: Adam
   clip_norm: 1
   lr: {{class: chain, parts: [{{schedule: {{class: warmup, to: 3e-3, steps: 20}}, steps: 20}}, {{schedule: {{class: cosine, from: 3e-3, steps: 70}}}}]}}
 batch_size: 24
 accumulate: 2
-num_steps: {1}
+num_steps: {0}
 num_threads: 1
 n_data_processes: 2
 start_log_freq: 2
@@ -144,55 +141,35 @@ eval_hook:
   eval_callbacks: {{a: histogram, b: histogram, c: histogram}}
 )";
 
+/// `{0}` in `yaml` is the number of steps, `{1}` the folder of the data.
+Torture torture_of(std::vector<std::string> configs, std::string_view yaml, int64_t steps,
+                   int workers) {
+  return {.configs = std::move(configs),
+          .yaml = fmt::format(fmt::runtime(yaml), steps, STEPOP_SOURCE_DIR "/configs/data"),
+          .steps = steps,
+          .workers = workers};
+}
+
 }  // namespace
 
-const Torture& torture_of_digits() {
-  static const Torture torture{
-      .configs = {"digits.yaml"},
-      .yaml = fmt::format(kDigits, STEPOP_SOURCE_DIR "/configs/data", kStepsOfDigits),
-      .steps = kStepsOfDigits,
-      .workers = 2};
-  return torture;
+Torture torture_of_digits() { return torture_of({"digits.yaml"}, kDigits, 90, 2); }
+
+Torture torture_of_vunet() {
+  return torture_of({"vunet/base.yaml", "vunet/small.yaml"}, kVUNet, 40, 1);
 }
 
-const Torture& torture_of_vunet() {
-  static const Torture torture{.configs = {"vunet/base.yaml", "vunet/small.yaml"},
-                               .yaml = fmt::format(kVUNet, kStepsOfVUNet),
-                               .steps = kStepsOfVUNet,
-                               .workers = 1};
-  return torture;
+Torture torture_of_toy_srgan() {
+  return torture_of({"extensible/toy_srgan.yaml"}, kToySrgan, 50, 0);
 }
 
-const Torture& torture_of_toy_srgan() {
-  static const Torture torture{.configs = {"extensible/toy_srgan.yaml"},
-                               .yaml = fmt::format(kToySrgan, kStepsOfToySrgan),
-                               .steps = kStepsOfToySrgan,
-                               .workers = 0};
-  return torture;
+Torture torture_of_pix2pix() {
+  return torture_of({"pix2pix/base.yaml", "pix2pix/small.yaml"}, kPix2Pix, 45, 1);
 }
 
-const Torture& torture_of_pix2pix() {
-  static const Torture torture{.configs = {"pix2pix/base.yaml", "pix2pix/small.yaml"},
-                               .yaml = fmt::format(kPix2Pix, kStepsOfPix2Pix),
-                               .steps = kStepsOfPix2Pix,
-                               .workers = 1};
-  return torture;
-}
+Torture torture_of_flow() { return torture_of({"trainer/flow_digits.yaml"}, kFlow, 40, 0); }
 
-const Torture& torture_of_flow() {
-  static const Torture torture{.configs = {"trainer/flow_digits.yaml"},
-                               .yaml = fmt::format(kFlow, kStepsOfFlow),
-                               .steps = kStepsOfFlow,
-                               .workers = 0};
-  return torture;
-}
-
-const Torture& torture_of_autoencoder() {
-  static const Torture torture{.configs = {"trainer/adversarial_vae.yaml"},
-                               .yaml = fmt::format(kAutoencoder, kStepsOfAutoencoder),
-                               .steps = kStepsOfAutoencoder,
-                               .workers = 0};
-  return torture;
+Torture torture_of_autoencoder() {
+  return torture_of({"trainer/adversarial_vae.yaml"}, kAutoencoder, 40, 0);
 }
 
 }  // namespace stepop
