@@ -152,25 +152,11 @@ print(abs(f['labels/loss'][:].astype('f8').mean() - float(sys.argv[3])) < 1e-9)
 
 TEST_CASE(
     "a PyTorch module of the same layout, loaded from the checkpoint, gives the same logits") {
-  CHECK(run_python(R"(
+  CHECK(run_python(read_bytes(STEPOP_SOURCE_DIR "/tests/runtime/loop/torch_lenet.py") + R"(
 import gzip, sys
-import h5py, numpy, torch
+import h5py, numpy
 from safetensors.torch import load_file
 
-class LeNet(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = torch.nn.Conv2d(1, 6, 5, padding=2)
-        self.conv2 = torch.nn.Conv2d(6, 16, 5, padding=2)
-        self.fc1 = torch.nn.Linear(64, 120)
-        self.fc2 = torch.nn.Linear(120, 84)
-        self.fc3 = torch.nn.Linear(84, 10)
-    def forward(self, x):
-        x = torch.max_pool2d(torch.relu(self.conv1(x)), 2)
-        x = torch.max_pool2d(torch.relu(self.conv2(x)), 2).flatten(1)
-        return self.fc3(torch.relu(self.fc2(torch.relu(self.fc1(x)))))
-
-model = LeNet()
 tensors = load_file(sys.argv[1])
 model.load_state_dict({k[6:]: v for k, v in tensors.items() if k.startswith('model.')})
 pixels = numpy.frombuffer(gzip.open(sys.argv[3]).read(), 'u1', offset=16).reshape(-1, 1, 8, 8)

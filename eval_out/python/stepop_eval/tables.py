@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Iterator, Mapping
+from typing import Any, Dict, Iterator, Mapping, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,16 @@ def pandas_module() -> Any:
     return pandas
 
 
-class Outputs(Mapping[str, Array]):
-    """The outputs by their keys, `encoder/mean` for one in a group; nothing is read before an
-    array is indexed."""
+Value = TypeVar("Value", covariant=True)
+
+
+class _OfArrays(Mapping[str, Value]):
+    """What is made of arrays, by their keys."""
 
     def __init__(self, where: str, arrays: Mapping[str, Array]) -> None:
         self._where, self._arrays = where, dict(arrays)
 
-    def __getitem__(self, key: str) -> Array:
+    def _array(self, key: str) -> Array:
         if key not in self._arrays:
             raise unknown_key(self._where, key, self._arrays)
         return self._arrays[key]
@@ -45,31 +47,30 @@ class Outputs(Mapping[str, Array]):
         return _listing(self._where, {k: array.describe() for k, array in self._arrays.items()})
 
 
-class Labels(Mapping[str, npt.NDArray[Any]]):
+class Outputs(_OfArrays[Array]):
+    """The outputs by their keys, `encoder/mean` for one in a group; nothing is read before an
+    array is indexed."""
+
+    def __getitem__(self, key: str) -> Array:
+        return self._array(key)
+
+
+class Labels(_OfArrays[npt.NDArray[Any]]):
     """The labels by their keys, each a whole array [rows, ...], read when it is first asked for and
     kept; so it is read-only, and a copy is for changes."""
 
     def __init__(self, where: str, arrays: Mapping[str, Array], index: Array) -> None:
-        self._where, self._arrays, self._index = where, dict(arrays), index
+        super().__init__(where, arrays)
+        self._index = index
         self._values: Dict[str, npt.NDArray[Any]] = {}
 
     def __getitem__(self, key: str) -> npt.NDArray[Any]:
-        if key not in self._arrays:
-            raise unknown_key(self._where, key, self._arrays)
+        array = self._array(key)
         if key not in self._values:
-            values = np.asarray(self._arrays[key])
+            values = np.asarray(array)
             values.flags.writeable = False
             self._values[key] = values
         return self._values[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
-
-    def __repr__(self) -> str:
-        return _listing(self._where, {k: array.describe() for k, array in self._arrays.items()})
 
     def arrays(self) -> Dict[str, Array]:
         """The same as lazy arrays."""
