@@ -90,16 +90,18 @@ at::Tensor thumbnail(const at::Tensor& image, int64_t least_side) {
 }
 
 at::Tensor captioned_picture(const std::vector<CaptionedImage>& images, int64_t columns) {
-  const int64_t shown_height = images.front().image.size(0);
   const auto count = static_cast<int64_t>(images.size());
   const bool is_square = columns == 0;
   if (is_square) {
     columns = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
   }
   const int64_t line = pixel_height() + kLineGap;
-  int64_t width = images.front().image.size(1);
+  int64_t shown_height = 0;
+  int64_t width = 0;
   size_t lines_below = 0;
   for (const auto& image : images) {
+    shown_height = std::max(shown_height, image.image.size(0));
+    width = std::max(width, image.image.size(1));
     lines_below = std::max(lines_below, image.lines.size());
     for (const auto& text : image.lines) {
       width = std::max(width, std::min(pixel_width(text), kThumbnailSide));
@@ -114,7 +116,7 @@ at::Tensor captioned_picture(const std::vector<CaptionedImage>& images, int64_t 
     const int64_t left = kGap + i % columns * (width + kGap);
     int64_t top = kGap + i / columns * (height + kGap);
     canvas.draw(left, top, image);
-    top += shown_height + kLineGap + 2;
+    top += image.size(0) + kLineGap + 2;
     for (const auto& text : lines) {
       canvas.text(left, top, fit_text(text, width));
       top += line;

@@ -36,8 +36,8 @@ inline constexpr int64_t kThumbnailSide = 128;
 /// factor, one of more than 256 made smaller. A pixel with a NaN is magenta.
 at::Tensor thumbnail(const at::Tensor& image, int64_t least_side = kThumbnailSide);
 
-/// Thumbnails of one size with their captions, row by row: uint8 [H', W', 3]. `columns` of them are
-/// in a row; with 0 the picture is near-square. Text that is wider than its image, or than 128
+/// Thumbnails with their captions, row by row: uint8 [H', W', 3]. Each has room for the largest.
+/// `columns` of them are in a row; with 0 the picture is near-square. Text that is wider than its image, or than 128
 /// pixels, is cut. At least one image.
 at::Tensor captioned_picture(const std::vector<CaptionedImage>& images, int64_t columns = 0);
 

@@ -93,5 +93,25 @@ TEST_CASE("what is no batch of images is named as it was found") {
   CHECK(message_for({}) == expected + "an undefined tensor");
 }
 
+TEST_CASE("images of different sizes with captions cover nothing of each other") {
+  const at::Tensor low = at::zeros({10, 40, 1}, at::kByte);
+  const at::Tensor high = at::zeros({30, 20, 1}, at::kByte);
+  const at::Tensor picture = captioned_picture({{low, {"one"}}, {high, {"two"}}}, 2);
+  // Two cells of 40 x 50, with gaps of 14: room for the highest image, 2 pixels, and a line of 18.
+  CHECK(describe_tensor(picture) == "uint8 [78, 122, 3]");
+  const auto is_black = [&](int64_t top, int64_t left, int64_t height, int64_t width) {
+    return picture.slice(0, top, top + height).slice(1, left, left + width).max().item<int>() == 0;
+  };
+  CHECK(is_black(14, 14, 10, 40));
+  CHECK(is_black(14, 68, 30, 20));
+  // The caption of each stands below it.
+  const auto has_ink = [&](int64_t top, int64_t left) {
+    return picture.slice(0, top, top + 18).slice(1, left, left + 40).min().item<int>() < 100;
+  };
+  CHECK(has_ink(14 + 10 + 2, 14));
+  CHECK_FALSE(has_ink(14 + 30 + 2, 14));
+  CHECK(has_ink(14 + 30 + 2, 68));
+}
+
 }  // namespace image_grid_test
 }  // namespace stepop

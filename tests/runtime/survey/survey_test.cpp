@@ -174,7 +174,10 @@ TEST_CASE("the table says what a user asks first") {
 
 TEST_CASE("the picture has a place for each image, and none without images") {
   const at::Tensor picture = decode_image(survey_sheet(survey_of(Mixed(400))), "sheet");
-  CHECK(picture.size(0) == 3);
+  // Six cells of 128 pixels with gaps of 14, three in a row. In each an image of 3 x 8, the highest
+  // of the six, 16 times as large, 2 pixels, and "#0", number, half and name, 18 pixels each.
+  const int64_t cell = 3 * 16 + 2 + 4 * 18;
+  CHECK(picture.sizes() == at::IntArrayRef({3, 14 + 2 * (cell + 14), 14 + 3 * (128 + 14)}));
   class Numbers : public Dataset {
    public:
     int64_t size() const override { return 3; }
