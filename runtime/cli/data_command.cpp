@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/base/interrupt_scope.h"
 #include "runtime/base/nearest.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
@@ -158,6 +159,7 @@ int data_command(const Arguments& given) {
   take_splits_from_base(arguments);
   check_data_arguments(arguments);
   const SignalGuard signals;
+  const InterruptScope interrupt(throw_if_signal_arrived);
   const RunSource source = find_source(arguments);
   check_arguments(arguments, source);
   Console console(arguments.log_level);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/base/interrupt_scope.h"
 #include "runtime/base/nearest.h"
 #include "runtime/base/number_text.h"
 #include "runtime/cli/checkpoint_choice.h"
@@ -125,6 +126,7 @@ int export_command(const Arguments& given) {
   check_export_arguments(given);
   const std::string run = open_run(given, given.operands.front()).root();
   const SignalGuard signals;
+  const InterruptScope interrupt(throw_if_signal_arrived);
   Arguments arguments = given;
   arguments.project = given.operands.front();
   const auto is_given = [&](const char* key) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/interrupt_scope.h"
 #include "runtime/base/number_text.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/checkpoint_choice.h"
@@ -81,6 +82,8 @@ class Run {
     const std::string name = run_name(arguments_, source.project, config);
     if (!arguments_.train && !checkpoint_) check_without_checkpoint(source, config);
 
+    // A dataset may wait for what never comes.
+    std::optional<InterruptScope> interrupt(throw_if_signal_arrived);
     Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
     CrashMessage crash;
     crash.set_place(session.position().global_step, session.position().split);
@@ -91,6 +94,7 @@ class Run {
       check(session, *memory);
       return {};
     }
+    interrupt.reset();
     const RunDirectory directory =
         goes_on_ ? *source.project
                  : RunDirectory::create(arguments_.logs + (arguments_.debug ? "/debug_runs" : ""),

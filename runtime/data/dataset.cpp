@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/base/text.h"
 
 namespace stepop {
@@ -76,6 +77,8 @@ Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
     for (size_t i = 0; i < indices.size(); ++i) {
       try {
         examples.push_back(dataset.get(indices[i], randoms[i]));
+      } catch (const Interrupted&) {
+        throw;
       } catch (...) {
         throw Error(fmt::format("example {}: {}", indices[i], text_of_current_exception()));
       }

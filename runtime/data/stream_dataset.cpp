@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/interrupt_scope.h"
 #include "runtime/base/number_text.h"
 
 namespace stepop {
@@ -98,7 +99,7 @@ std::optional<int64_t> StreamDataset::examples() const {
   if (!is_counted_) {
     using Clock = std::chrono::steady_clock;
     const auto begin = Clock::now();
-    examples_ = open()->count({});
+    examples_ = open()->count(InterruptScope::current());
     seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
     is_counted_ = true;
   }
@@ -142,7 +143,7 @@ Record StreamDataset::record(int64_t index) const {
   try {
     while (true) {
       const bool is_it = best->sequence.number() == index;
-      auto next = best->sequence.next({});
+      auto next = best->sequence.next(InterruptScope::current());
       if (!next) {
         throw Error(fmt::format("there is no example {}: the stream has {}", index,
                                 best->sequence.number()));

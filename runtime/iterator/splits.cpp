@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/base/error.h"
+#include "runtime/base/interrupt_scope.h"
 #include "runtime/data/example_random.h"
 #include "runtime/data/stream_batches.h"
 #include "runtime/data/stream_dataset.h"
@@ -174,7 +175,8 @@ std::vector<std::vector<std::string>> Splits::record_names(const std::string& sp
   const int64_t first = start.batch;
   const auto batches = source(split, order(split), std::move(start));
   for (int64_t i = 0; i < count; ++i) {
-    names.push_back(dynamic_cast<StreamBatches&>(*batches).names(first + i, {}));
+    auto& stream_batches = dynamic_cast<StreamBatches&>(*batches);
+    names.push_back(stream_batches.names(first + i, InterruptScope::current()));
   }
   return names;
 }
@@ -185,7 +187,7 @@ Batch Splits::batch(const std::string& split, const BatchOrder& order, int64_t n
     const BatchOrder first(order.name(), std::make_unique<RunningNumbers>(size),
                            {.batch_size = size, .seed = evaluation_seed(seed_, split)});
     StreamBatches batches(*data, first, {.is_one_pass = true}, {});
-    return finished(batches.take(0, {}).load());
+    return finished(batches.take(0, InterruptScope::current()).load());
   }
   std::vector<Random> randoms = order.randoms(number);
   return finished(load_batch(dataset(split), order.indices(number), randoms));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
 #include "runtime/log/log_files.h"
@@ -42,6 +43,8 @@ std::string empty_layer_hint(const std::string& text) {
 void rethrow_from(const std::string& split, const std::string& op) {
   try {
     throw;
+  } catch (const Interrupted&) {
+    throw;
   } catch (const UsageError&) {
     throw;
   } catch (const NonFinite&) {
@@ -61,6 +64,8 @@ void rethrow_from(const std::string& split, const std::string& op) {
 
 void rethrow_with_examples(const Context& context, const std::string& split, const Batch& batch) {
   try {
+    throw;
+  } catch (const Interrupted&) {
     throw;
   } catch (const UsageError&) {
     throw;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "runtime/base/error.h"
+#include "runtime/base/interrupt_scope.h"
 #include "runtime/data/example_random.h"
 #include "runtime/measure/one_thread.h"
 #include "runtime/measure/tensor_statistics.h"
@@ -49,6 +50,7 @@ class Reading {
     try {
       wait(count);
     } catch (...) {
+      const std::lock_guard lock(mutex_);
       survey_.stopped_by = std::current_exception();
       stopping_ = true;
     }
@@ -92,6 +94,7 @@ class Reading {
   void work() {
     const at::NoGradGuard no_grad;
     compute_with_one_thread();
+    const InterruptScope interrupt(options_.interrupt);
     while (!stopping_) {
       const int64_t first = next_.fetch_add(kChunk);
       if (first >= options_.examples) break;
@@ -132,7 +135,7 @@ class Reading {
     return i * step + i * (size % count) / count;
   }
 
-  void read(int64_t i, Found& found) const {
+  void read(int64_t i, Found& found) {
     const int64_t index = index_of(i);
     ++found.read;
     Example example;
@@ -142,6 +145,12 @@ class Reading {
       example = dataset_.get(index, random);
       found.get_seconds += seconds_since(start);
       check_labels(index, example);
+    } catch (const Interrupted&) {
+      --found.read;
+      const std::lock_guard lock(mutex_);
+      survey_.stopped_by = std::current_exception();
+      stopping_ = true;
+      return;
     } catch (...) {
       found.bad.push_back({index, text_of_current_exception()});
       return;

@@ -6,6 +6,7 @@
 
 #include "tests/cli/command.h"
 #include "tests/cli/digits_run.h"
+#include "tests/python.h"
 #include "tests/same_state.h"
 
 namespace stepop {
@@ -48,6 +49,41 @@ TEST_CASE("shards of the digits are packed and trained on as the README has it")
   const CommandResult eval =
       run_well(folder, "cd " + run + "/eval/* && stepop eval -c examples 69/outputs.h5 | cat");
   CHECK(eval.out.find("examples") != std::string::npos);
+  const CommandResult exported = run_well(folder, "stepop export " + run + " -o net.pt");
+  CHECK(exported.out.find("compared  with the network, on examples of an evaluation: other "
+                          "examples, batches of 1 and 5; largest difference 0\n") !=
+        std::string::npos);
+  // Predictions of rows that come by a command are the outputs of the evaluation of the same rows.
+  folder.write("new.yaml",
+               "datasets: {predict: {class: TarShards, keys: {png: image}, examples: 355, "
+               "urls: 'shards/validation/shard-{000000..000003}.tar', pipe: 'cat {url}'}}\n");
+  run_well(folder, "stepop predict " + run + " -b new.yaml");
+  CHECK(run_python("import glob, sys, h5py\n"
+                   "old, new = (h5py.File(glob.glob(sys.argv[1] + '/eval/*/' + name)[0])\n"
+                   "            for name in ('69/outputs.h5', '69/new/outputs.h5'))\n"
+                   "a, b = old['outputs/logits'][:], new['outputs/prediction'][:]\n"
+                   "print(a.shape, abs(a - b).max() < 1e-5, new['index'][:3].tolist())",
+                   {folder.path(run)}) == "(355, 10) True [0, 1, 2]\n");
+}
+
+TEST_CASE("a signal ends a start, and a look at the data, that wait for a command that hangs") {
+  const ScratchFolder folder;
+  // Without the signal it is an error after 20 s.
+  const std::string hung =
+      " --datasets/train '{class: TarShards, urls: [a.tar], examples: 100, timeout: 20, "
+      "retries: 0, pipe: \"echo >started; exec sleep 100; {url}\"}'";
+  const std::string config = std::string("-b ") + kConfig;
+  for (const std::string& line : {"-n a " + config + " -t" + hung, config + " -t --check" + hung,
+                                  "data " + config + " train" + hung}) {
+    CAPTURE(line);
+    const CommandResult result =
+        run_in(folder, "rm -f started; '" STEPOP_BINARY_DIR "/stepop' " + line +
+                           " & pid=$!; until [ -e started ]; do sleep 0.02; done; kill -INT $pid; "
+                           "wait $pid");
+    CHECK(result.exit_code == 130);
+    CHECK(result.err == "stepop: SIGINT arrived\n");
+    CHECK(only_run(folder).empty());
+  }
 }
 
 TEST_CASE(

@@ -302,10 +302,10 @@ std::optional<int64_t> TarShards::count(const InterruptCheck& interrupt) {
   if (is_remote()) return std::nullopt;
   int64_t count = 0;
   for (const auto& path : shards_) {
-    if (interrupt) interrupt();
     ShardReader reader(std::make_unique<UnpackedInput>(std::make_unique<FileInput>(path)), path,
                        [](const std::string& /*extension*/) { return false; });
     while (!reader.is_at_end()) {
+      if (interrupt) interrupt();
       try {
         if (reader.next()) ++count;
       } catch (const DamagedShard& damage) {

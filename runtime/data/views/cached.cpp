@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/base/interrupt_scope.h"
 #include "runtime/base/number_text.h"
 #include "runtime/data/example_random.h"
 #include "runtime/data/views/cache_source.h"
@@ -94,6 +95,8 @@ class Cached : public SameOrder {
     for (const int64_t index : indices) {
       try {
         examples.push_back(kept(index));
+      } catch (const Interrupted&) {
+        throw;
       } catch (...) {
         throw Error(fmt::format("example {}: {}", index, text_of_current_exception()));
       }
@@ -153,6 +156,8 @@ class Cached : public SameOrder {
         ++read;
         Random other = random_of_fixed_example(~index);
         if (is_frozen_ || is_equal(example, source()->get(index, other))) continue;
+      } catch (const Interrupted&) {
+        throw;
       } catch (...) {
         continue;
       }
@@ -194,12 +199,15 @@ class Cached : public SameOrder {
     std::condition_variable ended;
     unsigned at_work = threads;
     std::exception_ptr failure;
+    const InterruptCheck& interrupt = InterruptScope::current();
     const auto work = [&] {
       compute_with_one_thread();
+      const InterruptScope scope(interrupt);
       std::exception_ptr own;
       try {
         for (int64_t index = next++; index < size(); index = next++) {
           if (store_->find(index)) continue;
+          if (interrupt) interrupt();
           Random random = random_of_fixed_example(index);
           store_->add(index, source().get(index, random));
         }

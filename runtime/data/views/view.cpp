@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 
+#include "runtime/base/interrupt.h"
 #include "runtime/base/text.h"
 
 namespace stepop {
@@ -17,6 +18,8 @@ Source::Source(const Config& params, std::string_view key)
 Example Source::get(int64_t index, Random& random) const {
   try {
     return dataset_->get(index, random);
+  } catch (const Interrupted&) {
+    throw;
   } catch (...) {
     throw Error(fmt::format("example {} of {}: {}", index, place_, text_of_current_exception()));
   }
@@ -27,6 +30,8 @@ std::optional<Batch> Source::gather(std::span<const int64_t> indices, std::span<
   std::string failure;
   try {
     return dataset_->get_batch(indices, randoms);
+  } catch (const Interrupted&) {
+    throw;
   } catch (...) {
     failure = text_of_current_exception();
   }
@@ -35,6 +40,8 @@ std::optional<Batch> Source::gather(std::span<const int64_t> indices, std::span<
     Random random(0);
     try {
       get(indices[i], random);
+    } catch (const Interrupted&) {
+      throw;
     } catch (const std::exception& error) {
       throw Error(fmt::format("example {}: {}", outer[i], error_text(error)));
     }
@@ -50,6 +57,8 @@ Batch Source::load(std::span<const int64_t> indices, std::span<Random> randoms,
   for (size_t i = 0; i < indices.size(); ++i) {
     try {
       examples.push_back(get(indices[i], randoms[i]));
+    } catch (const Interrupted&) {
+      throw;
     } catch (const std::exception& error) {
       throw Error(fmt::format("example {}: {}", outer[i], error_text(error)));
     }

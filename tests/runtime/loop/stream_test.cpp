@@ -1,5 +1,8 @@
 // A training on a stream is stopped and resumed as one on a dataset is.
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/stack.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -9,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/loop/batch_norm.h"
 #include "runtime/pictures/image_file.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
@@ -160,6 +164,53 @@ TEST_CASE(
   CHECK(run.session.context().splits.fixed_examples("train").indices() ==
         std::vector<int64_t>{0, 1, 2, 3});
   CHECK(run.session.context().splits.dataset("validation").size() == 30);
+}
+
+TEST_CASE("statistics of batch normalization are measured over a pass of a stream") {
+  const Shards shards;
+  const std::string config = R"(
+iterator: TestTrainer
+model: {class: TestDropoutNet, inputs: 9}
+optimizer: {class: Adam, lr: 1e-2}
+num_threads: 1
+batch_size: 5
+num_epochs: 2
+swa: {every: 4}
+eval_weights: swa
+datasets:
+)" + fmt::format("  train: {{class: TarShards, path: {0}}}\n  validation: {{class: TarShards, "
+                 "path: {0}}}\n",
+                 shards.path());
+  TestRun run(config);
+  run.session.check();
+  run.train();
+  const State state = run.checkpoint(12);
+  // Six batches of one size, whose order so does not matter.
+  std::vector<at::Tensor> images;
+  for (int64_t i = 0; i < 30; ++i) {
+    Random random(0);
+    images.push_back(
+        run.session.context().splits.dataset("validation").get(i, random).tensors.at("image"));
+  }
+  const at::Tensor hidden =
+      at::linear(at::stack(images).flatten(1), state.at("swa_model.first.weight"),
+                 state.at("swa_model.first.bias"));
+  CHECK((state.at("swa_model.norm.running_mean") - hidden.mean(0)).abs().max().item<double>() <
+        1e-5);
+  CHECK(state.at("swa_model.norm.num_batches_tracked").item<int64_t>() == 6);
+  CHECK((state.at("model.norm.running_mean") - hidden.mean(0)).abs().max().item<double>() > 1e-3);
+
+  // An evaluation of a checkpoint that lacks them measures the same.
+  Session session(test_config(config), /*train=*/false, false, false);
+  Checkpoint unmeasured = load_checkpoint(run.checkpoint_path(12));
+  unmeasured.tensors.at("swa.measured").zero_();
+  unmeasured.tensors.at("swa_model.norm.running_mean").zero_();
+  session.restore_for_evaluation(unmeasured, "model-12");
+  measure_batch_norm(session.iterator(), session.context(), session.position(), {});
+  CHECK(session.context()
+            .tracker.save("swa_model")
+            .at("norm.running_mean")
+            .equal(state.at("swa_model.norm.running_mean")));
 }
 
 TEST_CASE("a NaN in a training on a stream is recorded with the names of its records") {

@@ -14,11 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/interrupt_scope.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/data/record_sequence.h"
 #include "runtime/data/stream_dataset.h"
 #include "runtime/data/streams/shard_list.h"
 #include "runtime/pictures/image_file.h"
+#include "tests/dataset_of.h"
 #include "tests/fuzz.h"
 #include "tests/message_of.h"
 #include "tests/python.h"
@@ -71,6 +73,23 @@ Strings pass_of(const std::string& yaml, const StreamPass& pass = {}) {
   TarShards stream(config_of(yaml));
   stream.begin(pass);
   return rest(stream);
+}
+
+TEST_CASE("who waits for a command that hangs can be interrupted, also below views") {
+  const std::string hung =
+      "{class: TarShards, urls: a.tar, examples: 9, timeout: 20, retries: 0, pipe: 'exec "
+      "sleep 100; {url}'}";
+  for (const std::string& yaml :
+       {hung, "{class: Subset, range: [2, 9], dataset: {class: Concat, datasets: [" + hung + "]}}",
+        "{class: Cached, dataset: " + hung + "}"}) {
+    CAPTURE(yaml);
+    int calls = 0;
+    const InterruptScope scope([&] {
+      if (++calls == 3) throw Interrupted("SIGINT arrived");
+    });
+    CHECK_THROWS_AS(batch_of(*dataset_of(yaml), {3, 4}), Interrupted);
+  }
+  CHECK_FALSE(InterruptScope::current());
 }
 
 TEST_CASE("braces stand for ranges and names") {

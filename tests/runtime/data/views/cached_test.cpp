@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <thread>
 
+#include "runtime/base/interrupt_scope.h"
 #include "tests/dataset_of.h"
 #include "tests/failing_files.h"
 #include "tests/fuzz.h"
@@ -88,6 +90,20 @@ TEST_CASE("all examples are read at the start where the config says so") {
   CHECK(message_of([&] {
           dataset_of("{class: Cached, fill: start, dataset: {class: TestNumbers, bad: 5}}");
         }) == "example 5 of data/dataset: n5.png is damaged");
+}
+
+TEST_CASE("filling a cache at the start can be interrupted, and what is in it stays") {
+  const ScratchFolder folder;
+  {
+    std::atomic<int> calls = 0;
+    const InterruptScope scope([&] {
+      if (++calls > 20) throw Interrupted("SIGINT arrived");
+    });
+    CHECK_THROWS_AS(dataset_of(cached(folder, ", fill: start")), Interrupted);
+  }
+  const auto next = dataset_of(cached(folder));
+  CHECK(next->notice().starts_with("20 of 40 examples are cached in " + folder.path()));
+  CHECK(reads_of(*next) == 20);
 }
 
 TEST_CASE("another config, version or source file makes another cache") {
