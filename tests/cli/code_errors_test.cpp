@@ -8,83 +8,99 @@
 namespace stepop {
 namespace code_errors_test {
 
+/// A template with one mistake after another in it, of which $MISTAKE makes one. So it is compiled
+/// once for all of them.
+struct Faulty {
+  ScratchFolder folder;
+
+  Faulty() {
+    make_new(folder, "faulty");
+    const auto is = [](const std::string& mistake) { return "mistake() == \"" + mistake + "\""; };
+    std::string source = read_bytes(folder / "faulty.cpp");
+    const auto put = [&](const std::string& before, const std::string& statement) {
+      const size_t at = source.find(before);
+      REQUIRE(at != std::string::npos);
+      source.insert(at, statement);
+    };
+    put("namespace {",
+        "std::string mistake() {\n"
+        "  const char* name = std::getenv(\"MISTAKE\");\n"
+        "  return name == nullptr ? \"\" : name;\n"
+        "}\n"
+        "int deep(volatile int* n) { int m = *n + 1; return deep(&m) + m; }\n");
+    put("    stepop::Random fixed(",
+        "    if (index == 40 && " + is("row") + ") throw std::out_of_range(\"no row\");\n");
+    put("update_.step(loss.mean())", "static int calls = 0; if (++calls > 4 && " + is("null") +
+                                         ") *static_cast<volatile int*>(nullptr) = calls;\n"
+                                         "int n = 0; if (" +
+                                         is("deep") + " && deep(&n) == 3) return;\nif (" +
+                                         is("abort") + ") std::abort();\n");
+    const std::string layer = "torch::nn::Linear(2, width)";
+    source.replace(source.find(layer), layer.size(),
+                   "torch::nn::Linear(" + is("shape") + " ? 3 : 2, width)");
+    folder.write("faulty.cpp", source);
+  }
+
+  /// `faulty.cpp:63: `, of the line with `text`.
+  std::string place_of(const std::string& text) const {
+    const std::string source = read_bytes(folder / "faulty.cpp");
+    const auto end = source.begin() + static_cast<std::ptrdiff_t>(source.find(text));
+    return "faulty.cpp:" + std::to_string(1 + std::count(source.begin(), end, '\n')) + ": ";
+  }
+};
+
+const Faulty& faulty() {
+  static const Faulty made;
+  return made;
+}
+
+CommandResult run_with(const std::string& mistake, const std::string& more = "") {
+  // AddressSanitizer would take the signal for itself.
+  return run_with_cache(faulty().folder,
+                        "export ASAN_OPTIONS=\"$ASAN_OPTIONS:handle_segv=0\"\nexport MISTAKE=" +
+                            mistake + "\nstepop -n x -b faulty.yaml -t" + kShort + more);
+}
+
 TEST_CASE("an error in user code names the file and line, below what was called") {
-  const ScratchFolder folder;
-  make_new(folder, "denoiser");
-  run_in(folder,
-         "sed -i 's/torch::nn::Linear(2, width)/torch::nn::Linear(3, width)/' denoiser.cpp");
-  const std::string source = read_bytes(folder / "denoiser.cpp");
-  const auto line_of = [&](const std::string& text) {
-    return "denoiser.cpp:" +
-           std::to_string(
-               1 + std::count(source.begin(),
-                              source.begin() + static_cast<std::ptrdiff_t>(source.find(text)),
-                              '\n')) +
-           ": ";
-  };
-  const auto failed = run_with_cache(folder, "stepop -n first -b denoiser.yaml -t" + kShort);
+  const std::string forward = faulty().place_of("layers_->forward(x)");
+  const std::string step_op = faulty().place_of("model_->forward(");
+  const auto failed = run_with("shape");
   CHECK(failed.exit_code == 1);
   CHECK(contains(failed.err, "train/step_op: mat1 and mat2 shapes cannot be multiplied"));
-  CHECK(contains(failed.err, "\nin your own code:\n  " + line_of("layers_->forward(x)") +
-                                 "in DenoiserNetwork::forward\n  " + line_of("model_->forward(") +
-                                 "in Denoiser::step_op"));
-  SUBCASE("also in a run that is compiled from the cache, in another folder") {
-    const auto moved = run_with_cache(folder,
-                                      "mkdir elsewhere && mv denoiser.* elsewhere && "
-                                      "stepop -b elsewhere/denoiser.yaml -t" +
-                                          kShort);
-    CHECK(contains(moved.err, "\n  elsewhere/" + line_of("model_->forward(")));
-  }
+  CHECK(contains(failed.err, "\nin your own code:\n  " + forward + "in FaultyNetwork::forward\n  " +
+                                 step_op + "in Faulty::step_op"));
+  // Also in another folder, where it comes from the cache.
+  const auto copied = run_with_cache(faulty().folder,
+                                     "export MISTAKE=shape; mkdir elsewhere && cp faulty.* "
+                                     "elsewhere && stepop -b elsewhere/faulty.yaml -t" +
+                                         kShort);
+  CHECK_FALSE(contains(copied.err, "compiling"));
+  CHECK(contains(copied.err, "\n  elsewhere/" + step_op));
 }
 
 TEST_CASE("an error in user code that a data worker runs has its place") {
-  const ScratchFolder folder;
-  make_new(folder, "mine");
-  run_in(folder,
-         "sed -i 's/^    stepop::Random fixed(/    if (index == 40) throw std::out_of_range(\"no "
-         "row\");\\n&/' mine.cpp");
-  const auto failed =
-      run_with_cache(folder, "stepop -n x -b mine.yaml -t --n_data_processes 2" + kShort);
+  const auto failed = run_with("row", " --n_data_processes 2");
   CHECK(contains(failed.err, "no row"));
-  CHECK(contains(failed.err, "\nin your own code:\n  mine.cpp:"));
+  CHECK(contains(failed.err, "\nin your own code:\n  " + faulty().place_of("no row")));
 }
 
 TEST_CASE("a crash in user code says where and how to resume, and keeps the signal's status") {
-  const ScratchFolder folder;
-  make_new(folder, "mine");
-  const auto crash_with = [&](const std::string& statement) {
-    run_in(folder, "sed -i 's/update_.step(loss.mean());.*/" + statement +
-                       " update_.step(loss.mean()); },/' mine.cpp");
-    // AddressSanitizer would take the signal for itself.
-    return run_with_cache(folder,
-                          "export ASAN_OPTIONS=\"$ASAN_OPTIONS:handle_segv=0\"\n"
-                          "stepop -n x -b mine.yaml -t" +
-                              kShort);
-  };
-  SUBCASE("a null pointer, after the first steps") {
-    const auto crashed = crash_with(
-        "static int calls = 0; if (++calls > 4) { *static_cast<volatile int*>(nullptr) = calls; }");
-    CHECK(crashed.exit_code == 128 + 11);
-    CHECK(contains(crashed.err, "stepop: SIGSEGV"));
-    CHECK(
-        contains(crashed.err, " in train_op on the split train, after step 4, with the examples "));
-    CHECK(contains(crashed.err, "mine.cpp:"));
-    CHECK(contains(crashed.err, "resume with:  "));
-  }
-  SUBCASE("recursion without end") {
-    run_in(folder,
-           "sed -i '0,/^namespace {/s//namespace {\\nint deep(volatile int* n) { int m = *n + 1; "
-           "return deep(\\&m) + m; }/' mine.cpp");
-    const auto crashed = crash_with("int n = 0; if (deep(\\&n) == 3) return;");
-    CHECK(crashed.exit_code == 128 + 11);
-    CHECK(contains(crashed.err, "stepop: SIGSEGV"));
-    CHECK(contains(crashed.err, "deep"));
-  }
-  SUBCASE("an abort") {
-    const auto crashed = crash_with("std::abort();");
-    CHECK(crashed.exit_code == 128 + 6);
-    CHECK(contains(crashed.err, "stepop: SIGABRT"));
-  }
+  // After the first steps.
+  const auto null = run_with("null");
+  CHECK(null.exit_code == 128 + 11);
+  CHECK(contains(null.err, "stepop: SIGSEGV"));
+  CHECK(contains(null.err, " in train_op on the split train, after step 4, with the examples "));
+  CHECK(contains(null.err, "faulty.cpp:"));
+  CHECK(contains(null.err, "resume with:  "));
+
+  const auto recursion = run_with("deep");
+  CHECK(recursion.exit_code == 128 + 11);
+  CHECK(contains(recursion.err, "stepop: SIGSEGV"));
+  CHECK(contains(recursion.err, "deep"));
+
+  const auto abort = run_with("abort");
+  CHECK(abort.exit_code == 128 + 6);
+  CHECK(contains(abort.err, "stepop: SIGABRT"));
 }
 
 TEST_CASE("an op that returns the wrong thing is refused by the compiler in a sentence") {
@@ -101,7 +117,8 @@ TEST_CASE("an op that returns the wrong thing is refused by the compiler in a se
 
 TEST_CASE("a compile error is the compiler's own message, and nothing else") {
   const ScratchFolder folder;
-  write_source(folder, "int answer() { return forty_two; }\n");
+  write_source(folder, "");
+  folder.write("one.cpp", "\nint answer() { return forty_two; }\n");
   const auto result = run_with_cache(folder, "stepop -b one.yaml -t");
   CHECK(result.exit_code == 1);
   CHECK(result.out == "");
@@ -157,47 +174,41 @@ TEST_CASE("after an error in user code, what to type takes the code that was fix
 
 TEST_CASE("a warning is told, once") {
   const ScratchFolder folder;
-  write_source(folder, "static int unused() { return 1; }\n");
+  write_source(folder, "");
+  folder.write("one.cpp", "static int unused() { return 1; }\n");
   CHECK(contains(run_with_cache(folder, "stepop list -b one.yaml").err, "-Wunused-function"));
   CHECK(run_with_cache(folder, "stepop list -b one.yaml").err == "");
 }
 
 TEST_CASE("code that fails while it is loaded is told with its name") {
   const ScratchFolder folder;
-  SUBCASE("a constructor throws") {
-    write_source(folder,
-                 "static const int value = [] {\n"
-                 "  if (true) throw std::runtime_error(\"no luck\");\n  return 1;\n}();\n");
-    const auto result = run_with_cache(folder, "stepop -b one.yaml -t");
-    CHECK(result.exit_code == 1);
-    CHECK(contains(result.err,
-                   "stepop: one.cpp threw while it was loaded, in a constructor of a global or "
-                   "static object: no luck\n"));
-  }
-  SUBCASE("it crashes") {
-    write_source(folder, "static const int value = [] {\n  std::abort();\n  return 1;\n}();\n");
-    const auto result = run_with_cache(folder, "stepop -b one.yaml -t");
-    CHECK(result.exit_code == 134);
-    CHECK(contains(result.err,
-                   "stepop: one.cpp crashed while it was loaded, in a constructor of a global or "
-                   "static object\n"));
-  }
-  SUBCASE("a function that it declares is not there") {
-    write_source(folder, "int missing(int);\nstatic const int value = missing(1);\n");
-    const auto result = run_with_cache(folder, "stepop -b one.yaml -t");
-    CHECK(result.exit_code == 1);
-    CHECK(contains(result.err,
-                   "stepop: one.cpp: cannot be loaded: undefined symbol: missing(int)\n"));
-  }
-  SUBCASE("a name is taken") {
-    write_source(folder,
-                 "stepop::Logs say(const stepop::CallbackArguments&) { return {}; }\n"
-                 "STEPOP_REGISTER_CALLBACK(accuracy, say, {\"Mine.\"});\n");
-    const auto result = run_with_cache(folder, "stepop -b one.yaml -t");
-    CHECK(result.exit_code == 1);
-    CHECK(contains(result.err, "stepop: the callback \"accuracy\" is registered twice: at "));
-    CHECK(contains(result.err, " and at one.cpp:3; rename one of them\n"));
-  }
+  // A constructor that throws, one that crashes, and behind them a name that is taken.
+  write_source(folder,
+               "static const int value = [] {\n"
+               "  if (std::getenv(\"THROWS\")) throw std::runtime_error(\"no luck\");\n"
+               "  if (std::getenv(\"CRASHES\")) std::abort();\n  return 1;\n}();\n"
+               "stepop::Logs say(const stepop::CallbackArguments&) { return {}; }\n"
+               "STEPOP_REGISTER_CALLBACK(accuracy, say, {\"Mine.\"});\n");
+  const auto thrown = run_with_cache(folder, "THROWS=1 stepop -b one.yaml -t");
+  CHECK(thrown.exit_code == 1);
+  CHECK(contains(thrown.err,
+                 "stepop: one.cpp threw while it was loaded, in a constructor of a global or "
+                 "static object: no luck\n"));
+  const auto crashed = run_with_cache(folder, "CRASHES=1 stepop -b one.yaml -t");
+  CHECK(crashed.exit_code == 134);
+  CHECK(contains(crashed.err,
+                 "stepop: one.cpp crashed while it was loaded, in a constructor of a global or "
+                 "static object\n"));
+  const auto taken = run_with_cache(folder, "stepop -b one.yaml -t");
+  CHECK(taken.exit_code == 1);
+  CHECK(contains(taken.err, "stepop: the callback \"accuracy\" is registered twice: at "));
+  CHECK(contains(taken.err, " and at one.cpp:8; rename one of them\n"));
+
+  folder.write("one.cpp", "int missing(int);\nstatic const int value = missing(1);\n");
+  const auto undefined = run_with_cache(folder, "stepop -b one.yaml -t");
+  CHECK(undefined.exit_code == 1);
+  CHECK(contains(undefined.err,
+                 "stepop: one.cpp: cannot be loaded: undefined symbol: missing(int)\n"));
 }
 
 TEST_CASE("code that is not there, or cannot be compiled here, is told") {
