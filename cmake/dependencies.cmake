@@ -50,6 +50,15 @@ stepop_require_header(CXXOPTS_INCLUDE_DIR cxxopts.hpp "cxxopts (libcxxopts-dev)"
 stepop_require_header(XXHASH_INCLUDE_DIR xxhash.h "xxHash (libxxhash-dev)")
 # LibTorch carries a fmt of its own on its include path; Debian's serves a LibTorch without one.
 stepop_require_header(FMT_INCLUDE_DIR fmt/format.h "fmt (libfmt-dev)" HINTS ${TORCH_ROOT}/include)
+# For training with several processes. The Python package of LibTorch lacks these headers of its Gloo.
+find_path(GLOO_INCLUDE_DIR gloo/algorithm.h HINTS ${TORCH_ROOT}/include)
+if(GLOO_INCLUDE_DIR AND EXISTS ${TORCH_ROOT}/include/torch/csrc/distributed/c10d/ProcessGroupGloo.hpp)
+  set(STEPOP_DISTRIBUTED ON)
+  message(STATUS "several processes: c10d with Gloo")
+else()
+  set(STEPOP_DISTRIBUTED OFF)
+  message(STATUS "several processes: not in this build, which lacks gloo's headers (libgloo-dev)")
+endif()
 if(STEPOP_BUILD_TESTS)
   stepop_require_header(DOCTEST_INCLUDE_DIR doctest/doctest.h "doctest (doctest-dev)")
 endif()
@@ -62,6 +71,9 @@ add_library(stepop_dependencies INTERFACE)
 target_include_directories(stepop_dependencies SYSTEM INTERFACE
   ${TORCH_INCLUDE_DIRS} ${HDF5_INCLUDE_DIRS} ${CXXOPTS_INCLUDE_DIR} ${XXHASH_INCLUDE_DIR}
   ${YAML_CPP_INCLUDE_DIR})
+if(STEPOP_DISTRIBUTED)
+  target_include_directories(stepop_dependencies SYSTEM INTERFACE ${GLOO_INCLUDE_DIR})
+endif()
 # libtorch.so itself is empty: it loads the library of each device that LibTorch was built for.
 target_link_libraries(stepop_dependencies INTERFACE
   -Wl,--push-state,--no-as-needed ${TORCH_ROOT}/lib/libtorch.so -Wl,--pop-state

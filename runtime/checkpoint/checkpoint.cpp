@@ -117,6 +117,7 @@ std::string Progress::to_json() const {
   if (evaluations != kMainAlone && !evaluation_folder.empty()) json["evaluations"] = evaluations;
   if (!order_algorithm.empty()) json["order_algorithm"] = order_algorithm;
   if (has_begun_step) json["has_begun_step"] = true;
+  if (processes != 1) json["processes"] = processes;
   if (!stopped_by.empty()) json["stopped_by"] = stopped_by;
   // A reason is a user's own text, of whatever bytes.
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -160,6 +161,7 @@ Progress Progress::from_json(const std::string& text) {
       json.at("order_algorithm").get_to(progress.order_algorithm);
     }
     progress.has_begun_step = json.value("has_begun_step", false);
+    progress.processes = json.value("processes", int64_t{1});
     progress.stopped_by = json.value("stopped_by", "");
     if (progress.global_step < 0 || progress.epoch < 0 || progress.batch < 0 ||
         progress.train_examples < 0) {

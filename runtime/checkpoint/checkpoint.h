@@ -36,6 +36,8 @@ struct Progress {
   /// The hooks before the next step were called: what they did is in the state, and they are not
   /// called again. So it is when a training ends while it waits for the batch of that step.
   bool has_begun_step = false;
+  /// That trained together up to here.
+  int64_t processes = 1;
   /// Why a hook ended the training after this step; empty when none did.
   std::string stopped_by;
 

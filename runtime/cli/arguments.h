@@ -48,6 +48,7 @@ struct Arguments {
   std::optional<std::string> html;          ///< --html of `stepop data`
   std::optional<std::string> examples;      ///< --examples of it
   std::optional<std::string> network;       ///< --network of it
+  std::optional<std::string> processes;     ///< --processes
   bool table = false;                       ///< --table of it
   bool current_code = false;                ///< --current-code
   bool allow_unknown = false;               ///< --allow-unknown

@@ -207,6 +207,7 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     text("best", arguments.best);
     text("state", arguments.state);
     text("jobs", arguments.jobs);
+    text("processes", arguments.processes);
     text("output", arguments.output);
     text("html", arguments.html);
     text("examples", arguments.examples);

@@ -13,6 +13,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
+#include "runtime/checkpoint/shared_state.h"
 #include "runtime/cli/checkpoint_choice.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/loop/batch_norm.h"
@@ -152,8 +153,11 @@ class Evaluations {
         settings_(session.settings()),
         start_(std::move(start)),
         reporter_(console, directory, settings_, /*batches_per_epoch=*/0),
-        folders_(directory, session.config_yaml(), session.config_with_defaults(), start_.time,
-                 start_.time_taken) {
+        world_(session.context().world) {
+    if (world_.is_root()) {
+      folders_.emplace(directory, session.config_yaml(), session.config_with_defaults(),
+                       start_.time, start_.time_taken);
+    }
     for (const auto& each : settings_.evaluations) {
       evaluations_.emplace_back(each, session.iterator(), session.context(), start_.git);
     }
@@ -166,31 +170,54 @@ class Evaluations {
       evaluate_one(start_.checkpoint ? start_.checkpoint->checkpoint.checksum : "");
     }
     reporter_.show_outputs();
-    folders_.end();
+    if (folders_) folders_->end();
     return failures_;
   }
 
  private:
+  /// Rank 0 answers for all.
+  bool asks_root(const std::function<bool()>& question) {
+    return world_.from_root([&] { return question() ? "1" : "0"; }) == "1";
+  }
+
+  std::optional<ChosenCheckpoint> next_of(std::optional<CheckpointQueue>& queue) {
+    std::optional<ChosenCheckpoint> next;
+    const std::string path = world_.from_root([&] {
+      next = queue->next(console_);
+      return next ? next->path : std::string();
+    });
+    if (path.empty() || world_.is_alone()) return next;
+    std::optional<Checkpoint> read;
+    if (next) read = next->checkpoint;
+    return ChosenCheckpoint{path, *broadcast_checkpoint(world_, std::move(read))};
+  }
+
   void evaluate_each() {
     bool was_left_out = false;
     const auto reached = [&](int64_t step) {
-      if (settings_.eval_forever) write_evaluated_step(directory_, step);
+      if (settings_.eval_forever && world_.is_root()) write_evaluated_step(directory_, step);
     };
     const auto passed = [&](int64_t step) {
       was_left_out = true;
       reached(step);
     };
-    CheckpointQueue queue(directory_, settings_.eval_filter, settings_.eval_forever,
-                          start_.deadline, passed);
+    std::optional<CheckpointQueue> queue;
+    if (world_.is_root()) {
+      queue.emplace(directory_, settings_.eval_filter, settings_.eval_forever, start_.deadline,
+                    passed);
+    }
     bool has_one = false;
     if (!settings_.eval_all && start_.checkpoint) {
       const int64_t newest = session_.position().global_step;
-      has_one = queue.takes(newest).value_or(false);
-      queue.pass_over(has_one ? newest : newest - 1);
+      has_one = asks_root([&] {
+        const bool takes = queue->takes(newest).value_or(false);
+        queue->pass_over(takes ? newest : newest - 1);
+        return takes;
+      });
       if (has_one) evaluate_one(start_.checkpoint->checkpoint.checksum);
       if (has_one) reached(newest);
     }
-    while (const auto next = queue.next(console_)) {
+    while (const auto next = next_of(queue)) {
       session_.restore_for_evaluation(next->checkpoint, next->path);
       session_.initialize();
       const int64_t step = session_.position().global_step;
@@ -199,7 +226,7 @@ class Evaluations {
       reached(step);
       has_one = true;
     }
-    if (!has_one && was_left_out) {
+    if (!has_one && was_left_out && world_.is_root()) {
       console_.warn("no checkpoint was evaluated: eval_filter takes none of them");
     }
   }
@@ -224,10 +251,11 @@ class Evaluations {
       return std::ranges::all_of(
           evaluations_, [&](const auto& evaluation) { return is_over(evaluation, other); });
     };
-    const std::string folder =
-        folders_.take(position.global_step, rows_left_behind, all_are_over, console_);
+    const std::string folder = world_.from_root([&] {
+      return folders_->take(position.global_step, rows_left_behind, all_are_over, console_);
+    });
     for (const auto& evaluation : evaluations_) {
-      if (is_over(evaluation, folder)) continue;
+      if (asks_root([&] { return is_over(evaluation, folder); })) continue;
       const std::string op = evaluation.settings().op.text();
       measure_batch_norm(session_.iterator(), session_.context(), position,
                          throw_if_signal_arrived);
@@ -248,7 +276,8 @@ class Evaluations {
   EvaluationStart start_;
   std::deque<Evaluation> evaluations_;
   Reporter reporter_;
-  EvaluationFolders folders_;
+  World& world_;
+  std::optional<EvaluationFolders> folders_;  ///< Of rank 0.
   int failures_ = 0;
 };
 

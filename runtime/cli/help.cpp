@@ -33,6 +33,7 @@ const std::vector<Flag>& flags() {
        "run every op on one batch and show time, memory and shapes; writes nothing"},
       {0, "graph", kOptionalBool,
        "with --check: what each network computes, operation by operation"},
+      {0, "processes", kValue, "so many processes of this machine share the work"},
       {0, "profile", kOptionalBool, "show where the time went when a training ends"},
       {0, "allow-unknown", kOptionalBool, "unknown config keys are a warning, not an error"},
       {0, "template", kValue,

@@ -22,6 +22,7 @@
 #include "runtime/code/compiler.h"
 #include "runtime/config/registry.h"
 #include "runtime/data/loader.h"
+#include "runtime/distributed/world.h"
 
 namespace {
 
@@ -126,8 +127,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   std::set_terminate(usual_terminate);
   const int exit_code = run(argc, argv);
-  if (stepop::Loader::workers_left_behind() == 0) return exit_code;
-  // A dataset that hangs must not keep a run that has saved everything from ending.
+  if (stepop::Loader::workers_left_behind() == 0 && !stepop::World::is_broken()) return exit_code;
+  // A dataset that hangs, or another process, must not keep a run that has saved everything from
+  // ending.
   std::fflush(nullptr);
   _exit(exit_code);
 }

@@ -3,15 +3,19 @@
 
 #include <chrono>
 #include <exception>
+#include <memory>
 #include <string>
 
 #include "runtime/base/error.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/processes.h"
 #include "runtime/cli/start.h"
+#include "runtime/distributed/world.h"
 #include "runtime/run/live_change.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/run/signals.h"
+#include "runtime/system/append_file.h"
 
 namespace stepop {
 namespace {
@@ -38,24 +42,21 @@ Arguments changed(const Arguments& first, const std::string& root) {
   return arguments;
 }
 
-}  // namespace
-
-int run_command(const Arguments& first) {
-  const auto begin = std::chrono::steady_clock::now();
-  const SignalGuard signals;
+int run_starts(const Arguments& first, std::chrono::steady_clock::time_point begin, World& world,
+               std::string& run_root) {
   Arguments arguments = first;
   std::string notice;
   for (;;) {
     bool has_begun = false;
     try {
-      const StartEnd end = run_start(arguments, begin, notice, has_begun);
+      const StartEnd end = run_start(arguments, begin, notice, world, has_begun, run_root);
       if (end.changed_run.empty()) return end.exit_code;
       arguments = changed(first, end.changed_run);
       notice.clear();
     } catch (const Interrupted&) {
       throw;
     } catch (const std::exception& error) {
-      if (!arguments.takes_change || has_begun) throw;
+      if (!arguments.takes_change || has_begun || !world.is_alone()) throw;
       const std::string root = *arguments.project;
       const std::string refused = LiveChange(RunDirectory::at(root)).refuse();
       notice = fmt::format(
@@ -64,6 +65,47 @@ int run_command(const Arguments& first) {
           refused, error_text(error));
       arguments = continued(first, root);
     }
+  }
+}
+
+/// What went wrong in a process that writes nothing else; rank 0 reports the first failure of all.
+void note_failure(const World& world, const std::string& run_root, const std::string& text) {
+  const std::string line =
+      fmt::format("{} {}: {}\n", time_name(), world.describe(world.rank()), text);
+  if (run_root.empty()) {
+    fmt::print(stderr, "stepop: {}", line);
+    return;
+  }
+  try {
+    AppendFile(fmt::format("{}/train/rank-{}.log", run_root, world.rank())).append(line);
+  } catch (const Error& error) {
+    fmt::print(stderr, "stepop: {}stepop: {}\n", line, error.what());
+  }
+}
+
+}  // namespace
+
+int run_command(const Arguments& arguments) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (arguments.processes && !environment_variable("STEPOP_PROCESSES")) {
+    return run_processes(arguments);
+  }
+  const SignalGuard signals;
+  const std::unique_ptr<World> world = World::join(read_place(), throw_if_signal_arrived);
+  std::string run_root;
+  try {
+    const int exit_code = run_starts(arguments, begin, *world, run_root);
+    world->finish();
+    return exit_code;
+  } catch (const std::exception& error) {
+    if (world->is_alone()) throw;
+    const auto* ours = dynamic_cast<const Error*>(&error);
+    const int exit_code = ours != nullptr ? ours->exit_code() : 1;
+    const std::string text = error_text(error);
+    world->report_failure(text, exit_code);
+    if (world->is_root()) throw;
+    if (dynamic_cast<const PeerError*>(&error) == nullptr) note_failure(*world, run_root, text);
+    return exit_code;
   }
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/base/interrupt_scope.h"
 #include "runtime/base/number_text.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/shared_state.h"
 #include "runtime/cli/checkpoint_choice.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/evaluate_run.h"
@@ -23,6 +24,7 @@
 #include "runtime/cli/record_start.h"
 #include "runtime/cli/remedy.h"
 #include "runtime/cli/run_source.h"
+#include "runtime/cli/shared_start.h"
 #include "runtime/cli/train_run.h"
 #include "runtime/code/code_copy.h"
 #include "runtime/code/code_places.h"
@@ -47,6 +49,7 @@
 #include "runtime/system/folders.h"
 #include "runtime/trial/dry_run.h"
 #include "runtime/trial/repeat_check.h"
+#include "runtime/when/duration.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -57,34 +60,49 @@ class Run {
   using Clock = std::chrono::steady_clock;
 
   /// As of `run_start`.
-  Run(const Arguments& arguments, Clock::time_point begin, const std::string& notice,
-      bool& has_begun)
+  Run(const Arguments& arguments, Clock::time_point begin, const std::string& notice, World& world,
+      bool& has_begun, std::string& root)
       : arguments_(arguments),
-        console_(arguments.log_level),
+        world_(world),
+        console_(world.is_root() ? arguments.log_level : LogLevel::kCritical),
         begin_(begin),
         notice_(notice),
-        has_begun_(has_begun) {}
+        has_begun_(has_begun),
+        root_(root) {}
 
   StartEnd run() {
     const CrashMessage crash_at_start;
-    const RunSource source = find_source(arguments_);
-    check_arguments(arguments_, source);
+    world_.check_same("the command line", arguments_.command_line);
     goes_on_ = continues_run(arguments_);
     std::optional<TensorMemory> memory;
     if (arguments_.check) memory.emplace();
-    // From here on nobody else adds to the run, not even while this start finds its checkpoint.
-    if (goes_on_ && arguments_.train && !arguments_.check) lock(*source.project);
-    checkpoint_ = choose_checkpoint(arguments_, source, console_);
-    check_checkpoint(arguments_, source, checkpoint_.has_value());
-    code_ = read_run_config(arguments_, source);
+    RunSource source;  // of rank 0
+    if (world_.is_root()) {
+      source = find_source(arguments_);
+      check_arguments(arguments_, source);
+      // From here on nobody else adds to the run, not even while this start finds its checkpoint.
+      if (goes_on_ && arguments_.train && !arguments_.check) lock(*source.project);
+      checkpoint_ = choose_checkpoint(arguments_, source, console_);
+      check_checkpoint(arguments_, source, checkpoint_.has_value());
+      code_ = read_run_config(arguments_, source);
+    }
+    share_config(world_, arguments_, source, code_);
+    share_checkpoint();
     const Config& config = code_.config;
     refuse_dlas(config);
-    const std::string name = run_name(arguments_, source.project, config);
-    if (!arguments_.train && !checkpoint_) check_without_checkpoint(source, config);
+    const std::string name =
+        world_.from_root([&] { return run_name(arguments_, source.project, config); });
+    if (world_.is_root() && !arguments_.train && !checkpoint_) {
+      check_without_checkpoint(source, config);
+    }
+    if (config.has("distributed/timeout")) {
+      world_.set_time_limit(read_seconds(config, "distributed/timeout"));
+    }
 
     // A dataset may wait for what never comes.
     std::optional<InterruptScope> interrupt(throw_if_signal_arrived);
-    Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown);
+    Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown,
+                    &world_);
     CrashMessage crash;
     crash.set_place(session.position().global_step, session.position().split);
     session.show_log(console_);
@@ -95,27 +113,78 @@ class Run {
       return {};
     }
     interrupt.reset();
-    const RunDirectory directory =
-        goes_on_ ? *source.project
-                 : RunDirectory::create(arguments_.logs + (arguments_.debug ? "/debug_runs" : ""),
-                                        time_, name, fmt::format("{}_{}.yaml", mode(), time_),
-                                        session.config_with_defaults(), [&](const auto& made) {
-                                          if (arguments_.train) save_beginning(made, session);
-                                        });
-    session.set_run({fs::absolute(directory.root()).string(), name, goes_on_});
+    const RunDirectory directory = take_directory(session, source, name);
+    root_ = fs::absolute(directory.root()).string();
+    session.set_run({root_, name, goes_on_});
+    if (!world_.is_root()) return run_elsewhere(directory, session);
     if (arguments_.train && !lock_) lock(directory);
     if (arguments_.train) crash.set_remedy(remedy_after_crash(directory, has_own_code()));
     return run_in(directory, session);
   }
 
  private:
+  /// That of -p, or a new one, which rank 0 makes.
+  RunDirectory take_directory(Session& session, const RunSource& source, const std::string& name) {
+    std::optional<RunDirectory> made = source.project;
+    const std::string path = world_.from_root([&] {
+      if (!goes_on_) {
+        const auto save = [&](const RunDirectory& directory) {
+          if (arguments_.train) save_beginning(directory, session);
+        };
+        made = RunDirectory::create(arguments_.logs + (arguments_.debug ? "/debug_runs" : ""),
+                                    time_, name, fmt::format("{}_{}.yaml", mode(), time_),
+                                    session.config_with_defaults(), save);
+      }
+      return fs::absolute(made->root()).string();
+    });
+    return made ? *made : RunDirectory::at(path);
+  }
+
+  /// The same as `run_in`, in a process that writes nothing.
+  StartEnd run_elsewhere(const RunDirectory& directory, Session& session) {
+    has_begun_ = true;
+    const SharedStart start = share_start(world_, {});
+    if (arguments_.train) {
+      const TrainingEnd end = train_run(console_, directory, session,
+                                        {.time = start.time,
+                                         .git = start.git,
+                                         .deadline = Clock::time_point::max(),
+                                         .profiles = arguments_.profile,
+                                         .takes_changes = !arguments_.debug},
+                                        nullptr);
+      return {end.exit_code, end.is_changed ? directory.root() : ""};
+    }
+    const int failures = evaluate_run(console_, directory, session,
+                                      {.time = start.time,
+                                       .git = start.git,
+                                       .checkpoint = checkpoint_,
+                                       .deadline = Clock::time_point::max()});
+    return {failures == 0 ? 0 : kCallbackFailed};
+  }
+
+  /// What rank 0 read is everybody's.
+  void share_checkpoint() {
+    std::optional<Checkpoint> read;
+    if (checkpoint_) read = checkpoint_->checkpoint;
+    const std::string path =
+        world_.from_root([&] { return checkpoint_ ? checkpoint_->path : std::string(); });
+    auto shared = broadcast_checkpoint(world_, std::move(read));
+    if (!world_.is_root() && shared) checkpoint_ = ChosenCheckpoint{path, std::move(*shared)};
+  }
+
   /// All that can be wrong is found here, before there is a folder.
   void prepare(Session& session, const RunSource& source) {
-    check_session(arguments_, source, session);
+    const bool is_root = world_.is_root();
+    if (is_root) check_session(arguments_, source, session);
     if (checkpoint_) restore(session);
-    if (!checkpoint_ && (arguments_.train || !source.project)) weights_ = session.init_weights();
-    is_from_elsewhere_ =
-        checkpoint_ && !(goes_on_ && is_of(*source.project, session, checkpoint_->path));
+    if (is_root && !checkpoint_ && (arguments_.train || !source.project)) {
+      weights_ = session.init_weights();
+    }
+    session.share_beginning();
+    is_from_elsewhere_ = world_.from_root([&] {
+      return checkpoint_ && !(goes_on_ && is_of(*source.project, session, checkpoint_->path)) ? "1"
+                                                                                              : "0";
+    }) == "1";
     // Another run's evaluation is not this one's to finish.
     if (is_from_elsewhere_) {
       session.position().evaluation_folder.clear();
@@ -146,16 +215,18 @@ class Run {
       if (arguments_.train) {
         record(directory, session, time_);
         CodeCopy(directory.root()).save(code_.code_files, time_);
+        share_start(world_, {time_, git_});
         const TrainingEnd end = train_run(console_, directory, session,
                                           {.time = time_,
                                            .git = git_,
                                            .deadline = deadline(session.settings().max_seconds),
                                            .profiles = arguments_.profile,
                                            .takes_changes = !arguments_.debug},
-                                          *lock_);
+                                          &*lock_);
         return {end.exit_code, end.is_changed ? directory.root() : ""};
       }
       if (!goes_on_) record(directory, session, time_);
+      share_start(world_, {goes_on_ ? "" : time_, git_});
       const int failures =
           evaluate_run(console_, directory, session,
                        {.time = goes_on_ ? "" : time_,
@@ -293,6 +364,9 @@ class Run {
     console_.info(fmt::format("seed      {}", session.context().seed));
     console_.info(fmt::format("git       {}", git_));
     console_.info(fmt::format("process   {} on {}", getpid(), host_name()));
+    for (int rank = 1; rank < world_.size(); ++rank) {
+      console_.info(fmt::format("          {}", world_.describe(rank)));
+    }
     for (const auto& text : session.context().networks.descriptions()) {
       console_.info(fmt::format("network   {}", text));
     }
@@ -366,10 +440,12 @@ class Run {
   }
 
   const Arguments& arguments_;
+  World& world_;
   Console console_;
   Clock::time_point begin_;
   const std::string& notice_;
   bool& has_begun_;
+  std::string& root_;
   std::string time_ = time_name();
   bool goes_on_ = false;  ///< In the run of -p, not in a new one.
   RunConfig code_;        ///< The config, and what code of the user's it named.
@@ -387,8 +463,8 @@ class Run {
 }  // namespace
 
 StartEnd run_start(const Arguments& arguments, std::chrono::steady_clock::time_point begin,
-                   const std::string& notice, bool& has_begun) {
-  return Run(arguments, begin, notice, has_begun).run();
+                   const std::string& notice, World& world, bool& has_begun, std::string& root) {
+  return Run(arguments, begin, notice, world, has_begun, root).run();
 }
 
 }  // namespace stepop

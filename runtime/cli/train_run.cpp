@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/base/number_text.h"
@@ -67,18 +68,19 @@ void finish_bridges(const Session& session, Console& console) {
 }  // namespace
 
 TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& session,
-                      const TrainingStart& start, RunLock& lock) {
+                      const TrainingStart& start, RunLock* lock) {
   using Kind = StopReason::Kind;
   const int64_t batches = session.context().splits.order("train").batches_per_epoch();
-  Reporter reporter(console, directory, session.settings(), batches);
+  const bool is_root = session.context().world.is_root();
+  Reporter reporter(console, directory, session.settings(), batches, is_root);
   if (start.profiles) session.set_profile(begin_profile(session.context().device));
   TrainingLoop loop(session, directory, reporter,
                     {.time = start.time,
                      .git = start.git,
                      .deadline = start.deadline,
                      .takes_changes = start.takes_changes});
-  LockWatch watch(lock);
-  loop.add_hook(watch, "lock");
+  std::optional<LockWatch> watch;
+  if (lock != nullptr) loop.add_hook(watch.emplace(*lock), "lock");
   const StopReason reason = loop.run();
   const bool is_changed = reason.kind == Kind::kChange;
   if (!is_changed) {
@@ -87,12 +89,12 @@ TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& 
   }
   const bool is_done = !is_changed && reason.kind != Kind::kTime && reason.kind != Kind::kStep &&
                        reason.kind != Kind::kSignal;
-  lock.end(is_done ? "done" : "stopped");
-  if (start.profiles) {
+  if (lock != nullptr) lock->end(is_done ? "done" : "stopped");
+  if (start.profiles && is_root) {
     end_profile(*session.context().profile, directory.profile(start.time), console);
   }
   if (is_changed) return {.is_changed = true};
-  finish_bridges(session, console);
+  if (is_root) finish_bridges(session, console);
   if (reason.kind == Kind::kTime) {
     console.info("max_time counts from each start; --max_time null trains to the end");
   }

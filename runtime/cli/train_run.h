@@ -28,6 +28,6 @@ struct TrainingEnd {
 /// Trains a run that is locked by `lock`, which is marked as ended when the training is, and says
 /// how it ended and how to resume. Throws as TrainingLoop::run.
 TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& session,
-                      const TrainingStart& start, RunLock& lock);
+                      const TrainingStart& start, RunLock* lock);
 
 }  // namespace stepop

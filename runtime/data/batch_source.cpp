@@ -6,10 +6,22 @@ namespace stepop {
 
 TakenBatch DatasetBatches::take(int64_t number, const InterruptCheck& /*interrupt*/) {
   return {.load = [this, number] {
-    const std::vector<int64_t> indices = order_.indices(number);
+    std::vector<int64_t> indices = order_.indices(number);
     std::vector<Random> randoms = order_.randoms(number);
+    slice_.cut(indices);
+    slice_.cut(randoms);
     return load_batch(dataset_, indices, randoms);
   }};
+}
+
+TakenBatch EveryNthBatch::take(int64_t number, const InterruptCheck& interrupt) {
+  const int64_t wanted = first_ + number * stride_;
+  // What the others take is read past, and not decoded.
+  if (source_->is_in_order()) {
+    while (next_ < wanted) source_->take(next_++, interrupt);
+    ++next_;
+  }
+  return source_->take(wanted, interrupt);
 }
 
 }  // namespace stepop

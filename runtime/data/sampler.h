@@ -95,6 +95,9 @@ class BatchOrder {
   /// epochs, but for the batches of a BatchSampler.
   int64_t examples_in(int64_t batches, int64_t epoch = 0) const;
 
+  /// The number of examples in a batch; `batch` continues to count in the next epochs.
+  int64_t size_of(int64_t batch) const { return place_of(batch).count; }
+
   /// The dataset's indices of a batch; `batch` continues to count in the next epochs.
   std::vector<int64_t> indices(int64_t batch) const;
 

@@ -87,9 +87,10 @@ struct StreamBatches::Work {
 };
 
 StreamBatches::StreamBatches(const StreamDataset& dataset, const BatchOrder& order,
-                             SequenceOptions sequence, SourceStart start)
+                             SequenceOptions sequence, SourceStart start, BatchSlice slice)
     : order_(order),
       start_(std::move(start)),
+      slice_(slice),
       stream_(dataset.open()),
       skipped_(dataset.settings().skips_damaged && !sequence.is_one_pass ? dataset.skipped()
                                                                          : nullptr),
@@ -140,6 +141,9 @@ TakenBatch StreamBatches::take(int64_t number, const InterruptCheck& interrupt) 
                                           .records = read(number, interrupt),
                                           .indices = order_.indices(number),
                                           .randoms = order_.randoms(number)});
+  slice_.cut(work->records);
+  slice_.cut(work->indices);
+  slice_.cut(work->randoms);
   TakenBatch taken{.load = [work] { return work->load(); }};
   if (!is_one_pass_) taken.state = sequence_.state();
   return taken;

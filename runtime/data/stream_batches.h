@@ -35,7 +35,7 @@ class StreamBatches : public BatchSource {
   /// the beginning of the first batch's epoch on, each epoch being a pass. `sequence` with
   /// `is_one_pass` is an evaluation, which leaves nothing out.
   StreamBatches(const StreamDataset& dataset, const BatchOrder& order, SequenceOptions sequence,
-                SourceStart start);
+                SourceStart start, BatchSlice slice = {});
 
   const std::string& name() const override { return order_.name(); }
   bool is_in_order() const override { return true; }
@@ -52,6 +52,7 @@ class StreamBatches : public BatchSource {
 
   const BatchOrder& order_;
   SourceStart start_;
+  const BatchSlice slice_;  ///< What is decoded; all is read.
   std::shared_ptr<Stream> stream_;
   std::shared_ptr<SkippedRecords> skipped_;  ///< Null when nothing may be left out.
   bool is_one_pass_;

@@ -86,6 +86,7 @@ Update& Context::update_from(const std::string& path, const Config& part,
                     path, path));
   }
   auto made = std::make_unique<Update>(part, std::move(parameters), clock, on_nan);
+  made->share(world);
   Update* update = made.get();
   const std::string name = tracked_name(path);
   tracker.add(

@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/tracker.h"
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
+#include "runtime/distributed/world.h"
 #include "runtime/iterator/autocast.h"
 #include "runtime/iterator/splits.h"
 #include "runtime/log/run_log.h"
@@ -45,6 +46,8 @@ struct Context {
   uint64_t seed = 0;
   int rank = 0;
   int world_size = 1;
+  /// The processes that train together; all run the same ops, each on its part of a batch.
+  World& world;
   OnNan on_nan = OnNan::kStop;  ///< Of every update.
   /// Of step_op and of every op.
   Precision precision = Precision::kFloat32;
@@ -56,6 +59,9 @@ struct Context {
   OrderedMap<std::unique_ptr<Update>>& updates;  ///< By the name under which each is tracked.
   const RunInfo& run;
   RunLog& log;  ///< `context().log.info("...")`
+  /// The part of each batch that this process takes.
+  BatchSlice slice() const { return {rank, world_size}; }
+
   /// Null but with --profile: `const Span span(context().profile.get(), "sampling");` measures a
   /// part of an op.
   std::shared_ptr<Profile> profile = {};

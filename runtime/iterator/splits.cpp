@@ -24,11 +24,12 @@ constexpr double kQuickBatch = 50e-6;
 
 }  // namespace
 
-Splits::Splits(const Config& config, uint64_t seed, c10::Device device)
+Splits::Splits(const Config& config, uint64_t seed, c10::Device device, int local_processes)
     : config_(config),
       seed_(seed),
       device_(device),
-      channels_last_(config.get("channels_last", false)) {}
+      channels_last_(config.get("channels_last", false)),
+      local_processes_(local_processes) {}
 
 const Dataset& Splits::dataset(const std::string& split) {
   auto& dataset = parts_->datasets[split];
@@ -138,7 +139,7 @@ const BatchOrder& Splits::evaluation_order(const std::string& split, int64_t max
 }
 
 LoaderOptions Splits::loader_options() const {
-  const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const int64_t cores = std::max(1U, std::thread::hardware_concurrency()) / local_processes_;
   LoaderOptions options;
   constexpr int64_t kMost = 1024;
   options.workers =
@@ -156,16 +157,16 @@ Batch Splits::finished(const Batch& batch) const {
 }
 
 std::shared_ptr<BatchSource> Splits::source(const std::string& split, const BatchOrder& order,
-                                            SourceStart start) {
+                                            SourceStart start, BatchSlice slice) {
   const StreamDataset* const data = stream(split);
-  if (data == nullptr) return std::make_shared<DatasetBatches>(dataset(split), order);
+  if (data == nullptr) return std::make_shared<DatasetBatches>(dataset(split), order, slice);
   SequenceOptions options;
   const auto of_training = parts_->orders.find(split);
   options.is_one_pass = of_training == parts_->orders.end() || of_training->second.get() != &order;
   options.shuffles = split == "train" && !options.is_one_pass && data->settings().shuffles;
   options.buffer = options.shuffles ? data->settings().buffer : 1;
   options.seed = mix_seed({seed_, seed_of(split)});
-  return std::make_shared<StreamBatches>(*data, order, options, std::move(start));
+  return std::make_shared<StreamBatches>(*data, order, options, std::move(start), slice);
 }
 
 std::vector<std::vector<std::string>> Splits::record_names(const std::string& split,

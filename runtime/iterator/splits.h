@@ -21,7 +21,8 @@ class StreamDataset;
 /// it is first asked for.
 class Splits {
  public:
-  Splits(const Config& config, uint64_t seed, c10::Device device);
+  /// `local_processes`: those of this machine, which share its cores.
+  Splits(const Config& config, uint64_t seed, c10::Device device, int local_processes = 1);
 
   /// Throws UsageError when the config has no dataset for that split. A stream is a StreamDataset,
   /// whose `size()` throws when nobody knows it.
@@ -42,8 +43,9 @@ class Splits {
 
   /// The batches of an order of the split, for a loader whose first one is `start.batch`; the state
   /// in `start` is that of a stream. The loader needs `loader_options().owner`.
+  /// `slice`: the part of each batch that this process takes.
   std::shared_ptr<BatchSource> source(const std::string& split, const BatchOrder& order,
-                                      SourceStart start = {});
+                                      SourceStart start = {}, BatchSlice slice = {});
 
   /// The names of the records of `count` batches of a stream, which are read again for it; none for
   /// a dataset.
@@ -82,6 +84,7 @@ class Splits {
   uint64_t seed_;
   c10::Device device_;
   bool channels_last_;
+  int local_processes_;
   struct Parts {
     std::map<std::string, std::unique_ptr<Dataset>> datasets;
     std::map<std::string, std::unique_ptr<BatchOrder>> orders;

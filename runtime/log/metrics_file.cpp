@@ -193,8 +193,7 @@ std::string to_json(const OrderedMap<double>& values) {
   return json.empty() ? "{}" : json + "}";
 }
 
-OrderedMap<double> read_scalars_file(const std::string& path) {
-  const std::string text = read_file(path);
+OrderedMap<double> scalars_from_json(const std::string& text) {
   try {
     const OrderedJson json = OrderedJson::parse(text);
     if (!json.is_object()) throw Error("not a JSON object");
@@ -202,7 +201,14 @@ OrderedMap<double> read_scalars_file(const std::string& path) {
     for (const auto& [key, value] : json.items()) scalars.set(key, metric_number(key, value));
     return scalars;
   } catch (const OrderedJson::exception&) {
-    throw Error(fmt::format("{}: not JSON", path));
+    throw Error("not JSON");
+  }
+}
+
+OrderedMap<double> read_scalars_file(const std::string& path) {
+  const std::string text = read_file(path);
+  try {
+    return scalars_from_json(text);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", path, error.what()));
   }

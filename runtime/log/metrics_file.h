@@ -84,6 +84,9 @@ MetricsSplit split_metrics(const std::string& path, int64_t step,
 /// "-Infinity".
 std::string to_json(const OrderedMap<double>& values);
 
+/// What `to_json` wrote. Throws Error, without a path, for a text that is no such object.
+OrderedMap<double> scalars_from_json(const std::string& text);
+
 /// Reads a file with one object as `to_json` writes it, an evaluation's scalars.json. Throws Error
 /// with the path when it is another.
 OrderedMap<double> read_scalars_file(const std::string& path);

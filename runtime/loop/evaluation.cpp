@@ -16,6 +16,7 @@
 #include "runtime/config/yaml_writer.h"
 #include "runtime/data/loader.h"
 #include "runtime/log/metrics_file.h"
+#include "runtime/loop/eval_message.h"
 #include "runtime/measure/profile.h"
 #include "runtime/run/provenance.h"
 #include "runtime/run/run_directory.h"
@@ -80,6 +81,21 @@ void set_aside_damaged(EvaluationResult& result, const InterruptCheck& interrupt
   }
 }
 
+/// The names of callbacks that failed; what they threw is in the log of the process that ran them.
+std::string failures_text(const EvaluationResult& result) {
+  std::string text;
+  for (const auto& [name, message] : result.failures) text += name + "\n";
+  return text;
+}
+
+void take_failures(const std::string& text, EvaluationResult& result) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    result.failures.set(text.substr(at, end - at), "");
+    at = end + 1;
+  }
+}
+
 }  // namespace
 
 Evaluation::Evaluation(const EvaluationSettings& settings, Iterator& iterator,
@@ -132,58 +148,102 @@ std::optional<int64_t> Evaluation::rows_in(const std::string& path,
   }
 }
 
-/// Runs the split through the eval op and writes what it returns.
+/// Runs a batch of the split through the eval op.
+EvalOutputs Evaluation::outputs_of(const Batch& batch, int64_t number, Position& position) const {
+  const std::string& op_name = settings_.op.op;
+  seed_generators(
+      mix_seed({context_.seed, seed_of(split_), static_cast<uint64_t>(position.global_step),
+                static_cast<uint64_t>(number)}),
+      context_.device);
+  const StepOps ops = run_on(context_, split_, batch, [&] {
+    return call_step_op(iterator_, context_, position, split_, false, batch);
+  });
+  const EvalOp* op = ops.find_eval_op(op_name);
+  if (op == nullptr) throw missing_op(context_, split_, op_name, ops);
+  const Span span(context_.profile.get(), {split_, "/", op_name});
+  return run_on(context_, split_, batch, [&] { return run_op(context_, split_, op_name, *op); });
+}
+
+/// Ends an evaluation in all processes when it is to end in one.
+void Evaluation::interrupt_all(const InterruptCheck& interrupt) const {
+  World& world = context_.world;
+  std::optional<Interrupted> own;
+  try {
+    if (interrupt) interrupt();
+  } catch (const Interrupted& asked) {
+    if (world.is_alone()) throw;
+    own = asked;
+  }
+  if (world.is_alone()) return;
+  const std::vector<double> asked =
+      world.max({own ? 1.0 : 0.0, own ? static_cast<double>(own->exit_code()) : 0.0});
+  if (asked[0] == 0) return;
+  throw own ? *own : Interrupted("another process was asked to end", static_cast<int>(asked[1]));
+}
+
+/// Runs the split through the eval op and writes what it returns. Several processes take one batch
+/// each in turn, and rank 0 writes them in the order of the dataset.
 void Evaluation::write_outputs(Position& position, const OrderedMap<Attribute>& attributes,
                                const EvaluationProgress& progress, const InterruptCheck& interrupt,
                                EvaluationResult& result) const {
-  const std::string& op_name = settings_.op.op;
+  World& world = context_.world;
   Profile* const profile = context_.profile.get();
+  std::optional<EvalWriter> writer;
   // A process that was stopped in this evaluation left the first rows.
-  EvalWriter writer = [&] {
+  int64_t done = std::stoll(world.from_root([&] {
     const Span span(profile, "write");
-    return EvalWriter(result.outputs, total(), attributes,
-                      {.compression = settings_.compression, .resume = true});
-  }();
-  int64_t done = writer.rows();
+    writer.emplace(result.outputs, total(), attributes,
+                   EvalWriterOptions{.compression = settings_.compression, .resume = true});
+    return std::to_string(writer->rows());
+  }));
+  const int64_t first = (done + order().batch_size() - 1) / order().batch_size();
+  const int64_t end = order().batches_per_epoch();
   LoaderOptions options = context_.splits.loader_options();
   options.profile = context_.profile;
-  options.interrupt = interrupt;
-  options.first_batch = (done + order().batch_size() - 1) / order().batch_size();
-  options.end_batch = order().batches_per_epoch();
-  Loader loader(context_.splits.source(split_, order(), {.batch = options.first_batch}), options);
+  std::shared_ptr<BatchSource> source = context_.splits.source(split_, order(), {.batch = first});
+  if (world.is_alone()) {
+    options.interrupt = interrupt;
+    options.first_batch = first;
+    options.end_batch = end;
+  } else {
+    source = std::make_shared<EveryNthBatch>(source, first, world.rank(), world.size());
+    options.end_batch = (end - first - world.rank() + world.size() - 1) / world.size();
+  }
+  Loader loader(std::move(source), options);
   const RandomFork fork(context_.seed, context_.device);
   const AveragesGuard weights = context_.networks.evaluation_weights();
-  while (loader.has_next()) {
-    if (interrupt) interrupt();
-    seed_generators(
-        mix_seed({context_.seed, seed_of(split_), static_cast<uint64_t>(position.global_step),
-                  static_cast<uint64_t>(loader.position())}),
-        context_.device);
-    const Batch batch = [&] {
-      const Span span(profile, {"waiting for ", split_, " data"});
-      return loader.next();
-    }();
-    const StepOps ops = run_on(context_, split_, batch, [&] {
-      return call_step_op(iterator_, context_, position, split_, false, batch);
-    });
-    const EvalOp* op = ops.find_eval_op(op_name);
-    if (op == nullptr) throw missing_op(context_, split_, op_name, ops);
-    const EvalOutputs outputs = [&] {
-      const Span span(profile, {split_, "/", op_name});
-      return run_on(context_, split_, batch,
-                    [&] { return run_op(context_, split_, op_name, *op); });
-    }();
-    const Span span(profile, "write");
-    writer.write(outputs, batch.indices());
-    if (!outputs.outputs.empty()) {
-      result.first_output = "outputs/" + outputs.outputs.begin()->first;
-    } else if (!outputs.labels.empty()) {
-      result.first_output = "labels/" + outputs.labels.begin()->first;
+  for (int64_t round = first; round < end; round += world.size()) {
+    interrupt_all(interrupt);
+    std::optional<Batch> batch;
+    EvalMessage found;
+    if (const int64_t number = round + world.rank(); number < end) {
+      {
+        const Span span(profile, {"waiting for ", split_, " data"});
+        batch = loader.next();
+      }
+      found.outputs = outputs_of(*batch, number, position);
+      found.indices = batch->indices();
     }
-    progress(done += batch.size(), total());
+    const auto write = [&](const EvalMessage& message) {
+      const Span span(profile, "write");
+      const EvalOutputs& outputs = message.outputs;
+      writer->write(outputs, message.indices);
+      if (!outputs.outputs.empty()) {
+        result.first_output = "outputs/" + outputs.outputs.begin()->first;
+      } else if (!outputs.labels.empty()) {
+        result.first_output = "labels/" + outputs.labels.begin()->first;
+      }
+      progress(done += static_cast<int64_t>(message.indices.size()), total());
+    };
+    if (writer) write(found);
+    if (world.is_alone()) continue;
+    const auto all = world.gather_bytes_at_root(world.is_root() || !batch ? "" : to_bytes(found));
+    for (const std::string& other : all) {
+      if (!other.empty()) write(eval_message_from_bytes(other));
+    }
   }
   const Span span(profile, "write");
-  writer.finish();
+  world.wait_for_root([&] { writer->finish(); });
 }
 
 /// The means of the labels and the callbacks over the finished file.
@@ -203,7 +263,6 @@ EvaluationResult Evaluation::run(Position& position, const std::string& folder,
                                  const EvaluationProgress& progress,
                                  const InterruptCheck& interrupt,
                                  const std::string& checkpoint) const {
-  make_folders(folder);
   EvaluationResult result;
   result.name = settings_.name;
   result.folder = folder;
@@ -211,29 +270,45 @@ EvaluationResult Evaluation::run(Position& position, const std::string& folder,
   const SplitGuard guard(position, split_);
   const at::NoGradGuard no_grad;
   const OrderedMap<Attribute> about = attributes(position, checkpoint);
-  // A process that was killed in a callback left the whole file; one that came to its end may have
-  // been of other weights.
-  const bool is_over = std::filesystem::exists(scalars_file(folder));
-  if (!is_over) set_aside_damaged(result, interrupt);
-  if (is_over || !rows_in(result.outputs, about)) {
-    write_outputs(position, about, progress, interrupt, result);
-  }
-  look_at_outputs(position.global_step, interrupt, result);
-  const Span span(context_.profile.get(), "write");
-  write_file_atomically(scalars_file(folder), to_json(result.scalars) + "\n");
-  // Outputs that a failed callback could not look at are worth keeping.
-  if (settings_.clean_after_callbacks && result.failures.empty()) {
-    std::error_code failed;
-    std::filesystem::remove(result.outputs, failed);
-    if (failed) {
-      result.warning +=
-          fmt::format("{}clean_after_callbacks: cannot remove {}: {}",
-                      result.warning.empty() ? "" : "\n", result.outputs, failed.message());
-    } else {
-      result.outputs.clear();
-    }
-  }
+  World& world = context_.world;
+  const std::string is_to_write = world.from_root([&] {
+    make_folders(folder);
+    // A process that was killed in a callback left the whole file; one that came to its end may
+    // have been of other weights.
+    const bool is_over = std::filesystem::exists(scalars_file(folder));
+    if (!is_over) set_aside_damaged(result, interrupt);
+    return is_over || !rows_in(result.outputs, about) ? "1" : "0";
+  });
+  if (is_to_write == "1") write_outputs(position, about, progress, interrupt, result);
+  const std::string found = world.from_root([&] {
+    finish(position.global_step, interrupt, result);
+    return world.is_alone() ? std::string()
+                            : to_json(result.scalars) + "\n" + failures_text(result);
+  });
+  if (world.is_root()) return result;
+  const size_t line = found.find('\n');
+  result.scalars = scalars_from_json(found.substr(0, line));
+  take_failures(found.substr(line + 1), result);
   return result;
+}
+
+/// What follows the rows: callbacks, and the numbers. One process does it.
+void Evaluation::finish(int64_t step, const InterruptCheck& interrupt,
+                        EvaluationResult& result) const {
+  look_at_outputs(step, interrupt, result);
+  const Span span(context_.profile.get(), "write");
+  write_file_atomically(scalars_file(result.folder), to_json(result.scalars) + "\n");
+  // Outputs that a failed callback could not look at are worth keeping.
+  if (!settings_.clean_after_callbacks || !result.failures.empty()) return;
+  std::error_code failed;
+  std::filesystem::remove(result.outputs, failed);
+  if (failed) {
+    result.warning +=
+        fmt::format("{}clean_after_callbacks: cannot remove {}: {}",
+                    result.warning.empty() ? "" : "\n", result.outputs, failed.message());
+  } else {
+    result.outputs.clear();
+  }
 }
 
 std::optional<EvaluationRows> Evaluation::rows_left_behind(const Position& position,

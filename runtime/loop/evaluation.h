@@ -75,6 +75,9 @@ class Evaluation {
   void write_outputs(Position& position, const OrderedMap<Attribute>& attributes,
                      const EvaluationProgress& progress, const InterruptCheck& interrupt,
                      EvaluationResult& result) const;
+  EvalOutputs outputs_of(const Batch& batch, int64_t number, Position& position) const;
+  void interrupt_all(const InterruptCheck& interrupt) const;
+  void finish(int64_t step, const InterruptCheck& interrupt, EvaluationResult& result) const;
   void look_at_outputs(int64_t step, const InterruptCheck& interrupt,
                        EvaluationResult& result) const;
 

@@ -43,7 +43,7 @@ void TrainingLoop::write_checkpoint() {
   reporter_.finish_files();  // a run that resumes from here makes none of these pictures again
   checkpoints_.wait();       // for the one before
   reporter_.mend();
-  checkpoints_.save(session_.checkpoint());
+  checkpoints_.save(session_.shared_checkpoint());
 }
 
 /// Those that the checkpoint of this step names. `was_interrupted`: a start before this one was in
@@ -64,8 +64,7 @@ void TrainingLoop::run_evaluations(bool was_interrupted) {
     if (evaluation == nullptr) continue;  // the config has changed
     const std::string folder =
         evaluation->settings().folder_in(directory_.root() + "/" + position_.evaluation_folder);
-    const auto scalars =
-        was_interrupted ? scalars_of_evaluation(folder) : std::optional<OrderedMap<double>>();
+    const auto scalars = was_interrupted ? scalars_before(folder) : std::nullopt;
     if (scalars) {
       reporter_.evaluated_before(position_, *scalars);
       observe_evaluation(*scalars);
@@ -76,8 +75,19 @@ void TrainingLoop::run_evaluations(bool was_interrupted) {
     evaluations_.look_at(name, elapsed());
   }
   end_evaluations();
+  agree();  // on how long it took
   telemetry_.leave_out(Telemetry::Clock::now() - begin);
   if (has_run && !was_at_end && is_at_end()) log_between_steps(elapsed());
+}
+
+/// Those of an evaluation that a start before this one ended, as rank 0 finds them.
+std::optional<OrderedMap<double>> TrainingLoop::scalars_before(const std::string& folder) {
+  const std::string text = world_.from_root([&] {
+    const auto found = scalars_of_evaluation(folder);
+    return found ? to_json(*found) : std::string();
+  });
+  if (text.empty()) return std::nullopt;
+  return scalars_from_json(text);
 }
 
 void TrainingLoop::run_evaluation(const Evaluation& evaluation, const std::string& folder) {
@@ -93,7 +103,7 @@ void TrainingLoop::run_evaluation(const Evaluation& evaluation, const std::strin
         [&](int64_t done, int64_t total) {
           reporter_.evaluating(evaluation.settings().op.text(), done, total);
         },
-        [this] { throw_if_asked_to_stop(); });
+        [this] { throw_if_asked_here(); });
     before.restore();
     return made;
   }();
@@ -106,7 +116,7 @@ void TrainingLoop::run_evaluation(const Evaluation& evaluation, const std::strin
   // A callback that failed may be the one that gives it.
   if (result.failures.empty()) {
     evaluations_.note_complete(evaluation.settings().name);
-    numbers_.check(evaluations_.open_prefixes());
+    if (world_.is_root()) numbers_.check(evaluations_.open_prefixes());
   } else {
     checkpoints_.keep_unjudged(step);
   }
@@ -131,11 +141,15 @@ void TrainingLoop::wait_for_other_evaluations() {
   const Span span(profile_, "evaluation");
   const auto begin = Telemetry::Clock::now();
   checkpoints_.wait();
-  run_ahead_.wait(position_.global_step, [this] {
-    using Clock = std::chrono::steady_clock;
-    return stop_reason().kind != StopReason::Kind::kNone ||
-           (start_.takes_changes && change_.is_there(Clock::now()));
+  world_.wait_for_root([this] {
+    run_ahead_.wait(position_.global_step, [this] {
+      const Agreement::View seen = own_view();
+      return seen.signal != 0 || seen.is_over_time ||
+             stop_reason().kind != StopReason::Kind::kNone ||
+             (start_.takes_changes && change_.is_there(std::chrono::steady_clock::now()));
+    });
   });
+  agree();
   telemetry_.leave_out(Telemetry::Clock::now() - begin);
 }
 

@@ -35,8 +35,9 @@ ImageEncoding encoding_of(const Settings& settings, const std::string& op) {
 }  // namespace
 
 Reporter::Reporter(Console& console, const RunDirectory& directory, const Settings& settings,
-                   int64_t batches_per_epoch)
-    : console_(console), directory_(directory), settings_(settings) {
+                   int64_t batches_per_epoch, bool writes)
+    : console_(console), directory_(directory), settings_(settings), writes_(writes) {
+  if (!writes_) return;
   const bool trains = batches_per_epoch > 0;
   if (trains) {
     integrations_ = settings.integrations;
@@ -55,6 +56,7 @@ std::vector<Sink*> Reporter::sinks() const {
 
 void Reporter::begin_training(const Position& position, const std::string& config,
                               const LoggedGraph& graph, Profile* profile) {
+  if (!writes_) return;
   log_writer_ = std::make_unique<LogWriter>(directory_.root() + "/train", profile);
   // What a step logs comes before its checkpoint; but a start at step 0 logs it again.
   const int64_t first_step = position.global_step == 0 ? 0 : position.global_step + 1;
@@ -69,7 +71,7 @@ OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<L
       const std::string name = op + "/" + key;
       log.record.scalars.set(name, scalar.read(name));
     }
-    add_files(log, op, result, encoding_of(settings_, op));
+    if (writes_) add_files(log, op, result, encoding_of(settings_, op));
   }
   write(log);
   return std::move(log.record.scalars);
@@ -122,7 +124,7 @@ void Reporter::evaluated(const Position& position, const EvaluationResult& resul
 }
 
 void Reporter::evaluated_before(const Position& position, const OrderedMap<double>& scalars) {
-  if (scalars.empty()) return;
+  if (scalars.empty() || !writes_) return;
   const std::string& name = scalars.begin()->first;
   // The lines of this step are the file's last ones.
   for (const auto& text : last_lines(directory_.metrics_file())) {
@@ -159,7 +161,7 @@ void Reporter::sync() {
 }
 
 void Reporter::show_outputs() {
-  if (last_outputs_.empty()) return;
+  if (last_outputs_.empty() || !writes_) return;
   console_.info(fmt::format("outputs: {}", last_outputs_));
   const std::string python = fmt::format("import h5py; f = h5py.File({}); print(f[{}].shape)",
                                          python_text(last_outputs_), python_text(last_output_key_));

@@ -25,9 +25,10 @@ namespace stepop {
 /// pictures when its files are on the disk, and those after it only then.
 class Reporter {
  public:
-  /// `batches_per_epoch` is 0 when nothing is trained. The others must outlive this.
+  /// `batches_per_epoch` is 0 when nothing is trained. The others must outlive this. Of several
+  /// processes one `writes`; of the others nothing is seen.
   Reporter(Console& console, const RunDirectory& directory, const Settings& settings,
-           int64_t batches_per_epoch);
+           int64_t batches_per_epoch, bool writes = true);
 
   /// A training begins or resumes at `position`; `config` is its resolved config, `graph` what
   /// its networks compute, for those that want it. `profile` may be null.
@@ -73,6 +74,7 @@ class Reporter {
   Console& console_;
   const RunDirectory& directory_;
   const Settings& settings_;
+  const bool writes_;
   std::vector<std::shared_ptr<Sink>> integrations_;
   std::vector<std::unique_ptr<Sink>> own_sinks_;  ///< Metrics before the console.
   std::string last_outputs_;

@@ -20,12 +20,13 @@ std::optional<std::string> evaluation_of(const Settings& settings) {
 
 RunCheckpoints::RunCheckpoints(const RunDirectory& directory, const Settings& settings,
                                Console& console, Profile* profile,
-                               CheckpointWriter::BeforeWrite before_write)
+                               CheckpointWriter::BeforeWrite before_write, bool writes)
     : directory_(directory),
       retention_(settings.retention),
       evaluation_(evaluation_of(settings)),
       console_(console),
       profile_(profile),
+      writes_(writes),
       folder_(directory.checkpoints()),
       writer_(directory.checkpoints(),
               [this, before_write = std::move(before_write)](const Checkpoint& checkpoint) {
@@ -33,7 +34,7 @@ RunCheckpoints::RunCheckpoints(const RunDirectory& directory, const Settings& se
                 before_write(checkpoint);
               }) {}
 
-void RunCheckpoints::begin(int64_t step) {
+bool RunCheckpoints::begin(int64_t step) {
   if (std::filesystem::exists(folder_.path_of(step))) last_step_ = step;
   if (!retention_.metric.empty()) {
     scan_metric(directory_.metrics_file(), retention_.metric,
@@ -45,6 +46,7 @@ void RunCheckpoints::begin(int64_t step) {
     }
   }
   update();
+  return last_step_ == step;
 }
 
 void RunCheckpoints::observe(int64_t step, const OrderedMap<double>& scalars) {
@@ -59,13 +61,13 @@ void RunCheckpoints::keep_unjudged(int64_t step) {
 }
 
 std::string RunCheckpoints::save(const Checkpoint& checkpoint) {
-  const std::string path =
-      writer_.save(checkpoint, [this, metric = metric_, unjudged = unjudged_](const std::string&) {
-        folder_.update_links_and_sweep(metric, retention_, unjudged);
-        write_.reset();
-      });
   last_step_ = checkpoint.progress.global_step;
-  return path;
+  if (!writes_) return {};
+  return writer_.save(checkpoint,
+                      [this, metric = metric_, unjudged = unjudged_](const std::string&) {
+                        folder_.update_links_and_sweep(metric, retention_, unjudged);
+                        write_.reset();
+                      });
 }
 
 void RunCheckpoints::check() {
@@ -80,6 +82,7 @@ void RunCheckpoints::wait() {
 }
 
 void RunCheckpoints::update() {
+  if (!writes_) return;
   wait();
   const Span span(profile_, "keep checkpoints");
   folder_.update_links_and_sweep(metric_, retention_, unjudged_);

@@ -21,13 +21,18 @@ namespace stepop {
 class RunCheckpoints {
  public:
   /// `before_write` is called in the writer's thread before each file, as CheckpointWriter does.
-  /// The others must outlive this; `profile` may be null.
+  /// The others must outlive this; `profile` may be null. Of several processes one writes; the
+  /// others only keep count.
   RunCheckpoints(const RunDirectory& directory, const Settings& settings, Console& console,
-                 Profile* profile, CheckpointWriter::BeforeWrite before_write);
+                 Profile* profile, CheckpointWriter::BeforeWrite before_write, bool writes = true);
 
   /// Begins at `step`: reads what the starts before this one logged of the metric by which
-  /// checkpoints are kept, and brings the folder in order.
-  void begin(int64_t step);
+  /// checkpoints are kept, and brings the folder in order. Returns whether there is a checkpoint of
+  /// that step.
+  bool begin(int64_t step);
+
+  /// There is a checkpoint of that step, which another process wrote.
+  void note(int64_t step) { last_step_ = step; }
 
   /// The step of the newest checkpoint that the run has, or is writing; -1 when there is none.
   int64_t last_step() const { return last_step_; }
@@ -58,6 +63,7 @@ class RunCheckpoints {
   const std::optional<std::string> evaluation_;
   Console& console_;
   Profile* const profile_;
+  const bool writes_;
   CheckpointFolder folder_;
   MetricByStep metric_;         ///< Over all starts.
   std::set<int64_t> unjudged_;  ///< The same: steps whose evaluation lacks the metric.

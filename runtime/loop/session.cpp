@@ -1,5 +1,6 @@
 #include "runtime/loop/session.h"
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
+#include "runtime/checkpoint/shared_state.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/references.h"
 #include "runtime/config/taken_default.h"
@@ -78,21 +80,28 @@ bool is_changed(const std::string& before, const std::string& now) {
 
 }  // namespace
 
-Session::Session(const Config& config, bool train, bool debug, bool allow_unknown)
-    : config_(config), train_(train), debug_(debug) {
-  const c10::Device device = read_device(config_);
-  apply_backend_settings(config_);
+Session::Session(const Config& config, bool train, bool debug, bool allow_unknown, World* world)
+    : config_(config),
+      alone_(world == nullptr ? std::make_unique<World>() : nullptr),
+      world_(world == nullptr ? *alone_ : *world),
+      train_(train),
+      debug_(debug) {
+  const c10::Device device = read_device(config_, world_.place().local_rank);
+  apply_backend_settings(config_, world_.place().local_size);
   const auto seed = static_cast<uint64_t>(config_.get_at_least("seed", 0, kDefaultSeed));
   config_.set_default("seed", static_cast<int64_t>(seed));
   seed_generators(seed, device);
 
-  splits_ = std::make_unique<Splits>(config_, seed, device);
+  splits_ = std::make_unique<Splits>(config_, seed, device, world_.place().local_size);
   networks_ = with_std_exceptions(
       "model", [&] { return std::make_unique<Networks>(config_, device, tracker_); });
   init_from_ = std::make_unique<InitFrom>(config_, *networks_);
   context_ = std::unique_ptr<Context>(new Context{.config = config_,
                                                   .device = device,
                                                   .seed = seed,
+                                                  .rank = world_.rank(),
+                                                  .world_size = world_.size(),
+                                                  .world = world_,
                                                   .on_nan = read_on_nan(config_),
                                                   .precision = read_precision(config_),
                                                   .position = position_,
@@ -155,6 +164,8 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   read_data_checksums(config_);
   check_unknown_keys(train, allow_unknown);
   made_by_ = build_info(device);
+  position_.processes = world_.size();
+  seed_rank(0);
   for (const auto& text : networks_->warnings()) add_warning(text);
   if (const std::string text = train ? splits_->order("train").warning() : ""; !text.empty()) {
     add_warning(text);
@@ -175,6 +186,7 @@ void Session::check_unknown_keys(bool train, bool allow_unknown) {
     config_.has(key);
   }
   config_.claim("fixed_example_indices");
+  config_.has("distributed/timeout");
   for (const auto& split : config_.at("datasets").keys()) splits_->declare(split);
   if (!train) {
     config_.has("num_epochs");
@@ -262,6 +274,35 @@ std::vector<std::string> Session::open_names() const {
   return names;
 }
 
+Checkpoint Session::shared_checkpoint() const {
+  Checkpoint shared = checkpoint();
+  const auto names = networks_->names();
+  const auto must_agree = [&](std::string_view name) {
+    if (name.starts_with("ema_") || name.starts_with("swa_")) name.remove_prefix(4);
+    return updates_.contains(std::string(name)) || std::ranges::find(names, name) != names.end();
+  };
+  shared.tensors = gathered_state(world_, shared.tensors, must_agree);
+  return shared;
+}
+
+void Session::share_beginning() {
+  if (world_.is_alone()) return;
+  const at::NoGradGuard no_grad;
+  for (const auto& network : networks_->names()) {
+    for (auto& [name, tensor] : networks_->tensors(network)) {
+      const at::Tensor copy = tensor.detach().cpu().contiguous();
+      world_.broadcast(copy);
+      if (!world_.is_root()) at::Tensor(tensor.detach()).copy_(copy);
+    }
+  }
+}
+
+void Session::seed_rank(uint64_t key) {
+  if (world_.rank() == 0) return;
+  seed_generators(mix_seed({context_->seed, key, static_cast<uint64_t>(world_.rank())}),
+                  context_->device);
+}
+
 void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   const Progress& progress = checkpoint.progress;
   const int64_t examples = splits_->examples("train");
@@ -291,7 +332,7 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   }
   if (progress.batch > 0) check_order(checkpoint.config, path);
   try {
-    for (const auto& name : tracker_.load(checkpoint.tensors)) {
+    for (const auto& name : tracker_.load(state_of_rank(checkpoint.tensors, world_.rank()))) {
       const auto names = tracker_.names();
       const bool is_here = std::find(names.begin(), names.end(), name) != names.end();
       add_warning(fmt::format("{}: {}", path,
@@ -305,6 +346,7 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   static_cast<Progress&>(position_) = checkpoint.progress;
   position_.train_examples = examples;
   position_.order_algorithm = algorithm;
+  if (progress.processes != world_.size()) change_processes(checkpoint);
   // Who changes the config wants more of a run that a hook has ended.
   if (!position_.stopped_by.empty() && is_changed(checkpoint.config, config_yaml())) {
     position_.stopped_by.clear();
@@ -320,6 +362,29 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   const int64_t in_later_epochs = std::max<int64_t>(settings_->debug_steps - left_of_epoch, 0);
   const int64_t per_epoch = settings_->steps_per_epoch;
   settings_->num_epochs = position_.epoch + 1 + (in_later_epochs + per_epoch - 1) / per_epoch;
+}
+
+/// After a resume with another number of processes: what each had for itself is nobody's now.
+void Session::change_processes(const Checkpoint& checkpoint) {
+  const int64_t before = checkpoint.progress.processes;
+  position_.processes = world_.size();
+  seed_rank(static_cast<uint64_t>(position_.global_step));
+  ScalarMeans sum;
+  for (int rank = 0; rank < before && world_.is_root(); ++rank) {
+    State means;
+    const std::string prefix = std::string(kTrainMeans) + ".";
+    for (const auto& [name, tensor] : state_of_rank(checkpoint.tensors, rank)) {
+      if (name.starts_with(prefix)) means[name.substr(prefix.size())] = tensor;
+    }
+    sum.add_other(means);
+  }
+  train_means_ = std::move(sum);
+  add_warning(
+      fmt::format("the checkpoint is of {} process{}, and now there {}: the training continues "
+                  "with the same batches, equal to rounding, and not bit by bit; random numbers "
+                  "that steps draw are others",
+                  before, before == 1 ? "" : "es",
+                  world_.size() == 1 ? "is one" : fmt::format("are {}", world_.size())));
 }
 
 /// Within an epoch, a position is one of the order that the epoch began with.

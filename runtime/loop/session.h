@@ -28,7 +28,8 @@ class Session {
  public:
   /// Throws Error for whatever cannot be built, and for keys of the config that nobody read; these
   /// are a warning, in `warnings`, when `allow_unknown`.
-  Session(const Config& config, bool train, bool debug, bool allow_unknown);
+  /// `world`, if any, must outlive this: the processes that do the same.
+  Session(const Config& config, bool train, bool debug, bool allow_unknown, World* world = nullptr);
 
   /// Resumes where the checkpoint was taken, unless that is within an epoch whose length or order
   /// changed, or on a training dataset of another size. Throws Error that begins with `path` and
@@ -39,8 +40,14 @@ class Session {
   /// Takes the networks alone; the count begins at 0.
   void restore_weights(const Checkpoint& checkpoint, const std::string& path);
 
-  /// What a start from here needs: all that is tracked, the position and the config.
+  /// What a start from here needs: all that is tracked, the position and the config. Of this
+  /// process alone.
   Checkpoint checkpoint() const { return {tracker_.save(), position_, config_yaml(), made_by_}; }
+  /// The same of all processes, at rank 0. All of them call it. Throws Error when weights, or what
+  /// an optimizer knows, are not the same in all.
+  Checkpoint shared_checkpoint() const;
+  /// All processes begin with rank 0's weights, and each with random numbers of its own.
+  void share_beginning();
 
   /// The names that weights which are trained, and their averages, have in a checkpoint, should
   /// they be in it; none with `on_nan: ignore`.
@@ -98,11 +105,15 @@ class Session {
   const std::string& made_by() const { return made_by_; }
 
  private:
+  void seed_rank(uint64_t key);
+  void change_processes(const Checkpoint& checkpoint);
   void check_order(const std::string& yaml, const std::string& path) const;
   void check_unknown_keys(bool train, bool allow_unknown);
   void add_warning(const std::string& text);
 
   Config config_;
+  std::unique_ptr<World> alone_;  ///< Where no world is given.
+  World& world_;
   bool train_;
   bool debug_;
   Position position_;

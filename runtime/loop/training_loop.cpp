@@ -10,6 +10,7 @@
 #include "runtime/base/interrupt.h"
 #include "runtime/base/number_text.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/loop/shared_logs.h"
 #include "runtime/measure/processor_time.h"
 #include "runtime/optim/non_finite.h"
 #include "runtime/run/signals.h"
@@ -33,16 +34,21 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       hooks_(context_, position_),
       splits_(session.iterator(), context_, position_, [this] { throw_if_asked_to_stop(); }),
       log_ops_(settings_.log_ops, splits_),
-      checkpoints_(directory, settings_, reporter.console(), profile_,
-                   [this, weights = session.trained_weights()](const Checkpoint& checkpoint) {
-                     check_weights(checkpoint.tensors, weights, checkpoint.progress.global_step);
-                     // One that survives a power cut has its metrics beside it.
-                     reporter_.sync();
-                   }),
+      checkpoints_(
+          directory, settings_, reporter.console(), profile_,
+          [this, weights = session.trained_weights()](const Checkpoint& checkpoint) {
+            check_weights(checkpoint.tensors, weights, checkpoint.progress.global_step);
+            // One that survives a power cut has its metrics beside it.
+            reporter_.sync();
+          },
+          /*writes=*/context_.world.is_root()),
       numbers_(session, checkpoints_, reporter.console()),
       telemetry_(context_, settings_.telemetry),
       non_finite_(session, directory),
       change_(directory),
+      world_(context_.world),
+      agreement_(world_),
+      shared_buffers_(world_, context_.networks),
       run_ahead_(directory, reporter.console(), settings_.run_ahead) {
   hooks_.add("iterator", session.iterator());
   for (const auto& [name, class_name, hook] : session.hooks()) {
@@ -61,13 +67,16 @@ StopReason TrainingLoop::run() {
   update_watch_.emplace(context_, first_step_ + settings_.steps_until_all_trained(first_step_) - 1,
                         settings_.num_steps);
   try {
-    checkpoints_.begin(first_step_);
+    const auto has_checkpoint =
+        world_.from_root([&] { return checkpoints_.begin(first_step_) ? "1" : "0"; });
+    if (!world_.is_root() && has_checkpoint == "1") checkpoints_.note(first_step_);
     reporter_.begin_training(position_, session_.config_yaml(), session_.graph(), profile_);
     try {
       hooks_.call("before_training", [](Hook& hook) { hook.before_training(); });
       loop();
     } catch (const Interrupted&) {
       is_whole_ = false;
+      agree();
       reason_ = stop_reason();
       save_checkpoint(position_.evaluations);
     }
@@ -85,7 +94,7 @@ void TrainingLoop::loop() {
   begin();
   ProcessorWatch processor(at::get_num_threads());
   while ((reason_ = stop_reason()).kind == StopReason::Kind::kNone) {
-    if (start_.takes_changes && change_.is_there(std::chrono::steady_clock::now())) {
+    if (config_changes()) {
       reason_ = {StopReason::Kind::kChange, "the config changes", 0};
       break;
     }
@@ -106,6 +115,7 @@ void TrainingLoop::loop() {
 
 /// What comes before the first step of this start.
 void TrainingLoop::begin() {
+  agree();
   last_ = elapsed();
   // What hooks did after the checkpoint that this start resumes from is not in it.
   if (checkpoints_.last_step() == first_step_) {
@@ -145,6 +155,7 @@ void TrainingLoop::train_step() {
       next.step >= settings_.num_steps ? LogOps::Which::kDueAtEnd : LogOps::Which::kDue;
   telemetry_.begin_step(log_ops_.is_any_due(last_, next, which), last_, next);
   clock_.global_step = position_.global_step;
+  world_.set_step(position_.global_step);
   clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
   const BatchOrder& order = context_.splits.order("train");
   const auto examples_in = [&](int64_t batches) {
@@ -152,8 +163,11 @@ void TrainingLoop::train_step() {
            order.examples_in(position_.batch, position_.epoch);
   };
   clock_.step_examples = examples_in(clock_.micro_batches);
+  int64_t own_examples = 0;
   for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
-    clock_.batch_examples = examples_in(1);
+    const int64_t examples = examples_in(1);
+    clock_.batch_examples = context_.slice().length(examples);
+    own_examples += clock_.batch_examples;
     train.begin();
     is_whole_ = clock_.micro_batch == 0;
     const auto asked = Telemetry::Clock::now();
@@ -165,13 +179,15 @@ void TrainingLoop::train_step() {
     for (const auto& op : settings_.train_ops) {
       if (!op.is_due_in_step_after(position_.global_step)) continue;
       const Scalars& result = results_.set(op.name.op, train.train(op.name.op));
-      session_.train_means().add(op.name.text(), result);
+      session_.train_means().add(op.name.text(), result, train.share());
     }
     hooks_.call("after_batch", [&](Hook& hook) { hook.after_batch(batch, results_); });
     ++position_.batch;
-    position_.samples_seen += batch.size();
+    position_.samples_seen += world_.is_alone() ? batch.size() : examples;
   }
   clock_.micro_batch = 0;
+  shared_buffers_.share(static_cast<double>(own_examples) /
+                        static_cast<double>(clock_.step_examples));
   const int64_t step = position_.global_step;
   context_.networks.update_averages(step, settings_.swa.is_due({step, 0}, {step + 1, 0}));
   ++position_.global_step;
@@ -189,11 +205,60 @@ void TrainingLoop::run_logs(const Elapsed& now) {
 
 /// What hooks asked for since the last step. A log may make them ask for more.
 void TrainingLoop::take_requests(const Elapsed& now) {
-  if (hooks_.take_log()) observe(run_due_logs(now, LogOps::Which::kAll));
-  asked_for_checkpoint_ = hooks_.take_checkpoint();
-  asked_for_evaluation_ = hooks_.take_evaluation();
-  position_.stopped_by = hooks_.take_stop();
+  Agreement::View asked = own_view();
+  asked.asks_log = hooks_.take_log();
+  const auto take_others = [&] {
+    asked_for_checkpoint_ = hooks_.take_checkpoint();
+    asked_for_evaluation_ = hooks_.take_evaluation();
+    position_.stopped_by = hooks_.take_stop();
+    asked.asks_checkpoint = asked_for_checkpoint_;
+    asked.asks_evaluation = asked_for_evaluation_;
+    asked.asks_stop = !position_.stopped_by.empty();
+  };
+  if (asked.asks_log && world_.is_alone()) observe(run_due_logs(now, LogOps::Which::kAll));
+  take_others();
+  if (!world_.is_alone()) {
+    asked.has_change = world_.is_root() && start_.takes_changes &&
+                       change_.is_there(std::chrono::steady_clock::now());
+    Agreement::View agreed = agreement_.agree(asked);
+    if (agreed.asks_log) {
+      observe(run_due_logs(now, LogOps::Which::kAll));
+      take_others();
+      asked.asks_checkpoint |= agreed.asks_checkpoint;
+      asked.asks_evaluation |= agreed.asks_evaluation;
+      asked.asks_stop |= agreed.asks_stop;
+      agreed = agreement_.agree(asked);
+    }
+    asked_for_checkpoint_ = agreed.asks_checkpoint;
+    asked_for_evaluation_ = agreed.asks_evaluation;
+    if (agreed.asks_stop && position_.stopped_by.empty()) {
+      position_.stopped_by = "a hook of another process";
+    }
+  }
   if (!position_.stopped_by.empty()) run_logs(now);
+}
+
+/// What this process sees now.
+Agreement::View TrainingLoop::own_view() const {
+  const auto now = std::chrono::steady_clock::now();
+  return {.seconds = seconds_before_ + std::chrono::duration<double>(now - begin_).count(),
+          .signal = SignalGuard::received(),
+          .is_over_time = now >= start_.deadline};
+}
+
+/// By which all processes go: what they agreed on after the last step.
+Agreement::View TrainingLoop::view() const {
+  return world_.is_alone() ? own_view() : agreement_.last();
+}
+
+/// Where no step is at hand; of a single process nothing is to be agreed on.
+void TrainingLoop::agree() {
+  if (!world_.is_alone()) agreement_.agree(own_view());
+}
+
+bool TrainingLoop::config_changes() {
+  if (!world_.is_alone()) return agreement_.last().has_change;
+  return start_.takes_changes && change_.is_there(std::chrono::steady_clock::now());
 }
 
 /// The end of an epoch, the checkpoint and the evaluation, as they are due after a step.
@@ -224,10 +289,11 @@ void TrainingLoop::finish_step(const Elapsed& now) {
 /// Every way in which a training stops.
 StopReason TrainingLoop::stop_reason() const {
   using Kind = StopReason::Kind;
-  if (const int signal = SignalGuard::received()) {
+  const Agreement::View seen = view();
+  if (const int signal = seen.signal) {
     return {Kind::kSignal, signal_name(signal) + " arrived", signal};
   }
-  if (std::chrono::steady_clock::now() >= start_.deadline) {
+  if (seen.is_over_time) {
     return {Kind::kTime, "max_time is over", 0};
   }
   if (!is_at_end()) {
@@ -270,6 +336,15 @@ void TrainingLoop::throw_if_asked_to_stop() const {
   }
 }
 
+/// Within an evaluation, which agrees by itself on whether it ends.
+void TrainingLoop::throw_if_asked_here() const {
+  const Agreement::View seen = own_view();
+  if (seen.signal != 0) {
+    throw Interrupted(signal_name(seen.signal) + " arrived", 128 + seen.signal);
+  }
+  if (seen.is_over_time && world_.is_root()) throw Interrupted("max_time is over");
+}
+
 /// Runs and reports the log ops that are due; returns the numbers that they brought.
 OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which which) {
   OrderedMap<Logs> results;
@@ -286,6 +361,12 @@ OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which 
   if (!results.empty()) logs = session_.train_means().take();
   for (const auto& [name, result] : results) logs.set(name, result);
   logs.set("runtime", telemetry_.take(last_, now));
+  share_logs(world_, logs, [&](const std::string& op) {
+    if (op == "runtime") return world_.is_root() ? 1.0 : 0.0;
+    const bool is_log = results.contains(op);
+    return is_log ? splits_[op.substr(0, op.find('/'))].share()
+                  : 1.0;  // means of train ops: theirs
+  });
   elapsed();  // the time of the event
   return reporter_.logged(position_, logs);
 }
@@ -357,6 +438,7 @@ void TrainingLoop::fail() {
 
 /// Before a training ends by an error: saves what would be lost, and notes that in `saved_`.
 void TrainingLoop::save_what_is_whole() {
+  if (!world_.is_alone()) return;  // the others may be within a step
   const int64_t step = position_.global_step;
   if (!is_whole_ || step == first_step_ || checkpoints_.last_step() == step) return;
   try {
@@ -370,9 +452,8 @@ void TrainingLoop::save_what_is_whole() {
 }
 
 Elapsed TrainingLoop::elapsed() {
-  const auto passed = std::chrono::steady_clock::now() - begin_;
-  position_.seconds = seconds_before_ + std::chrono::duration<double>(passed).count();
-  return {position_.global_step, position_.seconds / 60};
+  position_.seconds = own_view().seconds;
+  return {position_.global_step, view().seconds / 60};
 }
 
 }  // namespace stepop

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/loop/agreement.h"
 #include "runtime/loop/checks/update_watch.h"
 #include "runtime/loop/ending.h"
 #include "runtime/loop/hook_calls.h"
@@ -19,6 +20,7 @@
 #include "runtime/loop/session.h"
 #include "runtime/loop/telemetry.h"
 #include "runtime/measure/profile.h"
+#include "runtime/networks/shared_buffers.h"
 #include "runtime/run/live_change.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/step/split_step.h"
@@ -66,6 +68,11 @@ class TrainingLoop {
   StopReason stop_reason() const;
   bool is_at_end() const;
   void throw_if_asked_to_stop() const;
+  void throw_if_asked_here() const;
+  Agreement::View own_view() const;
+  Agreement::View view() const;
+  void agree();
+  bool config_changes();
 
   OrderedMap<double> run_due_logs(const Elapsed& now, LogOps::Which which = LogOps::Which::kDue);
   void log_between_steps(const Elapsed& now);
@@ -80,6 +87,7 @@ class TrainingLoop {
   void write_checkpoint();
   void run_evaluations(bool was_interrupted = false);
   void run_evaluation(const Evaluation& evaluation, const std::string& folder);
+  std::optional<OrderedMap<double>> scalars_before(const std::string& folder);
   void end_evaluations();
   void wait_for_other_evaluations();
 
@@ -114,6 +122,9 @@ class TrainingLoop {
   Telemetry telemetry_;
   NonFiniteRecorder non_finite_;
   LiveChange change_;
+  World& world_;
+  Agreement agreement_;
+  SharedBuffers shared_buffers_;
   RunAhead run_ahead_;
   int failed_callbacks_ = 0;
   /// Whether the state is that between two steps, and no checkpoint has it, while a dataset runs.

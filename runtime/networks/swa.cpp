@@ -5,24 +5,12 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <fmt/format.h>
-#include <torch/nn/modules/batchnorm.h>
 
 #include "runtime/base/error.h"
+#include "runtime/networks/batch_norm_layers.h"
 
 namespace stepop {
 namespace {
-
-/// Calls `visit` with the module as the layer of batch normalization that it is, if it is one with
-/// running statistics.
-template <class Visit>
-void visit_batch_norm(torch::nn::Module& module, const Visit& visit) {
-  const auto visit_as = [&](auto* layer) {
-    if (layer != nullptr && layer->running_mean.defined()) visit(*layer);
-  };
-  visit_as(dynamic_cast<torch::nn::BatchNorm1dImpl*>(&module));
-  visit_as(dynamic_cast<torch::nn::BatchNorm2dImpl*>(&module));
-  visit_as(dynamic_cast<torch::nn::BatchNorm3dImpl*>(&module));
-}
 
 int64_t count_in(const State& state, const std::string& key) {
   const auto found = state.find(key);

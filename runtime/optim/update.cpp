@@ -17,12 +17,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <limits>
 #include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/text.h"
+#include "runtime/distributed/gradient_sum.h"
+#include "runtime/distributed/world.h"
 #include "runtime/measure/profile.h"
 
 namespace stepop {
@@ -66,6 +69,8 @@ void check_loss(const std::string& update, const at::Tensor& loss) {
 /// training loops would run out of memory.
 [[noreturn]] void rethrow_from_backward(const std::string& update) {
   try {
+    throw;
+  } catch (const PeerError&) {
     throw;
   } catch (const std::exception& error) {
     const std::string text = error_text(error);
@@ -173,21 +178,49 @@ Update::Update(const Config& config, NamedParameters parameters, const StepClock
   }
 }
 
+Update::~Update() = default;
+
+void Update::share(World& world) {
+  if (world.is_alone()) return;
+  world_ = &world;
+  std::vector<at::Tensor> parameters;
+  for (const auto& [name, parameter] : optimizer_->parameters()) parameters.push_back(parameter);
+  gradient_sum_ = std::make_unique<GradientSum>(world, std::move(parameters));
+}
+
 void Update::step(const at::Tensor& loss) {
-  backward(loss);
+  run_backward(loss, /*retain_graph=*/false, /*is_only_one=*/clock_->micro_batches == 1);
   if (clock_->is_last_micro_batch()) apply();
 }
 
 void Update::backward(const at::Tensor& loss, bool retain_graph) {
+  run_backward(loss, retain_graph, /*is_only_one=*/false);
+}
+
+/// What the gradient of the loss begins with: undefined for 1.
+at::Tensor Update::seed_of(const at::Tensor& loss) {
+  if (world_ == nullptr && clock_->micro_batches == 1) return {};
+  at::Tensor seed = at::full_like(loss.detach(), clock_->loss_weight());
+  if (world_ == nullptr || on_nan_ == OnNan::kIgnore) return seed;
+  // A loss that is not finite makes all gradients NaN, and so their sum in every process: each
+  // finds out by itself, in the same update.
+  if (device_check_) return seed.add_(loss.detach().mul(0));
+  if (is_finite(loss)) return seed;
+  if (!bad_loss_) bad_loss_ = first_non_finite(loss);
+  return seed.fill_(std::numeric_limits<double>::quiet_NaN());
+}
+
+/// `is_only_one`: the gradients of the update are those of this backward.
+void Update::run_backward(const at::Tensor& loss, bool retain_graph, bool is_only_one) {
   const Span span(profile_, "backward");
   check_loss(name_, loss);
   if (watch_loss_ && !watch_loss_(loss)) watch_loss_ = nullptr;
   if (has_non_finite_) return;  // the step is dropped, whatever is added
-  if (checks_now() && !is_finite(loss)) {
+  if (world_ == nullptr && checks_now() && !is_finite(loss)) {
     has_non_finite_ = true;
     return leave_out({name_, "the loss", first_non_finite(loss), clock_->global_step});
   }
-  if (device_check_) device_check_->add_loss(loss);
+  if (device_check_ && world_ == nullptr) device_check_->add_loss(loss);
   tensors_.clear();
   for (const auto& [name, parameter] : optimizer_->parameters()) {
     if (parameter.requires_grad()) tensors_.push_back(parameter);
@@ -196,11 +229,14 @@ void Update::backward(const at::Tensor& loss, bool retain_graph) {
     throw Error("none of the update's parameters requires a gradient; they are: " +
                 list_names(optimizer_->parameters()));
   }
-  at::Tensor seed;
-  if (clock_->micro_batches > 1) seed = at::full_like(loss.detach(), clock_->loss_weight());
+  const at::Tensor seed = seed_of(loss);
   // The backward pass takes the types of the forward pass (torch.autocast asks for the same).
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   try {
+    if (world_ != nullptr && is_only_one && !is_pending_) {
+      gradient_sum_->begin_overlapped(loss);
+      is_summed_ = true;
+    }
     loss.backward(seed, retain_graph, /*create_graph=*/false, at::TensorList(tensors_));
   } catch (const std::exception&) {
     rethrow_from_backward(name_);
@@ -216,6 +252,7 @@ void Update::apply() {
     return clear_gradients();
   }
   const int64_t global_step = clock_->global_step;
+  if (world_ != nullptr && !std::exchange(is_summed_, false)) gradient_sum_->sum();
   tensors_.clear();
   for (const auto& [name, parameter] : optimizer_->parameters()) {
     const at::Tensor& gradient = parameter.grad();
@@ -295,9 +332,25 @@ bool Update::check_gradients(const at::Tensor& norm) {
   }
   const bool all_finite =
       norm.defined() ? is_finite(norm) : std::all_of(tensors_.begin(), tensors_.end(), is_finite);
-  if (!all_finite)
-    leave_out(describe_non_finite(name_, optimizer_->parameters(), norm, clock_->global_step));
+  if (!all_finite) {
+    leave_out(shared_finding(
+        describe_non_finite(name_, optimizer_->parameters(), norm, clock_->global_step)));
+  }
   return all_finite;
+}
+
+/// Of several processes the one whose loss was not finite, if any, is the cause.
+NonFinite Update::shared_finding(NonFinite own) {
+  if (world_ == nullptr) return own;
+  const auto bad = std::exchange(bad_loss_, std::nullopt);
+  const auto all = world_->gather_texts(bad ? fmt::format("{}", *bad) : "");
+  for (int rank = 0; rank < world_->size(); ++rank) {
+    const std::string& value = all[static_cast<size_t>(rank)];
+    if (value.empty()) continue;
+    return {name_, fmt::format("the loss of {}", world_->describe(rank)),
+            std::strtod(value.c_str(), nullptr), clock_->global_step};
+  }
+  return own;
 }
 
 void Update::clear_gradients() {

@@ -17,7 +17,9 @@
 
 namespace stepop {
 
+class GradientSum;
 class Profile;
+class World;
 
 /// Where the training is, for what depends on it inside of an update. The loop owns it.
 struct StepClock {
@@ -58,6 +60,14 @@ class Update {
   /// by default it is taken when a parameter is not on the CPU.
   Update(const Config& config, NamedParameters parameters, const StepClock& clock,
          OnNan on_nan = OnNan::kStop, std::optional<bool> checks_on_device = std::nullopt);
+
+  ~Update();
+
+  /// From here on gradients are summed over the processes of `world`, which must outlive this,
+  /// before they are clipped. Each process has its share of a batch, whose loss counts by
+  /// `StepClock::loss_weight`, so the sum is the gradient of the whole batch. What is not finite in
+  /// one process is so in all.
+  void share(World& world);
 
   /// `backward(loss)`; after the last batch of the training step also `apply()`. To be called once
   /// a batch when gradients are accumulated.
@@ -130,6 +140,9 @@ class Update {
 
  private:
   void load_pending(const State& pending);
+  void run_backward(const at::Tensor& loss, bool retain_graph, bool is_only_one);
+  at::Tensor seed_of(const at::Tensor& loss);
+  NonFinite shared_finding(NonFinite own);
   bool checks_now() const { return on_nan_ != OnNan::kIgnore && !device_check_; }
   void clear_gradients();
   void leave_out(const NonFinite& why);
@@ -146,6 +159,10 @@ class Update {
   std::vector<int64_t> clears_at_;  ///< Training steps.
   const StepClock* clock_;
   OnNan on_nan_;
+  World* world_ = nullptr;  ///< Of several processes; else null.
+  std::unique_ptr<GradientSum> gradient_sum_;
+  bool is_summed_ = false;          ///< The gradients at hand are those of all processes.
+  std::optional<double> bad_loss_;  ///< Of this process: the first that is not finite.
   Profile* profile_ = nullptr;
   std::function<bool(const at::Tensor&)> watch_loss_;
   std::function<void(const NamedParameters&)> watch_gradients_;

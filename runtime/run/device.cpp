@@ -5,13 +5,16 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace stepop {
 
-c10::Device read_device(const Config& config) {
+c10::Device read_device(const Config& config, int local_rank) {
   const std::string name = config.get("device", "auto");
   const int gpus = at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
   if (name == "cpu" || (name == "auto" && gpus == 0)) return c10::kCPU;
-  if (name == "auto") return {c10::kCUDA, 0};
+  if (name == "auto") return {c10::kCUDA, static_cast<c10::DeviceIndex>(local_rank % gpus)};
   const std::string number = name.starts_with("cuda:") ? name.substr(5) : "";
   const int64_t index = name == "cuda" ? 0 : list_index(number);
   if (index < 0) {
@@ -30,11 +33,14 @@ c10::Device read_device(const Config& config) {
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 
-void apply_backend_settings(const Config& config) {
+void apply_backend_settings(const Config& config, int local_processes) {
   if (config.has("num_threads")) {
     constexpr int64_t kMost = 1024;  // more would take the machine's threads from all others
     at::set_num_threads(static_cast<int>(config.get_between("num_threads", 1, kMost, 1)));
   } else {
+    if (local_processes > 1 && std::getenv("OMP_NUM_THREADS") == nullptr) {
+      at::set_num_threads(std::max(1, at::get_num_threads() / local_processes));
+    }
     config.note_default("num_threads", at::get_num_threads());
   }
   if (config.has("deterministic")) {

@@ -9,6 +9,7 @@
 #include "runtime/base/interrupt.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
+#include "runtime/distributed/world.h"
 #include "runtime/log/log_files.h"
 #include "runtime/measure/profile.h"
 #include "runtime/measure/tensor_statistics.h"
@@ -47,6 +48,8 @@ void rethrow_from(const std::string& split, const std::string& op) {
     throw;
   } catch (const UsageError&) {
     throw;
+  } catch (const PeerError&) {
+    throw;  // it arose elsewhere
   } catch (const NonFinite&) {
     throw;  // it says where, and the loop looks into it
   } catch (const std::exception& error) {
@@ -69,6 +72,8 @@ void rethrow_with_examples(const Context& context, const std::string& split, con
     throw;
   } catch (const UsageError&) {
     throw;
+  } catch (const PeerError&) {
+    throw;  // it arose elsewhere
   } catch (const NonFinite&) {
     throw;  // its batch is recorded
   } catch (const Error& error) {

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,15 +20,18 @@ constexpr std::string_view kCount = ".count";
 
 }  // namespace
 
-void ScalarMeans::add(const std::string& op, const Scalars& scalars) {
+void ScalarMeans::add(const std::string& op, const Scalars& scalars, double share) {
   for (const auto& [key, value] : scalars) {
     const at::Tensor* tensor = value.tensor();
     const std::string full = op + "/" + key;
     const bool is_good_tensor =
         tensor != nullptr && tensor->defined() && tensor->numel() == 1 && !tensor->is_complex();
-    const at::Tensor number = is_good_tensor
-                                  ? tensor->detach().reshape({})
-                                  : at::scalar_tensor(value.read(full), at::kDouble);  // may throw
+    at::Tensor number = is_good_tensor
+                            ? tensor->detach().reshape({})
+                            : at::scalar_tensor(value.read(full), at::kDouble);  // may throw
+    // What counts for nothing may be NaN.
+    if (share == 0) number = at::zeros_like(number);
+    if (share != 1) number = number.to(at::kDouble) * share;
     Sum& sum = sums_[full];
     if (sum.total.defined()) {
       // What was restored lies on the CPU. A double and a number of any type give a double.
@@ -63,6 +67,11 @@ State ScalarMeans::save() const {
 }
 
 void ScalarMeans::load(const State& state) {
+  sums_.clear();
+  add_other(state);
+}
+
+void ScalarMeans::add_other(const State& state) {
   std::map<int64_t, std::pair<std::string, Sum>> by_number;
   for (const auto& [name, total] : state) {
     if (!name.ends_with(kTotal)) continue;
@@ -80,8 +89,11 @@ void ScalarMeans::load(const State& state) {
     by_number[number] = {stem.substr(slash + 1),
                          {total.to(at::kDouble).reshape({}), count->second.item<int64_t>()}};
   }
-  sums_.clear();
-  for (const auto& [number, sum] : by_number) sums_.set(sum.first, sum.second);
+  for (const auto& [number, named] : by_number) {
+    Sum& sum = sums_[named.first];
+    sum.total = sum.total.defined() ? sum.total + named.second.total : named.second.total;
+    sum.count = named.second.count;
+  }
 }
 
 }  // namespace stepop

@@ -15,11 +15,15 @@ namespace stepop {
 /// a run's state, so that the log after a restart covers the steps before it as well.
 class ScalarMeans {
  public:
-  /// Adds what the op of that name, `train/train_op`, returned.
-  void add(const std::string& op, const Scalars& scalars);
+  /// Adds what the op of that name, `train/train_op`, returned. `share`: the part of the batch that
+  /// this process has; the means of all processes are then to be added up.
+  void add(const std::string& op, const Scalars& scalars, double share = 1);
 
   /// The means by op and key, in the order in which they came first; then begins anew.
   OrderedMap<Logs> take();
+
+  /// Adds those of another process, as its `save` gave them.
+  void add_other(const State& state);
 
   State save() const;
   void load(const State& state);

@@ -27,7 +27,9 @@ void SplitStep::begin() {
 }
 
 uint64_t SplitStep::fork_seed() const {
-  return mix_seed({context_.seed, seed_of(split_), static_cast<uint64_t>(position_.global_step)});
+  const uint64_t seed =
+      mix_seed({context_.seed, seed_of(split_), static_cast<uint64_t>(position_.global_step)});
+  return context_.rank == 0 ? seed : mix_seed({seed, static_cast<uint64_t>(context_.rank)});
 }
 
 const Batch& SplitStep::batch() {
@@ -36,8 +38,13 @@ const Batch& SplitStep::batch() {
     if (!loader_) {
       loader_ = std::make_unique<Loader>(
           context_.splits.source(split_, context_.splits.order(split_),
-                                 {.batch = options_.first_batch, .state = begin_state_}),
+                                 {.batch = options_.first_batch, .state = begin_state_},
+                                 context_.slice()),
           options_);
+    }
+    if (!context_.world.is_alone()) {
+      const int64_t size = context_.splits.order(split_).size_of(loader_->position());
+      share_ = static_cast<double>(context_.slice().length(size)) / static_cast<double>(size);
     }
     batch_ = loader_->next();
   }

@@ -31,6 +31,8 @@ class SplitStep {
 
   /// This step's batch; fetches it when need be.
   const Batch& batch();
+  /// The part of the batch of all processes that this one has.
+  double share() const { return share_; }
   /// Batches taken so far, over all epochs.
   int64_t batches_taken() const { return loader_ ? loader_->position() : options_.first_batch; }
   /// The place in the split's stream behind those batches, as Progress::streams has it; it may be
@@ -52,6 +54,7 @@ class SplitStep {
   std::string begin_state_;  ///< Of a stream.
   std::unique_ptr<Loader> loader_;
   std::optional<Batch> batch_;
+  double share_ = 1;
   std::optional<StepOps> ops_;
   OrderedMap<Logs> logs_;
 };

@@ -1,0 +1,153 @@
+#include "runtime/cli/processes.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
+#include "runtime/distributed/world.h"
+#include "runtime/run/signals.h"
+#include "runtime/system/file_calls.h"
+
+namespace stepop {
+namespace {
+
+constexpr int kMost = 256;
+
+int number_of(const std::string& text) {
+  const int64_t number = list_index(text);
+  if (number >= 1 && number <= kMost) return static_cast<int>(number);
+  throw UsageError(
+      fmt::format("--processes: expected a number from 1 to {}, found \"{}\"", kMost, text));
+}
+
+/// A port that nobody listens on at this moment.
+int free_port() {
+  const OpenFile socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  if (!socket || ::bind(socket.number(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      ::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    throw Error("--processes: no port of this machine can be taken");
+  }
+  return ntohs(address.sin_port);
+}
+
+/// The words of this process.
+std::vector<std::string> own_words() {
+  std::vector<std::string> words;
+  std::string word;
+  std::FILE* const file = std::fopen("/proc/self/cmdline", "re");
+  if (file == nullptr) throw Error("--processes: /proc/self/cmdline cannot be read");
+  for (int letter; (letter = std::fgetc(file)) != EOF;) {
+    if (letter != 0) {
+      word += static_cast<char>(letter);
+      continue;
+    }
+    words.push_back(std::move(word));
+    word.clear();
+  }
+  std::fclose(file);
+  return words;
+}
+
+pid_t start(const std::string& program, const std::vector<std::string>& words,
+            const std::vector<std::string>& variables) {
+  std::vector<char*> arguments;
+  for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  std::vector<char*> environment;
+  for (char** each = environ; *each != nullptr; ++each) environment.push_back(*each);
+  std::vector<char*> all;
+  for (const auto& variable : variables) all.push_back(const_cast<char*>(variable.c_str()));
+  all.insert(all.end(), environment.begin(), environment.end());
+  all.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) throw Error("--processes: no further process can be started");
+  if (child > 0) return child;
+  // A group of its own: Ctrl-C reaches it through the parent, once. Without the parent it saves and
+  // ends.
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(128 + SIGTERM);
+  ::execve(program.c_str(), arguments.data(), all.data());
+  ::_exit(127);
+}
+
+struct Child {
+  pid_t process = 0;
+  bool is_over = false;
+  int status = 0;
+};
+
+}  // namespace
+
+int run_processes(const Arguments& arguments) {
+  const int count = number_of(*arguments.processes);
+  if (!World::can_join() && count > 1) {
+    throw UsageError(
+        "--processes: this build trains in one process: gloo's headers were not there when it was "
+        "made (Debian: libgloo-dev)");
+  }
+  const SignalGuard signals;
+  const std::vector<std::string> words = own_words();
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const int port = free_port();
+  std::vector<Child> children;
+  std::fflush(nullptr);
+  for (int rank = 0; rank < count; ++rank) {
+    children.push_back(
+        {.process = start(program, words,
+                          {fmt::format("STEPOP_PROCESSES={}", count), fmt::format("RANK={}", rank),
+                           fmt::format("LOCAL_RANK={}", rank), fmt::format("WORLD_SIZE={}", count),
+                           fmt::format("LOCAL_WORLD_SIZE={}", count), "MASTER_ADDR=127.0.0.1",
+                           fmt::format("MASTER_PORT={}", port)})});
+  }
+  int exit_code = 0;
+  int passed_on = 0;
+  for (int running = count; running > 0;) {
+    if (const int signal = SignalGuard::received(); signal != passed_on) {
+      passed_on = signal;
+      for (const Child& child : children) {
+        if (!child.is_over) ::kill(child.process, signal);
+      }
+    }
+    int status = 0;
+    const pid_t ended = ::waitpid(-1, &status, WNOHANG);
+    if (ended <= 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      continue;
+    }
+    for (size_t rank = 0; rank < children.size(); ++rank) {
+      Child& child = children[rank];
+      if (child.process != ended) continue;
+      child.is_over = true;
+      --running;
+      const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      if (exit_code == 0) exit_code = code;
+      if (WIFSIGNALED(status)) {
+        fmt::print(stderr, "stepop: rank {}, process {}, was ended by {}\n", rank, ended,
+                   signal_name(WTERMSIG(status)));
+      }
+    }
+  }
+  return exit_code;
+}
+
+}  // namespace stepop

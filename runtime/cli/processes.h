@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/cli/arguments.h"
+
+namespace stepop {
+
+/// `--processes N`: starts this program N times, with the same words and a place for each, and
+/// waits for all. Signals that ask to end are passed on, once; when one process dies without a word
+/// the others end by themselves. Returns the exit code of the first that failed. Throws UsageError
+/// for a number that is none, and within processes that a launcher started.
+int run_processes(const Arguments& arguments);
+
+}  // namespace stepop

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "runtime/distributed/world.h"
+
+namespace stepop {
+
+/// Sums the gradients of parameters over the processes of a world, which has several. Parameters
+/// are in the same order in all processes.
+///
+/// A gradient that some processes have and others lack is summed as if those had zeros; one that
+/// none has stays undefined.
+class GradientSum {
+ public:
+  /// `parameters` that require no gradient at a step are left out of it.
+  GradientSum(World& world, std::vector<at::Tensor> parameters);
+  ~GradientSum();
+  GradientSum(const GradientSum&) = delete;
+  GradientSum& operator=(const GradientSum&) = delete;
+
+  /// To be called before the only backward of an update, from `loss`: c10d's Reducer then sums
+  /// the gradients of the last layers while those of the first are still computed, and the
+  /// gradients are the sums when the backward is over.
+  void begin_overlapped(const at::Tensor& loss);
+
+  /// Sums what the gradients are now: after several backwards.
+  void sum();
+
+ private:
+  class Overlapped;
+
+  World& world_;
+  std::vector<at::Tensor> parameters_;
+  std::unique_ptr<Overlapped> overlapped_;
+};
+
+}  // namespace stepop
