@@ -68,18 +68,14 @@ int run_starts(const Arguments& first, std::chrono::steady_clock::time_point beg
   }
 }
 
-/// What went wrong in a process that writes nothing else; rank 0 reports the first failure of all.
+/// What went wrong in a process that writes nothing else. Rank 0 reports the first failure of all.
 void note_failure(const World& world, const std::string& run_root, const std::string& text) {
-  const std::string line =
-      fmt::format("{} {}: {}\n", time_name(), world.describe(world.rank()), text);
-  if (run_root.empty()) {
-    fmt::print(stderr, "stepop: {}", line);
-    return;
-  }
+  if (run_root.empty()) return;
   try {
-    AppendFile(fmt::format("{}/train/rank-{}.log", run_root, world.rank())).append(line);
+    AppendFile(fmt::format("{}/train/rank-{}.log", run_root, world.rank()))
+        .append(fmt::format("{} {}: {}\n", time_name(), world.describe(world.rank()), text));
   } catch (const Error& error) {
-    fmt::print(stderr, "stepop: {}stepop: {}\n", line, error.what());
+    fmt::print(stderr, "stepop: rank {}: {}\nstepop: {}\n", world.rank(), text, error.what());
   }
 }
 

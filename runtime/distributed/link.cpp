@@ -2,6 +2,7 @@
 
 #include <ATen/core/jit_type.h>
 #include <arpa/inet.h>
+#include <c10/util/Flags.h>
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -23,6 +24,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/text.h"
+
+C10_DECLARE_int(caffe2_log_level);  // of c10's own log, on the standard error
 
 namespace stepop {
 namespace {
@@ -112,6 +115,9 @@ Life life_of(const std::string& beat) {
 }  // namespace
 
 Link::Link(const Place& place, const InterruptCheck& interrupt) : place_(place) {
+  // Connections that break are reported here, in a sentence.
+  constexpr int kErrors = 2;
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kErrors;
   meet(interrupt);
   others_.resize(static_cast<size_t>(place_.size));
   for (Beat& other : others_) other.since = Clock::now();
