@@ -11,9 +11,11 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "runtime/base/error.h"
@@ -26,6 +28,9 @@ namespace stepop {
 namespace {
 
 constexpr int kMost = 256;
+
+/// After one process failed, the others end; rank 0 may still save something.
+constexpr std::chrono::seconds kEndWithin{90};
 
 int number_of(const std::string& text) {
   const int64_t number = list_index(text);
@@ -121,12 +126,18 @@ int run_processes(const Arguments& arguments) {
   }
   int exit_code = 0;
   int passed_on = 0;
+  std::optional<std::chrono::steady_clock::time_point> failed;  // when the first one did
   for (int running = count; running > 0;) {
     if (const int signal = SignalGuard::received(); signal != passed_on) {
       passed_on = signal;
       for (const Child& child : children) {
         if (!child.is_over) ::kill(child.process, signal);
       }
+    }
+    // A process that hangs is not to keep the failure of another one from being the end.
+    const bool is_late = failed && std::chrono::steady_clock::now() - *failed > kEndWithin;
+    for (const Child& child : children) {
+      if (is_late && !child.is_over) ::kill(child.process, SIGKILL);
     }
     int status = 0;
     const pid_t ended = ::waitpid(-1, &status, WNOHANG);
@@ -141,6 +152,7 @@ int run_processes(const Arguments& arguments) {
       --running;
       const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
       if (exit_code == 0) exit_code = code;
+      if (code != 0 && !failed) failed = std::chrono::steady_clock::now();
       if (WIFSIGNALED(status)) {
         fmt::print(stderr, "stepop: rank {}, process {}, was ended by {}\n", rank, ended,
                    signal_name(WTERMSIG(status)));

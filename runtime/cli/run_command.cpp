@@ -12,6 +12,7 @@
 #include "runtime/cli/processes.h"
 #include "runtime/cli/start.h"
 #include "runtime/distributed/world.h"
+#include "runtime/optim/non_finite.h"
 #include "runtime/run/live_change.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/run/signals.h"
@@ -100,7 +101,9 @@ int run_command(const Arguments& arguments) {
     const std::string text = error_text(error);
     world->report_failure(text, exit_code);
     if (world->is_root()) throw;
-    if (dynamic_cast<const PeerError*>(&error) == nullptr) note_failure(*world, run_root, text);
+    const bool is_of_all = dynamic_cast<const PeerError*>(&error) != nullptr ||
+                           dynamic_cast<const NonFinite*>(&error) != nullptr;
+    if (!is_of_all) note_failure(*world, run_root, text);
     return exit_code;
   }
 }

@@ -40,8 +40,10 @@ constexpr std::chrono::seconds kLongest{std::chrono::hours(24 * 365)};
 constexpr std::chrono::seconds kReasonWithin{3};
 /// A process without a heartbeat for so long is gone, or its machine is.
 constexpr double kSilence = 60;
-/// After a failure, the main thread may be where nothing reaches it.
+/// After a failure the main thread may be where nothing reaches it; or rank 0 may do something
+/// useful, such as callbacks.
 constexpr std::chrono::seconds kStuckAfter{15};
+constexpr std::chrono::seconds kBusyAtMost{60};
 constexpr const char* kFailure = "failure";
 
 std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
@@ -340,10 +342,24 @@ PeerError Link::peer_error(const std::string& what) {
                : fmt::format("{}: {}", names_[static_cast<size_t>(known->rank)], known->text),
         known->exit_code);
   }
-  return PeerError(fmt::format(
-      "a connection to another process broke: {}\nit was killed, or the network failed; its "
-      "launcher says more",
-      first_line(what)));
+  const std::vector<std::string> silent = silent_ones();
+  return PeerError(
+      fmt::format("{} is gone: it was killed, or the network failed; its launcher says more{}",
+                  silent.empty() ? "another process" : list_text(silent),
+                  silent.empty() ? fmt::format("\n  {}", first_line(what)) : ""));
+}
+
+/// Those that were not heard of for a while, as far as this process listens to them.
+std::vector<std::string> Link::silent_ones() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (size_t rank = 0; rank < others_.size(); ++rank) {
+    const bool is_heard = static_cast<int>(rank) != place_.rank && (place_.rank == 0 || rank == 0);
+    if (is_heard && Clock::now() - others_[rank].since > kReasonWithin * 2 / 3) {
+      names.push_back(names_[rank]);
+    }
+  }
+  return names;
 }
 
 void Link::report(const Failure& failure) noexcept {
@@ -404,17 +420,18 @@ void Link::beat() {
 
 /// Rank 0 looks at all, the others at rank 0.
 void Link::look_at_beats() {
-  if (beats_ % 4 != 0) return;
+  if (beats_ % 2 != 0) return;
   for (int rank = 0; rank < (place_.rank == 0 ? place_.size : 1); ++rank) {
     if (rank == place_.rank) continue;
     Beat& other = others_[static_cast<size_t>(rank)];
     const std::string key = fmt::format("beat/{}", rank);
     const std::string text = watch_store_->check({key}) ? text_of(watch_store_->get(key)) : "";
-    if (text != other.text) {
-      other = {text, Clock::now()};
-      continue;
+    double silent = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (text != other.text) other = {text, Clock::now()};
+      silent = Seconds(Clock::now() - other.since).count();
     }
-    const double silent = Seconds(Clock::now() - other.since).count();
     if (silent < std::min(kSilence, limit_.load())) continue;
     const Failure gone{
         .text = fmt::format("{} was not heard of for {:.0f} seconds: it is gone, or its machine or "
@@ -463,7 +480,9 @@ void Link::end_when_stuck() {
   std::optional<Failure> known;
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_ || pending_.empty() || is_ending_ || Clock::now() - failed_at_ < kStuckAfter) {
+    const bool is_busy = place_.rank == 0 && pending_.empty();
+    if (!failure_ || is_ending_ ||
+        Clock::now() - failed_at_ < (is_busy ? kBusyAtMost : kStuckAfter)) {
       return;
     }
     known = failure_;

@@ -78,6 +78,7 @@ class Link {
   void fail(const Failure& failure);
   std::optional<Failure> failure();
   std::string who_is_late();
+  std::vector<std::string> silent_ones();
 
   Place place_;
   c10::intrusive_ptr<c10d::Store> store_;
@@ -96,9 +97,8 @@ class Link {
   Clock::time_point failed_at_;
   Pending pending_;
   std::list<c10::intrusive_ptr<c10::ivalue::Future>> futures_;  ///< Of those that are guarded.
-  // Of the watch alone.
-  int64_t beats_ = 0;
-  std::vector<Beat> others_;
+  std::vector<Beat> others_;                                    ///< By rank.
+  int64_t beats_ = 0;                                           ///< Of the watch alone.
   std::jthread watch_;
 };
 
