@@ -112,6 +112,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
                                                   .updates = updates_,
                                                   .run = run_,
                                                   .log = log_});
+  if (config_.get("distributed/sync_batch_norm", false)) sync_batch_norm_.emplace(world_, clock_);
   const MetricSchedules::Scope schedules(metric_schedules_);
   iterator_ = with_std_exceptions(
       "iterator", [&] { return iterators().build(config_, "iterator", *context_); });

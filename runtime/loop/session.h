@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "runtime/log/logged_graph.h"
 #include "runtime/loop/freezing.h"
 #include "runtime/networks/init_from.h"
+#include "runtime/networks/sync_batch_norm.h"
 #include "runtime/optim/metric_schedule.h"
 #include "runtime/step/scalar_means.h"
 #include "runtime/when/settings.h"
@@ -128,6 +130,7 @@ class Session {
   OrderedMap<std::unique_ptr<Update>> updates_;
   std::unique_ptr<Networks> networks_;
   std::unique_ptr<InitFrom> init_from_;
+  std::optional<SyncBatchNorm> sync_batch_norm_;
   std::unique_ptr<Splits> splits_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<Iterator> iterator_;

@@ -167,6 +167,7 @@ void TrainingLoop::train_step() {
   for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
     const int64_t examples = examples_in(1);
     clock_.batch_examples = context_.slice().length(examples);
+    clock_.counts = clock_.batch_examples > 0;
     own_examples += clock_.batch_examples;
     train.begin();
     is_whole_ = clock_.micro_batch == 0;
@@ -186,6 +187,7 @@ void TrainingLoop::train_step() {
     position_.samples_seen += world_.is_alone() ? batch.size() : examples;
   }
   clock_.micro_batch = 0;
+  clock_.counts = true;
   shared_buffers_.share(static_cast<double>(own_examples) /
                         static_cast<double>(clock_.step_examples));
   const int64_t step = position_.global_step;

@@ -28,6 +28,9 @@ struct StepClock {
   int64_t micro_batches = 1;   ///< Batches in this step.
   int64_t batch_examples = 0;  ///< Examples in this batch.
   int64_t step_examples = 0;   ///< Examples in all batches of this step; 0 when not known.
+  /// False in one of several processes that has no example of this batch, and runs another in its
+  /// place.
+  bool counts = true;
 
   bool is_last_micro_batch() const { return micro_batch + 1 == micro_batches; }
 
