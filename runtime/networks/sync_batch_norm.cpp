@@ -4,6 +4,7 @@
 #include <ATen/ops/_batch_norm_impl_index.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/instance_norm_native.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -20,6 +21,9 @@ struct Active {
   World* world = nullptr;
   const StepClock* clock = nullptr;
 } active;
+
+/// PyTorch computes normalization of instances as that of one batch, which is no batch.
+thread_local bool is_in_instance_norm = false;
 
 /// All dimensions but that of the channels.
 std::vector<int64_t> dimensions_to_sum(const at::Tensor& input) {
@@ -111,13 +115,27 @@ at::Tensor batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& 
                       const std::optional<at::Tensor>& running_mean,
                       const std::optional<at::Tensor>& running_var, bool training, double momentum,
                       double eps, bool cudnn_enabled) {
-  if (!training || active.world == nullptr || input.numel() == 0) {
+  if (!training || active.world == nullptr || input.numel() == 0 || is_in_instance_norm) {
     return std::get<0>(at::_batch_norm_impl_index(input, weight, bias, running_mean, running_var,
                                                   training, momentum, eps, cudnn_enabled));
   }
   return Normalize::apply(input, weight.value_or(at::Tensor()), bias.value_or(at::Tensor()),
                           running_mean.value_or(at::Tensor()), running_var.value_or(at::Tensor()),
                           momentum, eps);
+}
+
+/// In the place of at::instance_norm.
+at::Tensor instance_norm(const at::Tensor& input, const std::optional<at::Tensor>& weight,
+                         const std::optional<at::Tensor>& bias,
+                         const std::optional<at::Tensor>& running_mean,
+                         const std::optional<at::Tensor>& running_var, bool use_input_stats,
+                         double momentum, double eps, bool cudnn_enabled) {
+  struct Guard {
+    bool before = std::exchange(is_in_instance_norm, true);
+    ~Guard() { is_in_instance_norm = before; }
+  } const guard;
+  return at::native::instance_norm(input, weight, bias, running_mean, running_var, use_input_stats,
+                                   momentum, eps, cudnn_enabled);
 }
 
 }  // namespace
@@ -128,8 +146,10 @@ struct SyncBatchNorm::Registration {
   torch::Library cuda{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__,
                       __LINE__};
   Registration() {
-    cpu.impl("batch_norm", TORCH_FN(batch_norm));
-    cuda.impl("batch_norm", TORCH_FN(batch_norm));
+    for (torch::Library* device : {&cpu, &cuda}) {
+      device->impl("batch_norm", TORCH_FN(batch_norm));
+      device->impl("instance_norm", TORCH_FN(instance_norm));
+    }
   }
 };
 
