@@ -101,8 +101,7 @@ class Run {
 
     // A dataset may wait for what never comes.
     std::optional<InterruptScope> interrupt(throw_if_signal_arrived);
-    Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown,
-                    &world_);
+    Session session(config, arguments_.train, arguments_.debug, arguments_.allow_unknown, &world_);
     CrashMessage crash;
     crash.set_place(session.position().global_step, session.position().split);
     session.show_log(console_);

@@ -37,8 +37,8 @@ inline constexpr int64_t kThumbnailSide = 128;
 at::Tensor thumbnail(const at::Tensor& image, int64_t least_side = kThumbnailSide);
 
 /// Thumbnails with their captions, row by row: uint8 [H', W', 3]. Each has room for the largest.
-/// `columns` of them are in a row; with 0 the picture is near-square. Text that is wider than its image, or than 128
-/// pixels, is cut. At least one image.
+/// `columns` of them are in a row; with 0 the picture is near-square. Text that is wider than its
+/// image, or than 128 pixels, is cut. At least one image.
 at::Tensor captioned_picture(const std::vector<CaptionedImage>& images, int64_t columns = 0);
 
 /// The same, near-square, as the bytes of a PNG file.
