@@ -18,64 +18,65 @@ TEST_CASE("a new iterator is compiled once, trains, goes on with its own copy an
   CHECK(read_bytes(folder / (run + "/code/" + time + "/denoiser.cpp")) ==
         read_bytes(folder / "denoiser.cpp"));
 
-  SUBCASE("unchanged, it is not compiled again, wherever it lies") {
-    const auto moved = run_with_cache(folder,
-                                      "mkdir elsewhere && mv denoiser.* elsewhere && "
-                                      "stepop -n second -b elsewhere/denoiser.yaml -t" +
-                                          kShort);
-    CHECK(moved.exit_code == 0);
-    CHECK(moved.err == "");
-  }
-  SUBCASE("a resume takes the run's copy, and says what changed since") {
-    run_in(folder, "sed -i 's/\"mse\", loss}/\"error\", loss}/' denoiser.cpp");
-    const auto resumed = run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 3");
-    CHECK(resumed.exit_code == 0);
-    CHECK(resumed.err == "");
-    CHECK(contains(resumed.out,
-                   "code      the run's own copy; since it was made denoiser.cpp "
-                   "changed: --current-code takes what is there now\n"));
-    CHECK(contains(resumed.out, "validation/eval_op: mse "));
-    const auto current =
-        run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 4 --current-code");
-    CHECK(current.exit_code == 0);
-    CHECK(current.err == "compiling denoiser.cpp\n");
-    CHECK(contains(current.out, "validation/eval_op: error "));
-    // From now on that is the run's code.
-    const auto again = run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 5");
-    CHECK(contains(again.out, "validation/eval_op: error "));
-    CHECK_FALSE(contains(again.out, "the run's own copy"));
-  }
-  SUBCASE("the originals may be gone, and so may the cache's folder") {
-    const auto resumed =
-        run_with_cache(folder, "rm -r denoiser.cpp cache\nstepop -p " + run + " -t --num_epochs 3");
-    CHECK_MESSAGE(resumed.exit_code == 0, resumed.err);
-    CHECK(contains(resumed.out, "since it was made denoiser.cpp is gone"));
-    const auto evaluated = run_with_cache(folder, "stepop -p " + run);
-    CHECK(evaluated.exit_code == 0);
-  }
-  SUBCASE("a copy that others may have written is run, with a warning") {
-    const auto resumed = run_with_cache(
-        folder, "chmod 777 " + run + "/code; stepop -p " + run + " -t --num_epochs 3");
-    CHECK(resumed.exit_code == 0);
-    CHECK(resumed.err ==
-          "warning: the code in " + run + "/code is run, and others can write it (mode 777)\n");
-  }
-  SUBCASE("a copy that is damaged is told, with a way out") {
-    const std::string folder_of_copy = folder / (run + "/code/" + time);
-    write_bytes(folder_of_copy + "/sources.json", "{");
-    const auto resumed = run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 3");
-    CHECK(resumed.exit_code == 1);
-    CHECK(contains(resumed.err, folder_of_copy + "/sources.json: damaged: "));
-    CHECK(contains(resumed.err, "; remove that folder to resume with the "));
-  }
-  SUBCASE("its components are listed with its config") {
-    // Columns are as wide as the longest name.
-    const auto list = run_with_cache(folder, "stepop list -b denoiser.yaml | tr -s ' '");
-    CHECK(list.exit_code == 0);
-    CHECK(contains(list.out, "\n DenoiserNetwork Three linear layers.\n"));
-    CHECK(contains(list.out, "\n Denoiser Fits a function.\n"));
-    CHECK(contains(list.out, "\n DenoiserData A function of two numbers, with noise.\n"));
-  }
+  // Unchanged, it is not compiled again, wherever it lies.
+  const auto moved = run_with_cache(folder,
+                                    "mkdir elsewhere && cp denoiser.* elsewhere && cd elsewhere && "
+                                    "stepop -n second -b denoiser.yaml -t" +
+                                        kShort);
+  CHECK(moved.exit_code == 0);
+  CHECK(moved.err == "");
+
+  // Its components are listed with its config. Columns are as wide as the longest name.
+  const auto list = run_with_cache(folder, "stepop list -b denoiser.yaml | tr -s ' '");
+  CHECK(list.exit_code == 0);
+  CHECK(contains(list.out, "\n DenoiserNetwork Three linear layers.\n"));
+  CHECK(contains(list.out, "\n Denoiser Fits a function.\n"));
+  CHECK(contains(list.out, "\n DenoiserData A function of two numbers, with noise.\n"));
+
+  // A copy that others may have written is run, with a warning.
+  const auto open_to_all =
+      run_with_cache(folder, "chmod 777 " + run + "/code; stepop -p " + run +
+                                 " -t --num_epochs 3; s=$?; chmod 700 " + run + "/code; exit $s");
+  CHECK(open_to_all.exit_code == 0);
+  CHECK(open_to_all.err ==
+        "warning: the code in " + run + "/code is run, and others can write it (mode 777)\n");
+
+  // A copy that is damaged is reported, with a way out.
+  const std::string copy = folder / (run + "/code/" + time);
+  const std::string sources = read_bytes(copy + "/sources.json");
+  write_bytes(copy + "/sources.json", "{");
+  const auto damaged = run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 4");
+  CHECK(damaged.exit_code == 1);
+  CHECK(contains(damaged.err, copy + "/sources.json: damaged: "));
+  CHECK(contains(damaged.err, "; remove that folder to resume with the "));
+  write_bytes(copy + "/sources.json", sources);
+
+  // A resume takes the run's copy, and says what changed since.
+  run_in(folder, "sed -i 's/\"mse\", loss}/\"error\", loss}/' denoiser.cpp");
+  const auto resumed = run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 4");
+  CHECK(resumed.exit_code == 0);
+  CHECK(resumed.err == "");
+  CHECK(contains(resumed.out,
+                 "code      the run's own copy; since it was made denoiser.cpp "
+                 "changed: --current-code takes what is there now\n"));
+  CHECK(contains(resumed.out, "validation/eval_op: mse "));
+  const auto current =
+      run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 5 --current-code");
+  CHECK(current.exit_code == 0);
+  CHECK(current.err == "compiling denoiser.cpp\n");
+  CHECK(contains(current.out, "validation/eval_op: error "));
+  // From now on that is the run's code.
+  const auto again = run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 6");
+  CHECK(contains(again.out, "validation/eval_op: error "));
+  CHECK_FALSE(contains(again.out, "the run's own copy"));
+
+  // The originals may be gone, and so may the cache's folder.
+  const auto bare =
+      run_with_cache(folder, "rm -r denoiser.cpp cache\nstepop -p " + run + " -t --num_epochs 7");
+  CHECK_MESSAGE(bare.exit_code == 0, bare.err);
+  CHECK(contains(bare.out, "since it was made denoiser.cpp is gone"));
+  const auto evaluated = run_with_cache(folder, "stepop -p " + run);
+  CHECK(evaluated.exit_code == 0);
 }
 
 TEST_CASE("code that a resume adds leaves the run with its own copy of the rest") {
@@ -83,10 +84,7 @@ TEST_CASE("code that a resume adds leaves the run with its own copy of the rest"
   make_new(folder, "denoiser");
   REQUIRE(run_with_cache(folder, "stepop -n first -b denoiser.yaml -t" + kShort).exit_code == 0);
   const std::string run = only_run(folder);
-  folder.write("more/later.cpp",
-               "#include <stepop/stepop.h>\n"
-               "stepop::Logs rows(const stepop::CallbackArguments&) { return {}; }\n"
-               "STEPOP_REGISTER_CALLBACK(rows, rows, {\"Counts.\"});\n");
+  folder.write("more/later.cpp", "int later = 1;\n");
   run_in(folder, "sed -i 's/\"mse\", loss}/\"error\", loss}/' denoiser.cpp");
   const auto added =
       run_with_cache(folder, "stepop -p " + run + " -t --num_epochs 3 --code/+ more/later.cpp");
@@ -110,26 +108,28 @@ TEST_CASE("a header that changes is compiled again, and comes back without it") 
   CHECK(first.err == "compiling one.cpp\n");
   CHECK(contains(first.out, "one"));
   folder.write("parts of it/answer.h", "inline const char* answer() { return \"two\"; }\n");
-  const auto second = run_with_cache(folder, "stepop list -b one.yaml | grep -A1 ' say '");
+  // What nobody used for long goes with the next compile.
+  const auto second = run_with_cache(folder,
+                                     "touch cache/old-1.so; touch -d '61 days ago' cache/old.json\n"
+                                     "stepop list -b one.yaml | grep -A1 ' say '");
   CHECK(second.err == "compiling one.cpp\n");
   CHECK(contains(second.out, "two"));
+  CHECK_FALSE(std::filesystem::exists(folder / "cache/old.json"));
+  CHECK_FALSE(std::filesystem::exists(folder / "cache/old-1.so"));
   folder.write("parts of it/answer.h", "inline const char* answer() { return \"one\"; }\n");
   const auto third = run_with_cache(folder, "stepop list -b one.yaml | grep -A1 ' say '");
   CHECK(third.err == "");
   CHECK(contains(third.out, "one"));
-  // What nobody used for long goes with the next compile.
-  const auto fourth = run_with_cache(folder,
-                                     "touch -d '61 days ago' cache/*.json\n"
-                                     "echo '// more' >> one.cpp\n"
-                                     "ls cache/*.so | wc -l; stepop list -b one.yaml >/dev/null; "
-                                     "ls cache/*.so | wc -l");
-  CHECK(fourth.out == "2\n1\n");
 }
 
 TEST_CASE("two starts at once compile once") {
   const ScratchFolder folder;
-  write_source(folder, "// nothing\n");
+  write_source(folder, "");
+  folder.write("one.cpp", "int one = 1;\n");
+  folder.write("slow.sh",
+               "#!/bin/sh\ncase \"$*\" in *' -c '*) sleep 1.5;; esac\nexec c++ \"$@\"\n");
   const auto both = run_with_cache(folder,
+                                   "chmod +x slow.sh; export STEPOP_CXX=./slow.sh\n"
                                    "stepop list -b one.yaml >/dev/null 2>a.txt &\n"
                                    "stepop list -b one.yaml >/dev/null 2>b.txt\n"
                                    "wait; cat a.txt b.txt | sort");
@@ -158,7 +158,8 @@ TEST_CASE("a source that is saved while it compiles, and a damaged cache, give n
 
 TEST_CASE("a library in the cache that others may have written is compiled again") {
   const ScratchFolder folder;
-  write_source(folder, "// nothing\n");
+  write_source(folder, "");
+  folder.write("one.cpp", "int one = 1;\n");
   CHECK(run_with_cache(folder, "stepop list -b one.yaml").err == "compiling one.cpp\n");
   CHECK(run_with_cache(folder, "stepop list -b one.yaml").err == "");
   const std::string chmod = "chmod 666 cache/*.so && ";
@@ -227,28 +228,27 @@ TEST_CASE("a callback of your own runs over outputs that are there, initialize b
   CHECK_MESSAGE(looked.exit_code == 0, looked.err);
   CHECK(contains(looked.out, "rows/rows  64\n"));
 
-  // One that was written after the run: the guide's.
+  // One that changed since.
+  run_in(folder, "sed -i 's/a.data_out.rows()/2 * a.data_out.rows()/' mine.cpp");
+  const auto old = run_with_cache(folder, "stepop eval " + only_run(folder) + " -c rows");
+  CHECK(contains(old.out, "code      the run's own copy; since it was made mine.cpp changed: "));
+  CHECK(contains(old.out, "rows/rows  64\n"));
+
+  // The same as it is now, and one that was written after the run: the guide's.
   const std::string guide = read_bytes(STEPOP_SOURCE_DIR "/iterators/README.md");
   const size_t begin = guide.find("stepop::Logs bias(");
   REQUIRE(begin != std::string::npos);
   folder.write("later.cpp", "#include <stepop/stepop.h>\n" +
                                 guide.substr(begin, guide.find("```", begin) - begin));
-  const auto later =
-      run_with_cache(folder, "stepop eval " + only_run(folder) + " -c bias --code/+ later.cpp");
-  CHECK_MESSAGE(later.exit_code == 0, later.err);
-  CHECK(contains(later.out, "bias/mean  "));
-
-  // A callback that changed since.
-  run_in(folder, "sed -i 's/a.data_out.rows()/2 * a.data_out.rows()/' mine.cpp");
-  const auto old = run_with_cache(folder, "stepop eval " + only_run(folder) + " -c rows");
-  CHECK(contains(old.out, "code      the run's own copy; since it was made mine.cpp changed: "));
-  CHECK(contains(old.out, "rows/rows  64\n"));
   const auto changed =
-      run_with_cache(folder, "stepop eval " + only_run(folder) + " -c rows --current-code");
+      run_with_cache(folder, "stepop eval " + only_run(folder) +
+                                 " -c rows -c bias --code/+ later.cpp --current-code");
+  CHECK_MESSAGE(changed.exit_code == 0, changed.err);
   CHECK(contains(changed.out,
                  "code      as it is now; since the run's own copy was made mine.cpp "
                  "changed\n"));
   CHECK(contains(changed.out, "rows/rows  128\n"));
+  CHECK(contains(changed.out, "bias/mean  "));
 }
 
 }  // namespace code_test
