@@ -9,6 +9,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/interrupt_scope.h"
+#include "runtime/config/batch_size.h"
 #include "runtime/data/example_random.h"
 #include "runtime/data/stream_batches.h"
 #include "runtime/data/stream_dataset.h"
@@ -22,14 +23,19 @@ constexpr uint64_t kFixedExamplesSeed = 1;
 /// Seconds: about what handing a batch from one thread to another costs.
 constexpr double kQuickBatch = 50e-6;
 
+/// Each process shows all fixed examples.
+constexpr int64_t kOneProcess = 1;
+
 }  // namespace
 
-Splits::Splits(const Config& config, uint64_t seed, c10::Device device, int local_processes)
+Splits::Splits(const Config& config, uint64_t seed, c10::Device device, int local_processes,
+               int processes)
     : config_(config),
       seed_(seed),
       device_(device),
       channels_last_(config.get("channels_last", false)),
-      local_processes_(local_processes) {}
+      local_processes_(local_processes),
+      processes_(processes) {}
 
 const Dataset& Splits::dataset(const std::string& split) {
   auto& dataset = parts_->datasets[split];
@@ -68,7 +74,7 @@ const BatchOrder& Splits::order(const std::string& split) {
   const std::string path = "samplers/" + split;
   const uint64_t seed = mix_seed({seed_, seed_of(split)});
   BatchOrderOptions options;
-  options.batch_size = config_.get_at_least("batch_size", 1);
+  options.batch_size = read_batch_size(config_, processes_);
   options.drop_last = is_train && config_.get("drop_last", false);
   options.max_batches = is_train ? config_.get_at_least("max_batches_per_epoch", 1, 0) : 0;
   options.seed = seed;
@@ -116,8 +122,7 @@ const BatchOrder& Splits::evaluation_order(const std::string& split, int64_t max
   const Dataset& data = dataset(split);
   const std::string name = "datasets/" + split;
   BatchOrderOptions options;
-  options.batch_size =
-      config_.get_at_least("test_batch_size", 1, config_.get_at_least("batch_size", 1));
+  options.batch_size = read_test_batch_size(config_);
   options.max_batches = max_batches;
   options.seed = evaluation_seed(seed_, split);
   std::unique_ptr<Sampler> sampler;
@@ -213,11 +218,11 @@ const Batch& Splits::fixed_examples(const std::string& split) {
     if (indices.empty()) throw config_.error(path, "expected at least one index");
   } else if (is_stream) {
     // Any others would have to be looked for.
-    const int64_t batch_size = config_.get_at_least("batch_size", 1);
+    const int64_t batch_size = read_batch_size(config_, kOneProcess);
     indices.resize(static_cast<size_t>(size > 0 ? std::min(batch_size, size) : batch_size));
     std::iota(indices.begin(), indices.end(), 0);
   } else {
-    const int64_t count = std::min(config_.get_at_least("batch_size", 1), size);
+    const int64_t count = std::min(read_batch_size(config_, kOneProcess), size);
     Random random(mix_seed({kFixedExamplesSeed, seed_of(split)}));
     while (static_cast<int64_t>(indices.size()) < count) {
       const int64_t index = random.below(size);

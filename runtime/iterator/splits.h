@@ -21,8 +21,10 @@ class StreamDataset;
 /// it is first asked for.
 class Splits {
  public:
-  /// `local_processes`: those of this machine, which share its cores.
-  Splits(const Config& config, uint64_t seed, c10::Device device, int local_processes = 1);
+  /// `processes` train together; `local_processes` are those of this machine, which share its
+  /// cores.
+  Splits(const Config& config, uint64_t seed, c10::Device device, int local_processes = 1,
+         int processes = 1);
 
   /// Throws UsageError when the config has no dataset for that split. A stream is a StreamDataset,
   /// whose `size()` throws when nobody knows it.
@@ -61,7 +63,7 @@ class Splits {
   Batch batch(const std::string& split, const BatchOrder& order, int64_t number);
 
   /// The batch that is the same in every log: `fixed_example_indices/<split>`, by default
-  /// batch_size examples at random. On the device.
+  /// batch_size examples at random (those of one process). On the device.
   const Batch& fixed_examples(const std::string& split);
 
   /// What the datasets that were built say of themselves: a line for each that says something.
@@ -85,6 +87,7 @@ class Splits {
   c10::Device device_;
   bool channels_last_;
   int local_processes_;
+  int processes_;
   struct Parts {
     std::map<std::string, std::unique_ptr<Dataset>> datasets;
     std::map<std::string, std::unique_ptr<BatchOrder>> orders;

@@ -98,7 +98,8 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   config_.set_default("seed", static_cast<int64_t>(seed));
   seed_generators(seed, device);
 
-  splits_ = std::make_unique<Splits>(config_, seed, device, world_.place().local_size);
+  splits_ =
+      std::make_unique<Splits>(config_, seed, device, world_.place().local_size, world_.size());
   networks_ = with_std_exceptions(
       "model", [&] { return std::make_unique<Networks>(config_, device, tracker_); });
   init_from_ = std::make_unique<InitFrom>(config_, *networks_);

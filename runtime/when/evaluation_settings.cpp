@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/config/batch_size.h"
 
 namespace stepop {
 namespace {
@@ -23,8 +24,7 @@ EvalCompression read_compression(const Config& part) {
 
 /// The most batches with `debug`; 0 for no limit.
 int64_t read_debug_limit(const Config& config, bool debug) {
-  const int64_t batch_size = config.get_at_least("batch_size", 1);
-  const int64_t test_batch_size = config.get_at_least("test_batch_size", 1, batch_size);
+  const int64_t test_batch_size = read_test_batch_size(config);
   const int64_t examples = config.get_at_least("debug/max_examples", 1, 5 * test_batch_size);
   return debug ? (examples + test_batch_size - 1) / test_batch_size : 0;
 }
