@@ -54,7 +54,7 @@ TEST_CASE("other maps, and numbers below 1, are refused with their place") {
   CHECK(refused("batch_size: {per_process: 0}") ==
         "test.yaml:1: batch_size/per_process: expected 1 or more, found 0");
   CHECK(refused("batch_size: {per_process: fast}") ==
-        "test.yaml:1: batch_size/per_process: expected an int, found \"fast\"");
+        "test.yaml:1: batch_size/per_process: expected a whole number, found \"fast\"");
   CHECK(refused("batch_size: {per_process: 9000000000000000000}") ==
         "test.yaml:1: batch_size/per_process: too many for 2 processes");
   CHECK(refused("batch_size: 0") == "test.yaml:1: batch_size: expected 1 or more, found 0");
