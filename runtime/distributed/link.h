@@ -18,8 +18,8 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "runtime/base/interrupt.h"
+#include "runtime/distributed/peer_error.h"
 #include "runtime/distributed/place.h"
-#include "runtime/distributed/world.h"
 
 namespace stepop {
 

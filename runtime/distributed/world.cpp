@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/base/error.h"
 #include "runtime/distributed/link.h"
 
 namespace stepop {

@@ -9,20 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/error.h"
 #include "runtime/base/interrupt.h"
+#include "runtime/distributed/peer_error.h"
 #include "runtime/distributed/place.h"
 
 namespace stepop {
 
 class Link;
-
-/// Another process ended the training, or the connection to it broke. The message is its own, with
-/// its rank and host.
-class PeerError : public Error {
- public:
-  using Error::Error;
-};
 
 /// The processes that train together: this one's rank among them, and what they say to each other.
 /// All of them call the same functions in the same order; each waits there for the others. A
