@@ -28,7 +28,7 @@ TEST_CASE("bash completes commands, flags, files, and the keys of the config") {
   const ScratchFolder folder;
   folder.write("co.yaml", "optimizer: {class: Adam, lr: 1}\nbatch_size: 4\nname: x\n");
   CHECK(offered(folder, "stepop co") == "co.yaml\ncompare\ncompletion\nconfig\n");
-  CHECK(offered(folder, "stepop --pro") == "--profile\n--project\n");
+  CHECK(offered(folder, "stepop --pro") == "--processes\n--profile\n--project\n");
   CHECK(offered(folder, "stepop -t -l d") == "debug\n");
   CHECK(offered(folder, "stepop -b c") == "co.yaml\n");
   CHECK(offered(folder, "stepop -b co.yaml -t --opt") ==
