@@ -18,8 +18,9 @@ TakenBatch EveryNthBatch::take(int64_t number, const InterruptCheck& interrupt) 
   const int64_t wanted = first_ + number * stride_;
   // What the others take is read past, and not decoded.
   if (source_->is_in_order()) {
-    while (next_ < wanted) source_->take(next_++, interrupt);
-    ++next_;
+    // One that is interrupted was not taken.
+    for (; next_ < wanted; ++next_) source_->take(next_, interrupt);
+    next_ = wanted + 1;
   }
   return source_->take(wanted, interrupt);
 }
