@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 
 #include "runtime/base/error.h"
 
@@ -51,9 +53,9 @@ constexpr int kJobPorts = 10000;
 
 void read_slurm(Place& place, const Environment& environment) {
   const auto hosts = environment("SLURM_STEP_NODELIST");
-  if (hosts && !environment("MASTER_ADDR")) place.host = first_host(*hosts);
+  if (hosts) place.host = first_host(*hosts);
   const auto job = number(environment, "SLURM_JOB_ID", 0, std::numeric_limits<int>::max());
-  if (job && !environment("MASTER_PORT")) place.port = kFirstJobPort + *job % kJobPorts;
+  if (job) place.port = kFirstJobPort + *job % kJobPorts;
   // `4(x2),3`: the tasks of each machine; the number of this one's is not said more simply.
   const auto tasks = environment("SLURM_STEP_TASKS_PER_NODE");
   if (tasks) place.local_size = std::max(1, std::atoi(tasks->c_str()));
@@ -67,15 +69,18 @@ std::optional<std::string> environment_variable(const std::string& name) {
 }
 
 std::string first_host(const std::string& list) {
-  const size_t bracket = list.find('[');
-  const size_t comma = list.find(',');
-  if (bracket == std::string::npos || comma < bracket) return list.substr(0, comma);
-  const size_t end = list.find_first_of("-,]", bracket);
-  if (end == std::string::npos) return list.substr(0, bracket);
-  const size_t close = list.find(']', bracket);
-  const size_t next = list.find(',', close);
-  return list.substr(0, bracket) + list.substr(bracket + 1, end - bracket - 1) +
-         (close == std::string::npos ? "" : list.substr(close + 1, next - close - 1));
+  std::string host;
+  for (size_t at = 0; at < list.size() && list[at] != ',';) {
+    if (list[at] != '[') {
+      host += list[at++];
+      continue;
+    }
+    const size_t end = std::min(list.find_first_of("-,]", at), list.size());
+    host += list.substr(at + 1, end - at - 1);
+    const size_t close = list.find(']', end);
+    at = close == std::string::npos ? list.size() : close + 1;
+  }
+  return host;
 }
 
 Place read_place(const Environment& environment) {
