@@ -45,6 +45,10 @@ constexpr double kSilence = 60;
 constexpr std::chrono::seconds kStuckAfter{15};
 constexpr std::chrono::seconds kBusyAtMost{60};
 constexpr const char* kFailure = "failure";
+/// Rank 0, which keeps the store, waits so long for the others to read in it why all end.
+constexpr std::chrono::milliseconds kHeardWithin{1500};
+/// Why the processes that are meeting do not fit together.
+constexpr const char* kRefused = "refused";
 
 std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
@@ -117,10 +121,18 @@ Life life_of(const std::string& beat) {
 }  // namespace
 
 Link::Link(const Place& place, const InterruptCheck& interrupt) : place_(place) {
-  // Connections that break are reported here, in a sentence.
-  constexpr int kErrors = 2;
-  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kErrors;
-  meet(interrupt);
+  // Connections that break, or come late, are reported here, in a sentence.
+  constexpr int kFatal = 3;
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
+  try {
+    meet(interrupt);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(fmt::format(
+        "rank {} of {}: the connection to rank 0 at {}, port {}, broke before all were there: {}",
+        place_.rank, place_.size, place_.host, place_.port, first_line(error_text(error))));
+  }
   others_.resize(static_cast<size_t>(place_.size));
   for (Beat& other : others_) other.since = Clock::now();
   watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
@@ -145,7 +157,18 @@ void Link::meet(const InterruptCheck& interrupt) {
   };
   const auto rest = [&] {
     if (interrupt) interrupt();
+    if (store_ && store_->check({kRefused})) {
+      const std::string why = text_of(store_->get(kRefused));
+      // The others read it from the store that rank 0 keeps.
+      if (is_root && !place_.has_store) std::this_thread::sleep_for(kHeardWithin);
+      throw Error(why);
+    }
     return Clock::now() - begin < kMeetWithin;
+  };
+  // Ends all that are here.
+  const auto refuse = [&](const std::string& why) {
+    store_->compareSet(kRefused, {}, bytes_of(why));
+    rest();
   };
   if (is_root && !place_.has_store) {
     try {
@@ -175,7 +198,7 @@ void Link::meet(const InterruptCheck& interrupt) {
   const std::string hello =
       nlohmann::json{{"size", place_.size}, {"host", own_host()}, {"process", ::getpid()}}.dump();
   if (store_->add(fmt::format("taken/{}", place_.rank), 1) > 1) {
-    throw Error(fmt::format(
+    refuse(fmt::format(
         "two processes have the rank {} of {}: each needs its own, and a second training on these "
         "machines needs a MASTER_PORT of its own (now {})",
         place_.rank, place_.size, place_.port));
@@ -209,9 +232,9 @@ void Link::meet(const InterruptCheck& interrupt) {
                                   about.at("host").get<std::string>(),
                                   about.at("process").get<int>()));
       if (about.at("size") != place_.size) {
-        throw Error(fmt::format("{} was started as one of {} processes, rank 0 as one of {}",
-                                names.back().get<std::string>(), about.at("size").get<int>(),
-                                place_.size));
+        refuse(fmt::format("{} was started as one of {} processes, rank 0 as one of {}",
+                           names.back().get<std::string>(), about.at("size").get<int>(),
+                           place_.size));
       }
     }
     set("names", names.dump());
@@ -333,31 +356,48 @@ std::optional<Failure> Link::failure() {
 PeerError Link::peer_error(const std::string& what) {
   is_ending_ = true;
   // The one that failed says why before it closes its connections; the watch reads it.
+  const std::vector<std::string> before = failure() ? std::vector<std::string>() : beats_of_all();
   const auto until = Clock::now() + kReasonWithin;
   while (!failure() && Clock::now() < until) std::this_thread::sleep_for(kLookEvery / 10);
-  if (const auto known = failure()) {
-    const bool is_own = known->rank < 0 || known->rank == place_.rank;
-    return PeerError(
-        is_own ? known->text
-               : fmt::format("{}: {}", names_[static_cast<size_t>(known->rank)], known->text),
-        known->exit_code);
+  if (!failure()) {
+    const std::vector<std::string> silent = silent_since(before);
+    const Failure gone{
+        .text = fmt::format(
+            "{} is gone: it was killed, or the network failed; its launcher says more{}",
+            silent.empty() ? "another process" : list_text(silent),
+            silent.empty() ? fmt::format("\n  {}", first_line(what)) : "")};
+    report(gone);  // all say the same
+    fail(gone);
   }
-  const std::vector<std::string> silent = silent_ones();
-  return PeerError(
-      fmt::format("{} is gone: it was killed, or the network failed; its launcher says more{}",
-                  silent.empty() ? "another process" : list_text(silent),
-                  silent.empty() ? fmt::format("\n  {}", first_line(what)) : ""));
+  const Failure known = *failure();
+  const bool is_own = known.rank < 0 || known.rank == place_.rank;
+  return PeerError(is_own
+                       ? known.text
+                       : fmt::format("{}: {}", names_[static_cast<size_t>(known.rank)], known.text),
+                   known.exit_code);
 }
 
-/// Those that were not heard of for a while, as far as this process listens to them.
-std::vector<std::string> Link::silent_ones() {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::string> names;
-  for (size_t rank = 0; rank < others_.size(); ++rank) {
-    const bool is_heard = static_cast<int>(rank) != place_.rank && (place_.rank == 0 || rank == 0);
-    if (is_heard && Clock::now() - others_[rank].since > kReasonWithin * 2 / 3) {
-      names.push_back(names_[rank]);
+/// By rank; empty when the store is gone.
+std::vector<std::string> Link::beats_of_all() {
+  std::vector<std::string> beats;
+  try {
+    for (int rank = 0; rank < place_.size; ++rank) {
+      const std::string key = fmt::format("beat/{}", rank);
+      beats.push_back(store_->check({key}) ? text_of(store_->get(key)) : "");
     }
+  } catch (const std::exception&) {
+    beats.clear();
+  }
+  return beats;
+}
+
+/// Those whose hearts did not beat since they were `before`, some seconds ago.
+std::vector<std::string> Link::silent_since(const std::vector<std::string>& before) {
+  const std::vector<std::string> now = beats_of_all();
+  std::vector<std::string> names;
+  for (size_t rank = 0; rank < now.size() && rank < before.size(); ++rank) {
+    const bool is_own = static_cast<int>(rank) == place_.rank;
+    if (!is_own && now[rank] == before[rank]) names.push_back(names_[rank]);
   }
   return names;
 }
@@ -365,9 +405,24 @@ std::vector<std::string> Link::silent_ones() {
 void Link::report(const Failure& failure) noexcept {
   is_ending_ = true;
   try {
-    if (this->failure()) return;  // the first one counts
-    const std::string text = to_text(failure);
-    watch_store_->compareSet(kFailure, {}, bytes_of(text));
+    // The first one counts.
+    if (!this->failure()) {
+      watch_store_->compareSet(kFailure, {}, bytes_of(to_text(failure)));
+    }
+  } catch (const std::exception&) {  // nobody is left to be told
+  }
+}
+
+void Link::leave() noexcept {
+  try {
+    store_->set(fmt::format("heard/{}", place_.rank), bytes_of("1"));
+    if (place_.rank != 0 || place_.has_store) return;
+    const auto until = Clock::now() + kHeardWithin;
+    for (int rank = 1; rank < place_.size; ++rank) {
+      while (!store_->check({fmt::format("heard/{}", rank)}) && Clock::now() < until) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    }
   } catch (const std::exception&) {  // nobody is left to be told
   }
 }
@@ -392,7 +447,10 @@ void Link::watch(const std::stop_token& stop) {
     try {
       if (!failure()) {
         beat();
-        if (watch_store_->check({kFailure})) fail(failure_of(text_of(watch_store_->get(kFailure))));
+        if (watch_store_->check({kFailure})) {
+          fail(failure_of(text_of(watch_store_->get(kFailure))));
+          watch_store_->set(fmt::format("heard/{}", place_.rank), bytes_of("1"));
+        }
         look_at_beats();
         look_at_own_wait();
       }

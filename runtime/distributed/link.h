@@ -55,6 +55,9 @@ class Link {
   void set_time_limit(double seconds) { limit_ = seconds; }
   void set_step(int64_t step) { step_.store(step, std::memory_order_relaxed); }
   void report(const Failure& failure) noexcept;
+  /// To be called before a process ends by a failure: rank 0, which keeps the store, waits there
+  /// for a moment until the others have read of it.
+  void leave() noexcept;
   void finish();
   /// PeerError for the failure that is known, or for what is found out now.
   PeerError peer_error(const std::string& what);
@@ -78,7 +81,8 @@ class Link {
   void fail(const Failure& failure);
   std::optional<Failure> failure();
   std::string who_is_late();
-  std::vector<std::string> silent_ones();
+  std::vector<std::string> beats_of_all();
+  std::vector<std::string> silent_since(const std::vector<std::string>& before);
 
   Place place_;
   c10::intrusive_ptr<c10d::Store> store_;

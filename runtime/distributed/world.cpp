@@ -202,6 +202,7 @@ void World::report_failure(const std::string& text, int exit_code) noexcept {
   if (!link_) return;
   has_broken = true;
   link_->report({.rank = rank(), .exit_code = exit_code, .text = text});
+  link_->leave();
 }
 
 bool World::is_broken() { return has_broken; }
