@@ -1,0 +1,90 @@
+// Trainings in several processes, by the real program.
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/digits_run.h"
+#include "tests/same_state.h"
+
+namespace stepop {
+namespace processes_test {
+
+/// Batches that neither 2 nor 3 divide, the last one of an epoch with a single example.
+constexpr const char* kTiny = R"(
+model: !replace {class: MLP, inputs: 64, hidden: [16]}
+datasets:
+  train: !replace {class: Synthetic, size: 61, shape: [1, 8, 8]}
+  validation: !replace {class: Synthetic, size: 41, shape: [1, 8, 8], seed: 1}
+batch_size: 10
+test_batch_size: 8
+num_epochs: 2
+optimizer: !replace {class: SGD, lr: 0.1, momentum: 0.9}
+checkpoints: !remove
+log_freq: 1
+num_threads: 1
+)";
+
+/// The lines of the metrics of the only run, without what is of a machine.
+std::vector<nlohmann::json> metrics_of(const ScratchFolder& folder) {
+  std::vector<nlohmann::json> rows;
+  for (const auto& line :
+       lines_of(read_bytes(folder.path(only_run(folder)) + "/train/metrics.jsonl"))) {
+    auto row = nlohmann::json::parse(line);
+    for (const char* key :
+         {"time", "runtime/data_wait", "runtime/examples_per_second", "runtime/process_mb"}) {
+      row.erase(key);
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<nlohmann::json> train(const ScratchFolder& folder, int processes,
+                                  const std::string& more) {
+  folder.write("tiny.yaml", kTiny);
+  run_well(folder,
+           fmt::format("stepop -n a -b CONFIG tiny.yaml -t --processes {} {}", processes, more));
+  return metrics_of(folder);
+}
+
+void check_close(const std::vector<nlohmann::json>& rows,
+                 const std::vector<nlohmann::json>& expected) {
+  REQUIRE(rows.size() == expected.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (const auto& [key, value] : expected[i].items()) {
+      CAPTURE(key);
+      CAPTURE(i);
+      REQUIRE(rows[i].contains(key));
+      const auto wanted = value.get<double>();
+      CHECK(std::abs(rows[i][key].get<double>() - wanted) <= 1e-4 * (1 + std::abs(wanted)));
+    }
+  }
+}
+
+TEST_CASE("two and three processes have the losses of one") {
+  for (const std::string more : {"", "--accumulate 2 --optimizer/clip_norm 0.5 --ema/decay 0.9"}) {
+    CAPTURE(more);
+    const ScratchFolder alone;
+    const auto expected = train(alone, 1, more);
+    for (const int processes : {2, 3}) {
+      CAPTURE(processes);
+      const ScratchFolder folder;
+      check_close(train(folder, processes, more), expected);
+    }
+  }
+}
+
+TEST_CASE("two processes that stop and resume end with the bits of those that did not") {
+  const ScratchFolder whole;
+  train(whole, 2, "");
+  const ScratchFolder parts;
+  train(parts, 2, "--stop_at 5");
+  run_well(parts, fmt::format("stepop -p {} -t --processes 2 --stop_at null", only_run(parts)));
+  CHECK(differences(state_after(parts, 14), state_after(whole, 14)) == "");
+}
+
+}  // namespace processes_test
+}  // namespace stepop
