@@ -44,7 +44,8 @@ struct Stored {
   void check(const at::Tensor& output) const {
     CHECK(at::allclose(output, tensors.at("output"), 1e-5, 1e-5));
     (output * tensors.at("direction")).sum().backward();
-    // Before an instance norm of few pixels a gradient is nearly nothing but rounding.
+    // Before an instance norm of few pixels a gradient is nearly nothing but rounding, which differs
+    // from one kind of processor to the next.
     double largest = 0;
     for (const auto& [name, tensor] : tensors) {
       if (name.starts_with("gradients.")) {
@@ -54,7 +55,7 @@ struct Stored {
     for (const auto& parameter : network->named_parameters()) {
       CAPTURE(parameter.key());
       CHECK(at::allclose(parameter.value().grad(), tensors.at("gradients." + parameter.key()), 1e-4,
-                         1e-5 * largest));
+                         1e-4 * largest));
     }
   }
 
