@@ -44,8 +44,8 @@ struct Stored {
   void check(const at::Tensor& output) const {
     CHECK(at::allclose(output, tensors.at("output"), 1e-5, 1e-5));
     (output * tensors.at("direction")).sum().backward();
-    // Before an instance norm of few pixels a gradient is nearly nothing but rounding, which differs
-    // from one kind of processor to the next.
+    // Before an instance norm of few pixels a gradient is nearly nothing but rounding, which
+    // differs from one kind of processor to the next.
     double largest = 0;
     for (const auto& [name, tensor] : tensors) {
       if (name.starts_with("gradients.")) {
