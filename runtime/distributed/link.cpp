@@ -1,29 +1,19 @@
 #include "runtime/distributed/link.h"
 
 #include <ATen/core/jit_type.h>
-#include <arpa/inet.h>
 #include <c10/util/Flags.h>
 #include <fmt/format.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#define USE_C10D_GLOO  // The headers of c10d leave Gloo out without it.
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/base/text.h"
+#include "runtime/distributed/meeting.h"
 
 C10_DECLARE_int(caffe2_log_level);  // of c10's own log, on the standard error
 
@@ -32,9 +22,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-constexpr std::chrono::seconds kMeetWithin{300};
 constexpr std::chrono::milliseconds kLookEvery{250};
-constexpr std::chrono::seconds kLongest{std::chrono::hours(24 * 365)};
 /// A process that cannot say why it ends, such as one that was killed, leaves connections that
 /// break. So long others wait for its reason before they say so.
 constexpr std::chrono::seconds kReasonWithin{3};
@@ -47,43 +35,11 @@ constexpr std::chrono::seconds kBusyAtMost{60};
 constexpr const char* kFailure = "failure";
 /// Rank 0, which keeps the store, waits so long for the others to read in it why all end.
 constexpr std::chrono::milliseconds kHeardWithin{1500};
-/// Why the processes that are meeting do not fit together.
-constexpr const char* kRefused = "refused";
 
 std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
-/// The address of this machine at which others that know `host` reach it.
-std::string address_towards(const std::string& host, int port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return {};
-  std::string address;
-  for (const addrinfo* each = found; each != nullptr && address.empty(); each = each->ai_next) {
-    const int socket = ::socket(each->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (socket < 0) continue;
-    sockaddr_storage own{};
-    socklen_t length = sizeof(own);
-    std::array<char, NI_MAXHOST> name{};
-    if (::connect(socket, each->ai_addr, each->ai_addrlen) == 0 &&  // sends nothing
-        ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &length) == 0 &&
-        ::getnameinfo(reinterpret_cast<sockaddr*>(&own), length, name.data(), name.size(), nullptr,
-                      0, NI_NUMERICHOST) == 0) {
-      address = name.data();
-    }
-    ::close(socket);
-  }
-  ::freeaddrinfo(found);
-  return address;
-}
-
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-std::string own_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
-}
 
 std::string to_text(const Failure& failure) {
   return nlohmann::json{
@@ -124,145 +80,17 @@ Link::Link(const Place& place, const InterruptCheck& interrupt) : place_(place) 
   // Connections that break, or come late, are reported here, in a sentence.
   constexpr int kFatal = 3;
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
-  try {
-    meet(interrupt);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Error(fmt::format(
-        "rank {} of {}: the connection to rank 0 at {}, port {}, broke before all were there: {}",
-        place_.rank, place_.size, place_.host, place_.port, first_line(error_text(error))));
-  }
+  Meeting meeting = meet(place, interrupt);
+  store_ = std::move(meeting.store);
+  watch_store_ = std::move(meeting.watch_store);
+  group_ = std::move(meeting.group);
+  names_ = std::move(meeting.names);
   others_.resize(static_cast<size_t>(place_.size));
   for (Beat& other : others_) other.since = Clock::now();
   watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
 Link::~Link() = default;
-
-void Link::meet(const InterruptCheck& interrupt) {
-  const auto begin = Clock::now();
-  const bool is_root = place_.rank == 0;
-  const auto connect = [&](bool listens) {
-    c10d::TCPStoreOptions options;
-    options.port = static_cast<uint16_t>(place_.port);
-    options.isServer = listens;
-    options.waitWorkers = false;
-    options.timeout = std::chrono::seconds(listens ? 30 : 2);
-    c10::intrusive_ptr<c10d::Store> store =
-        c10::make_intrusive<c10d::TCPStore>(place_.host, options);
-    store->setTimeout(kMeetWithin);
-    return c10::intrusive_ptr<c10d::Store>(c10::make_intrusive<c10d::PrefixStore>(
-        fmt::format("stepop/{}", place_.attempt), std::move(store)));
-  };
-  const auto rest = [&] {
-    if (interrupt) interrupt();
-    if (store_ && store_->check({kRefused})) {
-      const std::string why = text_of(store_->get(kRefused));
-      // The others read it from the store that rank 0 keeps.
-      if (is_root && !place_.has_store) std::this_thread::sleep_for(kHeardWithin);
-      throw Error(why);
-    }
-    return Clock::now() - begin < kMeetWithin;
-  };
-  // Ends all that are here.
-  const auto refuse = [&](const std::string& why) {
-    store_->compareSet(kRefused, {}, bytes_of(why));
-    rest();
-  };
-  if (is_root && !place_.has_store) {
-    try {
-      store_ = connect(/*listens=*/true);
-    } catch (const std::exception& error) {
-      throw Error(fmt::format(
-          "rank 0 cannot listen on port {} of {}: {}\nanother port: MASTER_PORT, the same for all "
-          "processes",
-          place_.port, place_.host, first_line(error_text(error))));
-    }
-  }
-  while (!store_) {
-    try {
-      store_ = connect(/*listens=*/false);
-    } catch (const std::exception& error) {
-      if (rest()) continue;
-      throw Error(fmt::format(
-          "rank {} of {}: rank 0 is not to be reached at {}, port {}, within {} seconds: {}\nit "
-          "has to run, on the machine that MASTER_ADDR names, with the same MASTER_PORT",
-          place_.rank, place_.size, place_.host, place_.port, kMeetWithin.count(),
-          first_line(error_text(error))));
-    }
-  }
-  watch_store_ = connect(/*listens=*/false);
-
-  // Everybody says who it is; rank 0 looks whether they fit together, and names them to all.
-  const std::string hello =
-      nlohmann::json{{"size", place_.size}, {"host", own_host()}, {"process", ::getpid()}}.dump();
-  if (store_->add(fmt::format("taken/{}", place_.rank), 1) > 1) {
-    refuse(fmt::format(
-        "two processes have the rank {} of {}: each needs its own, and a second training on these "
-        "machines needs a MASTER_PORT of its own (now {})",
-        place_.rank, place_.size, place_.port));
-  }
-  set(fmt::format("hello/{}", place_.rank), hello);
-  if (is_root) {
-    auto said = begin;
-    std::vector<std::string> missing;
-    for (;;) {
-      missing.clear();
-      for (int rank = 0; rank < place_.size; ++rank) {
-        if (!store_->check({fmt::format("hello/{}", rank)}))
-          missing.push_back(std::to_string(rank));
-      }
-      if (missing.empty()) break;
-      if (!rest()) {
-        throw Error(fmt::format("of {} processes these did not come within {} seconds: rank {}",
-                                place_.size, kMeetWithin.count(), list_text(missing)));
-      }
-      if (Clock::now() - said > std::chrono::seconds(10)) {
-        said = Clock::now();
-        fmt::print(stderr, "stepop: waiting for rank {} of {} processes\n", list_text(missing),
-                   place_.size);
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    nlohmann::json names = nlohmann::json::array();
-    for (int rank = 0; rank < place_.size; ++rank) {
-      const auto about = nlohmann::json::parse(text_of(store_->get(fmt::format("hello/{}", rank))));
-      names.push_back(fmt::format("rank {} on {}, process {}", rank,
-                                  about.at("host").get<std::string>(),
-                                  about.at("process").get<int>()));
-      if (about.at("size") != place_.size) {
-        refuse(fmt::format("{} was started as one of {} processes, rank 0 as one of {}",
-                           names.back().get<std::string>(), about.at("size").get<int>(),
-                           place_.size));
-      }
-    }
-    set("names", names.dump());
-  }
-  while (!store_->check({"names"})) {
-    if (!rest()) throw Error("rank 0 waits for processes that do not come");
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  names_ = nlohmann::json::parse(text_of(store_->get("names"))).get<std::vector<std::string>>();
-  if (static_cast<int>(names_.size()) != place_.size) {
-    throw Error(fmt::format("rank {} was started as one of {} processes, rank 0 as one of {}",
-                            place_.rank, place_.size, names_.size()));
-  }
-
-  const auto options = c10d::ProcessGroupGloo::Options::create(kLongest);
-  const std::string address = address_towards(place_.host, place_.port);
-  options->devices.push_back(
-      std::getenv("GLOO_SOCKET_IFNAME") != nullptr
-          ? c10d::ProcessGroupGloo::createDeviceForInterface(std::getenv("GLOO_SOCKET_IFNAME"))
-      : address.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
-                        : c10d::ProcessGroupGloo::createDeviceForHostname(address));
-  const auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
-      c10::make_intrusive<c10d::PrefixStore>("gloo", store_), place_.rank, place_.size, options);
-  group_ = c10::make_intrusive<c10d::ProcessGroup>(store_, place_.rank, place_.size);
-  group_->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO,
-                     c10::intrusive_ptr<c10d::Backend>(gloo));
-  group_->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
-}
 
 void Link::wait(const c10::intrusive_ptr<c10d::Work>& work) {
   started_.fetch_add(1, std::memory_order_relaxed);

@@ -72,7 +72,6 @@ class Link {
     Clock::time_point since;
   };
 
-  void meet(const InterruptCheck& interrupt);
   void watch(const std::stop_token& stop);
   void beat();
   void look_at_beats();

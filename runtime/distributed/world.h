@@ -68,8 +68,7 @@ class World {
   std::string broadcast_text(const std::string& text);
   /// Those of all, by rank.
   std::vector<std::string> gather_texts(const std::string& text);
-  /// What the tensors are on each process, at rank 0, by rank; empty lists at the others. Tensors
-  /// of any number, shapes and types of the CPU.
+  /// Those of all at rank 0, by rank; nothing at the others.
   std::vector<std::string> gather_bytes_at_root(const std::string& bytes);
 
   /// Rank 0 calls `work`; the others wait for what it returns, for as long as rank 0 lives.
