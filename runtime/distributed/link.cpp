@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -74,6 +75,22 @@ Life life_of(const std::string& beat) {
   return life;
 }
 
+std::atomic<Link*> current = nullptr;
+std::terminate_handler usual_terminate = nullptr;
+
+/// Gloo finds out in a thread of its own that processes do different things, and throws where
+/// nobody can catch it.
+[[noreturn]] void on_terminate() {
+  Link* const link = current.exchange(nullptr);
+  const std::string text = std::current_exception() ? text_of_current_exception() : "";
+  if (link != nullptr && text.find("collective mismatch") != std::string::npos) {
+    link->report_mismatch();
+    ::_exit(1);
+  }
+  if (usual_terminate != nullptr) usual_terminate();
+  std::abort();
+}
+
 }  // namespace
 
 Link::Link(const Place& place, const InterruptCheck& interrupt) : place_(place) {
@@ -88,9 +105,22 @@ Link::Link(const Place& place, const InterruptCheck& interrupt) : place_(place) 
   others_.resize(static_cast<size_t>(place_.size));
   for (Beat& other : others_) other.since = Clock::now();
   watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+  if (current.exchange(this) == nullptr) usual_terminate = std::set_terminate(on_terminate);
 }
 
-Link::~Link() = default;
+Link::~Link() {
+  Link* self = this;
+  if (current.compare_exchange_strong(self, nullptr)) std::set_terminate(usual_terminate);
+}
+
+void Link::report_mismatch() noexcept {
+  report({.rank = place_.rank,
+          .text = fmt::format("the processes do different things in step {}: one sums, or logs, "
+                              "what another does not. An iterator runs the same updates and ops in "
+                              "all of them, see runtime/distributed/README.md",
+                              step_.load() + 1)});
+  std::this_thread::sleep_for(kHeardWithin);
+}
 
 void Link::wait(const c10::intrusive_ptr<c10d::Work>& work) {
   started_.fetch_add(1, std::memory_order_relaxed);

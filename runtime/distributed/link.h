@@ -55,6 +55,8 @@ class Link {
   void set_time_limit(double seconds) { limit_ = seconds; }
   void set_step(int64_t step) { step_.store(step, std::memory_order_relaxed); }
   void report(const Failure& failure) noexcept;
+  /// Reports that the processes do different things; the process ends right after it.
+  void report_mismatch() noexcept;
   /// To be called before a process ends by a failure: rank 0, which keeps the store, waits there
   /// for a moment until the others have read of it.
   void leave() noexcept;
