@@ -34,8 +34,6 @@ constexpr double kSilence = 60;
 constexpr std::chrono::seconds kStuckAfter{15};
 constexpr std::chrono::seconds kBusyAtMost{60};
 constexpr const char* kFailure = "failure";
-/// Rank 0, which keeps the store, waits so long for the others to read in it why all end.
-constexpr std::chrono::milliseconds kHeardWithin{1500};
 
 std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
