@@ -5,6 +5,7 @@
 namespace stepop {
 
 const Agreement::View& Agreement::agree(const View& own) {
+  if (world_.is_alone()) return last_ = own;
   const auto flag = [](bool value) { return value ? 1.0 : 0.0; };
   const bool is_root = world_.is_root();
   const std::vector<double> all = world_.max(

@@ -75,7 +75,7 @@ void TrainingLoop::run_evaluations(bool was_interrupted) {
     evaluations_.look_at(name, elapsed());
   }
   end_evaluations();
-  agree();  // on how long it took
+  agree_after_evaluations();
   telemetry_.leave_out(Telemetry::Clock::now() - begin);
   if (has_run && !was_at_end && is_at_end()) log_between_steps(elapsed());
 }
@@ -130,6 +130,14 @@ void TrainingLoop::end_evaluations() {
   position_.evaluations.clear();
   hooks_.call_forked("after_evaluation", [&](Hook& hook) { hook.after_evaluation(step); });
   if (const std::string stop = hooks_.take_stop(); !stop.empty()) position_.stopped_by = stop;
+}
+
+/// On how long they took, and whether a hook ends the training.
+void TrainingLoop::agree_after_evaluations() {
+  Agreement::View asked = own_view();
+  asked.asks_stop = !position_.stopped_by.empty();
+  const bool stops = agreement_.agree(asked).asks_stop;
+  if (stops && position_.stopped_by.empty()) position_.stopped_by = "a hook of another process";
 }
 
 /// Those of `eval_forever`, of the checkpoint that this step has, as far as the config says.

@@ -207,37 +207,33 @@ void TrainingLoop::run_logs(const Elapsed& now) {
 
 /// What hooks asked for since the last step. A log may make them ask for more.
 void TrainingLoop::take_requests(const Elapsed& now) {
+  position_.stopped_by.clear();
   Agreement::View asked = own_view();
+  asked.has_change = !world_.is_alone() && world_.is_root() && start_.takes_changes &&
+                     change_.is_there(std::chrono::steady_clock::now());
   asked.asks_log = hooks_.take_log();
-  const auto take_others = [&] {
-    asked_for_checkpoint_ = hooks_.take_checkpoint();
-    asked_for_evaluation_ = hooks_.take_evaluation();
-    position_.stopped_by = hooks_.take_stop();
-    asked.asks_checkpoint = asked_for_checkpoint_;
-    asked.asks_evaluation = asked_for_evaluation_;
-    asked.asks_stop = !position_.stopped_by.empty();
-  };
-  if (asked.asks_log && world_.is_alone()) observe(run_due_logs(now, LogOps::Which::kAll));
-  take_others();
-  if (!world_.is_alone()) {
-    asked.has_change = world_.is_root() && start_.takes_changes &&
-                       change_.is_there(std::chrono::steady_clock::now());
-    Agreement::View agreed = agreement_.agree(asked);
-    if (agreed.asks_log) {
-      observe(run_due_logs(now, LogOps::Which::kAll));
-      take_others();
-      asked.asks_checkpoint |= agreed.asks_checkpoint;
-      asked.asks_evaluation |= agreed.asks_evaluation;
-      asked.asks_stop |= agreed.asks_stop;
-      agreed = agreement_.agree(asked);
-    }
-    asked_for_checkpoint_ = agreed.asks_checkpoint;
-    asked_for_evaluation_ = agreed.asks_evaluation;
-    if (agreed.asks_stop && position_.stopped_by.empty()) {
-      position_.stopped_by = "a hook of another process";
-    }
+  add_requests(asked);
+  asked = agreement_.agree(asked);
+  if (asked.asks_log) {
+    observe(run_due_logs(now, LogOps::Which::kAll));
+    add_requests(asked);
+    asked = agreement_.agree(asked);
+  }
+  asked_for_checkpoint_ = asked.asks_checkpoint;
+  asked_for_evaluation_ = asked.asks_evaluation;
+  if (asked.asks_stop && position_.stopped_by.empty()) {
+    position_.stopped_by = "a hook of another process";
   }
   if (!position_.stopped_by.empty()) run_logs(now);
+}
+
+/// What hooks of this process ask for beside a log.
+void TrainingLoop::add_requests(Agreement::View& asked) {
+  asked.asks_checkpoint |= hooks_.take_checkpoint();
+  asked.asks_evaluation |= hooks_.take_evaluation();
+  const std::string stop = hooks_.take_stop();
+  if (position_.stopped_by.empty()) position_.stopped_by = stop;
+  asked.asks_stop |= !stop.empty();
 }
 
 /// What this process sees now.

@@ -79,6 +79,7 @@ class TrainingLoop {
   void observe(const OrderedMap<double>& scalars);
   void observe_evaluation(const OrderedMap<double>& scalars);
   void take_requests(const Elapsed& now);
+  void add_requests(Agreement::View& asked);
 
   void warn_of_data();
   void read_non_finite();
@@ -89,6 +90,7 @@ class TrainingLoop {
   void run_evaluation(const Evaluation& evaluation, const std::string& folder);
   std::optional<OrderedMap<double>> scalars_before(const std::string& folder);
   void end_evaluations();
+  void agree_after_evaluations();
   void wait_for_other_evaluations();
 
   [[noreturn]] void fail();
