@@ -1,7 +1,15 @@
-// Components that take long, each telling by a file when it is inside.
+// Components that take long, each telling by a file when it is inside; and one that fails in one of
+// several processes.
+#include <ATen/TensorOperators.h>
+
+#include <atomic>
 #include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <thread>
 
 #include "eval_out/callbacks/callback.h"
@@ -42,6 +50,40 @@ class SlowDataset : public Dataset {
   int64_t stuck_from_;
 };
 
+/// Another dataset, of which the process with the number `rank` cannot get an example that it asks
+/// for after `after` others: it throws, ends by a signal, hangs, or has NaN, as `how` says.
+class FailingRank : public Dataset {
+ public:
+  explicit FailingRank(const Config& params)
+      : source_(datasets().build(params, "dataset")),
+        how_(params.get("how", "none")),
+        after_(params.get("after", 0)) {
+    const char* const own = std::getenv("RANK");
+    is_failing_ = own != nullptr && params.get("rank", 1) == std::atoi(own) && how_ != "none";
+  }
+
+  int64_t size() const override { return source_->size(); }
+
+  Example get(int64_t index, Random& random) const override {
+    Example example = source_->get(index, random);
+    if (!is_failing_ || got_++ < after_) return example;
+    if (how_ == "throw") throw std::runtime_error("its disk is broken");
+    if (how_ == "kill") std::raise(SIGKILL);
+    if (how_ == "hang") std::this_thread::sleep_for(kVeryLong * 4);
+    example.set("image", example["image"] * std::nan(""));
+    return example;
+  }
+
+  at::Tensor labels(std::string_view key) const override { return source_->labels(key); }
+
+ private:
+  std::unique_ptr<Dataset> source_;
+  std::string how_;
+  int64_t after_;
+  bool is_failing_ = false;
+  mutable std::atomic<int64_t> got_ = 0;
+};
+
 /// While the file `stuck_callback` exists, reads the outputs row by row for half a minute.
 Logs slow_callback(const CallbackArguments& arguments) {
   if (!std::filesystem::exists("stuck_callback")) return {};
@@ -59,6 +101,11 @@ STEPOP_REGISTER_DATASET(SlowDataset, {"For tests.",
                                        {"seconds", "0", "an example"},
                                        {"stuck", "", "a file that makes it half a minute"},
                                        {"stuck_from", "0", "from which example on"}}});
+STEPOP_REGISTER_DATASET(FailingRank, {"For tests.",
+                                      {{"dataset", "", "the other one"},
+                                       {"how", "none", "throw, kill, hang or nan"},
+                                       {"rank", "1", "in which process"},
+                                       {"after", "0", "so many examples"}}});
 STEPOP_REGISTER_CALLBACK(slow_callback, slow_callback, {"For tests.", {}});
 
 }  // namespace
