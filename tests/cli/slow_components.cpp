@@ -70,7 +70,8 @@ class FailingRank : public Dataset {
     if (how_ == "throw") throw std::runtime_error("its disk is broken");
     if (how_ == "kill") std::raise(SIGKILL);
     if (how_ == "hang") std::this_thread::sleep_for(kVeryLong * 4);
-    example.set("image", example["image"] * std::nan(""));
+    at::Tensor& image = example.tensors["image"];
+    image = image * std::nan("");
     return example;
   }
 
