@@ -401,7 +401,8 @@ void Link::end_when_stuck() {
     }
     known = failure_;
   }
-  std::fputs(("stepop: " + known->text + "\n").c_str(), stderr);
+  // Where rank 0 is alive, it has said so.
+  if (place_.rank == 0) std::fputs(("stepop: " + known->text + "\n").c_str(), stderr);
   std::fflush(nullptr);
   ::_exit(known->exit_code);
 }

@@ -29,7 +29,8 @@ n_data_processes: 0
 distributed: {timeout: 4s}
 )";
 
-/// Rank 1, or another one, fails with the first example of its step 7; the preflight takes 8.
+/// Rank 1, or another one, fails with the first example of its step 6: the checks before the first
+/// step take a whole batch.
 CommandResult train(const ScratchFolder& folder, const std::string& how,
                     const std::string& more = "") {
   folder.write("c.yaml", kConfigText);
@@ -92,12 +93,12 @@ TEST_CASE("a NaN in one process is found by all in the same step") {
   CAPTURE(stop.err);
   CHECK(stop.exit_code == 1);
   CHECK(has(stop.err, "nan in the loss of rank 1 on "));
-  CHECK(has(stop.err, "in step 7"));
+  CHECK(has(stop.err, "in step 6"));
   const ScratchFolder skipped;
   const CommandResult skip = train(skipped, "nan", "--on_nan skip");
   CAPTURE(skip.err);
   CHECK(skip.exit_code == 0);
-  CHECK(has(skip.err + skip.out, "updates were left out"));
+  CHECK(has(skip.err + skip.out, "the update was left out"));
 }
 
 TEST_CASE("a process that hangs is named after the time that the config gives") {
@@ -106,7 +107,7 @@ TEST_CASE("a process that hangs is named after the time that the config gives") 
   CAPTURE(result.err);
   CHECK(result.exit_code == 1);
   CHECK(has(result.err, "waited 4 seconds for: rank 1 on "));
-  CHECK(has(result.err, "in step 7"));
+  CHECK(has(result.err, "in step 6"));
 }
 
 TEST_CASE("SIGTERM to the parent saves and ends all; another number of processes resumes") {
