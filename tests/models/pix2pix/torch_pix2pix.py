@@ -103,15 +103,17 @@ class PatchGan(nn.Module):
 
 
 def store(network, inputs, path):
-    network.eval()
+    """Computed in float64 from float32 weights and inputs, stored as float32."""
+    network.double().eval()
+    inputs = {name: value.double() for name, value in inputs.items()}
     output = network(*inputs.values())
-    direction = torch.randn_like(output)
+    direction = torch.randn(output.shape).double()
     (output * direction).sum().backward()
     tensors = {"output": output, "direction": direction, **inputs}
     for name, parameter in network.named_parameters():
         tensors["weights." + name] = parameter
         tensors["gradients." + name] = parameter.grad
-    save_file({name: value.detach().contiguous() for name, value in tensors.items()}, path)
+    save_file({name: value.detach().float().contiguous() for name, value in tensors.items()}, path)
 
 
 def main():
