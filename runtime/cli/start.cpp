@@ -34,6 +34,7 @@
 #include "runtime/config/resolve.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
+#include "runtime/distributed/processors.h"
 #include "runtime/loop/non_finite_record.h"
 #include "runtime/loop/session.h"
 #include "runtime/measure/tensor_memory.h"
@@ -98,6 +99,7 @@ class Run {
     if (config.has("distributed/timeout")) {
       world_.set_time_limit(read_seconds(config, "distributed/timeout"));
     }
+    if (config.get("distributed/bind", false)) bind();
 
     // A dataset may wait for what never comes.
     std::optional<InterruptScope> interrupt(throw_if_signal_arrived);
@@ -122,6 +124,13 @@ class Run {
   }
 
  private:
+  void bind() {
+    if (world_.is_alone() || !bind_to_share(world_.place()).empty()) return;
+    console_.warn(fmt::format(
+        "distributed/bind: {} processes of this machine have fewer processors: none is bound",
+        world_.place().local_size));
+  }
+
   /// That of -p, or a new one, which rank 0 makes.
   RunDirectory take_directory(Session& session, const RunSource& source, const std::string& name) {
     std::optional<RunDirectory> made = source.project;

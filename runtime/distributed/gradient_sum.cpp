@@ -4,7 +4,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <utility>
@@ -84,6 +83,14 @@ GradientSum::~GradientSum() {
   if (World::is_broken()) overlapped_.release();  // its operations never end
 }
 
+bool GradientSum::overlaps() const {
+  int64_t bytes = 0;
+  for (const auto& parameter : parameters_) {
+    if (parameter.requires_grad()) bytes += static_cast<int64_t>(parameter.nbytes());
+  }
+  return bytes > kFirstBytes;
+}
+
 void GradientSum::begin_overlapped(const at::Tensor& loss) {
   // Freezing changes which parameters are trained.
   if (!overlapped_ || !overlapped_->fits(parameters_)) {
@@ -95,39 +102,48 @@ void GradientSum::begin_overlapped(const at::Tensor& loss) {
 
 void GradientSum::sum() {
   const at::NoGradGuard no_grad;
-  const at::Tensor has =
-      at::zeros({static_cast<int64_t>(parameters_.size())}, at::TensorOptions(at::kByte));
-  auto* flags = has.mutable_data_ptr<uint8_t>();
-  for (size_t i = 0; i < parameters_.size(); ++i) flags[i] = parameters_[i].grad().defined();
-  world_.max(has);
+  std::vector<at::Tensor> trained = Overlapped::trained(parameters_);
   // By type and device, up to a bucket's bytes at a time.
-  std::vector<at::Tensor> gradients;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (flags[i] == 0) continue;
-    at::Tensor& gradient = parameters_[i].mutable_grad();
-    if (!gradient.defined()) gradient = at::zeros_like(parameters_[i]);
-    gradients.push_back(gradient);
-  }
   size_t first = 0;
-  while (first < gradients.size()) {
+  while (first < trained.size()) {
     size_t end = first;
     int64_t bytes = 0;
-    std::vector<at::Tensor> flat;
-    while (end < gradients.size() && bytes < kMostBytes &&
-           gradients[end].scalar_type() == gradients[first].scalar_type() &&
-           gradients[end].device() == gradients[first].device()) {
-      bytes += static_cast<int64_t>(gradients[end].nbytes());
-      flat.push_back(gradients[end].reshape({-1}));
-      ++end;
+    while (end < trained.size() && bytes < kMostBytes &&
+           trained[end].scalar_type() == trained[first].scalar_type() &&
+           trained[end].device() == trained[first].device()) {
+      bytes += static_cast<int64_t>(trained[end++].nbytes());
     }
-    const at::Tensor together = at::cat(flat);
-    world_.sum(together);
-    int64_t offset = 0;
-    for (; first < end; ++first) {
-      at::Tensor& gradient = gradients[first];
-      gradient.copy_(together.narrow(0, offset, gradient.numel()).view(gradient.sizes()));
-      offset += gradient.numel();
-    }
+    sum(at::TensorList(trained).slice(first, end - first));
+    first = end;
+  }
+}
+
+/// Behind the gradients goes how many processes have each of them: one message for both.
+void GradientSum::sum(at::TensorList parameters) {
+  std::vector<at::Tensor> flat;
+  const at::Tensor counts = at::zeros({static_cast<int64_t>(parameters.size())});
+  auto* const has = counts.mutable_data_ptr<float>();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const at::Tensor& gradient = parameters[i].grad();
+    has[i] = gradient.defined() ? 1 : 0;
+    flat.push_back(gradient.defined()
+                       ? gradient.reshape({-1})
+                       : at::zeros({parameters[i].numel()}, parameters[i].options()));
+  }
+  flat.push_back(counts.to(flat[0].options()));
+  const at::Tensor together = at::cat(flat);
+  world_.sum(together);
+  const at::Tensor all = together.narrow(0, together.numel() - counts.numel(), counts.numel())
+                             .to(at::TensorOptions(at::kCPU).dtype(at::kFloat));
+  const auto* const all_have = all.const_data_ptr<float>();
+  int64_t offset = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const at::Tensor sum = together.narrow(0, offset, parameters[i].numel());
+    offset += parameters[i].numel();
+    if (!(all_have[i] > 0)) continue;
+    at::Tensor& gradient = parameters[i].mutable_grad();
+    if (!gradient.defined()) gradient = at::empty_like(parameters[i]);
+    gradient.copy_(sum.view(parameters[i].sizes()));
   }
 }
 

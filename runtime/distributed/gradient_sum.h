@@ -22,16 +22,21 @@ class GradientSum {
   GradientSum(const GradientSum&) = delete;
   GradientSum& operator=(const GradientSum&) = delete;
 
+  /// Whether there is something to overlap: gradients that travel in more than one message.
+  bool overlaps() const;
+
   /// To be called before the only backward of an update, from `loss`: c10d's Reducer then sums
   /// the gradients of the last layers while those of the first are still computed, and the
   /// gradients are the sums when the backward is over.
   void begin_overlapped(const at::Tensor& loss);
 
-  /// Sums what the gradients are now: after several backwards.
+  /// Sums what the gradients are now: after several backwards, or when nothing overlaps.
   void sum();
 
  private:
   class Overlapped;
+
+  void sum(at::TensorList parameters);
 
   World& world_;
   std::vector<at::Tensor> parameters_;

@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -26,6 +29,7 @@ namespace stepop {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Gloo = c10d::ProcessGroupGloo;
 
 constexpr std::chrono::seconds kMeetWithin{300};
 constexpr std::chrono::seconds kLongest{std::chrono::hours(24 * 365)};
@@ -217,15 +221,28 @@ class Meeter {
                             place_.rank, place_.size, met_.names.size()));
   }
 
-  /// Connects each with each.
-  void make_group() {
-    using Gloo = c10d::ProcessGroupGloo;
-    const auto options = Gloo::Options::create(kLongest);
+  /// The network's interface, with Gloo's thread that waits for what arrives. While a connection
+  /// is written to, that thread asks again and again whether it may read: where it takes the place
+  /// of the writing thread, both stand still for up to 4 ms. So it must not preempt another one.
+  std::shared_ptr<gloo::transport::Device> make_device() {
     const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
     const std::string address = address_towards(place_.host, place_.port);
-    options->devices.push_back(interface != nullptr ? Gloo::createDeviceForInterface(interface)
+    return std::async(std::launch::async,
+                      [&] {
+                        const sched_param none{};
+                        ::sched_setscheduler(0, SCHED_BATCH,
+                                             &none);  // of this thread and those it starts
+                        return interface != nullptr ? Gloo::createDeviceForInterface(interface)
                                : address.empty()    ? Gloo::createDefaultDevice()
-                                                    : Gloo::createDeviceForHostname(address));
+                                                    : Gloo::createDeviceForHostname(address);
+                      })
+        .get();
+  }
+
+  /// Connects each with each.
+  void make_group() {
+    const auto options = Gloo::Options::create(kLongest);
+    options->devices.push_back(make_device());
     const auto gloo =
         c10::make_intrusive<Gloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", met_.store),
                                   place_.rank, place_.size, options);

@@ -45,7 +45,9 @@ class GradientSum::Overlapped {};
 GradientSum::GradientSum(World& world, std::vector<at::Tensor> parameters)
     : world_(world), parameters_(std::move(parameters)) {}
 GradientSum::~GradientSum() = default;
+bool GradientSum::overlaps() const { return false; }
 void GradientSum::begin_overlapped(const at::Tensor& /*loss*/) {}
 void GradientSum::sum() {}
+void GradientSum::sum(at::TensorList /*parameters*/) {}
 
 }  // namespace stepop

@@ -85,9 +85,16 @@ void World::broadcast(const at::Tensor& tensor) {
 
 std::vector<double> World::max(const std::vector<double>& numbers) {
   std::vector<double> largest = numbers;
-  if (link_) {
-    max(at::from_blob(largest.data(), {static_cast<int64_t>(largest.size())},
-                      at::TensorOptions(at::kDouble)));
+  if (!link_) return largest;
+  // So few bytes are gathered in half as many messages as a sum or a maximum takes.
+  const auto count = static_cast<int64_t>(numbers.size());
+  at::Tensor own = at::from_blob(largest.data(), {count}, at::TensorOptions(at::kDouble)).clone();
+  at::Tensor all = at::empty({count * size()}, own.options());
+  link_->wait(link_->group()->all_gather_single(all, own));
+  const auto* number = all.const_data_ptr<double>();
+  for (int64_t i = 0; i < all.numel(); ++i) {
+    double& most = largest[static_cast<size_t>(i % count)];
+    most = std::max(most, number[i]);
   }
   return largest;
 }

@@ -195,6 +195,7 @@ void Session::check_unknown_keys(bool train, bool allow_unknown) {
   }
   config_.claim("fixed_example_indices");
   config_.has("distributed/timeout");
+  config_.has("distributed/bind");
   for (const auto& split : config_.at("datasets").keys()) splits_->declare(split);
   if (!train) {
     config_.has("num_epochs");

@@ -233,7 +233,7 @@ void Update::run_backward(const at::Tensor& loss, bool retain_graph, bool is_onl
   // The backward pass takes the types of the forward pass (torch.autocast asks for the same).
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   try {
-    if (world_ != nullptr && is_only_one && !is_pending_) {
+    if (world_ != nullptr && is_only_one && !is_pending_ && gradient_sum_->overlaps()) {
       gradient_sum_->begin_overlapped(loss);
       is_summed_ = true;
     }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Steps of several processes, and what to expect of many: `tests/bench/distributed.py [--quick]`.
 
-Measures, in turns and in one run, training steps of two processes with a thread each against one process with
-two threads, for LeNet at batch 64 and VUNet of 64x64 at batch 8; then c10d's all-reduce by Gloo between two
+Measures, in turns and in one run, training steps of two processes with a thread each, free and bound to a core
+each, against one process with two threads, for LeNet at batch 64 and VUNet of 64x64 at batch 8; then c10d's all-reduce by Gloo between two
 processes of this machine. Prints both, and from them a table of how 8, 64 and 512 processes scale: README.md
 says by which model. `--quick` takes a few steps, to see that it runs.
 
@@ -35,6 +35,7 @@ CASES = {
 }
 WAYS = {"one process, 2 threads": ["--num_threads", "2"],
         "two processes, 1 thread each": ["--num_threads", "1", "--processes", "2"],
+        "the same, bound": ["--num_threads", "1", "--processes", "2", "--distributed/bind", "true"],
         "one process, 1 thread": ["--num_threads", "1"]}
 # Links between machines: bits per second, seconds from one process to the next through TCP.
 LINKS = {"10 Gbit/s": (10e9, 25e-6), "100 Gbit/s": (100e9, 10e-6)}
@@ -72,11 +73,12 @@ def measure_steps(quick):
             for way in WAYS:
                 took, parameters = train(case, way, steps)
                 seconds[way].append(took)
-        one, two = "one process, 2 threads", "two processes, 1 thread each"
-        ratio = statistics.median(a / b for a, b in zip(seconds[one], seconds[two]))
+        one, two, bound = list(WAYS)[:3]
+        ratio, ratio_bound = (statistics.median(a / b for a, b in zip(seconds[one], seconds[way])) for way in (two, bound))
         medians = {way: statistics.median(times) for way, times in seconds.items()}
         rates = "; ".join(f"{way} {1 / medians[way]:,.1f} steps/s" for way in WAYS)
-        print(f"{name}, batch {case['batch']}: {rates}; two processes / two threads {ratio:.2f}", flush=True)
+        print(f"{name}, batch {case['batch']}: {rates}; two processes / two threads {ratio:.2f}, "
+              f"bound {ratio_bound:.2f}", flush=True)
         found[name] = (medians["one process, 1 thread"], 4 * parameters)
     return found
 

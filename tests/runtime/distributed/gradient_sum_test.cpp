@@ -97,6 +97,18 @@ TEST_CASE("gradients are summed while they are computed, with those that only on
         }) == Texts(3));
 }
 
+TEST_CASE("gradients that travel in one message have nothing to overlap with") {
+  CHECK(together(2, [](World& world) {
+          const at::Tensor large = at::zeros({300'000}, at::kFloat).requires_grad_();
+          const at::Tensor small = at::zeros({200'000}, at::kFloat).requires_grad_();
+          const bool is_right = GradientSum(world, {large}).overlaps() &&
+                                !GradientSum(world, {small}).overlaps() &&
+                                GradientSum(world, {small, large}).overlaps() &&
+                                !GradientSum(world, {small, large.detach()}).overlaps();
+          return std::string(is_right ? "" : "wrong");
+        }) == Texts(2));
+}
+
 TEST_CASE("both kinds of sums may take turns") {
   CHECK(together(2, [](World& world) {
           const at::Tensor weight = at::full({3}, 1.0, at::kFloat).requires_grad_();
