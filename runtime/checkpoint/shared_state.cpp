@@ -39,50 +39,75 @@ std::string digest(const at::Tensor& tensor) {
 
 }  // namespace
 
-State gathered_state(World& world, const State& own,
-                     const std::function<bool(std::string_view name)>& must_agree) {
+namespace {
+
+/// What rank 0 takes of another process: all tensors of some tracked things, and single ones.
+struct Wanted {
+  std::set<std::string> owners;
+  std::set<std::string> names;
+};
+
+Wanted wanted_of(const World& world, int rank, const nlohmann::json& own,
+                 const nlohmann::json& theirs, const OfThing& must_agree,
+                 const OfThing& is_in_parts) {
+  Wanted wanted;
+  const auto note = [&](const std::string& name) {
+    const std::string owner = owner_of(name);
+    if (must_agree(owner)) {
+      throw Error(fmt::format(
+          "\"{}\" is not the same in {} as in {}: what trains it, or writes to it, does so only "
+          "in some processes, or depends on a value that is not shared",
+          name, world.describe(rank), world.describe(0)));
+    }
+    wanted.owners.insert(owner);
+  };
+  const auto may_be_alone = [&](const std::string& name) {
+    return is_in_parts && is_in_parts(owner_of(name));
+  };
+  for (const auto& [name, value] : theirs.items()) {
+    if (!own.contains(name) && may_be_alone(name)) {
+      wanted.names.insert(name);
+    } else if (!own.contains(name) || own[name] != value) {
+      note(name);
+    }
+  }
+  for (const auto& [name, value] : own.items()) {
+    if (!theirs.contains(name) && !may_be_alone(name)) note(name);
+  }
+  return wanted;
+}
+
+}  // namespace
+
+State gathered_state(World& world, const State& own, const OfThing& must_agree,
+                     const OfThing& is_in_parts) {
   if (world.is_alone()) return own;
   nlohmann::json digests = nlohmann::json::object();
   for (const auto& [name, tensor] : own) digests[name] = digest(tensor);
   const std::vector<std::string> all = world.gather_bytes_at_root(digests.dump());
 
-  // Rank 0 finds what it needs of whom.
-  nlohmann::json wanted = nlohmann::json::array();
+  nlohmann::json asked = nlohmann::json::array();
   if (world.is_root()) {
     for (int rank = 0; rank < world.size(); ++rank) {
       const auto theirs = nlohmann::json::parse(all[static_cast<size_t>(rank)]);
-      std::set<std::string> owners;
-      const auto note = [&](const std::string& name) {
-        const std::string owner = owner_of(name);
-        if (must_agree(owner)) {
-          throw Error(
-              fmt::format("\"{}\" is not the same in {} as in {}: what trains it, or writes to it, "
-                          "does so only "
-                          "in some processes, or depends on a value that is not shared",
-                          name, world.describe(rank), world.describe(0)));
-        }
-        owners.insert(owner);
-      };
-      for (const auto& [name, value] : theirs.items()) {
-        if (!digests.contains(name) || digests[name] != value) note(name);
-      }
-      for (const auto& [name, value] : digests.items()) {
-        if (!theirs.contains(name)) note(name);
-      }
-      wanted.push_back(owners);
+      const Wanted wanted = wanted_of(world, rank, digests, theirs, must_agree, is_in_parts);
+      asked.push_back({{"owners", wanted.owners}, {"names", wanted.names}});
     }
   }
-  const auto asked = nlohmann::json::parse(world.broadcast_text(wanted.dump()))
-                         .get<std::vector<std::set<std::string>>>();
+  asked = nlohmann::json::parse(world.broadcast_text(asked.dump()));
+  const auto of_me = asked.at(static_cast<size_t>(world.rank()));
+  const auto owners = of_me.at("owners").get<std::set<std::string>>();
+  const auto names = of_me.at("names").get<std::set<std::string>>();
   State mine;
   for (const auto& [name, tensor] : own) {
-    if (asked[static_cast<size_t>(world.rank())].contains(owner_of(name))) mine[name] = tensor;
+    if (owners.contains(owner_of(name)) || names.contains(name)) mine[name] = tensor;
   }
   const std::vector<std::string> parts = world.gather_bytes_at_root(to_bytes(mine));
   State whole = own;
   for (size_t rank = 1; rank < parts.size(); ++rank) {
+    const auto single = asked.at(rank).at("names").get<std::set<std::string>>();
     for (auto& [name, tensor] : state_from_bytes(parts[rank])) {
-      whole[prefix_of(static_cast<int>(rank)) + name] = tensor;
+      whole[single.contains(name) ? name : prefix_of(static_cast<int>(rank)) + name] = tensor;
     }
   }
   return whole;

@@ -16,10 +16,12 @@ namespace stepop {
 
 /// The state of rank 0 with what differs in the others, at rank 0; at the others what they gave.
 /// All processes call it. `must_agree` says of a tracked thing (a name before its first dot) that
-/// it must be the same everywhere, as weights are. Throws Error, with the tensor's name and the
-/// processes, when it is not.
-State gathered_state(World& world, const State& own,
-                     const std::function<bool(std::string_view name)>& must_agree);
+/// it must be the same everywhere, as weights are; a thing that `is_in_parts` may also have tensors
+/// that one process alone has, which become rank 0's. Throws Error, with the tensor's name and the
+/// processes, when what must be the same is not.
+using OfThing = std::function<bool(std::string_view name)>;
+State gathered_state(World& world, const State& own, const OfThing& must_agree,
+                     const OfThing& is_in_parts = {});
 
 /// Of such a state the part of one process.
 State state_of_rank(const State& whole, int rank);

@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -21,57 +19,11 @@ C10_DECLARE_int(caffe2_log_level);  // of c10's own log, on the standard error
 namespace stepop {
 namespace {
 
-using Seconds = std::chrono::duration<double>;
-
-constexpr std::chrono::milliseconds kLookEvery{250};
 /// A process that cannot say why it ends, such as one that was killed, leaves connections that
 /// break. So long others wait for its reason before they say so.
 constexpr std::chrono::seconds kReasonWithin{3};
-/// A process without a heartbeat for so long is gone, or its machine is.
-constexpr double kSilence = 60;
-/// After a failure the main thread may be where nothing reaches it; or rank 0 may do something
-/// useful, such as callbacks.
-constexpr std::chrono::seconds kStuckAfter{15};
-constexpr std::chrono::seconds kBusyAtMost{60};
-constexpr const char* kFailure = "failure";
-
-std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-std::string to_text(const Failure& failure) {
-  return nlohmann::json{
-      {"rank", failure.rank}, {"exit_code", failure.exit_code}, {"text", failure.text}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-Failure failure_of(const std::string& text) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return {.text = text};
-  return {.rank = json.value("rank", -1),
-          .exit_code = json.value("exit_code", 1),
-          .text = json.value("text", "")};
-}
-
-/// What a heartbeat says.
-struct Life {
-  int64_t started = -1;  ///< Operations that the process began.
-  int64_t step = 0;
-  bool waits = false;
-};
-
-Life life_of(const std::string& beat) {
-  Life life;
-  long long number = 0;
-  long long started = -1;
-  long long step = 0;
-  int waits = 0;
-  if (std::sscanf(beat.c_str(), "%lld %lld %lld %d", &number, &started, &step, &waits) == 4) {
-    life = {started, step, waits != 0};
-  }
-  return life;
-}
 
 std::atomic<Link*> current = nullptr;
 std::terminate_handler usual_terminate = nullptr;
@@ -263,7 +215,7 @@ void Link::report(const Failure& failure) noexcept {
   try {
     // The first one counts.
     if (!this->failure()) {
-      watch_store_->compareSet(kFailure, {}, bytes_of(to_text(failure)));
+      watch_store_->compareSet(kFailureKey, {}, bytes_of(to_text(failure)));
     }
   } catch (const std::exception&) {  // nobody is left to be told
   }
@@ -296,115 +248,6 @@ void Link::fail(const Failure& failure) {
   for (const auto& future : waiting) {
     future->setErrorIfNeeded(std::make_exception_ptr(PeerError(failure.text, failure.exit_code)));
   }
-}
-
-void Link::watch(const std::stop_token& stop) {
-  while (!stop.stop_requested()) {
-    try {
-      if (!failure()) {
-        beat();
-        if (watch_store_->check({kFailure})) {
-          fail(failure_of(text_of(watch_store_->get(kFailure))));
-          watch_store_->set(fmt::format("heard/{}", place_.rank), bytes_of("1"));
-        }
-        look_at_beats();
-        look_at_own_wait();
-      }
-    } catch (const std::exception&) {
-      if (stop.stop_requested()) return;
-      fail({.text = fmt::format("{} is gone: the connection to it broke. It was killed, or the "
-                                "network failed; its own log or its launcher says more",
-                                place_.has_store ? "the launcher's store" : names_[0])});
-    }
-    end_when_stuck();
-    std::this_thread::sleep_for(kLookEvery);
-  }
-}
-
-void Link::beat() {
-  bool waits = false;
-  {
-    const std::lock_guard lock(mutex_);
-    waits = !pending_.empty();
-  }
-  watch_store_->set(
-      fmt::format("beat/{}", place_.rank),
-      bytes_of(fmt::format("{} {} {} {}", ++beats_, started_.load(), step_.load(), waits ? 1 : 0)));
-}
-
-/// Rank 0 looks at all, the others at rank 0.
-void Link::look_at_beats() {
-  if (beats_ % 2 != 0) return;
-  for (int rank = 0; rank < (place_.rank == 0 ? place_.size : 1); ++rank) {
-    if (rank == place_.rank) continue;
-    Beat& other = others_[static_cast<size_t>(rank)];
-    const std::string key = fmt::format("beat/{}", rank);
-    const std::string text = watch_store_->check({key}) ? text_of(watch_store_->get(key)) : "";
-    double silent = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      if (text != other.text) other = {text, Clock::now()};
-      silent = Seconds(Clock::now() - other.since).count();
-    }
-    if (silent < std::min(kSilence, limit_.load())) continue;
-    const Failure gone{
-        .text = fmt::format("{} was not heard of for {:.0f} seconds: it is gone, or its machine or "
-                            "the network is",
-                            names_[static_cast<size_t>(rank)], silent)};
-    watch_store_->compareSet(kFailure, {}, bytes_of(to_text(gone)));
-  }
-}
-
-/// Those that began the fewest operations are waited for.
-std::string Link::who_is_late() {
-  std::vector<std::string> late;
-  int64_t fewest = started_;
-  for (int rank = 0; rank < place_.size; ++rank) {
-    if (rank == place_.rank) continue;
-    const std::string key = fmt::format("beat/{}", rank);
-    if (!watch_store_->check({key})) continue;
-    const Life life = life_of(text_of(watch_store_->get(key)));
-    if (life.started > fewest || (life.started == fewest && life.waits)) continue;
-    if (life.started < fewest) late.clear();
-    fewest = life.started;
-    late.push_back(fmt::format("{}, in step {}", names_[static_cast<size_t>(rank)], life.step + 1));
-  }
-  return late.empty() ? "nobody that could be named" : list_text(late);
-}
-
-void Link::look_at_own_wait() {
-  Clock::time_point since;
-  {
-    const std::lock_guard lock(mutex_);
-    if (pending_.empty()) return;
-    since = pending_.front();
-  }
-  const double waited = Seconds(Clock::now() - since).count();
-  if (waited < limit_) return;
-  const Failure late{
-      .text = fmt::format(
-          "{} waited {:.0f} seconds for: {}. It hangs, or does something in this step that the "
-          "others do not; a step that takes longer needs a larger distributed/timeout",
-          names_[static_cast<size_t>(place_.rank)], waited, who_is_late())};
-  watch_store_->compareSet(kFailure, {}, bytes_of(to_text(late)));
-}
-
-/// The main thread may wait in an operation that nothing can end.
-void Link::end_when_stuck() {
-  std::optional<Failure> known;
-  {
-    const std::lock_guard lock(mutex_);
-    const bool is_busy = place_.rank == 0 && pending_.empty();
-    if (!failure_ || is_ending_ ||
-        Clock::now() - failed_at_ < (is_busy ? kBusyAtMost : kStuckAfter)) {
-      return;
-    }
-    known = failure_;
-  }
-  // Where rank 0 is alive, it has said so.
-  if (place_.rank == 0) std::fputs(("stepop: " + known->text + "\n").c_str(), stderr);
-  std::fflush(nullptr);
-  ::_exit(known->exit_code);
 }
 
 void Link::finish() {

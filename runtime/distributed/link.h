@@ -18,17 +18,11 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "runtime/base/interrupt.h"
+#include "runtime/distributed/failure.h"
 #include "runtime/distributed/peer_error.h"
 #include "runtime/distributed/place.h"
 
 namespace stepop {
-
-/// Why the processes end.
-struct Failure {
-  int rank = -1;  ///< Whose it is; -1 when a process is gone.
-  int exit_code = 1;
-  std::string text;
-};
 
 /// A process's connections to the others: c10d's group for tensors, its store for texts, and the
 /// thread that watches over them. Only files of this folder include it: c10d's headers are heavy.
@@ -66,6 +60,7 @@ class Link {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kLookEvery{250};
   /// When the operations that are under way began.
   using Pending = std::list<Clock::time_point>;
   /// What is known of another process's life.
@@ -74,14 +69,16 @@ class Link {
     Clock::time_point since;
   };
 
+  // link_watch.cpp
   void watch(const std::stop_token& stop);
   void beat();
   void look_at_beats();
   void look_at_own_wait();
   void end_when_stuck();
+  std::string who_is_late();
+
   void fail(const Failure& failure);
   std::optional<Failure> failure();
-  std::string who_is_late();
   std::vector<std::string> beats_of_all();
   std::vector<std::string> silent_since(const std::vector<std::string>& before);
 

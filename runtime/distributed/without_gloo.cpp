@@ -27,7 +27,7 @@ std::string World::describe(int /*rank*/) const { return "this process"; }
 void World::set_time_limit(double /*seconds*/) {}
 void World::sum(const at::Tensor& /*tensor*/) {}
 void World::max(const at::Tensor& /*tensor*/) {}
-void World::broadcast(const at::Tensor& /*tensor*/) {}
+void World::broadcast(const at::Tensor& /*tensor*/, int /*from*/) {}
 std::vector<double> World::max(const std::vector<double>& numbers) { return numbers; }
 std::string World::broadcast_text(const std::string& text) { return text; }
 std::vector<std::string> World::gather_texts(const std::string& text) { return {text}; }

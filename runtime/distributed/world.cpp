@@ -77,10 +77,12 @@ void World::max(const at::Tensor& tensor) {
   link_->wait(link_->group()->allreduce(tensors, options));
 }
 
-void World::broadcast(const at::Tensor& tensor) {
+void World::broadcast(const at::Tensor& tensor, int from) {
   if (!link_ || tensor.numel() == 0) return;
   std::vector<at::Tensor> tensors{tensor};
-  link_->wait(link_->group()->broadcast(tensors));
+  c10d::BroadcastOptions options;
+  options.rootRank = from;
+  link_->wait(link_->group()->broadcast(tensors, options));
 }
 
 std::vector<double> World::max(const std::vector<double>& numbers) {

@@ -58,8 +58,8 @@ class World {
 
   void sum(const at::Tensor& tensor);
   void max(const at::Tensor& tensor);
-  /// That of rank 0 becomes everybody's.
-  void broadcast(const at::Tensor& tensor);
+  /// That of one process becomes everybody's.
+  void broadcast(const at::Tensor& tensor, int from = 0);
 
   /// The largest of each number; infinities and NaN are no numbers here.
   std::vector<double> max(const std::vector<double>& numbers);

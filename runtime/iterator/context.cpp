@@ -86,7 +86,7 @@ Update& Context::update_from(const std::string& path, const Config& part,
                     path, path));
   }
   auto made = std::make_unique<Update>(part, std::move(parameters), clock, on_nan);
-  made->share(world);
+  made->share(world, config.root().get("distributed/shard_optimizer", false));
   Update* update = made.get();
   const std::string name = tracked_name(path);
   tracker.add(

@@ -196,6 +196,7 @@ void Session::check_unknown_keys(bool train, bool allow_unknown) {
   config_.claim("fixed_example_indices");
   config_.has("distributed/timeout");
   config_.has("distributed/bind");
+  config_.has("distributed/shard_optimizer");
   for (const auto& split : config_.at("datasets").keys()) splits_->declare(split);
   if (!train) {
     config_.has("num_epochs");
@@ -290,7 +291,10 @@ Checkpoint Session::shared_checkpoint() const {
     if (name.starts_with("ema_") || name.starts_with("swa_")) name.remove_prefix(4);
     return updates_.contains(std::string(name)) || std::ranges::find(names, name) != names.end();
   };
-  shared.tensors = gathered_state(world_, shared.tensors, must_agree);
+  const bool shards = config_.get("distributed/shard_optimizer", false);
+  shared.tensors = gathered_state(world_, shared.tensors, must_agree, [&](std::string_view name) {
+    return shards && updates_.contains(std::string(name));
+  });
   return shared;
 }
 

@@ -173,6 +173,17 @@ void Optimizer::add_parameter(Group& group, size_t position) {
   place->parameters.push_back(parameter);
   place->steps.push_back(at::zeros({}, at::TensorOptions(at::kFloat).device(parameter.device())));
   place->is_first.push_back(1);
+  place->is_own.push_back(1);
+}
+
+void Optimizer::keep(const std::vector<char>& own) {
+  for (Group& group : groups_) {
+    for (size_t b = 0; b < group.buckets.size(); ++b) {
+      for (size_t i = 0; i < group.members[b].size(); ++i) {
+        group.buckets[b].is_own[i] = own.at(group.members[b][i]);
+      }
+    }
+  }
 }
 
 std::vector<std::vector<at::Tensor>> Optimizer::gradients_by_group() const {
@@ -194,8 +205,9 @@ void Optimizer::make_slots() const {
   for (const Group& group : groups_) {
     for (const Bucket& bucket : group.buckets) {
       for (auto& slot : bucket.slots) {
-        for (const auto& parameter : bucket.parameters) {
-          slot.push_back(at::zeros_like(parameter.detach()));
+        for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+          slot.push_back(bucket.is_own[i] ? at::zeros_like(bucket.parameters[i].detach())
+                                          : at::Tensor());
         }
       }
     }
@@ -242,7 +254,7 @@ void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay) {
   for (size_t i = 0; i < size; ++i) {
     const at::Tensor& parameter = bucket.parameters[i];
     at::Tensor& gradient = bucket.gradients[i];
-    gradient = parameter.grad();
+    gradient = bucket.is_own[i] ? parameter.grad() : at::Tensor();
     if (!gradient.defined()) {
       ++missing;
     } else if (gradient.strides() != parameter.strides()) {
@@ -299,7 +311,7 @@ bool Optimizer::count_update(Bucket& active) const {
   return true;
 }
 
-/// Calls `visit(name, tensor)` for every tensor of the state.
+/// Calls `visit(name, tensor)` for every tensor of the state; undefined ones are another process's.
 template <class Visit>
 void Optimizer::visit_state(const Visit& visit) const {
   make_slots();
@@ -308,7 +320,7 @@ void Optimizer::visit_state(const Visit& visit) const {
       const Bucket& bucket = group.buckets[b];
       for (size_t i = 0; i < bucket.parameters.size(); ++i) {
         const std::string& name = parameters_[group.members[b][i]].first;
-        visit(name + ".step", bucket.steps[i]);
+        visit(name + ".step", bucket.is_own[i] ? bucket.steps[i] : at::Tensor());
         for (size_t s = 0; s < traits_.slots.size(); ++s) {
           visit(name + "." + traits_.slots[s], bucket.slots[s][i]);
         }
@@ -319,7 +331,9 @@ void Optimizer::visit_state(const Visit& visit) const {
 
 void Optimizer::clear_state() {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
-  visit_state([](const std::string&, const at::Tensor& tensor) { tensor.zero_(); });
+  visit_state([](const std::string&, const at::Tensor& tensor) {
+    if (tensor.defined()) tensor.zero_();
+  });
   for (Group& group : groups_) {
     for (Bucket& bucket : group.buckets) std::ranges::fill(bucket.is_first, 1);
   }
@@ -327,7 +341,9 @@ void Optimizer::clear_state() {
 
 State Optimizer::state() const {
   State state;
-  visit_state([&](const std::string& name, const at::Tensor& tensor) { state[name] = tensor; });
+  visit_state([&](const std::string& name, const at::Tensor& tensor) {
+    if (tensor.defined()) state[name] = tensor;
+  });
   return state;
 }
 
@@ -336,6 +352,7 @@ void Optimizer::load_state(const State& state) {
   std::set<std::string> known;
   visit_state([&](const std::string& name, const at::Tensor& tensor) {
     known.insert(name);
+    if (!tensor.defined()) return;
     const auto found = state.find(name);
     if (found == state.end() || !found->second.defined()) {
       problems.push_back(fmt::format("\"{}\" is missing", name));
@@ -359,8 +376,9 @@ void Optimizer::load_state(const State& state) {
         "-r");
   }
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
-  visit_state(
-      [&](const std::string& name, const at::Tensor& tensor) { tensor.copy_(state.at(name)); });
+  visit_state([&](const std::string& name, const at::Tensor& tensor) {
+    if (tensor.defined()) tensor.copy_(state.at(name));
+  });
   for (Group& group : groups_) {
     for (Bucket& bucket : group.buckets) {
       std::transform(bucket.steps.begin(), bucket.steps.end(), bucket.is_first.begin(),

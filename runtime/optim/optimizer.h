@@ -37,6 +37,11 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
+  /// From here on only these of the parameters, by position, are updated and have a state; the
+  /// others are another process's. To be called before the first step, and before a state is
+  /// loaded.
+  void keep(const std::vector<char>& own);
+
   /// Updates every parameter that has a gradient, which is left as it is. `global_step`: training
   /// steps that are complete, for schedules. `found_inf`, float32 [], comes from a check on a GPU:
   /// when it is 1, parameters and state stay as they are, and nobody has to wait to know.
@@ -65,13 +70,14 @@ class Optimizer {
   /// What is optimised. A tensor with several names is listed once, under the first.
   const NamedParameters& parameters() const { return parameters_; }
 
-  /// `<parameter>.step` (float32, its count of updates) and the optimizer's own tensors, such as
+  /// Of its own parameters `<parameter>.step` (float32, its count of updates) and the optimizer's
+  /// own tensors, such as
   /// `<parameter>.exp_avg`. They share memory with the optimizer: write or clone them before the
   /// next step.
   State state() const;
 
-  /// Copies a state into this one. Throws Error, and changes nothing, when a tensor is missing,
-  /// left over, or of another shape or type.
+  /// Copies a state into this one; it may have that of parameters which are not its own. Throws
+  /// Error, and changes nothing, when a tensor is missing, left over, or of another shape or type.
   void load_state(const State& state);
 
  protected:
@@ -91,6 +97,7 @@ class Optimizer {
     std::vector<at::Tensor> gradients;
     std::vector<at::Tensor> steps;  ///< float32 [], counts the current update.
     std::vector<char> is_first;     ///< Whether this is the parameter's first update.
+    std::vector<char> is_own;       ///< Others are not updated.
     /// By slot, in the order of the traits; the tensors are made when they are needed first, never
     /// by an evaluation.
     mutable std::vector<std::vector<at::Tensor>> slots;

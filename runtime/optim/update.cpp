@@ -25,6 +25,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/text.h"
 #include "runtime/distributed/gradient_sum.h"
+#include "runtime/distributed/parameter_shards.h"
 #include "runtime/distributed/world.h"
 #include "runtime/measure/profile.h"
 
@@ -180,11 +181,17 @@ Update::Update(const Config& config, NamedParameters parameters, const StepClock
 
 Update::~Update() = default;
 
-void Update::share(World& world) {
+void Update::share(World& world, bool shards) {
   if (world.is_alone()) return;
   world_ = &world;
   std::vector<at::Tensor> parameters;
   for (const auto& [name, parameter] : optimizer_->parameters()) parameters.push_back(parameter);
+  if (shards) {
+    shards_ = std::make_unique<ParameterShards>(world, parameters);
+    std::vector<char> own;
+    for (size_t i = 0; i < parameters.size(); ++i) own.push_back(shards_->is_own(i) ? 1 : 0);
+    optimizer_->keep(own);
+  }
   gradient_sum_ = std::make_unique<GradientSum>(world, std::move(parameters));
 }
 
@@ -270,6 +277,7 @@ void Update::apply() {
   if (is_made) {
     clear_when_due(global_step);
     optimizer_->step(global_step, found_inf_);
+    if (shards_) shards_->share();
     lr_step_ = global_step;
     ++count_;
   } else {

@@ -18,6 +18,7 @@
 namespace stepop {
 
 class GradientSum;
+class ParameterShards;
 class Profile;
 class World;
 
@@ -69,8 +70,10 @@ class Update {
   /// From here on gradients are summed over the processes of `world`, which must outlive this,
   /// before they are clipped. Each process has its share of a batch, whose loss counts by
   /// `StepClock::loss_weight`, so the sum is the gradient of the whole batch. What is not finite in
-  /// one process is so in all.
-  void share(World& world);
+  /// one process is so in all. With `shards` each process keeps the optimizer's state of a part of
+  /// the parameters alone, updates these, and gets the others from those that do; then `state` is
+  /// that of the part, and `load_state` takes one of all.
+  void share(World& world, bool shards = false);
 
   /// `backward(loss)`; after the last batch of the training step also `apply()`. To be called once
   /// a batch when gradients are accumulated.
@@ -164,8 +167,9 @@ class Update {
   OnNan on_nan_;
   World* world_ = nullptr;  ///< Of several processes; else null.
   std::unique_ptr<GradientSum> gradient_sum_;
-  bool is_summed_ = false;          ///< The gradients at hand are those of all processes.
-  std::optional<double> bad_loss_;  ///< Of this process: the first that is not finite.
+  std::unique_ptr<ParameterShards> shards_;  ///< Null where each process updates all.
+  bool is_summed_ = false;                   ///< The gradients at hand are those of all processes.
+  std::optional<double> bad_loss_;           ///< Of this process: the first that is not finite.
   Profile* profile_ = nullptr;
   std::function<bool(const at::Tensor&)> watch_loss_;
   std::function<void(const NamedParameters&)> watch_gradients_;

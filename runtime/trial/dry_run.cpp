@@ -171,16 +171,20 @@ std::string memory_text(const Context& context, const TensorMemory& memory, bool
   for (const auto& name : context.networks.names()) {
     weights += bytes_of(context.networks.tensors(name));
   }
-  int64_t optimizers = 0;  // made by their first use, so never by an evaluation
+  int64_t optimizers = 0;  // of this process; made by their first use, so never by an evaluation
   for (const auto& [name, update] : context.updates) {
     if (trains) optimizers += bytes_of(update->state());
   }
   const auto size = [](auto bytes) { return size_text(static_cast<double>(bytes)); };
   return fmt::format(
-      "memory    networks {}, state of optimizers {}; at most {} of tensors at once on the {}, and "
+      "memory    networks {}, state of optimizers {}{}; at most {} of tensors at once on the {}, "
+      "and "
       "{} of this process in all",
-      size(weights), size(optimizers), size(memory.most(context.device.type())),
-      context.device.is_cpu() ? "CPU" : "GPU", size(process_bytes()));
+      size(weights), size(optimizers),
+      context.world.is_alone() ? ""
+                               : fmt::format(" in the first of {} processes", context.world.size()),
+      size(memory.most(context.device.type())), context.device.is_cpu() ? "CPU" : "GPU",
+      size(process_bytes()));
 }
 
 /// What convolutional networks see of an image; on request all operations of all networks.

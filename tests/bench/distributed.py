@@ -69,7 +69,7 @@ def measure_steps(quick):
     for name, case in CASES.items():
         steps = max(5, case["steps"] // 20) if quick else case["steps"]
         seconds = {way: [] for way in WAYS}
-        for _ in range(2 if quick else 7):
+        for _ in range(2 if quick else 5):
             for way in WAYS:
                 took, parameters = train(case, way, steps)
                 seconds[way].append(took)
@@ -135,10 +135,11 @@ def scaling(step, gradients, processes, own, link):
     bits, link_latency = link
     latency, bandwidth = own[0] + link_latency, min(own[1], bits / 8)
     buckets = 1 + max(0, -(-(gradients - FIRST_BUCKET) // BUCKET))
-    sums = ring(buckets + 1, gradients, processes, latency, bandwidth)  # and which parameters were used
-    agreement = ring(1, SMALL, processes, latency, bandwidth)
-    return (step / (step + sums + agreement),
-            step / (step + max(0, sums - BACKWARD * step) + agreement))
+    count = 1 if buckets == 1 else buckets + 1  # and which parameters were used
+    sums = ring(count, gradients, processes, latency, bandwidth)
+    agreement = ring(1, SMALL, processes, latency, bandwidth) / 2  # gathered
+    hidden = 0 if buckets == 1 else min(sums, BACKWARD * step)
+    return step / (step + sums + agreement), step / (step + sums - hidden + agreement)
 
 
 def print_table(steps, own):
@@ -150,7 +151,7 @@ def print_table(steps, own):
             cells = []
             for processes in PROCESSES:
                 least, most = scaling(step, gradients, processes, own, link)
-                cells.append(f"{100 * least:.0f} to {100 * most:.0f} %")
+                cells.append(f"{100 * least:.0f} %" if least == most else f"{100 * least:.0f} to {100 * most:.0f} %")
             print(f"| {name}, batch {CASES[name]['batch']} | {step * 1e3:.1f} ms | {gradients / 1e6:.2f} MB | "
                   f"{link_name} | " + " | ".join(cells) + " |")
 

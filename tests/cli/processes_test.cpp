@@ -86,5 +86,19 @@ TEST_CASE("two processes that stop and resume end with the bits of those that di
   CHECK(differences(state_after(parts, 14), state_after(whole, 14)) == "");
 }
 
+TEST_CASE("an optimizer's state in parts makes the checkpoints of a whole one, for any number") {
+  const std::string adam = "--optimizer '!replace {class: Adam, lr: 0.01}'";
+  const ScratchFolder whole;
+  train(whole, 2, adam);
+  const ScratchFolder parts;
+  train(parts, 2, adam + " --distributed/shard_optimizer true --stop_at 5");
+  run_well(parts, fmt::format("stepop -p {} -t --processes 2 --stop_at null", only_run(parts)));
+  CHECK(differences(state_after(parts, 14), state_after(whole, 14)) == "");
+  const CommandResult alone = run_in(
+      parts, fmt::format("OMP_NUM_THREADS=1 stepop -p {} -t --num_epochs 3", only_run(parts)));
+  CHECK(alone.exit_code == 0);
+  CHECK(alone.err.find("Error") == std::string::npos);
+}
+
 }  // namespace processes_test
 }  // namespace stepop

@@ -3,20 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
+#include "runtime/distributed/world.h"
 
 namespace stepop {
 namespace {
 
-/// The parameters that no update changed yet, though they require a gradient.
-std::vector<std::string> untouched(const Update& update) {
+/// The parameters that no update changed yet, though they require a gradient; at rank 0 also those
+/// that only another process updates.
+std::vector<std::string> untouched(World& world, const Update& update) {
   const State state = update.optimizer().state();
+  nlohmann::json own = nlohmann::json::array();
+  for (const auto& [name, tensor] : update.optimizer().parameters()) {
+    const auto step = state.find(name + ".step");
+    if (tensor.requires_grad() && step != state.end() && step->second.item<float>() == 0) {
+      own.push_back(name);
+    }
+  }
+  std::set<std::string> found(own.begin(), own.end());
+  for (const std::string& part : world.gather_bytes_at_root(own.dump())) {
+    for (const auto& name : nlohmann::json::parse(part)) found.insert(name.get<std::string>());
+  }
   std::vector<std::string> names;
   for (const auto& [name, tensor] : update.optimizer().parameters()) {
-    if (tensor.requires_grad() && state.at(name + ".step").item<float>() == 0)
-      names.push_back(name);
+    if (found.contains(name)) names.push_back(name);
   }
   return names;
 }
@@ -43,7 +57,7 @@ std::vector<std::string> UpdateWatch::after_step(int64_t global_step) {
           "{}: no update in {}: no train op that ran called its step() or apply()", name, steps));
       continue;
     }
-    const std::vector<std::string> names = untouched(*update);
+    const std::vector<std::string> names = untouched(context_.world, *update);
     if (names.empty()) continue;
     warnings.push_back(fmt::format(
         "{}: {} of {} parameters had no gradient in {}: the loss does not depend on {}. Is that "
