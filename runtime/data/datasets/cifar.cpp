@@ -14,6 +14,7 @@
 #include "runtime/base/text.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/dataset_files.h"
+#include "runtime/data/row_writer.h"
 #include "runtime/formats/pickle_file.h"
 #include "runtime/pictures/image_file.h"
 
@@ -119,7 +120,7 @@ CifarPart read_pickled(const std::string& bytes, bool is_100, const std::string&
 /// Parameters: `path`; `split`, train or test. An example holds `image`, float [3, 32, 32] in
 /// [-1, 1], `class`, int64 [], and for CIFAR-100 `coarse`, int64 [], its superclass. Throws Error
 /// with the file when one is missing or damaged.
-class Cifar : public Dataset {
+class Cifar : public Dataset, public RowWriter {
  public:
   explicit Cifar(const Config& params) {
     const bool is_train = get_split(params);
@@ -170,6 +171,22 @@ class Cifar : public Dataset {
     OrderedMap<at::Tensor> tensors{{"image", images}, {"class", gathered(classes_, indices)}};
     if (!coarse_.empty()) tensors.set("coarse", gathered(coarse_, indices));
     return Batch(std::move(tensors), {}, {indices.begin(), indices.end()});
+  }
+
+  std::optional<BatchRows> rows_for(int64_t count) const override {
+    BatchRows rows{.tensors = {{"image", at::empty({count, 3, 32, 32}, at::kFloat)},
+                               {"class", at::empty({count}, at::kLong)}},
+                   .texts = {}};
+    if (!coarse_.empty()) rows.tensors.set("coarse", at::empty({count}, at::kLong));
+    return rows;
+  }
+
+  void write_row(int64_t index, Random& /*random*/, int64_t row, BatchRows& rows) const override {
+    check_index(index, size());
+    const auto place = static_cast<size_t>(index);
+    write_image(index, rows.at<float>("image", row));
+    *rows.at<int64_t>("class", row) = classes_[place];
+    if (!coarse_.empty()) *rows.at<int64_t>("coarse", row) = coarse_[place];
   }
 
   at::Tensor labels(std::string_view key) const override {

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "runtime/data/dataset.h"
+#include "runtime/data/row_writer.h"
 #include "runtime/formats/idx_file.h"
 #include "runtime/measure/tensor_statistics.h"
 #include "runtime/pictures/image_file.h"
@@ -50,7 +51,7 @@ at::Tensor read_labels(const std::string& path) {
 /// numbers [N], none negative. An example holds `image`, float [C, H, W] in [-1, 1], and `class`,
 /// int64 []. Throws Error with the file when one is damaged, of another type, empty, or when the
 /// two differ in N.
-class Idx : public Dataset {
+class Idx : public Dataset, public RowWriter {
  public:
   explicit Idx(const Config& params) : Idx(params, get_file(params, "images")) {}
   Idx(const std::string& images, const std::string& labels);
@@ -59,6 +60,8 @@ class Idx : public Dataset {
   Example get(int64_t index, Random& random) const override;
   std::optional<Batch> get_batch(std::span<const int64_t> indices,
                                  std::span<Random> randoms) const override;
+  std::optional<BatchRows> rows_for(int64_t count) const override;
+  void write_row(int64_t index, Random& random, int64_t row, BatchRows& rows) const override;
   /// For "class" the labels, int64 [N].
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override { return {"class"}; }
@@ -113,6 +116,19 @@ std::optional<Batch> Idx::get_batch(std::span<const int64_t> indices,
   }
   return Batch({{"image", images}, {"class", labels}}, {},
                std::vector<int64_t>(indices.begin(), indices.end()));
+}
+
+std::optional<BatchRows> Idx::rows_for(int64_t count) const {
+  std::vector<int64_t> shape = images_.sizes().vec();
+  shape[0] = count;
+  return BatchRows{.tensors = {{"image", at::empty(shape, at::kFloat)},
+                               {"class", at::empty({count}, at::kLong)}},
+                   .texts = {}};
+}
+
+void Idx::write_row(int64_t index, Random& /*random*/, int64_t row, BatchRows& rows) const {
+  write_image(index, rows.at<float>("image", row));
+  *rows.at<int64_t>("class", row) = labels_.const_data_ptr<int64_t>()[index];
 }
 
 at::Tensor Idx::labels(std::string_view key) const {

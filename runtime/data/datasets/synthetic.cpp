@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/data/dataset.h"
+#include "runtime/data/row_writer.h"
 
 namespace stepop {
 namespace {
@@ -25,7 +26,7 @@ std::vector<float> random_values(int64_t count, uint64_t seed) {
 /// [C, H, W]; `classes` = 10, example i is of class i mod classes; `seed` = 0, of the noise and not
 /// of the patterns, for splits that differ. An example holds `image`, float [C, H, W] in [-1, 1],
 /// and `class`, int64 [].
-class Synthetic : public Dataset {
+class Synthetic : public Dataset, public RowWriter {
  public:
   explicit Synthetic(const Config& params);
 
@@ -33,6 +34,8 @@ class Synthetic : public Dataset {
   Example get(int64_t index, Random& random) const override;
   std::optional<Batch> get_batch(std::span<const int64_t> indices,
                                  std::span<Random> randoms) const override;
+  std::optional<BatchRows> rows_for(int64_t count) const override;
+  void write_row(int64_t index, Random& random, int64_t row, BatchRows& rows) const override;
   /// For "class" the classes, int64 [size()].
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override { return {"class"}; }
@@ -101,6 +104,18 @@ std::optional<Batch> Synthetic::get_batch(std::span<const int64_t> indices,
   }
   return Batch({{"image", images}, {"class", labels}}, {},
                std::vector<int64_t>(indices.begin(), indices.end()));
+}
+
+std::optional<BatchRows> Synthetic::rows_for(int64_t count) const {
+  return BatchRows{
+      .tensors = {{"image", at::empty({count, shape_[0], shape_[1], shape_[2]}, at::kFloat)},
+                  {"class", at::empty({count}, at::kLong)}},
+      .texts = {}};
+}
+
+void Synthetic::write_row(int64_t index, Random& /*random*/, int64_t row, BatchRows& rows) const {
+  write_image(index, rows.at<float>("image", row));
+  *rows.at<int64_t>("class", row) = index % classes_;
 }
 
 at::Tensor Synthetic::labels(std::string_view key) const {

@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/interrupt.h"
+#include "runtime/base/text.h"
 
 namespace stepop {
 namespace {
@@ -27,6 +30,34 @@ bool is_like(const at::Tensor& tensor, const at::Tensor* other) {
   return other != nullptr && other->scalar_type() == tensor.scalar_type() &&
          other->sizes().slice(1) == tensor.sizes().slice(1) && other->device().is_cpu() &&
          other->layout() == at::kStrided && !other->is_quantized();
+}
+
+/// Whether examples of both have the same keys, types and shapes.
+bool are_alike(const BatchRows& a, const BatchRows& b) {
+  const auto is_in_b = [&](const auto& entry) {
+    return is_like(entry.second, b.tensors.find(entry.first));
+  };
+  const auto is_text_in_b = [&](const auto& entry) { return b.texts.contains(entry.first); };
+  return a.tensors.size() == b.tensors.size() && a.texts.size() == b.texts.size() &&
+         std::all_of(a.tensors.begin(), a.tensors.end(), is_in_b) &&
+         std::all_of(a.texts.begin(), a.texts.end(), is_text_in_b);
+}
+
+/// The sources as writers; none unless all of them write rows, and these are alike and have room
+/// for the `source_key`.
+std::vector<const RowWriter*> writers_of(std::span<const Source> sources,
+                                         const std::string& source_key) {
+  std::vector<const RowWriter*> writers;
+  std::optional<BatchRows> first;
+  for (const Source& source : sources) {
+    const RowWriter* writer = source.writer();
+    auto rows = writer == nullptr ? std::nullopt : writer->rows_for(0);
+    if (!rows || rows->tensors.contains(source_key)) return {};
+    if (first && !are_alike(*first, *rows)) return {};
+    if (!first) first = std::move(rows);
+    writers.push_back(writer);
+  }
+  return writers;
 }
 
 /// The parts' rows in the order of the batch; none when they do not fit each other.
@@ -82,7 +113,9 @@ void check_free(const Map& tensors, const std::string& source_key) {
 }  // namespace
 
 IndexView::IndexView(std::vector<Source> sources, std::string source_key)
-    : sources_(std::move(sources)), source_key_(std::move(source_key)) {}
+    : sources_(std::move(sources)), source_key_(std::move(source_key)) {
+  writers_ = writers_of(sources_, source_key_);
+}
 
 Example IndexView::get(int64_t index, Random& random) const {
   check_index(index, size());
@@ -99,6 +132,7 @@ Example IndexView::get(int64_t index, Random& random) const {
 std::optional<Batch> IndexView::get_batch(std::span<const int64_t> indices,
                                           std::span<Random> randoms) const {
   if (!can_gather_.load(std::memory_order_relaxed) || indices.empty()) return std::nullopt;
+  if (sources_.size() > 1 && !writers_.empty()) return write(indices, randoms);
   std::optional<Batch> batch = gather(indices, randoms);
   if (!batch || source_key_.empty()) return batch;
   check_free(batch->tensors(), source_key_);
@@ -107,6 +141,35 @@ std::optional<Batch> IndexView::get_batch(std::span<const int64_t> indices,
   for (const int64_t index : indices) *values++ = static_cast<int64_t>(place_of(index).source);
   batch->set(source_key_, numbers);
   return batch;
+}
+
+Batch IndexView::write(std::span<const int64_t> indices, std::span<Random> randoms) const {
+  BatchRows rows = *rows_for(static_cast<int64_t>(indices.size()));
+  for (size_t i = 0; i < indices.size(); ++i) {
+    try {
+      write_row(indices[i], randoms[i], static_cast<int64_t>(i), rows);
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw Error(fmt::format("example {}: {}", indices[i], error_text(error)));
+    }
+  }
+  return {std::move(rows.tensors), std::move(rows.texts), {indices.begin(), indices.end()}};
+}
+
+std::optional<BatchRows> IndexView::rows_for(int64_t count) const {
+  if (writers_.empty()) return std::nullopt;
+  std::optional<BatchRows> rows = writers_[0]->rows_for(count);
+  if (!source_key_.empty()) rows->tensors.set(source_key_, at::empty({count}, at::kLong));
+  return rows;
+}
+
+void IndexView::write_row(int64_t index, Random& random, int64_t row, BatchRows& rows) const {
+  check_index(index, size());
+  const Place place = place_of(index);
+  sources_[place.source].write_row(*writers_[place.source], place.index, random, row, rows);
+  if (source_key_.empty()) return;
+  *rows.at<int64_t>(source_key_, row) = static_cast<int64_t>(place.source);
 }
 
 std::optional<Batch> IndexView::gather(std::span<const int64_t> indices,

@@ -9,18 +9,23 @@
 #include <vector>
 
 #include "runtime/data/dataset.h"
+#include "runtime/data/row_writer.h"
 #include "runtime/data/views/view.h"
 
 namespace stepop {
 
 /// A view each of whose examples is one example of one of its sources: it says which, and the rest
-/// - examples, batches, labels - is here. A batch is loaded as a whole, that of several
-/// sources where they can gather.
-class IndexView : public Dataset {
+/// - examples, batches, labels - is here. A batch is loaded as a whole. That of several
+/// sources is written row by row where all of them can; else gathered from each and put together,
+/// where they can gather.
+class IndexView : public Dataset, public RowWriter {
  public:
   Example get(int64_t index, Random& random) const final;
   std::optional<Batch> get_batch(std::span<const int64_t> indices,
                                  std::span<Random> randoms) const final;
+  /// Nothing unless all sources write rows, and these are alike.
+  std::optional<BatchRows> rows_for(int64_t count) const final;
+  void write_row(int64_t index, Random& random, int64_t row, BatchRows& rows) const final;
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override;
   std::string notice() const override { return notices_of(sources_); }
@@ -45,10 +50,12 @@ class IndexView : public Dataset {
 
  private:
   std::optional<Batch> gather(std::span<const int64_t> indices, std::span<Random> randoms) const;
+  Batch write(std::span<const int64_t> indices, std::span<Random> randoms) const;
   bool have_labels(std::string_view key) const;
 
   std::vector<Source> sources_;
   std::string source_key_;
+  std::vector<const RowWriter*> writers_;  ///< Of the sources; empty when rows are not written.
   mutable std::atomic<bool> can_gather_ =
       true;  ///< Until it has shown that several sources cannot.
 };

@@ -25,6 +25,17 @@ Example Source::get(int64_t index, Random& random) const {
   }
 }
 
+void Source::write_row(const RowWriter& writer, int64_t index, Random& random, int64_t row,
+                       BatchRows& rows) const {
+  try {
+    writer.write_row(index, random, row, rows);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (...) {
+    throw Error(fmt::format("example {} of {}: {}", index, place_, text_of_current_exception()));
+  }
+}
+
 std::optional<Batch> Source::gather(std::span<const int64_t> indices, std::span<Random> randoms,
                                     std::span<const int64_t> outer) const {
   std::string failure;

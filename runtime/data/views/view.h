@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/data/dataset.h"
+#include "runtime/data/row_writer.h"
 
 namespace stepop {
 
@@ -28,6 +29,13 @@ class Source {
 
   /// Its example at `index`; throws Error that begins with `example <index> of <place>: `.
   Example get(int64_t index, Random& random) const;
+
+  /// The dataset itself where it writes rows, else null.
+  const RowWriter* writer() const { return dynamic_cast<const RowWriter*>(dataset_.get()); }
+
+  /// Its example at `index` as row `row`, written by its `writer`; throws as `get` does.
+  void write_row(const RowWriter& writer, int64_t index, Random& random, int64_t row,
+                 BatchRows& rows) const;
 
   /// Its `get_batch`; leaves `randoms` as they are when there is none. What fails is named as by
   /// `get`, behind the example of the view that asks: `outer` has an index for each of `indices`.

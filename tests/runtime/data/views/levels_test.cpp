@@ -1,4 +1,5 @@
 // What goes through several levels of views, and what is said of mistakes in them.
+#include <ATen/ops/equal.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -53,13 +54,13 @@ TEST_CASE("a dataset's own collate, which pads, works through views") {
 }
 
 TEST_CASE("a bad example is named through nested views, alone and in a batch") {
-  for (const char* gathers : {"false", "true"}) {
-    const std::string bad =
-        fmt::format("{{class: TestNumbers, size: 10, bad: 7, gathers: {}}}", gathers);
+  for (const char* how : {"gathers: false", "gathers: true", "writes: true"}) {
+    const std::string bad = fmt::format("{{class: TestNumbers, size: 10, bad: 7, {}}}", how);
     const auto dataset = dataset_of(
         "{class: Subset, range: [2, 15], dataset: {class: Map, function: {class: rename, keys: "
         "{value: value}},"
-        " dataset: {class: Concat, datasets: [{class: TestNumbers, size: 5, gathers: true}, " +
+        " dataset: {class: Concat, datasets: [{class: TestNumbers, size: 5, gathers: "
+        "true, writes: true}, " +
         bad + "]}}}");
     CHECK(message_of([&] {
             batch_of(*dataset, {1, 10});
@@ -79,6 +80,62 @@ TEST_CASE("a bad example is named through nested views, alone and in a batch") {
           "example 6: example 6 of data/datasets/left: example 7 of data/datasets/left/dataset: "
           "n7.png is damaged");
   }
+}
+
+TEST_CASE("a batch out of several datasets is written row by row where all of them can") {
+  const std::string writes = "{class: TestNumbers, size: 5, first: 10, writes: true}";
+  const std::string part =
+      "{class: Subset, indices: [4, 2], dataset: {class: Concat, datasets: [{class: TestNumbers, "
+      "size: 2, writes: true}, " +
+      writes + "]}}";
+  const auto dataset =
+      dataset_of("{class: Concat, source_key: from, datasets: [" + writes + ", " + part + "]}");
+  const int64_t before = TestNumbers::rows_written;
+  const Batch batch = batch_of(*dataset, {5, 1, 6, 0, 5});
+  CHECK(TestNumbers::rows_written - before == 5);
+  CHECK(values_of<int64_t>(batch["id"]) == Ids{12, 11, 10, 10, 12});
+  CHECK(values_of<float>(batch["value"]) ==
+        std::vector<float>{12, 12.5, 11, 11.5, 10, 10.5, 10, 10.5, 12, 12.5});
+  CHECK(batch.text("name") == std::vector<std::string>{"n12", "n11", "n10", "n10", "n12"});
+  CHECK(values_of<int64_t>(batch["from"]) == Ids{1, 0, 1, 0, 1});
+  CHECK(values_of<int64_t>(batch["index"]) == Ids{5, 1, 6, 0, 5});
+}
+
+TEST_CASE("datasets whose rows differ are put together otherwise, and differences are reported") {
+  const std::string writes = "{class: TestNumbers, size: 2, writes: true}";
+  const int64_t before = TestNumbers::rows_written;
+  const auto ids = [&](const std::string& other) {
+    const auto dataset = dataset_of("{class: Concat, datasets: [" + writes + ", " + other + "]}");
+    return values_of<int64_t>(batch_of(*dataset, {2, 0})["id"]);
+  };
+  CHECK(ids("{class: TestNumbers, size: 2, first: 20}") == Ids{20, 0});
+  CHECK(message_of([&] {
+          ids("{class: TestNumbers, size: 2, first: 20, writes: true, draws: true}");
+        }).find("cannot put examples 2 and 0 into one batch: \"draw\" is only in the first") !=
+        std::string::npos);
+  CHECK(TestNumbers::rows_written == before);
+}
+
+TEST_CASE("images of one size in several datasets come into one batch, others are reported") {
+  const auto with = [](const std::string& shape) {
+    return "{class: Synthetic, size: 20, seed: 3, shape: " + shape + "}";
+  };
+  const auto small = dataset_of(with("[1, 4, 5]"));
+  const auto both = dataset_of("{class: Mixture, weights: [1, 2], datasets: [" + with("[1, 4, 5]") +
+                               ", " + with("[1, 4, 5]") + "]}");
+  const Batch batch = batch_of(*both, {0, 1, 2, 3, 4, 5});
+  const Ids inner = values_of<int64_t>(both->labels("class"));
+  for (int64_t row = 0; row < 6; ++row) {
+    CHECK(batch["class"].select(0, row).item<int64_t>() == inner[static_cast<size_t>(row)]);
+    // Example i of these is of class i, for i below 10.
+    CHECK(at::equal(batch["image"].select(0, row),
+                    example_of(*small, inner[static_cast<size_t>(row)]).tensors.at("image")));
+  }
+  const auto mixed = dataset_of("{class: Concat, datasets: [" + with("[1, 4, 5]") + ", " +
+                                with("[1, 5, 4]") + "]}");
+  CHECK(message_of([&] {
+          batch_of(*mixed, {20, 0});
+        }).find("cannot put examples 20 and 0 into one batch: \"image\" is") != std::string::npos);
 }
 
 TEST_CASE("what a dataset has to say at the start is said once, through views") {

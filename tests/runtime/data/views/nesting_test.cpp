@@ -54,9 +54,10 @@ Naive numbers(Random& random, int64_t size) {
   Naive naive;
   const int64_t first = random.below(100);
   const int64_t run = 1 + random.below(5);
-  naive.yaml =
-      fmt::format("{{class: TestNumbers, size: {}, first: {}, run: {}, draws: true, gathers: {}}}",
-                  size, first, run, random.below(2) == 0);
+  naive.yaml = fmt::format(
+      "{{class: TestNumbers, size: {}, first: {}, run: {}, draws: true, gathers: {}, "
+      "writes: {}}}",
+      size, first, run, random.below(2) == 0, random.below(2) == 0);
   for (int64_t i = 0; i < size; ++i) {
     const at::Tensor id = at::scalar_tensor(first + i, at::kLong);
     const at::Tensor group = at::scalar_tensor(i / run, at::kLong);

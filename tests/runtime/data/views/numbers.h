@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/data/dataset.h"
+#include "runtime/data/row_writer.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/tensor_values.h"
@@ -24,9 +25,10 @@ namespace stepop {
 
 /// What the views are tested with. Example i holds `id`, `first` + i; `group`, i / `run`; `value`,
 /// two floats; the text `name`; and `draw`, a random number, where `draws`. The labels are id and
-/// group. Example `bad` cannot be read. With `gathers` batches are gathered; with `pads` there are
-/// `tokens` of 1 to 4 numbers, to which `collate` adds zeros, up to the longest.
-class TestNumbers : public Dataset {
+/// group. Example `bad` cannot be read. With `gathers` batches are gathered, with `writes` rows are
+/// written; with `pads` there are `tokens` of 1 to 4 numbers, to which `collate` adds zeros, up to
+/// the longest.
+class TestNumbers : public Dataset, public RowWriter {
  public:
   explicit TestNumbers(const Config& params)
       : size_(params.get_at_least("size", 0, 10)),
@@ -35,11 +37,14 @@ class TestNumbers : public Dataset {
         bad_(params.get("bad", int64_t{-1})),
         draws_(params.get("draws", false)),
         gathers_(params.get("gathers", false)),
+        writes_(params.get("writes", false)),
         pads_(params.get("pads", false)),
         notice_(params.get("notice", "")) {}
 
   /// How many examples all of them have given.
   static inline std::atomic<int64_t> reads = 0;
+  /// How many of these were written into a row of a batch.
+  static inline std::atomic<int64_t> rows_written = 0;
 
   int64_t size() const override { return size_; }
 
@@ -70,6 +75,25 @@ class TestNumbers : public Dataset {
     std::vector<Example> examples;
     for (size_t i = 0; i < indices.size(); ++i) examples.push_back(get(indices[i], randoms[i]));
     return collate(examples, {indices.begin(), indices.end()});
+  }
+
+  std::optional<BatchRows> rows_for(int64_t count) const override {
+    if (!writes_ || pads_) return std::nullopt;
+    BatchRows rows{.tensors = {{"id", at::empty({count}, at::kLong)},
+                               {"group", at::empty({count}, at::kLong)},
+                               {"value", at::empty({count, 2}, at::kFloat)}},
+                   .texts = {{"name", std::vector<std::string>(static_cast<size_t>(count))}}};
+    if (draws_) rows.tensors.set("draw", at::empty({count}, at::kLong));
+    return rows;
+  }
+
+  void write_row(int64_t index, Random& random, int64_t row, BatchRows& rows) const override {
+    Example example = get(index, random);
+    ++rows_written;
+    for (const auto& [key, tensor] : example.tensors) {
+      rows.tensors.at(key).select(0, row).copy_(tensor);
+    }
+    (*rows.texts.find("name"))[static_cast<size_t>(row)] = example.texts.at("name");
   }
 
   at::Tensor labels(std::string_view key) const override {
@@ -107,6 +131,7 @@ class TestNumbers : public Dataset {
   int64_t bad_;
   bool draws_;
   bool gathers_;
+  bool writes_;
   bool pads_;
   std::string notice_;
 };
