@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/data/dataset.h"
@@ -101,6 +102,22 @@ TEST_CASE("CIFAR-10 and CIFAR-100 are the same in all forms that their site has"
     CHECK(values_of<int64_t>(hundred->labels("class")) == std::vector<int64_t>{0, 31, 62, 93, 24});
     CHECK(values_of<int64_t>(batch_of(*hundred, {4, 1})["coarse"]) == std::vector<int64_t>{8, 7});
     CHECK(hundred->label_keys() == std::vector<std::string>{"class", "coarse"});
+  }
+}
+
+TEST_CASE("a batch out of two CIFAR datasets equals their examples") {
+  ScratchFolder folder;
+  run_python(kWrite, {folder.path()});
+  for (const char* form : {"ten", "hundred"}) {
+    const std::string yaml = cifar(folder.path(form));
+    const auto one = dataset_of(yaml);
+    const auto both = dataset_of("{class: Concat, datasets: [" + yaml + ", " + yaml + "]}");
+    const Batch batch = batch_of(*both, {one->size() + 1, 0});
+    for (const auto& [row, index] : {std::pair<int64_t, int64_t>{0, 1}, {1, 0}}) {
+      for (const auto& [key, value] : example_of(*one, index).tensors) {
+        CHECK(batch[key].select(0, row).equal(value));
+      }
+    }
   }
 }
 

@@ -80,6 +80,18 @@ TEST_CASE("a gathered IDX batch equals its examples") {
         }) == "there is no example 355: the dataset has 355");
 }
 
+TEST_CASE("a batch out of two IDX datasets equals their examples") {
+  const Files files(idx({2, 1, 2}, {0, 255, 51, 204}), idx({2}, {7, 3}));
+  const auto both =
+      dataset_of("{class: Concat, datasets: [" + files.yaml + ", " + files.yaml + "]}");
+  const Batch batch = batch_of(*both, {3, 0, 2});
+  CHECK(values_of<int64_t>(batch["class"]) == std::vector<int64_t>{3, 7, 7});
+  CHECK(describe_tensor(batch["image"]) == "float32 [3, 1, 1, 2]");
+  const std::vector<float> pixels = values_of<float>(batch["image"]);
+  const std::vector<double> expected = {-0.6, 0.6, -1, 1, -1, 1};
+  for (size_t i = 0; i < expected.size(); ++i) CHECK(pixels[i] == doctest::Approx(expected[i]));
+}
+
 TEST_CASE("the digits that ship are all there, with the same share of each class in both splits") {
   const auto counts = [](const std::string& split) {
     const auto dataset = dataset_of(
