@@ -21,22 +21,21 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/distributed/world.h"
+#include "runtime/run/device.h"
 #include "runtime/run/signals.h"
 #include "runtime/system/file_calls.h"
 
 namespace stepop {
 namespace {
 
-constexpr int kMost = 256;
-
 /// After one process failed, the others end; rank 0 may still save something.
 constexpr std::chrono::seconds kEndWithin{90};
 
 int number_of(const std::string& text) {
   const int64_t number = list_index(text);
-  if (number >= 1 && number <= kMost) return static_cast<int>(number);
-  throw UsageError(
-      fmt::format("--processes: expected a number from 1 to {}, found \"{}\"", kMost, text));
+  if (number >= 1 && number <= kMostProcesses) return static_cast<int>(number);
+  throw UsageError(fmt::format("--processes: expected a number from 1 to {}, found \"{}\"",
+                               kMostProcesses, text));
 }
 
 /// A port that nobody listens on at this moment.
@@ -51,24 +50,6 @@ int free_port() {
     throw Error("--processes: no port of this machine can be taken");
   }
   return ntohs(address.sin_port);
-}
-
-/// The words of this process.
-std::vector<std::string> own_words() {
-  std::vector<std::string> words;
-  std::string word;
-  std::FILE* const file = std::fopen("/proc/self/cmdline", "re");
-  if (file == nullptr) throw Error("--processes: /proc/self/cmdline cannot be read");
-  for (int letter; (letter = std::fgetc(file)) != EOF;) {
-    if (letter != 0) {
-      word += static_cast<char>(letter);
-      continue;
-    }
-    words.push_back(std::move(word));
-    word.clear();
-  }
-  std::fclose(file);
-  return words;
 }
 
 pid_t start(const std::string& program, const std::vector<std::string>& words,
@@ -103,6 +84,35 @@ struct Child {
 
 }  // namespace
 
+std::vector<std::string> own_words() {
+  std::vector<std::string> words;
+  std::string word;
+  std::FILE* const file = std::fopen("/proc/self/cmdline", "re");
+  if (file == nullptr) throw Error("--processes: /proc/self/cmdline cannot be read");
+  for (int letter; (letter = std::fgetc(file)) != EOF;) {
+    if (letter != 0) {
+      word += static_cast<char>(letter);
+      continue;
+    }
+    words.push_back(std::move(word));
+    word.clear();
+  }
+  std::fclose(file);
+  return words;
+}
+
+std::vector<std::vector<std::string>> places_of_processes(int count) {
+  std::vector<std::vector<std::string>> places;
+  const int port = free_port();
+  for (int rank = 0; rank < count; ++rank) {
+    places.push_back({fmt::format("STEPOP_PROCESSES={}", count), fmt::format("RANK={}", rank),
+                      fmt::format("LOCAL_RANK={}", rank), fmt::format("WORLD_SIZE={}", count),
+                      fmt::format("LOCAL_WORLD_SIZE={}", count), "MASTER_ADDR=127.0.0.1",
+                      fmt::format("MASTER_PORT={}", port)});
+  }
+  return places;
+}
+
 int run_processes(const Arguments& arguments) {
   const int count = number_of(*arguments.processes);
   if (!World::can_join() && count > 1) {
@@ -113,16 +123,10 @@ int run_processes(const Arguments& arguments) {
   const SignalGuard signals;
   const std::vector<std::string> words = own_words();
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const int port = free_port();
   std::vector<Child> children;
   std::fflush(nullptr);
-  for (int rank = 0; rank < count; ++rank) {
-    children.push_back(
-        {.process = start(program, words,
-                          {fmt::format("STEPOP_PROCESSES={}", count), fmt::format("RANK={}", rank),
-                           fmt::format("LOCAL_RANK={}", rank), fmt::format("WORLD_SIZE={}", count),
-                           fmt::format("LOCAL_WORLD_SIZE={}", count), "MASTER_ADDR=127.0.0.1",
-                           fmt::format("MASTER_PORT={}", port)})});
+  for (const auto& place : places_of_processes(count)) {
+    children.push_back({.process = start(program, words, place)});
   }
   int exit_code = 0;
   int passed_on = 0;

@@ -13,4 +13,11 @@ namespace stepop {
 /// for a number that is none, and within processes that a launcher started.
 int run_processes(const Arguments& arguments);
 
+/// The words with which this process was started, its own name first.
+std::vector<std::string> own_words();
+
+/// The variables of the environment, `NAME=value`, that give each of `count` processes of this
+/// machine its place among them; by rank. Each call takes another port.
+std::vector<std::vector<std::string>> places_of_processes(int count);
+
 }  // namespace stepop

@@ -9,6 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/process_settings.h"
 #include "runtime/cli/processes.h"
 #include "runtime/cli/start.h"
 #include "runtime/distributed/world.h"
@@ -82,8 +83,9 @@ void note_failure(const World& world, const std::string& run_root, const std::st
 
 }  // namespace
 
-int run_command(const Arguments& arguments) {
+int run_command(const Arguments& given) {
   const auto begin = std::chrono::steady_clock::now();
+  const Arguments arguments = with_process_settings(given);
   if (arguments.processes && !environment_variable("STEPOP_PROCESSES")) {
     return run_processes(arguments);
   }

@@ -8,7 +8,31 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "runtime/run/thread_wait.h"
+
+// OpenMP of GCC, which LibTorch's threads are of; Clang's has it, too. Without -fopenmp
+// at::parallel_for calls its function in this thread alone.
+extern "C" void GOMP_parallel(void (*call)(void*), void* data, unsigned threads, unsigned flags)
+    __attribute__((weak));
+
 namespace stepop {
+namespace {
+
+void set_flush_denormal(void* on) { at::globalContext().setFlushDenormal(on != nullptr); }
+
+/// In this thread, in those that it starts from now on, and in those that LibTorch computes with.
+void flush_denormals(const Config& config) {
+  if (!config.has("flush_denormals")) return;
+  bool on = config.get<bool>("flush_denormals");
+  if (!at::globalContext().setFlushDenormal(on) && on) {
+    throw config.error("flush_denormals", "this processor cannot; leave it out, or false");
+  }
+  if (GOMP_parallel == nullptr) return;
+  GOMP_parallel(set_flush_denormal, on ? &on : nullptr,
+                static_cast<unsigned>(at::get_num_threads()), 0);
+}
+
+}  // namespace
 
 c10::Device read_device(const Config& config, int local_rank) {
   const std::string name = config.get("device", "auto");
@@ -52,6 +76,10 @@ void apply_backend_settings(const Config& config, int local_processes) {
   }
   at::globalContext().setUserEnabledMkldnn(
       config.get("onednn", at::globalContext().userEnabledMkldnn()));
+  flush_denormals(config);
+  // Both were dealt with when the process began.
+  read_thread_wait(config);
+  if (config.has("processes")) config.get_between("processes", 1, kMostProcesses, 1);
 }
 
 void synchronize(const c10::Device& device) {

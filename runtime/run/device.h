@@ -13,11 +13,15 @@ namespace stepop {
 /// that is not there.
 c10::Device read_device(const Config& config, int local_rank = 0);
 
+/// The most that `processes` and `--processes` start.
+inline constexpr int64_t kMostProcesses = 256;
+
 /// Settings of LibTorch; what the config leaves out stays as LibTorch has it. `num_threads` (at
 /// most 1,024) and `onednn` change the speed. `deterministic: true` is
 /// torch.use_deterministic_algorithms: the same bits each time, on a GPU as well, and an error for
 /// an operation that cannot. Without `num_threads`, nor OMP_NUM_THREADS, the processes of a machine
-/// share its cores.
+/// share its cores. `flush_denormals: true` is torch.set_flush_denormal: numbers of less than
+/// 1.2e-38 count as 0, with which many processors are much faster.
 void apply_backend_settings(const Config& config, int local_processes = 1);
 
 /// Waits until a GPU has done what it was given; the CPU always has.

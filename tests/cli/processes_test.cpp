@@ -97,7 +97,34 @@ TEST_CASE("an optimizer's state in parts makes the checkpoints of a whole one, f
   const CommandResult alone = run_in(
       parts, fmt::format("OMP_NUM_THREADS=1 stepop -p {} -t --num_epochs 3", only_run(parts)));
   CHECK(alone.exit_code == 0);
-  CHECK(alone.err.find("Error") == std::string::npos);
+  CHECK(alone.err.find("the checkpoint is of 2 processes, and now there is one") !=
+        std::string::npos);
+}
+
+TEST_CASE("a config says how many processes there are and how their threads wait, resumes too") {
+  const ScratchFolder whole;
+  train(whole, 2, "");
+  const ScratchFolder parts;
+  parts.write("tiny.yaml", kTiny);
+  parts.write("more.yaml", "processes: 2\nthread_wait: sleep\n");
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(has(run_well(parts, "stepop -n a -b CONFIG tiny.yaml more.yaml -t --stop_at 5").out,
+            "rank 1 on "));
+  const std::string run = only_run(parts);
+  CHECK(has(run_well(parts, fmt::format("stepop -p {} -t --stop_at null", run)).out, "rank 1 on "));
+  CHECK(differences(state_after(parts, 14), state_after(whole, 14)) == "");
+  CHECK(has(run_in(parts, "cat " + run + "/configs/train_*.json").out,
+            "\"OMP_WAIT_POLICY\": \"passive\""));
+  // The flag wins, and what is recorded is how many there were.
+  const ScratchFolder one;
+  one.write("tiny.yaml", kTiny);
+  one.write("more.yaml", "processes: 2\n");
+  const auto alone =
+      run_well(one, "stepop -n a -b CONFIG tiny.yaml more.yaml -t --processes 1 --num_steps 1");
+  CHECK_FALSE(has(alone.out, "rank 1 on "));
+  CHECK(has(run_in(one, "cat " + only_run(one) + "/configs/train_*.yaml").out, "\nprocesses: 1\n"));
 }
 
 }  // namespace processes_test

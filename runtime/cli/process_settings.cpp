@@ -1,0 +1,80 @@
+#include "runtime/cli/process_settings.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/cli/processes.h"
+#include "runtime/cli/run_source.h"
+#include "runtime/config/config.h"
+#include "runtime/config/resolve.h"
+#include "runtime/distributed/place.h"
+#include "runtime/run/device.h"
+#include "runtime/run/thread_wait.h"
+
+namespace stepop {
+namespace {
+
+/// Nothing for what is wrong with it, and for a file that can be read but once, as a pipe.
+std::optional<Config> config_of_start(const Arguments& arguments) {
+  try {
+    const RunSource source = find_source(arguments);
+    const auto is_file = [](const std::string& path) {
+      return std::filesystem::is_regular_file(path);
+    };
+    if (source.base.empty() || !std::ranges::all_of(source.base, is_file)) return std::nullopt;
+    return Config(resolve_config(source.base, arguments.overrides));
+  } catch (const Error&) {  // it is said where the config is needed
+    return std::nullopt;
+  }
+}
+
+/// OpenMP reads its variables when it is loaded.
+[[noreturn]] void start_again(const std::string& wait) {
+  std::vector<std::string> words = own_words();
+  std::vector<char*> pointers;
+  for (auto& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  for (const auto& [name, value] : variables_of_thread_wait(wait)) {
+    if (value) {
+      ::setenv(name.c_str(), value->c_str(), 1);
+    } else {
+      ::unsetenv(name.c_str());
+    }
+  }
+  std::fflush(nullptr);
+  // By its own name, which tools then show.
+  ::execv(std::filesystem::read_symlink("/proc/self/exe").c_str(), pointers.data());
+  throw Error(fmt::format("thread_wait: this program cannot be started again: {}",
+                          std::generic_category().message(errno)));
+}
+
+}  // namespace
+
+Arguments with_process_settings(const Arguments& arguments) {
+  if (!arguments.train) return arguments;
+  const std::optional<Config> config = config_of_start(arguments);
+  if (!config) return arguments;
+  const std::string wait = read_thread_wait(*config);
+  if (!wait.empty() && wait != own_thread_wait()) start_again(wait);
+  if (!config->has("processes")) return arguments;
+  Arguments result = arguments;
+  const int64_t wanted = config->get_between("processes", 1, kMostProcesses, 1);
+  const int launched = read_place().size;
+  if (launched == 1 && !result.processes && wanted > 1) result.processes = std::to_string(wanted);
+  const int64_t real = launched > 1 ? launched : list_index(result.processes.value_or("1"));
+  if (real >= 1 && real != wanted) result.overrides.push_back({"processes", Value(real)});
+  return result;
+}
+
+}  // namespace stepop
