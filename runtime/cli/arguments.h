@@ -50,6 +50,11 @@ struct Arguments {
   std::optional<std::string> network;       ///< --network of it
   std::optional<std::string> processes;     ///< --processes
   bool table = false;                       ///< --table of it
+  std::optional<std::string> tuned;         ///< --tuned
+  std::optional<std::string> time_limit;    ///< --time of `stepop tune`
+  bool tunes_precision = false;             ///< --precision of it
+  bool tunes_batch_size = false;            ///< --batch_size of it, without a value
+  bool tunes_lr = false;                    ///< --lr of it
   bool current_code = false;                ///< --current-code
   bool allow_unknown = false;               ///< --allow-unknown
   bool predicts = false;                    ///< `stepop predict`

@@ -76,6 +76,9 @@ SplitWords split_words(const std::vector<std::string>& words, const Command* com
     const size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
     const Flag* flag = find_flag(key, command);
+    const bool is_followed = i + 1 < words.size() && !begins_option(words[i + 1]);
+    const bool has_value = equals != std::string::npos || is_followed;
+    if (flag != nullptr && flag->takes == Flag::Takes::kUnlessValue && has_value) flag = nullptr;
     if (flag == nullptr && begins_option(word) && !word.starts_with("--")) {
       throw UsageError(
           fmt::format("unknown flag \"{}\"; there are -n, -b, -t, -p, -c, -r, -l, -d "
@@ -86,11 +89,10 @@ SplitWords split_words(const std::vector<std::string>& words, const Command* com
       split.operands.push_back(word);
       continue;
     }
-    const bool has_next = i + 1 < words.size() && !begins_option(words[i + 1]);
     if (flag == nullptr) {
       const std::string path = key.substr(2);
       if (path.empty()) throw UsageError("\"--\" is followed by no key: --path/key VALUE");
-      if (equals == std::string::npos && !has_next) {
+      if (!has_value) {
         throw UsageError(
             fmt::format("--{}: no value given; write --{} VALUE, for a switch --{} "
                         "true",
@@ -106,11 +108,12 @@ SplitWords split_words(const std::vector<std::string>& words, const Command* com
       continue;
     }
     using enum Flag::Takes;
-    if (flag->takes == kNothing) {
+    if (flag->takes == kNothing || flag->takes == kUnlessValue) {
       split.own.push_back(name);
     } else if (flag->takes == kOptionalBool) {
-      split.own.push_back(name + (has_next && is_bool(words[i + 1]) ? "=" + words[++i] : "=true"));
-    } else if (!has_next) {
+      split.own.push_back(name +
+                          (is_followed && is_bool(words[i + 1]) ? "=" + words[++i] : "=true"));
+    } else if (!is_followed) {
       throw UsageError(fmt::format("{}: no value given: {}", word, flag->about));
     } else {
       // Apart, as cxxopts takes no line break behind a "=".
@@ -159,7 +162,8 @@ cxxopts::Options own_options(const Command* command) {
     if (find_flag("--" + flag.name, command) != &flag) continue;  // a command's own is taken
     using enum Flag::Takes;
     std::shared_ptr<cxxopts::Value> value = cxxopts::value<std::string>();
-    if (flag.takes == kNothing || flag.takes == kOptionalBool) value = cxxopts::value<bool>();
+    const bool is_bare = flag.takes == kNothing || flag.takes == kUnlessValue;
+    if (is_bare || flag.takes == kOptionalBool) value = cxxopts::value<bool>();
     if (flag.takes == kValues || flag.takes == kEach)
       value = cxxopts::value<std::vector<std::string>>();
     options.add_options()(flag.name, flag.about, value);
@@ -208,6 +212,13 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     text("state", arguments.state);
     text("jobs", arguments.jobs);
     text("processes", arguments.processes);
+    text("tuned", arguments.tuned);
+    if (arguments.command != nullptr && arguments.command->run == tune_command) {
+      text("time", arguments.time_limit);
+      arguments.tunes_precision = flag("precision");
+      arguments.tunes_batch_size = flag("batch_size");
+      arguments.tunes_lr = flag("lr");
+    }
     text("output", arguments.output);
     text("html", arguments.html);
     text("examples", arguments.examples);

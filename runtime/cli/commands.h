@@ -87,6 +87,12 @@ int runs_command(const Arguments& arguments);
 /// callback of one did; 128 + the signal's number after a signal.
 int sweep_command(const Arguments& arguments);
 
+/// Measures the steps of a training with other settings, and writes the fastest; with --batch_size
+/// its speed and memory by batch size, with --lr its loss by learning rate. The training itself,
+/// its state and its files are left alone. Returns 0; throws Error when the config as it is cannot
+/// train.
+int tune_command(const Arguments& arguments);
+
 /// Prints what is in a file of evaluation outputs or a safetensors file: where it comes from, and a
 /// table of its arrays. Throws Error for a file that is neither, is cut short or of a newer format.
 int inspect_command(const Arguments& arguments);

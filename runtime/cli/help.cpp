@@ -34,6 +34,7 @@ const std::vector<Flag>& flags() {
       {0, "graph", kOptionalBool,
        "with --check: what each network computes, operation by operation"},
       {0, "processes", kValue, "so many processes of this machine share the work"},
+      {0, "tuned", kValue, "auto: a training with the settings that `stepop tune` found for it"},
       {0, "profile", kOptionalBool, "show where the time went when a training ends"},
       {0, "allow-unknown", kOptionalBool, "unknown config keys are a warning, not an error"},
       {0, "template", kValue,
@@ -71,6 +72,15 @@ const std::vector<Flag>& flags() {
       {0, "examples", kValue,
        "how many to read, evenly spread, or all (default: all, of more than 10 million a million)",
        "data"},
+      {0, "time", kValue, "how long it may take: 2m (default: a minute, longer for slow steps)",
+       "tune"},
+      {0, "precision", kUnlessValue, "also try bfloat16, which changes results", "tune"},
+      {0, "batch_size", kUnlessValue,
+       "speed and memory by batch size instead, as a table and a picture", "tune"},
+      {0, "lr", kUnlessValue, "a test of learning rates instead, as a picture, and a suggestion",
+       "tune"},
+      {'o', "output", kValue, "the file to write (default: tuned.yaml, batch_size.png or lr.png)",
+       "tune"},
       {'h', "help", kNothing, "this text; after a command, the help of that command"},
       {0, "version", kNothing, "the versions of stepop and its libraries"},
   };
@@ -145,6 +155,7 @@ Examples
   stepop -n try -b configs/digits.yaml -t -d                     10 steps, to see whether it runs
   stepop -b configs/digits.yaml -t --check                       time, memory, shapes of each op
   stepop -n slow -b configs/digits.yaml -t --profile             where the time of a step goes
+  stepop tune -b configs/digits.yaml                             the fastest threads, oneDNN, ...
   stepop sweep sweep.yaml --jobs 2                               many runs, then their table
   stepop runs --best accuracy --where optimizer/class=Adam       which run is the best
 )";

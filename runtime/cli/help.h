@@ -12,8 +12,9 @@ struct Command;
 struct Flag {
   char letter;  ///< 0: none
   std::string name;
-  /// kEach: one value, as often as the flag is given.
-  enum class Takes { kNothing, kValue, kValues, kEach, kOptionalBool } takes;
+  /// kEach: one value, as often as the flag is given. kUnlessValue: with a value it is no flag, but
+  /// sets the key of its name: `--batch_size 64`.
+  enum class Takes { kNothing, kValue, kValues, kEach, kOptionalBool, kUnlessValue } takes;
   std::string about;
   std::string_view command = {};  ///< The only one that takes it, in the place of others like it.
 };

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/base/ordered_map.h"
 #include "runtime/cli/processes.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/config/config.h"
@@ -21,6 +22,7 @@
 #include "runtime/distributed/place.h"
 #include "runtime/run/device.h"
 #include "runtime/run/thread_wait.h"
+#include "runtime/tune/tuned_file.h"
 
 namespace stepop {
 namespace {
@@ -37,6 +39,50 @@ std::optional<Config> config_of_start(const Arguments& arguments) {
   } catch (const Error&) {  // it is said where the config is needed
     return std::nullopt;
   }
+}
+
+/// Below what the command line itself says.
+void lay_under(Arguments& arguments, const OrderedMap<Value>& settings) {
+  for (const auto& [key, value] : settings) {
+    const bool is_given = std::ranges::any_of(
+        arguments.overrides, [&](const Override& given) { return given.path == key; });
+    const bool is_flag = key == "processes" && arguments.processes;
+    if (!is_given && !is_flag) arguments.overrides.push_back({key, value});
+  }
+}
+
+/// With the settings that `stepop tune` found for it, if any.
+Arguments with_tuned(const Arguments& arguments) {
+  if (*arguments.tuned != "auto") {
+    throw UsageError(
+        fmt::format("--tuned {}: expected auto; a file is given with -b", *arguments.tuned));
+  }
+  if (!arguments.train) throw UsageError("--tuned auto is for trainings: it needs -t");
+  if (continues_run(arguments)) {
+    throw UsageError(
+        "--tuned auto: a run that is resumed keeps the settings that it began with, on which its "
+        "bits depend: leave it out");
+  }
+  const bool is_started_by_us = environment_variable("STEPOP_PROCESSES").has_value();
+  if (read_place().size > 1 && !is_started_by_us) {
+    throw UsageError(
+        "--tuned auto is for one machine, and here a launcher starts the processes: give the file "
+        "that stepop tune wrote with -b");
+  }
+  const std::optional<Config> config = config_of_start(arguments);
+  if (!config) return arguments;
+  const std::string file = kept_settings_file(*config->peek());
+  const auto settings = read_tuned(file);
+  Arguments result = arguments;
+  if (settings) lay_under(result, *settings);
+  if (!is_started_by_us && settings) {
+    fmt::print("tuned: settings of {}\n", file);
+  } else if (!is_started_by_us) {
+    fmt::print(
+        "tuned: no settings are known for this config, batch size, machine and build; `stepop "
+        "tune` with the same -b finds them\n");
+  }
+  return result;
 }
 
 /// OpenMP reads its variables when it is loaded.
@@ -61,7 +107,8 @@ std::optional<Config> config_of_start(const Arguments& arguments) {
 
 }  // namespace
 
-Arguments with_process_settings(const Arguments& arguments) {
+Arguments with_process_settings(const Arguments& given) {
+  const Arguments arguments = given.tuned ? with_tuned(given) : given;
   if (!arguments.train) return arguments;
   const std::optional<Config> config = config_of_start(arguments);
   if (!config) return arguments;

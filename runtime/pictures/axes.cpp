@@ -13,6 +13,9 @@ namespace {
 constexpr int kMostTicks = 9;
 constexpr int64_t kMargin = 16;
 constexpr int64_t kTop = kMargin + 28;
+constexpr double kShade = 0.4;
+constexpr int64_t kThickness = 3;
+constexpr int64_t kMark = 9;
 
 /// What lies between the left edge and the numbers' end.
 int64_t room_for(const Axis& up) {
@@ -88,6 +91,26 @@ int64_t Plot::x(double value) const {
 
 int64_t Plot::y(double value) const {
   return bottom_ - static_cast<int64_t>(std::lround(up_.share(value) * kHeight));
+}
+
+void Plot::dot(Point at) {
+  canvas_.fill(at.first - kThickness / 2, at.second - kThickness / 2, kThickness, kThickness,
+               viridis(kShade));
+}
+
+void Plot::line(Point from, Point to) {
+  const int64_t across = to.first - from.first;
+  const int64_t up = to.second - from.second;
+  const int64_t steps = std::max({std::abs(across), std::abs(up), int64_t{1}});
+  for (int64_t i = 0; i <= steps; ++i) {
+    const double share = static_cast<double>(i) / static_cast<double>(steps);
+    dot({from.first + std::lround(share * static_cast<double>(across)),
+         from.second + std::lround(share * static_cast<double>(up))});
+  }
+}
+
+void Plot::mark(Point at) {
+  canvas_.fill(at.first - kMark / 2, at.second - kMark / 2, kMark, kMark, viridis(kShade));
 }
 
 std::string Plot::png(const std::string& note) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/pictures/canvas.h"
@@ -45,6 +46,12 @@ class Plot {
   int64_t bottom() const { return bottom_; }
   int64_t x(double value) const;
   int64_t y(double value) const;
+
+  using Point = std::pair<int64_t, int64_t>;  ///< x and y, in pixels.
+  void dot(Point at);
+  void line(Point from, Point to);
+  /// A square that is seen on a line.
+  void mark(Point at);
 
   /// The numbers across, and a note at the top right; to be called last.
   std::string png(const std::string& note = "");

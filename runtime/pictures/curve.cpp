@@ -15,9 +15,6 @@
 namespace stepop {
 namespace {
 
-constexpr double kShade = 0.4;
-constexpr int64_t kThickness = 3;
-
 /// Finite ones at most so large that the width between them is finite as well.
 std::vector<double> numbers_of(const at::Tensor& values) {
   constexpr double kLargest = 8e307;
@@ -42,21 +39,6 @@ Axis axis_of(const std::string& name, const std::vector<double>& values) {
   if (low > high) return number_axis(name, 0, 1);
   const auto [begin, end] = range_with_room(low, high, Plot::kWidth);
   return number_axis(name, begin, end);
-}
-
-void dot(Canvas& canvas, int64_t x, int64_t y) {
-  canvas.fill(x - kThickness / 2, y - kThickness / 2, kThickness, kThickness, viridis(kShade));
-}
-
-void line(Canvas& canvas, std::pair<int64_t, int64_t> from, std::pair<int64_t, int64_t> to) {
-  const int64_t across = to.first - from.first;
-  const int64_t up = to.second - from.second;
-  const int64_t steps = std::max({std::abs(across), std::abs(up), int64_t{1}});
-  for (int64_t i = 0; i <= steps; ++i) {
-    const double share = static_cast<double>(i) / static_cast<double>(steps);
-    dot(canvas, from.first + std::lround(share * static_cast<double>(across)),
-        from.second + std::lround(share * static_cast<double>(up)));
-  }
 }
 
 }  // namespace
@@ -86,9 +68,9 @@ std::string curve_picture(const Curve& curve) {
     if (!is_finite(i)) continue;
     const std::pair here{plot.x(x[i]), plot.y(y[i])};
     if (i > 0 && is_finite(i - 1)) {
-      line(plot.canvas(), {plot.x(x[i - 1]), plot.y(y[i - 1])}, here);
+      plot.line({plot.x(x[i - 1]), plot.y(y[i - 1])}, here);
     } else {
-      dot(plot.canvas(), here.first, here.second);
+      plot.dot(here);
     }
   }
   return plot.png();

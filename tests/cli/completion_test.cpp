@@ -36,7 +36,7 @@ TEST_CASE("bash completes commands, flags, files, and the keys of the config") {
   CHECK(offered(folder, "stepop -b co.yaml -t --na") == "--name\n--name\n");
   // Keys need no code, and no key of a config is a command of the shell.
   folder.write("code.yaml", "code: none.cpp\n'a$(touch ran)': 1\nbatch_size: 4\n");
-  CHECK(offered(folder, "stepop -b code.yaml -t --ba") == "--base\n--batch_size\n");
+  CHECK(offered(folder, "stepop -b code.yaml -t --ba") == "--base\n--batch_size\n--batch_size\n");
   CHECK_FALSE(std::filesystem::exists(folder.path("ran")));
   CHECK(run_in(folder, "stepop config --paths -b co.yaml").out ==
         "optimizer\noptimizer/class\noptimizer/lr\nbatch_size\nname\n");

@@ -1,5 +1,6 @@
 // Components that take long, each telling by a file when it is inside; and one that fails in one of
 // several processes.
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 
 #include <atomic>
@@ -14,6 +15,7 @@
 
 #include "eval_out/callbacks/callback.h"
 #include "runtime/data/dataset.h"
+#include "runtime/iterator/hook.h"
 
 namespace stepop {
 namespace {
@@ -97,6 +99,24 @@ Logs slow_callback(const CallbackArguments& arguments) {
   return {};
 }
 
+/// Each step takes `milliseconds` with one thread and four times as long with more; with
+/// `n_prefetch: 8` there is no step at all.
+class SleepyStep : public Hook {
+ public:
+  SleepyStep(const Config& params, const Context& context)
+      : one_(params.get("milliseconds", 1.0)), can_(context.config.get("n_prefetch", 2) != 8) {}
+
+  void before_step(int64_t) override {
+    if (!can_) throw std::runtime_error("no such kernel");
+    std::this_thread::sleep_for(one_ * (at::get_num_threads() == 1 ? 1 : 4));
+  }
+
+ private:
+  std::chrono::duration<double, std::milli> one_;
+  bool can_;
+};
+
+STEPOP_REGISTER_HOOK(SleepyStep, {"For tests.", {{"milliseconds", "1", "a step with one thread"}}});
 STEPOP_REGISTER_DATASET(SlowDataset, {"For tests.",
                                       {{"dataset", "", "the other one"},
                                        {"seconds", "0", "an example"},
