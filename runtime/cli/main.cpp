@@ -3,10 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -26,32 +24,6 @@
 
 namespace {
 
-/// OpenMP's threads spin while they wait for each other, for milliseconds. On a machine that does
-/// other work too they spin on the very cores that are waited for, and a training becomes several
-/// times slower; a short spin costs little on a quiet machine. libgomp reads the setting when it is
-/// loaded, so the program starts itself again with it, unless the user has chosen. This runs before
-/// the constructors of LibTorch, which take 0.2 s, and before those of the C library: it can use
-/// nothing that has a state.
-[[gnu::no_sanitize_address, gnu::no_sanitize_thread, gnu::no_sanitize_undefined]] void spin_briefly(
-    int /*argc*/, char** argv, char** environment) {
-  static std::array<char*, 4096> variables;
-  static std::array<char, 4096> program;
-  static char setting[] = "GOMP_SPINCOUNT=1000";  // libgomp's own when threads outnumber cores
-  size_t count = 0;
-  for (; environment[count] != nullptr; ++count) {
-    const char* variable = environment[count];
-    if (count + 2 >= variables.size() || std::strncmp(variable, "GOMP_SPINCOUNT=", 15) == 0 ||
-        std::strncmp(variable, "OMP_WAIT_POLICY=", 16) == 0) {
-      return;
-    }
-    variables[count] = environment[count];
-  }
-  variables[count] = setting;
-  // By its own name, which tools then show.
-  const ssize_t length = ::readlink("/proc/self/exe", program.data(), program.size() - 1);
-  if (length > 0) ::execve(program.data(), argv, variables.data());
-}
-
 std::terminate_handler usual_terminate = nullptr;
 
 /// LibTorch's constructors throw where they get no memory, and nobody could catch that.
@@ -64,9 +36,8 @@ std::terminate_handler usual_terminate = nullptr;
 }
 
 [[gnu::no_sanitize_address, gnu::no_sanitize_thread, gnu::no_sanitize_undefined]] void begin(
-    int argc, char** argv, char** environment) {
+    int /*argc*/, char** /*argv*/, char** /*environment*/) {
   usual_terminate = std::set_terminate(end_before_main);
-  spin_briefly(argc, argv, environment);
 }
 
 [[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)(int, char**, char**) = begin;

@@ -1,5 +1,6 @@
 #include "runtime/loop/session.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
@@ -24,6 +25,7 @@
 #include "runtime/run/data_files.h"
 #include "runtime/run/device.h"
 #include "runtime/run/provenance.h"
+#include "runtime/run/thread_wait.h"
 #include "runtime/step/random_fork.h"
 #include "runtime/when/logged_metric.h"
 
@@ -94,6 +96,8 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
                                     device.str()));
   }
   apply_backend_settings(config_, world_.place().local_size);
+  const int threads = at::get_num_threads();
+  if (threads > 1 && own_thread_wait() == "auto") spin_watch_.emplace(threads);
   const auto seed = static_cast<uint64_t>(config_.get_at_least("seed", 0, kDefaultSeed));
   config_.set_default("seed", static_cast<int64_t>(seed));
   seed_generators(seed, device);

@@ -15,6 +15,7 @@
 #include "runtime/networks/init_from.h"
 #include "runtime/networks/sync_batch_norm.h"
 #include "runtime/optim/metric_schedule.h"
+#include "runtime/run/spin_watch.h"
 #include "runtime/step/scalar_means.h"
 #include "runtime/when/settings.h"
 #include "runtime/when/stop_when.h"
@@ -116,6 +117,7 @@ class Session {
   Config config_;
   std::unique_ptr<World> alone_;  ///< Where no world is given.
   World& world_;
+  std::optional<SpinWatch> spin_watch_;
   bool train_;
   bool debug_;
   Position position_;

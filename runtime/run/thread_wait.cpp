@@ -16,7 +16,8 @@ constexpr const char* kSpins = "GOMP_SPINCOUNT";
 Variables variables_of_thread_wait(const std::string& name) {
   if (name == "sleep") return {{kPolicy, "passive"}, {kSpins, std::nullopt}};
   if (name == "spin") return {{kPolicy, "active"}, {kSpins, std::nullopt}};
-  return {{kPolicy, std::nullopt}, {kSpins, "1000"}};  // as main() has it
+  if (name == "brief") return {{kPolicy, std::nullopt}, {kSpins, "1000"}};
+  return {{kPolicy, std::nullopt}, {kSpins, std::nullopt}};
 }
 
 std::string read_thread_wait(const Config& config) {
@@ -24,7 +25,7 @@ std::string read_thread_wait(const Config& config) {
   auto name = config.get<std::string>("thread_wait");
   if (std::ranges::find(kThreadWaits, name) == std::end(kThreadWaits)) {
     throw config.error("thread_wait",
-                       fmt::format("expected sleep, brief or spin, found \"{}\"", name));
+                       fmt::format("expected auto, sleep, brief or spin, found \"{}\"", name));
   }
   return name;
 }

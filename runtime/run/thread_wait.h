@@ -9,13 +9,14 @@
 
 namespace stepop {
 
-/// How the threads that compute wait for their next piece of work: `thread_wait: sleep | brief |
-/// spin`. It changes the speed alone. OpenMP reads it from the environment when it is loaded, so a
-/// program has it from its start on.
+/// How the threads that compute wait for their next piece of work: `thread_wait: auto | sleep |
+/// brief | spin`. It changes the speed alone. OpenMP reads it from the environment when it is
+/// loaded, so a program has it from its start on.
 ///
-/// `sleep`: they leave the core at once. `brief`, the default: they look for some microseconds,
-/// then sleep. `spin`: they keep looking and the core busy.
-inline constexpr const char* kThreadWaits[] = {"sleep", "brief", "spin"};
+/// `auto`, the default: they look for it and keep the core busy, as long as nothing else wants
+/// that; see SpinWatch. `sleep`: they leave the core at once. `brief`: they look for some
+/// microseconds, then sleep. `spin`: they keep looking whatever else there is.
+inline constexpr const char* kThreadWaits[] = {"auto", "sleep", "brief", "spin"};
 
 /// Variables of the environment; one without a value is not set.
 using Variables = std::vector<std::pair<std::string, std::optional<std::string>>>;

@@ -57,7 +57,7 @@ TEST_CASE("another word for how threads wait is refused with its place") {
   CHECK(read_thread_wait(config_of("a: 1")).empty());
   CHECK(read_thread_wait(config_of("thread_wait: spin")) == "spin");
   CHECK(message_of([] { read_thread_wait(config_of("thread_wait: busy")); }) ==
-        "a.yaml:1: thread_wait: expected sleep, brief or spin, found \"busy\"");
+        "a.yaml:1: thread_wait: expected auto, sleep, brief or spin, found \"busy\"");
 }
 
 TEST_CASE("denormals count as 0 in every thread once they are flushed, and not before") {
