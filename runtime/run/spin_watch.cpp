@@ -20,11 +20,12 @@ namespace stepop {
 namespace {
 
 constexpr std::chrono::milliseconds kEvery{200};
+constexpr double kMuchTooLate = 0.4;  // seconds
 
 // As shares of the time, for a thread. Where nothing else runs it is 0.005 with two threads, as the
 // system has small work, too; one other program that wants a core makes it 0.7.
-constexpr double kMuch = 0.1;
-constexpr double kLittle = 0.03;
+constexpr double kMuch = 0.25;
+constexpr double kLittle = 0.05;
 constexpr double kMuchMoreByThread = 0.004;
 constexpr double kLittleMoreByThread = 0.002;
 
@@ -102,7 +103,12 @@ void SpinWatch::run(int threads) {
     if (!before || !after) break;
     // What threads waited that have ended since is not known.
     const double waited = std::max(after->wait - before->wait, 0.0);
-    if (policy.note(std::chrono::duration<double>(now - then).count(), waited)) {
+    const double elapsed = std::chrono::duration<double>(now - then).count();
+    then = now;
+    const bool had_work = after->run + after->wait - before->run - before->wait > elapsed / 2;
+    before = after;
+    if (!had_work && elapsed > kMuchTooLate) continue;  // it was stopped, and has just gone on
+    if (policy.note(elapsed, waited)) {
       crowd.reset();
     } else if (!crowd) {
       try {
@@ -111,8 +117,6 @@ void SpinWatch::run(int threads) {
         break;
       }
     }
-    then = now;
-    before = after;
   }
 }
 

@@ -48,8 +48,8 @@ TEST_CASE(
     "time without others must be in one piece, and many threads wait a little by themselves") {
   SpinPolicy policy(2);
   policy.note(kStep, kStep);
-  for (int i = 0; i < 100; ++i) CHECK_FALSE(policy.note(kStep, i % 4 == 0 ? 0.05 * kStep : 0));
-  CHECK(SpinPolicy(64).note(kStep, 0.3 * kStep));
+  for (int i = 0; i < 100; ++i) CHECK_FALSE(policy.note(kStep, i % 4 == 0 ? 0.1 * kStep : 0));
+  CHECK(SpinPolicy(64).note(kStep, 0.4 * kStep));
   CHECK_FALSE(SpinPolicy(64).note(kStep, 0.6 * kStep));
 }
 
