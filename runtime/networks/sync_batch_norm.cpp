@@ -52,9 +52,15 @@ at::Tensor summed(const at::Tensor& sums) {
 class Normalize : public torch::autograd::Function<Normalize> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
-                            const at::Tensor& weight, const at::Tensor& bias,
-                            at::Tensor running_mean, at::Tensor running_var, double momentum,
+                            const std::optional<at::Tensor>& some_weight,
+                            const std::optional<at::Tensor>& some_bias,
+                            const std::optional<at::Tensor>& some_mean,
+                            const std::optional<at::Tensor>& some_var, double momentum,
                             double eps) {
+    const at::Tensor weight = some_weight.value_or(at::Tensor());
+    const at::Tensor bias = some_bias.value_or(at::Tensor());
+    const at::Tensor running_mean = some_mean.value_or(at::Tensor());
+    const at::Tensor running_var = some_var.value_or(at::Tensor());
     const auto dimensions = dimensions_to_sum(input);
     const int64_t channels = input.size(1);
     // An example that stands in for none counts for nothing.
@@ -119,9 +125,7 @@ at::Tensor batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& 
     return std::get<0>(at::_batch_norm_impl_index(input, weight, bias, running_mean, running_var,
                                                   training, momentum, eps, cudnn_enabled));
   }
-  return Normalize::apply(input, weight.value_or(at::Tensor()), bias.value_or(at::Tensor()),
-                          running_mean.value_or(at::Tensor()), running_var.value_or(at::Tensor()),
-                          momentum, eps);
+  return Normalize::apply(input, weight, bias, running_mean, running_var, momentum, eps);
 }
 
 /// In the place of at::instance_norm.
