@@ -38,6 +38,7 @@ class Killer {
     // A start takes some 200 ms to load, a step or a callback less than one.
     const double most = wanted == Phase::kLoading ? 0.15 : wanted == Phase::kStep ? 0.3 : 0.001;
     delay_ = std::chrono::duration<double>(random.uniform() * most);
+    which_ = static_cast<size_t>(random.below(run.torture().processes + 1));
   }
 
   void operator()(int pid) {
@@ -45,17 +46,27 @@ class Killer {
     if (!since_ && (wanted_ == Phase::kLoading || run_.phase() == wanted_)) since_ = Clock::now();
     if (!since_ || Clock::now() - *since_ < delay_) return;
     phase_ = run_.phase();
-    kill(pid, signal_);
+    kill(target(pid), signal_);
     is_done_ = true;
   }
+
+  bool is_done() const { return is_done_; }
 
   /// Where the run was when it got the signal.
   Phase phase() const { return phase_; }
 
  private:
+  /// One of several processes, or their parent.
+  int target(int pid) const {
+    if (run_.torture().processes == 1) return pid;
+    const std::vector<int> children = children_of(pid);
+    return which_ < children.size() ? children[which_] : pid;
+  }
+
   const TortureRun& run_;
   Phase wanted_;
   int signal_;
+  size_t which_ = 0;
   std::chrono::duration<double> delay_{};
   std::optional<Clock::time_point> since_;
   bool is_done_ = false;
@@ -88,7 +99,9 @@ void torture(const Torture& what, int signal, int count) {
     Killer killer(*run, *wanted, signal, random);
     const ProcessEnd end = run->start([&](int pid) { killer(pid); });
     CAPTURE(end.err);
-    const bool is_killed = end.signal == signal || end.exit_code == 128 + signal;
+    // The others end by the death of one, with an error.
+    const bool is_ended = what.processes > 1 && killer.is_done() && end.exit_code == 1;
+    const bool is_killed = end.signal == signal || end.exit_code == 128 + signal || is_ended;
     if (is_killed) {
       // What SIGKILL left in the files tells more exactly where it hit.
       const Phase phase = signal == SIGKILL ? run->phase() : killer.phase();
@@ -116,6 +129,15 @@ TEST_CASE("killed with SIGKILL in every phase and started again, a run ends with
 
 TEST_CASE("stopped with SIGTERM in every phase and started again, a run ends with the same bits") {
   torture(torture_of_digits(), SIGTERM, torture_count(5));
+}
+
+TEST_CASE(
+    "any of several processes is killed in every phase, and the run ends with the same bits") {
+  torture(torture_of_processes(), SIGKILL, torture_count(5));
+}
+
+TEST_CASE("any of several processes is asked to stop, and the run ends with the same bits") {
+  torture(torture_of_processes(), SIGTERM, torture_count(5));
 }
 
 TEST_CASE("killed with SIGKILL in every phase, a VUNet's training ends with the same bits") {

@@ -111,12 +111,19 @@ const TortureRun& undisturbed(const Torture& torture) {
   auto whole = std::make_unique<TortureRun>(torture);
   const ProcessEnd end = whole->start();
   if (end.exit_code != 0 || end.signal != 0) throw std::runtime_error(end.err);
-  if (whole->workers() != torture.workers) throw std::runtime_error("its loader has few workers");
+  if (whole->workers() < torture.workers) throw std::runtime_error("its loader has few workers");
   run = std::move(whole);
   return *run;
 }
 
 }  // namespace
+
+std::vector<int> children_of(int pid) {
+  std::istringstream numbers(read_bytes(fmt::format("/proc/{0}/task/{0}/children", pid)));
+  std::vector<int> children;
+  for (int child; numbers >> child;) children.push_back(child);
+  return children;
+}
 
 const char* phase_name(Phase phase) {
   constexpr const char* kNames[] = {"loading", "a step", "a checkpoint", "an evaluation",
@@ -168,7 +175,11 @@ ProcessEnd TortureRun::start(const std::function<void(int pid)>& disturb, int64_
   workers_ = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {
     if (disturb) disturb(pid);
-    if (!disturb && workers_ < torture_.workers) workers_ = std::max(workers_, loader_threads(pid));
+    if (!disturb && workers_ < torture_.workers) {
+      int workers = loader_threads(pid);
+      for (const int child : children_of(pid)) workers += loader_threads(child);
+      workers_ = std::max(workers_, workers);
+    }
     usleep(disturb ? 20 : 1000);
   }
   const auto text_of = [](std::FILE* file) {

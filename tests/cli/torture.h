@@ -30,7 +30,9 @@ struct Torture {
   std::vector<std::string> configs;  ///< Below configs/.
   std::string yaml;                  ///< On top of them.
   int64_t steps;
-  int workers;  ///< Loader threads that do start.
+  int workers;  ///< Loader threads that do start, at least, of all processes.
+  /// That share each batch. A disturbance is of any of them, or of their parent.
+  int processes = 1;
 };
 
 /// The digits, with everything that could make a restart differ: dropout, augmentation, two
@@ -38,6 +40,8 @@ struct Torture {
 /// checkpoints every few steps of which few are kept, evaluations in mid-epoch with several
 /// callbacks.
 Torture torture_of_digits();
+/// The same by two processes, each of which has the optimizer's state of its part of the weights.
+Torture torture_of_processes();
 /// A small VUNet: samples of its latents in training, logs and evaluations, a loss that ramps.
 Torture torture_of_vunet();
 /// A GAN described by its config: a discriminator that begins in mid-run and trains in every second
@@ -51,6 +55,9 @@ Torture torture_of_pix2pix();
 Torture torture_of_flow();
 /// An autoencoder and its discriminator in turn, in phases that are no divisor of an epoch.
 Torture torture_of_autoencoder();
+
+/// The processes that this one started and that have not ended.
+std::vector<int> children_of(int pid);
 
 /// A training with the real binary.
 class TortureRun {

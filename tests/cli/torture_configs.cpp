@@ -41,6 +41,12 @@ eval_hook:
   eval_callbacks: {{a: accuracy, b: accuracy, c: accuracy, d: accuracy, e: accuracy, f: accuracy, g: accuracy, h: accuracy}}
 )";
 
+/// Beside kDigits.
+constexpr const char* kProcesses = R"(
+processes: 2
+distributed: {{shard_optimizer: true}}
+)";
+
 constexpr const char* kVUNet = R"(
 model: {{spatial_size: 32, nf_start: 4, nf_max: 8}}
 losses: {{KL: {{start_ramp_it: 5, end_ramp_it: 30}}}}
@@ -153,6 +159,13 @@ Torture torture_of(std::vector<std::string> configs, std::string_view yaml, int6
 }  // namespace
 
 Torture torture_of_digits() { return torture_of({"digits.yaml"}, kDigits, 90, 2); }
+
+Torture torture_of_processes() {
+  const std::string config = std::string(kDigits) + kProcesses;
+  Torture torture = torture_of({"digits.yaml"}, config.c_str(), 90, 1);
+  torture.processes = 2;
+  return torture;
+}
 
 Torture torture_of_vunet() {
   return torture_of({"vunet/base.yaml", "vunet/small.yaml"}, kVUNet, 40, 1);
