@@ -37,7 +37,7 @@ constexpr ForeignKey kForeign[] = {
      "experiments of DL-Art-School are Python: write a hook, hooks: {name: {class: MyHook}}"},
     {"fp16", "precision: bfloat16 computes in 16 bits, and needs no scaling of gradients"},
     {"grad_scaler_enabled", "precision: bfloat16 needs no scaling of gradients: remove the key"},
-    {"checkpointing_enabled", "there is no gradient checkpointing here: remove the key"},
+    {"checkpointing_enabled", "checkpoint_modules: [.], at the top of the config"},
     {"gpu_ids", "device: cuda:0, at the top of the config"},
     {"use_tb_logger", "integrations: {tensorboard: {active: true}}"},
     {"wandb", "integrations: {wandb: {active: true}}"},

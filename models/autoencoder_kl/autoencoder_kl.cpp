@@ -16,6 +16,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/measure/tensor_statistics.h"
+#include "runtime/networks/checkpoint_modules.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {
@@ -101,7 +102,7 @@ class Stack : public nn::Module {
     parts_.push_back(register_module(std::to_string(parts_.size()), std::move(part)));
   }
   at::Tensor forward(at::Tensor x) {
-    for (const auto& part : parts_) x = part->forward(x);
+    for (const auto& part : parts_) x = checkpointed(*part, x);
     return x;
   }
 

@@ -19,6 +19,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/measure/tensor_statistics.h"
+#include "runtime/networks/checkpoint_modules.h"
 #include "runtime/networks/network.h"
 
 namespace stepop::dit {
@@ -176,7 +177,7 @@ class DiT : public MultiNetwork {
         at::silu(time_first_->forward(waves(inputs.at(1), kFrequencies, /*cosine_first=*/true))));
     if (labels_) conditions = conditions + labels_->forward(y);
     at::Tensor tokens = patches_->forward(x).flatten(2).transpose(1, 2) + places_;  // [B, T, D]
-    for (const auto& block : blocks_) tokens = block->forward(tokens, conditions);
+    for (const auto& block : blocks_) tokens = checkpointed(*block, tokens, conditions);
     const auto parts = conditions_->forward(at::silu(conditions)).chunk(2, 1);
     return {image_of(last_->forward(modulated(tokens, parts[0], parts[1])))};
   }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/networks/checkpoint_modules.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {
@@ -119,7 +120,9 @@ class RrdbNet : public Network {
   at::Tensor forward(const at::Tensor& image) override {
     at::Tensor x = first_->forward(image);
     at::Tensor body = x;
-    for (const auto& block : *body_) body = block->as<ResidualDenseBlocks>()->forward(body);
+    for (const auto& block : *body_) {
+      body = checkpointed(*block->as<ResidualDenseBlocks>(), body);
+    }
     x = (skips_body_ ? x : body) + after_body_->forward(body);
     int64_t grown = 1;
     for (auto& up : ups_) {

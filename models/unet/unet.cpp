@@ -18,6 +18,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/measure/tensor_statistics.h"
+#include "runtime/networks/checkpoint_modules.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {
@@ -195,13 +196,13 @@ class UnetGenerator : public Network {
                       "are multiples of {}, 2^(n_downs + 2), found {}",
                       multiple_, describe_tensor(image)));
     }
-    std::vector<at::Tensor> skips = {initial_down_->forward(image)};
-    for (const auto& down : downs_) skips.push_back(down->forward(skips.back()));
-    at::Tensor x = bottleneck_->forward(skips.back());
+    std::vector<at::Tensor> skips = {checkpointed(*initial_down_, image)};
+    for (const auto& down : downs_) skips.push_back(checkpointed(*down, skips.back()));
+    at::Tensor x = checkpointed(*bottleneck_, skips.back());
     for (size_t i = 0; i < ups_.size(); ++i) {
-      x = ups_[i]->forward(i == 0 ? x : at::cat({x, skips[skips.size() - i]}, 1));
+      x = checkpointed(*ups_[i], i == 0 ? x : at::cat({x, skips[skips.size() - i]}, 1));
     }
-    return final_up_->forward(at::cat({x, skips.front()}, 1), /*is_last=*/true);
+    return checkpointed(*final_up_, at::cat({x, skips.front()}, 1), /*is_last=*/true);
   }
 
  private:

@@ -17,6 +17,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/text.h"
 #include "runtime/measure/tensor_statistics.h"
+#include "runtime/networks/checkpoint_modules.h"
 #include "runtime/networks/network.h"
 
 namespace stepop::unet_diffusion {
@@ -74,12 +75,12 @@ class UNetModel : public MultiNetwork {
     std::vector<at::Tensor> seen;
     at::Tensor h = x;
     for (const auto& block : input_blocks_) {
-      h = block->forward(h, embedding);
+      h = checkpointed(*block, h, embedding);
       seen.push_back(h);
     }
-    h = middle_->forward(h, embedding);
+    h = checkpointed(*middle_, h, embedding);
     for (const auto& block : output_blocks_) {
-      h = block->forward(at::cat({h, seen.back()}, 1), embedding);
+      h = checkpointed(*block, at::cat({h, seen.back()}, 1), embedding);
       seen.pop_back();
     }
     return out_convolution_->apply(at::silu(out_norm_->forward(h)));

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/networks/checkpoint_modules.h"
+
 namespace stepop::vunet {
 
 Encoder::Encoder(const Options& options, int64_t image_channels)
@@ -34,10 +36,10 @@ Features Encoder::forward(const at::Tensor& images) const {
   Features features;
   at::Tensor h = in_op_->forward(images);  // [B, nf_start, W, W]
   for (int64_t stage = 1; stage <= stages_; ++stage) {
-    if (stage > 1) h = (*downs_)[stage_name(stage)].forward(h);
+    if (stage > 1) h = checkpointed((*downs_)[stage_name(stage)], h);
     for (const int64_t block : {1, 2}) {
       const std::string name = block_name(stage, block);
-      h = (*blocks_)[name].forward(h);
+      h = checkpointed((*blocks_)[name], h);
       features.set(name, h);
     }
   }
@@ -65,13 +67,13 @@ ZConverter::Posterior ZConverter::forward(const Features& appearance, bool sampl
 
   const at::Tensor& skip = appearance.at(last + "_1");
   at::Tensor h = conv1x1_->forward(appearance.at(last + "_2"));
-  h = (*blocks_)["0"].forward(h, skip);  // [B, nf, 1, 1]
+  h = checkpointed((*blocks_)["0"], h, skip);  // [B, nf, 1, 1]
   posterior.means.set(last, h);
   const at::Tensor z = posterior.z.set(last, drawn(h));
 
-  h = (*blocks_)["1"].forward(h, channel_norm_->forward(at::cat({skip, z}, 1)));
+  h = checkpointed((*blocks_)["1"], h, channel_norm_->forward(at::cat({skip, z}, 1)));
   h = up_->forward(h);
-  h = (*blocks_)["2"].forward(h, appearance.at(before + "_1"));  // [B, nf, 2, 2]
+  h = checkpointed((*blocks_)["2"], h, appearance.at(before + "_1"));  // [B, nf, 2, 2]
   const at::Tensor mean = posterior.means.set(before, space_to_depth(h));
   posterior.z.set(before, drawn(mean));
   return posterior;
@@ -107,7 +109,7 @@ Bottleneck::Output Bottleneck::forward(const Features& pose, const Latents* z) c
   for (const int64_t stage : {stages_, stages_ - 1}) {
     const std::string name = stage_name(stage);
     const bool is_last = stage == stages_;
-    h = (*blocks_)[name + "_2"].forward(h, pose.at(name + "_2"));
+    h = checkpointed((*blocks_)[name + "_2"], h, pose.at(name + "_2"));
     at::Tensor chosen = z != nullptr ? z->at(name) : at::Tensor();
     if (is_last) {
       output.means.set(name, h);
@@ -119,7 +121,7 @@ Bottleneck::Output Bottleneck::forward(const Features& pose, const Latents* z) c
       chosen = depth_to_space(chosen);  // [B, nf, 2, 2]
     }
     h = (*channel_norm_)[name].forward(at::cat({h, chosen}, 1));
-    h = (*blocks_)[name + "_1"].forward(h, pose.at(name + "_1"));
+    h = checkpointed((*blocks_)[name + "_1"], h, pose.at(name + "_1"));
     if (is_last) h = up_->forward(h);
   }
   output.features = h;
@@ -162,10 +164,10 @@ Decoder::Decoder(const Options& options, int64_t image_channels, bool has_tanh)
 
 at::Tensor Decoder::forward(at::Tensor h, const Features& pose) const {
   for (int64_t stage = stages_ - 2; stage >= 1; --stage) {
-    h = (*ups_)[stage_name(stage + 1)].forward(h);
+    h = checkpointed((*ups_)[stage_name(stage + 1)], h);
     for (const int64_t block : {2, 1}) {
       const std::string name = block_name(stage, block);
-      h = (*blocks_)[name].forward(h, pose.at(name));
+      h = checkpointed((*blocks_)[name], h, pose.at(name));
     }
   }
   h = final_layer_->forward(h);

@@ -28,9 +28,6 @@ constexpr std::array kTop = {
     Row{"grad_scaler_enabled", "gradients of 32 bits and of bfloat16 need no scaling"},
     Row{"training_data_encountered", "a training begins with step 0, or resumes"},
     Row{"force_start_step", "a training begins with step 0, or resumes"},
-    Row{"checkpointing_enabled",
-        "no gradient checkpointing: a step takes more memory; a larger train/mega_batch_factor "
-        "takes less"},
     Row{"wandb_run_name", "left out: a run is sent by the name of its folder"},
     Row{"wandb_progress_use_raw_steps", "left out: steps are those of the training"},
     Row{"dist_backend", "one process trains"},
@@ -88,6 +85,7 @@ class DlasTranslation {
     if (key == "gpu_ids") return take_devices(value);
     if (key == "start_step") return take_start(value);
     if (key == "fp16") return take_precision();
+    if (key == "checkpointing_enabled") return set("checkpoint_modules", ".");
     if (key == "use_tb_logger") return set("integrations/tensorboard/active", true);
     if (key == "wandb") return set("integrations/wandb/active", true);
     if (key == "wandb_project_name") return set("integrations/wandb/project", value);

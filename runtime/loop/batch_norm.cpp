@@ -8,6 +8,7 @@
 #include "runtime/base/error.h"
 #include "runtime/data/loader.h"
 #include "runtime/measure/profile.h"
+#include "runtime/networks/generators.h"
 #include "runtime/networks/swa.h"
 #include "runtime/step/call_op.h"
 #include "runtime/step/random_fork.h"

@@ -18,6 +18,7 @@
 #include "runtime/log/metrics_file.h"
 #include "runtime/loop/eval_message.h"
 #include "runtime/measure/profile.h"
+#include "runtime/networks/generators.h"
 #include "runtime/run/provenance.h"
 #include "runtime/run/run_directory.h"
 #include "runtime/step/call_op.h"

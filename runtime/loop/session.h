@@ -25,6 +25,9 @@ namespace stepop {
 /// The name under which the state of LibTorch's random generators is tracked.
 inline constexpr const char* kRandomState = "random";
 
+/// Of a config without `seed`.
+inline constexpr int64_t kDefaultRunSeed = 1;
+
 /// Everything that a config builds: device, networks, datasets, iterator, and what is tracked of
 /// them. It touches no file but those of the datasets.
 class Session {

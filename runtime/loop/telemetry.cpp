@@ -1,31 +1,17 @@
 #include "runtime/loop/telemetry.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <utility>
+
+#include "runtime/measure/resident_memory.h"
 
 namespace stepop {
 namespace {
 
 /// By millions, as size_text.
 constexpr double kMegabyte = 1e6;
-
-/// The memory of this process that lies in the machine's own, in bytes; 0 where nobody tells.
-double resident_bytes() {
-  // Kept open: opening it takes longer than reading it.
-  static const int statm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  std::array<char, 128> text{};
-  if (statm < 0 || ::pread(statm, text.data(), text.size() - 1, 0) <= 0) return 0;
-  long long whole = 0;
-  long long resident = 0;
-  if (std::sscanf(text.data(), "%lld %lld", &whole, &resident) != 2) return 0;
-  return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-}
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
+#include "runtime/networks/checkpoint_modules.h"
 #include "runtime/networks/network.h"
 #include "runtime/optim/update.h"
 
@@ -89,7 +90,11 @@ Networks::Networks(const Config& config, const c10::Device& device, Tracker& tra
   } else if (has_model) {
     add("model", config, "model", device, tracker);
   }
+  checkpoint_modules_ = std::make_unique<CheckpointModules>(
+      config, std::vector<CheckpointModules::Network>(networks_.begin(), networks_.end()));
 }
+
+Networks::~Networks() = default;
 
 void Networks::add(const std::string& name, const Config& config, std::string_view path,
                    const c10::Device& device, Tracker& tracker) {

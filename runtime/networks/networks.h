@@ -24,6 +24,7 @@ class Module;
 
 namespace stepop {
 
+class CheckpointModules;
 class Update;
 
 /// The networks of a run: `model`, or several below `networks`, on the device and tracked. With
@@ -31,6 +32,7 @@ class Update;
 class Networks {
  public:
   Networks(const Config& config, const c10::Device& device, Tracker& tracker);
+  ~Networks();
 
   /// Throws Error, with the known names, for another one.
   const std::shared_ptr<torch::nn::Module>& get(std::string_view name) const;
@@ -86,6 +88,9 @@ class Networks {
   /// What the networks warn about, one line each.
   std::vector<std::string> warnings() const;
 
+  /// What `checkpoint_modules` names.
+  const CheckpointModules& checkpoint_modules() const { return *checkpoint_modules_; }
+
  private:
   void add(const std::string& name, const Config& config, std::string_view path,
            const c10::Device& device, Tracker& tracker);
@@ -95,6 +100,7 @@ class Networks {
   OrderedMap<std::shared_ptr<torch::nn::Module>> networks_;
   OrderedMap<std::string> class_names_;
   std::set<std::string, std::less<>> trained_by_hand_;
+  std::unique_ptr<CheckpointModules> checkpoint_modules_;
   std::unique_ptr<Ema> ema_;             ///< Null without `ema`,
   std::unique_ptr<Swa> swa_;             ///< and without `swa`.
   const Averages* evaluated_ = nullptr;  ///< Null when the networks' own weights are.

@@ -6,11 +6,9 @@
 #include <ATen/ops/_foreach_clamp_min.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
@@ -31,10 +29,6 @@
 
 namespace stepop {
 namespace {
-
-constexpr const char* kGradient = ".grad";
-constexpr const char* kSpoilt = "spoilt";
-constexpr const char* kClearedUntil = "cleared_until";
 
 std::optional<Scheduled> read_bound(const Config& config, std::string_view path) {
   if (!config.has(path)) return std::nullopt;
@@ -397,64 +391,6 @@ std::string Update::read_non_finite() {
   const int64_t count = std::exchange(unread_, 0);
   if (count == 1) return fmt::format("{}: {}: the update was left out", name_, finding);
   return fmt::format("{}: {} updates were left out, the first for {}", name_, count, finding);
-}
-
-State Update::state() const {
-  const int64_t left_out = device_check_ ? device_check_->read().left_out : 0;
-  State state = optimizer_->state();
-  state["count"] = at::scalar_tensor(count_ - left_out, at::kLong);
-  state["skipped"] =
-      at::scalar_tensor(skipped_ + (on_nan_ == OnNan::kSkip ? left_out : 0), at::kLong);
-  if (!clears_at_.empty() && cleared_until_) {
-    state[kClearedUntil] = at::scalar_tensor(*cleared_until_, at::kLong);
-  }
-  if (has_non_finite_) state[kSpoilt] = at::scalar_tensor(true, at::kBool);
-  if (!is_pending_) return state;
-  for (const auto& [name, parameter] : optimizer_->parameters()) {
-    if (parameter.grad().defined()) state[name + kGradient] = parameter.grad();
-  }
-  return state;
-}
-
-/// Takes the gradients of `pending`, whose names and shapes fit, as those that wait for `apply`.
-void Update::load_pending(const State& pending) {
-  clear_gradients();
-  for (const auto& [name, parameter] : optimizer_->parameters()) {
-    const auto found = pending.find(name + kGradient);
-    if (found == pending.end()) continue;
-    parameter.mutable_grad() = at::empty_like(parameter.detach()).copy_(found->second);
-    is_pending_ = true;
-  }
-}
-
-void Update::load_state(const State& state) {
-  State of_optimizer = state;
-  const auto count = of_optimizer.extract("count");
-  if (!count || !count.mapped().defined() || count.mapped().numel() != 1) {
-    throw Error("the state does not fit the update: \"count\", one number, is missing");
-  }
-  const auto skipped = of_optimizer.extract("skipped");  // older checkpoints have none
-  const auto spoilt = of_optimizer.extract(kSpoilt);
-  const auto cleared = of_optimizer.extract(kClearedUntil);
-  State pending;
-  for (const auto& [name, parameter] : optimizer_->parameters()) {
-    auto gradient = of_optimizer.extract(name + kGradient);
-    if (!gradient) continue;
-    if (!gradient.mapped().defined() || gradient.mapped().sizes() != parameter.sizes()) {
-      throw Error(
-          fmt::format("the state does not fit the update: \"{}{}\" is not of the shape [{}]", name,
-                      kGradient, fmt::join(parameter.sizes(), ", ")));
-    }
-    pending.insert(std::move(gradient));
-  }
-  optimizer_->load_state(of_optimizer);
-  load_pending(pending);
-  has_non_finite_ = static_cast<bool>(spoilt);
-  count_ = count.mapped().item<int64_t>();
-  skipped_ = skipped ? skipped.mapped().item<int64_t>() : 0;
-  cleared_until_.reset();
-  if (cleared) cleared_until_ = cleared.mapped().item<int64_t>();
-  lr_step_.reset();
 }
 
 }  // namespace stepop

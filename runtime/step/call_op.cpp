@@ -15,6 +15,7 @@
 #include "runtime/measure/tensor_statistics.h"
 #include "runtime/networks/network.h"
 #include "runtime/optim/non_finite.h"
+#include "runtime/step/out_of_memory.h"
 
 namespace stepop {
 namespace {
@@ -82,8 +83,9 @@ void rethrow_with_examples(const Context& context, const std::string& split, con
     const int64_t steps = context.position.global_step;
     const std::string when =
         steps == 0 ? "in the first step" : fmt::format("after step {}", with_thousands(steps));
-    throw Error(fmt::format("{}\n{}, with the examples {} of datasets/{}", error.what(), when,
-                            list_text(indices), split),
+    throw Error(fmt::format("{}\n{}, with the examples {} of datasets/{}{}", error.what(), when,
+                            list_text(indices), split,
+                            out_of_memory_text(error.what(), context, split, batch)),
                 error.exit_code());
   }
 }

@@ -7,9 +7,6 @@
 
 namespace stepop {
 
-/// Seeds LibTorch's default generators of the CPU and of the device.
-void seed_generators(uint64_t seed, const c10::Device& device);
-
 /// While it lives, LibTorch's default generators start from `seed`; then they go on as if nothing
 /// had been drawn. So how often one logs never changes the training.
 class RandomFork {
@@ -24,9 +21,5 @@ class RandomFork {
   at::Tensor cpu_state_;
   at::Tensor device_state_;
 };
-
-/// The state of the default generators as byte tensors, and back.
-at::Tensor generator_state(const c10::Device& device);
-void set_generator_state(const c10::Device& device, const at::Tensor& state);
 
 }  // namespace stepop

@@ -10,12 +10,13 @@
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/eval_schema.h"
 #include "runtime/base/number_text.h"
+#include "runtime/base/text.h"
 #include "runtime/graph/receptive_field.h"
 #include "runtime/loop/network_graphs.h"
+#include "runtime/networks/checkpoint_modules.h"
 #include "runtime/run/device.h"
 #include "runtime/run/signals.h"
 #include "runtime/step/call_op.h"
-#include "runtime/step/random_fork.h"
 #include "runtime/step/split_step.h"
 #include "runtime/trial/describe.h"
 #include "runtime/trial/op_measurements.h"
@@ -250,6 +251,12 @@ void try_everything(Session& session, TensorMemory& memory, Console& console, bo
         fmt::format("not run   {}: step_op returns it, the config calls it nowhere", unused));
   }
   console.info(memory_text(context, memory, session.trains()));
+  const CheckpointModules& checkpointed = context.networks.checkpoint_modules();
+  if (const auto names = checkpointed.ran(); !names.empty()) {
+    console.info(fmt::format("run again in the backward pass: {} modules: {}", names.size(),
+                             list_text(names)));
+  }
+  if (const auto text = checkpointed.warning(); !text.empty()) console.warn(text);
   show_networks(context, calls, console, shows_graphs);
   std::string hooks;
   for (const auto& hook : session.hooks()) {

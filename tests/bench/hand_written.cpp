@@ -8,7 +8,7 @@
 #include <torch/optim/adam.h>
 
 #include "runtime/iterator/splits.h"
-#include "runtime/step/random_fork.h"
+#include "runtime/networks/generators.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/training.h"
 

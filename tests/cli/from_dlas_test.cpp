@@ -204,10 +204,11 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
   CHECK(at("steps/generator/lr") == Value("nothing"));
   CHECK(at("train/T_period") == Value("nothing"));
   CHECK(at("on_nan") == Value("skip"));
+  CHECK(at("checkpoint_modules") == Value("."));
   check_notes(
       result,
       {"gpu_ids: one process trains, on one device\n", "fp16: becomes precision: bfloat16",
-       "checkpointing_enabled: no gradient checkpointing", "anything: no counterpart\n",
+       "anything: no counterpart\n",
        "datasets/train/fixed_corruptions: images are not corrupted here",
        "datasets/train/target_size: becomes crop: ", "datasets/train/rgb_n1_to_1: pictures are in ",
        "networks/teacher: no step trains it",

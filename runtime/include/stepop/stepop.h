@@ -37,6 +37,7 @@
 #include "runtime/iterator/iterator.h"
 #include "runtime/log/sink.h"
 #include "runtime/measure/profile.h"
+#include "runtime/networks/checkpoint_modules.h"
 #include "runtime/networks/network.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/optim/schedule.h"

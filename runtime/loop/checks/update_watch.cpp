@@ -9,6 +9,7 @@
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
 #include "runtime/distributed/world.h"
+#include "runtime/networks/checkpoint_modules.h"
 
 namespace stepop {
 namespace {
@@ -65,6 +66,8 @@ std::vector<std::string> UpdateWatch::after_step(int64_t global_step) {
         "it is meant so",
         name, names.size(), update->optimizer().parameters().size(), steps, list_text(names)));
   }
+  const std::string unused = context_.networks.checkpoint_modules().warning();
+  if (!unused.empty()) warnings.push_back(unused);
   return warnings;
 }
 

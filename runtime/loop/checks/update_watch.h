@@ -19,7 +19,8 @@ class UpdateWatch {
   UpdateWatch(const Context& context, int64_t first_step, int64_t num_steps);
 
   /// To be called when `global_step` steps are complete. Returns warnings, one for an update that
-  /// was never made and one for those of its parameters that never had a gradient.
+  /// was never made, one for those of its parameters that never had a gradient, and one for
+  /// `checkpoint_modules` that never ran.
   std::vector<std::string> after_step(int64_t global_step);
 
  private:

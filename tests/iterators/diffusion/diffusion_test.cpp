@@ -24,7 +24,7 @@
 #include "iterators/diffusion/sampling.h"
 #include "iterators/diffusion/timestep_sampler.h"
 #include "runtime/formats/safetensors.h"
-#include "runtime/step/random_fork.h"
+#include "runtime/networks/generators.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/tensor_values.h"

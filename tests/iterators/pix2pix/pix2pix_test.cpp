@@ -207,6 +207,9 @@ ckpt_freq: 2
   TestRun resumed(config, whole, 2);
   resumed.train();
   CHECK(differences(whole.checkpoint(6), resumed.checkpoint(6)) == "");
+  TestRun again(config + "checkpoint_modules: [\"^generator\"]\n");
+  again.train();
+  CHECK(differences(whole.checkpoint(6), again.checkpoint(6)) == "");
   CHECK(
       (whole.checkpoint(2).at("image_pool/images.value").sizes() == at::IntArrayRef{3, 6, 16, 16}));
 }

@@ -6,6 +6,7 @@
 
 #include "iterators/vunet/pictures.h"
 #include "models/vunet/vunet.h"
+#include "runtime/networks/checkpoint_modules.h"
 #include "runtime/pictures/image_file.h"
 #include "runtime/pictures/image_grid.h"
 #include "tests/iterators/vunet/vunet_run.h"
@@ -53,6 +54,20 @@ TEST_CASE("with channels_last a training computes the same, saves the same names
   TestRun rest(last_yaml, last, 2);
   rest.train();
   CHECK(differences(after, rest.checkpoint(4)) == "");
+}
+
+TEST_CASE(
+    "with modules that are run again in the backward pass a training ends with the same bits") {
+  for (const std::string more : {"", "precision: bfloat16\naccumulate: 2\n"}) {
+    CAPTURE(more);
+    TestRun plain(vunet_config(kLosses) + more);
+    plain.train();
+    TestRun again(vunet_config(kLosses) + more + "checkpoint_modules: [decoder, blocks]\n");
+    again.session.check();
+    again.train();
+    CHECK(again.session.context().networks.checkpoint_modules().ran().size() > 10);
+    CHECK(differences(again.checkpoint(4), plain.checkpoint(4)) == "");
+  }
 }
 
 TEST_CASE("VUNet's losses are weighed by the step, logged by batch and written by instance") {

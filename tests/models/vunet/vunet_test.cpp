@@ -11,9 +11,9 @@
 
 #include "runtime/checkpoint/tracker.h"
 #include "runtime/formats/safetensors.h"
+#include "runtime/networks/generators.h"
 #include "runtime/networks/init_from.h"
 #include "runtime/networks/networks.h"
-#include "runtime/step/random_fork.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/python.h"

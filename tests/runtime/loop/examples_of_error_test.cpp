@@ -1,5 +1,6 @@
 // What fails in the midst of a training or an evaluation is told with the step and the examples.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -55,6 +56,7 @@ class TestPicky : public Iterator {
     if (thrown_ == "string") throw std::string("a string");
     if (thrown_ == "number") throw 42;
     if (thrown_ == "struct") throw Thrown{};
+    if (thrown_ == "memory") at::empty({int64_t{1} << 50});
     throw std::runtime_error("a torn page");
   }
 
@@ -138,6 +140,25 @@ num_steps: 1
 optimizer: SGD
 )");
   CHECK(message_of([&] { run.train({&hook}); }) == "after_step: threw the number 7");
+}
+
+TEST_CASE("an op that gets no memory says who has it, and what would help") {
+  const std::string text = message("train/train_op", 13, "memory");
+  CHECK(text.starts_with("train/train_op: "));
+  for (const char* part :
+       {"after step 1, with the examples ",
+        "\nno memory is left: networks have 40 B, gradients 0 B, "
+        "the batch of 12 examples 384 B; this process ",
+        "\nlargest tensors: batch image float32 [12, 1, 2, 2], 192 B; ",
+        "model.layers.0.weight float32 [2, 4], 32 B",
+        "\nwhat would help: --batch_size 6 --accumulate 2, which trains the same; ",
+        "--precision bfloat16; `stepop tune"}) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  }
+  CHECK(message("validation/eval_op", 13, "memory")
+            .find("what would help: a smaller test_batch_size") != std::string::npos);
+  CHECK(message("train/train_op", 13).find("memory") == std::string::npos);
 }
 
 }  // namespace examples_of_error_test

@@ -1,4 +1,5 @@
 #include "runtime/step/random_fork.h"
+#include "runtime/networks/generators.h"
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/rand.h>

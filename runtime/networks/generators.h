@@ -1,0 +1,17 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+
+namespace stepop {
+
+/// Seeds LibTorch's default generators of the CPU and of the device.
+void seed_generators(uint64_t seed, const c10::Device& device);
+
+/// The state of the default generator as a byte tensor, and back.
+at::Tensor generator_state(const c10::Device& device);
+void set_generator_state(const c10::Device& device, const at::Tensor& state);
+
+}  // namespace stepop
