@@ -63,12 +63,15 @@ Link::~Link() {
   if (current.compare_exchange_strong(self, nullptr)) std::set_terminate(usual_terminate);
 }
 
+std::string Link::mismatch_text() const {
+  return fmt::format(
+      "the processes do different things in step {}: one sums, or logs, what another does not. An "
+      "iterator runs the same updates and ops in all of them, see runtime/distributed/README.md",
+      step_.load() + 1);
+}
+
 void Link::report_mismatch() noexcept {
-  report({.rank = place_.rank,
-          .text = fmt::format("the processes do different things in step {}: one sums, or logs, "
-                              "what another does not. An iterator runs the same updates and ops in "
-                              "all of them, see runtime/distributed/README.md",
-                              step_.load() + 1)});
+  report({.rank = place_.rank, .text = mismatch_text()});
   std::this_thread::sleep_for(kHeardWithin);
 }
 

@@ -76,6 +76,7 @@ class Link {
   void look_at_own_wait();
   void end_when_stuck();
   std::string who_is_late();
+  std::string mismatch_text() const;
 
   void fail(const Failure& failure);
   std::optional<Failure> failure();

@@ -100,7 +100,7 @@ void Link::look_at_beats() {
   }
 }
 
-/// Those that began the fewest operations are waited for.
+/// Those that began the fewest operations are waited for. Empty when all wait for each other.
 std::string Link::who_is_late() {
   std::vector<std::string> late;
   int64_t fewest = started_;
@@ -114,7 +114,7 @@ std::string Link::who_is_late() {
     fewest = life.started;
     late.push_back(fmt::format("{}, in step {}", names_[static_cast<size_t>(rank)], life.step + 1));
   }
-  return late.empty() ? "nobody that could be named" : list_text(late);
+  return late.empty() ? "" : list_text(late);
 }
 
 void Link::look_at_own_wait() {
@@ -126,11 +126,14 @@ void Link::look_at_own_wait() {
   }
   const double waited = Seconds(Clock::now() - since).count();
   if (waited < limit_) return;
+  const std::string others = who_is_late();
   const Failure late{
-      .text = fmt::format(
-          "{} waited {:.0f} seconds for: {}. It hangs, or does something in this step that the "
-          "others do not; a step that takes longer needs a larger distributed/timeout",
-          names_[static_cast<size_t>(place_.rank)], waited, who_is_late())};
+      .text = others.empty()
+                  ? mismatch_text()
+                  : fmt::format("{} waited {:.0f} seconds for: {}. It hangs, or does something in "
+                                "this step that the others do not; a step that takes longer needs "
+                                "a larger distributed/timeout",
+                                names_[static_cast<size_t>(place_.rank)], waited, others)};
   watch_store_->compareSet(kFailureKey, {}, bytes_of(to_text(late)));
 }
 

@@ -3,6 +3,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "tests/cli/digits_run.h"
 #include "tests/runtime/distributed/together.h"
 #include "tests/same_state.h"
@@ -108,6 +112,33 @@ TEST_CASE("a process that hangs is named after the time that the config gives") 
   CHECK(result.exit_code == 1);
   CHECK(has(result.err, "waited 4 seconds for: rank 1 on "));
   CHECK(has(result.err, "in step 6"));
+}
+
+TEST_CASE("an iterator that does other things in one process is told what, and the run is whole") {
+  struct Mistake {
+    std::string how;
+    std::vector<std::string> texts;  ///< One of them is said.
+  };
+  const std::vector<Mistake> mistakes = {
+      {"no update", {"the processes do different things in step 6", "waited 4 seconds for: rank "}},
+      {"two updates",
+       {"the processes do different things in step ", "waited 4 seconds for: rank "}},
+      {"weights", {"is not the same in rank 1 on "}},
+      {"log", {"what is logged in this step is not the same in all processes"}},
+  };
+  for (const auto& [how, texts] : mistakes) {
+    CAPTURE(how);
+    const ScratchFolder folder;
+    const CommandResult result =
+        train(folder, "none", fmt::format("--iterator UnequalRanks --how '{}'", how));
+    CAPTURE(result.err);
+    CHECK(result.exit_code == (how == "log" ? 2 : 1));
+    CHECK(std::ranges::any_of(texts, [&](const auto& text) { return has(result.err, text); }));
+    CHECK(!has(result.err, "frame #"));
+    CHECK(has(result.err, fmt::format("stepop_slow -p {} -t", only_run(folder))));
+    CHECK(load_checkpoint(folder.path(only_run(folder)) + "/train/checkpoints/model-5.safetensors")
+              .progress.global_step == 5);
+  }
 }
 
 TEST_CASE("SIGTERM to the parent saves and ends all; another number of processes resumes") {

@@ -1,5 +1,5 @@
 // Components that take long, each telling by a file when it is inside; and one that fails in one of
-// several processes.
+// several processes; and an iterator that does there what none may.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 
@@ -16,6 +16,8 @@
 #include "eval_out/callbacks/callback.h"
 #include "runtime/data/dataset.h"
 #include "runtime/iterator/hook.h"
+#include "runtime/iterator/iterator.h"
+#include "runtime/networks/network.h"
 
 namespace stepop {
 namespace {
@@ -116,6 +118,52 @@ class SleepyStep : public Hook {
   bool can_;
 };
 
+/// From its sixth step on another process than rank 0 does not do what rank 0 does.
+class UnequalRanks : public Iterator {
+ public:
+  explicit UnequalRanks(const Context& context)
+      : Iterator(context),
+        model_(context.network<Network>()),
+        update_(context.update()),
+        how_(context.config.get("how", "none")) {}
+
+  StepOps step_op(const Batch& batch) override {
+    const at::Tensor loss = model_->forward(batch["image"]).square().mean();
+    const bool differs = context().rank > 0 && global_step() >= 5;
+    return {
+        .train_op =
+            [=, this] {
+              if (differs && how_ == "no update") return;
+              update_.step(loss);
+              if (differs && how_ == "two updates") {
+                update_.step(model_->forward(batch["image"]).mean());
+              }
+              if (differs && how_ == "weights") {
+                for (const auto& weight : model_->parameters()) weight.detach().mul_(0.5);
+              }
+            },
+        .log_op =
+            [=, this] {
+              Logs logs{.scalars = {{"loss", loss}}};
+              if (differs && how_ == "log") logs.scalars.set("extra", 1);
+              return logs;
+            },
+        .eval_op =
+            [=] {
+              return EvalOutputs{.outputs = {{"image", batch["image"]}}};
+            },
+    };
+  }
+
+ private:
+  std::shared_ptr<Network> model_;
+  Update& update_;
+  std::string how_;
+};
+
+STEPOP_REGISTER_ITERATOR(UnequalRanks,
+                         {"For tests.",
+                          {{"how", "none", "no update, two updates, weights or log"}}});
 STEPOP_REGISTER_HOOK(SleepyStep, {"For tests.", {{"milliseconds", "1", "a step with one thread"}}});
 STEPOP_REGISTER_DATASET(SlowDataset, {"For tests.",
                                       {{"dataset", "", "the other one"},
