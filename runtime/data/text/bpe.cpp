@@ -31,8 +31,11 @@ Bpe::Bpe(const BpeParts& parts)
     const std::string place = fmt::format("merge {}", rank);
     const std::string end =
         right.starts_with(continuing_prefix_) ? right.substr(continuing_prefix_.size()) : right;
-    merges_[pair_of(known(left, place), known(right, place))] = {static_cast<uint32_t>(rank),
-                                                                 known(left + end, place)};
+    // One after the other: which of several is named depends on no compiler.
+    const int32_t left_id = known(left, place);
+    const int32_t right_id = known(right, place);
+    const int32_t merged_id = known(left + end, place);
+    merges_[pair_of(left_id, right_id)] = {static_cast<uint32_t>(rank), merged_id};
   }
 }
 
