@@ -106,6 +106,10 @@ int run_command(const Arguments& given) {
     const bool is_of_all = dynamic_cast<const PeerError*>(&error) != nullptr ||
                            dynamic_cast<const NonFinite*>(&error) != nullptr;
     if (!is_of_all) note_failure(*world, run_root, text);
+    // Once for each machine; that of rank 0 hears it from rank 0 or from what started it.
+    if (world->is_cut_off() && world->place().local_rank == 0) {
+      fmt::print(stderr, "stepop: {}: {}\n", world->describe(world->rank()), text);
+    }
     return exit_code;
   }
 }

@@ -54,6 +54,7 @@ Link::Link(const Place& place, const InterruptCheck& interrupt) : place_(place) 
   names_ = std::move(meeting.names);
   others_.resize(static_cast<size_t>(place_.size));
   for (Beat& other : others_) other.since = Clock::now();
+  set_time_limit(limit_);
   watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
   if (current.exchange(this) == nullptr) usual_terminate = std::set_terminate(on_terminate);
 }

@@ -46,7 +46,7 @@ class Link {
   void set(const std::string& key, const std::string& value);
   int64_t next_number() { return number_++; }
 
-  void set_time_limit(double seconds) { limit_ = seconds; }
+  void set_time_limit(double seconds);
   void set_step(int64_t step) { step_.store(step, std::memory_order_relaxed); }
   void report(const Failure& failure) noexcept;
   /// Reports that the processes do different things; the process ends right after it.
@@ -55,6 +55,8 @@ class Link {
   /// for a moment until the others have read of it.
   void leave() noexcept;
   void finish();
+  /// Whether the store cannot be reached any more.
+  bool is_cut_off() const { return is_cut_off_; }
   /// PeerError for the failure that is known, or for what is found out now.
   PeerError peer_error(const std::string& what);
 
@@ -70,6 +72,7 @@ class Link {
   };
 
   // link_watch.cpp
+  double silence_limit() const;
   void watch(const std::stop_token& stop);
   void beat();
   void look_at_beats();
@@ -94,6 +97,7 @@ class Link {
   std::atomic<int64_t> step_ = 0;
   std::atomic<int64_t> started_ = 0;  ///< Operations that this process began.
   std::atomic<bool> is_ending_ = false;
+  std::atomic<bool> is_cut_off_ = false;
 
   std::mutex mutex_;
   std::optional<Failure> failure_;

@@ -9,6 +9,7 @@
 
 #include "runtime/base/text.h"
 #include "runtime/distributed/link.h"
+#include "runtime/distributed/silent_connections.h"
 
 namespace stepop {
 namespace {
@@ -43,6 +44,15 @@ Life life_of(const std::string& beat) {
 
 }  // namespace
 
+void Link::set_time_limit(double seconds) {
+  limit_ = seconds;
+  // Calls of the store have no limit of their own.
+  end_when_silent(place_.port,
+                  std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(silence_limit())));
+}
+
+double Link::silence_limit() const { return std::min(kSilence, limit_.load()); }
+
 void Link::watch(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     try {
@@ -57,6 +67,7 @@ void Link::watch(const std::stop_token& stop) {
       }
     } catch (const std::exception&) {
       if (stop.stop_requested()) return;
+      is_cut_off_ = true;
       fail({.text = fmt::format("{} is gone: the connection to it broke. It was killed, or the "
                                 "network failed; its own log or its launcher says more",
                                 place_.has_store ? "the launcher's store" : names_[0])});
@@ -91,7 +102,7 @@ void Link::look_at_beats() {
       if (text != other.text) other = {text, Clock::now()};
       silent = Seconds(Clock::now() - other.since).count();
     }
-    if (silent < std::min(kSilence, limit_.load())) continue;
+    if (silent < silence_limit()) continue;
     const Failure gone{
         .text = fmt::format("{} was not heard of for {:.0f} seconds: it is gone, or its machine or "
                             "the network is",

@@ -38,6 +38,7 @@ void World::check_same(const std::string& /*what*/, const std::string& /*value*/
 void World::set_step(int64_t /*step*/) {}
 void World::report_failure(const std::string& /*text*/, int /*exit_code*/) noexcept {}
 bool World::is_broken() { return false; }
+bool World::is_cut_off() const { return false; }
 void World::finish() {}
 
 class GradientSum::Overlapped {};

@@ -216,6 +216,8 @@ void World::report_failure(const std::string& text, int exit_code) noexcept {
 
 bool World::is_broken() { return has_broken; }
 
+bool World::is_cut_off() const { return link_ && link_->is_cut_off(); }
+
 void World::finish() {
   if (link_) link_->finish();
 }

@@ -88,6 +88,9 @@ class World {
   void report_failure(const std::string& text, int exit_code) noexcept;
   /// Whether a world broke in this process: threads that wait for others are left behind.
   static bool is_broken();
+  /// Whether rank 0 cannot be reached any more, so that it cannot say for this process what
+  /// happened.
+  bool is_cut_off() const;
 
   /// The regular end: waits until all are there.
   void finish();
