@@ -17,6 +17,7 @@
 #include "runtime/base/ordered_map.h"
 #include "runtime/cli/processes.h"
 #include "runtime/cli/run_source.h"
+#include "runtime/cli/run_starts.h"
 #include "runtime/config/config.h"
 #include "runtime/config/resolve.h"
 #include "runtime/distributed/place.h"
@@ -105,6 +106,16 @@ Arguments with_tuned(const Arguments& arguments) {
                           std::generic_category().message(errno)));
 }
 
+/// A run goes on with as many processes as `--processes` gave it, where nobody says otherwise.
+std::optional<std::string> processes_of_resumed(const Arguments& arguments) {
+  if (arguments.processes || read_place().size > 1 || !continues_run(arguments)) {
+    return arguments.processes;
+  }
+  const auto record = record_beside(find_source(arguments).project->last_config());
+  if (!record || record->launcher != "--processes") return std::nullopt;
+  return std::to_string(record->processes);
+}
+
 }  // namespace
 
 Arguments with_process_settings(const Arguments& given) {
@@ -114,8 +125,11 @@ Arguments with_process_settings(const Arguments& given) {
   if (!config) return arguments;
   const std::string wait = read_thread_wait(*config);
   if (!wait.empty() && wait != own_thread_wait()) start_again(wait);
-  if (!config->has("processes")) return arguments;
   Arguments result = arguments;
+  if (!config->has("processes")) {
+    result.processes = processes_of_resumed(arguments);
+    return result;
+  }
   const int64_t wanted = config->get_between("processes", 1, kMostProcesses, 1);
   const int launched = read_place().size;
   if (launched == 1 && !result.processes && wanted > 1) result.processes = std::to_string(wanted);

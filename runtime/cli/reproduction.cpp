@@ -257,6 +257,9 @@ class Plan {
     std::string flags;
     if (start.record && start.record->is_debug) flags += " -d";
     if (start.record && start.record->allows_unknown) flags += " --allow-unknown";
+    if (start.record && start.record->processes > 1) {
+      flags += fmt::format(" --processes {}", start.record->processes);
+    }
     const std::string threads = threads_flag(start);
     return flags + threads + code_flag(start);
   }

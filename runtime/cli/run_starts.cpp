@@ -78,8 +78,7 @@ std::vector<KnownStart> starts_of(const RunDirectory& run, const std::string& mo
     } catch (const Error& error) {
       start.problem = error.what();
     }
-    const auto json = try_read_file((run.configs() + "/" + stem + ".json"), kMostRecordBytes);
-    if (json) start.record = StartRecord::from_json(*json);
+    start.record = record_beside(start.config_file);
     if (start.record) {
       start.command = start.record->command;
       start.step = start.record->step;
@@ -103,6 +102,12 @@ void complete_from(std::vector<KnownStart>& starts, const std::vector<LoggedStar
 }
 
 }  // namespace
+
+std::optional<StartRecord> record_beside(const std::string& config_file) {
+  const auto path = fs::path(config_file).replace_extension(".json");
+  const auto json = try_read_file(path.string(), kMostRecordBytes);
+  return json ? StartRecord::from_json(*json) : std::nullopt;
+}
 
 std::vector<KnownStart> trainings_of(const RunDirectory& run) {
   std::vector<KnownStart> starts = starts_of(run, "train");

@@ -23,6 +23,9 @@ struct KnownStart {
   std::optional<int64_t> step = {};  ///< At which it began.
 };
 
+/// What is recorded beside a config of a run; nothing of a start of an older version.
+std::optional<StartRecord> record_beside(const std::string& config_file);
+
 /// The starts of a run that trained, or those that evaluated without a training, by their times.
 std::vector<KnownStart> trainings_of(const RunDirectory& run);
 std::vector<KnownStart> evaluations_of(const RunDirectory& run);

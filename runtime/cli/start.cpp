@@ -260,7 +260,9 @@ class Run {
                       .time = time,
                       .command = arguments_.command_line,
                       .is_debug = arguments_.debug,
-                      .allows_unknown = arguments_.allow_unknown};
+                      .allows_unknown = arguments_.allow_unknown,
+                      .processes = world_.size(),
+                      .launcher = world_.place().launcher};
     if (checkpoint_) {
       start.checkpoint = checkpoint_->path;
       start.checkpoint_checksum = checkpoint_->checkpoint.checksum;

@@ -107,6 +107,8 @@ std::string StartRecord::to_json() const {
                      {"host", host},
                      {"is_debug", is_debug},
                      {"allows_unknown", allows_unknown},
+                     {"processes", processes},
+                     {"launcher", launcher},
                      {"step", step},
                      {"checkpoint", checkpoint},
                      {"checkpoint_checksum", checkpoint_checksum},
@@ -138,6 +140,8 @@ std::optional<StartRecord> StartRecord::from_json(const std::string& text) {
     record.host = json.value("host", "");
     record.is_debug = json.value("is_debug", false);
     record.allows_unknown = json.value("allows_unknown", false);
+    record.processes = json.value("processes", int64_t{1});
+    record.launcher = json.value("launcher", "");
     record.step = json.value("step", int64_t{0});
     record.checkpoint = json.value("checkpoint", "");
     record.checkpoint_checksum = json.value("checkpoint_checksum", "");

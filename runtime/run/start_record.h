@@ -24,6 +24,8 @@ struct StartRecord {
   std::string host = {};
   bool is_debug = false;        ///< -d
   bool allows_unknown = false;  ///< --allow-unknown
+  int64_t processes = 1;        ///< That trained or evaluated together.
+  std::string launcher = {};    ///< What started them: `--processes`, torchrun; empty for one.
   int64_t step = 0;             ///< At which it begins.
   /// From which it begins: relative to the run for one of its own; empty for none.
   std::string checkpoint = {};

@@ -105,11 +105,11 @@ TEST_CASE("a link that breaks ends the processes on both of its sides; the run r
   CHECK(has(of_other, "stepop: rank 1 on node1, process "));
   CHECK(has(of_other, "rank 0 on node0, process "));
   CHECK(has(of_other, " is gone: the connection to it broke"));
-  const CommandResult resumed =
-      run_in(folder, fmt::format("at=$(readlink {0}/train/checkpoints/latest | tr -dc 0-9); "
-                                 "stepop -p {0} -t --processes 2 --num_steps $((at + 3)) && "
-                                 "ls {0}/train/checkpoints/model-$((at + 3)).safetensors",
-                                 run));
+  const CommandResult resumed = run_in(
+      folder, fmt::format("at=$(readlink {0}/train/checkpoints/latest.safetensors | tr -dc 0-9); "
+                          "stepop -p {0} -t --processes 2 --num_steps $((at + 3)) && "
+                          "ls {0}/train/checkpoints/model-$((at + 3)).safetensors",
+                          run));
   CAPTURE(resumed.err);
   CHECK(resumed.exit_code == 0);
 }

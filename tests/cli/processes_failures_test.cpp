@@ -10,6 +10,7 @@
 #include "tests/cli/digits_run.h"
 #include "tests/runtime/distributed/together.h"
 #include "tests/same_state.h"
+#include "tests/small_disk.h"
 
 namespace stepop {
 namespace processes_failures_test {
@@ -154,13 +155,47 @@ TEST_CASE("SIGTERM to the parent saves and ends all; another number of processes
   CHECK(result.exit_code == 128 + 15);
   CHECK(has(read_bytes(folder.path("o.txt")), "ended: SIGTERM arrived"));
   const std::string run = only_run(folder);
-  const CommandResult resumed =
-      run_in(folder, fmt::format("at=$(readlink {0}/train/checkpoints/latest | tr -dc 0-9); "
-                                 "{1} -p {0} -t --processes 3 --num_steps $((at + 3))",
-                                 run, kSlow));
+  const CommandResult resumed = run_in(
+      folder, fmt::format("at=$(readlink {0}/train/checkpoints/latest.safetensors | tr -dc 0-9); "
+                          "{1} -p {0} -t --processes 3 --num_steps $((at + 3))",
+                          run, kSlow));
   CAPTURE(resumed.out);
   CHECK(resumed.exit_code == 0);
   CHECK(has(resumed.out + resumed.err, "of 2 processes, and now there are 3"));
+}
+
+TEST_CASE("a full disk under rank 0 ends all; with room the run resumes to the same bits") {
+  on_small_disk(2 << 20, [](SmallDisk& disk) {
+    const ScratchFolder folder;
+    folder.write("c.yaml", kConfigText);
+    const std::string words = fmt::format(
+        "cd '{}'; {} -n a -b '{}' -t --processes 2 "
+        "--num_steps 100000 --checkpoints '{{keep_last: 2}}'",
+        disk / "", kSlow, folder.path("c.yaml"));
+    const CommandResult result = run_in(folder, std::string(kUntil) + "(until_ok 'ls \"" +
+                                                    (disk / "logs\"/*/train/checkpoints/") +
+                                                    "model-5.safetensors'; cat /dev/zero > '" +
+                                                    (disk / "others.bin") + "') & " + words);
+    CAPTURE(result.err);
+    CHECK(result.exit_code == 1);
+    CHECK(has(result.err, "No space left on device"));
+    CHECK(!has(result.err, "frame #"));
+    std::filesystem::remove(disk / "others.bin");
+    const CommandResult resumed = run_in(
+        folder,
+        fmt::format(
+            "cd '{}'; at=$(readlink logs/*/train/checkpoints/latest.safetensors | tr -dc 0-9); "
+            "{} -p logs/*_a -t --num_steps $((at + 3)) >&2; echo $((at + 3))",
+            disk / "", kSlow));
+    CAPTURE(resumed.err);
+    const int steps = std::stoi(resumed.out);
+    CHECK(steps > 7);
+    const std::string run = std::filesystem::directory_iterator(disk / "logs")->path();
+    const std::string file = fmt::format("/train/checkpoints/model-{}.safetensors", steps);
+    const ScratchFolder whole;
+    REQUIRE(train(whole, "none", fmt::format("--num_steps {}", steps)).exit_code == 0);
+    CHECK(differences(load_checkpoint(run + file).tensors, state_after(whole, steps)) == "");
+  });
 }
 
 TEST_CASE("processes that were started with other words, or on a port that is taken, are refused") {

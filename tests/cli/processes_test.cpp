@@ -82,8 +82,22 @@ TEST_CASE("two processes that stop and resume end with the bits of those that di
   train(whole, 2, "");
   const ScratchFolder parts;
   train(parts, 2, "--stop_at 5");
-  run_well(parts, fmt::format("stepop -p {} -t --processes 2 --stop_at null", only_run(parts)));
+  // As many as it began with.
+  run_well(parts, fmt::format("stepop -p {} -t --stop_at null", only_run(parts)));
   CHECK(differences(state_after(parts, 14), state_after(whole, 14)) == "");
+}
+
+TEST_CASE("stepop reproduce starts as many processes as a run had") {
+  const ScratchFolder folder;
+  train(folder, 2, "--num_steps 9");
+  const std::string run = only_run(folder);
+  run_well(folder, fmt::format("mkdir again; stepop reproduce {} >again/script; cd again && bash "
+                               "script >out",
+                               run));
+  const std::string file = "/train/checkpoints/model-9.safetensors";
+  const std::string again = folder.path(only_run(folder, "again/logs"));
+  CHECK(differences(load_checkpoint(again + file).tensors,
+                    load_checkpoint(folder.path(run) + file).tensors) == "");
 }
 
 TEST_CASE("an optimizer's state in parts makes the checkpoints of a whole one, for any number") {
@@ -94,8 +108,9 @@ TEST_CASE("an optimizer's state in parts makes the checkpoints of a whole one, f
   train(parts, 2, adam + " --distributed/shard_optimizer true --stop_at 5");
   run_well(parts, fmt::format("stepop -p {} -t --processes 2 --stop_at null", only_run(parts)));
   CHECK(differences(state_after(parts, 14), state_after(whole, 14)) == "");
-  const CommandResult alone = run_in(
-      parts, fmt::format("OMP_NUM_THREADS=1 stepop -p {} -t --num_epochs 3", only_run(parts)));
+  const CommandResult alone =
+      run_in(parts, fmt::format("OMP_NUM_THREADS=1 stepop -p {} -t --processes 1 --num_epochs 3",
+                                only_run(parts)));
   CHECK(alone.exit_code == 0);
   CHECK(alone.err.find("the checkpoint is of 2 processes, and now there is one") !=
         std::string::npos);

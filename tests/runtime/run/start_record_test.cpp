@@ -21,6 +21,8 @@ StartRecord example() {
           .time = "2026-11-21T10-00-00",
           .command = "stepop -p 'a b' -t",
           .folder = "/home/ada",
+          .processes = 2,
+          .launcher = "--processes",
           .step = 230,
           .checkpoint = "train/checkpoints/model-230.safetensors",
           .made_by = build_info(c10::kCPU),
