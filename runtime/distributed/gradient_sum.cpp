@@ -6,11 +6,13 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include "runtime/distributed/link.h"
+#include "runtime/distributed/sum_times.h"
 
 namespace stepop {
 namespace {
@@ -23,11 +25,14 @@ constexpr int64_t kMostBytes = 25 << 20;
 /// Each process's share of the loss is weighted before the backward: the sum is what is wanted.
 class SumHook : public c10d::CommHookInterface {
  public:
-  explicit SumHook(Link& link) : link_(link) {}
+  SumHook(Link& link, SumTimes& times) : link_(link), times_(times) {}
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
     std::vector<at::Tensor> tensors{bucket.getBufferRef()};
-    return link_.guarded(link_.group()->allreduce(tensors));
+    const auto begin = Profile::Clock::now();
+    const auto sum = link_.group()->allreduce(tensors);
+    times_.add(sum, begin, tensors[0].nbytes(), bucket.isLast());
+    return link_.guarded(sum);
   }
 
   at::Tensor parseHookResult(const c10::IValue& result) override {
@@ -36,6 +41,7 @@ class SumHook : public c10d::CommHookInterface {
 
  private:
   Link& link_;
+  SumTimes& times_;
 };
 
 }  // namespace
@@ -53,7 +59,7 @@ class GradientSum::Overlapped {
         std::unordered_map<size_t, std::string>(), kFirstBytes,
         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
         std::vector<int64_t>());
-    reducer_->register_comm_hook(std::make_unique<SumHook>(link));
+    reducer_->register_comm_hook(std::make_unique<SumHook>(link, times_));
   }
 
   static std::vector<at::Tensor> trained(const std::vector<at::Tensor>& all) {
@@ -69,10 +75,21 @@ class GradientSum::Overlapped {
     });
   }
 
-  void begin(const at::Tensor& loss) { reducer_->prepare_for_backward({loss}); }
+  void run(const at::Tensor& loss, const std::function<void()>& backward, Profile* profile) {
+    times_.begin_pass(profile);
+    reducer_->prepare_for_backward({loss});
+    try {
+      backward();
+    } catch (const std::exception&) {
+      times_.end_pass();
+      throw;
+    }
+    times_.end_pass();
+  }
 
  private:
   std::vector<at::Tensor> all_;
+  SumTimes times_;
   std::unique_ptr<c10d::Reducer> reducer_;
 };
 
@@ -91,13 +108,14 @@ bool GradientSum::overlaps() const {
   return bytes > kFirstBytes;
 }
 
-void GradientSum::begin_overlapped(const at::Tensor& loss) {
+void GradientSum::overlap(const at::Tensor& loss, const std::function<void()>& backward,
+                          Profile* profile) {
   // Freezing changes which parameters are trained.
   if (!overlapped_ || !overlapped_->fits(parameters_)) {
     overlapped_.reset();
     overlapped_ = std::make_unique<Overlapped>(*world_.link(), parameters_);
   }
-  overlapped_->begin(loss);
+  overlapped_->run(loss, backward, profile);
 }
 
 void GradientSum::sum() {

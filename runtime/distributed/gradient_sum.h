@@ -2,10 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "runtime/distributed/world.h"
+#include "runtime/measure/profile.h"
 
 namespace stepop {
 
@@ -25,10 +27,12 @@ class GradientSum {
   /// Whether there is something to overlap: gradients that travel in more than one message.
   bool overlaps() const;
 
-  /// To be called before the only backward of an update, from `loss`: c10d's Reducer then sums
-  /// the gradients of the last layers while those of the first are still computed, and the
-  /// gradients are the sums when the backward is over.
-  void begin_overlapped(const at::Tensor& loss);
+  /// Runs `backward`, the only one of an update, from `loss`: c10d's Reducer sums the gradients of
+  /// the last layers while those of the first are still computed, and the gradients are the sums
+  /// when it is over. A profile (or null) is told how long the sums took, and which part of it was
+  /// waited for.
+  void overlap(const at::Tensor& loss, const std::function<void()>& backward,
+               Profile* profile = nullptr);
 
   /// Sums what the gradients are now: after several backwards, or when nothing overlaps.
   void sum();

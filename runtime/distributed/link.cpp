@@ -181,12 +181,16 @@ PeerError Link::peer_error(const std::string& what) {
     report(gone);  // all say the same
     fail(gone);
   }
-  const Failure known = *failure();
-  const bool is_own = known.rank < 0 || known.rank == place_.rank;
-  return PeerError(is_own
-                       ? known.text
-                       : fmt::format("{}: {}", names_[static_cast<size_t>(known.rank)], known.text),
-                   known.exit_code);
+  return error_of(*failure());
+}
+
+/// As all processes but the one that failed say it.
+PeerError Link::error_of(const Failure& failure) const {
+  const bool is_own = failure.rank < 0 || failure.rank == place_.rank;
+  return PeerError(
+      is_own ? failure.text
+             : fmt::format("{}: {}", names_[static_cast<size_t>(failure.rank)], failure.text),
+      failure.exit_code);
 }
 
 /// By rank; empty when the store is gone.
@@ -250,7 +254,7 @@ void Link::fail(const Failure& failure) {
     waiting = futures_;
   }
   for (const auto& future : waiting) {
-    future->setErrorIfNeeded(std::make_exception_ptr(PeerError(failure.text, failure.exit_code)));
+    future->setErrorIfNeeded(std::make_exception_ptr(error_of(failure)));
   }
 }
 

@@ -82,6 +82,7 @@ class Link {
   std::string mismatch_text() const;
 
   void fail(const Failure& failure);
+  PeerError error_of(const Failure& failure) const;
   std::optional<Failure> failure();
   std::vector<std::string> beats_of_all();
   std::vector<std::string> silent_since(const std::vector<std::string>& before);

@@ -64,7 +64,16 @@ class Rows {
 
 }  // namespace
 
-std::string profile_table(const Profile& profile) { return Rows(profile).text(); }
+std::string profile_table(const Profile& profile) {
+  const std::string table = Rows(profile).text();
+  if (profile.sums().count() == 0) return table;
+  const double total = Milliseconds(profile.sums()).count();
+  return fmt::format(
+      "{}\nsums of gradients over the processes: {:.3f} ms a step, {:.0f} % of it beside the "
+      "backward pass",
+      table, total / static_cast<double>(std::max<int64_t>(profile.steps(), 1)),
+      100 * Milliseconds(profile.sums_beside()).count() / total);
+}
 
 std::string chrome_trace(const Profile& profile) {
   std::string json = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";

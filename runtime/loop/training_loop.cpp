@@ -188,8 +188,11 @@ void TrainingLoop::train_step() {
   }
   clock_.micro_batch = 0;
   clock_.counts = true;
-  shared_buffers_.share(static_cast<double>(own_examples) /
-                        static_cast<double>(clock_.step_examples));
+  if (!world_.is_alone()) {
+    const Span span(profile_, "buffers of the other processes");
+    shared_buffers_.share(static_cast<double>(own_examples) /
+                          static_cast<double>(clock_.step_examples));
+  }
   const int64_t step = position_.global_step;
   context_.networks.update_averages(step, settings_.swa.is_due({step, 0}, {step + 1, 0}));
   ++position_.global_step;
@@ -213,11 +216,11 @@ void TrainingLoop::take_requests(const Elapsed& now) {
                      change_.is_there(std::chrono::steady_clock::now());
   asked.asks_log = hooks_.take_log();
   add_requests(asked);
-  asked = agreement_.agree(asked);
+  asked = agree(asked);
   if (asked.asks_log) {
     observe(run_due_logs(now, LogOps::Which::kAll));
     add_requests(asked);
-    asked = agreement_.agree(asked);
+    asked = agree(asked);
   }
   asked_for_checkpoint_ = asked.asks_checkpoint;
   asked_for_evaluation_ = asked.asks_evaluation;
@@ -249,9 +252,16 @@ Agreement::View TrainingLoop::view() const {
   return world_.is_alone() ? own_view() : agreement_.last();
 }
 
-/// Where no step is at hand; of a single process nothing is to be agreed on.
+/// Of a single process nothing is to be agreed on.
+Agreement::View TrainingLoop::agree(const Agreement::View& own) {
+  if (world_.is_alone()) return agreement_.agree(own);
+  const Span span(profile_, "waiting for the other processes");
+  return agreement_.agree(own);
+}
+
+/// Where no step is at hand.
 void TrainingLoop::agree() {
-  if (!world_.is_alone()) agreement_.agree(own_view());
+  if (!world_.is_alone()) agree(own_view());
 }
 
 bool TrainingLoop::config_changes() {

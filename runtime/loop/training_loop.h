@@ -72,6 +72,7 @@ class TrainingLoop {
   Agreement::View own_view() const;
   Agreement::View view() const;
   void agree();
+  Agreement::View agree(const Agreement::View& own);
   bool config_changes();
 
   OrderedMap<double> run_due_logs(const Elapsed& now, LogOps::Which which = LogOps::Which::kDue);

@@ -70,6 +70,12 @@ class Profile {
   void begin(std::initializer_list<std::string_view> name);
   void end() noexcept;
   void step_done();
+  /// Gradients of a backward pass were summed over the processes for `total`, and for `beside` of
+  /// it more of them were computed at the same time.
+  void add_sums(Clock::duration total, Clock::duration beside) {
+    sums_ += total;
+    sums_beside_ += beside;
+  }
   /// Ends the whole; nothing is measured any more.
   void stop();
 
@@ -85,6 +91,9 @@ class Profile {
   int64_t traced_steps() const {
     return events_.size() < kMostEvents ? std::min(steps(), kTracedSteps) : events_.back().step;
   }
+  /// The time of all `add_sums`, and the part of it that cost nothing.
+  Clock::duration sums() const { return sums_; }
+  Clock::duration sums_beside() const { return sums_beside_; }
   bool waits_for_device() const { return static_cast<bool>(synchronize_); }
   const std::vector<Event>& events() const { return events_; }
   /// Names of the threads, the loop's first.
@@ -104,6 +113,8 @@ class Profile {
   Part whole_;
   std::vector<Open> open_;  ///< Each within the one before.
   std::string name_;        ///< Scratch.
+  Clock::duration sums_{0};
+  Clock::duration sums_beside_{0};
 
   std::atomic<int64_t> steps_ = 0;
   std::atomic<bool> is_tracing_ = true;

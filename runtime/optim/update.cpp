@@ -233,12 +233,16 @@ void Update::run_backward(const at::Tensor& loss, bool retain_graph, bool is_onl
   const at::Tensor seed = seed_of(loss);
   // The backward pass takes the types of the forward pass (torch.autocast asks for the same).
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const auto backward = [&] {
+    loss.backward(seed, retain_graph, /*create_graph=*/false, at::TensorList(tensors_));
+  };
   try {
     if (world_ != nullptr && is_only_one && !is_pending_ && gradient_sum_->overlaps()) {
-      gradient_sum_->begin_overlapped(loss);
+      gradient_sum_->overlap(loss, backward, profile_);
       is_summed_ = true;
+    } else {
+      backward();
     }
-    loss.backward(seed, retain_graph, /*create_graph=*/false, at::TensorList(tensors_));
   } catch (const std::exception&) {
     rethrow_from_backward(name_);
   }
@@ -253,7 +257,10 @@ void Update::apply() {
     return clear_gradients();
   }
   const int64_t global_step = clock_->global_step;
-  if (world_ != nullptr && !std::exchange(is_summed_, false)) gradient_sum_->sum();
+  if (world_ != nullptr && !std::exchange(is_summed_, false)) {
+    const Span sum(profile_, "sums of gradients");
+    gradient_sum_->sum();
+  }
   tensors_.clear();
   for (const auto& [name, parameter] : optimizer_->parameters()) {
     const at::Tensor& gradient = parameter.grad();
@@ -271,7 +278,10 @@ void Update::apply() {
   if (is_made) {
     clear_when_due(global_step);
     optimizer_->step(global_step, found_inf_);
-    if (shards_) shards_->share();
+    if (shards_) {
+      const Span share(profile_, "weights of the other processes");
+      shards_->share();
+    }
     lr_step_ = global_step;
     ++count_;
   } else {

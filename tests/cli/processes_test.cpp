@@ -100,6 +100,21 @@ TEST_CASE("stepop reproduce starts as many processes as a run had") {
                     load_checkpoint(folder.path(run) + file).tensors) == "");
 }
 
+TEST_CASE(
+    "--profile shows what two processes wait for, and which sums lie beside the backward pass") {
+  const ScratchFolder folder;
+  folder.write("tiny.yaml", kTiny);
+  const std::string start = "stepop -n a -b CONFIG tiny.yaml -t --processes 2 --profile ";
+  const std::string small = run_well(folder, start).out;
+  CHECK(small.find("\n    sums of gradients ") != std::string::npos);
+  CHECK(small.find("\nwaiting for the other processes ") != std::string::npos);
+  CHECK(small.find("sums of gradients over the processes") == std::string::npos);
+  const std::string large = run_well(folder, start + "--model/hidden '[700, 700]'").out;
+  CHECK(large.find("\n    waiting for sums of gradients ") != std::string::npos);
+  CHECK(large.find("\nsums of gradients over the processes: ") != std::string::npos);
+  CHECK(large.find(" % of it beside the backward pass\n") != std::string::npos);
+}
+
 TEST_CASE("an optimizer's state in parts makes the checkpoints of a whole one, for any number") {
   const std::string adam = "--optimizer '!replace {class: Adam, lr: 0.01}'";
   const ScratchFolder whole;

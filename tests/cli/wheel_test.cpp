@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "runtime/distributed/world.h"
 #include "tests/cli/command.h"
 
 namespace stepop {
@@ -59,6 +60,19 @@ TEST_CASE("a wheel in a fresh environment trains and evaluates code of your own"
                                 "').outputs['logits'].shape)\"");
   CHECK_MESSAGE(read.exit_code == 0, read.err);
   CHECK(read.out == "(600, 3)\n");
+}
+
+TEST_CASE("a wheel trains in several processes, when it was built with Gloo") {
+  const auto result = fresh().run(
+      "stepop new several && cd several && stepop -n two -b several.yaml -t --num_steps 4 "
+      "--processes 2");
+  if (!World::can_join()) {
+    CHECK(result.exit_code == 2);
+    return;
+  }
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  const std::string run = only_run(fresh().folder, "several/logs");
+  CHECK(fs::exists(fresh().folder.path(run + "/train/checkpoints/model-4.safetensors")));
 }
 
 TEST_CASE("with a wheel the guide's program is built, and applies a network that was trained") {

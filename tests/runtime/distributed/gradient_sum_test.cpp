@@ -8,6 +8,8 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
+#include <chrono>
+
 #include "tests/runtime/distributed/together.h"
 
 namespace stepop {
@@ -88,13 +90,41 @@ TEST_CASE("gradients are summed while they are computed, with those that only on
           std::string text;
           for (const double factor : {1.0, 0.5, 2.0}) {
             const at::Tensor loss = parameters.loss(world.rank(), factor);
-            sum.begin_overlapped(loss);
-            loss.backward();
+            sum.overlap(loss, [&] { loss.backward(); });
             text += wrong(parameters, factor);
             clear(parameters);
           }
           return text;
         }) == Texts(3));
+}
+
+TEST_CASE("a profile knows how long the sums took, what of it was waited for, and each of them") {
+  CHECK(together(2, [](World& world) {
+          const Parameters parameters;
+          GradientSum sum(world, parameters.list());
+          Profile profile;
+          for (int i = 0; i < 3; ++i) {
+            const Span backward(&profile, "backward");
+            const at::Tensor loss = parameters.loss(world.rank(), 1);
+            sum.overlap(
+                loss, [&] { loss.backward(); }, i < 2 ? &profile : nullptr);
+          }
+          profile.stop();
+          std::string text;
+          const Profile::Part& backward = *profile.whole().parts.at(0);
+          const Profile::Part& waiting = *backward.parts.at(0);
+          if (waiting.name != "waiting for sums of gradients" || waiting.count != 2)
+            text += "part ";
+          if (!(profile.sums() > profile.sums_beside()) || profile.sums_beside().count() <= 0)
+            text += "sums ";
+          // What was waited for is what did not lie beside, but for reading the clock.
+          const auto rest = profile.sums() - profile.sums_beside() - waiting.total;
+          if (rest > std::chrono::milliseconds(20)) text += "rest ";
+          int64_t big = 0;
+          for (const auto& event : profile.events()) big += event.name == "sum 1.2 MB" ? 1 : 0;
+          if (big != 2 || profile.threads().back() != "between processes") text += "trace ";
+          return text;
+        }) == Texts(2));
 }
 
 TEST_CASE("gradients that travel in one message have nothing to overlap with") {
@@ -116,9 +146,12 @@ TEST_CASE("both kinds of sums may take turns") {
           std::string text;
           for (int i = 0; i < 4; ++i) {
             const at::Tensor loss = weight.sum() * (10.0 * world.rank() + i);
-            if (i % 2 == 0) sum.begin_overlapped(loss);
-            loss.backward();
-            if (i % 2 != 0) sum.sum();
+            if (i % 2 == 0) {
+              sum.overlap(loss, [&] { loss.backward(); });
+            } else {
+              loss.backward();
+              sum.sum();
+            }
             if (!is_all(weight.grad(), 10 + 2 * i, weight)) text += std::to_string(i);
             weight.mutable_grad().reset();
           }
@@ -135,8 +168,7 @@ TEST_CASE("a parameter that is frozen, and trained again, is summed when it is t
           for (const bool is_trained : {true, false, true}) {
             first.requires_grad_(is_trained);
             const at::Tensor loss = (first.sum() + second.sum()) * (world.rank() + 1.0);
-            sum.begin_overlapped(loss);
-            loss.backward();
+            sum.overlap(loss, [&] { loss.backward(); });
             if (is_trained != is_all(first.grad(), 3, first)) text += "first ";
             if (!is_all(second.grad(), 3, second)) text += "second ";
             first.mutable_grad().reset();
@@ -154,9 +186,12 @@ TEST_CASE("gradients that are not contiguous are summed in their own layout") {
           std::string text;
           for (const bool overlaps : {false, true}) {
             const at::Tensor loss = (weight * factors).sum() * (world.rank() + 1.0);
-            if (overlaps) sum.begin_overlapped(loss);
-            loss.backward();
-            if (!overlaps) sum.sum();
+            if (overlaps) {
+              sum.overlap(loss, [&] { loss.backward(); });
+            } else {
+              loss.backward();
+              sum.sum();
+            }
             if (!at::allclose(weight.grad(), factors * 3)) text += overlaps ? "overlapped" : "flat";
             weight.mutable_grad().reset();
           }
@@ -170,14 +205,16 @@ TEST_CASE("a process that ends within a backward ends the others there") {
     GradientSum sum(world, {weight});
     for (int i = 0; i < 2; ++i) {
       const at::Tensor loss = weight.sum();
-      sum.begin_overlapped(loss);
-      if (i == 1 && world.rank() == 1) throw Error("the op failed");
-      loss.backward();
+      sum.overlap(loss, [&] {
+        if (i == 1 && world.rank() == 1) throw Error("the op failed");
+        loss.backward();
+      });
       weight.mutable_grad().reset();
     }
     return std::string("nothing");
   });
   CHECK(texts[1] == "Error: the op failed");
+  CAPTURE(texts[0]);
   CHECK(texts[0].starts_with("PeerError: rank 1 on "));
   CHECK(texts[0].ends_with(": the op failed"));
 }

@@ -155,6 +155,18 @@ print(a_step >= 3, median >= 2.98, abs(total - 3 * a_step / 1000) < 0.001)
         "True True True\n");
 }
 
+TEST_CASE("sums over processes have a line below the table, when there were any") {
+  Profile profile;
+  CHECK(profile_table(profile).find("processes") == std::string::npos);
+  for (int step = 0; step < 4; ++step) {
+    profile.add_sums(std::chrono::milliseconds(3), std::chrono::milliseconds(2));
+    profile.step_done();
+  }
+  CHECK(profile_table(profile).ends_with(
+      "\nsums of gradients over the processes: 3.000 ms a step, 67 % of it beside the backward "
+      "pass"));
+}
+
 TEST_CASE("the trace is JSON as Chrome reads it, whatever the names are") {
   Profile profile;
   {
