@@ -34,6 +34,7 @@ using Gloo = c10d::ProcessGroupGloo;
 constexpr std::chrono::seconds kMeetWithin{300};
 constexpr std::chrono::seconds kLongest{std::chrono::hours(24 * 365)};
 constexpr std::chrono::milliseconds kLookAgain{5};
+constexpr std::chrono::seconds kSayEvery{10};
 /// Why the processes do not fit together.
 constexpr const char* kRefused = "refused";
 constexpr const char* kNames = "names";
@@ -113,6 +114,13 @@ class Meeter {
     return Clock::now() - begin_ < kMeetWithin;
   }
 
+  /// Now and then, while it lasts.
+  void say(const std::string& text) {
+    if (Clock::now() - said_ < kSayEvery) return;
+    said_ = Clock::now();
+    fmt::print(stderr, "stepop: {}\n", text);
+  }
+
   /// Ends all that are here.
   void refuse(const std::string& why) {
     met_.store->compareSet(kRefused, {}, std::vector<uint8_t>(why.begin(), why.end()));
@@ -147,6 +155,10 @@ class Meeter {
       try {
         met_.store = open_store(/*listens=*/false);
       } catch (const std::exception& error) {
+        if (place_.local_rank == 0) {
+          say(fmt::format("waiting for rank 0 of {} processes, at {}, port {}", place_.size,
+                          place_.host, place_.port));
+        }
         if (may_wait()) continue;
         throw Error(fmt::format(
             "rank {} of {}: rank 0 is not to be reached at {}, port {}, within {} seconds: {}\nit "
@@ -181,8 +193,6 @@ class Meeter {
 
   /// Rank 0 waits for all, and looks whether they fit together.
   std::vector<std::string> names_of_all() {
-    constexpr std::chrono::seconds kSayEvery{10};
-    auto said = begin_;
     for (;;) {
       const std::vector<std::string> absent = missing();
       if (absent.empty()) break;
@@ -190,11 +200,7 @@ class Meeter {
         throw Error(fmt::format("of {} processes these did not come within {} seconds: rank {}",
                                 place_.size, kMeetWithin.count(), list_text(absent)));
       }
-      if (Clock::now() - said > kSayEvery) {
-        said = Clock::now();
-        fmt::print(stderr, "stepop: waiting for rank {} of {} processes\n", list_text(absent),
-                   place_.size);
-      }
+      say(fmt::format("waiting for rank {} of {} processes", list_text(absent), place_.size));
       std::this_thread::sleep_for(kLookAgain);
     }
     std::vector<std::string> names;
@@ -255,6 +261,7 @@ class Meeter {
   const Place& place_;
   const InterruptCheck& interrupt_;
   const Clock::time_point begin_ = Clock::now();
+  Clock::time_point said_ = begin_;
   Meeting met_;
 };
 

@@ -228,6 +228,26 @@ TEST_CASE("processes that were started with other words, or on a port that is ta
   CHECK(has(taken.err, fmt::format("cannot listen on port {}", port)));
 }
 
+TEST_CASE("a process says for whom it waits") {
+  const ScratchFolder folder;
+  folder.write("c.yaml", kConfigText);
+  const int port = free_test_port();
+  const auto start = [&](int rank, int at) {
+    return fmt::format(
+        "RANK={0} LOCAL_RANK=0 WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT={1} {2} -n a -b "
+        "c.yaml -t 2>err{0} & ",
+        rank, at, kSlow);
+  };
+  const CommandResult result = run_in(
+      folder, std::string(kUntil) + start(0, port) + start(2, free_test_port()) +
+                  "until_ok 'grep -q waiting err0 && grep -q waiting err2'; kill -TERM $(jobs -p)");
+  CHECK(result.exit_code == 0);
+  CHECK(read_bytes(folder.path("err0"))
+            .starts_with("stepop: waiting for rank 1, 2 of 3 processes\n"));
+  CHECK(read_bytes(folder.path("err2"))
+            .starts_with("stepop: waiting for rank 0 of 3 processes, at 127.0.0.1, port "));
+}
+
 TEST_CASE("several processes write the bytes of one into the outputs file") {
   std::string expected;
   for (const int processes : {1, 2, 3}) {

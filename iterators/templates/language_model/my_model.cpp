@@ -51,8 +51,8 @@ class MyModelNetwork : public stepop::Network {
 
   torch::Tensor forward(const torch::Tensor& ids) override {
     const auto seen = ids.slice(1, std::max<int64_t>(0, ids.size(1) - context_));
-    const auto places = place_(torch::arange(seen.size(1), ids.options()));
-    const auto x = blocks_->forward(token_(seen) + places);
+    auto x = token_(seen) + place_(torch::arange(seen.size(1), ids.options()));
+    for (auto& block : *blocks_) x = stepop::checkpointed(block.get<Block>(), x);
     return logits_(at::layer_norm(x, x.size(2)));
   }
 

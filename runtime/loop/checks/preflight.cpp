@@ -63,12 +63,22 @@ void check_batch(const Settings& settings, const DueOps& due, const Sample& samp
   }
 }
 
-/// The batches to look at: the first one, and of the last ones of an epoch and of an evaluation
-/// those that are smaller, since a size that is fixed in the code fails there.
+/// The batches to look at: the first one of an epoch and, where those are of another size, of an
+/// evaluation; and of the last ones those that are smaller, since a size that is fixed in the code
+/// fails there.
 std::vector<Sample> samples_of(const DueOps& due, const Settings& settings, const Context& context,
                                const Position& position) {
   const BatchOrder& order = context.splits.order(due.split);
-  std::vector<Sample> samples = {{order, 0, due.is_in_training(), !due.eval.empty()}};
+  std::vector<Sample> samples;
+  if (due.is_in_training()) samples.push_back({order, 0, /*is_training=*/true});
+  for (const auto& evaluation : settings.evaluations) {
+    if (evaluation.op.split != due.split) continue;
+    const BatchOrder& of = context.splits.evaluation_order(due.split, evaluation.max_batches);
+    if (samples.empty() || samples.back().order.batch_size() != of.batch_size()) {
+      samples.push_back({of, 0});
+    }
+    samples.back().is_evaluated = true;
+  }
   const auto add_smaller = [&](const BatchOrder& of, bool is_training) {
     const int64_t last = of.batches_per_epoch() - 1;
     const int64_t size = of.examples_in(last + 1) - of.examples_in(last);

@@ -179,6 +179,8 @@ TEST_CASE("a batch size that is fixed in the code is found by the smaller last b
                          "drop_last: true leaves it out"));
   CHECK(refused("fault: fixed size")
             .ends_with("\nwith the last batch of an evaluation, which has 2 of 5 examples"));
+  CHECK(refused("fault: fixed size\ntest_batch_size: 4")
+            .starts_with("validation/step_op: shape '[5, -1]' is invalid for input of size "));
   // It is never reached.
   CHECK(refused("fault: fixed size\neval_hook: null\nlog_ops: [train/log_op]") == "no error");
 }
