@@ -209,6 +209,10 @@ void Session::initialize() {
 
 std::string Session::init_weights() { return init_from_->apply(); }
 
+void Session::restart_spin_watch() {
+  if (spin_watch_) spin_watch_.emplace(at::get_num_threads());
+}
+
 void Session::set_profile(std::shared_ptr<Profile> profile) {
   for (auto& [name, update] : updates_) update->set_profile(profile.get());
   context_->profile = std::move(profile);

@@ -66,6 +66,10 @@ class Session {
   /// From here on the time of everything that runs is measured.
   void set_profile(std::shared_ptr<Profile> profile);
 
+  /// What other programs took of the cores so far is forgotten: threads that wait for each other
+  /// may spin; see spin_watch.h.
+  void restart_spin_watch();
+
   /// What the context tells of the run.
   void set_run(RunInfo run) { run_ = std::move(run); }
   /// Lines of a user's own code go there from here on; `console` must outlive the session.

@@ -106,6 +106,7 @@ class Gate : public StepHook {
     if (std::scanf(" run %lld %lld", &before, &steps) != 2 || steps < 1) ::_exit(0);
     before_ = before;
     steps_ = left_ = steps;
+    session().restart_spin_watch();
   }
 
   int answers_;
