@@ -398,9 +398,8 @@ TEST_CASE("a mutated shard gives an Error or records, in bounded time and memory
   const uint64_t count = fuzz_count(400);
   CAPTURE(seed);
   const ScratchFolder folder;
-  const std::string npy = std::string("\x93NUMPY\x01\0\x3A\0", 10) +
-                          "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n" +
-                          "12345678";
+  std::string npy("\x93NUMPY\x01\0\x3A\0", 10);
+  npy += "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n12345678";
   const std::string whole = tar_member("./0.npy", npy) + shard(0, 3);
   ByteMutator mutator(seed, {"ustar", std::string(12, '7'), ".png", ".json", "\x80", "./0000"},
                       {"ustar", ".png"});
