@@ -47,7 +47,10 @@ GradientSum::GradientSum(World& world, std::vector<at::Tensor> parameters)
     : world_(world), parameters_(std::move(parameters)) {}
 GradientSum::~GradientSum() = default;
 bool GradientSum::overlaps() const { return false; }
-void GradientSum::begin_overlapped(const at::Tensor& /*loss*/) {}
+void GradientSum::overlap(const at::Tensor& /*loss*/, const std::function<void()>& backward,
+                          Profile* /*profile*/) {
+  backward();
+}
 void GradientSum::sum() {}
 void GradientSum::sum(at::TensorList /*parameters*/) {}
 

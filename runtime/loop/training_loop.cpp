@@ -260,9 +260,7 @@ Agreement::View TrainingLoop::agree(const Agreement::View& own) {
 }
 
 /// Where no step is at hand.
-void TrainingLoop::agree() {
-  if (!world_.is_alone()) agree(own_view());
-}
+void TrainingLoop::agree() { agree(own_view()); }
 
 bool TrainingLoop::config_changes() {
   if (!world_.is_alone()) return agreement_.last().has_change;

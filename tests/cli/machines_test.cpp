@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/cli/digits_run.h"
+#include "tests/cli/small_training.h"
 #include "tests/same_state.h"
 
 namespace stepop {
@@ -13,22 +14,7 @@ namespace machines_test {
 
 constexpr int kNotAllowed = 77;
 
-/// 4 steps an epoch; a checkpoint after each step.
-constexpr const char* kConfigText = R"(
-iterator: Classifier
-model: {class: MLP, inputs: 64, hidden: [16]}
-datasets:
-  train: {class: Synthetic, size: 64, shape: [1, 8, 8]}
-  validation: {class: Synthetic, size: 20, shape: [1, 8, 8], seed: 1}
-batch_size: 16
-num_steps: 12
-optimizer: {class: SGD, lr: 0.1, momentum: 0.9}
-log_freq: 4
-ckpt_freq: 1
-num_threads: 1
-n_data_processes: 0
-distributed: {timeout: 4s}
-)";
+const std::string kConfigText = small_training("{class: Synthetic, size: 64, shape: [1, 8, 8]}");
 
 /// Trains on machines; `meanwhile`, a line of the shell, runs beside it. What each machine said is
 /// in err.<rank>. False, with a message, where networks cannot be made.
@@ -45,8 +31,12 @@ bool train_on_machines(const ScratchFolder& folder, const std::string& options,
   return false;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+/// The same on a link that is cut after some steps; `then` follows in the shell.
+bool train_and_cut(const ScratchFolder& folder, int64_t steps, const std::string& then,
+                   CommandResult& result) {
+  return train_on_machines(
+      folder, "--delay 1 --cut cut", fmt::format("-n a -b c.yaml -t --num_steps {}", steps), result,
+      "until_ok 'ls logs/*/train/checkpoints/model-5.safetensors'; touch cut; " + then);
 }
 
 /// What the training ends with in two processes of one machine.
@@ -72,12 +62,7 @@ TEST_CASE("machines that are far from each other, on a link that loses packets, 
 TEST_CASE("a link that is cut for a moment is not noticed") {
   const ScratchFolder folder;
   CommandResult result;
-  const std::string cut =
-      "until_ok 'ls logs/*/train/checkpoints/model-5.safetensors'; touch cut; sleep 1.5; rm cut";
-  if (!train_on_machines(folder, "--delay 1 --cut cut", "-n a -b c.yaml -t --num_steps 40", result,
-                         cut)) {
-    return;
-  }
+  if (!train_and_cut(folder, 40, "sleep 1.5; rm cut", result)) return;
   CAPTURE(read_bytes(folder.path("err.0")) + read_bytes(folder.path("err.1")));
   REQUIRE(result.exit_code == 0);
   CHECK(differences(state_after(folder, 40), expected_state(40)) == "");
@@ -86,12 +71,7 @@ TEST_CASE("a link that is cut for a moment is not noticed") {
 TEST_CASE("a link that breaks ends the processes on both of its sides; the run resumes") {
   const ScratchFolder folder;
   CommandResult result;
-  const std::string cut =
-      "until_ok 'ls logs/*/train/checkpoints/model-5.safetensors'; touch cut; sleep 60";
-  if (!train_on_machines(folder, "--delay 1 --cut cut", "-n a -b c.yaml -t --num_steps 100000",
-                         result, cut)) {
-    return;
-  }
+  if (!train_and_cut(folder, 100'000, "sleep 60", result)) return;
   CAPTURE(result.out);
   CHECK(result.exit_code == 1);
   const std::string of_root = read_bytes(folder.path("err.0"));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/cli/digits_run.h"
+#include "tests/cli/small_training.h"
 #include "tests/runtime/distributed/together.h"
 #include "tests/same_state.h"
 #include "tests/small_disk.h"
@@ -17,22 +18,9 @@ namespace processes_failures_test {
 
 const std::string kSlow = "'" STEPOP_BINARY_DIR "/stepop_slow'";
 
-/// 4 steps an epoch; a checkpoint after each step. Each process takes 8 examples of a batch.
-constexpr const char* kConfigText = R"(
-iterator: Classifier
-model: {class: MLP, inputs: 64, hidden: [16]}
-datasets:
-  train: {class: FailingRank, dataset: {class: Synthetic, size: 64, shape: [1, 8, 8]}}
-  validation: {class: Synthetic, size: 20, shape: [1, 8, 8], seed: 1}
-batch_size: 16
-num_steps: 12
-optimizer: {class: SGD, lr: 0.1, momentum: 0.9}
-log_freq: 4
-ckpt_freq: 1
-num_threads: 1
-n_data_processes: 0
-distributed: {timeout: 4s}
-)";
+/// Each process takes 8 examples of a batch.
+const std::string kConfigText =
+    small_training("{class: FailingRank, dataset: {class: Synthetic, size: 64, shape: [1, 8, 8]}}");
 
 /// Rank 1, or another one, fails with the first example of its step 6: the checks before the first
 /// step take a whole batch.
@@ -54,10 +42,6 @@ void check_resumes(const ScratchFolder& folder) {
   const ScratchFolder whole;
   REQUIRE(train(whole, "none").exit_code == 0);
   CHECK(differences(state_after(folder, 12), state_after(whole, 12)) == "");
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST_CASE("what one process throws ends all, with its rank and its words; the run resumes") {
