@@ -1,3 +1,4 @@
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -54,6 +55,13 @@ class ExtensibleTrainer : public Iterator {
     const Batch batch = rules_.cut(loaded);
     runner_->check(batch);
     const auto was_trained = std::make_shared<bool>(false);
+    const bool is_of_training = get_split() == "train" && at::GradMode::is_enabled();
+    // A batch of the training is logged as it is trained, also where no train op was due.
+    const auto look = [=, this] {
+      if (!is_of_training) return runner_->evaluate(batch, global_step());
+      for (const auto& network : frozen_) network->eval();
+      return runner_->look(rules_.sorted(batch), global_step());
+    };
     StepOps ops;
     ops.train_op = [=, this] {
       for (const auto& network : frozen_) network->eval();
@@ -64,13 +72,13 @@ class ExtensibleTrainer : public Iterator {
     };
     ops.log_op = [=, this] {
       Logs logs;
-      if (!*was_trained) logs.scalars = runner_->evaluate(batch, global_step());
+      if (!*was_trained) logs.scalars = look();
       if (!has_visuals_op_) add_visuals(logs);
       return logs;
     };
     ops.log_ops.set("visuals_op", [=, this] {
       Logs logs;
-      if (!*was_trained) runner_->evaluate(batch, global_step());
+      if (!*was_trained) look();
       add_visuals(logs);
       return logs;
     });

@@ -176,7 +176,7 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
   return total;
 }
 
-void Runner::run(Step& step, int64_t iteration, bool is_training, Metrics& metrics) {
+void Runner::run(Step& step, int64_t iteration, Mode mode, Metrics& metrics) {
   const bool is_on =
       step.is_on(iteration) && std::all_of(step.requires_.begin(), step.requires_.end(),
                                            [&](Slot slot) { return states_.front().has(slot); });
@@ -187,8 +187,9 @@ void Runner::run(Step& step, int64_t iteration, bool is_training, Metrics& metri
     }
     return;
   }
-  const bool trains = is_training && trace_ == nullptr && step.trains_in(iteration);
-  Iteration at{iteration, is_training && iteration % step.gate.every == 0, 0, begins_.back()};
+  const bool trains = mode == Mode::kTrain && step.trains_in(iteration);
+  Iteration at{iteration, mode != Mode::kEvaluate && iteration % step.gate.every == 0, 0,
+               begins_.back()};
   std::optional<at::NoGradGuard> no_grad;
   if (!trains) no_grad.emplace();
   std::optional<Frozen> frozen;
@@ -209,18 +210,23 @@ void Runner::run(Step& step, int64_t iteration, bool is_training, Metrics& metri
   if (has_gradient && context_.clock.is_last_micro_batch()) step.update->apply();
 }
 
-Scalars Runner::train(const Batch& batch, int64_t iteration) {
-  fill(batch, parts_);
+Scalars Runner::run_all(const Batch& batch, int64_t parts, int64_t iteration, Mode mode) {
+  fill(batch, parts);
   Metrics metrics;
-  for (auto& step : steps_) run(step, iteration, /*is_training=*/true, metrics);
+  for (auto& step : steps_) run(step, iteration, mode, metrics);
   return metrics.take();
 }
 
+Scalars Runner::train(const Batch& batch, int64_t iteration) {
+  return run_all(batch, parts_, iteration, Mode::kTrain);
+}
+
+Scalars Runner::look(const Batch& batch, int64_t iteration) {
+  return run_all(batch, 1, iteration, Mode::kLook);
+}
+
 Scalars Runner::evaluate(const Batch& batch, int64_t iteration) {
-  fill(batch, 1);
-  Metrics metrics;
-  for (auto& step : steps_) run(step, iteration, /*is_training=*/false, metrics);
-  return metrics.take();
+  return run_all(batch, 1, iteration, Mode::kEvaluate);
 }
 
 void Runner::measure(int64_t iteration, EvalOutputs& made) {
@@ -250,10 +256,8 @@ std::string Runner::table(const Batch& batch) {
       kinds.begin(), kinds.end(), [&](int64_t a, int64_t b) { return parts_on(a) < parts_on(b); });
   Trace trace(keys_, context_.device);
   trace_ = &trace;
-  fill(batch, 1);
-  Metrics metrics;
   try {
-    for (auto& step : steps_) run(step, iteration, /*is_training=*/true, metrics);
+    look(batch, iteration);
   } catch (...) {
     trace_ = nullptr;
     throw;

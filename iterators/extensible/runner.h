@@ -32,7 +32,10 @@ class Runner {
   /// One iteration, with the updates of its steps. Returns the losses.
   Scalars train(const Batch& batch, int64_t iteration);
 
-  /// The same without a change: parts that are for training alone are left out.
+  /// The same without an update: what `train` would compute.
+  Scalars look(const Batch& batch, int64_t iteration);
+
+  /// As an evaluation: parts that are for training alone are left out.
   Scalars evaluate(const Batch& batch, int64_t iteration);
 
   /// What the evaluators that are on say of the batch that `evaluate` was given last, added to
@@ -59,7 +62,10 @@ class Runner {
   void check_required(const std::vector<std::string>& known) const;
   void check_visuals(const std::vector<std::string>& known) const;
   void fill(const Batch& batch, int64_t parts);
-  void run(Step& step, int64_t iteration, bool is_training, Metrics& metrics);
+  enum class Mode { kTrain, kLook, kEvaluate };
+
+  Scalars run_all(const Batch& batch, int64_t parts, int64_t iteration, Mode mode);
+  void run(Step& step, int64_t iteration, Mode mode, Metrics& metrics);
   at::Tensor run_part(Step& step, StepState& state, const Iteration& at, bool is_first,
                       double share, bool trains, Metrics& metrics);
 

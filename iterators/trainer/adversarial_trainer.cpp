@@ -68,9 +68,10 @@ class AdversarialTrainer : public LossModelTrainer {
   }
 
   StepOps step_op(const Batch& batch) override {
-    // The checks before a training see the first phase alone; the other one is tried here.
-    const bool is_check = context().run.folder.empty() && at::GradMode::is_enabled();
-    if (is_check && ratios_.has_both()) {
+    // The check before a training sees one batch, in the first phase; the other one is tried here.
+    const bool is_check = !context().position.has_begun_step && at::GradMode::is_enabled();
+    if (is_check && !was_checked_ && ratios_.has_both()) {
+      was_checked_ = true;
       asks_for_other_ = true;
       const StepOps unused = LossModelTrainer::step_op(batch);
       asks_for_other_ = false;
@@ -141,6 +142,7 @@ class AdversarialTrainer : public LossModelTrainer {
   std::optional<std::vector<std::string>> main_names_;
   std::optional<std::vector<std::string>> disc_names_;
   bool is_main_ = true;
+  bool was_checked_ = false;
   bool asks_for_other_ = false;  ///< For the other phase than that of the step.
   Update* main_update_ = nullptr;
   Update* disc_update_ = nullptr;

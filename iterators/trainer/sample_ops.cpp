@@ -5,30 +5,10 @@
 #include <string>
 
 #include "runtime/measure/profile.h"
+#include "runtime/networks/evaluation_mode.h"
 #include "runtime/networks/networks.h"
 
 namespace stepop {
-namespace {
-
-/// While it lives, the model is in evaluation mode.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(LossModel& model) : model_(model), was_training_(model.is_training()) {
-    if (was_training_) model.eval();
-  }
-  ~EvaluationMode() {
-    if (was_training_) model_.train();
-  }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  LossModel& model_;
-  bool was_training_;
-};
-
-}  // namespace
-
 SampleOps::SampleOps(const Context& context, LossModel& model) : context_(context), model_(model) {
   const Config& config = context.config;
   if (!config.has("sampling")) return;

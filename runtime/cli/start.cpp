@@ -203,6 +203,7 @@ class Run {
     throw_if_signal_arrived();
     if (!arguments_.check) console_.info(session.config_yaml());
     if (!session.warnings().empty()) console_.warn(session.warnings());
+    if (!session.log_notice().empty()) console_.info(session.log_notice());
     const std::string notices = session.context().splits.notices();
     if (!notices.empty()) console_.info(notices);
   }

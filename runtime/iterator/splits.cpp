@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <thread>
+#include <unordered_set>
 
 #include "runtime/base/error.h"
 #include "runtime/base/interrupt_scope.h"
@@ -90,10 +91,11 @@ const BatchOrder& Splits::order(const std::string& split) {
     sampler = running_numbers(split, options);
     options.max_batches = 0;
   } else {
-    const std::string fallback = is_train ? "shuffle" : "sequential";
-    sampler = config_.has(path)
-                  ? samplers().build(config_, path, data, seed)
-                  : samplers().factory(fallback, config_, path)(config_.at(path), data, seed);
+    const bool is_given = config_.has(path);
+    sampler = is_given ? samplers().build(config_, path, data, seed)
+                       : samplers().factory("shuffle", config_, path)(config_.at(path), data, seed);
+    // A log is to be comparable with the one before: no short batch, nor one class of many.
+    if (!is_train && !is_given) options.drop_last = data.size() >= options.batch_size;
   }
   order = std::make_unique<BatchOrder>("datasets/" + split, std::move(sampler), options);
   return *order;
@@ -224,11 +226,10 @@ const Batch& Splits::fixed_examples(const std::string& split) {
   } else {
     const int64_t count = std::min(read_batch_size(config_, kOneProcess), size);
     Random random(mix_seed({kFixedExamplesSeed, seed_of(split)}));
+    std::unordered_set<int64_t> taken;
     while (static_cast<int64_t>(indices.size()) < count) {
       const int64_t index = random.below(size);
-      if (std::find(indices.begin(), indices.end(), index) == indices.end()) {
-        indices.push_back(index);
-      }
+      if (taken.insert(index).second) indices.push_back(index);
     }
   }
   std::vector<Random> randoms;

@@ -34,9 +34,9 @@ class Splits {
   int64_t examples(const std::string& split);
 
   /// The batches that training steps and logs see: in the order of `samplers/<split>`, by default
-  /// shuffled for train and the dataset's own for the others. The order of a stream is that of the
-  /// running numbers of its examples. Throws UsageError for a stream of which nothing says how many
-  /// batches an epoch has.
+  /// shuffled; logs of other splits than train then leave out an epoch's last batch where it is
+  /// smaller. The order of a stream is that of the running numbers of its examples. Throws
+  /// UsageError for a stream of which nothing says how many batches an epoch has.
   const BatchOrder& order(const std::string& split);
 
   /// All examples once, in the dataset's own order, for evaluations. Throws UsageError for a stream

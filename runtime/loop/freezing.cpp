@@ -18,13 +18,21 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
+/// Steps: far beyond any training.
+constexpr double kLongest = 1e15;
+
 int64_t read_step(const Config& rule, const char* key, int64_t fallback, int64_t steps_per_epoch) {
   if (!rule.has(key)) return fallback;
   const Duration duration = read_duration(rule, key, /*may_be_zero=*/true);
   if (duration.in_minutes()) {
     throw rule.error(key, "expected steps (100) or epochs (2e): a resume could not know minutes");
   }
-  return static_cast<int64_t>(std::llround(duration.length(steps_per_epoch)));
+  const double steps = duration.length(steps_per_epoch);
+  if (steps > kLongest) {
+    throw rule.error(key,
+                     "expected a number that can be reached, found " + rule.peek(key)->describe());
+  }
+  return static_cast<int64_t>(std::llround(steps));
 }
 
 }  // namespace

@@ -6,14 +6,16 @@ namespace stepop {
 
 bool LogOps::is_due(size_t op, const Elapsed& before, const Elapsed& now, Which which) const {
   if (logged_at_[op] == now.step) return false;
-  if (which == Which::kAll) return true;
-  const Trigger& when = ops_[op].when;
+  const bool is_plain = op == ops_.size();
+  const Trigger& when = is_plain ? plain_ : ops_[op].when;
+  if (which == Which::kAll) return !is_plain || when.is_ever_due();
   if (now.step == 0) return when.at_start();
   return when.is_due(before, now) || (when.at_end() && which == Which::kDueAtEnd);
 }
 
 bool LogOps::is_any_due(const Elapsed& before, const Elapsed& now, Which which) const {
-  for (size_t i = 0; i < ops_.size(); ++i) {
+  if (failure_) return false;
+  for (size_t i = 0; i < logged_at_.size(); ++i) {
     if (is_due(i, before, now, which)) return true;
   }
   return false;
@@ -21,6 +23,7 @@ bool LogOps::is_any_due(const Elapsed& before, const Elapsed& now, Which which) 
 
 OrderedMap<Logs> LogOps::run_due(const Elapsed& before, const Elapsed& now, Which which) {
   OrderedMap<Logs> results;
+  if (is_due(ops_.size(), before, now, which)) logged_at_.back() = now.step;
   for (size_t i = 0; i < ops_.size() && !failure_; ++i) {
     if (!is_due(i, before, now, which)) continue;
     const OpName& name = ops_[i].name;

@@ -6,6 +6,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/graph/traced_network.h"
+#include "runtime/networks/evaluation_mode.h"
 #include "runtime/step/random_fork.h"
 #include "runtime/step/snapshot.h"
 
@@ -14,16 +15,8 @@ namespace {
 
 NetworkGraph graph_of_call(torch::nn::Module& network, const std::string& class_name,
                            const NetworkInputs& inputs) {
-  const bool was_training = network.is_training();
-  if (was_training) network.eval();
-  try {
-    NetworkGraph graph = graph_of(trace_network(network, class_name, inputs));
-    if (was_training) network.train();
-    return graph;
-  } catch (...) {
-    if (was_training) network.train();
-    throw;
-  }
+  const EvaluationMode mode(network);
+  return graph_of(trace_network(network, class_name, inputs));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -224,8 +225,10 @@ void Session::check() {
       train_ && std::ranges::any_of(settings_->integrations,
                                     [](const auto& sink) { return sink->wants_graph(); });
   if (wants_graph) calls.emplace(*networks_);
+  const std::vector<ScheduledOp> log_ops = settings_->log_ops;
   const std::vector<std::string> known =
       preflight(*settings_, train_, iterator(), *context_, position_);
+  if (train_) note_log_ops(log_ops);
   if (calls) {
     graph_ = {};
     for (const auto& [network, graph, problem] : network_graphs(*context_, *calls)) {
@@ -242,6 +245,25 @@ void Session::check() {
   } catch (const UnknownMetric& error) {
     throw UsageError(fmt::format("{}\n  on the command line: {}", error.what(), error.argument()));
   }
+}
+
+void Session::note_log_ops(const std::vector<ScheduledOp>& asked) {
+  constexpr const char* kStill = "what train ops return, rates and speed are logged";
+  log_notice_.clear();
+  if (config_.has("log_ops")) {
+    const bool is_empty = config_.peek("log_ops")->as_list().empty();
+    if (is_empty) log_notice_ = fmt::format("log_ops: []: no log op runs; {}", kStill);
+    return;
+  }
+  std::vector<std::string> missing;
+  for (const auto& op : asked) {
+    const bool is_left = std::ranges::any_of(settings_->log_ops, [&](const ScheduledOp& other) {
+      return other.name.text() == op.name.text();
+    });
+    if (!is_left) missing.push_back(op.name.text());
+  }
+  if (missing.empty()) return;
+  log_notice_ = fmt::format("step_op returns no {}; {}", fmt::join(missing, ", "), kStill);
 }
 
 void Session::check_metrics(const LoggedNames& names) const {

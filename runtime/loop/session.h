@@ -108,6 +108,8 @@ class Session {
   MetricSchedules& metric_schedules() { return metric_schedules_; }
   Freezing& freezing() { return freezing_; }
   const std::string& warnings() const { return warnings_; }
+  /// After `check`, which of the usual log ops a training goes without; empty for none.
+  const std::string& log_notice() const { return log_notice_; }
   /// What the networks compute, after `check`, if an integration wants it: those that `step_op`,
   /// log ops or eval ops call.
   const LoggedGraph& graph() const { return graph_; }
@@ -120,6 +122,7 @@ class Session {
   void check_order(const std::string& yaml, const std::string& path) const;
   void check_unknown_keys(bool train, bool allow_unknown);
   void add_warning(const std::string& text);
+  void note_log_ops(const std::vector<ScheduledOp>& asked);
 
   Config config_;
   std::unique_ptr<World> alone_;  ///< Where no world is given.
@@ -147,6 +150,7 @@ class Session {
   std::vector<NamedHook> hooks_;
   std::unique_ptr<Settings> settings_;
   std::string warnings_;
+  std::string log_notice_;
   LoggedGraph graph_;
   std::string made_by_;
 };

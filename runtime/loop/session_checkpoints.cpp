@@ -134,13 +134,14 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   settings_->num_epochs = position_.epoch + 1 + (in_later_epochs + per_epoch - 1) / per_epoch;
 }
 
-/// After a resume with another number of processes: what each had for itself is nobody's now.
+/// After a resume with another number of processes: what each had for itself is nobody's now. The
+/// sums of what is to be logged are rank 0's; all know their names, and how many numbers they are.
 void Session::change_processes(const Checkpoint& checkpoint) {
   const int64_t before = checkpoint.progress.processes;
   position_.processes = world_.size();
   seed_rank(static_cast<uint64_t>(position_.global_step));
   ScalarMeans sum;
-  for (int rank = 0; rank < before && world_.is_root(); ++rank) {
+  for (int rank = 0; rank < before; ++rank) {
     State means;
     const std::string prefix = std::string(kTrainMeans) + ".";
     for (const auto& [name, tensor] : state_of_rank(checkpoint.tensors, rank)) {
@@ -148,6 +149,7 @@ void Session::change_processes(const Checkpoint& checkpoint) {
     }
     sum.add_other(means);
   }
+  if (!world_.is_root()) sum.clear_totals();
   train_means_ = std::move(sum);
   add_warning(
       fmt::format("the checkpoint is of {} process{}, and now there {}: the training continues "

@@ -33,7 +33,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       batches_per_epoch_(context_.splits.order("train").batches_per_epoch()),
       hooks_(context_, position_),
       splits_(session.iterator(), context_, position_, [this] { throw_if_asked_to_stop(); }),
-      log_ops_(settings_.log_ops, splits_),
+      log_ops_(settings_, splits_),
       checkpoints_(
           directory, settings_, reporter.console(), profile_,
           [this, weights = session.trained_weights()](const Checkpoint& checkpoint) {
@@ -279,13 +279,13 @@ void TrainingLoop::finish_step(const Elapsed& now) {
     hooks_.call("after_epoch", [&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
   }
   if (is_epoch_end || !evaluations.empty() || asked_for_checkpoint_ ||
-      settings_.checkpoint.is_due(last_, now) || log_ops_.has_failed()) {
+      settings_.checkpoint.is_due(last_, now) || has_failed_log_) {
     save_checkpoint(evaluations);
   }
-  if (log_ops_.has_failed()) {
+  if (has_failed_log_) {
     checkpoints_.wait();
     saved_ = saved_text(position_.global_step);
-    log_ops_.rethrow_failure();
+    end_by_failed_log();
   }
   evaluations_.look_at(now);
   run_evaluations();
@@ -353,18 +353,24 @@ void TrainingLoop::throw_if_asked_here() const {
 
 /// Runs and reports the log ops that are due; returns the numbers that they brought.
 OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which which) {
+  if (has_failed_log_) return {};
   OrderedMap<Logs> results;
   if (is_at_end() && which == LogOps::Which::kDue) which = LogOps::Which::kDueAtEnd;
-  if (log_ops_.is_any_due(last_, now, which)) {
+  const bool is_due = log_ops_.is_any_due(last_, now, which);
+  if (is_due) {
     const Span span(profile_, "logging");
     results = log_ops_.run_due(last_, now, which);
+    shared_buffers_.skip_writes();
+    // Before sums over all processes would not fit together.
+    has_failed_log_ = world_.max({log_ops_.has_failed() ? 1.0 : 0.0})[0] > 0;
+    if (has_failed_log_ && !world_.is_alone()) return {};
   }
-  if (results.empty() && !telemetry_.is_due(last_, now)) return {};
+  if (!is_due && !telemetry_.is_due(last_, now)) return {};
   warn_of_data();
   const Span write(profile_, "write");
   read_non_finite();
   OrderedMap<Logs> logs;
-  if (!results.empty()) logs = session_.train_means().take();
+  if (is_due) logs = session_.train_means().take();
   for (const auto& [name, result] : results) logs.set(name, result);
   logs.set("runtime", telemetry_.take(last_, now));
   share_logs(world_, logs, [&](const std::string& op) {
@@ -373,6 +379,10 @@ OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which 
     return is_log ? splits_[op.substr(0, op.find('/'))].share()
                   : 1.0;  // means of train ops: theirs
   });
+  const bool is_empty = std::ranges::all_of(logs, [](const auto& log) {
+    return log.second.scalars.empty() && log.second.histograms.empty();
+  });
+  if (results.empty() && is_empty) return {};
   elapsed();  // the time of the event
   return reporter_.logged(position_, logs);
 }
@@ -390,7 +400,13 @@ void TrainingLoop::log_between_steps(const Elapsed& now) {
   splits_.clear();
   before.restore();
   observe(scalars);  // what was logged counts
+  if (has_failed_log_) end_by_failed_log();
+}
+
+/// Throws what a log op threw here; in another process, that this one hears of it.
+void TrainingLoop::end_by_failed_log() {
   log_ops_.rethrow_failure();
+  agree();
 }
 
 /// Numbers that were logged, for the runtime and for hooks.

@@ -77,6 +77,7 @@ class TrainingLoop {
 
   OrderedMap<double> run_due_logs(const Elapsed& now, LogOps::Which which = LogOps::Which::kDue);
   void log_between_steps(const Elapsed& now);
+  void end_by_failed_log();
   void observe(const OrderedMap<double>& scalars);
   void observe_evaluation(const OrderedMap<double>& scalars);
   void take_requests(const Elapsed& now);
@@ -117,7 +118,8 @@ class TrainingLoop {
   OrderedMap<Scalars> results_;  ///< Of the train ops, for the batch at hand.
   bool asked_for_checkpoint_ = false;
   bool asked_for_evaluation_ = false;
-  bool was_stopped_ = false;  ///< By a hook, before this start.
+  bool has_failed_log_ = false;  ///< A log op threw, in this process or another one.
+  bool was_stopped_ = false;     ///< By a hook, before this start.
   StopReason reason_;
   int64_t first_step_ = 0;
   RunCheckpoints checkpoints_;

@@ -23,6 +23,8 @@ class SharedBuffers {
   /// To be called by all after each training step. `share`: the part of its examples that this
   /// process had.
   void share(double share);
+  /// What was written to others since then, and put back, is no step's: to be called after logs.
+  void skip_writes();
 
  private:
   struct Other {

@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kGradient = ".grad";
 constexpr const char* kSpoilt = "spoilt";
 constexpr const char* kClearedUntil = "cleared_until";
+constexpr const char* kLrStep = "lr_step";
 
 }  // namespace
 
@@ -26,6 +27,7 @@ State Update::state() const {
   if (!clears_at_.empty() && cleared_until_) {
     state[kClearedUntil] = at::scalar_tensor(*cleared_until_, at::kLong);
   }
+  if (lr_step_) state[kLrStep] = at::scalar_tensor(*lr_step_, at::kLong);
   if (has_non_finite_) state[kSpoilt] = at::scalar_tensor(true, at::kBool);
   if (!is_pending_) return state;
   for (const auto& [name, parameter] : optimizer_->parameters()) {
@@ -54,6 +56,7 @@ void Update::load_state(const State& state) {
   const auto skipped = of_optimizer.extract("skipped");  // older checkpoints have none
   const auto spoilt = of_optimizer.extract(kSpoilt);
   const auto cleared = of_optimizer.extract(kClearedUntil);
+  const auto lr_step = of_optimizer.extract(kLrStep);  // here, too
   State pending;
   for (const auto& [name, parameter] : optimizer_->parameters()) {
     auto gradient = of_optimizer.extract(name + kGradient);
@@ -73,6 +76,7 @@ void Update::load_state(const State& state) {
   cleared_until_.reset();
   if (cleared) cleared_until_ = cleared.mapped().item<int64_t>();
   lr_step_.reset();
+  if (lr_step) lr_step_ = lr_step.mapped().item<int64_t>();
 }
 
 }  // namespace stepop

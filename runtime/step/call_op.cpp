@@ -123,6 +123,14 @@ Error missing_op(const Context& context, const std::string& split, const std::st
       split, op, read_component(context.config, "iterator").name, split, ops.names(), hint));
 }
 
+Error missing_log_op(const Context& context, const std::string& split, const std::string& op,
+                     const StepOps& ops) {
+  return Error(
+      fmt::format("{}\n  return it from step_op, or leave it out of log_ops: what train ops "
+                  "return is logged without a log op",
+                  missing_op(context, split, op, ops).what()));
+}
+
 namespace {
 
 std::string described(const at::Tensor& tensor) {

@@ -73,6 +73,10 @@ class SplitGuard {
 Error missing_op(const Context& context, const std::string& split, const std::string& op,
                  const StepOps& ops);
 
+/// The same for a log op that the config names.
+Error missing_log_op(const Context& context, const std::string& split, const std::string& op,
+                     const StepOps& ops);
+
 /// A log op's result with every scalar and image checked. Throws Error that begins with `name`.
 const Logs& checked(const Logs& logs, const std::string& name);
 

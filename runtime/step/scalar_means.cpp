@@ -54,6 +54,10 @@ OrderedMap<Logs> ScalarMeans::take() {
   return logs;
 }
 
+void ScalarMeans::clear_totals() {
+  for (auto& [key, sum] : sums_) sum.total = at::zeros_like(sum.total);
+}
+
 State ScalarMeans::save() const {
   State state;
   int number = 0;

@@ -25,6 +25,9 @@ class ScalarMeans {
   /// Adds those of another process, as its `save` gave them.
   void add_other(const State& state);
 
+  /// What was added counts for nothing here, as another process has it.
+  void clear_totals();
+
   State save() const;
   void load(const State& state);
 

@@ -1,11 +1,34 @@
 #include "runtime/step/snapshot.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
 #include <fmt/format.h>
+#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <string_view>
 
 namespace stepop {
+
+KeptBuffers::KeptBuffers(const Networks& networks) {
+  for (const auto& name : networks.names()) {
+    for (const at::Tensor& buffer : networks.get(name)->buffers()) {
+      if (!buffer.defined()) continue;
+      kept_.push_back({buffer, buffer.clone(), static_cast<int64_t>(buffer._version())});
+    }
+  }
+}
+
+KeptBuffers::~KeptBuffers() {
+  const at::NoGradGuard no_grad;
+  for (const auto& [buffer, values, version] : kept_) {
+    // batch_norm writes to its statistics without another version. What did not change keeps its
+    // own, as a graph may need it.
+    const bool is_changed = static_cast<int64_t>(buffer._version()) != version ||
+                            (buffer.is_floating_point() && !at::equal(buffer, values));
+    if (is_changed) buffer.copy_(values);
+  }
+}
 
 Snapshot::Snapshot(const Context& context)
     : context_(context), buffers_(context.networks.copy_buffers()) {

@@ -1,15 +1,29 @@
 #include "runtime/step/split_step.h"
 
 #include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "runtime/measure/profile.h"
 #include "runtime/measure/tensor_statistics.h"
 #include "runtime/step/random_fork.h"
+#include "runtime/step/snapshot.h"
 
 namespace stepop {
+namespace {
+
+/// Where another split's ops ran last. A network that the iterator itself keeps in evaluation mode
+/// while another one trains is left so.
+void set_mode(Networks& networks, bool trains) {
+  const bool is_any_training = std::ranges::any_of(
+      networks.names(), [&](const auto& name) { return networks.get(name)->is_training(); });
+  if (is_any_training != trains) networks.set_training(trains);
+}
+
+}  // namespace
 
 SplitStep::SplitStep(std::string split, Iterator& iterator, const Context& context,
                      Position& position, LoaderOptions loader_options, std::string stream_state)
@@ -51,7 +65,7 @@ const Batch& SplitStep::batch() {
   return *batch_;
 }
 
-const StepOps& SplitStep::ops() {
+const StepOps& SplitStep::ops(bool trains) {
   if (!ops_) {
     batch();
     const bool is_training = split_ == "train";
@@ -59,15 +73,19 @@ const StepOps& SplitStep::ops() {
       return call_step_op(iterator_, context_, position_, split_, is_training, *batch_);
     };
     std::optional<RandomFork> fork;
-    if (!is_training) fork.emplace(fork_seed(), context_.device);
+    std::optional<KeptBuffers> buffers;
+    if (!trains) {
+      fork.emplace(fork_seed(), context_.device);
+      buffers.emplace(context_.networks);
+    }
     ops_ = run_on(context_, split_, *batch_, call);
   }
   return *ops_;
 }
 
 Scalars SplitStep::train(const std::string& name) {
-  const TrainOp* op = ops().find_train_op(name);
-  if (op == nullptr) throw missing_op(context_, split_, name, ops());
+  const TrainOp* op = ops(/*trains=*/true).find_train_op(name);
+  if (op == nullptr) throw missing_op(context_, split_, name, *ops_);
   const Span span(context_.profile.get(), {split_, "/", name});
   const SplitGuard guard(position_, split_);
   return run_on(context_, split_, *batch_, [&] { return run_op(context_, split_, name, *op); });
@@ -75,11 +93,13 @@ Scalars SplitStep::train(const std::string& name) {
 
 const Logs& SplitStep::log(const std::string& name) {
   if (const Logs* done = logs_.find(name)) return *done;
-  const LogOp* op = ops().find_log_op(name);
-  if (op == nullptr) throw missing_op(context_, split_, name, ops());
+  const LogOp* op = ops(/*trains=*/false).find_log_op(name);
+  if (op == nullptr) throw missing_log_op(context_, split_, name, *ops_);
   const Span span(context_.profile.get(), {split_, "/", name});
   const SplitGuard guard(position_, split_);
   const at::NoGradGuard no_grad;
+  set_mode(context_.networks, split_ == "train");
+  const KeptBuffers buffers(context_.networks);
   const RandomFork fork(mix_seed({fork_seed(), seed_of(name)}), context_.device);
   const Logs logs =
       run_on(context_, split_, *batch_, [&] { return run_op(context_, split_, name, *op); });

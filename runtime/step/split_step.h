@@ -26,7 +26,8 @@ class SplitStep {
 
   /// Runs a train op. Throws Error when `step_op` did not return it.
   Scalars train(const std::string& op);
-  /// The result of a log op, without gradients and with the random state forked.
+  /// The result of a log op, without gradients, with the random state forked and the buffers of
+  /// networks kept.
   const Logs& log(const std::string& op);
 
   /// This step's batch; fetches it when need be.
@@ -43,7 +44,8 @@ class SplitStep {
   }
 
  private:
-  const StepOps& ops();
+  /// `trains`: for a train op; else what `step_op` changes beside the iterator's own is put back.
+  const StepOps& ops(bool trains);
   uint64_t fork_seed() const;
 
   std::string split_;

@@ -120,14 +120,15 @@ class Gate : public StepHook {
 
 Value config_of_steps(Value config) {
   Value::Map& keys = config.as_map();
-  for (const char* key :
-       {"num_epochs", "integrations", "evaluations", "ckpt_freq", "ckpt_zero", "checkpoints",
-        "max_time", "stop_at", "run_ahead", "log_freq", "start_log_freq"}) {
+  for (const char* key : {"num_epochs", "integrations", "evaluations", "ckpt_freq", "ckpt_zero",
+                          "checkpoints", "max_time", "stop_at", "run_ahead"}) {
     keys.erase(key);
   }
   keys.set("num_steps", kNever);
   keys.set("eval_hook", Value());
   keys.set("log_ops", Value::List{});
+  keys.set("log_freq", kNever);
+  keys.set("start_log_freq", kNever);
   keys.set("telemetry", Value::Map{{"active", Value(false)}});
   return config;
 }

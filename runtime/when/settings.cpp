@@ -95,23 +95,28 @@ std::vector<ScheduledOp> read_own_log_ops(const Config& config, const OrderedMap
 }
 
 std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_epoch,
-                                      const OrderedMap<std::string>& own) {
+                                      const OrderedMap<std::string>& own, Trigger& plain_log) {
   const UsualOp usual{default_log_trigger(config, steps_per_epoch),
                       read_images(config, "log_images", {})};
   const auto own_ops = read_own_log_ops(config, own, *usual.images, steps_per_epoch);
   if (config.has("log_ops")) {
     auto ops = read_ops(config, "log_ops", "validation/log_op",
                         "{op: validation/sample_op, when: 500}", usual, steps_per_epoch);
+    if (ops.empty()) plain_log = usual.when;
     ops.insert(ops.end(), own_ops.begin(), own_ops.end());
     return ops;
   }
+  plain_log = usual.when;
   std::vector<ScheduledOp> ops;
   ops.push_back({{"train", "log_op"}, usual.when, *usual.images});
   if (config.has("datasets/validation")) {
     ops.push_back({{"validation", "log_op"}, usual.when, *usual.images});
   }
   Value::List names;
-  for (const auto& op : ops) names.push_back(op.name.text());
+  for (auto& op : ops) {
+    op.is_default = true;
+    names.push_back(op.name.text());
+  }
   config.note_default("log_ops", names);
   ops.insert(ops.end(), own_ops.begin(), own_ops.end());
   return ops;
@@ -282,7 +287,7 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   steps_per_epoch = (batches_per_epoch + accumulate - 1) / accumulate;
   read_end(config, train, debug, *this);
   train_ops = read_train_ops(config, steps_per_epoch);
-  log_ops = read_log_ops(config, steps_per_epoch, own_log_ops);
+  log_ops = read_log_ops(config, steps_per_epoch, own_log_ops, plain_log);
 
   if (config.has("ckpt_freq")) checkpoint = Trigger(config, "ckpt_freq", steps_per_epoch);
   checkpoint_zero = config.get("ckpt_zero", false);

@@ -25,6 +25,7 @@ struct ScheduledOp {
   Trigger when;
   ImageEncoding images = {};  ///< Of a log op: how what it shows becomes files.
   Turn turn = {};             ///< Of a train op: the steps of its stage.
+  bool is_default = false;    ///< The config does not name it, so an iterator may lack it.
 
   /// Of a train op: whether it is due in the step that follows `step` complete ones. Only the step
   /// decides, so a run that resumes does the same.
@@ -68,6 +69,9 @@ struct Settings {
   /// In the order of each step. With stages, an op is there once for each stage that has it.
   std::vector<ScheduledOp> train_ops;
   std::vector<ScheduledOp> log_ops;
+  /// When what train ops returned and the telemetry are logged where no log op may be due: with the
+  /// default log ops, of which an iterator may lack some, and with `log_ops: []`.
+  Trigger plain_log;
 
   Trigger checkpoint;
   bool checkpoint_zero = false;

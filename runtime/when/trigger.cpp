@@ -10,6 +10,9 @@
 namespace stepop {
 namespace {
 
+/// Relative: more than what a sum of powers loses.
+constexpr long double kRounding = 1e-16L;
+
 constexpr const char* kOrElse = ", or a map with \"every\"";
 
 }  // namespace
@@ -71,15 +74,23 @@ int64_t Trigger::times_until(double point) const {
   if (every_ <= 0) return 0;
   point = std::min(point, until_) - from_ + kPeriodTolerance;
   if (point < 0) return 0;
-  int64_t times = from_ > 0 ? 1 : 0;  // `from` itself is a time; the very start is `at_start`
-  double interval = every_;
-  while (grow_ > 1 && interval < up_to_ && point >= interval) {
-    point -= interval;
-    interval = std::min(interval * grow_, up_to_);
-    ++times;
+  const int64_t first = from_ > 0 ? 1 : 0;  // `from` itself is a time; the start is `at_start`
+  if (grow_ == 1 || every_ >= up_to_) return first + static_cast<int64_t>(point / every_);
+  // n intervals that grow are as long as a geometric series. Long doubles, as its sum is compared
+  // with steps; grow - 1 may be tiny.
+  const long double rate = std::log(static_cast<long double>(grow_));
+  const auto length_of = [&](long double n) {
+    return every_ * std::expm1(n * rate) / (grow_ - 1.0L) * (1 - kRounding);
+  };
+  const long double growing = std::ceil(std::log(up_to_ / static_cast<long double>(every_)) / rate);
+  const long double all = length_of(growing);
+  if (point >= all) {
+    return first + static_cast<int64_t>(growing) + static_cast<int64_t>((point - all) / up_to_);
   }
-  if (interval < up_to_ && grow_ > 1) return times;
-  return times + static_cast<int64_t>(std::floor(point / interval));
+  auto times = std::floor(std::log1p(point * (grow_ - 1.0L) / every_) / rate);
+  if (length_of(times) > point) --times;
+  if (length_of(times + 1) <= point) ++times;
+  return first + static_cast<int64_t>(times);
 }
 
 bool Trigger::is_due(const Elapsed& before, const Elapsed& now) const {

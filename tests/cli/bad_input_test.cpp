@@ -149,7 +149,9 @@ TEST_CASE("a batch that is larger than the dataset") {
 TEST_CASE("an op that is due and was not returned") {
   Digits().refuses("stepop -b digits.yaml -t --log_ops '[validation/sample_op]'", 1,
                    "validation/sample_op is due, but step_op of the iterator Classifier did not "
-                   "return it for the split validation; it returned: train_op, log_op, eval_op");
+                   "return it for the split validation; it returned: train_op, log_op, eval_op\n"
+                   "  return it from step_op, or leave it out of log_ops: what train ops return is "
+                   "logged without a log op");
 }
 
 TEST_CASE("what LibTorch refuses is told without a stack trace") {

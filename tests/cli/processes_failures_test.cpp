@@ -126,6 +126,56 @@ TEST_CASE("an iterator that does other things in one process is told what, and t
   }
 }
 
+TEST_CASE("what is still to be logged is shared out when the number of processes changes") {
+  // The op is due in step 5, logs in 1, 3, 6.
+  const std::string start = kSlow +
+                            " -n a -b c.yaml -t --iterator UnequalRanks --datasets/train/after 56 "
+                            "--log_freq 3 --train_ops '[{op: train/train_op, when: 5}]' "
+                            "--num_steps 7 --stop_at 5 --processes ";
+  const auto mean_of_six = [](const ScratchFolder& folder) {
+    const std::string lines = read_bytes(folder.path(only_run(folder)) + "/train/metrics.jsonl");
+    const std::string key = "\"train/train_op/mean\":";
+    REQUIRE(lines.find(key) != std::string::npos);
+    CHECK(lines.find(key) == lines.rfind(key));
+    return std::stod(lines.substr(lines.find(key) + key.size()));
+  };
+  double expected = 0;
+  for (const auto& [before, after] : {std::pair{1, 1}, {1, 2}, {2, 3}, {2, 1}}) {
+    CAPTURE(before);
+    CAPTURE(after);
+    const ScratchFolder folder;
+    folder.write("c.yaml", kConfigText);
+    run_well(folder, start + std::to_string(before));
+    run_well(folder, fmt::format("{} -p {} -t --processes {} --stop_at null", kSlow,
+                                 only_run(folder), after));
+    if (before == after) expected = mean_of_six(folder);
+    CHECK(mean_of_six(folder) == doctest::Approx(expected).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("an error in a log op of one process is said as it is, and its step is saved") {
+  const ScratchFolder folder;
+  const CommandResult result =
+      train(folder, "none", "--iterator UnequalRanks --how 'log throws' --ckpt_freq 100");
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 1);
+  CHECK(has(result.err, "stepop: rank 1 on "));
+  CHECK(has(result.err, "train/log_op: no such curve"));
+  CHECK(!has(result.err, "what is logged in this step"));
+  CHECK(load_checkpoint(folder.path(only_run(folder)) + "/train/checkpoints/model-7.safetensors")
+            .progress.global_step == 7);
+}
+
+TEST_CASE("a forward pass in a log op leaves batch normalization the same in all processes") {
+  const ScratchFolder folder;
+  const CommandResult result =
+      train(folder, "none",
+            "--iterator UnequalRanks --how 'log passes' --log_freq 1 --model "
+            "'!replace {class: NormOfPixels}'");
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+}
+
 TEST_CASE("SIGTERM to the parent saves and ends all; another number of processes resumes") {
   const ScratchFolder folder;
   folder.write("c.yaml", kConfigText);

@@ -2,6 +2,7 @@
 // several processes; and an iterator that does there what none may.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <torch/nn/modules/batchnorm.h>
 
 #include <atomic>
 #include <chrono>
@@ -118,6 +119,19 @@ class SleepyStep : public Hook {
   bool can_;
 };
 
+/// Batch normalization of 64 pixels.
+class NormOfPixels : public Network {
+ public:
+  explicit NormOfPixels(const Config&)
+      : norm_(register_module("norm", torch::nn::BatchNorm1d(64))) {}
+  at::Tensor forward(const at::Tensor& images) override {
+    return norm_->forward(images.flatten(1) + 1);
+  }
+
+ private:
+  torch::nn::BatchNorm1d norm_;
+};
+
 /// From its sixth step on another process than rank 0 does not do what rank 0 does.
 class UnequalRanks : public Iterator {
  public:
@@ -133,7 +147,8 @@ class UnequalRanks : public Iterator {
     return {
         .train_op =
             [=, this] {
-              if (differs && how_ == "no update") return;
+              const Scalars numbers{{"mean", loss}};
+              if (differs && how_ == "no update") return numbers;
               update_.step(loss);
               if (differs && how_ == "two updates") {
                 update_.step(model_->forward(batch["image"]).mean());
@@ -141,11 +156,14 @@ class UnequalRanks : public Iterator {
               if (differs && how_ == "weights") {
                 for (const auto& weight : model_->parameters()) weight.detach().mul_(0.5);
               }
+              return numbers;
             },
         .log_op =
             [=, this] {
               Logs logs{.scalars = {{"loss", loss}}};
               if (differs && how_ == "log") logs.scalars.set("extra", 1);
+              if (differs && how_ == "log throws") throw std::runtime_error("no such curve");
+              if (how_ == "log passes") model_->forward(batch["image"]);
               return logs;
             },
         .eval_op =
@@ -161,9 +179,11 @@ class UnequalRanks : public Iterator {
   std::string how_;
 };
 
+STEPOP_REGISTER_MODEL(NormOfPixels);
 STEPOP_REGISTER_ITERATOR(UnequalRanks,
                          {"For tests.",
-                          {{"how", "none", "no update, two updates, weights or log"}}});
+                          {{"how", "none",
+                            "no update, two updates, weights, log, log throws, log passes"}}});
 STEPOP_REGISTER_HOOK(SleepyStep, {"For tests.", {{"milliseconds", "1", "a step with one thread"}}});
 STEPOP_REGISTER_DATASET(SlowDataset, {"For tests.",
                                       {{"dataset", "", "the other one"},

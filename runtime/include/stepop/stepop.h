@@ -38,6 +38,7 @@
 #include "runtime/log/sink.h"
 #include "runtime/measure/profile.h"
 #include "runtime/networks/checkpoint_modules.h"
+#include "runtime/networks/evaluation_mode.h"
 #include "runtime/networks/network.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/optim/schedule.h"

@@ -25,10 +25,21 @@ struct Sample {
   bool is_evaluated = false;  ///< An evaluation sees it.
 };
 
-/// Runs the ops of a split that are ever called for such a batch; adds the numbers that they gave.
+/// What the ops gave.
+struct Seen {
+  std::set<std::string> names;    ///< Of numbers.
+  std::set<std::string> log_ops;  ///< Those that were returned.
+};
+
+bool is_default_log_op(const Settings& settings, const std::string& name) {
+  return std::ranges::any_of(settings.log_ops, [&](const ScheduledOp& op) {
+    return op.is_default && op.name.text() == name;
+  });
+}
+
+/// Runs the ops of a split that are ever called for such a batch; adds what they gave.
 void check_batch(const Settings& settings, const DueOps& due, const Sample& sample,
-                 Iterator& iterator, const Context& context, Position& position,
-                 std::set<std::string>& names) {
+                 Iterator& iterator, const Context& context, Position& position, Seen& seen) {
   const Batch batch = run_at("datasets", due.split, [&] {
     return context.splits.batch(due.split, sample.order, sample.number);
   });
@@ -41,11 +52,13 @@ void check_batch(const Settings& settings, const DueOps& due, const Sample& samp
   }
   for (const auto& name : due.log) {
     if (!sample.is_training) break;
-    const LogOp* op = ops.find_log_op(name);
-    if (op == nullptr) throw missing_op(context, due.split, name, ops);
     const std::string place = due.split + "/" + name;
+    const LogOp* op = ops.find_log_op(name);
+    if (op == nullptr && is_default_log_op(settings, place)) continue;
+    if (op == nullptr) throw missing_log_op(context, due.split, name, ops);
+    seen.log_ops.insert(place);
     const Logs logs = run_op(context, due.split, name, [&] { return checked((*op)(), place); });
-    for (const auto& [key, value] : logs.scalars) names.insert(place + "/" + key);
+    for (const auto& [key, value] : logs.scalars) seen.names.insert(place + "/" + key);
   }
   for (const auto& name : due.eval) {
     if (!sample.is_evaluated) break;
@@ -58,7 +71,9 @@ void check_batch(const Settings& settings, const DueOps& due, const Sample& samp
     });
     for (const auto& evaluation : settings.evaluations) {
       if (evaluation.op.split != due.split || evaluation.op.op != name) continue;
-      for (const auto& [key, value] : outputs.labels) names.insert(evaluation.prefix() + "/" + key);
+      for (const auto& [key, value] : outputs.labels) {
+        seen.names.insert(evaluation.prefix() + "/" + key);
+      }
     }
   }
 }
@@ -119,7 +134,7 @@ std::vector<Sample> samples_of(const DueOps& due, const Settings& settings, cons
 
 }  // namespace
 
-std::vector<std::string> preflight(const Settings& settings, bool train, Iterator& iterator,
+std::vector<std::string> preflight(Settings& settings, bool train, Iterator& iterator,
                                    const Context& context, Position& position) {
   check_devices(context);
   if (train) {
@@ -129,11 +144,11 @@ std::vector<std::string> preflight(const Settings& settings, bool train, Iterato
   }
   const RandomFork fork(context.seed, context.device);
   const Snapshot snapshot(context);
-  std::set<std::string> names;
+  Seen seen;
   for (const auto& due : due_ops(settings, train)) {
     for (const auto& sample : samples_of(due, settings, context, position)) {
       try {
-        check_batch(settings, due, sample, iterator, context, position, names);
+        check_batch(settings, due, sample, iterator, context, position, seen);
       } catch (const Error&) {
         if (sample.number == 0) throw;
         rethrow_of_last_batch(sample);
@@ -141,7 +156,10 @@ std::vector<std::string> preflight(const Settings& settings, bool train, Iterato
     }
   }
   snapshot.restore();
-  return {names.begin(), names.end()};
+  std::erase_if(settings.log_ops, [&](const ScheduledOp& op) {
+    return op.is_default && !seen.log_ops.contains(op.name.text());
+  });
+  return {seen.names.begin(), seen.names.end()};
 }
 
 }  // namespace stepop

@@ -14,9 +14,9 @@ namespace stepop {
 /// ops are not run: what they change could not all be put back. What an optimizer forgot is found
 /// by parameter_ownership.h, which also watches the first losses. Also runs the last batch of an
 /// epoch and of an evaluation where it is smaller than the others. Throws Error that names the
-/// iterator's op and the key. Returns the full names of the numbers that the ops gave,
-/// `train/log_op/loss`.
-std::vector<std::string> preflight(const Settings& settings, bool train, Iterator& iterator,
+/// iterator's op and the key. Leaves the default log ops that `step_op` did not return out of
+/// `settings`. Returns the full names of the numbers that the ops gave, `train/log_op/loss`.
+std::vector<std::string> preflight(Settings& settings, bool train, Iterator& iterator,
                                    const Context& context, Position& position);
 
 }  // namespace stepop

@@ -73,9 +73,7 @@ class Vowels : public stepop::Iterator {
         .log_op =
             [=, this] {
               stepop::Logs logs{.scalars = {{"loss", loss}, {"lr", update_.lr()}}};
-              if (update_.grad_norm().defined()) {  // from the first update on, with clip_norm
-                logs.scalars.set("grad_norm", update_.grad_norm());
-              }
+              logs.scalars.set("grad_norm", update_.grad_norm());  // with clip_norm
               return logs;
             },
         .eval_op =

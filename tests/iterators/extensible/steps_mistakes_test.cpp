@@ -105,5 +105,31 @@ TEST_CASE("an error in a part names the part") {
                      "found ") != std::string::npos);
 }
 
+TEST_CASE("what is logged of the training, and checked before it, are its patches") {
+  TestRun run(R"(
+iterator: ExtensibleTrainer
+num_steps: 3
+num_threads: 1
+batch_size: 2
+log_freq: 1
+train_ops: [{op: train/train_op, when: 2}]
+datasets: {train: {class: RandomTensors, size: 8, tensors: {hq: [3, 48, 48]}}}
+networks:
+  discriminator: {type: discriminator, which_model: discriminator_vgg_128_gn, nf: 8, image_size: 32}
+steps:
+  discriminator:
+    training: discriminator
+    optimizer_params: {lr: 0.001}
+    injectors:
+      phq: {type: image_patch, patch_size: 32, in: hq, out: phq}
+      low: {type: image_patch, patch_size: 32, in: hq, out: low}
+    losses: {gan_d: {type: discriminator_gan, gan_type: gan, weight: 1, real: phq, fake: low}}
+)");
+  run.session.check();
+  run.train();
+  CHECK(run.metrics().at(0).contains("train/log_op/loss_gan_d"));  // no train op was due
+  CHECK(run.metrics().at(1).contains("train/train_op/loss_gan_d"));
+}
+
 }  // namespace extensible_steps_mistakes_test
 }  // namespace stepop

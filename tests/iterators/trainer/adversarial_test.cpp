@@ -9,6 +9,7 @@
 
 #include "iterators/trainer/loss_model.h"
 #include "runtime/networks/network.h"
+#include "runtime/trial/repeat_check.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"
@@ -30,9 +31,12 @@ class Rivals : public AdversarialModel {
     if (chooses_) train_only({"judge"});
   }
   LossOutput forward(const Batch& batch) override {
+    ++passes;
     const at::Tensor judged = judge_->forward(maker_->forward(batch["x"])).square().mean();
     return has_main_focus() ? judged : -judged;
   }
+
+  static inline int passes = 0;
 
  private:
   bool chooses_;
@@ -88,6 +92,15 @@ TEST_CASE("phases are counted over the whole training, beyond the ends of epochs
     again.train();
     CHECK(differences(again.checkpoint(9), end) == "");
   }
+}
+
+TEST_CASE("the check before a training tries both phases, and a step of --check its own alone") {
+  TestRun run(rivals("ratios: [2, 3]"));
+  Rivals::passes = 0;
+  run.session.check();
+  CHECK(Rivals::passes == 2);
+  CHECK(check_repeats(run.session) == "");
+  CHECK(Rivals::passes == 2 + 2 * 2);  // two steps, twice
 }
 
 TEST_CASE("one part alone trains with the other's number at 0") {

@@ -75,7 +75,7 @@ model: {class: MLP, inputs: 4, hidden: [], classes: 2}
 datasets:
   train: {class: Synthetic, size: 24, shape: [1, 2, 2], classes: 2}
   validation: {class: Synthetic, size: 24, shape: [1, 2, 2], classes: 2}
-samplers: {train: sequential}
+samplers: {train: sequential, validation: sequential}
 batch_size: 12
 test_batch_size: 4
 num_epochs: 2

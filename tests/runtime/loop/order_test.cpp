@@ -115,7 +115,7 @@ iterator: OrderIterator
 datasets:
   train: {class: OrderDataset, name: train, size: 5}
   validation: {class: OrderDataset, name: validation, size: 3}
-samplers: {train: sequential}
+samplers: {train: sequential, validation: sequential}
 batch_size: 2
 n_data_processes: 0
 num_epochs: 2
@@ -353,7 +353,7 @@ iterator: OrderIterator
 datasets:
   train: {class: OrderDataset, name: train, size: 4}
   validation: {class: OrderDataset, name: validation, size: 2}
-samplers: {train: sequential}
+samplers: {train: sequential, validation: sequential}
 batch_size: 2
 n_data_processes: 0
 num_steps: 1

@@ -72,6 +72,12 @@ TEST_CASE("a growing interval is edflow's: it doubles after every log") {
   CHECK(due_steps(trigger_of("{every: 1, grow: 2, up_to: 5}"), 25) == Steps{1, 3, 7, 12, 17, 22});
   CHECK(due_steps(trigger_of("{every: 4, grow: 1.5, up_to: 9}"), 40) == Steps{4, 10, 19, 28, 37});
   CHECK(due_steps(trigger_of("{every: 5, grow: 2, up_to: 5}"), 20) == Steps{5, 10, 15, 20});
+  CHECK(due_steps(trigger_of("{every: 3, grow: 1.0000001, up_to: 1000}"), 12) ==
+        Steps{3, 7, 10});  // after 3, 6 and a bit, 9 and a bit
+  // So many intervals could not be walked.
+  const Trigger slow = trigger_of("{every: 1, grow: 1.000000000001, up_to: 1000000000000000}");
+  CHECK(slow.is_due({0, 0}, {1'000'000'000'000'000, 0}));
+  CHECK_FALSE(slow.is_due({1'000'000'000'000'000, 0}, {1'000'000'000'000'001, 0}));
 }
 
 TEST_CASE("from is the first time, until the last") {

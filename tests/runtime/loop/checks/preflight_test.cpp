@@ -114,9 +114,11 @@ TEST_CASE("a sound iterator passes, and nothing of the check is kept") {
 }
 
 TEST_CASE("an op that is due and was not returned") {
-  CHECK(refused("fault: no log_op") ==
-        "train/log_op is due, but step_op of the iterator TestFaulty did not return it for the "
-        "split train; it returned: train_op, eval_op");
+  CHECK(refused("fault: no log_op\nlog_ops: [validation/log_op]") ==
+        "validation/log_op is due, but step_op of the iterator TestFaulty did not return it for "
+        "the split validation; it returned: train_op, eval_op\n"
+        "  return it from step_op, or leave it out of log_ops: what train ops return is logged "
+        "without a log op");
   CHECK(refused("fault: no train_op") ==
         "train/train_op is due, but step_op of the iterator TestFaulty did not return it for the "
         "split train; it returned: log_op, eval_op");
@@ -130,6 +132,21 @@ TEST_CASE("an op that is due and was not returned") {
         "train/train_op/critic]");
   // What is never due need not be there.
   CHECK(refused("fault: no log_op\nlog_ops: []") == "no error");
+}
+
+TEST_CASE("a log op that only the default asks for may be missing, which is said") {
+  const auto notice = [](const std::string& more) {
+    Session session(test_config(kConfig + more), true, false, false);
+    session.check();
+    return session.log_notice();
+  };
+  CHECK(notice("") == "");
+  CHECK(notice("log_ops: [train/log_op]") == "");
+  CHECK(notice("fault: no log_op") ==
+        "step_op returns no train/log_op, validation/log_op; what train ops return, rates and "
+        "speed are logged");
+  CHECK(notice("log_ops: []") ==
+        "log_ops: []: no log op runs; what train ops return, rates and speed are logged");
 }
 
 TEST_CASE("a log value that is no scalar") {
