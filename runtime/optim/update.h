@@ -127,7 +127,7 @@ class Update {
   int64_t skipped() const { return skipped_; }
 
   /// The learning rate of the last update, outside of groups that have their own; before the first
-  /// update of a start, that of the next. Always a number, which a log op can return.
+  /// one, that of the next. Always a number, which a log op can return.
   double lr() const { return optimizer_->lr(lr_step_.value_or(clock_->global_step)); }
 
   /// Those of all groups at the last update, as `Optimizer::lrs` has them.
@@ -137,9 +137,9 @@ class Update {
 
   const Optimizer& optimizer() const { return *optimizer_; }
 
-  /// The optimizer's state, `count` and `skipped`; `cleared_until` with `clear_state_at`; between
-  /// `backward` and `apply` also the gradients that wait, `<parameter>.grad`, and `spoilt` when one
-  /// of their losses was not finite. Waits for a GPU.
+  /// The optimizer's state, `count`, `skipped` and `lr_step`; `cleared_until` with
+  /// `clear_state_at`; between `backward` and `apply` also the gradients that wait,
+  /// `<parameter>.grad`, and `spoilt` when one of their losses was not finite. Waits for a GPU.
   State state() const;
   /// Throws Error, and changes nothing, when the state is not of such an update.
   void load_state(const State& state);
@@ -175,7 +175,7 @@ class Update {
   std::function<void(const NamedParameters&)> watch_gradients_;
   int64_t count_ = 0;
   int64_t skipped_ = 0;
-  std::optional<int64_t> lr_step_;  ///< Of the last update of this start.
+  std::optional<int64_t> lr_step_;  ///< Of the last update; none in checkpoints of older versions.
   /// The step up to which `clears_at_` is done; without a number that before the next update.
   std::optional<int64_t> cleared_until_;
   at::Tensor grad_norm_;
