@@ -39,8 +39,10 @@ using Clock = std::chrono::steady_clock;
 constexpr rlim_t kMostSeconds = 5;
 constexpr uintmax_t kBytesPerSecond = 100'000'000;
 constexpr size_t kMostAnswer = 4000;
-/// A child that does nothing for so long was born with a lock that some other thread of ours held.
+/// A child that does nothing for so long was born with a lock that some other thread of ours held;
+/// the next one hardly is.
 constexpr auto kMostIdle = std::chrono::seconds(30);
+constexpr int kTries = 3;
 constexpr int kPollMilliseconds = 100;
 
 enum ExitCode { kPassed = 0, kNoMemory = 3, kRefused = 4 };
@@ -180,9 +182,8 @@ Error harmful(const std::string& path, const std::string& what) {
                            path, what));
 }
 
-}  // namespace
-
-void probe_hdf5(const std::string& path, const InterruptCheck& interrupt) {
+/// Whether the child came to an end; throws Error for what it found.
+bool try_probe(const std::string& path, const InterruptCheck& interrupt) {
   std::error_code failed;
   const uintmax_t size = std::filesystem::file_size(path, failed);
   const rlim_t most_seconds = kMostSeconds + (failed ? 0 : size / kBytesPerSecond);
@@ -190,18 +191,18 @@ void probe_hdf5(const std::string& path, const InterruptCheck& interrupt) {
   const rlim_t address_space = own_memory() + static_cast<rlim_t>(most_memory);
   // The child writes its answer into the other end, which is closed when it ends.
   int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) return;
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
   const OpenFile read_end(ends[0]);
   OpenFile write_end(ends[1]);
   const pid_t pid = ::fork();
-  if (pid < 0) return;
+  if (pid < 0) return false;
   if (pid == 0) run_child(path, write_end.number(), most_seconds, address_space);
   Child child(pid, Child::Ends::kAtOnce);
   write_end.close();
   const auto begin = Clock::now();
   while (!child.has_ended()) {
     if (interrupt) interrupt();
-    if (Clock::now() - begin > kMostIdle && processor_seconds(pid) < 1) return;
+    if (Clock::now() - begin > kMostIdle && processor_seconds(pid) < 1) return false;
     pollfd end{read_end.number(), POLLIN, 0};
     const int ready = ::poll(&end, 1, kPollMilliseconds);
     if (ready > 0) ::poll(nullptr, 0, 1);  // it is about to end
@@ -215,7 +216,7 @@ void probe_hdf5(const std::string& path, const InterruptCheck& interrupt) {
     throw harmful(path, fmt::format("ends the HDF5 library with the signal {} ({})", number,
                                     ::strsignal(number)));
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) == kPassed) return;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) == kPassed) return true;
   if (WEXITSTATUS(status) == kRefused) {
     // The same steps could crash here: what the library does after a failure is not always sound.
     std::string message(kMostAnswer, '\0');
@@ -229,6 +230,18 @@ void probe_hdf5(const std::string& path, const InterruptCheck& interrupt) {
                                     size_text(most_memory)));
   }
   throw harmful(path, "crashes the HDF5 library");  // reported by a sanitizer
+}
+
+}  // namespace
+
+void probe_hdf5(const std::string& path, const InterruptCheck& interrupt) {
+  for (int left = kTries; left > 0; --left) {
+    if (try_probe(path, interrupt)) return;
+  }
+  throw Error(
+      fmt::format("cannot read {}: the process that tries whether it does harm could not be "
+                  "started, or stood still, {} times: try again, with more memory and processes",
+                  path, kTries));
 }
 
 }  // namespace stepop

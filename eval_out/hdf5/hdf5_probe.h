@@ -14,8 +14,9 @@ namespace stepop {
 /// find.
 ///
 /// It takes some milliseconds; the child is a fork of this process, which starts no program. Where
-/// the system allows none the file passes. Needs a Hdf5Lock, so that no other thread is inside of
-/// the library; `interrupt` is called several times a second, and what it throws passes.
+/// none can be started, or none gets anywhere, three times, it throws Error, too. Needs a Hdf5Lock,
+/// so that no other thread is inside of the library; `interrupt` is called several times a second,
+/// and what it throws passes.
 void probe_hdf5(const std::string& path, const InterruptCheck& interrupt = {});
 
 }  // namespace stepop

@@ -1,6 +1,7 @@
 #include "runtime/cli/processes.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <random>
 #include <thread>
 
 #include "runtime/base/error.h"
@@ -24,12 +26,17 @@
 #include "runtime/run/device.h"
 #include "runtime/run/signals.h"
 #include "runtime/system/file_calls.h"
+#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace {
 
 /// After one process failed, the others end; rank 0 may still save something.
 constexpr std::chrono::seconds kEndWithin{90};
+/// The same while they meet: nobody has anything to save, but one may still say something.
+constexpr std::chrono::seconds kEndMeetingWithin{2};
+/// The number of a pipe that each process holds open until it has met the others.
+constexpr const char* kMeeting = "STEPOP_MEETING";
 
 int number_of(const std::string& text) {
   const int64_t number = list_index(text);
@@ -53,7 +60,7 @@ int free_port() {
 }
 
 pid_t start(const std::string& program, const std::vector<std::string>& words,
-            const std::vector<std::string>& variables) {
+            const std::vector<std::string>& variables, int meeting) {
   std::vector<char*> arguments;
   for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -72,6 +79,7 @@ pid_t start(const std::string& program, const std::vector<std::string>& words,
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(128 + SIGTERM);
+  ::fcntl(meeting, F_SETFD, 0);
   ::execve(program.c_str(), arguments.data(), all.data());
   ::_exit(127);
 }
@@ -79,8 +87,22 @@ pid_t start(const std::string& program, const std::vector<std::string>& words,
 struct Child {
   pid_t process = 0;
   bool is_over = false;
-  int status = 0;
+  std::string ended_for = {};  ///< Why this program ended it.
 };
+
+/// By SIGSTOP, or from a terminal.
+bool is_stopped(pid_t process) {
+  const std::string stat =
+      try_read_file(fmt::format("/proc/{}/stat", process), 10'000).value_or("");
+  const size_t name_end = stat.rfind(") ");
+  return name_end != std::string::npos && stat.compare(name_end + 2, 1, "T") == 0;
+}
+
+/// 128 bits that nobody guesses.
+std::string new_secret() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
+}
 
 }  // namespace
 
@@ -104,13 +126,22 @@ std::vector<std::string> own_words() {
 std::vector<std::vector<std::string>> places_of_processes(int count) {
   std::vector<std::vector<std::string>> places;
   const int port = free_port();
+  const std::string secret = new_secret();
   for (int rank = 0; rank < count; ++rank) {
     places.push_back({fmt::format("STEPOP_PROCESSES={}", count), fmt::format("RANK={}", rank),
                       fmt::format("LOCAL_RANK={}", rank), fmt::format("WORLD_SIZE={}", count),
                       fmt::format("LOCAL_WORLD_SIZE={}", count), "MASTER_ADDR=127.0.0.1",
-                      fmt::format("MASTER_PORT={}", port)});
+                      fmt::format("MASTER_PORT={}", port),
+                      fmt::format("STEPOP_SECRET={}", secret)});
   }
   return places;
+}
+
+void say_met() {
+  const auto meeting = environment_variable(kMeeting);
+  if (!meeting) return;
+  ::close(std::atoi(meeting->c_str()));
+  ::unsetenv(kMeeting);
 }
 
 int run_processes(const Arguments& arguments) {
@@ -125,9 +156,20 @@ int run_processes(const Arguments& arguments) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   std::vector<Child> children;
   std::fflush(nullptr);
-  for (const auto& place : places_of_processes(count)) {
-    children.push_back({.process = start(program, words, place)});
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw Error("--processes: no pipe can be made");
   }
+  const OpenFile meeting(pipe[0]);
+  for (auto& place : places_of_processes(count)) {
+    place.push_back(fmt::format("{}={}", kMeeting, pipe[1]));
+    children.push_back({.process = start(program, words, place, pipe[1])});
+  }
+  ::close(pipe[1]);
+  const auto have_met = [&] {
+    char none = 0;
+    return ::read(meeting.number(), &none, 1) == 0;  // nobody holds it any more
+  };
   int exit_code = 0;
   int passed_on = 0;
   std::optional<std::chrono::steady_clock::time_point> failed;  // when the first one did
@@ -139,9 +181,18 @@ int run_processes(const Arguments& arguments) {
       }
     }
     // A process that hangs is not to keep the failure of another one from being the end.
-    const bool is_late = failed && std::chrono::steady_clock::now() - *failed > kEndWithin;
-    for (const Child& child : children) {
-      if (is_late && !child.is_over) ::kill(child.process, SIGKILL);
+    for (Child& child : children) {
+      if (!failed || child.is_over || !child.ended_for.empty()) continue;
+      const auto waited = std::chrono::steady_clock::now() - *failed;
+      if (is_stopped(child.process)) {
+        child.ended_for = "it was stopped, and another one had failed";
+      } else if (waited > kEndMeetingWithin && !have_met()) {
+        child.ended_for = "another one had failed before all were there";
+      } else if (waited > kEndWithin) {
+        child.ended_for =
+            fmt::format("it had not ended {} seconds after another one failed", kEndWithin.count());
+      }
+      if (!child.ended_for.empty()) ::kill(child.process, SIGKILL);
     }
     int status = 0;
     const pid_t ended = ::waitpid(-1, &status, WNOHANG);
@@ -157,7 +208,10 @@ int run_processes(const Arguments& arguments) {
       const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
       if (exit_code == 0) exit_code = code;
       if (code != 0 && !failed) failed = std::chrono::steady_clock::now();
-      if (WIFSIGNALED(status)) {
+      if (!child.ended_for.empty()) {
+        fmt::print(stderr, "stepop: rank {}, process {}, was ended: {}\n", rank, ended,
+                   child.ended_for);
+      } else if (WIFSIGNALED(status)) {
         fmt::print(stderr, "stepop: rank {}, process {}, was ended by {}\n", rank, ended,
                    signal_name(WTERMSIG(status)));
       }

@@ -13,6 +13,9 @@ namespace stepop {
 /// for a number that is none, and within processes that a launcher started.
 int run_processes(const Arguments& arguments);
 
+/// To be called by a process that `run_processes` started, once it has met the others.
+void say_met();
+
 /// The words with which this process was started, its own name first.
 std::vector<std::string> own_words();
 

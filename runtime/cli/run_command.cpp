@@ -91,6 +91,7 @@ int run_command(const Arguments& given) {
   }
   const SignalGuard signals;
   const std::unique_ptr<World> world = World::join(read_place(), throw_if_signal_arrived);
+  say_met();
   std::string run_root;
   try {
     const int exit_code = run_starts(arguments, begin, *world, run_root);
@@ -106,8 +107,8 @@ int run_command(const Arguments& given) {
     const bool is_of_all = dynamic_cast<const PeerError*>(&error) != nullptr ||
                            dynamic_cast<const NonFinite*>(&error) != nullptr;
     if (!is_of_all) note_failure(*world, run_root, text);
-    // Once for each machine; that of rank 0 hears it from rank 0 or from what started it.
-    if (world->is_cut_off() && world->place().local_rank == 0) {
+    // Once for each machine; on that of rank 0 it is rank 1 that says it.
+    if (world->is_cut_off() && (world->place().local_rank == 0 || world->rank() == 1)) {
       fmt::print(stderr, "stepop: {}: {}\n", world->describe(world->rank()), text);
     }
     return exit_code;

@@ -12,10 +12,14 @@ std::string to_text(const Failure& failure) {
 
 Failure failure_of(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return {.text = text};
-  return {.rank = json.value("rank", -1),
-          .exit_code = json.value("exit_code", 1),
-          .text = json.value("text", "")};
+  try {
+    const int exit_code = json.at("exit_code").get<int>();
+    return {.rank = json.at("rank").get<int>(),
+            .exit_code = exit_code > 0 && exit_code < 256 ? exit_code : 1,
+            .text = json.at("text").get<std::string>()};
+  } catch (const nlohmann::json::exception&) {
+    return {.text = text};
+  }
 }
 
 }  // namespace stepop

@@ -15,7 +15,7 @@ struct Failure {
 
 /// As it stands in the store that the processes share, below `kFailureKey`.
 std::string to_text(const Failure& failure);
-/// What is no such text is itself the reason.
+/// What is no such text is itself the reason. The exit code is never that of a success.
 Failure failure_of(const std::string& text);
 
 inline constexpr const char* kFailureKey = "failure";

@@ -186,7 +186,8 @@ PeerError Link::peer_error(const std::string& what) {
 
 /// As all processes but the one that failed say it.
 PeerError Link::error_of(const Failure& failure) const {
-  const bool is_own = failure.rank < 0 || failure.rank == place_.rank;
+  const bool is_own =
+      failure.rank < 0 || failure.rank >= place_.size || failure.rank == place_.rank;
   return PeerError(
       is_own ? failure.text
              : fmt::format("{}: {}", names_[static_cast<size_t>(failure.rank)], failure.text),

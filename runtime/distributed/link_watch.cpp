@@ -55,6 +55,7 @@ double Link::silence_limit() const { return std::min(kSilence, limit_.load()); }
 
 void Link::watch(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
+    const auto begin = Clock::now();
     try {
       if (!failure()) {
         beat();
@@ -67,10 +68,17 @@ void Link::watch(const std::stop_token& stop) {
       }
     } catch (const std::exception&) {
       if (stop.stop_requested()) return;
+      const std::string store = place_.has_store ? "the launcher's store" : names_[0];
+      const double waited = Seconds(Clock::now() - begin).count();
       is_cut_off_ = true;
-      fail({.text = fmt::format("{} is gone: the connection to it broke. It was killed, or the "
-                                "network failed; its own log or its launcher says more",
-                                place_.has_store ? "the launcher's store" : names_[0])});
+      fail({.text = waited > silence_limit() / 2
+                        ? fmt::format("{} did not answer for {:.0f} seconds: it is stopped, or "
+                                      "hangs, or its machine or the network does",
+                                      store, waited)
+                        : fmt::format("{} is gone: the connection to it broke. It was killed, or "
+                                      "the network failed; its own log or its launcher says more",
+                                      store)});
+      break_connections(place_.port);  // another thread may wait for an answer, too
     }
     end_when_stuck();
     std::this_thread::sleep_for(kLookEvery);

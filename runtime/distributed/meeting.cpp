@@ -24,6 +24,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/text.h"
+#include "runtime/distributed/silent_connections.h"
 
 namespace stepop {
 namespace {
@@ -105,6 +106,7 @@ class Meeter {
   /// Between two looks; false when the time is over. Throws when they do not fit together.
   bool may_wait() {
     if (interrupt_) interrupt_();
+    if (place_.has_store && ::getppid() != parent_) throw Error("torchrun is gone");
     if (met_.store && met_.store->check({kRefused})) {
       const std::string why = get(kRefused);
       // The others read it from the store that rank 0 keeps.
@@ -127,17 +129,53 @@ class Meeter {
     may_wait();
   }
 
+  /// Takes the port at the address of the host alone, so that no other network of this machine
+  /// leads there; -1 where the host has none here that others would find. A name that stands for
+  /// this machine within itself (Debian's 127.0.1.1) may be another address elsewhere.
+  int listening_socket() const {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const std::string port = std::to_string(place_.port);
+    if (::getaddrinfo(place_.host.c_str(), port.c_str(), &hints, &found) != 0) return -1;
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, ::freeaddrinfo);
+    const bool is_here = place_.local_size == place_.size || place_.host == "localhost" ||
+                         place_.host.starts_with("127.") || place_.host == "::1";
+    const auto is_loopback = [](const addrinfo& address) {
+      const auto* ipv4 = reinterpret_cast<const sockaddr_in*>(address.ai_addr);
+      const auto* ipv6 = reinterpret_cast<const sockaddr_in6*>(address.ai_addr);
+      return address.ai_family == AF_INET ? (ntohl(ipv4->sin_addr.s_addr) >> 24) == 127
+                                          : IN6_IS_ADDR_LOOPBACK(&ipv6->sin6_addr) != 0;
+    };
+    for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+      if (is_loopback(*each) && !is_here) continue;
+      const int socket = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      const int on = 1;
+      if (socket >= 0 && ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+          ::bind(socket, each->ai_addr, each->ai_addrlen) == 0) {
+        return socket;
+      }
+      if (socket >= 0) ::close(socket);
+    }
+    return -1;
+  }
+
   c10::intrusive_ptr<c10d::Store> open_store(bool listens) const {
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(place_.port);
     options.isServer = listens;
     options.waitWorkers = false;
+    if (const int socket = listens ? listening_socket() : -1; socket >= 0) {
+      options.masterListenFd = socket;  // it is the store's from here on
+    }
     options.timeout = std::chrono::seconds(listens ? 30 : 2);
     c10::intrusive_ptr<c10d::Store> store =
         c10::make_intrusive<c10d::TCPStore>(place_.host, options);
     store->setTimeout(kMeetWithin);
-    return c10::make_intrusive<c10d::PrefixStore>(fmt::format("stepop/{}", place_.attempt),
-                                                  std::move(store));
+    return c10::make_intrusive<c10d::PrefixStore>(
+        fmt::format("stepop/{}/{}", environment_variable("STEPOP_SECRET").value_or(""),
+                    place_.attempt),
+        std::move(store));
   }
 
   void connect() {
@@ -168,6 +206,7 @@ class Meeter {
       }
     }
     met_.watch_store = open_store(/*listens=*/false);
+    end_when_silent(place_.port, kMeetWithin);
   }
 
   /// Says to the others who this is.
@@ -261,6 +300,7 @@ class Meeter {
   const Place& place_;
   const InterruptCheck& interrupt_;
   const Clock::time_point begin_ = Clock::now();
+  const pid_t parent_ = ::getppid();
   Clock::time_point said_ = begin_;
   Meeting met_;
 };

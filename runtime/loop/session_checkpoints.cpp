@@ -8,6 +8,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/checkpoint/shared_state.h"
+#include "runtime/config/batch_size.h"
 #include "runtime/config/difference.h"
 #include "runtime/config/references.h"
 #include "runtime/config/yaml_reader.h"
@@ -33,6 +34,11 @@ Value order_keys(const Config& config) {
   keys.set("seed", seed != nullptr ? *seed : Value(kDefaultRunSeed));
   keys.set("samplers/train", sampler != nullptr ? order_of_sampler(*sampler) : Value("shuffle"));
   return keys;
+}
+
+/// The examples of a batch of all processes.
+int64_t batch_size_of(const std::string& yaml, int64_t processes) {
+  return read_batch_size(Config(parse_yaml(yaml, {"", 0})), processes);
 }
 
 bool is_changed(const std::string& before, const std::string& now) {
@@ -89,6 +95,17 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
         "Keep batch_size, drop_last, max_batches_per_epoch and the dataset until the end of the "
         "epoch, or take a checkpoint from there with -c",
         path, progress.batches_per_epoch, progress.batch, batches));
+  }
+  // So many batches lead to another example; a stream has a position of its own.
+  if (progress.batch > 0 && examples > 0 && !checkpoint.config.empty()) {
+    const int64_t before = batch_size_of(checkpoint.config, progress.processes);
+    const int64_t now = batch_size_of(config_yaml(), world_.size());
+    if (before != now) {
+      throw Error(fmt::format(
+          "{}: taken in the middle of an epoch, in which a batch had {} examples; it now has {}. "
+          "Keep batch_size until the end of the epoch, or take a checkpoint from there with -c",
+          path, before, now));
+    }
   }
   const std::string algorithm = splits_->order("train").algorithm();
   if (progress.batch > 0 && progress.order_algorithm != algorithm) {

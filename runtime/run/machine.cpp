@@ -78,7 +78,10 @@ constexpr std::array kBeginnings = {"OMP_",    "GOMP_",     "KMP_",   "MKL_",   
 constexpr std::array kNames = {"LD_PRELOAD", "LD_LIBRARY_PATH", "TZ", "LANG", "LC_ALL"};
 
 bool matters(std::string_view name) {
-  if (name == "STEPOP_PROCESSES") return false;  // `--processes` sets it for what it starts
+  // `--processes` sets them for what it starts.
+  if (name == "STEPOP_PROCESSES" || name == "STEPOP_SECRET" || name == "STEPOP_MEETING") {
+    return false;
+  }
   const auto begins_it = [&](const char* beginning) { return name.starts_with(beginning); };
   return std::any_of(kBeginnings.begin(), kBeginnings.end(), begins_it) ||
          std::find(kNames.begin(), kNames.end(), name) != kNames.end();

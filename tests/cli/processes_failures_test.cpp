@@ -99,6 +99,106 @@ TEST_CASE("a process that hangs is named after the time that the config gives") 
   CHECK(has(result.err, "in step 6"));
 }
 
+TEST_CASE("a rank 0 that is stopped is named by another one, and all end") {
+  const ScratchFolder folder;
+  folder.write("c.yaml", kConfigText);
+  // The parent's children are ranks 0, 1 and 2.
+  const CommandResult result = run_in(
+      folder, std::string(kUntil) +
+                  fmt::format("{} -n a -b c.yaml -t --processes 3 --num_steps 1000000 "
+                              "--ckpt_freq 50 --distributed/timeout 2s > o.txt & parent=$!; "
+                              "until_ok 'ls logs/*/train/checkpoints/model-50.safetensors'; "
+                              "kill -STOP $(pgrep -P $parent | sort -n | head -1); wait $parent",
+                              kSlow));
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 1);
+  CHECK(has(result.err, "stepop: rank 1 on "));
+  CHECK(has(result.err, ": rank 0 on "));
+  CHECK(has(result.err, " did not answer for "));
+  CHECK(has(result.err, "stepop: rank 0, process "));
+  CHECK(has(result.err, "was ended: it was stopped, and another one had failed"));
+  CHECK(!has(result.err, "seconds after another one failed"));
+}
+
+TEST_CASE("a process that is killed before all have met ends the others") {
+  const ScratchFolder folder;
+  folder.write("c.yaml", kConfigText);
+  const CommandResult result = run_in(
+      folder, std::string(kUntil) +
+                  fmt::format("{} -n a -b c.yaml -t --processes 2 > o.txt & parent=$!; "
+                              "until_ok 'pgrep -P $parent'; "
+                              "kill -KILL $(pgrep -P $parent | sort -n | tail -1); wait $parent",
+                              kSlow));
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 128 + 9);
+  CHECK(has(result.err, "was ended by SIGKILL"));
+  CHECK(has(result.err, "was ended: another one had failed before all were there"));
+  CHECK(only_run(folder) == "");
+}
+
+TEST_CASE("on one machine nothing listens to the network, and a stranger sets no failure") {
+  const ScratchFolder folder;
+  folder.write("c.yaml", kConfigText);
+  folder.write("ports.py", R"(
+import os, re, subprocess, sys
+from datetime import timedelta
+parent = sys.argv[1]
+ranks = subprocess.check_output(["pgrep", "-P", parent], text=True).split()
+own = set()
+for rank in ranks:
+    for file in os.listdir(f"/proc/{rank}/fd"):
+        try:
+            own.add(os.readlink(f"/proc/{rank}/fd/{file}"))
+        except OSError:
+            pass
+for table in ("tcp", "tcp6"):
+    for line in open("/proc/net/" + table).readlines()[1:]:
+        field = line.split()
+        if field[3] == "0A" and f"socket:[{field[9]}]" in own:
+            print("listens", field[1].split(":")[0])
+environment = open(f"/proc/{ranks[0]}/environ", "rb").read().decode().split("\0")
+port = int(next(each for each in environment if each.startswith("MASTER_PORT=")).split("=")[1])
+from torch.distributed import TCPStore
+store = TCPStore("127.0.0.1", port, is_master=False, timeout=timedelta(seconds=20))
+for key in ("stepop//failure", "stepop/failure", "stepop///failure", "failure"):
+    store.set(key, '{"text": "all steps are done", "exit_code": 0, "rank": 0}')
+print("set")
+)");
+  const CommandResult result = run_in(
+      folder,
+      std::string(kUntil) +
+          "newest() { ls logs/*/train/checkpoints | tr -dc '0-9\n' | sort -n | tail -1; }; " +
+          fmt::format("{} -n a -b c.yaml -t --processes 2 --num_steps 1000000 "
+                      "--ckpt_freq 50 > o.txt & parent=$!; "
+                      "until_ok 'ls logs/*/train/checkpoints/model-50.safetensors'; "
+                      "'{}' ports.py $parent; at=$(newest); "
+                      "until_ok '[ $(newest) -gt $((at + 100)) ]'; "
+                      "kill -TERM $parent; wait $parent",
+                      kSlow, STEPOP_SOURCE_DIR "/.venv/bin/python3"));
+  CAPTURE(result.out);
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 128 + 15);
+  CHECK(has(result.out, "set\n"));
+  int listening = 0;
+  for (const auto& line : lines_of(result.out)) {
+    if (!line.starts_with("listens ")) continue;
+    ++listening;
+    CHECK(line == "listens 0100007F");  // 127.0.0.1
+  }
+  CHECK(listening >= 3);
+}
+
+TEST_CASE("what is trained by hand is refused with several processes") {
+  const ScratchFolder folder;
+  const CommandResult result = train(folder, "none", "--iterator UnequalRanks --how 'by hand'");
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 1);
+  CHECK(has(result.err,
+            "context.train_by_hand({\"model\"}) with 2 processes: nothing sums the gradients of "
+            "an optimizer that is no Update, so each process would train a network of its own. "
+            "Train \"model\" by context.update(), or in one process: --processes 1"));
+}
+
 TEST_CASE("an iterator that does other things in one process is told what, and the run is whole") {
   struct Mistake {
     std::string how;

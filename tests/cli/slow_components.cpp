@@ -139,7 +139,9 @@ class UnequalRanks : public Iterator {
       : Iterator(context),
         model_(context.network<Network>()),
         update_(context.update()),
-        how_(context.config.get("how", "none")) {}
+        how_(context.config.get("how", "none")) {
+    if (how_ == "by hand") context.train_by_hand();
+  }
 
   StepOps step_op(const Batch& batch) override {
     const at::Tensor loss = model_->forward(batch["image"]).square().mean();
@@ -180,10 +182,10 @@ class UnequalRanks : public Iterator {
 };
 
 STEPOP_REGISTER_MODEL(NormOfPixels);
-STEPOP_REGISTER_ITERATOR(UnequalRanks,
-                         {"For tests.",
-                          {{"how", "none",
-                            "no update, two updates, weights, log, log throws, log passes"}}});
+STEPOP_REGISTER_ITERATOR(
+    UnequalRanks,
+    {"For tests.",
+     {{"how", "none", "no update, two updates, weights, log, log throws, log passes, by hand"}}});
 STEPOP_REGISTER_HOOK(SleepyStep, {"For tests.", {{"milliseconds", "1", "a step with one thread"}}});
 STEPOP_REGISTER_DATASET(SlowDataset, {"For tests.",
                                       {{"dataset", "", "the other one"},

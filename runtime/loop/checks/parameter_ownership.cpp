@@ -191,7 +191,14 @@ void check_devices(const Context& context) {
 void check_all_trained(const Context& context) {
   const Tensors trained = trained_tensors(context);
   for (const auto& name : context.networks.names()) {
-    if (context.networks.is_trained_by_hand(name)) continue;
+    if (context.networks.is_trained_by_hand(name)) {
+      if (context.world.is_alone()) continue;
+      throw Error(fmt::format(
+          "context.train_by_hand({{\"{0}\"}}) with {1} processes: nothing sums the gradients of "
+          "an optimizer that is no Update, so each process would train a network of its own. Train "
+          "\"{0}\" by context.update(), or in one process: --processes 1",
+          name, context.world.size()));
+    }
     const NamedParameters parameters = context.networks.parameters({name});
     std::vector<std::string> left;
     for (const auto& [key, tensor] : parameters) {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <atomic>
@@ -55,6 +56,20 @@ TEST_CASE("a probe leaves no child, and no child takes what other threads alloca
   is_over = true;
   for (auto& thread : threads) thread.join();
   CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
+}
+
+TEST_CASE("a file that cannot be tried is refused") {
+  rlimit usual{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &usual) == 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = usual.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const std::string path = STEPOP_SOURCE_DIR "/tests/data/hdf5/plain.h5";
+  const std::string refused = message(path);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &usual) == 0);
+  CHECK(refused ==
+        "cannot read " + path +
+            ": the process that tries whether it does harm could not be started, or stood still, 3 "
+            "times: try again, with more memory and processes");
 }
 
 TEST_CASE("an interrupt ends the wait, and the child") {

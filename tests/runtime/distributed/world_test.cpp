@@ -9,6 +9,7 @@
 #include <limits>
 #include <thread>
 
+#include "runtime/distributed/failure.h"
 #include "tests/message_of.h"
 #include "tests/runtime/distributed/together.h"
 
@@ -255,6 +256,36 @@ TEST_CASE("an operation that only one process calls ends at the time limit") {
     return std::string("nothing");
   });
   CHECK(plain(texts[1]).find("waited 1 seconds for: rank 0, in step 1") != std::string::npos);
+}
+
+TEST_CASE("no report of a failure is a success, and one that is broken is its own text") {
+  CHECK(failure_of(to_text({.rank = 2, .exit_code = 143, .text = "a"})).exit_code == 143);
+  for (const std::string code : {"0", "-1", "256"}) {
+    const Failure failure =
+        failure_of(R"({"rank": 0, "text": "all is done", "exit_code": )" + code + "}");
+    CHECK(failure.exit_code == 1);
+    CHECK(failure.text == "all is done");
+  }
+  for (const std::string text :
+       {"no JSON", "[1]", R"({"rank": "a", "text": 1, "exit_code": []})"}) {
+    const Failure failure = failure_of(text);
+    CHECK(failure.rank == -1);
+    CHECK(failure.exit_code == 1);
+    CHECK(failure.text == text);
+  }
+}
+
+TEST_CASE("processes with other secrets do not find each other") {
+  const std::vector<Place> places = places_of(2);
+  const auto begin = steady_clock::now();
+  const Texts texts = in_processes(places, [&](const Place& place) {
+    if (place.rank == 1) ::setenv("STEPOP_SECRET", "a", 1);
+    World::join(place, [&] {
+      if (steady_clock::now() - begin > std::chrono::seconds(3)) throw Interrupted("end", 130);
+    });
+    return std::string("joined");
+  });
+  for (const auto& text : texts) CHECK(text != "joined");
 }
 
 TEST_CASE("a port that is taken is said by rank 0, with what helps") {

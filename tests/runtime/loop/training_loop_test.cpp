@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -273,6 +274,27 @@ TEST_CASE("another batch size is taken between epochs and refused within one") {
   const std::string message = message_of([&] { resumed_with_batches_of_15(within, 3); });
   CHECK(message.find("taken in the middle of an epoch of 4 batches, 3 of them done; an epoch now "
                      "has 2. Keep batch_size") != std::string::npos);
+}
+
+TEST_CASE("another batch size is refused within an epoch of as many batches, too") {
+  const auto config_with = [](int batch_size, const std::string& more) {
+    std::string config = trainer_config("max_batches_per_epoch: 2\n" + more);
+    config.replace(config.find("batch_size: 8"), 13, fmt::format("batch_size: {}", batch_size));
+    return config;
+  };
+  TestRun within(config_with(8, "num_steps: 1"));
+  within.train();
+  const auto resumed = [&](int batch_size, const std::string& more) {
+    return message_of(
+        [&] { TestRun(config_with(batch_size, "num_steps: 3\n" + more), within, 1); });
+  };
+  CHECK(resumed(8, "") == "no error");
+  CHECK(resumed(8, "drop_last: true") == "no error");  // the same two batches
+  CHECK(
+      resumed(10, "") ==
+      within.checkpoint_path(1) +
+          ": taken in the middle of an epoch, in which a batch had 8 examples; it now has 10. Keep "
+          "batch_size until the end of the epoch, or take a checkpoint from there with -c");
 }
 
 TEST_CASE("another order of the examples is taken between epochs and refused within one") {
