@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "eval_out/eval_schema.h"
+#include "runtime/loop/checks/non_finite_data.h"
 #include "runtime/loop/checks/parameter_ownership.h"
 #include "runtime/step/call_op.h"
 #include "runtime/step/random_fork.h"
@@ -28,10 +30,13 @@ struct Sample {
 /// Runs the ops of a split that are ever called for such a batch; adds the numbers that they gave.
 void check_batch(const Settings& settings, const DueOps& due, const Sample& sample,
                  Iterator& iterator, const Context& context, Position& position,
-                 std::set<std::string>& names) {
+                 std::set<std::string>& names, std::vector<std::string>& warnings) {
   const Batch batch = run_at("datasets", due.split, [&] {
     return context.splits.batch(due.split, sample.order, sample.number);
   });
+  if (const std::string text = non_finite_data(batch); !text.empty()) {
+    warnings.push_back(context.config.error("datasets/" + due.split, text).what());
+  }
   const bool is_train = due.split == "train" && sample.is_training;
   const StepOps ops = call_step_op(iterator, context, position, due.split, is_train, batch);
   const SplitGuard guard(position, due.split);
@@ -119,8 +124,8 @@ std::vector<Sample> samples_of(const DueOps& due, const Settings& settings, cons
 
 }  // namespace
 
-std::vector<std::string> preflight(const Settings& settings, bool train, Iterator& iterator,
-                                   const Context& context, Position& position) {
+Findings preflight(const Settings& settings, bool train, Iterator& iterator, const Context& context,
+                   Position& position) {
   check_devices(context);
   if (train) {
     check_all_trained(context);
@@ -130,10 +135,11 @@ std::vector<std::string> preflight(const Settings& settings, bool train, Iterato
   const RandomFork fork(context.seed, context.device);
   const Snapshot snapshot(context);
   std::set<std::string> names;
+  std::vector<std::string> warnings;
   for (const auto& due : due_ops(settings, train)) {
     for (const auto& sample : samples_of(due, settings, context, position)) {
       try {
-        check_batch(settings, due, sample, iterator, context, position, names);
+        check_batch(settings, due, sample, iterator, context, position, names, warnings);
       } catch (const Error&) {
         if (sample.number == 0) throw;
         rethrow_of_last_batch(sample);
@@ -141,7 +147,7 @@ std::vector<std::string> preflight(const Settings& settings, bool train, Iterato
     }
   }
   snapshot.restore();
-  return {names.begin(), names.end()};
+  return {{names.begin(), names.end()}, std::move(warnings)};
 }
 
 }  // namespace stepop
