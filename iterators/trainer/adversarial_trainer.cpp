@@ -115,6 +115,7 @@ class AdversarialTrainer : public LossModelTrainer {
   NamedParameters parameters_in_focus(bool is_main) {
     set_focus(is_main);
     NamedParameters trained;
+    trained.networks = {"model"};
     bool are_all_trained = true;
     for (const auto& parameter : adversarial_->named_parameters()) {
       if (parameter.value().requires_grad()) {

@@ -31,4 +31,16 @@ std::vector<NamePattern> read_patterns(const Config& config, std::string_view pa
   return patterns;
 }
 
+std::vector<size_t> find_names(const NamePattern& pattern, const std::vector<std::string>& names,
+                               const std::vector<std::string>& others) {
+  std::vector<size_t> found;
+  for (const auto* form : {&names, &others}) {
+    for (size_t i = 0; i < form->size(); ++i) {
+      if (pattern.is_in((*form)[i])) found.push_back(i);
+    }
+    if (!found.empty()) break;
+  }
+  return found;
+}
+
 }  // namespace stepop

@@ -98,6 +98,20 @@ class CsvParser {
   int64_t row_line_ = 1;
 };
 
+/// Throws Error for the name of a single column that looks like several.
+void check_separator(const std::vector<std::string>& header, const std::string& path,
+                     int64_t line) {
+  if (header.size() > 1) return;
+  const size_t at = header.front().find_first_of(";\t|");
+  if (at == std::string::npos) return;
+  const char found = header.front()[at];
+  const std::string shown = found == '\t' ? "\\t" : std::string(1, found);
+  throw Error(fmt::format(
+      "{0}:{1}: the header is one column whose name has \"{2}\": if that separates columns, set "
+      "separator: \"{2}\"; separator: \",\" says that it does not",
+      path, line, shown));
+}
+
 }  // namespace
 
 std::string CsvTable::where(size_t column, size_t row) const {
@@ -111,14 +125,15 @@ std::string csv_cell(const std::string& text) {
   return quoted + "\"";
 }
 
-CsvTable read_csv(const std::string& path, char separator) {
+CsvTable read_csv(const std::string& path, std::optional<char> separator) {
   const std::string text = read_plain_or_gzip(path);
-  CsvParser parser(text, path, separator);
+  CsvParser parser(text, path, separator.value_or(','));
   CsvTable table{.path = path, .header = {}, .places = {}, .columns = {}, .lines = {}};
   if (!parser.next(table.header)) {
     throw Error(
         fmt::format("{}: expected a line with the names of the columns, the file is empty", path));
   }
+  if (!separator) check_separator(table.header, path, parser.line());
   for (size_t c = 0; c < table.header.size(); ++c) {
     const std::string& name = table.header[c];
     if (!table.places.emplace(name, c).second && !name.empty()) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -27,8 +28,9 @@ struct CsvTable {
 /// end in LF or CRLF; empty lines and a byte order mark are skipped; cells keep their spaces.
 ///
 /// Throws Error with file and line for a row of another length, for wrong quotes, for a name that
-/// is there twice (the empty name may be) and for a file without a header.
-CsvTable read_csv(const std::string& path, char separator = ',');
+/// is there twice (the empty name may be) and for a file without a header. Without a `separator` it
+/// is the comma, and a file that has another one is an Error that names it.
+CsvTable read_csv(const std::string& path, std::optional<char> separator = {});
 
 /// A text as one cell of a CSV file that is separated by commas: in quotes where RFC 4180 wants
 /// them.

@@ -14,11 +14,11 @@ std::string saved_text(int64_t step) {
 }
 
 std::exception_ptr ending_error(const std::string& saved, const NonFiniteRecorder& non_finite,
-                                const RunDirectory& directory) {
+                                const RunDirectory& directory, const Batch* batch) {
   try {
     throw;
   } catch (const NonFinite& error) {
-    return std::make_exception_ptr(non_finite.record(error));
+    return std::make_exception_ptr(non_finite.record(error, batch));
   } catch (const NonFiniteWeights& error) {
     return std::make_exception_ptr(non_finite.with_what_next(error.what()));
   } catch (const UnknownMetric& error) {

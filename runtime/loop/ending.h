@@ -23,8 +23,8 @@ std::string saved_text(int64_t step);
 
 /// The exception at hand as the training ends by it: with what was `saved` before, or with what
 /// helps after a NaN or a metric that nothing logs (ErrorWithCommand). What is no std::exception
-/// becomes an Error.
+/// becomes an Error. `batch` is that of the training at hand, or null.
 std::exception_ptr ending_error(const std::string& saved, const NonFiniteRecorder& non_finite,
-                                const RunDirectory& directory);
+                                const RunDirectory& directory, const Batch* batch = nullptr);
 
 }  // namespace stepop

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
 #include "runtime/config/read_pattern.h"
+#include "runtime/optim/update.h"
 #include "runtime/when/duration.h"
 
 namespace stepop {
@@ -46,25 +48,23 @@ Freezing::Freezing(const Config& config, const Networks& networks, int64_t steps
         fmt::format("expected a list of {{match: REGEX, until: 5e}}, found {}", rules->describe()));
   }
   std::vector<std::string> names;
+  std::vector<std::string> short_names;  // without the network's
   for (const auto& network : networks.names()) {
     for (const auto& [name, tensor] : networks.parameters({network})) {
       names.push_back(fmt::format("{}.{}", network, name));
+      short_names.push_back(name);
       parameters_.push_back(tensor);
     }
   }
   for (size_t i = 0; i < rules->as_list().size(); ++i) {
     const Config place = config.at(fmt::format("freeze/{}", i));
     const NamePattern pattern = read_pattern(place, "match");
-    Rule rule{place.get<std::string>("match"),
-              read_step(place, "from", 0, steps_per_epoch),
+    Rule rule{place.get<std::string>("match"), read_step(place, "from", 0, steps_per_epoch),
               read_step(place, "until", kNever, steps_per_epoch),
-              {}};
+              find_names(pattern, names, short_names)};
     if (rule.until <= rule.from) {
       throw place.error("until",
                         fmt::format("expected more than from, which is step {}", rule.from));
-    }
-    for (size_t k = 0; k < names.size(); ++k) {
-      if (pattern.is_in(names[k])) rule.parameters.push_back(k);
     }
     if (rule.parameters.empty()) {
       throw place.error("match", fmt::format("\"{}\" matches no parameter; the parameters are: {}",
@@ -86,17 +86,55 @@ void Freezing::begin_step(int64_t step) {
     return;
   }
   last_step_ = step;
-  std::vector<char> is_frozen(parameters_.size(), 0);
-  for (const auto& rule : rules_) {
-    if (step < rule.from || step >= rule.until) continue;
-    for (const size_t i : rule.parameters) is_frozen[i] = 1;
-  }
+  const std::vector<char> is_frozen = frozen_at(step);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const bool is_trained = is_frozen[i] == 0;
     if (parameters_[i].requires_grad() == is_trained) continue;
     parameters_[i].set_requires_grad(is_trained);
     parameters_[i].mutable_grad().reset();
   }
+}
+
+std::vector<char> Freezing::frozen_at(int64_t step) const {
+  std::vector<char> is_frozen(parameters_.size(), 0);
+  for (const auto& rule : rules_) {
+    if (step < rule.from || step >= rule.until) continue;
+    for (const size_t i : rule.parameters) is_frozen[i] = 1;
+  }
+  return is_frozen;
+}
+
+void Freezing::check_some_trained(const Config& config, const Networks::Updates& updates,
+                                  int64_t step, int64_t num_steps) const {
+  std::set<const void*> trained;
+  for (const auto& [name, update] : updates) {
+    for (const auto& [key, tensor] : update->optimizer().parameters()) {
+      trained.insert(tensor.unsafeGetTensorImpl());
+    }
+  }
+  std::vector<int64_t> steps = changes_;
+  steps.push_back(step);
+  std::ranges::sort(steps);
+  for (const int64_t at : steps) {
+    if (at < step || at >= num_steps || trained.empty()) continue;
+    const std::vector<char> is_frozen = frozen_at(at);
+    std::set<const void*> left = trained;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (is_frozen[i] != 0) left.erase(parameters_[i].unsafeGetTensorImpl());
+    }
+    if (!left.empty()) continue;
+    throw config.error(
+        "freeze", fmt::format("holds all parameters that are trained in step {}: nothing is "
+                              "left for an update to change\n  on the command line, to train them "
+                              "all: --freeze null",
+                              with_thousands(at + 1)));
+  }
+}
+
+std::vector<int64_t> Freezing::begins() const {
+  std::vector<int64_t> steps;
+  for (const auto& rule : rules_) steps.push_back(rule.from);
+  return steps;
 }
 
 std::vector<std::string> Freezing::descriptions() const {

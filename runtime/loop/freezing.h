@@ -13,9 +13,10 @@ namespace stepop {
 
 /// Parameters that are not trained for a time: `freeze: [{match: "^model\\.encoder", until: 5e},
 /// {match: "head", from: 1000}]`. `match` is a regular expression for any part of the name with
-/// that of its network, `model.encoder.weight`; `from` and `until` are steps (100) or epochs (5e),
-/// by default the whole training. Nothing computes the gradients of a frozen parameter, and no
-/// optimizer changes it, not even by weight decay. Which are frozen depends on the step alone.
+/// that of its network, `model.encoder.weight`, or without (`find_names`); `from` and `until` are
+/// steps (100) or epochs (5e), by default the whole training. Nothing computes the gradients of a
+/// frozen parameter, and no optimizer changes it, not even by weight decay. Which are frozen
+/// depends on the step alone.
 class Freezing {
  public:
   /// Freezes nothing.
@@ -27,6 +28,14 @@ class Freezing {
   /// To be called before the step that follows `step` complete ones.
   void begin_step(int64_t step);
 
+  /// Throws UsageError when there is a step from `step` complete ones on, and before `num_steps`,
+  /// in which no parameter that `updates` have is trained.
+  void check_some_trained(const Config& config, const Networks::Updates& updates, int64_t step,
+                          int64_t num_steps) const;
+
+  /// The step from which each rule holds.
+  std::vector<int64_t> begins() const;
+
   /// `freeze    model.encoder: 12 parameters until step 500`, one line a rule.
   std::vector<std::string> descriptions() const;
 
@@ -37,6 +46,9 @@ class Freezing {
     int64_t until = 0;
     std::vector<size_t> parameters;  ///< Positions in `parameters_`.
   };
+
+  /// Whether each of `parameters_` is frozen in the step that follows `step` complete ones.
+  std::vector<char> frozen_at(int64_t step) const;
 
   std::vector<Rule> rules_;
   std::vector<at::Tensor> parameters_;

@@ -9,6 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
 #include "runtime/base/shell_text.h"
+#include "runtime/loop/checks/non_finite_data.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/folders.h"
 
@@ -92,12 +93,37 @@ std::string NonFiniteRecorder::batches_text(const NonFinite& error,
   return record.dump() + "\n";
 }
 
-ErrorWithCommand NonFiniteRecorder::record(const NonFinite& error) const {
+std::string NonFiniteRecorder::data_text(const NonFinite& error, const Beginning& beginning,
+                                         const Batch* batch) const {
+  const Context& context = session_.context();
+  std::string text = batch != nullptr ? non_finite_data(*batch) : "";
+  // A GPU reports a NaN some steps later.
+  const bool is_that_batch = batch != nullptr && error.value().has_value() &&
+                             context.world_size == 1 && session_.settings().accumulate == 1;
+  if (!is_that_batch && stream_at(beginning).empty()) {
+    text.clear();
+    const BatchOrder& order = context.splits.order("train");
+    const int64_t batches = order.batches_per_epoch();
+    const int64_t end = std::min(beginning.batch + session_.settings().accumulate, batches);
+    for (int64_t i = beginning.batch; i < end && text.empty(); ++i) {
+      text = non_finite_data(context.splits.batch("train", order, beginning.epoch * batches + i));
+    }
+  }
+  return text.empty() ? "" : context.config.error("datasets/train", text).what();
+}
+
+ErrorWithCommand NonFiniteRecorder::record(const NonFinite& error, const Batch* batch) const {
   std::string text = error.what();
   const auto found = std::find_if(
       beginnings_.begin(), beginnings_.end(),
       [&](const Beginning& beginning) { return beginning.global_step == error.global_step(); });
   if (found != beginnings_.end()) {
+    try {
+      const std::string data = data_text(error, *found, batch);
+      if (!data.empty()) text = data + "\n" + error.what();
+    } catch (const std::exception&) {
+      // The data that cannot be loaded again were loaded before.
+    }
     const std::string folder =
         fmt::format("{}/train/non_finite/{}", directory_.root(), error.global_step() + 1);
     try {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/data/batch.h"
 #include "runtime/loop/session.h"
 #include "runtime/optim/non_finite.h"
 #include "runtime/run/run_directory.h"
@@ -40,8 +41,9 @@ class NonFiniteRecorder {
   /// each batch of the step, of a stream also the names of its records. What a step changes before
   /// its update, running statistics and an iterator's own values, has changed in the checkpoint.
   /// Returns the message for the user; what cannot be saved is in it. A state whose weights are not
-  /// finite themselves is not written.
-  ErrorWithCommand record(const NonFinite& error) const;
+  /// finite themselves is not written. Data that are not finite are named before all else; `batch`,
+  /// of this process, is at hand, or null.
+  ErrorWithCommand record(const NonFinite& error, const Batch* batch) const;
 
   /// An error for the user that ends with how to resume.
   ErrorWithCommand with_what_next(const std::string& text) const;
@@ -61,6 +63,10 @@ class NonFiniteRecorder {
   Checkpoint checkpoint_at(const Beginning& beginning) const;
   /// The place in the training's stream at that step; empty for a dataset with an index.
   std::string stream_at(const Beginning& beginning) const;
+  /// What is not finite in the batches of the step: of the one at hand, or where another one may
+  /// have been the cause, of all of them, which are loaded again; not those of a stream.
+  std::string data_text(const NonFinite& error, const Beginning& beginning,
+                        const Batch* batch) const;
   std::string batches_text(const NonFinite& error, const Beginning& beginning) const;
 
   Session& session_;

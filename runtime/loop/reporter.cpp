@@ -8,6 +8,7 @@
 #include "runtime/log/console_sink.h"
 #include "runtime/log/log_files.h"
 #include "runtime/log/metrics_file.h"
+#include "runtime/loop/checks/image_range.h"
 
 namespace stepop {
 namespace {
@@ -73,8 +74,18 @@ OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<L
     }
     if (writes_) add_files(log, op, result, encoding_of(settings_, op));
   }
+  look_at_images(log);
   write(log);
   return std::move(log.record.scalars);
+}
+
+/// Once for each name.
+void Reporter::look_at_images(const UnfinishedLog& log) {
+  for (const auto& [name, images] : log.images) {
+    if (!seen_images_.insert(name).second) continue;
+    const std::string text = image_range_warning(name, images.images);
+    if (!text.empty()) console_.warn(text);
+  }
 }
 
 /// Everything goes the same way, so that the integrations have it in its order.

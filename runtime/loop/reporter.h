@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,7 @@ class Reporter {
 
  private:
   std::vector<Sink*> sinks() const;
+  void look_at_images(const UnfinishedLog& log);
   void write(const UnfinishedLog& log);
   void hand_over_written();
 
@@ -79,6 +81,7 @@ class Reporter {
   std::vector<std::unique_ptr<Sink>> own_sinks_;  ///< Metrics before the console.
   std::string last_outputs_;
   std::string last_output_key_;
+  std::set<std::string> seen_images_;      ///< The names of those that were logged.
   std::unique_ptr<LogWriter> log_writer_;  ///< From begin_training on.
 };
 

@@ -17,8 +17,10 @@
 #include "runtime/config/yaml_writer.h"
 #include "runtime/iterator/eval_functor.h"
 #include "runtime/loop/checks/parameter_ownership.h"
+#include "runtime/loop/checks/plan_warnings.h"
 #include "runtime/loop/checks/preflight.h"
 #include "runtime/loop/network_graphs.h"
+#include "runtime/loop/telemetry.h"
 #include "runtime/networks/generators.h"
 #include "runtime/run/data_files.h"
 #include "runtime/run/device.h"
@@ -99,6 +101,8 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
                                                   .log = log_});
   if (config_.get("distributed/sync_batch_norm", false)) sync_batch_norm_.emplace(world_, clock_);
   const MetricSchedules::Scope schedules(metric_schedules_);
+  std::vector<BuiltSchedule> built;
+  const ScheduleCollector collector(built);
   iterator_ = with_std_exceptions(
       "iterator", [&] { return iterators().build(config_, "iterator", *context_); });
   config_.claim("eval_functor");
@@ -157,6 +161,13 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
     add_warning(text);
   }
   if (const std::string text = shared_parameters(*context_); train && !text.empty()) {
+    add_warning(text);
+  }
+  if (!train) return;
+  counted_parameters(*context_, settings_->telemetry);  // throws when there are none
+  if (debug) return;                                    // it ends early
+  for (const auto& text :
+       plan_warnings(*settings_, *context_, freezing_.begins(), built, metric_schedules_)) {
     add_warning(text);
   }
 }
@@ -220,14 +231,16 @@ void Session::set_profile(std::shared_ptr<Profile> profile) {
 }
 
 void Session::check() {
+  if (train_) {
+    freezing_.check_some_trained(config_, updates_, position_.global_step, settings_->num_steps);
+  }
   std::optional<NetworkCalls> calls;
   const bool wants_graph =
       train_ && std::ranges::any_of(settings_->integrations,
                                     [](const auto& sink) { return sink->wants_graph(); });
   if (wants_graph) calls.emplace(*networks_);
   const std::vector<ScheduledOp> log_ops = settings_->log_ops;
-  const std::vector<std::string> known =
-      preflight(*settings_, train_, iterator(), *context_, position_);
+  const Findings found = preflight(*settings_, train_, iterator(), *context_, position_);
   if (train_) note_log_ops(log_ops);
   if (calls) {
     graph_ = {};
@@ -235,8 +248,9 @@ void Session::check() {
       if (graph) add_to(graph_, network, *graph);
     }
   }
+  for (const auto& text : found.warnings) add_warning(text);
   if (!train_) return;
-  const LoggedNames names{known, open_names()};
+  const LoggedNames names{found.names, open_names()};
   try {
     if (!settings_->retention.metric.empty()) {
       check_is_logged(config_, "checkpoints/metric", settings_->retention.metric, names);

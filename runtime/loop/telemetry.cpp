@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "runtime/base/text.h"
+#include "runtime/config/read_pattern.h"
 #include "runtime/measure/resident_memory.h"
 
 namespace stepop {
@@ -15,9 +17,30 @@ constexpr double kMegabyte = 1e6;
 
 }  // namespace
 
+std::set<std::string> counted_parameters(const Context& context,
+                                         const TelemetrySettings& settings) {
+  std::set<std::string> counted;
+  std::vector<std::string> all;
+  for (const auto& [update, its] : context.updates) {
+    const NamedParameters& parameters = its->optimizer().parameters();
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : parameters) names.push_back(name);
+    for (const size_t at : find_names(settings.parameters, names, parameters.other_names())) {
+      counted.insert(update + "/" + names[at]);
+    }
+    all.insert(all.end(), names.begin(), names.end());
+  }
+  if (!counted.empty() || all.empty()) return counted;
+  constexpr const char* kKey = "telemetry/parameters";
+  throw context.config.error(kKey,
+                             fmt::format("{} matches no parameter; the parameters are: {}",
+                                         context.config.peek(kKey)->describe(), list_text(all)));
+}
+
 Telemetry::Telemetry(const Context& context, const TelemetrySettings& settings)
     : context_(context),
       settings_(settings),
+      counted_(counted_parameters(context, settings)),
       steps_(context.position.global_step),
       samples_(context.position.samples_seen) {}
 
@@ -47,7 +70,7 @@ void Telemetry::look_at_gradients(const std::string& update, const NamedParamete
     const at::Tensor& gradient = parameter.grad();
     if (!gradient.defined()) continue;
     all.push_back(gradient);
-    if (counts && settings_.parameters.is_in(name)) {
+    if (counts && counted_.contains(update + "/" + name)) {
       gradients_.set(fmt::format("{}/gradients/{}", update, name), gradient.clone());
     }
   }
@@ -115,7 +138,7 @@ void Telemetry::add_memory(Logs& logs) const {
 void Telemetry::add_weights(Logs& logs) const {
   for (const auto& [update, its] : context_.updates) {
     for (const auto& [name, parameter] : its->optimizer().parameters()) {
-      if (!settings_.parameters.is_in(name)) continue;
+      if (!counted_.contains(update + "/" + name)) continue;
       logs.histograms.set(fmt::format("{}/weights/{}", update, name), parameter.detach());
     }
   }

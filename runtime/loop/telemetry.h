@@ -2,12 +2,18 @@
 
 #include <chrono>
 #include <cstdint>
+#include <set>
+#include <string>
 
 #include "runtime/iterator/context.h"
 #include "runtime/log/logs.h"
 #include "runtime/when/settings.h"
 
 namespace stepop {
+
+/// The parameters of updates that `telemetry/parameters` names, as `optimizer/conv1.weight`, the
+/// update before the slash. Throws UsageError when there are none of those that are trained.
+std::set<std::string> counted_parameters(const Context& context, const TelemetrySettings& settings);
 
 /// What a training tells of itself at each log, beside what its ops return: learning rates, the
 /// norms of gradients, its speed, its memory; on request also how weights and gradients are
@@ -46,6 +52,7 @@ class Telemetry {
 
   const Context& context_;
   const TelemetrySettings& settings_;
+  std::set<std::string> counted_;
   OrderedMap<at::Tensor> norms_;      ///< Of the step at hand, by the update's name.
   OrderedMap<at::Tensor> gradients_;  ///< The same, to be counted; by their full names.
   Clock::time_point begin_ = Clock::now();

@@ -452,7 +452,8 @@ void TrainingLoop::fail() {
   save_what_is_whole();
   try {
     if (!world_.is_root()) throw;  // what helps to look at it is rank 0's to write
-    std::rethrow_exception(ending_error(saved_, non_finite_, directory_));
+    std::rethrow_exception(
+        ending_error(saved_, non_finite_, directory_, splits_["train"].batch_at_hand()));
   } catch (const std::exception& error) {
     hooks_.call("at_exception", [&](Hook& hook) { hook.at_exception(error); });
     throw;

@@ -336,10 +336,15 @@ CheckpointModules::CheckpointModules(const Config& config, const std::vector<Net
     config.get(kModulesKey, std::vector<std::string>{});  // is read
     return;
   }
-  OrderedMap<std::shared_ptr<torch::nn::Module>> modules;
+  std::vector<torch::nn::Module*> modules;
+  std::vector<std::string> paths;
+  std::vector<std::string> short_paths;  // without the network's name
   for (const auto& [name, network] : networks) {
     for (const auto& item : network->named_modules()) {
-      if (!item.key().empty()) modules.set(name + "." + item.key(), item.value());
+      if (item.key().empty()) continue;
+      modules.push_back(item.value().get());
+      paths.push_back(name + "." + item.key());
+      short_paths.push_back(item.key());
     }
   }
   const std::vector<NamePattern> patterns = read_patterns(config, kModulesKey);
@@ -347,19 +352,15 @@ CheckpointModules::CheckpointModules(const Config& config, const std::vector<Net
     const std::string place =
         found->is_list() ? fmt::format("{}/{}", kModulesKey, i) : std::string(kModulesKey);
     patterns_.push_back(config.get<std::string>(place));
-    bool is_known = false;
-    for (const auto& [path, module] : modules) {
-      if (!patterns[i].is_in(path)) continue;
-      is_known = true;
-      Named& named = named_modules()[module.get()];
-      named.path = path;
-      if (named.of_patterns.empty()) modules_.push_back(module.get());
+    const std::vector<size_t> found_at = find_names(patterns[i], paths, short_paths);
+    for (const size_t at : found_at) {
+      Named& named = named_modules()[modules[at]];
+      named.path = paths[at];
+      if (named.of_patterns.empty()) modules_.push_back(modules[at]);
       named.of_patterns.insert(patterns_.back());
     }
-    if (is_known) continue;
+    if (!found_at.empty()) continue;
     forget();
-    std::vector<std::string> paths;
-    for (const auto& [path, module] : modules) paths.push_back(path);
     throw config.error(place, fmt::format("\"{}\" matches no module; there are: {}",
                                           patterns_.back(), list_text(paths)));
   }

@@ -21,13 +21,25 @@ Ema::Ema(const Config& config, bool must_be_restored)
   }
 }
 
+double Ema::decay_at(int64_t global_step) const {
+  const auto steps = static_cast<double>(global_step);
+  const double decay = decay_.at(global_step);
+  return warmup_ ? std::min(decay, (1 + steps) / (10 + steps)) : decay;
+}
+
+bool Ema::averages_within(int64_t steps) const {
+  constexpr int64_t kMostLooks = 10'000;
+  for (int64_t step = steps - 1; step >= std::max<int64_t>(steps - kMostLooks, 0); --step) {
+    const double decay = decay_at(step);
+    if (decay > 0 && decay < 1) return true;
+  }
+  return false;
+}
+
 void Ema::update(int64_t global_step) {
   if (parameters_.empty()) return;  // PyTorch refuses an empty list
   const at::NoGradGuard no_grad;
-  double decay = decay_.at(global_step);
-  const auto steps = static_cast<double>(global_step);
-  if (warmup_) decay = std::min(decay, (1 + steps) / (10 + steps));
-  at::_foreach_lerp_(averages_, weights(), 1 - decay);
+  at::_foreach_lerp_(averages_, weights(), 1 - decay_at(global_step));
 }
 
 void Ema::load_state(const std::string& name, const State& state) {

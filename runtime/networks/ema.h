@@ -31,12 +31,18 @@ class Ema : public Averages {
   /// The step after `global_step` complete ones is done. After `start` only.
   void update(int64_t global_step);
 
+  /// Whether an update of the first `steps` steps gives averages that are neither what they were
+  /// nor a copy of the weights.
+  bool averages_within(int64_t steps) const;
+
   /// Restores the averages. After an empty state, of a checkpoint that was saved without `ema`,
   /// `start` begins with the weights as they are. Throws Error, and changes nothing, for a state
   /// that does not fit.
   void load_state(const std::string& name, const State& state);
 
  private:
+  double decay_at(int64_t global_step) const;
+
   Scheduled decay_;
   bool warmup_;
   bool must_be_restored_;

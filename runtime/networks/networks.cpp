@@ -233,6 +233,7 @@ void Networks::set_training(bool on) {
 
 NamedParameters Networks::parameters(const std::vector<std::string>& names) const {
   NamedParameters parameters;
+  parameters.networks = names;
   for (const auto& name : names) {
     for (const auto& item : get(name)->named_parameters()) {
       if (!item.value().requires_grad()) continue;

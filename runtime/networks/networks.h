@@ -60,6 +60,9 @@ class Networks {
   /// To be called after each training step, however many updates it made; `global_step` as in
   /// `Ema`. `takes_snapshot`: one for `swa` is due. Does nothing where neither is in the config.
   void update_averages(int64_t global_step, bool takes_snapshot = false);
+  /// Whether `ema`, where it is in the config, is more than a copy of the weights after so many
+  /// steps.
+  bool averages_within(int64_t steps) const { return !ema_ || ema_->averages_within(steps); }
   /// While the guard lives, the networks have the weights that evaluations use.
   AveragesGuard evaluation_weights() const;
   /// The same with `ema` where it is in the config, else with `swa` once it has a snapshot, else

@@ -1,7 +1,9 @@
 // Schedules made of others.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/optim/schedule.h"
@@ -38,6 +40,12 @@ class Chain : public Schedule {
     return parts_[i].schedule.at(step - parts_[i].start);
   }
 
+  std::optional<int64_t> fallen_after() const override {
+    const Part& last = parts_.back();
+    const auto steps = last.schedule.fallen_after();
+    return steps ? std::optional(last.start + *steps) : std::nullopt;
+  }
+
  private:
   struct Part {
     int64_t start;
@@ -61,6 +69,11 @@ class Ramp : public Schedule {
   double at(int64_t step) const override {
     const double number = schedule_.at(step);
     return step >= steps_ ? number : number * (from_ + (1 - from_) * part_done(step, steps_));
+  }
+
+  std::optional<int64_t> fallen_after() const override {
+    const auto steps = schedule_.fallen_after();
+    return steps ? std::optional(std::max(*steps, steps_)) : std::nullopt;
   }
 
  private:

@@ -21,6 +21,7 @@ class Plateau {
   /// The number of now.
   double value() const;
   const std::string& metric() const { return metric_; }
+  bool more_is_better() const { return more_is_better_; }
   /// `optimizer/lr`.
   const std::string& path() const { return path_; }
 

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,12 +24,15 @@
 namespace stepop {
 namespace {
 
+constexpr size_t kNoGroup = std::numeric_limits<size_t>::max();
+
 /// The parameters without repeated tensors, as tied weights have.
 NamedParameters check_parameters(NamedParameters parameters) {
   if (parameters.empty()) {
     throw Error("an optimizer was given no parameters: has the network any?");
   }
   NamedParameters unique;
+  unique.networks = std::move(parameters.networks);
   std::set<std::string> names;
   std::set<const void*> tensors;
   for (auto& [name, tensor] : parameters) {
@@ -58,6 +62,20 @@ NamedParameters check_parameters(NamedParameters parameters) {
 }
 
 }  // namespace
+
+std::vector<std::string> NamedParameters::other_names() const {
+  std::vector<std::string> others;
+  for (const auto& [name, tensor] : *this) {
+    if (networks.size() == 1) {
+      others.push_back(networks.front() + "." + name);
+      continue;
+    }
+    const auto of = std::ranges::find_if(
+        networks, [&](const auto& network) { return name.starts_with(network + "."); });
+    others.push_back(of == networks.end() ? name : name.substr(of->size() + 1));
+  }
+  return others;
+}
 
 std::string list_names(const NamedParameters& parameters) {
   std::vector<std::string> names;
@@ -123,7 +141,10 @@ void Optimizer::read_groups(const Config& config) {
   Group rest = read_group(config, Scheduled(config, "lr", traits_.lr),
                           Scheduled(config, "weight_decay", traits_.weight_decay));
 
-  std::vector<std::vector<NamePattern>> patterns;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : parameters_) names.push_back(name);
+  const std::vector<std::string> others = parameters_.other_names();
+  std::vector<size_t> group_of(parameters_.size(), kNoGroup);
   if (config.has("groups")) {
     const Value& groups = *config.peek("groups");
     if (!groups.is_list()) {
@@ -133,19 +154,18 @@ void Optimizer::read_groups(const Config& config) {
     }
     for (size_t i = 0; i < groups.as_list().size(); ++i) {
       const Config place = config.at(fmt::format("groups/{}", i));
-      patterns.push_back(read_patterns(place, "match"));
+      for (const NamePattern& pattern : read_patterns(place, "match")) {
+        for (const size_t position : find_names(pattern, names, others)) {
+          group_of[position] = std::min(group_of[position], i);
+        }
+      }
       groups_.push_back(read_group(place, rest.lr, rest.weight_decay));
     }
   }
   groups_.push_back(std::move(rest));
 
   for (size_t position = 0; position < parameters_.size(); ++position) {
-    const auto match = std::find_if(patterns.begin(), patterns.end(), [&](const auto& of_group) {
-      return std::ranges::any_of(of_group, [&](const NamePattern& pattern) {
-        return pattern.is_in(parameters_[position].first);
-      });
-    });
-    add_parameter(groups_[static_cast<size_t>(match - patterns.begin())], position);
+    add_parameter(groups_[std::min(group_of[position], groups_.size() - 1)], position);
   }
   for (size_t i = 0; i + 1 < groups_.size(); ++i) {
     if (!groups_[i].buckets.empty()) continue;

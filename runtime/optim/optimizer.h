@@ -15,7 +15,17 @@
 
 namespace stepop {
 
-using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;
+/// Parameters by name.
+struct NamedParameters : std::vector<std::pair<std::string, at::Tensor>> {
+  using std::vector<std::pair<std::string, at::Tensor>>::vector;
+
+  /// The networks of the config that they are of, if any: of several, each name begins with that of
+  /// its network and a dot; of one, none does.
+  std::vector<std::string> networks;
+
+  /// The names in the other form, with that of their network where they lack it, or without.
+  std::vector<std::string> other_names() const;
+};
 
 /// The names of parameters for a message: `a, b, c and 12 more`.
 std::string list_names(const NamedParameters& parameters);
@@ -30,7 +40,7 @@ std::string list_names(const NamedParameters& parameters);
 /// Config: `lr` and `weight_decay`, numbers or schedules; and parameter groups, of which the first
 /// that matches a parameter's name wins: `groups: [{match: "bias$", weight_decay: 0}, {match:
 /// "^encoder", lr: 1e-4}]`. All others use the values outside of `groups`. `match` is a regular
-/// expression that may match any part of the name, or a list of such.
+/// expression that may match any part of the name, or a list of such; see `find_names`.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <vector>
 
 #include "runtime/optim/schedule.h"
@@ -44,6 +45,8 @@ class Restarts {
   }
 
   size_t size() const { return begins_.size(); }
+  /// The last one of all; there is at least one.
+  const Begin& end() const { return begins_.back(); }
 
   static void check_ascending(const std::vector<int64_t>& steps, const Config& params,
                               const char* key) {
@@ -147,6 +150,11 @@ class CosineRestarts : public Schedule {
     }
     const double from = to_ + (from_ - to_) * std::pow(lower_, static_cast<double>(restarts));
     return fallen(from, step, period);
+  }
+
+  std::optional<int64_t> fallen_after() const override {
+    if (restarts_.size() == 0 || std::abs(to_) >= std::abs(from_)) return std::nullopt;
+    return restarts_.end().step + steps_.back();
   }
 
  private:

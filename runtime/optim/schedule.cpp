@@ -4,8 +4,20 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace stepop {
+namespace {
+
+/// Null where nobody collects them, and within the building of one.
+thread_local std::vector<BuiltSchedule>* collected = nullptr;
+
+}  // namespace
+
+ScheduleCollector::ScheduleCollector(std::vector<BuiltSchedule>& schedules)
+    : before_(std::exchange(collected, &schedules)) {}
+
+ScheduleCollector::~ScheduleCollector() { collected = before_; }
 
 ScheduleRegistry& schedules() {
   static ScheduleRegistry registry("schedule");
@@ -29,7 +41,10 @@ Scheduled::Scheduled(const Config& config, std::string_view path) {
     throw config.error(path, fmt::format("expected a number or a schedule ({}), found {}", names,
                                          value->describe()));
   }
+  std::vector<BuiltSchedule>* const outer = std::exchange(collected, nullptr);
   schedule_ = schedules().build(config, path);
+  collected = outer;
+  if (outer != nullptr) outer->push_back({config, std::string(path), schedule_});
 }
 
 Scheduled::Scheduled(const Config& config, std::string_view path, double fallback)

@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/config/registry.h"
 
@@ -19,6 +22,29 @@ class Schedule {
   /// The number for the update that follows `step` complete training steps; the first update has
   /// step 0. A pure function: a resumed run needs no state of it.
   virtual double at(int64_t step) const = 0;
+
+  /// The steps in which it falls to a number that it then has for ever; nothing for one that never
+  /// ends, ends with a rise or is meant to stay, as a warm-up or a constant part of a chain.
+  virtual std::optional<int64_t> fallen_after() const { return std::nullopt; }
+};
+
+/// A schedule, and the place in the config that it was built from.
+struct BuiltSchedule {
+  Config config;
+  std::string path;
+  std::shared_ptr<const Schedule> schedule;
+};
+
+/// Collects the schedules that this thread builds while it lives: of nested ones the outermost.
+class ScheduleCollector {
+ public:
+  explicit ScheduleCollector(std::vector<BuiltSchedule>& schedules);
+  ~ScheduleCollector();
+  ScheduleCollector(const ScheduleCollector&) = delete;
+  ScheduleCollector& operator=(const ScheduleCollector&) = delete;
+
+ private:
+  std::vector<BuiltSchedule>* before_;
 };
 
 using ScheduleRegistry = Registry<std::unique_ptr<Schedule>(const Config&)>;
@@ -35,6 +61,10 @@ class Scheduled {
 
   /// As `Schedule::at`.
   double at(int64_t step) const { return schedule_ ? schedule_->at(step) : value_; }
+  /// As `Schedule::fallen_after`.
+  std::optional<int64_t> fallen_after() const {
+    return schedule_ ? schedule_->fallen_after() : std::nullopt;
+  }
 
   /// Throws UsageError at `path` when the number is below `minimum`, is no number at all, or is one
   /// that a float32 cannot hold. A schedule is asked for its first number only.

@@ -4,12 +4,17 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <string>
 
 #include "runtime/optim/schedule.h"
 
 namespace stepop {
 namespace {
+
+std::optional<int64_t> if_falls(double from, double to, int64_t end) {
+  return std::abs(to) < std::abs(from) ? std::optional(end) : std::nullopt;
+}
 
 class Constant : public Schedule {
  public:
@@ -30,6 +35,10 @@ class Linear : public Schedule {
   double at(int64_t step) const override {
     if (step >= start_ + steps_) return to_;
     return from_ + (to_ - from_) * part_done(step - start_, steps_);
+  }
+
+  std::optional<int64_t> fallen_after() const override {
+    return if_falls(from_, to_, start_ + steps_);
   }
 
  protected:
@@ -66,6 +75,10 @@ class Cosine : public Schedule {
     return to_ + (from_ - to_) * 0.5 * (1 + std::cos(std::numbers::pi * part_done(step, steps_)));
   }
 
+  std::optional<int64_t> fallen_after() const override {
+    return if_falls(from_, to_, start_ + steps_);
+  }
+
  private:
   double from_;
   double to_;
@@ -100,6 +113,10 @@ class Exponential : public Schedule {
     return from_ * std::pow(gamma_, static_cast<double>(step));
   }
 
+  std::optional<int64_t> fallen_after() const override {
+    return steps_ > 0 ? if_falls(from_, to_, steps_) : std::nullopt;
+  }
+
  private:
   double from_;
   double to_ = 0;
@@ -121,6 +138,8 @@ class Polynomial : public Schedule {
   double at(int64_t step) const override {
     return to_ + (from_ - to_) * std::pow(1 - part_done(step, steps_), power_);
   }
+
+  std::optional<int64_t> fallen_after() const override { return if_falls(from_, to_, steps_); }
 
  private:
   double from_;
@@ -154,6 +173,8 @@ class OneCycle : public Schedule {
     if (place <= rise_) return between(first_, max_, rise_ > 0 ? place / rise_ : 1);
     return between(max_, last_, (place - rise_) / (static_cast<double>(steps_ - 1) - rise_));
   }
+
+  std::optional<int64_t> fallen_after() const override { return steps_ - 1; }
 
  private:
   double between(double from, double to, double part) const {

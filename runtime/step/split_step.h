@@ -32,6 +32,8 @@ class SplitStep {
 
   /// This step's batch; fetches it when need be.
   const Batch& batch();
+  /// The same where it was fetched; else null.
+  const Batch* batch_at_hand() const { return batch_ ? &*batch_ : nullptr; }
   /// The part of the batch of all processes that this one has.
   double share() const { return share_; }
   /// Batches taken so far, over all epochs.

@@ -27,6 +27,35 @@ bool has_same_bits(const at::Tensor& a, const at::Tensor& b) {
                    b.contiguous().flatten().view(at::kByte));
 }
 
+/// The key of the first tensor or text that is not the same in two batches; empty for none.
+std::string first_difference(const Batch& one, const Batch& other) {
+  if (one.tensors().key_list() != other.tensors().key_list()) return one.tensors().key_list();
+  for (const auto& [key, tensor] : one.tensors()) {
+    if (!has_same_bits(tensor, other[key])) return key;
+  }
+  for (const auto& [key, texts] : one.texts()) {
+    const auto* again = other.texts().find(key);
+    if (again == nullptr || *again != texts) return key;
+  }
+  return {};
+}
+
+/// Throws Error unless the batches of the steps are the same when they are read again.
+void check_data(const Context& context) {
+  const BatchOrder& order = context.splits.order("train");
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const Batch batch = context.splits.batch("train", order, step);
+    const std::string key = first_difference(batch, context.splits.batch("train", order, step));
+    if (key.empty()) continue;
+    throw context.config.error(
+        "datasets/train",
+        fmt::format("{} of the same examples is another one when they are read again: take random "
+                    "numbers from the `random` that get is given, and keep no count in the "
+                    "dataset. A run that resumes would differ from one that was never stopped",
+                    key));
+  }
+}
+
 /// Trains with the first batches of the epoch, each as one step.
 void train(Session& session) {
   const Context& context = session.context();
@@ -66,6 +95,7 @@ State train_from(Session& session, const State& start) {
 
 std::string check_repeats(Session& session) {
   const Context& context = session.context();
+  check_data(context);
   context.networks.start_averages();
   const State start = copy_of(context.tracker.save());
   const State first = train_from(session, start);

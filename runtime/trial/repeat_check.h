@@ -15,6 +15,9 @@ namespace stepop {
 /// What is tracked is as before afterwards, what is not has seen four steps: for a session that
 /// trains no further, such as one that only checks. It needs memory for two copies of the state. An
 /// operation that is not deterministic, as some are on a GPU, makes a difference as well.
+///
+/// Before that it reads the batches of these steps twice, and throws Error for a dataset that gives
+/// another example the second time: one with random numbers or a counter of its own.
 std::string check_repeats(Session& session);
 
 }  // namespace stepop

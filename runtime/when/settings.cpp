@@ -50,6 +50,7 @@ ImageEncoding read_images(const Config& config, const std::string& key,
 struct UsualOp {
   Trigger when;
   std::optional<ImageEncoding> images = {};  ///< None where there are no images.
+  std::string place = {};                    ///< As that of an op.
 };
 
 /// The ops that a list of the config names, as texts, or as maps {op, when, images}, of which one
@@ -67,13 +68,16 @@ std::vector<ScheduledOp> read_ops(const Config& config, const std::string& key,
     const Value& item = list.as_list()[i];
     const std::string path = fmt::format("{}/{}", key, i);
     if (item.is_text()) {
-      ops.push_back({parse_op(config, path, item.as_text(), example), usual.when,
-                     usual.images.value_or(ImageEncoding{})});
+      ops.push_back({.name = parse_op(config, path, item.as_text(), example),
+                     .when = usual.when,
+                     .images = usual.images.value_or(ImageEncoding{}),
+                     .place = usual.place});
     } else if (item.is_map() && item.as_map().contains("op")) {
       const Config map = config.at(path);
       const bool is_usual = usual.images && map.has("images") && !map.has("when");
-      ops.push_back({parse_op(config, path, map.get<std::string>("op"), example),
-                     is_usual ? usual.when : Trigger(map, "when", steps_per_epoch)});
+      ops.push_back({.name = parse_op(config, path, map.get<std::string>("op"), example),
+                     .when = is_usual ? usual.when : Trigger(map, "when", steps_per_epoch),
+                     .place = is_usual ? usual.place : path + "/when"});
       if (usual.images) ops.back().images = read_images(map, "images", *usual.images);
     } else {
       throw config.error(path, fmt::format("expected an op, such as {}, or a map {}, found {}",
@@ -88,8 +92,12 @@ std::vector<ScheduledOp> read_own_log_ops(const Config& config, const OrderedMap
                                           const ImageEncoding& images, int64_t steps_per_epoch) {
   std::vector<ScheduledOp> ops;
   for (const auto& [name, path] : own) {
+    const bool is_given = config.peek(path) != nullptr;
     config.set_default(path, Value("1e"));
-    ops.push_back({{"train", name}, Trigger(config, path, steps_per_epoch), images});
+    ops.push_back({.name = {"train", name},
+                   .when = Trigger(config, path, steps_per_epoch),
+                   .images = images,
+                   .place = is_given ? path : ""});
   }
   return ops;
 }
@@ -97,7 +105,8 @@ std::vector<ScheduledOp> read_own_log_ops(const Config& config, const OrderedMap
 std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_epoch,
                                       const OrderedMap<std::string>& own, Trigger& plain_log) {
   const UsualOp usual{default_log_trigger(config, steps_per_epoch),
-                      read_images(config, "log_images", {})};
+                      read_images(config, "log_images", {}),
+                      config.peek("log_freq") != nullptr ? "log_freq" : ""};
   const auto own_ops = read_own_log_ops(config, own, *usual.images, steps_per_epoch);
   if (config.has("log_ops")) {
     auto ops = read_ops(config, "log_ops", "validation/log_op",
@@ -108,10 +117,14 @@ std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_ep
   }
   plain_log = usual.when;
   std::vector<ScheduledOp> ops;
-  ops.push_back({{"train", "log_op"}, usual.when, *usual.images});
-  if (config.has("datasets/validation")) {
-    ops.push_back({{"validation", "log_op"}, usual.when, *usual.images});
-  }
+  const auto add = [&](const char* split) {
+    ops.push_back({.name = {split, "log_op"},
+                   .when = usual.when,
+                   .images = *usual.images,
+                   .place = usual.place});
+  };
+  add("train");
+  if (config.has("datasets/validation")) add("validation");
   Value::List names;
   for (auto& op : ops) {
     op.is_default = true;
@@ -167,6 +180,7 @@ std::vector<ScheduledOp> read_train_ops(const Config& config, int64_t steps_per_
     if (of_stage.empty()) throw config.error(key, "expected at least one train op, found []");
     for (ScheduledOp& op : of_stage) {
       op.turn = turns[i];
+      if (op.place.empty()) op.place = fmt::format("stages/{}", i);
       ops.push_back(std::move(op));
     }
   }
@@ -177,29 +191,6 @@ std::vector<ScheduledOp> read_train_ops(const Config& config, int64_t steps_per_
     config.note_default("train_ops", Value::List{ops.back().name.text()});
   }
   return ops;
-}
-
-/// How many steps are complete after the first one in which `op` is due, from the one behind `step`
-/// complete ones; `limit` when there is none until there. Being due until a step is monotone in it,
-/// and intervals may be long.
-int64_t step_of_first_time(const ScheduledOp& op, int64_t step, int64_t limit) {
-  constexpr int kMostTurns = 100'000;  // an op may be due in none of its turns
-  for (int i = 0; i < kMostTurns && step < limit; ++i) {
-    const Turn::Span turn = op.turn.next(step);
-    if (turn.begin >= limit) return limit;
-    if (op.is_due_in_step_after(turn.begin)) return turn.begin + 1;
-    int64_t low = turn.begin;
-    int64_t high = std::min(turn.end, limit);
-    if (op.when.is_due({low, 0}, {high, 0})) {
-      while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        (op.when.is_due({turn.begin, 0}, {middle, 0}) ? high : low) = middle;
-      }
-      return high;
-    }
-    step = high;
-  }
-  return limit;
 }
 
 /// When snapshots are taken: `swa: {from: 5e, every: 1e}`, by default one an epoch.
@@ -314,10 +305,31 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   config.claim("extra");
 }
 
+/// Being due until a step is monotone in it, and intervals may be long.
+int64_t ScheduledOp::first_time(int64_t step, int64_t limit) const {
+  constexpr int kMostTurns = 100'000;  // an op may be due in none of its turns
+  for (int i = 0; i < kMostTurns && step < limit; ++i) {
+    const Turn::Span span = turn.next(step);
+    if (span.begin >= limit) return limit;
+    if (is_due_in_step_after(span.begin)) return span.begin + 1;
+    int64_t low = span.begin;
+    int64_t high = std::min(span.end, limit);
+    if (when.is_due({low, 0}, {high, 0})) {
+      while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        (when.is_due({span.begin, 0}, {middle, 0}) ? high : low) = middle;
+      }
+      return high;
+    }
+    step = high;
+  }
+  return limit;
+}
+
 int64_t Settings::steps_until_all_trained(int64_t step) const {
   const int64_t limit = std::max(num_steps, step + 1);
   int64_t last = step + 1;
-  for (const auto& op : train_ops) last = std::max(last, step_of_first_time(op, step, limit));
+  for (const auto& op : train_ops) last = std::max(last, op.first_time(step, limit));
   return last - step;
 }
 

@@ -26,6 +26,8 @@ struct ScheduledOp {
   ImageEncoding images = {};  ///< Of a log op: how what it shows becomes files.
   Turn turn = {};             ///< Of a train op: the steps of its stage.
   bool is_default = false;    ///< The config does not name it, so an iterator may lack it.
+  /// The key of the config that says when, `log_ops/1/when`; empty for none.
+  std::string place = {};
 
   /// Of a train op: whether it is due in the step that follows `step` complete ones. Only the step
   /// decides, so a run that resumes does the same.
@@ -33,6 +35,10 @@ struct ScheduledOp {
     return turn.has(step) &&
            (when.is_due({step, 0}, {step + 1, 0}) || (step == 0 && when.at_start()));
   }
+
+  /// Of a train op: how many steps are complete after the first one in which it is due, from the
+  /// one behind `step` complete ones; `limit` when there is none until there.
+  int64_t first_time(int64_t step, int64_t limit) const;
 };
 
 /// What a training tells of itself: `telemetry: {active: true, weights: 1e, gradients: 500,

@@ -36,6 +36,10 @@ class Trigger {
   bool at_start() const { return at_start_; }
   bool at_end() const { return at_end_; }
   bool is_in_minutes() const { return in_minutes_; }
+  /// Whether it is due in a training of so many steps; of minutes nobody knows.
+  bool is_due_within(int64_t steps) const {
+    return at_start_ || at_end_ || (in_minutes_ && every_ > 0) || is_due({}, {steps, 0});
+  }
   bool is_ever_due() const { return every_ > 0 || at_start_ || at_end_; }
 
  private:

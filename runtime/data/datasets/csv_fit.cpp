@@ -23,12 +23,14 @@ namespace {
 /// training table at each start.
 constexpr size_t kMostSavedClasses = 1000;
 
-char get_separator(const Config& params) {
+/// None where the config gives none.
+std::optional<char> get_separator(const Config& params) {
+  const bool is_given = params.has("separator");
   const auto separator = params.get("separator", ",");
   if (separator.size() != 1 || separator == "\"" || separator == "\n" || separator == "\r") {
     throw params.error("separator", "expected one character, as \",\" or \"\\t\"");
   }
-  return separator[0];
+  return is_given ? std::optional(separator[0]) : std::nullopt;
 }
 
 /// A number for each row; rows that share one stay together.

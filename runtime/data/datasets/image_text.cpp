@@ -149,7 +149,10 @@ class ImageText : public Dataset {
 
   void read_table(const Config& params) {
     if (has_lines_) throw params.error("lines", "a caption in a table is one caption");
-    CsvTable table = read_csv(get_file(params, "table"), params.get("separator", ",")[0]);
+    const bool has_separator = params.has("separator");
+    const char separator = params.get("separator", ",")[0];
+    CsvTable table = read_csv(get_file(params, "table"),
+                              has_separator ? std::optional(separator) : std::nullopt);
     const auto column = [&](const char* key, const char* fallback) {
       const auto name = params.get(key, fallback);
       const auto found = table.places.find(name);

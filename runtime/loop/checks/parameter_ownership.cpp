@@ -253,7 +253,7 @@ void check_all_saved(const Context& context) {
         "{} trains what no checkpoint would hold: {}. Of a module that the iterator makes, "
         "context.track(\"name\", *module) makes them part of the run's state; a network of the "
         "config is tracked by itself",
-        name, list_names(lost)));
+        name, list_names(NamedParameters(lost.begin(), lost.end()))));
   }
 }
 

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "eval_out/eval_schema.h"
+#include "runtime/loop/checks/non_finite_data.h"
 #include "runtime/loop/checks/parameter_ownership.h"
 #include "runtime/step/call_op.h"
 #include "runtime/step/random_fork.h"
@@ -29,6 +31,7 @@ struct Sample {
 struct Seen {
   std::set<std::string> names;    ///< Of numbers.
   std::set<std::string> log_ops;  ///< Those that were returned.
+  std::vector<std::string> warnings;
 };
 
 bool is_default_log_op(const Settings& settings, const std::string& name) {
@@ -43,6 +46,9 @@ void check_batch(const Settings& settings, const DueOps& due, const Sample& samp
   const Batch batch = run_at("datasets", due.split, [&] {
     return context.splits.batch(due.split, sample.order, sample.number);
   });
+  if (const std::string text = non_finite_data(batch); !text.empty()) {
+    seen.warnings.push_back(context.config.error("datasets/" + due.split, text).what());
+  }
   const bool is_train = due.split == "train" && sample.is_training;
   const StepOps ops = call_step_op(iterator, context, position, due.split, is_train, batch);
   const SplitGuard guard(position, due.split);
@@ -134,8 +140,8 @@ std::vector<Sample> samples_of(const DueOps& due, const Settings& settings, cons
 
 }  // namespace
 
-std::vector<std::string> preflight(Settings& settings, bool train, Iterator& iterator,
-                                   const Context& context, Position& position) {
+Findings preflight(Settings& settings, bool train, Iterator& iterator, const Context& context,
+                   Position& position) {
   check_devices(context);
   if (train) {
     check_all_trained(context);
@@ -159,7 +165,7 @@ std::vector<std::string> preflight(Settings& settings, bool train, Iterator& ite
   std::erase_if(settings.log_ops, [&](const ScheduledOp& op) {
     return op.is_default && !seen.log_ops.contains(op.name.text());
   });
-  return {seen.names.begin(), seen.names.end()};
+  return {{seen.names.begin(), seen.names.end()}, std::move(seen.warnings)};
 }
 
 }  // namespace stepop

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/equal.h>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "tests/message_of.h"
 #include "tests/runtime/loop/trainer.h"
@@ -68,6 +69,30 @@ TEST_CASE("a rule that cannot be is refused with its place") {
             .ends_with("freeze/0/until: expected more than from, which is step 5"));
   CHECK(error("[{match: \"(\"}]").find("freeze/0/match: \"(\" is not a regular expression: ") !=
         std::string::npos);
+}
+
+TEST_CASE("a rule may name a parameter without its network") {
+  TestRun run(config_of("[{match: ^first}]"));
+  run.train();
+  CHECK(is_same(run, "model.first.weight", 0, 8));
+  CHECK_FALSE(is_same(run, "model.last.weight", 0, 8));
+}
+
+TEST_CASE("rules that hold all parameters are refused before the run has a folder") {
+  const auto error = [](const std::string& freeze) {
+    TestRun run(config_of(freeze));
+    return message_of([&] { run.session.check(); });
+  };
+  const auto said = [](int step) {
+    return fmt::format(
+        "test.yaml:16: freeze: holds all parameters that are trained in step {}: nothing is "
+        "left for an update to change\n  on the command line, to train them all: --freeze null",
+        step);
+  };
+  CHECK(error("[{match: \".*\"}]") == said(1));
+  CHECK(error("[{match: \"first|norm\"}, {match: last, from: 1e, until: 2e}]") == said(5));
+  CHECK(error("[{match: \"first|norm\"}, {match: last, from: 2e}]") == "no error");
+  CHECK(error("null") == "no error");
 }
 
 }  // namespace freezing_test

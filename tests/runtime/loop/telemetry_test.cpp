@@ -119,5 +119,20 @@ TEST_CASE("what telemetry cannot be is refused with its place") {
   CHECK(message("{parameters: '('}").find("telemetry/parameters: ") != std::string::npos);
 }
 
+TEST_CASE("an expression for no parameter is refused, with the names that there are") {
+  const std::string message = message_of(
+      [] { TestRun(trainer_config("num_steps: 8\ntelemetry: {weights: 1, parameters: xyz}")); });
+  CHECK(message.find("telemetry/parameters: \"xyz\" matches no parameter; the parameters are: "
+                     "first.weight, first.bias, ") != std::string::npos);
+}
+
+TEST_CASE("an expression for parameters may have the name of their network") {
+  TestRun run(
+      trainer_config("num_steps: 8\ntelemetry: {weights: 8, parameters: "
+                     "\"^model[.]last[.]bias\"}"));
+  run.train();
+  CHECK(histograms(run) == std::set<std::string>{"weights/last.bias_0000008"});
+}
+
 }  // namespace telemetry_test
 }  // namespace stepop

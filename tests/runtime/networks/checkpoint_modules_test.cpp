@@ -318,6 +318,8 @@ TEST_CASE("names that are none, and modules that nobody runs again") {
         "model.blocks, model.blocks.0, model.blocks.0.conv, model.blocks.0.norm, model.blocks.1, "
         "model.blocks.1.conv, model.blocks.1.norm, model.blocks.2, model.blocks.2.conv, "
         "model.blocks.2.norm and 1 more");
+  // With and without the name of the network.
+  CHECK_NOTHROW(Built("model: TestTower\ncheckpoint_modules: [^model.blocks.1, ^blocks.2]"));
   const Built built("model: TestTower\ncheckpoint_modules: [blocks, last]");
   tower_step(built);
   CHECK(built.networks->checkpoint_modules().warning() ==

@@ -1,5 +1,6 @@
 #include "runtime/optim/optimizer.h"
 
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
@@ -105,6 +106,32 @@ TEST_CASE("a group may have several patterns") {
   optimizer->step(0);
   CHECK(at::equal(scale.detach(), at::ones({2}) * 0.5));
   CHECK(at::equal(layer.weight.detach(), weight - 1));
+}
+
+TEST_CASE("a group may name parameters with and without their network") {
+  TestLayer layer;
+  const auto lrs = [](const std::string& match, const NamedParameters& parameters) {
+    const auto optimizer =
+        make("{class: SGD, lr: 1, groups: [{match: \"" + match + "\", lr: 0.5}]}", parameters);
+    for (const auto& [name, tensor] : parameters) tensor.mutable_grad() = at::ones_like(tensor);
+    std::vector<bool> is_in_group(parameters.size());
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const at::Tensor before = parameters[i].second.detach().clone();
+      optimizer->step(0);
+      is_in_group[i] = at::allclose(parameters[i].second.detach(), before - 0.5);
+    }
+    return is_in_group;
+  };
+  NamedParameters of_one = layer.parameters();
+  of_one.networks = {"model"};
+  CHECK(lrs("^fc.bias", of_one) == std::vector<bool>{false, true});
+  CHECK(lrs("^model.fc.bias", of_one) == std::vector<bool>{false, true});
+  // A name as the update has it counts first: this one leaves the bias out.
+  CHECK(lrs("^(?!fc.bias)", of_one) == std::vector<bool>{true, false});
+  NamedParameters of_two = {{"a.fc.weight", layer.weight}, {"b.fc.bias", layer.bias}};
+  of_two.networks = {"a", "b"};
+  CHECK(lrs("^b.fc", of_two) == std::vector<bool>{false, true});
+  CHECK(lrs("^fc.bias", of_two) == std::vector<bool>{false, true});
 }
 
 TEST_CASE("a state that is cleared is that of a new optimizer") {

@@ -1,12 +1,17 @@
 #include "runtime/trial/repeat_check.h"
 
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/rand_like.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <random>
 
 #include "runtime/networks/network.h"
+#include "tests/message_of.h"
 #include "tests/runtime/loop/trainer.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"
@@ -97,6 +102,46 @@ TEST_CASE("state that is used and not tracked shows when steps are repeated") {
         "generator), or an operation is not deterministic. A run that resumes will differ from one "
         "that was never stopped"));
   }
+}
+
+/// Keeps a count, or draws numbers of its own; or does as it should.
+class TestUnsteady : public Dataset {
+ public:
+  explicit TestUnsteady(const Config& params) : fault_(params.get<std::string>("fault")) {}
+  int64_t size() const override { return 16; }
+  Example get(int64_t index, Random& random) const override {
+    double value = random.uniform();
+    if (fault_ == "random") value = at::rand({}).item<double>();
+    std::string text = "a";
+    if (fault_ == "count") text += std::to_string(calls_++);
+    return {.tensors = {{"image", at::full({1, 3, 3}, value, at::kFloat)},
+                        {"class", at::scalar_tensor(index % 3, at::kLong)}},
+            .texts = {{"name", text}}};
+  }
+
+ private:
+  std::string fault_;
+  mutable std::atomic<int64_t> calls_{0};
+};
+STEPOP_REGISTER_DATASET(TestUnsteady, {"For tests.", {{"fault", "", "what it does"}}});
+
+TEST_CASE("a dataset that gives other examples when it is asked again is named, with the key") {
+  const auto message = [](const std::string& fault) {
+    return message_of([&] {
+      std::string yaml = trainer_config("num_steps: 5");
+      const std::string data = "{class: Synthetic, size: 29, shape: [1, 3, 3], classes: 3}";
+      yaml.replace(yaml.find(data), data.size(), "{class: TestUnsteady, fault: " + fault + "}");
+      TestRun run(yaml);
+      check_repeats(run.session);
+    });
+  };
+  const std::string said =
+      " of the same examples is another one when they are read again: take random numbers from the "
+      "`random` that get is given, and keep no count in the dataset. A run that resumes would "
+      "differ from one that was never stopped";
+  CHECK(message("random") == "test.yaml:5: datasets/train: image" + said);
+  CHECK(message("count") == "test.yaml:5: datasets/train: name" + said);
+  CHECK(message("none") == "no error");
 }
 
 }  // namespace repeat_check_test

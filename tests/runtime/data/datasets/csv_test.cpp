@@ -142,6 +142,22 @@ TEST_CASE("a mistake in the columns' config is reported at its place") {
         "test.yaml:1: data/separator: expected one character, as \",\" or \"\\t\"");
 }
 
+TEST_CASE("a file with another separator is reported with the one that it has") {
+  const auto said = [](const Table& table, const std::string& separator) {
+    return fmt::format(
+        "{0}:1: the header is one column whose name has \"{1}\": if that separates columns, set "
+        "separator: \"{1}\"; separator: \",\" says that it does not",
+        table.path, separator);
+  };
+  const Table semicolons("x;y\n1,5;2\n2;3\n");
+  CHECK(semicolons.message() == said(semicolons, ";"));
+  CHECK(semicolons.message(", separator: ;") == "no error");
+  const Table tabs("x\ty\n1\t2\n");
+  CHECK(tabs.message() == said(tabs, "\\t"));
+  CHECK(tabs.message(", separator: \"\\t\"") == "no error");
+  CHECK(Table("x;y\na\n").message(", separator: \",\"") == "no error");
+}
+
 TEST_CASE("a column with the name of the example's own index needs another key") {
   const Table table("index,x\n1,2\n");
   CHECK(table.message() ==
