@@ -39,6 +39,7 @@ set(public_headers runtime/include/stepop/stepop.h runtime/formats/safetensors.h
     runtime/config/yaml_reader.h runtime/checkpoint/checkpoint.h
     runtime/networks/load_network.h iterators/extensible/injector.h
     iterators/extensible/loss.h iterators/extensible/evaluator.h
+    iterators/audio/mel.h iterators/audio/resample.h
     iterators/losses/adversarial.h iterators/losses/image_losses.h iterators/losses/loss_manager.h
     iterators/losses/perceptual.h iterators/metrics/similarity.h
     iterators/trainer/loss_model.h iterators/trainer/model_sampler.h)

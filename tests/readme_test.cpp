@@ -98,7 +98,7 @@ TEST_CASE("the README's job for Slurm continues its run until the training is do
                "iterator: Classifier\noptimizer: SGD\nlog_freq: 10000\n"
                "model: {class: LeNet, image_size: [8, 8], padding: [2, 2]}\n"
                "datasets: {train: {class: Synthetic, shape: [1, 8, 8]}}\n"
-               "batch_size: 1\nnum_steps: 4000\nmax_batches_per_epoch: 400\n");
+               "batch_size: 1\nnum_steps: 12000\nmax_batches_per_epoch: 400\n");
   folder.write("bin/scontrol", "#!/bin/sh\necho \"$*\" >>queue\n");
   const std::string prepare = "chmod +x bin/scontrol; mkdir -p build; ln -sf '" STEPOP_BINARY_DIR
                               "/stepop' build/stepop\n"
@@ -121,7 +121,7 @@ TEST_CASE("the README's job for Slurm continues its run until the training is do
   // Under a sanitizer it takes so long that a busy machine is noticed.
   CHECK((second.err == "" || second.err.starts_with("warning: the machine is busy: ")));
   CHECK(second.out.find("resuming at step ") != std::string::npos);
-  CHECK(second.out.find("ended: all 4,000 steps are done") != std::string::npos);
+  CHECK(second.out.find("ended: all 12,000 steps are done") != std::string::npos);
   CHECK(read_bytes(folder.path("queue")) == "requeue 7\n");
   CHECK(only_run(folder).ends_with("_job7"));
 }

@@ -150,12 +150,12 @@ void inspect_tensors(const std::string& path) {
     is_checkpoint = reader.header().metadata.contains("progress");
     reader.visit_tensors([&](const SafetensorsEntry& entry, const at::Tensor& tensor) {
       TensorStatistics statistics;
-      statistics.add(tensor);
-      numbers += tensor.numel();
+      if (tensor.defined()) statistics.add(tensor);
+      numbers += c10::multiply_integers(entry.shape);
       add_row(table,
-              {entry.name, type_name(entry.type), shape_text(entry.shape),
-               size_text(static_cast<double>(entry.end - entry.begin))},
-              statistics, "");
+              {entry.name, tensor.defined() ? type_name(entry.type) : entry.type_name,
+               shape_text(entry.shape), size_text(static_cast<double>(entry.end - entry.begin))},
+              statistics, tensor.defined() ? "" : "values are not read");
     });
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", path, error_text(error)));

@@ -154,7 +154,7 @@ std::vector<std::string> what_differs(const std::string& root, const KnownStart&
 
 std::optional<int64_t> threads_of(const StartRecord& start) {
   const Json json = Json::parse(start.made_by, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("threads") || !json["threads"].is_number()) {
+  if (!json.is_object() || !json.contains("threads") || !json["threads"].is_number_integer()) {
     return std::nullopt;
   }
   return json["threads"].get<int64_t>();

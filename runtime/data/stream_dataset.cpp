@@ -145,8 +145,8 @@ Record StreamDataset::record(int64_t index) const {
       const bool is_it = best->sequence.number() == index;
       auto next = best->sequence.next(InterruptScope::current());
       if (!next) {
-        throw Error(fmt::format("there is no example {}: the stream has {}", index,
-                                best->sequence.number()));
+        throw EndOfStream(fmt::format("there is no example {}: the stream has {}", index,
+                                      best->sequence.number()));
       }
       if (is_it) return std::move(*next);
     }

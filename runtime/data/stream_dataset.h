@@ -8,11 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/error.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/record_sequence.h"
 #include "runtime/data/stream.h"
 
 namespace stepop {
+
+/// An example behind the last one of a stream.
+class EndOfStream : public Error {
+ public:
+  using Error::Error;
+};
 
 /// What a config says of any stream.
 struct StreamSettings {

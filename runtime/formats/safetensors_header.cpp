@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/formats/json_file.h"
 
 namespace stepop {
 namespace {
@@ -40,7 +41,7 @@ constexpr std::array<std::pair<ScalarType, std::string_view>, 10> kTypes = {{
 }};
 
 /// Parses JSON in which no key stands twice in one object; nlohmann's own parser keeps the last.
-Json parse_json(std::string_view text) {
+Json parse_header(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
     if (depth > kDeepest) throw Error("the header has lists or maps in too many others");
@@ -54,28 +55,39 @@ Json parse_json(std::string_view text) {
     }
     return true;
   };
-  try {
-    return Json::parse(text, check);
-  } catch (const Json::parse_error& error) {
-    throw Error(fmt::format("the header is not valid JSON (at its byte {})", error.byte));
-  } catch (const Json::out_of_range&) {
-    throw Error("the header has a number that is too large");
-  }
+  return parse_json(text, "the header", check);
 }
 
-ScalarType parse_type(const std::string& name, const Json& info) {
+/// Those of other programs, of whole bytes, whose values are not read.
+constexpr std::pair<std::string_view, size_t> kUnreadTypes[] = {
+    {"U16", 2},     {"U32", 4},     {"U64", 8},         {"C64", 8},        {"F8_E4M3", 1},
+    {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}};
+
+std::string known_types() {
+  std::vector<std::string_view> known;
+  for (const auto& entry : kTypes) known.push_back(entry.second);
+  return fmt::format("{}", fmt::join(known, ", "));
+}
+
+/// Sets the type; returns the bytes of a number.
+size_t parse_type(const std::string& name, const Json& info, SafetensorsEntry& entry) {
   const auto found = info.find("dtype");
   if (found == info.end() || !found->is_string()) {
     throw Error(fmt::format("tensor \"{}\" has no \"dtype\"", name));
   }
-  const auto& text = found->get_ref<const std::string&>();
+  entry.type_name = found->get<std::string>();
   for (const auto& [type, type_name] : kTypes) {
-    if (type_name == text) return type;
+    if (type_name != entry.type_name) continue;
+    entry.type = type;
+    return c10::elementSize(type);
   }
-  std::vector<std::string_view> known;
-  for (const auto& entry : kTypes) known.push_back(entry.second);
-  throw Error(fmt::format("tensor \"{}\" has the unknown dtype \"{}\"; known are: {}", name, text,
-                          fmt::join(known, ", ")));
+  for (const auto& [type_name, bytes] : kUnreadTypes) {
+    if (type_name != entry.type_name) continue;
+    entry.type = ScalarType::Undefined;
+    return bytes;
+  }
+  throw Error(fmt::format("tensor \"{}\" has the unknown dtype \"{}\"; known are: {}", name,
+                          entry.type_name, known_types()));
 }
 
 /// The whole numbers of 0 and more at `key`.
@@ -110,7 +122,7 @@ SafetensorsEntry parse_entry(const std::string& name, const Json& info) {
   if (!info.is_object()) throw Error(fmt::format("tensor \"{}\" is not described by a map", name));
   SafetensorsEntry entry;
   entry.name = name;
-  entry.type = parse_type(name, info);
+  const size_t item_bytes = parse_type(name, info, entry);
   const std::vector<uint64_t> shape = parse_numbers(name, info, "shape");
   const std::vector<uint64_t> offsets = parse_numbers(name, info, "data_offsets");
   if (offsets.size() != 2 || offsets[0] > offsets[1]) {
@@ -124,13 +136,13 @@ SafetensorsEntry parse_entry(const std::string& name, const Json& info) {
                             shape.size(), kMostDimensions));
   }
   uint64_t bytes = 0;
-  if (!count_bytes(shape, c10::elementSize(entry.type), bytes)) {
+  if (!count_bytes(shape, item_bytes, bytes)) {
     throw Error(fmt::format("tensor \"{}\" has the shape [{}], which no memory can hold", name,
                             fmt::join(shape, ", ")));
   }
   if (bytes != entry.end - entry.begin) {
     throw Error(fmt::format("tensor \"{}\" of {} [{}] needs {} bytes, its data_offsets give it {}",
-                            name, safetensors_type_name(entry.type), fmt::join(shape, ", "), bytes,
+                            name, entry.type_name, fmt::join(shape, ", "), bytes,
                             entry.end - entry.begin));
   }
   for (const uint64_t dimension : shape) entry.shape.push_back(static_cast<int64_t>(dimension));
@@ -174,6 +186,12 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, uint64_t data_by
 
 }  // namespace
 
+std::string unread_type_text(const SafetensorsEntry& entry) {
+  return fmt::format(
+      "tensor \"{}\" has the dtype \"{}\", which cannot be read; those that can be are: {}",
+      entry.name, entry.type_name, known_types());
+}
+
 std::string_view safetensors_type_name(ScalarType type) {
   for (const auto& [known, name] : kTypes) {
     if (known == type) return name;
@@ -207,7 +225,7 @@ std::string format_safetensors_header(const SafetensorsHeader& header) {
 }
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, uint64_t data_bytes) {
-  const Json json = parse_json(text);
+  const Json json = parse_header(text);
   if (!json.is_object()) throw Error("the header is not a map");
   SafetensorsHeader header;
   for (const auto& [name, info] : json.items()) {

@@ -14,10 +14,11 @@ namespace stepop {
 /// the header.
 struct SafetensorsEntry {
   std::string name;
-  c10::ScalarType type = c10::ScalarType::Float;
+  c10::ScalarType type = c10::ScalarType::Float;  ///< Undefined: the values cannot be read.
   std::vector<int64_t> shape;
   uint64_t begin = 0;
   uint64_t end = 0;
+  std::string type_name = {};  ///< As the header has it: `F32`. Empty: not read from a file.
 };
 
 /// The header of a safetensors file; the entries are in the order of their bytes.
@@ -35,6 +36,9 @@ constexpr uint64_t kLongestSafetensorsHeader = 100'000'000;
 
 /// The format's name of a type, or empty when it has none.
 std::string_view safetensors_type_name(c10::ScalarType type);
+
+/// `tensor "a" has the dtype "U16", which cannot be read; those that can be are: F32, ...`.
+std::string unread_type_text(const SafetensorsEntry& entry);
 
 /// The JSON, padded with spaces to a multiple of 8 bytes. Throws Error for text that is not UTF-8.
 std::string format_safetensors_header(const SafetensorsHeader& header);

@@ -104,6 +104,11 @@ void SafetensorsReader::read_data(char* target, uint64_t size) {
 void SafetensorsReader::visit_tensors(
     const std::function<void(const SafetensorsEntry&, const at::Tensor&)>& visit) {
   for (const auto& entry : header_.entries) {
+    if (entry.type == at::ScalarType::Undefined) {
+      read_data(nullptr, entry.end - entry.begin);
+      visit(entry, {});
+      continue;
+    }
     const at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(entry.type));
     if (entry.end > entry.begin) {
       read_data(static_cast<char*>(tensor.mutable_data_ptr()), entry.end - entry.begin);
@@ -113,6 +118,9 @@ void SafetensorsReader::visit_tensors(
 }
 
 State SafetensorsReader::read_tensors() {
+  for (const auto& entry : header_.entries) {
+    if (entry.type == at::ScalarType::Undefined) throw Error(unread_type_text(entry));
+  }
   State tensors;
   visit_tensors([&](const SafetensorsEntry& entry, const at::Tensor& tensor) {
     tensors.emplace(entry.name, tensor);

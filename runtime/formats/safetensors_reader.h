@@ -31,7 +31,8 @@ class SafetensorsReader {
   /// Reads every tensor: on the CPU, contiguous. Once, and not after `skip_tensors`.
   State read_tensors();
 
-  /// The same, a tensor at a time: calls `visit` with each in the order of the header.
+  /// The same, a tensor at a time: calls `visit` with each in the order of the header. A tensor of
+  /// a type that cannot be read, for which `read_tensors` throws, is undefined here.
   void visit_tensors(const std::function<void(const SafetensorsEntry&, const at::Tensor&)>& visit);
 
   /// Reads the same bytes and keeps none: for the checksum alone.

@@ -20,6 +20,7 @@
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/file_calls.h"
 #include "runtime/system/folders.h"
+#include "runtime/system/owner.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -153,6 +154,16 @@ RunDirectory RunDirectory::open(const std::string& root) {
   }
   if (!fs::is_directory(directory.configs())) {
     throw UsageError(fmt::format("-p: {}: not the folder of a run: it has no configs/", root));
+  }
+  for (const char* name : {"configs", "eval", "train", "train/checkpoints"}) {
+    const std::string path = directory.root() + "/" + name;
+    const auto user = user_behind_link(path);
+    if (user) {
+      throw UsageError(fmt::format(
+          "-p: {}: it is a link to a folder, and one of the two belongs to the user {}: files of "
+          "yours would be written there. Put a folder of your own in its place",
+          path, *user));
+    }
   }
   return directory;
 }

@@ -110,7 +110,8 @@ RunProcess RunProcess::from_json(const std::string& text) {
   read("boot", process.boot);
   read("ticks", process.ticks);
   if (values.contains("pid") && values["pid"].is_number_integer()) {
-    process.pid = values["pid"].get<int>();
+    const auto pid = values["pid"].get<int64_t>();
+    if (pid == static_cast<int>(pid)) process.pid = static_cast<int>(pid);
   }
   return process;
 }

@@ -14,6 +14,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/interrupt_scope.h"
 #include "runtime/data/example_random.h"
+#include "runtime/data/stream_dataset.h"
 #include "runtime/measure/one_thread.h"
 #include "runtime/measure/tensor_statistics.h"
 
@@ -55,7 +56,7 @@ class Reading {
       stopping_ = true;
     }
     for (auto& thread : threads) thread.join();
-    survey_.size = size_;
+    survey_.size = has_ended_ ? survey_.read : size_;
     survey_.seconds = seconds_since(start);
     if (survey_.read > 0)
       survey_.example_seconds = get_seconds_ / static_cast<double>(survey_.read);
@@ -151,6 +152,11 @@ class Reading {
       survey_.stopped_by = std::current_exception();
       stopping_ = true;
       return;
+    } catch (const EndOfStream&) {
+      if (!options_.is_in_order) throw;
+      --found.read;
+      has_ended_ = stopping_ = true;
+      return;
     } catch (...) {
       found.bad.push_back({index, text_of_current_exception()});
       return;
@@ -214,6 +220,7 @@ class Reading {
   OrderedMap<at::Tensor> labels_;
   std::atomic<int64_t> next_ = 0;
   std::atomic<bool> stopping_ = false;
+  std::atomic<bool> has_ended_ = false;  ///< A stream, before so many examples.
 
   std::mutex mutex_;  ///< Of all that follows.
   std::condition_variable changed_;

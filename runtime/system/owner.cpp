@@ -14,18 +14,30 @@ namespace {
 
 constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
 
+bool is_foreign(const struct stat& status) {
+  return status.st_uid != ::geteuid() && status.st_uid != 0;
+}
+
 }  // namespace
 
 std::string foreign_reason(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return "";
-  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
+  if (is_foreign(status)) {
     return fmt::format("it belongs to the user {}", status.st_uid);
   }
   if ((status.st_mode & kOthersWrite) != 0) {
     return fmt::format("others can write it (mode {:o})", status.st_mode & 07777);
   }
   return "";
+}
+
+std::optional<uint32_t> user_behind_link(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return std::nullopt;
+  if (is_foreign(status)) return status.st_uid;
+  if (::stat(path.c_str(), &status) == 0 && is_foreign(status)) return status.st_uid;
+  return std::nullopt;
 }
 
 void make_private_folder(const std::string& path) {

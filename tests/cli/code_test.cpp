@@ -127,9 +127,11 @@ TEST_CASE("two starts at once compile once") {
   write_source(folder, "");
   folder.write("one.cpp", "int one = 1;\n");
   folder.write("slow.sh",
-               "#!/bin/sh\ncase \"$*\" in *' -c '*) sleep 1.5;; esac\nexec c++ \"$@\"\n");
+               "#!/bin/sh\ncase \"$*\" in *' -c '*) for i in $(seq 600); do\n"
+               "grep -q waiting \"$SAID\"/?.txt && break; sleep 0.1; done;; esac\n"
+               "exec c++ \"$@\"\n");
   const auto both = run_with_cache(folder,
-                                   "chmod +x slow.sh; export STEPOP_CXX=./slow.sh\n"
+                                   "chmod +x slow.sh; export STEPOP_CXX=./slow.sh SAID=\"$PWD\"\n"
                                    "stepop list -b one.yaml >/dev/null 2>a.txt &\n"
                                    "stepop list -b one.yaml >/dev/null 2>b.txt\n"
                                    "wait; cat a.txt b.txt | sort");

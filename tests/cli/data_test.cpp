@@ -60,6 +60,18 @@ TEST_CASE("bad examples are listed, and the exit code says so") {
   CHECK(has(result.out, " bad example"));
 }
 
+TEST_CASE("a stream that does not know its size is read to its end") {
+  const ScratchFolder folder;
+  folder.write("a.yaml",
+               "datasets: {train: {class: TarShards, urls: a.tar, pipe: \"cat {url}\"}}\n");
+  run_in(folder, "for i in 1 2 3; do echo $i > $i.cls; done; tar cf a.tar 1.cls 2.cls 3.cls");
+  const CommandResult result = run_in(folder, "stepop data -b a.yaml");
+  CAPTURE(result.out);
+  CHECK(result.exit_code == 0);
+  CHECK(has(result.out, "datasets/train: TarShards, 3 examples, "));
+  CHECK_FALSE(has(result.out, "bad example"));
+}
+
 TEST_CASE("what cannot be shown is a clear error") {
   const ScratchFolder folder;
   const auto error = [&](const std::string& words) {

@@ -83,7 +83,7 @@ TEST_CASE("two trainings that fill one cache, one of them killed, end as without
                        start.substr(6) + ") & (cd two; " + start +
                        "--ckpt_freq 5 > out) & "
                        "until_ok 'test -s conf/cache/*.examples'; sleep 0.0$((RANDOM % 10)); "
-                       "kill -9 %1; wait %1 2> /dev/null; wait %2");
+                       "kill -9 %1 2> /dev/null; wait %1 2> /dev/null; wait %2");
   CHECK(differences(state_of(folder, "two/logs"), expected) == "");
   std::filesystem::remove_all(folder.path("logs"));
   run_well(folder, start.substr(0, start.find("../")) + "conf/cached.yaml -t --num_steps 46");

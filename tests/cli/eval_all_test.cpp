@@ -88,7 +88,7 @@ TEST_CASE("a training with run_ahead waits for evaluations, and a signal ends th
 TEST_CASE("eval_forever waits for checkpoints until max_time is over") {
   const ShortRun run;
   const CommandResult result =
-      run_well(run.folder, "stepop -p " + run.run + " --eval_forever true --max_time 1s");
+      run_well(run.folder, "stepop -p " + run.run + " --eval_forever true --max_time 5s");
   CHECK(result.out.find("(step 10)\n") != std::string::npos);
   CHECK(result.out.find("waiting for the next checkpoint\n") != std::string::npos);
   CHECK((run.evaluated() == std::vector<int64_t>{10, 10}));
@@ -126,7 +126,7 @@ TEST_CASE("a run without a checkpoint is not evaluated, unless one is waited for
             "those to come\n");
   CHECK(none.exit_code == 2);
   const CommandResult waited =
-      run_well(run.folder, "stepop -p " + run.run + " --eval_forever true --max_time 1s");
+      run_well(run.folder, "stepop -p " + run.run + " --eval_forever true --max_time 5s");
   CHECK(waited.out.find("waiting for the next checkpoint\n") != std::string::npos);
 }
 

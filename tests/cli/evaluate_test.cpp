@@ -152,7 +152,10 @@ TEST_CASE(
 /// Evaluates until the validation is stuck behind its first 32 examples, and kills it then.
 const std::string kKilled = std::string(kUntil) + "touch stuck_validation; " + kSlow +
                             " -p $run >killed.out 2>&1 & "
-                            "until_ok 'ls stuck_validation.inside'; sleep 0.3; ";
+                            "until_ok 'ls stuck_validation.inside'; " +
+                            "until_ok '\"" STEPOP_BINARY_DIR
+                            "/stepop\" inspect $run/eval/*/*/*.part | "
+                            "grep \" [1-9][0-9]* rows\"'; ";
 
 struct Slow {
   Slow() {

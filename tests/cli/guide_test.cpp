@@ -84,6 +84,24 @@ TEST_CASE("words of different lengths are padded, trained on, and come out with 
   CHECK(lengths == "5 5 5 5 6 6\n");
 }
 
+TEST_CASE("the page of the functions over sound has a dataset that reads .wav files") {
+  const std::string source = read_bytes(kSources + "tones.cpp");
+  CHECK(read_bytes(STEPOP_SOURCE_DIR "/iterators/audio/README.md").find(source) !=
+        std::string::npos);
+  const ScratchFolder folder;
+  folder.write("tones.cpp", source);
+  folder.write("a.yaml", "code: [tones.cpp]\ndatasets: {train: {class: Tones, path: sounds}}\n");
+  run_python(
+      "import sys, wave\n"
+      "w = wave.open(sys.argv[1], 'wb')\n"
+      "w.setnchannels(1), w.setsampwidth(2), w.setframerate(16000)\n"
+      "w.writeframes(bytes(2 * 8000))\n",
+      {folder.write("sounds/a.wav", "")});
+  const auto shown = run_with_cache(folder, "stepop data -b a.yaml");
+  CHECK_MESSAGE(shown.exit_code == 0, shown.err);
+  CHECK(shown.out.find("[80, 32]") != std::string::npos);
+}
+
 TEST_CASE("the page for people from NectarGAN has a trainer that runs") {
   const std::string page = read_bytes(STEPOP_SOURCE_DIR "/iterators/NECTARGAN.md");
   const std::string source = read_bytes(kSources + "painter.cpp");

@@ -175,5 +175,23 @@ TEST_CASE("a safetensors file is told tensor by tensor, a damaged checkpoint as 
   CHECK(other.out.starts_with("other.safetensors: tensors of another program, 1 tensor, "));
 }
 
+TEST_CASE("tensors of a type that cannot be read are listed without their values") {
+  const ScratchFolder folder;
+  std::string header = R"({"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
+                       R"("f":{"dtype":"F8_E4M3","shape":[2,1],"data_offsets":[2,4]},)"
+                       R"("u":{"dtype":"U32","shape":[1],"data_offsets":[4,8]}})";
+  header.resize(200, ' ');
+  write_bytes(folder / "a.safetensors",
+              std::string("\xc8\0\0\0\0\0\0\0", 8) + header + "\1\3abcdef");
+  const CommandResult result = run_in(folder, "stepop inspect a.safetensors");
+  CHECK(result.exit_code == 0);
+  CHECK(without_first_line(result.out) ==
+        "\n"
+        "tensor  type     shape   size  min  max  mean  NaN  inf\n"
+        "b       uint8    [2]      2 B    1    3     2    -    -\n"
+        "f       F8_E4M3  [2, 1]   2 B    -    -     -    -    -  values are not read\n"
+        "u       U32      [1]      4 B    -    -     -    -    -  values are not read\n");
+}
+
 }  // namespace inspect_test
 }  // namespace stepop

@@ -57,7 +57,7 @@ TEST_CASE(
       "stepop -n a -b CONFIG -t --num_steps 1000000 --ckpt_freq 100 --eval_hook/freq 1000000";
   const CommandResult moved = run_well(
       folder, train +
-                  " >out 2>err & for ((i = 0; i < 3000; ++i)); do "
+                  " >out 2>err & for ((i = 0; i < 6000; ++i)); do "
                   "ls logs/*/train/checkpoints/model-200.* >/dev/null 2>&1 && break; sleep 0.02; "
                   "done; mv logs/* away; wait $!; echo $?");
   CHECK(lines_of(moved.out).back() == "1");

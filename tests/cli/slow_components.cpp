@@ -23,10 +23,11 @@
 namespace stepop {
 namespace {
 
-constexpr std::chrono::seconds kVeryLong{30};
+constexpr std::chrono::minutes kVeryLong{2};
 
 /// Another dataset, each example of which takes `seconds`; while the file `stuck` exists those from
-/// number `stuck_from` on take half a minute, and the file `stuck.inside` appears.
+/// number `stuck_from` on take minutes: the file `stuck.inside` appears, and
+/// `stuck.over` when one is through.
 class SlowDataset : public Dataset {
  public:
   explicit SlowDataset(const Config& params)
@@ -42,6 +43,7 @@ class SlowDataset : public Dataset {
     if (index >= stuck_from_ && !stuck_.empty() && std::filesystem::exists(stuck_)) {
       std::ofstream(stuck_ + ".inside");
       std::this_thread::sleep_for(kVeryLong);
+      std::ofstream(stuck_ + ".over");
     }
     return source_->get(index, random);
   }
@@ -74,7 +76,7 @@ class FailingRank : public Dataset {
     if (!is_failing_ || got_++ < after_) return example;
     if (how_ == "throw") throw std::runtime_error("its disk is broken");
     if (how_ == "kill") std::raise(SIGKILL);
-    if (how_ == "hang") std::this_thread::sleep_for(kVeryLong * 4);
+    if (how_ == "hang") std::this_thread::sleep_for(kVeryLong);
     at::Tensor& image = example.tensors["image"];
     image = image * std::nan("");
     return example;
@@ -90,7 +92,7 @@ class FailingRank : public Dataset {
   mutable std::atomic<int64_t> got_ = 0;
 };
 
-/// While the file `stuck_callback` exists, reads the outputs row by row for half a minute.
+/// While the file `stuck_callback` exists, reads the outputs row by row for minutes.
 Logs slow_callback(const CallbackArguments& arguments) {
   if (!std::filesystem::exists("stuck_callback")) return {};
   std::ofstream("stuck_callback.inside");
@@ -99,6 +101,7 @@ Logs slow_callback(const CallbackArguments& arguments) {
     arguments.data_out.read(key, left % arguments.data_out.rows(), 1);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+  std::ofstream("stuck_callback.over");
   return {};
 }
 
@@ -190,7 +193,7 @@ STEPOP_REGISTER_HOOK(SleepyStep, {"For tests.", {{"milliseconds", "1", "a step w
 STEPOP_REGISTER_DATASET(SlowDataset, {"For tests.",
                                       {{"dataset", "", "the other one"},
                                        {"seconds", "0", "an example"},
-                                       {"stuck", "", "a file that makes it half a minute"},
+                                       {"stuck", "", "a file that makes it minutes"},
                                        {"stuck_from", "0", "from which example on"}}});
 STEPOP_REGISTER_DATASET(FailingRank, {"For tests.",
                                       {{"dataset", "", "the other one"},

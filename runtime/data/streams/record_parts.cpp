@@ -6,13 +6,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/error.h"
 #include "runtime/data/streams/shard_reader.h"
+#include "runtime/formats/json_file.h"
 #include "runtime/formats/npy_file.h"
 
 namespace stepop {
@@ -57,6 +60,24 @@ int64_t class_of(std::string_view text) {
 
 using Json = nlohmann::json;
 
+int64_t whole_of(const Json& number) {
+  const bool is_large =
+      number.is_number_unsigned() &&
+      number.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (is_large) {
+    throw Error(fmt::format("holds {}, which no int64 can be", number.get<uint64_t>()));
+  }
+  return number.get<int64_t>();
+}
+
+float real_of(const Json& number) {
+  const auto value = number.get<double>();
+  if (std::abs(value) > std::numeric_limits<float>::max()) {
+    throw Error(fmt::format("holds {}, which no float32 can be", value));
+  }
+  return static_cast<float>(value);
+}
+
 /// A list of numbers as a tensor: int64 when all are whole, else float.
 at::Tensor numbers_of(const Json& list) {
   const bool are_whole = std::all_of(list.begin(), list.end(),
@@ -65,9 +86,9 @@ at::Tensor numbers_of(const Json& list) {
       at::empty({static_cast<int64_t>(list.size())}, are_whole ? at::kLong : at::kFloat);
   for (size_t i = 0; i < list.size(); ++i) {
     if (are_whole) {
-      tensor.mutable_data_ptr<int64_t>()[i] = list[i].get<int64_t>();
+      tensor.mutable_data_ptr<int64_t>()[i] = whole_of(list[i]);
     } else {
-      tensor.mutable_data_ptr<float>()[i] = list[i].get<float>();
+      tensor.mutable_data_ptr<float>()[i] = real_of(list[i]);
     }
   }
   return tensor;
@@ -83,9 +104,9 @@ void add_json(const Json& value, const std::string& key, int depth, Example& exa
   } else if (value.is_boolean()) {
     example.tensors.set(key, at::scalar_tensor(value.get<bool>(), at::kBool));
   } else if (value.is_number_integer()) {
-    example.tensors.set(key, at::scalar_tensor(value.get<int64_t>(), at::kLong));
+    example.tensors.set(key, at::scalar_tensor(whole_of(value), at::kLong));
   } else if (value.is_number()) {
-    example.tensors.set(key, at::scalar_tensor(value.get<double>(), at::kFloat));
+    example.tensors.set(key, at::scalar_tensor(real_of(value), at::kFloat));
   } else if (value.is_string()) {
     example.texts.set(key, value.get<std::string>());
   } else if (value.is_array() && !value.empty() &&
@@ -108,8 +129,7 @@ void add_part(const std::string& key, const KindOfPart& kind, const std::string&
       example.tensors.set(key, parse_npy(bytes, "the array").all());
       break;
     case PartKind::kJson: {
-      const Json json = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
-      if (json.is_discarded()) throw Error("no JSON");
+      const Json json = parse_json(bytes, "it");
       if (!json.is_object()) throw Error("expected a map of JSON, { }");
       add_json(json, key, 0, example);
       break;

@@ -32,7 +32,8 @@ ShardReader::ShardReader(std::unique_ptr<ByteInput> input, std::string name, Wan
     : input_(std::move(input)),
       name_(std::move(name)),
       wants_(std::move(wants)),
-      tar_(*input_, offset) {}
+      tar_(*input_, offset),
+      offset_(offset) {}
 
 DamagedShard ShardReader::damaged(const std::string& what, bool is_cut) const {
   return {
@@ -68,6 +69,7 @@ std::optional<Record> ShardReader::next() {
   Record record;
   bool has_record = false;
   key_.clear();
+  offset_ = 0;
   try {
     while (!is_at_end_) {
       if (!member_) member_ = read_header();
@@ -93,6 +95,7 @@ std::optional<Record> ShardReader::next() {
     is_at_end_ = true;
     throw damaged(damage.what(), true);
   }
+  if (member_) offset_ = member_->begin;
   if (!has_record) return std::nullopt;
   record.parts.set(std::string(kKeyPart), key_);
   record.name = fmt::format("{}: {}", name_, key_);

@@ -49,7 +49,7 @@ class ShardReader {
   std::optional<Record> next();
 
   /// Where the record that `next` will give begins, behind one that it gave.
-  uint64_t offset() const { return member_ ? member_->begin : 0; }
+  uint64_t offset() const { return offset_; }
   /// Whether `next` would give nothing.
   bool is_at_end() const { return is_at_end_; }
 
@@ -65,6 +65,7 @@ class ShardReader {
   std::optional<TarMember> member_;  ///< Whose header was read: that of the next record.
   std::string key_;                  ///< Of the record at hand.
   std::string dropped_;              ///< The key of a damaged record, whose other members are left.
+  uint64_t offset_ = 0;              ///< Of the next record; 0 behind damage: it is not known.
   bool needs_header_ = false;        ///< Behind a damaged header.
   bool is_at_end_ = false;
 };

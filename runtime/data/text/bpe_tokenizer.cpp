@@ -20,6 +20,7 @@
 #include "runtime/data/text/json_part.h"
 #include "runtime/data/text/text_steps.h"
 #include "runtime/data/text/tokenizer.h"
+#include "runtime/formats/json_file.h"
 #include "runtime/system/read_file.h"
 
 namespace stepop {
@@ -37,11 +38,7 @@ Json parse(const std::string& path, const std::string& text) {
     if (depth > kMostNested) throw Error(path + ": has lists or maps in too many others");
     return true;
   };
-  try {
-    return Json::parse(text, check);
-  } catch (const Json::exception& error) {
-    throw Error(fmt::format("{}: no valid JSON: {}", path, error.what()));
-  }
+  return parse_json(text, path + ": the file", check);
 }
 
 std::pair<std::string, std::string> read_merge(const JsonPart& part) {

@@ -2,8 +2,10 @@
 
 #include <ATen/ops/ones.h>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -11,6 +13,7 @@
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/write/eval_writer.h"
 #include "runtime/config/yaml_reader.h"
+#include "runtime/system/read_file.h"
 #include "tests/eval_out/callbacks/run_callback.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
@@ -164,8 +167,12 @@ time.sleep(600)
           2);
   CHECK(::kill(python, 0) == -1);
   // The grandchild got the same signal; whoever adopted it may not have noted its end yet.
-  const std::string state = read_bytes("/proc/" + std::to_string(child) + "/stat");
-  CHECK((state.empty() || state.find(") Z ") != std::string::npos));
+  const auto is_over = [child] {
+    const auto state = try_read_file(fmt::format("/proc/{}/stat", child));
+    return !state || state->find(") Z ") != std::string::npos;
+  };
+  for (int i = 0; i < 6000 && !is_over(); ++i) ::usleep(10'000);
+  CHECK(is_over());
 }
 
 TEST_CASE("a script or a Python that is not there is found before the run") {

@@ -68,7 +68,7 @@ TEST_CASE("prefetch is bounded: each worker is at most so many batches ahead") {
   const BatchOrder order = order_of(data, 1);
   Loader loader(data, order, {.workers = 2, .prefetch = 3});
   const auto settles_at = [&](int expected) {
-    for (int i = 0; i < 2000 && loaded < expected; ++i)
+    for (int i = 0; i < 60'000 && loaded < expected; ++i)
       std::this_thread::sleep_for(milliseconds(1));
     std::this_thread::sleep_for(milliseconds(20));  // the time to go too far
     return loaded == expected;
@@ -106,7 +106,12 @@ TEST_CASE("a loader can go while its workers are busy, blocked or failing") {
 
 TEST_CASE("a loader that owns its data goes without a worker that is stuck, which keeps them") {
   struct Owned {
-    explicit Owned(std::latch& gate) : data(100, [&gate](int64_t) { gate.wait(); }) {}
+    explicit Owned(std::latch& gate)
+        : data(100, [this, &gate](int64_t) {
+            ++inside;
+            gate.wait();
+          }) {}
+    std::atomic<int> inside = 0;
     Numbers data;
     BatchOrder order = order_of(data, 1);
   };
@@ -117,9 +122,9 @@ TEST_CASE("a loader that owns its data goes without a worker that is stuck, whic
     auto owned = std::make_shared<Owned>(gate);
     const std::weak_ptr<Owned> watch = owned;
     {
-      int asked = 0;
-      const auto interrupt = [&] {
-        if (++asked == 2) throw Interrupted("enough");
+      const int stuck = quick > 0 ? 1 : 2;
+      const auto interrupt = [data = owned.get(), stuck] {
+        if (data->inside == stuck) throw Interrupted("enough");
       };
       Loader loader(owned->data, owned->order,
                     {.workers = 2, .quick = quick, .interrupt = interrupt, .owner = owned});
@@ -155,8 +160,8 @@ TEST_CASE("a wait that was broken off can be taken up again") {
 }
 
 TEST_CASE("workers that end in time are not left behind") {
-  auto data = std::make_shared<Numbers>(
-      100, [](int64_t) { std::this_thread::sleep_for(milliseconds(20)); });
+  auto data =
+      std::make_shared<Numbers>(100, [](int64_t) { std::this_thread::sleep_for(milliseconds(1)); });
   const BatchOrder order = order_of(*data, 1);
   { Loader(*data, order, {.workers = 3, .owner = data}).next(); }
   CHECK(Loader::workers_left_behind() == 0);

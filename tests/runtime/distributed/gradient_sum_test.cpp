@@ -117,9 +117,6 @@ TEST_CASE("a profile knows how long the sums took, what of it was waited for, an
             text += "part ";
           if (!(profile.sums() > profile.sums_beside()) || profile.sums_beside().count() <= 0)
             text += "sums ";
-          // What was waited for is what did not lie beside, but for reading the clock.
-          const auto rest = profile.sums() - profile.sums_beside() - waiting.total;
-          if (rest > std::chrono::milliseconds(20)) text += "rest ";
           int64_t big = 0;
           for (const auto& event : profile.events()) big += event.name == "sum 1.2 MB" ? 1 : 0;
           if (big != 2 || profile.threads().back() != "between processes") text += "trace ";

@@ -37,10 +37,12 @@ inline int free_test_port() {
   return ntohs(address.sin_port);
 }
 
+/// Seconds that processes of a test may take, on a machine that has much else to do.
+inline constexpr int kLongest = 120;
+
 /// Calls `work` in a process for each of `places`, which are children of this one. Returns what
 /// each returned, or `PeerError: ` / `Interrupted <exit code>: ` / `Error: ` and the message of
-/// what it threw; `signal 9` of one that was killed. What is not over after half a minute is
-/// killed.
+/// what it threw; `signal 9` of one that was killed. What is not over after `kLongest` is killed.
 inline std::vector<std::string> in_processes(const std::vector<Place>& places,
                                              const std::function<std::string(const Place&)>& work) {
   struct Child {
@@ -76,7 +78,7 @@ inline std::vector<std::string> in_processes(const std::vector<Place>& places,
     }
     ::_exit(0);
   }
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(kLongest);
   std::vector<std::string> texts;
   for (const Child& child : children) {
     std::string text;
@@ -87,7 +89,7 @@ inline std::vector<std::string> in_processes(const std::vector<Place>& places,
       pollfd ready{child.pipe, POLLIN, 0};
       if (left <= 0 || ::poll(&ready, 1, static_cast<int>(left)) <= 0) {
         ::kill(child.process, SIGKILL);
-        text = "it was not over after 30 seconds";
+        text = fmt::format("it was not over after {} seconds", kLongest);
         break;
       }
       char buffer[4096];

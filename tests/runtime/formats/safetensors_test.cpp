@@ -118,9 +118,23 @@ TEST_CASE("every file that breaks the format is refused with its path and what i
                  "the header names \"dtype\" twice");
   refused_header(R"("a":1)", 0, "tensor \"a\" is not described by a map");
   refused_header(R"("a":{"shape":[],"data_offsets":[0,4]})", 4, "tensor \"a\" has no \"dtype\"");
-  refused_header(R"("a":{"dtype":"C64","shape":[],"data_offsets":[0,8]})", 8,
-                 "tensor \"a\" has the unknown dtype \"C64\"; known are: F32, F64, F16, BF16, I8, "
+  refused_header(R"("a":{"dtype":"F4","shape":[],"data_offsets":[0,8]})", 8,
+                 "tensor \"a\" has the unknown dtype \"F4\"; known are: F32, F64, F16, BF16, I8, "
                  "I16, I32, I64, U8, BOOL");
+  for (const char* type : {"U16", "F8_E4M3", "C64"}) {
+    const bool is_long = std::string(type) == "C64";
+    refused_header(
+        fmt::format(R"("a":{{"dtype":"{}","shape":[{}],"data_offsets":[0,8]}})", type,
+                    is_long          ? 1
+                    : type[0] == 'U' ? 4
+                                     : 8),
+        8,
+        fmt::format("tensor \"a\" has the dtype \"{}\", which cannot be read; those that "
+                    "can be are: F32, F64, F16, BF16, I8, I16, I32, I64, U8, BOOL",
+                    type));
+  }
+  refused_header(R"("a":{"dtype":"U16","shape":[3],"data_offsets":[0,8]})", 8,
+                 "tensor \"a\" of U16 [3] needs 6 bytes, its data_offsets give it 8");
   refused_header(f32("a", "[-1]", "[0,4]"), 4,
                  "tensor \"a\" has no \"shape\" that is a list of whole numbers of 0 and more");
   refused_header(f32("a", "[1]", "[0.0,4]"), 4,

@@ -130,7 +130,7 @@ TEST_CASE("the table shows shares that add up, the longest part first, and the r
     {
       const Span span(&profile, "long");
       const Span inner(&profile, "inner");
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     profile.step_done();
   }
@@ -144,10 +144,10 @@ print(rows[0].split())
 print([row[:9].rstrip() for row in rows[1:]])
 cells = [row[9:].split() for row in rows[1:]]
 share = [float(row[0]) for row in cells]
-print(abs(share[0] + share[2] + share[3] - 100) < 0.3, share[1] <= share[0], share[0] > 90)
+print(abs(share[0] + share[2] + share[3] - 100) < 0.3, share[1] <= share[0], share[0] > share[2])
 print([row[3] for row in cells[:3]])
 a_step, median, total = (float(cells[0][i]) for i in (2, 4, 5))
-print(a_step >= 3, median >= 2.98, abs(total - 3 * a_step / 1000) < 0.001)
+print(a_step >= 100, median >= 99.98, abs(total - 3 * a_step / 1000) < 0.001)
 )",
                    {table}) ==
         "['part', 'of', 'the', 'time', 'ms', 'a', 'step', 'times', 'median', 'ms', 'total', 's']\n"

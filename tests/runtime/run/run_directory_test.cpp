@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "runtime/run/provenance.h"
+#include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {
@@ -43,6 +44,30 @@ TEST_CASE(
   CHECK(fs::exists(alive));
   CHECK(fs::exists(other_host));
   CHECK(fs::exists(folder.path(".hidden.tmp")));
+}
+
+TEST_CASE("a run whose folder is a link to another user's is refused") {
+  const ScratchFolder folder;
+  std::filesystem::create_directories(folder / "run/configs");
+  std::filesystem::create_directories(folder / "run/train");
+  std::filesystem::create_directory(folder / "elsewhere");
+  const std::string root = folder / "run";
+  for (const std::string name : {"eval", "train/checkpoints"}) {
+    const std::string link = root + "/" + name;
+    std::filesystem::create_directory_symlink(folder / "elsewhere", link);
+    CHECK(RunDirectory::open(root).root() == root);
+    if (::geteuid() != 0) continue;  // only root can give files away
+    const std::string message =
+        "-p: " + link +
+        ": it is a link to a folder, and one of the two belongs to the user 65534: files of yours "
+        "would be written there. Put a folder of your own in its place";
+    REQUIRE(::chown((folder / "elsewhere").c_str(), 65534, 65534) == 0);
+    CHECK(message_of([&] { RunDirectory::open(root); }) == message);
+    REQUIRE(::chown((folder / "elsewhere").c_str(), 0, 0) == 0);
+    REQUIRE(::lchown(link.c_str(), 65534, 65534) == 0);
+    CHECK(message_of([&] { RunDirectory::open(root); }) == message);
+    std::filesystem::remove(link);
+  }
 }
 
 TEST_CASE("the time is what a name of a run or an evaluation begins with") {

@@ -60,7 +60,7 @@ size_t count_threads() {
 }
 
 bool becomes(size_t count) {
-  for (int i = 0; i < 500 && count_threads() != count; ++i) {
+  for (int i = 0; i < 6000 && count_threads() != count; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return count_threads() == count;

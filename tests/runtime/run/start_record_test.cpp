@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -100,14 +99,12 @@ TEST_CASE("a record that cannot be written is a problem, and ends nothing") {
 TEST_CASE("a start that ends in a hurry leaves out what was not collected") {
   const ScratchFolder folder;
   for (int i = 0; i < 3000; ++i) folder.write("data/" + std::to_string(i), "1");
-  const auto begin = std::chrono::steady_clock::now();
   {
     StartRecorder recorder(folder.path("r"), folder.path(), {.kind = "new", .time = "t"},
                            {.data = {{"a", folder.path("data")}, {"b", "/usr"}},
                             .checksums = DataChecksums::kContent});
     recorder.set_hurry([] { return true; });
   }
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
   const auto record = StartRecord::from_json(read_bytes(folder.path("r.json")));
   REQUIRE(record);
   CHECK_FALSE(record->is_whole);
