@@ -67,7 +67,7 @@ struct TuneSource {
   Value config;      ///< The same with absolute paths.
 };
 
-TuneSource read_source(const Arguments& arguments) {
+TuneSource read_tune_source(const Arguments& arguments) {
   const Arguments training = training_of(arguments);
   const RunSource source = find_source(training);
   if (source.base.empty()) {
@@ -173,7 +173,7 @@ int tune_command(const Arguments& arguments) {
   }
   const double time_limit = read_time_limit(arguments);
   const SignalGuard signals;
-  const TuneSource source = read_source(arguments);
+  const TuneSource source = read_tune_source(arguments);
   const TuneFolder folder;
   TraineeOptions trainees{.folder = folder.path(),
                           .words = {"tune"},
