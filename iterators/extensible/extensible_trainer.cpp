@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "iterators/extensible/batch_rules.h"
@@ -54,39 +56,44 @@ class ExtensibleTrainer : public Iterator {
   StepOps step_op(const Batch& loaded) override {
     const Batch batch = rules_.cut(loaded);
     runner_->check(batch);
-    const auto was_trained = std::make_shared<bool>(false);
     const bool is_of_training = get_split() == "train" && at::GradMode::is_enabled();
-    // A batch of the training is logged as it is trained, also where no train op was due.
-    const auto look = [=, this] {
-      if (!is_of_training) return runner_->evaluate(batch, global_step());
-      for (const auto& network : frozen_) network->eval();
-      return runner_->look(rules_.sorted(batch), global_step());
-    };
+    // Other batches may pass before a log shows this one.
+    const auto seen = std::make_shared<std::optional<Seen>>();
     StepOps ops;
     ops.train_op = [=, this] {
       for (const auto& network : frozen_) network->eval();
       runner_->set_parts(rules_.parts(global_step()));
       Scalars losses = runner_->train(rules_.sorted(batch), global_step());
-      *was_trained = true;
+      *seen = Seen{{}, pictures()};  // the losses are logged by the runtime
       return losses;
+    };
+    const auto look = [=, this]() -> const Seen& {
+      if (*seen) return **seen;
+      Scalars losses;
+      if (is_of_training) {  // shown as it is trained, also where no train op was due
+        for (const auto& network : frozen_) network->eval();
+        losses = runner_->look(rules_.sorted(batch), global_step());
+      } else {
+        losses = runner_->evaluate(batch, global_step());
+      }
+      return seen->emplace(Seen{std::move(losses), pictures()});
     };
     ops.log_op = [=, this] {
       Logs logs;
-      if (!*was_trained) logs.scalars = look();
-      if (!has_visuals_op_) add_visuals(logs);
+      logs.scalars = look().losses;
+      if (!has_visuals_op_) add_visuals(look(), logs);
       return logs;
     };
     ops.log_ops.set("visuals_op", [=, this] {
       Logs logs;
-      if (!*was_trained) look();
-      add_visuals(logs);
+      add_visuals(look(), logs);
       return logs;
     });
     ops.eval_op = [=, this] {
       runner_->evaluate(batch, global_step());
       EvalOutputs made;
       for (const auto& name : outputs_) {
-        const at::Tensor value = runner_->kept(name);
+        const at::Tensor value = joined(runner_->kept_parts(name));
         if (!value.defined()) {
           throw Error(
               fmt::format("eval/output_state: nothing makes \"{}\" in an evaluation at "
@@ -102,6 +109,12 @@ class ExtensibleTrainer : public Iterator {
   }
 
  private:
+  /// What a log shows of one batch.
+  struct Seen {
+    Scalars losses;
+    std::vector<std::vector<at::Tensor>> pictures;  ///< Of each of `visuals_`, in parts.
+  };
+
   /// One name or a list of names; none when the key is missing.
   std::vector<std::string> names_at(const char* key) const {
     if (!config().has(key)) return {};
@@ -164,9 +177,17 @@ class ExtensibleTrainer : public Iterator {
     config().set_default("log_ops", Value(std::move(ops)));
   }
 
-  void add_visuals(Logs& logs) const {
-    for (const auto& name : visuals_) {
-      at::Tensor picture = runner_->kept(name);
+  /// What the keys that are shown hold of the batch that went through the steps last.
+  std::vector<std::vector<at::Tensor>> pictures() const {
+    std::vector<std::vector<at::Tensor>> pictures;
+    for (const auto& name : visuals_) pictures.push_back(runner_->kept_parts(name));
+    return pictures;
+  }
+
+  void add_visuals(const Seen& seen, Logs& logs) const {
+    for (size_t i = 0; i < visuals_.size(); ++i) {
+      const std::string& name = visuals_[i];
+      at::Tensor picture = joined(seen.pictures[i]);
       if (!picture.defined()) continue;  // made by a part that is off now
       if (picture.dim() != 4) {
         throw Error(fmt::format("logger/visuals: \"{}\" is no batch of pictures [B, C, H, W]: {}",

@@ -104,7 +104,7 @@ class Walk {
       // One that is off is looked at where it can be.
       if (trains && part.gate.is_open(iteration_)) {
         walk(part, made);
-      } else if (has_all(part.reads)) {
+      } else if ((trains || part.in_evaluation) && has_all(part.reads)) {
         write(part, made);
       }
     }

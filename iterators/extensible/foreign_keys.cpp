@@ -25,7 +25,7 @@ constexpr ForeignKey kForeign[] = {
      "a batch has a fixed size here: accumulate: N, at the top of the config, adds up the "
      "gradients of N batches"},
     {"train/mod_batch_factor_also_disable_checkpointing",
-     "there is no gradient checkpointing here: remove the key"},
+     "checkpoint_modules, at the top of the config, counts in every iteration: remove the key"},
     {"logger/print_freq", "log_freq, at the top of the config"},
     {"logger/save_checkpoint_freq", "ckpt_freq, at the top of the config"},
     {"automatically_scale_grads_for_fanin",

@@ -18,8 +18,11 @@ class Loss {
   virtual ~Loss() = default;
 
   /// The loss of the batch, a mean over its examples: []. What it adds to `metrics` is logged as
-  /// `<loss>_<name>`. It may write the keys that it named when it was built. One that is a
-  /// derivative returns an undefined tensor where gradients are off, and is not logged there.
+  /// `<loss>_<name>`, and what has the empty name as `<loss>`, instead of what it returns: a loss
+  /// with a penalty, which not every iteration has, gives itself without it, so that the number
+  /// under one name is always of one thing. It may write the keys that it named when it was built.
+  /// One that is a derivative returns an undefined tensor where gradients are off, and is not
+  /// logged there.
   virtual at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) = 0;
 };
 

@@ -95,8 +95,8 @@ const std::map<std::string, Kind>& kinds() {
 const std::map<std::string, const char*>& refused_kinds() {
   static const std::map<std::string, const char*> all = {
       {"adamw_zero",
-       "spreads its averages over several processes, and here one process trains: adamw makes the "
-       "same updates"},
+       "spreads its averages over several processes: take adamw, and distributed: "
+       "{shard_optimizer: true} at the top of the config"},
       {"mu_adamw",
        "needs the Python package mup, which measures how wide each layer is: take adamw, with "
        "param_groups for layers that need a rate of their own"}};

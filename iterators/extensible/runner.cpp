@@ -149,7 +149,8 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
   for (auto& part : step.losses) {
     const bool is_on = part.gate.is_open(at.number);
     // One that is off is looked at, and nothing follows from it.
-    if ((at.is_training && is_on) || has_all(state, part.reads)) {
+    const bool may_look = at.is_training || part.in_evaluation;
+    if ((at.is_training && is_on) || (may_look && has_all(state, part.reads))) {
       std::optional<at::NoGradGuard> no_grad;
       if (!is_on && trains) no_grad.emplace();
       Scalars own;
@@ -160,9 +161,10 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
                                 value.numel()));
       }
       if (trace_ != nullptr) trace_->end(step, part, state, value);
-      if (value.defined()) metrics.add(part.logged_as, value.detach(), share);
+      if (value.defined() && !own.contains("")) metrics.add(part.logged_as, value.detach(), share);
       for (const auto& [name, number] : own) {
-        metrics.add(fmt::format("{}_{}", part.logged_as, name), number, share);
+        metrics.add(name.empty() ? part.logged_as : fmt::format("{}_{}", part.logged_as, name),
+                    number, share);
       }
       if (is_on && value.defined()) {
         const double weight = part.weight->at(at.number);
@@ -172,7 +174,6 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
     }
     free_all(part, state);
   }
-  if (total.defined()) metrics.add(step.total_logged_as, total.detach(), share);
   return total;
 }
 
@@ -200,6 +201,11 @@ void Runner::run(Step& step, int64_t iteration, Mode mode, Metrics& metrics) {
     at.first = begins_[i];
     const at::Tensor total =
         run_part(step, state, at, /*is_first=*/i == 0, shares_[i], trains, metrics);
+    // What an update is made of: in other iterations of a training a penalty may be missing.
+    const bool is_whole = trains || !is_training || step.update == nullptr;
+    if (total.defined() && is_whole) {
+      metrics.add(step.total_logged_as, total.detach(), shares_[i]);
+    }
     if (trains && total.defined()) {
       step.update->backward(shares_[i] == 1 ? total : total.mul(shares_[i]));
       has_gradient = true;
@@ -266,17 +272,21 @@ std::string Runner::table(const Batch& batch) {
   return fmt::format("steps in iteration {}:\n{}", with_thousands(iteration), trace.text());
 }
 
-at::Tensor Runner::kept(const std::string& name) const {
+std::vector<at::Tensor> Runner::kept_parts(const std::string& name) const {
   const Slot slot = keys_.find(name);
-  if (!slot || states_.empty()) return {};
+  if (!slot) return {};
   std::vector<at::Tensor> parts;
   for (const auto& state : states_) {
     const auto* tensor = std::get_if<at::Tensor>(&state.item(slot));
     if (tensor == nullptr) return {};
-    parts.push_back(*tensor);
+    parts.push_back(tensor->detach());
   }
-  if (parts.size() == 1 || parts.front().dim() == 0) return parts.front();
-  return at::cat(parts);
+  return parts;
+}
+
+at::Tensor joined(const std::vector<at::Tensor>& parts) {
+  if (parts.empty()) return {};
+  return parts.size() == 1 || parts.front().dim() == 0 ? parts.front() : at::cat(parts);
 }
 
 }  // namespace stepop::extensible

@@ -47,9 +47,9 @@ class Runner {
   /// on; nothing is trained.
   std::string table(const Batch& batch);
 
-  /// What a kept key holds after the last iteration, of all parts of the batch, [B, ...]; undefined
-  /// when it holds no such tensor.
-  at::Tensor kept(const std::string& name) const;
+  /// What a kept key holds after the last iteration, for each part of the batch, without a graph;
+  /// none when it holds no tensor.
+  std::vector<at::Tensor> kept_parts(const std::string& name) const;
 
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<EvaluatorPart>& evaluators() const { return evaluators_; }
@@ -83,5 +83,8 @@ class Runner {
   std::vector<std::vector<std::string>> checked_in_training_;
   Trace* trace_ = nullptr;  ///< For `table` alone.
 };
+
+/// The value of the whole batch, [B, ...], from those of its parts; undefined without parts.
+at::Tensor joined(const std::vector<at::Tensor>& parts);
 
 }  // namespace stepop::extensible

@@ -90,6 +90,7 @@ LossPart build_loss(const Config& params, const std::string& name, const Ports& 
   LossPart part;
   part.name = name;
   part.gate = Gate(params);
+  part.in_evaluation = !params.get("train", false);
   part.weight = std::make_unique<Scheduled>(params, "weight");
   part.loss = build(make_loss, params, ports, part);
   return part;

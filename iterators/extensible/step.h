@@ -37,6 +37,7 @@ struct InjectorPart : Part {
 };
 
 struct LossPart : Part {
+  bool in_evaluation = true;  ///< `train: true` turns it off.
   std::unique_ptr<Scheduled> weight;
   std::string logged_as;  ///< `loss_pix`
   std::unique_ptr<Loss> loss;

@@ -32,7 +32,7 @@ struct Arguments {
   bool profile = false;                     ///< --profile
   std::optional<std::string> new_template;  ///< --template of `stepop new`
   bool new_project = false;                 ///< --project of `stepop new`
-  std::optional<std::string> from_edflow;   ///< --from-edflow of it
+  std::vector<std::string> from_edflow;     ///< --from-edflow of it
   std::optional<std::string> from_dlas;     ///< --from-dlas of it
   bool keys = false;                        ///< --keys of `stepop config`
   bool paths = false;                       ///< --paths of it

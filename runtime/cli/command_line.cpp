@@ -197,10 +197,13 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     const auto flag = [&](const char* name) {
       return parsed.count(name) > 0 && parsed[name].as<bool>();
     };
+    const auto texts = [&](const char* name, std::vector<std::string>& target) {
+      if (parsed.count(name) > 0) target = parsed[name].as<std::vector<std::string>>();
+    };
     text("name", arguments.name);
     if (arguments.command != nullptr && arguments.command->run == new_command) {
       text("template", arguments.new_template);
-      text("from-edflow", arguments.from_edflow);
+      texts("from-edflow", arguments.from_edflow);
       text("from-dlas", arguments.from_dlas);
       arguments.new_project = flag("project");
     } else {
@@ -230,9 +233,6 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     arguments.paths = flag("paths");
     arguments.json = flag("json");
     arguments.csv = flag("csv");
-    const auto texts = [&](const char* name, std::vector<std::string>& target) {
-      if (parsed.count(name) > 0) target = parsed[name].as<std::vector<std::string>>();
-    };
     texts("base", arguments.base);
     texts("callback", arguments.callbacks);
     texts("where", arguments.where);

@@ -30,9 +30,9 @@ constexpr std::array kTop = {
     Row{"force_start_step", "a training begins with step 0, or resumes"},
     Row{"wandb_run_name", "left out: a run is sent by the name of its folder"},
     Row{"wandb_progress_use_raw_steps", "left out: steps are those of the training"},
-    Row{"dist_backend", "one process trains"},
-    Row{"ddp_find_unused_parameters", "one process trains"},
-    Row{"ddp_static_graph", "one process trains"},
+    Row{"dist_backend", "left out: --processes N trains with several processes, over gloo"},
+    Row{"ddp_find_unused_parameters", "left out: --processes N sums gradients without it"},
+    Row{"ddp_static_graph", "left out: --processes N sums gradients without it"},
     Row{"keep_optimizer_states_on_cpu", "averages stay on the device of the weights"},
     Row{"automatically_scale_grads_for_fanin",
         "gradients are not scaled by the width of layers; param_groups of optimizer_params give "
@@ -109,7 +109,11 @@ class DlasTranslation {
   void take_devices(const Value& value) {
     if (!value.is_list()) return;
     if (value.as_list().empty()) set("device", "cpu");
-    if (value.as_list().size() > 1) note("gpu_ids", "one process trains, on one device");
+    if (value.as_list().size() > 1) {
+      note("gpu_ids",
+           "one device is used; --processes N trains with several processes, which share it or "
+           "the CPU");
+    }
   }
 
   void take_start(const Value& value) {
@@ -183,8 +187,10 @@ class DlasTranslation {
         take_average(train);
       } else if (key == "batch_size_optimizer") {
         note(path, "a batch has a fixed size: accumulate: N adds up the gradients of N batches");
-      } else if (key == "ema_on_cpu" || key == "mod_batch_factor_also_disable_checkpointing") {
-        if (!is_off(value)) note(path, "no counterpart");
+      } else if (key == "ema_on_cpu") {
+        if (!is_off(value)) note(path, "averages stay on the device of the weights");
+      } else if (key == "mod_batch_factor_also_disable_checkpointing") {
+        if (!is_off(value)) note(path, "checkpoint_modules counts in every iteration");
       } else if (key != "warmup_iter" || !is_off(value)) {
         set(path, value);
       }
@@ -242,7 +248,8 @@ class DlasTranslation {
   void take_evaluator(const std::string& name, const Value& evaluator) {
     const Value* type = find_in_map(evaluator, "type");
     const std::string path = "eval/evaluators/" + name;
-    if (type != nullptr && type->is_text() && is_component("evaluator", type->as_text())) {
+    if (type != nullptr && type->is_text() &&
+        find_component("evaluator", type->as_text()) != nullptr) {
       return set(path, evaluator);
     }
     note(path, fmt::format("left out: {} is not here; `stepop list evaluator` shows what is",

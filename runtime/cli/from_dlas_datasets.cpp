@@ -16,17 +16,23 @@ constexpr int64_t kExamplesOfNoise = 1'048'576;  ///< As there.
 using Row = std::pair<std::string_view, std::string_view>;
 
 /// Keys of every dataset that say nothing about its examples.
-constexpr std::array<std::string_view, 8> kSilent = {
-    "mode", "name", "phase", "pin_memory", "n_workers", "batch_size", "force_multiple", "eval"};
+constexpr std::array<std::string_view, 6> kSilent = {"mode",       "name",      "phase",
+                                                     "pin_memory", "n_workers", "batch_size"};
+constexpr std::string_view kCorrupted =
+    "left out: augmentations: {input: {...}} of the dataset puts noise, JPEG, motion blur and "
+    "other colours on `lq`; files of `lq` may have any other change";
 
 /// Keys that have no counterpart, and why. Those whose value switches them off are left out without
 /// a word.
 constexpr std::array kNoCounterpart = {
-    Row{"fixed_corruptions", "images are not corrupted here: do that to the files of `lq`"},
-    Row{"random_corruptions", "images are not corrupted here: do that to the files of `lq`"},
-    Row{"num_corrupts_per_image", "images are not corrupted here"},
-    Row{"corruption_blur_scale", "images are not corrupted here"},
-    Row{"corrupt_before_downsize", "images are not corrupted here"},
+    Row{"fixed_corruptions", kCorrupted},
+    Row{"random_corruptions", kCorrupted},
+    Row{"num_corrupts_per_image", "left out, with the corruptions"},
+    Row{"corruption_blur_scale", "left out, with the corruptions"},
+    Row{"cosine_bias", "left out, with the corruptions"},
+    Row{"corrupt_before_downsize", "left out, with the corruptions"},
+    Row{"force_multiple", "left out: crop says how large images are"},
+    Row{"eval", "left out: the validation split is read without random choices"},
     Row{"weights", "every file counts once: samplers/train: {class: weighted, ...} has weights"},
     Row{"fetch_alt_image", "no second image: an example has hq and lq"},
     Row{"fetch_alt_tiled_image", "no second image: an example has hq and lq"},
@@ -36,8 +42,9 @@ constexpr std::array kNoCounterpart = {
     Row{"ignore_first", "all files of a folder are read"},
     Row{"strict", "images are read from folders, at any depth"},
     Row{"needs_metadata", "images are read from folders, at any depth"},
-    Row{"use_blurring", "images are not blurred here"},
-    Row{"use_compression_artifacts", "images are not compressed here"},
+    Row{"use_blurring", "left out: augmentations: {input: {...}} of the dataset has motion blur"},
+    Row{"use_compression_artifacts",
+        "left out: augmentations: {input: {...}} of the dataset has JPEG artifacts"},
     Row{"lq_noise", "noise is an injector: {type: add_noise, in: lq, out: noisy, scale: 0.1}"},
     Row{"normalize", "pictures are in [-1, 1]; an injector does more: {type: normalize, ...}"},
 };
@@ -151,7 +158,8 @@ class DatasetTranslation {
 
   void note_unread(const std::string& key, const Value& value) {
     if (std::ranges::find(kSilent, key) != kSilent.end()) return;
-    if (is_off(value) || value == Value(int64_t{0})) return;
+    const bool is_default = key == "force_multiple" && value == Value(int64_t{1});
+    if (is_off(value) || value == Value(int64_t{0}) || is_default) return;
     if (std::ranges::find(read_, key) != read_.end()) return;
     const std::string_view why = find_in(kNoCounterpart, key);
     note(key, why.empty() ? "no counterpart" : std::string(why));

@@ -8,14 +8,38 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "runtime/networks/network.h"
 
 namespace stepop {
 namespace {
 
+using Row = std::pair<std::string_view, std::string_view>;
+
 /// Keys that once stood in a step itself, where nothing reads them now.
 constexpr std::array<std::string_view, 4> kLegacy = {"lr", "weight_decay", "beta1", "beta2"};
+
+/// Keys that every part of a kind has, beside those of its registration.
+constexpr std::array<std::string_view, 9> kOfNetwork = {
+    "type",      "class", "which_model", "which_model_G", "which_model_D",
+    "trainable", "after", "args",        "output_mode"};
+constexpr std::array<std::string_view, 10> kOfInjector = {
+    "type", "in", "out", "train", "eval", "no_grad", "no_accum", "after", "before", "every"};
+constexpr std::array<std::string_view, 6> kOfLoss = {"type",   "weight", "after",
+                                                     "before", "every",  "which_model_F"};
+
+/// Keys of parts that have no counterpart, and why.
+constexpr std::array kGoneFromParts = {
+    Row{"wandb_debug", "left out: telemetry/parameters logs histograms of parameters"},
+    Row{"blocks_per_checkpoint", "left out: checkpoint_modules says what is computed again"},
+    Row{"method", "left out: a network is called by its forward"},
+    Row{"args", "left out: a network is called by its forward"},
+    Row{"fp16", "left out: precision counts for the whole training"},
+    Row{"min_loss",
+        "left out: it fails there in the first call; every and after of the step say it"},
+};
+constexpr std::string_view kEntropy = "corruption_entropy";  ///< A key of its corrupted images.
 
 class StepsTranslation {
  public:
@@ -32,7 +56,6 @@ class StepsTranslation {
     Value copy = networks;
     for (auto& [name, network] : copy.as_map()) {
       if (!network.is_map()) continue;
-      network.as_map().erase("wandb_debug");
       names_.insert(name);
       for (const char* key : {"which_model", "which_model_G", "which_model_D"}) {
         const Value* model = find_in_map(network, key);
@@ -42,6 +65,9 @@ class StepsTranslation {
                fmt::format("{} is not here: `stepop list model` shows what there is, models/ says "
                            "how to write one",
                            model->describe()));
+        } else {
+          leave_unread("networks/" + name, network.as_map(), kOfNetwork,
+                       find_component(models().kind(), model->as_text()));
         }
         break;
       }
@@ -61,21 +87,68 @@ class StepsTranslation {
     for (const char* key : {"generator", "generator_outputs"}) step.erase(key);
     take_optimizer(place, step);
     for (const char* kind : {"injectors", "losses"}) {
-      const Value* components = step.find(kind);
+      Value* components = step.find(kind);
       if (components == nullptr || !components->is_map()) continue;
-      for (const auto& [name, component] : components->as_map()) {
-        check_type(fmt::format("{}/{}/{}", place, kind, name), component,
-                   kind == std::string_view("losses") ? "loss term" : "injector");
+      for (auto& [name, component] : components->as_map()) {
+        const std::string of_part = fmt::format("{}/{}/{}", place, kind, name);
+        leave_entropy(of_part, component);
+        kind == std::string_view("losses") ? take_part(of_part, component, "loss term", kOfLoss)
+                                           : take_part(of_part, component, "injector", kOfInjector);
       }
     }
   }
 
-  void check_type(const std::string& place, const Value& component, std::string_view kind) {
+  template <class Keys>
+  void take_part(const std::string& place, Value& component, std::string_view kind,
+                 const Keys& common) {
     const Value* type = find_in_map(component, "type");
-    if (type == nullptr || !type->is_text() || is_component(kind, type->as_text())) return;
-    note(place, fmt::format("{} is not here: `stepop list '{}'` shows what there is; remove it, or "
-                            "write a class of your own",
-                            type->as_text(), kind));
+    if (type == nullptr || !type->is_text()) return;
+    const Registration* registration = find_component(kind, type->as_text());
+    if (registration == nullptr) {
+      return note(place, fmt::format("{} is not here: `stepop list '{}'` shows what there is; "
+                                     "remove it, or write a class of your own",
+                                     type->as_text(), kind));
+    }
+    if (type->as_text() == "feature" && find_in_map(component, "vgg19") == nullptr) {
+      note(place,
+           "needs vgg19: the file of VGG19's weights, which you make once; the message of a "
+           "start without it has the line");
+    }
+    leave_unread(place, component.as_map(), common, registration);
+  }
+
+  /// Takes out what neither the component nor its place reads, with a note of each.
+  template <class Keys>
+  void leave_unread(const std::string& place, Value::Map& part, const Keys& common,
+                    const Registration* registration) {
+    std::vector<std::string> unread;
+    for (const auto& [key, value] : part) {
+      const auto& own = registration->about.parameters;
+      const auto is_key = [&](const Parameter& each) { return each.name == key; };
+      if (std::ranges::find(common, key) != common.end() || std::ranges::any_of(own, is_key)) {
+        continue;
+      }
+      const std::string_view why = find_in(kGoneFromParts, key);
+      note(place + "/" + key, why.empty()
+                                  ? fmt::format("left out: {} has no such key", registration->name)
+                                  : std::string(why));
+      unread.push_back(key);
+    }
+    for (const auto& key : unread) part.erase(key);
+  }
+
+  /// Images are not corrupted, so nothing measures how much.
+  void leave_entropy(const std::string& place, Value& value) {
+    if (!value.is_map()) return;
+    std::vector<std::string> names;
+    for (auto& [key, below] : value.as_map()) {
+      leave_entropy(place + "/" + key, below);
+      if (below == Value(std::string(kEntropy))) names.push_back(key);
+    }
+    for (const auto& name : names) {
+      value.as_map().erase(name);
+      note(place + "/" + name, fmt::format("left out: {} is of corrupted images", kEntropy));
+    }
   }
 
   void take_optimizer(const std::string& place, Value::Map& step) {
@@ -103,7 +176,10 @@ class StepsTranslation {
     const Value* optimizer = step.find("optimizer");
     if (optimizer != nullptr && *optimizer == Value("adamw_zero")) {
       step.set("optimizer", Value("adamw"));
-      note(place + "/optimizer", "adamw_zero becomes adamw: one process trains");
+      set("distributed/shard_optimizer", true);
+      note(place + "/optimizer",
+           "adamw_zero becomes adamw, and distributed/shard_optimizer: with --processes N each has "
+           "a share of the averages");
     } else if (optimizer != nullptr && *optimizer == Value("mu_adamw")) {
       note(place + "/optimizer", "mu_adamw needs the Python package mup, and is refused here");
     }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "eval_out/callbacks/callback.h"
+#include "runtime/config/yaml_reader.h"
 #include "runtime/data/dataset.h"
 #include "runtime/iterator/iterator.h"
 #include "runtime/networks/network.h"
@@ -29,14 +30,13 @@ constexpr std::array kSame = {"batch_size",
                               "ckpt_zero",
                               "eval_all",
                               "eval_forever",
-                              "eval_pipeline",
                               "n_data_processes",
                               "experiment_name",
                               "n_prefetch",
                               "fixed_example_indices"};
 
 /// Keys that have no place here, and why.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kGone = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kGone = {{
     {"code_root", "left out: the sources that `code` names are copied into the run by themselves"},
     {"fcond", "is Python: write it as eval_filter: {steps: [...], match: ..., where: ...}"},
     {"git", "left out: git's state is noted in the log and in outputs, nothing is committed"},
@@ -45,18 +45,67 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kGone = {
     {"project", "left out: -p names a run to go on with"},
     {"edflow_version", "left out"},
     {"edflow", "left out"},
+    {"handlers", "left out: all numbers and pictures of logs are sent"},
+    {"val_freq", "left out: log_ops: [{op: validation/log_op, when: N}] says it"},
+    {"nogpu", "left out: device: cpu"},
+    {"bar_position", "left out"},
 }};
 
-/// Import paths of datasets that have a class here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kIdx = {{
-    {"mnist.MNISTTrain", "train"},
-    {"mnist.MNISTTest", "t10k"},
-    {"fashionmnist.FashionMNISTTrain", "train"},
-    {"fashionmnist.FashionMNISTTest", "t10k"},
-}};
+/// Datasets that have a class here, by the end of their import path, as YAML; `{}` is `data_root`.
+struct Shipped {
+  std::string_view path;
+  std::string_view here;
+  std::string_view files;  ///< What is to be there.
+  bool has_classes;        ///< Pictures `image` with their `class`.
+};
+constexpr std::array kShipped = {
+    Shipped{"mnist.MNISTTrain",
+            "{class: Idx, images: data/train-images-idx3-ubyte.gz, labels: "
+            "data/train-labels-idx1-ubyte.gz}",
+            "put the four files of the data set's site into data/", true},
+    Shipped{"mnist.MNISTTest",
+            "{class: Idx, images: data/t10k-images-idx3-ubyte.gz, labels: "
+            "data/t10k-labels-idx1-ubyte.gz}",
+            "put the four files of the data set's site into data/", true},
+    Shipped{"cifar.CIFAR10Train", "{class: Cifar, path: data/cifar-10-python.tar.gz, split: train}",
+            "put the archive of the data set's site into data/", true},
+    Shipped{"cifar.CIFAR10Test", "{class: Cifar, path: data/cifar-10-python.tar.gz, split: test}",
+            "put the archive of the data set's site into data/", true},
+    Shipped{"celeba.CelebATrain", "{class: CelebA, path: data/celeba, split: train}",
+            "put the lists and img_align_celeba.zip into data/celeba", false},
+    Shipped{"celeba.CelebAVal", "{class: CelebA, path: data/celeba, split: validation}",
+            "put the lists and img_align_celeba.zip into data/celeba", false},
+    Shipped{"celeba.CelebATest", "{class: CelebA, path: data/celeba, split: test}",
+            "put the lists and img_align_celeba.zip into data/celeba", false},
+    Shipped{"meta.MetaDataset", "{class: Meta, path: '{}'}", "path is the folder of meta.yaml",
+            false},
+    Shipped{"prjoti.Prjoti", "{class: Meta, path: '{}'}", "path is the folder of meta.yaml", false},
+    Shipped{"prjoti.Prjoti_VUNet_train",
+            "{class: PosePairs, size: 256, image: crop, keypoints: kps_rel, relative: true, "
+            "dataset: {class: Subset, fraction: 0.9, dataset: {class: Meta, path: '{}', keys: "
+            "[crop, kps_rel]}}}",
+            "the path of Meta is the folder of meta.yaml", false},
+    Shipped{"prjoti.Prjoti_VUNet_val",
+            "{class: PosePairs, size: 256, image: crop, keypoints: kps_rel, relative: true, "
+            "pairs: fixed, dataset: {class: Subset, fraction: [0.9, 1], dataset: {class: Meta, "
+            "path: '{}', keys: [crop, kps_rel]}}}",
+            "the path of Meta is the folder of meta.yaml", false},
+};
 
 std::string last_part(const std::string& import_path) {
   return import_path.substr(import_path.rfind('.') + 1);
+}
+
+/// The last two parts of an import path; FashionMNIST's files are those of MNIST.
+std::string shipped_name(const std::string& import_path) {
+  const size_t last = import_path.rfind('.');
+  const size_t before =
+      last == 0 || last == std::string::npos ? last : import_path.rfind('.', last - 1);
+  std::string name = before == std::string::npos ? import_path : import_path.substr(before + 1);
+  for (const std::string_view word : {"fashion", "Fashion"}) {
+    if (const size_t at = name.find(word); at != std::string::npos) name.erase(at, word.size());
+  }
+  return name;
 }
 
 class EdflowTranslation {
@@ -69,7 +118,15 @@ class EdflowTranslation {
       const Value* iterator = edflow.find("iterator");
       return iterator != nullptr && *iterator == Value("VUNet.iterator.Iterator");
     }();
-    for (const auto& [key, value] : edflow) take(key, value);
+    const Value* root = edflow.find("data_root");
+    if (root != nullptr && root->is_text()) data_root_ = root->as_text();
+    for (const auto& [key, value] : edflow) {
+      if (key != "data_root") take(key, value);
+    }
+    if (root != nullptr) {
+      uses_root_ ? note("data_root", "becomes the path of the datasets") : own("data_root", *root);
+    }
+    end();
     if (result_.config.find("datasets/train") == nullptr) {
       note("datasets/train", "is missing: `stepop list dataset` shows what there is");
     }
@@ -82,7 +139,9 @@ class EdflowTranslation {
     if (key == "iterator") return take_iterator(value);
     if (key == "model") return take_model(value);
     if (key == "dataset") return set("datasets/train", dataset(key, value));
+    if (key == "validation_dataset") return set("datasets/validation", dataset(key, value));
     if (key == "datasets") return take_datasets(value);
+    if (key == "eval_pipeline") return take_eval_pipeline(value);
     if (key == "eval_hook") return take_eval_hook(value);
     if (key == "eval_functor") return take_functor(value);
     if (key == "integrations") return take_integrations(value);
@@ -125,21 +184,25 @@ class EdflowTranslation {
   /// A dataset of this program, or one that the project's code has to have.
   Value dataset(const std::string& key, const Value& value) {
     const std::string path = value.is_text() ? value.as_text() : "";
-    const std::string_view begin = "edflow.datasets.";
-    if (path.starts_with(begin)) {
-      const std::string_view part = find_in(kIdx, std::string_view(path).substr(begin.size()));
-      if (!part.empty()) {
-        note(key,
-             fmt::format("{} becomes Idx: put the four files of the data set's site into data/",
-                         path));
-        Value::Map map;
-        map.set("class", "Idx");
-        map.set("images", fmt::format("data/{}-images-idx3-ubyte.gz", part));
-        map.set("labels", fmt::format("data/{}-labels-idx1-ubyte.gz", part));
-        return map;
-      }
+    const std::string name = shipped_name(path);
+    const auto found =
+        std::ranges::find_if(kShipped, [&](const Shipped& each) { return each.path == name; });
+    if (found == kShipped.end() || !(path.starts_with("edflow.") || path.starts_with("VUNet."))) {
+      has_own_data_ = true;
+      return component(datasets(), key, value, class_name_ + "Data");
     }
-    return component(datasets(), key, value, class_name_ + "Data");
+    std::string text(found->here);
+    if (const size_t at = text.find("{}"); at != std::string::npos) {
+      std::string quoted;
+      for (const char c : data_root_) quoted += c == '\'' ? "''" : std::string(1, c);
+      text.replace(at, 2, quoted);
+      uses_root_ = true;
+    }
+    Value made = parse_yaml(text, {path, 0});
+    note(key, fmt::format("{} becomes {}: {}", path, made.find("class")->as_text(), found->files));
+    if (found->has_classes) result_.has_images = true;
+    has_other_data_ |= !found->has_classes;
+    return made;
   }
 
   /// The class that an import path becomes.
@@ -176,6 +239,21 @@ class EdflowTranslation {
     }
   }
 
+  void take_eval_pipeline(const Value& value) {
+    if (!value.is_map()) return note("eval_pipeline", "is no map, and left out");
+    for (const auto& [key, below] : value.as_map()) {
+      const std::string path = "eval_pipeline/" + key;
+      if (key == "callback_kwargs") {
+        set(path, below);
+      } else if (key == "callbacks" && below.is_map()) {
+        note(path, "becomes eval_hook/eval_callbacks");
+        for (const auto& [name, callback] : below.as_map()) take_callback(name, callback);
+      } else {
+        note(path, "no counterpart");
+      }
+    }
+  }
+
   void take_callback(const std::string& name, const Value& callback) {
     const std::string path = "eval_hook/eval_callbacks/" + name;
     const std::string function = callback.is_text() ? last_part(callback.as_text()) : "";
@@ -195,17 +273,28 @@ class EdflowTranslation {
     if (!value.is_map()) return note("integrations", "is no map, and left out");
     for (const auto& [key, below] : value.as_map()) {
       const std::string path = "integrations/" + key;
-      if (key == "tensorboard" || key == "tensorboardX") {
-        const Value* active = below.is_map() ? below.find("active") : nullptr;
-        if (active != nullptr) set("integrations/tensorboard/active", *active);
-      } else if (key == "wandb") {
-        const Value* active = below.is_map() ? below.find("active") : nullptr;
-        if (active != nullptr) set("integrations/wandb/active", *active);
+      if ((key == "tensorboard" || key == "tensorboardX") && below.is_map()) {
+        take_integration(path, "integrations/tensorboard/", {"active"}, below.as_map());
+      } else if (key == "wandb" && below.is_map()) {
+        take_integration(path, path + "/", {"active", "project", "entity"}, below.as_map());
       } else if (key == "minimal_logging") {
         note(path + "/image_format", std::string(find_in(kGone, "image_format")));
       } else {
         const auto why = find_in(kGone, key);
         note(path, why.empty() ? "no counterpart" : std::string(why));
+      }
+    }
+  }
+
+  /// Keys of `same` are those of `here`; of all others it is said why not.
+  void take_integration(const std::string& path, const std::string& here,
+                        const std::vector<std::string_view>& same, const Value::Map& values) {
+    for (const auto& [key, value] : values) {
+      if (std::ranges::find(same, key) != same.end()) {
+        set(here + key, value);
+      } else {
+        const auto why = find_in(kGone, key);
+        note(path + "/" + key, why.empty() ? "no counterpart" : std::string(why));
       }
     }
   }
@@ -222,7 +311,50 @@ class EdflowTranslation {
   void own(const std::string& key, const Value& value) {
     result_.own.as_map().set(key, value);
     note(key,
-         fmt::format("your own: your iterator reads it, context.config.get(\"{}\", ...)", key));
+         fmt::format("your own: your iterator reads it, context.config.get(\"{}\", ...); what your "
+                     "network reads goes below model",
+                     key));
+  }
+
+  /// What a training needs, and edflow's code has in Python.
+  void end() {
+    if (result_.config.find("optimizer") == nullptr) {
+      set("optimizer/class", "Adam");
+      set("optimizer/lr", 1e-3);
+      note("optimizer", "Adam with lr 1e-3, as there is no lr in the file: change it to yours");
+    }
+    const Value* perceptual = result_.config.find("losses/perceptual");
+    if (is_vunet_ && perceptual != nullptr && find_in_map(*perceptual, "vgg19") == nullptr) {
+      set("losses/perceptual/vgg19", "vgg19.safetensors");
+      note("losses/perceptual",
+           "vgg19 is the file of VGG19's weights: configs/vunet/README.md says how to make it");
+    }
+    const Value* size = result_.config.find("model/spatial_size");
+    for (const char* split : {"datasets/train", "datasets/validation"}) {
+      const Value* data = result_.config.find(split);
+      if (data == nullptr || size == nullptr || find_in_map(*data, "size") == nullptr) continue;
+      set(std::string(split) + "/size", Value(*size));
+    }
+    result_.has_images = result_.has_images && !has_own_data_ && !has_other_data_;
+    result_.has_own_data = has_own_data_;
+    if (result_.needs_code && result_.config.find("model") == nullptr) {
+      set("model", class_name_ + "Network");
+      note("model",
+           fmt::format("is missing: {}Network, a class of your own to be filled in", class_name_));
+    }
+    const Value* model = result_.config.find("model");
+    const bool is_own = model != nullptr && *model == Value(class_name_ + "Network");
+    if (is_own && result_.has_images) {
+      const bool is_cifar = result_.config.find("datasets/train/path") != nullptr;
+      set("model", Value::Map{{"class", *model},
+                              {"inputs", Value(int64_t{is_cifar ? 3 * 32 * 32 : 28 * 28})},
+                              {"classes", Value(int64_t{10})}});
+    } else if (result_.needs_code && has_other_data_) {
+      note("datasets",
+           fmt::format("{} reads `point` and `class` of a batch: write there what yours have; "
+                       "--check shows it",
+                       class_name_));
+    }
   }
 
   void set(const std::string& path, Value value) { result_.set(path, std::move(value)); }
@@ -230,7 +362,11 @@ class EdflowTranslation {
 
   std::string class_name_;
   TranslatedConfig& result_;
+  std::string data_root_ = "data";
+  bool uses_root_ = false;  ///< Of a dataset.
   bool is_vunet_ = false;
+  bool has_own_data_ = false;    ///< Datasets that the project's code has to have,
+  bool has_other_data_ = false;  ///< and of this program without `class`.
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ const std::vector<Flag>& flags() {
       {0, "template", kValue,
        "classifier (default), regression, table, autoencoder, gan, loss_model or language_model",
        "new"},
-      {0, "from-edflow", kValue, "the config of an edflow project, which is translated", "new"},
+      {0, "from-edflow", kValues, "the configs of an edflow project, which are translated", "new"},
       {0, "from-dlas", kValue, "the config of a DL-Art-School training, which is translated",
        "new"},
       {0, "project", kNothing, "a CMake project with src/, configs/ and tests/", "new"},

@@ -105,25 +105,45 @@ std::string commented(const std::string& text) {
 
 /// The config of another program that is translated.
 struct Source {
-  std::string file;
+  std::string files;
   std::string program;  ///< `edflow`
   TranslatedConfig made;
 };
 
 /// What `--from-edflow` or `--from-dlas` names, if any.
 std::optional<Source> read_source(const Arguments& arguments, const std::string& name) {
-  if (arguments.from_edflow && arguments.from_dlas) {
+  if (!arguments.from_edflow.empty() && arguments.from_dlas) {
     throw UsageError("stepop new: give --from-edflow or --from-dlas, found both");
   }
-  if (arguments.from_edflow) {
-    return Source{*arguments.from_edflow, "edflow",
-                  translate_edflow(read_yaml_file(*arguments.from_edflow), class_name(name))};
+  if (!arguments.from_edflow.empty()) {
+    // As there, a later file replaces whole keys of those before it.
+    Value::Map merged;
+    std::string names;
+    for (const auto& file : arguments.from_edflow) {
+      const Value read = read_yaml_file(file);
+      for (const auto& [key, value] : read.as_map()) merged.set(key, value);
+      names += (names.empty() ? "" : ", ") + fs::path(file).filename().string();
+    }
+    return Source{names, "edflow", translate_edflow(Value(std::move(merged)), class_name(name))};
   }
   if (arguments.from_dlas) {
-    return Source{*arguments.from_dlas, "DL-Art-School",
+    return Source{fs::path(*arguments.from_dlas).filename().string(), "DL-Art-School",
                   translate_dlas(read_yaml_file(*arguments.from_dlas))};
   }
   return std::nullopt;
+}
+
+/// A template's code for the data of a translated config: without the dataset that none of its
+/// splits has, and with its pictures in place of points.
+std::string fitted(std::string code, const TranslatedConfig& made) {
+  if (!made.has_own_data) {
+    const size_t begin = code.find("// --- The data:");
+    const size_t end = code.find("// --- The network:");
+    if (begin < end && end != std::string::npos) code.erase(begin, end - begin);
+  }
+  return made.has_images
+             ? replaced(std::move(code), "batch[\"point\"]", "batch[\"image\"].flatten(1)")
+             : code;
 }
 
 /// The config file that it becomes.
@@ -131,7 +151,7 @@ std::string config_text(const Source& source, const std::string& name) {
   const TranslatedConfig& made = source.made;
   std::string text = made.needs_code ? fmt::format("code: [{}.cpp]\n", name) : "";
   text += fmt::format("# From {}'s {}. What became of its keys, where they changed:\n",
-                      source.program, fs::path(source.file).filename().string());
+                      source.program, source.files);
   for (const auto& [key, what] : made.notes) text += fmt::format("#   {}: {}\n", key, what);
   text += "\n" + to_yaml(made.config);
   if (!made.own.as_map().empty()) {
@@ -159,7 +179,8 @@ int new_command(const Arguments& arguments) {
   const fs::path templates = build_settings().templates;
   std::vector<std::pair<std::string, std::string>> files;  // name below the folder, content
   const auto add = [&](const fs::path& path, const std::string& target) {
-    const std::string content = read_file(path.string());
+    std::string content = read_file(path.string());
+    if (source && path.extension() == ".cpp") content = fitted(std::move(content), source->made);
     const auto renamed = [&](std::string text) {
       return replaced(replaced(std::move(text), kClassName, class_name(name)), kFileName, name);
     };
@@ -193,7 +214,7 @@ int new_command(const Arguments& arguments) {
     fmt::print("{}\n", path);
   }
   if (source) {
-    fmt::print("\nWhat became of {}, where it changed:\n", source->file);
+    fmt::print("\nWhat became of {}, where it changed:\n", source->files);
     for (const auto& [key, what] : source->made.notes) fmt::print("  {}: {}\n", key, what);
   }
   // A path that was typed here is another one in the new folder.

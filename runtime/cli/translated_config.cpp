@@ -33,10 +33,14 @@ bool is_registered(const Catalogue& catalogue, std::string_view name) {
                              [&](const Registration& each) { return each.name == name; });
 }
 
-bool is_component(std::string_view kind, std::string_view name) {
-  return std::ranges::any_of(Catalogue::all(), [&](const Catalogue* catalogue) {
-    return catalogue->kind() == kind && is_registered(*catalogue, name);
-  });
+const Registration* find_component(std::string_view kind, std::string_view name) {
+  for (const Catalogue* catalogue : Catalogue::all()) {
+    if (catalogue->kind() != kind) continue;
+    for (const Registration& each : catalogue->registrations()) {
+      if (each.name == name) return &each;
+    }
+  }
+  return nullptr;
 }
 
 void read_words_of_truth(Value& value) {

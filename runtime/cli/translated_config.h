@@ -24,6 +24,8 @@ struct TranslatedConfig {
   std::vector<Note> notes;
   /// Something that it names is not registered, and is written as a class of this project.
   bool needs_code = false;
+  bool has_images = false;   ///< Its datasets give `image` and `class`.
+  bool has_own_data = true;  ///< A dataset is a class of this project.
 
   void note(std::string key, std::string text);
   /// Sets the key at `path`, with the maps that lead there.
@@ -38,8 +40,8 @@ const Value* find_in_map(const Value& value, std::string_view key);
 
 bool is_registered(const Catalogue& catalogue, std::string_view name);
 
-/// The same of a kind of which only the name is known here: `injector`.
-bool is_component(std::string_view kind, std::string_view name);
+/// What is registered, of a kind of which only the name is known here: `injector`; null if nothing.
+const Registration* find_component(std::string_view kind, std::string_view name);
 
 /// The second entry of the row of `table` that begins with `key`; empty when there is none.
 template <class Table>

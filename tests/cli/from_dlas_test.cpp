@@ -205,18 +205,21 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
   CHECK(at("train/T_period") == Value("nothing"));
   CHECK(at("on_nan") == Value("skip"));
   CHECK(at("checkpoint_modules") == Value("."));
+  CHECK(at("distributed/shard_optimizer") == Value(true));
   check_notes(
       result,
-      {"gpu_ids: one process trains, on one device\n", "fp16: becomes precision: bfloat16",
-       "anything: no counterpart\n",
-       "datasets/train/fixed_corruptions: images are not corrupted here",
+      {"gpu_ids: one device is used; --processes N trains with several processes, which share it "
+       "or the "
+       "CPU\n",
+       "fp16: becomes precision: bfloat16", "anything: no counterpart\n",
+       "datasets/train/fixed_corruptions: left out: augmentations: {input: {...}} of the dataset",
        "datasets/train/target_size: becomes crop: ", "datasets/train/rgb_n1_to_1: pictures are in ",
        "networks/teacher: no step trains it",
        "path/pretrain_model_generator: becomes init_from: write ../experiments/a.safetensors from "
        "../experiments/a.pth first",
        "path/resume_state: its file is of torch.save",
        "steps/generator: its lr, weight_decay and betas are optimizer_params now",
-       "steps/generator/optimizer: adamw_zero becomes adamw",
+       "steps/generator/optimizer: adamw_zero becomes adamw, and distributed/shard_optimizer: ",
        "steps/generator/injectors/w: warp is not here",
        "train/T_period: left out: another scheme reads it",
        "eval/pure: an evaluation always goes through the steps",
@@ -225,6 +228,72 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
   // The notes are in the file as well.
   CHECK(read_bytes(folder / "sr/sr.yaml").find("\n#   anything: no counterpart\n") !=
         std::string::npos);
+}
+
+TEST_CASE("keys within networks, injectors, losses and datasets that nobody reads are named") {
+  const ScratchFolder folder;
+  const auto result = make(folder, "deep", R"(
+gpu_ids: []
+dist_backend: nccl
+datasets:
+  train: {name: a, mode: random_dataset, n_workers: 0, batch_size: 2, hq_shape: [3, 64, 64], lq_shape: [3, 32, 32], force_multiple: 8, eval: true}
+networks:
+  generator: {type: generator, which_model: RRDBNet, nf: 4, nb: 1, scale: 2, blocks_per_checkpoint: 3, wandb_debug: true}
+  discriminator: {type: discriminator, which_model: discriminator_vgg_128_gn, nf: 8, image_size: 64, scale: 2}
+steps:
+  generator:
+    training: generator
+    optimizer_params: {lr: 0.001}
+    injectors:
+      g: {type: generator, generator: generator, in: lq, out: gen, method: sample, args: {a: 1}, fp16: false}
+      s: {type: interpolate, in: gen, out: small, scale_factor: 0.5, mode: nearest, corruption: corruption_entropy}
+    losses:
+      pix: {type: pix, criterion: l1, weight: 1, real: hq, fake: gen}
+      gan: {type: generator_gan, gan_type: gan, weight: 1, discriminator: discriminator, real: hq, fake: gen, min_loss: 0.1}
+  discriminator:
+    training: discriminator
+    optimizer_params: {lr: 0.001}
+    losses: {gan_d: {type: discriminator_gan, gan_type: gan, weight: 1, real: hq, fake: gen}}
+train: {niter: 2, mega_batch_factor: 1, mod_batch_factor_also_disable_checkpointing: true, ema_on_cpu: true}
+)");
+  check_notes(
+      result,
+      {"dist_backend: left out: --processes N trains with several processes, over gloo\n",
+       "datasets/train/force_multiple: left out: crop says how large images are\n",
+       "datasets/train/eval: left out: the validation split is read without random choices\n",
+       "networks/generator/blocks_per_checkpoint: left out: checkpoint_modules says what is "
+       "computed again\n",
+       "networks/generator/wandb_debug: left out: telemetry/parameters logs histograms of "
+       "parameters\n",
+       "networks/discriminator/scale: left out: discriminator_vgg_128_gn has no such key\n",
+       "steps/generator/injectors/g/method: left out: a network is called by its forward\n",
+       "steps/generator/injectors/g/args: left out: a network is called by its forward\n",
+       "steps/generator/injectors/g/fp16: left out: precision counts for the whole training\n",
+       "steps/generator/injectors/s/corruption: left out: corruption_entropy is of corrupted "
+       "images\n",
+       "steps/generator/losses/gan/min_loss: left out: it fails there in the first call; every and "
+       "after of the step say it\n",
+       "train/mod_batch_factor_also_disable_checkpointing: checkpoint_modules counts in every "
+       "iteration\n",
+       "train/ema_on_cpu: averages stay on the device of the weights\n"});
+  const auto trained = run_in(folder, "stepop -n deep -b deep/deep.yaml -t --num_threads 1");
+  CHECK_MESSAGE(trained.exit_code == 0, trained.err);
+}
+
+TEST_CASE("a loss of VGG19 needs its file, and the translation says so") {
+  const ScratchFolder folder;
+  const auto result = make(folder, "seen", R"(
+datasets: {train: {mode: random_dataset, batch_size: 2, hq_shape: [3, 8, 8], lq_shape: [3, 8, 8]}}
+networks: {g: {type: generator, which_model: toy_g, nf: 4, scale: 1}}
+steps:
+  g:
+    training: g
+    optimizer_params: {lr: 0.001}
+    losses: {fea: {type: feature, criterion: l1, which_model_F: vgg, weight: 1, real: hq, fake: lq}}
+train: {niter: 2}
+)");
+  check_notes(result, {"steps/g/losses/fea: needs vgg19: the file of VGG19's weights"});
+  CHECK(result.out.find("which_model_F") == std::string::npos);
 }
 
 TEST_CASE("what has no counterpart is named, and the run then says what is missing") {

@@ -3,6 +3,7 @@
 
 #include "runtime/config/yaml_reader.h"
 #include "tests/cli/code_run.h"
+#include "tests/python.h"
 
 namespace stepop {
 namespace from_edflow_test {
@@ -93,6 +94,105 @@ fixed_example_indices: {train: [0, 1], validation: [0, 1]}
     CAPTURE(note);
     CHECK(result.out.find(note) != std::string::npos);
   }
+}
+
+TEST_CASE("what edflow's integrations, pipeline and data become is said of each key") {
+  const ScratchFolder folder;
+  const auto result = make(folder, "many", R"(
+iterator: mine.Iterator
+datasets: {train: edflow.datasets.celeba.CelebATrain, validation: edflow.datasets.celeba.CelebATest}
+batch_size: 4
+num_epochs: 2
+integrations:
+  wandb: {active: true, project: faces, entity: lab, handlers: [scalars]}
+  tensorboard: {active: true, handlers: [images]}
+eval_pipeline: {callbacks: {accuracy: x.accuracy}, callback_kwargs: {accuracy: {target: class}}, other: 1}
+)");
+  const Value config = made(folder, "many");
+  CHECK(*config.find("integrations/wandb/project") == Value("faces"));
+  CHECK(*config.find("integrations/wandb/entity") == Value("lab"));
+  CHECK(config.find("integrations/wandb/handlers") == nullptr);
+  CHECK(config.find("integrations/tensorboard/handlers") == nullptr);
+  CHECK(*config.find("eval_hook/eval_callbacks/accuracy") == Value("accuracy"));
+  CHECK(*config.find("eval_pipeline/callback_kwargs/accuracy/target") == Value("class"));
+  CHECK(config.find("eval_pipeline/callbacks") == nullptr);
+  CHECK(*config.find("datasets/train/class") == Value("CelebA"));
+  CHECK(*config.find("datasets/validation/split") == Value("test"));
+  CHECK(*config.find("optimizer/lr") == Value(1e-3));
+  for (const char* note :
+       {"  integrations/wandb/handlers: left out: all numbers and pictures of logs are sent\n",
+        "  integrations/tensorboard/handlers: left out: all numbers and pictures of logs are "
+        "sent\n",
+        "  eval_pipeline/callbacks: becomes eval_hook/eval_callbacks\n",
+        "  eval_pipeline/other: no counterpart\n",
+        "  datasets/train: edflow.datasets.celeba.CelebATrain becomes CelebA: put the lists and "
+        "img_align_celeba.zip into data/celeba\n",
+        "  optimizer: Adam with lr 1e-3, as there is no lr in the file: change it to yours\n",
+        "  datasets: Many reads `point` and `class` of a batch: write there what yours have; "
+        "--check "
+        "shows it\n"}) {
+    CAPTURE(note);
+    CHECK(result.out.find(note) != std::string::npos);
+  }
+}
+
+TEST_CASE("a project on edflow's own data becomes one that trains as it is written") {
+  const ScratchFolder folder;
+  make(folder, "digits", R"(
+datasets: {train: edflow.datasets.mnist.MNISTTrain, validation: edflow.datasets.mnist.MNISTTest}
+model: template_pytorch.edflow.Model
+iterator: template_pytorch.edflow.Iterator
+batch_size: 4
+num_steps: 3
+n_classes: 10
+)");
+  const std::string code = read_bytes(folder / "digits/digits.cpp");
+  CHECK(code.find("DigitsData") == std::string::npos);  // no dataset that nothing uses
+  run_python(
+      "import gzip, os, struct, sys\n"
+      "os.makedirs(sys.argv[1])\n"
+      "for part in ('train', 't10k'):\n"
+      "    with gzip.open(f'{sys.argv[1]}/{part}-images-idx3-ubyte.gz', 'wb') as f:\n"
+      "        f.write(struct.pack('>4i', 2051, 8, 28, 28) + bytes(8 * 784))\n"
+      "    with gzip.open(f'{sys.argv[1]}/{part}-labels-idx1-ubyte.gz', 'wb') as f:\n"
+      "        f.write(struct.pack('>2i', 2049, 8) + bytes(range(8)))\n",
+      {folder / "digits/data"});
+  const auto trained =
+      run_with_cache(folder, "cd digits && stepop -n first -b digits.yaml -t --num_threads 1");
+  CHECK_MESSAGE(trained.exit_code == 0, trained.err);
+}
+
+TEST_CASE("several files of VUNet's are one config, whose pictures are those of PosePairs") {
+  const ScratchFolder folder;
+  folder.write("base.yaml", R"(
+iterator: VUNet.iterator.Iterator
+model: VUNet.VUnet
+batch_size: 8
+num_epochs: 100
+model_pars: {spatial_size: 128}
+lr: 0.0001
+losses: {perceptual: {weight: 1.0}}
+)");
+  folder.write("prjoti.yaml", R"(
+data_root: /data/PJ4
+batch_size: 2
+datasets: {train: VUNet.data.prjoti.Prjoti_VUNet_train, validation: VUNet.data.prjoti.Prjoti_VUNet_val}
+)");
+  const auto result = run_in(folder, "stepop new walk --from-edflow base.yaml prjoti.yaml");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  CHECK_FALSE(std::filesystem::exists(folder / "walk/walk.cpp"));
+  const Value config = made(folder, "walk");
+  CHECK(*config.find("batch_size") == Value(2));
+  CHECK(*config.find("datasets/train/class") == Value("PosePairs"));
+  CHECK(*config.find("datasets/train/size") == Value(128));
+  CHECK(*config.find("datasets/train/dataset/dataset/path") == Value("/data/PJ4"));
+  CHECK(*config.find("datasets/validation/pairs") == Value("fixed"));
+  CHECK(*config.find("losses/perceptual/vgg19") == Value("vgg19.safetensors"));
+  CHECK(result.out.find("  data_root: becomes the path of the datasets\n") != std::string::npos);
+  CHECK(result.out.find("  losses/perceptual: vgg19 is the file of VGG19's weights: ") !=
+        std::string::npos);
+  CHECK(read_bytes(folder / "walk/walk.yaml").find("# From edflow's base.yaml, prjoti.yaml. ") !=
+        std::string::npos);
 }
 
 TEST_CASE("what is no config of edflow's is refused, and nothing is written") {

@@ -104,17 +104,14 @@ TEST_CASE("the page of the functions over sound has a dataset that reads .wav fi
 
 TEST_CASE("the page for people from NectarGAN has a trainer that runs") {
   const std::string page = read_bytes(STEPOP_SOURCE_DIR "/iterators/NECTARGAN.md");
-  const std::string source = read_bytes(kSources + "painter.cpp");
-  const std::string config = read_bytes(kSources + "painter.yaml");
-  const size_t begin = source.find("using stepop::losses::of_two;");
-  const size_t end = source.find("\n\n}  // namespace");
-  REQUIRE(end != std::string::npos);
-  CHECK(page.find(source.substr(begin, end - begin)) != std::string::npos);
-  CHECK(page.find(config) != std::string::npos);
-
+  const auto block_after = [&](const std::string& words, const std::string& language) {
+    const std::string fence = "```" + language + "\n";
+    const size_t begin = page.find(fence, page.find(words)) + fence.size();
+    return page.substr(begin, page.find("```", begin) - begin);
+  };
   const ScratchFolder folder;
-  folder.write("painter.cpp", source);
-  folder.write("painter.yaml", config);
+  folder.write("painter.cpp", block_after("`painter.cpp` has what is new", "cpp"));
+  folder.write("painter.yaml", block_after("`painter.yaml` says", "yaml"));
   const auto trained = run_with_cache(folder, "stepop -n first -b painter.yaml -t");
   CHECK_MESSAGE(trained.exit_code == 0, trained.err);
   CHECK(trained.out.find("train/train_op/weight: G_SOBEL ") != std::string::npos);

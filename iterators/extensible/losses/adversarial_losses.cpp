@@ -126,11 +126,15 @@ class DiscriminatorGan : public GanLoss {
     metrics.set("d_fake", of_fake.detach().mean());
     metrics.set("d_real", of_real.detach().mean());
     const at::Tensor loss = stepop::losses::discriminator_loss(type_, of_real, of_fake);
+    if (type_ == GanType::kRaGan) {
+      metrics.set("d_fake_diff", (of_fake.detach() - of_real.detach().mean()).mean());
+    }
     if (!penalizes) return loss;
     const at::Tensor gradient = stepop::losses::input_gradient(of_real, real.front());
     const at::Tensor penalty = (is_r1_ ? stepop::losses::r1_penalty(gradient)
                                        : stepop::losses::unit_norm_penalty(gradient)) *
                                weight_;
+    metrics.set("", loss.detach());
     metrics.set("gradient_penalty", penalty.detach());
     if (state.wants(picture_)) state.set(picture_, picture_of(gradient.detach()));
     return loss + penalty;

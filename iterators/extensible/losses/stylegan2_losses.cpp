@@ -54,6 +54,7 @@ class Stylegan2Divergence : public Loss {
     if (!penalizes) return loss;
     const at::Tensor penalty =
         stepop::losses::unit_norm_penalty(stepop::losses::input_gradient(real, images)) * kWeight;
+    metrics.set("", loss.detach());
     metrics.set("gradient_penalty", penalty.detach());
     return loss + penalty;
   }

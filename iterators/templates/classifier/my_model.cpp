@@ -39,15 +39,15 @@ STEPOP_REGISTER_DATASET(MyModelData,
                           {"classes", "3", "arms"},
                           {"first", "0", "the first seed: another one, other points"}}});
 
-// --- The network: [B, 2] -> [B, classes]. The names of its modules are those in checkpoints.
+// --- The network: [B, inputs] -> [B, classes]. The names of its modules are those in checkpoints.
 class MyModelNetwork : public stepop::Network {
  public:
   explicit MyModelNetwork(const stepop::Config& params) {
     const int64_t width = params.get_at_least("width", 1, 64);
     layers_ = register_module(
         "layers",
-        torch::nn::Sequential(torch::nn::Linear(2, width), torch::nn::ReLU(),
-                              torch::nn::Linear(width, width), torch::nn::ReLU(),
+        torch::nn::Sequential(torch::nn::Linear(params.get_at_least("inputs", 1, 2), width),
+                              torch::nn::ReLU(), torch::nn::Linear(width, width), torch::nn::ReLU(),
                               torch::nn::Linear(width, params.get_at_least("classes", 2, 3))));
   }
 
@@ -57,7 +57,8 @@ class MyModelNetwork : public stepop::Network {
   torch::nn::Sequential layers_ = nullptr;
 };
 STEPOP_REGISTER_MODEL(MyModelNetwork, {"Three linear layers.",
-                                       {{"width", "64", "of the hidden layers"},
+                                       {{"inputs", "2", "numbers of an example"},
+                                        {"width", "64", "of the hidden layers"},
                                         {"classes", "3", "number of logits"}}});
 
 // --- The iterator. step_op runs the forward pass and returns closures; stepop decides which of

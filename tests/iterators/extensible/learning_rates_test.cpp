@@ -9,9 +9,11 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "iterators/extensible/batch_rules.h"
+#include "runtime/cli/from_dlas.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/optim/schedule.h"
 #include "tests/message_of.h"
@@ -43,6 +45,32 @@ void check_rates(const std::vector<double>& found, const std::vector<double>& ex
   for (size_t i = 0; i < found.size(); ++i) {
     INFO("iteration ", i);
     CHECK(found[i] == doctest::Approx(expected[i]).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("a key of a scheme is read by the schemes for which a translated config keeps it") {
+  const std::vector<std::pair<std::string, std::string>> keys = {
+      {"gen_lr_steps", "[4]"}, {"lr_gamma", "0.5"},     {"progressive_starts", "[0]"},
+      {"restarts", "[4]"},     {"clear_state", "true"}, {"restart_weights", "[1]"},
+      {"warmup_steps", "3"},   {"T_period", "[4]"},     {"warmup", "2"},
+      {"eta_min", "0.1"}};
+  for (const std::string scheme :
+       {"MultiStepLR", "ProgressiveMultiStepLR", "CosineAnnealingLR_Restart"}) {
+    for (const auto& [key, value] : keys) {
+      CAPTURE(scheme);
+      CAPTURE(key);
+      const std::string text = fmt::format("default_lr_scheme: {}, {}: {}", scheme, key, value);
+      const std::string found = message_of([&] { const LearningRates rates(train_of(text)); });
+      const bool is_read = found.find("belongs to") == std::string::npos;
+      const Value dlas =
+          parse_yaml(fmt::format("networks: {{}}\nsteps: {{}}\ntrain: {{niter: 9, {}}}\n", text),
+                     {"test.yaml", 0});
+      const bool is_kept = translate_dlas(dlas).config.find("train/" + key) != nullptr;
+      // The averages begin anew with a cosine's restarts as well, which is so here alone.
+      const bool is_new = key == "clear_state" && scheme == "CosineAnnealingLR_Restart";
+      CHECK(is_read == (is_kept || is_new));
+      if (is_new) CHECK_FALSE(is_kept);
+    }
   }
 }
 
@@ -221,8 +249,9 @@ TEST_CASE("groups of parameters by pattern have rates of their own, each paramet
 
 TEST_CASE("optimizers that need more than there is are refused with a sentence") {
   CHECK(mistake_in("optimizer: adamw_zero\n    optimizer_params: {lr: 1}")
-            .ends_with("steps/s/optimizer: adamw_zero spreads its averages over several processes, "
-                       "and here one process trains: adamw makes the same updates"));
+            .ends_with("steps/s/optimizer: adamw_zero spreads its averages over several processes: "
+                       "take adamw, and distributed: {shard_optimizer: true} at the top of the "
+                       "config"));
   CHECK(mistake_in("optimizer: mu_adamw\n    optimizer_params: {lr: 1}")
             .find("mu_adamw needs the Python package mup") != std::string::npos);
   CHECK(mistake_in("optimizer: lars\n    optimizer_params: {lr: 1}")

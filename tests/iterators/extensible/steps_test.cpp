@@ -1,6 +1,7 @@
 // Trainings by ExtensibleTrainer: when its parts run, what they change, and what a resume gives.
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 
 #include "iterators/extensible/injector.h"
 #include "iterators/extensible/loss.h"
+#include "runtime/pictures/image_file.h"
 #include "tests/iterators/extensible/two_steps.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"
@@ -122,6 +124,19 @@ steps:
   CHECK((found == std::vector<std::string>{"0 made", "0 used", "2 made", "2 used"}));
 }
 
+TEST_CASE("a loss of the training alone is not looked at where its step does not train") {
+  const auto found = [](const std::string& key) {
+    return events_of(
+        "steps: {s: {training: a, every: 2, optimizer_params: {lr: 0.1}, injectors: "
+        "{g: {type: generator, generator: a, in: x, out: made}}, losses: {l: {type: "
+        "test_noting, note: seen, key: made, weight: 1" +
+            key + "}}}}\n",
+        "b", 4);
+  };
+  CHECK((found("") == std::vector<std::string>{"0 seen", "1 (seen)", "2 seen", "3 (seen)"}));
+  CHECK((found(", train: true") == std::vector<std::string>{"0 seen", "2 seen"}));
+}
+
 TEST_CASE("a step changes the network that it trains, and no other") {
   TestRun one(config(two_steps("after: 100"), 3));
   State before;
@@ -174,6 +189,37 @@ TEST_CASE("a batch in parts gives the gradient of the whole, also when they diff
   CHECK(at::allclose(weights(2), whole, 1e-5, 1e-6));
   CHECK(at::allclose(weights(3), whole, 1e-5, 1e-6));
   CHECK(at::allclose(weights(100), whole, 1e-5, 1e-6));
+}
+
+TEST_CASE("pictures are those of the batch that was trained, also when others pass before a log") {
+  const ScratchFolder data;
+  for (const char* name : {"a", "b"}) {
+    data.write(fmt::format("dark/{}.png", name), encode_png(at::full({4, 4, 3}, 50, at::kByte)));
+    data.write(fmt::format("bright/{}.png", name), encode_png(at::full({4, 4, 3}, 200, at::kByte)));
+  }
+  for (const int parts : {1, 2}) {
+    CAPTURE(parts);
+    TestRun run(fmt::format(
+        "iterator: ExtensibleTrainer\nbatch_size: 2\nnum_steps: 2\nlog_freq: 1\n"
+        "log_ops: [train/log_op, validation/log_op, validation/visuals_op, train/visuals_op]\n"
+        "datasets: {{train: {{class: PairedImages, hq: {0}/dark}}, validation: {{class: "
+        "PairedImages, hq: {0}/bright}}}}\n"
+        "networks: {{a: {{which_model: toy_d, nf: 4}}}}\n"
+        "train: {{mega_batch_factor: {1}}}\n"
+        "logger: {{visuals: [hq], visual_debug_rate: 1}}\n"
+        "steps:\n  s: {{training: a, optimizer_params: {{lr: 0.1}}, injectors: {{i: {{type: "
+        "discriminator, discriminator: a, in: hq, out: p}}}}, losses: {{l: {{type: direct, key: p, "
+        "weight: 1}}}}}}\n",
+        data.path(""), parts));
+    run.train();
+    const auto shown = [&](const std::string& split) {
+      const at::Tensor picture = read_image(
+          fmt::format("{}/train/{}/visuals_op/{}", run.root(), split, picture_file("hq", 2, "")));
+      return to_byte(picture[0][3][3].item<float>());
+    };
+    CHECK(shown("train") == 50);
+    CHECK(shown("validation") == 200);
+  }
 }
 
 TEST_CASE("a run that resumes in the middle ends with the same bits as one that did not stop") {
@@ -300,6 +346,47 @@ TEST_CASE("losses are logged by their names, and the sum of a step by its networ
     CAPTURE(name);
     CHECK(first.contains(name));
   }
+}
+
+TEST_CASE("a loss has one number in all iterations; its penalty, and the total, where they are") {
+  TestRun run(R"(
+iterator: ExtensibleTrainer
+batch_size: 2
+num_steps: 4
+log_freq: 1
+datasets: {train: {class: RandomTensors, size: 2, tensors: {real: [3, 8, 8], fake: [3, 8, 8]}}}
+networks: {d: {which_model: toy_d, nf: 4}}
+steps:
+  judge:
+    training: d
+    every: 2
+    optimizer_params: {lr: 1.0e-12}
+    losses:
+      gan_d: {type: discriminator_gan, gan_type: ragan, weight: 1, real: real, fake: fake, gradient_penalty: r1, gradient_penalty_weight: 1000}
+)");
+  run.train();
+  const auto lines = run.metrics();
+  const std::string loss = "train/train_op/loss_gan_d";
+  double first = 0;
+  size_t count = 0;
+  for (const auto& line : lines) {
+    if (!line.contains(loss)) continue;
+    const double number = line.at(loss);
+    if (count == 0) first = number;
+    CHECK(number == doctest::Approx(first).epsilon(1e-5));
+    CHECK(line.contains(loss + "_d_fake_diff"));
+    const bool trains = count % 2 == 0;
+    CHECK(line.contains(loss + "_gradient_penalty") == trains);
+    CHECK(line.contains("train/train_op/loss_d_total") == trains);
+    if (trains) {
+      const double penalty = line.at(loss + "_gradient_penalty");
+      CHECK(penalty > 0.1);
+      CHECK(line.at("train/train_op/loss_d_total").get<double>() ==
+            doctest::Approx(number + penalty).epsilon(1e-5));
+    }
+    ++count;
+  }
+  CHECK(count == 4);
 }
 
 }  // namespace extensible_steps_test

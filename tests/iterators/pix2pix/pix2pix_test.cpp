@@ -7,8 +7,10 @@
 #include <filesystem>
 
 #include "eval_out/read/eval_reader.h"
+#include "runtime/config/yaml_reader.h"
 #include "runtime/data/dataset.h"
 #include "runtime/formats/safetensors.h"
+#include "runtime/optim/schedule.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/same_state.h"
@@ -16,6 +18,26 @@
 
 namespace stepop {
 namespace pix2pix_test {
+
+TEST_CASE("the rate of base.yaml is NectarGAN's at the first step of every epoch") {
+  const Config config(read_yaml_file(STEPOP_SOURCE_DIR "/configs/pix2pix/base.yaml"));
+  const Scheduled lr(config.at("generator_optimizer"), "lr");
+  constexpr int64_t kBatches = 400;  // of an epoch
+  constexpr double kInitial = 2e-4;
+  for (int64_t epoch = 1; epoch <= 200; ++epoch) {
+    // Its scheduler falls over epochs_decay + 1 epochs, so that the last one still trains.
+    const double expected =
+        epoch <= 100 ? kInitial : kInitial * (1 - static_cast<double>(epoch - 100) / 101);
+    CAPTURE(epoch);
+    CHECK(lr.at((epoch - 1) * kBatches) == doctest::Approx(expected).epsilon(1e-12));
+  }
+  // What it printed in its epochs 101, 150 and 200.
+  CHECK(lr.at(100 * kBatches) == doctest::Approx(1.980e-4).epsilon(1e-3));
+  CHECK(lr.at(149 * kBatches) == doctest::Approx(1.010e-4).epsilon(1e-3));
+  CHECK(lr.at(199 * kBatches) == doctest::Approx(1.98e-6).epsilon(1e-3));
+  const std::string page = read_bytes(STEPOP_SOURCE_DIR "/iterators/NECTARGAN.md");
+  CHECK(page.find("start: 39600, steps: 40400") != std::string::npos);
+}
 
 const std::string kStored = STEPOP_SOURCE_DIR "/tests/data/pix2pix/training.safetensors";
 const std::string kThinVgg = STEPOP_SOURCE_DIR "/tests/data/vgg19/thin.safetensors";

@@ -159,7 +159,10 @@ TEST_CASE("a cosine that starts later stands before its start, so that a weight 
 
 TEST_CASE("a decay by a power law is that of ema_pytorch") {
   // What ema_pytorch 0.8.3 did in its updates, of weights that are known: how much of the average
-  // before was left. EMA(beta=0.9, power=0.75, update_after_step=3, update_every=1)
+  // before was left, so (average after - weights) / (average before - weights) around
+  // EMA.update(), with other weights in each step. Releases up to 0.5 also copy the weights in the
+  // first update behind update_after_step. EMA(beta=0.9, power=0.75, update_after_step=3,
+  // update_every=1)
   const Scheduled decay =
       schedule("{class: power_law, max: 0.9, power: 0.75, update_after_step: 3}");
   const std::vector<double> each = {0,        0,        0,        0,        0.405396, 0.561309,
@@ -175,6 +178,14 @@ TEST_CASE("a decay by a power law is that of ema_pytorch") {
   const std::vector<double> fifths = {0, 1, 1, 1, 1, 0.5, 1, 1, 1, 1, 0.777778, 1};
   for (size_t step = 0; step < fifths.size(); ++step) {
     CHECK(seldom.at(static_cast<int64_t>(step)) == doctest::Approx(fifths[step]).epsilon(1e-5));
+  }
+  // EMA(min_value=0.5, inv_gamma=2, power=1, update_after_step=4, update_every=2)
+  const Scheduled even = schedule(
+      "{class: power_law, min: 0.5, inv_gamma: 2, power: 1, update_after_step: 4, update_every: "
+      "2}");
+  const std::vector<double> halves = {0, 1, 0, 1, 0, 1, 0.5, 1, 0.666667, 1, 0.75, 1};
+  for (size_t step = 0; step < halves.size(); ++step) {
+    CHECK(even.at(static_cast<int64_t>(step)) == doctest::Approx(halves[step]).epsilon(1e-5));
   }
   refused("{class: power_law, max: 1}",
           "lr/max: expected 0 <= min <= max < 1, found the min 0 and the max 1");
