@@ -22,7 +22,7 @@ export NINJA_STATUS = [%f of %t, %es]
 
 build: deps-build  ## build/stepop and build/libstepop.so, optimized
 	@test -f build/build.ninja || { echo "stepop: configuring"; cmake --preset release; }
-	@$(call say_compiling,build/stepop,stepop,4)
+	@$(call say_compiling,build/stepop,stepop,6 to 9)
 	@cmake --build --preset release --target stepop
 
 demo: build  ## train on the handwritten digits that ship with the tree

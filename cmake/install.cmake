@@ -61,16 +61,41 @@ foreach(header ${headers})
   install(FILES ${header} DESTINATION include/stepop/${folder} COMPONENT stepop)
 endforeach()
 install(FILES runtime/include/stepop/stepop.h DESTINATION include/stepop COMPONENT stepop)
-# The READMEs lie to each other as in the tree, so that their links lead somewhere.
+# The pages lie to each other as in the tree, with what they link to, so that links lead somewhere.
 install(DIRECTORY configs DESTINATION share/stepop COMPONENT stepop)
 install(DIRECTORY iterators/templates DESTINATION share/stepop/iterators COMPONENT stepop)
 file(GLOB_RECURSE readmes RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
-     runtime/README.md eval_out/README.md models/README.md iterators/README.md tests/README.md)
-list(FILTER readmes EXCLUDE REGEX "^iterators/templates/")  # came above
-foreach(readme README.md CONTRIBUTING.md CHANGELOG.md cmake/README.md ${readmes})
-  get_filename_component(folder ${readme} DIRECTORY)
-  install(FILES ${readme} DESTINATION share/stepop/${folder} COMPONENT stepop)
+     runtime/*.md eval_out/*.md models/*.md iterators/*.md tests/*.md configs/*.md)
+set(pages README.md CONTRIBUTING.md CHANGELOG.md cmake/README.md ${readmes})
+foreach(page ${pages})
+  get_filename_component(folder ${page} DIRECTORY)
+  install(FILES ${page} DESTINATION share/stepop/${folder} COMPONENT stepop)
+  file(READ ${page} text)
+  string(REPLACE "](" "@LINK@(" text "${text}")
+  string(REGEX REPLACE "[][;]" " " text "${text}")  # which lists of CMake do not bear
+  string(REGEX MATCHALL "@LINK@\\([^)# \n]+" links "${text}")
+  foreach(link ${links})
+    string(REPLACE "@LINK@(" "" link ${link})
+    get_filename_component(target ${CMAKE_SOURCE_DIR}/${folder}/${link} ABSOLUTE)
+    file(RELATIVE_PATH target ${CMAKE_SOURCE_DIR} ${target})
+    get_filename_component(target_folder ${target} DIRECTORY)
+    if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/${target})
+      if(NOT EXISTS ${CMAKE_SOURCE_DIR}/${target}/README.md)
+        install(DIRECTORY ${target} DESTINATION share/stepop/${target_folder} COMPONENT stepop)
+      endif()
+    elseif(EXISTS ${CMAKE_SOURCE_DIR}/${target} AND NOT target IN_LIST pages)
+      install(FILES ${target} DESTINATION share/stepop/${target_folder} COMPONENT stepop)
+    endif()
+  endforeach()
 endforeach()
+# What a tree calls build/stepop is on the PATH.
+install(CODE "
+  file(GLOB_RECURSE pages \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/stepop/*.md\")
+  foreach(page \${pages})
+    file(READ \${page} text)
+    string(REGEX REPLACE \"build/stepop([^_a-z])\" \"stepop\\\\1\" text \"\${text}\")
+    file(WRITE \${page} \"\${text}\")
+  endforeach()" COMPONENT stepop)
 
 # The Python package, which the program finds here; the wheel has it beside the package `stepop`.
 install(DIRECTORY eval_out/python/stepop_eval DESTINATION share/stepop/eval_out/python

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/config/resolve.h"
@@ -59,8 +60,11 @@ struct Arguments {
   bool allow_unknown = false;               ///< --allow-unknown
   bool predicts = false;                    ///< `stepop predict`
   bool takes_change = false;                ///< Of a live change: its file is the last of `base`.
+  bool clean = false;                       ///< --clean of `stepop prepare`
   std::vector<Override> overrides;          ///< --path/key value
-  std::string command_line;                 ///< All words, quoted as a shell needs them.
+  /// Path and words of each, as they were typed, to be pasted: `lr`, `--lr 0.1`.
+  std::vector<std::pair<std::string, std::string>> typed_overrides;
+  std::string command_line;  ///< All words, quoted as a shell needs them.
 };
 
 }  // namespace stepop

@@ -46,6 +46,7 @@ struct SplitWords {
   std::vector<std::string> own;
   std::vector<std::string> operands;  // neither a flag nor a flag's value
   std::vector<Override> overrides;
+  std::vector<std::pair<std::string, std::string>> typed;  // see Arguments
 };
 
 }  // namespace
@@ -98,6 +99,8 @@ SplitWords split_words(const std::vector<std::string>& words, const Command* com
                         "true",
                         path, path, path));
       }
+      split.typed.emplace_back(path, shell_word(word));
+      if (equals == std::string::npos) split.typed.back().second += " " + shell_word(words[i + 1]);
       const std::string text = equals != std::string::npos ? word.substr(equals + 1) : words[++i];
       split.overrides.push_back({path, override_value(path, text)});
       continue;
@@ -184,6 +187,7 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
 
   SplitWords split = split_words(rest, arguments.command);
   arguments.overrides = std::move(split.overrides);
+  arguments.typed_overrides = std::move(split.typed);
   arguments.operands = std::move(split.operands);
   std::vector<const char*> pointers = {"stepop"};
   for (const auto& word : split.own) pointers.push_back(word.c_str());
@@ -229,6 +233,7 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     std::optional<std::string> logs;
     text("logs", logs);
     if (logs) arguments.logs = *logs;
+    arguments.clean = flag("clean");
     arguments.keys = flag("keys");
     arguments.paths = flag("paths");
     arguments.json = flag("json");

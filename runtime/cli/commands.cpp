@@ -1,4 +1,5 @@
 #include "runtime/cli/commands.h"
+#include "runtime/cli/kept_files.h"
 
 #include <fmt/format.h>
 
@@ -40,8 +41,9 @@ std::span<const Command> commands() {
       {"new", "NAME [--template KIND] [--project] [--from-edflow FILE | --from-dlas FILE]", 1, 1,
        "make a folder with a model, a dataset, an iterator and a config to start from",
        new_command},
-      {"prepare", "", 0, 0,
-       "precompile the headers for your own code, so that its first compile is fast",
+      {"prepare", "[--clean]", 0, 0,
+       "precompile the headers for your own code, so that its first compile is fast; shows what is "
+       "kept and how large it is",
        prepare_command},
       {"checkpoints", "logs/<time>_<name>", 1, 1,
        "the checkpoints of a run, with the latest, the best and damaged ones marked",
@@ -197,9 +199,23 @@ int report_command(const Arguments& arguments) {
   return 0;
 }
 
-int prepare_command(const Arguments&) {
+int prepare_command(const Arguments& arguments) {
   const SignalGuard signals;
-  prepare_precompiled_header(Compiler(throw_if_signal_arrived));
+  if (!arguments.clean) prepare_precompiled_header(Compiler(throw_if_signal_arrived));
+  const std::vector<KeptFiles> kept = kept_files();
+  if (!arguments.clean) {
+    fmt::print("{}", kept_files_table(kept));
+    return 0;
+  }
+  for (const auto& files : kept) {
+    if (files.paths.empty()) continue;
+    for (const auto& path : files.paths) {
+      std::error_code failed;
+      std::filesystem::remove_all(path, failed);
+      if (failed) throw Error(fmt::format("cannot remove {}: {}", path, failed.message()));
+    }
+    fmt::print("removed {}: {}\n", files.what, size_text(files.bytes));
+  }
   return 0;
 }
 

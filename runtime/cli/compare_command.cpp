@@ -96,6 +96,9 @@ std::vector<std::string> scalar_names(const std::vector<ComparedRun>& runs) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
+  // What the runtime measures comes after the task's own.
+  std::ranges::stable_partition(names,
+                                [](const auto& name) { return !name.starts_with("runtime/"); });
   return names;
 }
 
@@ -201,7 +204,9 @@ std::string describe(const State& a, const State& b) {
     text = fmt::format("{} of {} tensors differ, first {}", different, a.size() - missing, first);
   }
   if (missing + extra > 0) {
-    text += fmt::format("{}{} tensors are in one alone", text.empty() ? "" : "; ", missing + extra);
+    text += fmt::format(
+        "{}{} in one alone", text.empty() ? "" : "; ",
+        missing + extra == 1 ? "1 tensor is" : fmt::format("{} tensors are", missing + extra));
   }
   return text;
 }

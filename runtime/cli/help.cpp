@@ -67,6 +67,8 @@ const std::vector<Flag>& flags() {
       {0, "csv", kNothing, "the table as CSV; progress goes to standard error", "sweep"},
       {'o', "output", kValue, "the file to write: NAME.pt for TorchScript, NAME.onnx", "export"},
       {0, "network", kValue, "which one, of a run with several networks", "export"},
+      {0, "clean", kNothing, "remove all that is kept: compiled code, headers, tokens, settings",
+       "prepare"},
       {'o', "output", kValue, "a picture of examples: NAME.png", "data"},
       {0, "html", kValue, "a page to browse examples and statistics: NAME.html", "data"},
       {0, "examples", kValue,

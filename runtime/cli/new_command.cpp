@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <optional>
+#include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -13,6 +16,7 @@
 #include "runtime/cli/from_dlas.h"
 #include "runtime/cli/from_edflow.h"
 #include "runtime/code/build_settings.h"
+#include "runtime/config/registry.h"
 #include "runtime/config/yaml_reader.h"
 #include "runtime/config/yaml_writer.h"
 #include "runtime/system/atomic_file.h"
@@ -28,16 +32,48 @@ constexpr const char* kFileName = "my_model";
 constexpr const char* kClassName = "MyModel";
 constexpr const char* kProject = "project";  // the folder of what only a project has
 
+// What makes no class: macros of the system and of LibTorch.
+constexpr std::array kMacros = {"NULL", "EOF", "NAN", "INFINITY", "BUFSIZ", "LOG", "CHECK"};
+// What CMake keeps for itself as names of targets; and our own library.
+constexpr std::array kTargets = {"all",     "clean",         "depend", "edit_cache",
+                                 "help",    "install",       "test",   "preinstall",
+                                 "package", "rebuild_cache", "stepop", "package_source"};
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_of_name(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; }
+
+/// A name like `name` that is taken.
+std::string proposed_name(const std::string& name) {
+  std::string proposal;
+  for (const char c : name) {
+    if (is_of_name(c) && c != '_') {
+      proposal += c;
+    } else if (!proposal.empty() && proposal.back() != '_') {
+      proposal += '_';
+    }
+  }
+  if (proposal.ends_with('_')) proposal.pop_back();
+  if (proposal.empty()) return kFileName;
+  return is_letter(proposal[0]) && proposal != name ? proposal : "my_" + proposal;
+}
+
+[[noreturn]] void refuse_name(const std::string& name, const std::string& why) {
+  throw UsageError(
+      fmt::format("stepop new: \"{}\" {}; try \"{}\"", name, why, proposed_name(name)));
+}
+
 /// `denoiser`, `my_net`: the name of files. Its class is `Denoiser`, `MyNet`.
-void check_name(const std::string& name) {
-  const bool is_good = std::isalpha(static_cast<unsigned char>(name[0])) != 0 &&
-                       std::all_of(name.begin(), name.end(),
-                                   [](unsigned char c) { return std::isalnum(c) || c == '_'; });
-  if (!is_good) {
-    throw UsageError(
-        fmt::format("stepop new: \"{}\" is to become the name of a class: letters, digits and _, a "
-                    "letter first",
-                    name));
+void check_name(const std::string& name, bool is_project) {
+  if (name.empty() || !is_letter(name[0]) || !std::ranges::all_of(name, is_of_name)) {
+    refuse_name(name,
+                "is to become the name of a class: letters of English, digits and _, a "
+                "letter first");
+  }
+  if (std::ranges::find(kMacros, name) != kMacros.end()) {
+    refuse_name(name, "is a macro, which cannot be the name of a class");
+  }
+  if (is_project && std::ranges::find(kTargets, name) != kTargets.end()) {
+    refuse_name(name, "is to become a target of CMake, where this name has a meaning already");
   }
 }
 
@@ -57,6 +93,28 @@ std::string replaced(std::string text, std::string_view what, const std::string&
     text.replace(at, what.size(), by);
   }
   return text;
+}
+
+/// The classes of a source: none is called as its own base class, whose constructor it could not
+/// call, or as a component that is there.
+void check_classes(const std::string& source, const std::string& name) {
+  static const std::regex kClass(R"(^class (\w+) : public stepop::(\w+))");
+  std::istringstream lines(source);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (!std::regex_search(line, match, kClass)) continue;
+    const std::string made = match[1];
+    if (made == match[2]) {
+      refuse_name(name, fmt::format("would make a class {0} of the class stepop::{0}", made));
+    }
+    for (const Catalogue* catalogue : Catalogue::all()) {
+      for (const Registration& known : catalogue->registrations()) {
+        if (known.name != made) continue;
+        refuse_name(name, fmt::format("would make a class {}, and stepop has the {} {} already",
+                                      made, catalogue->kind(), made));
+      }
+    }
+  }
 }
 
 std::vector<std::string> template_names() {
@@ -170,7 +228,7 @@ int new_command(const Arguments& arguments) {
   const std::string name = fs::path(folder).filename().string();
   const std::string kind = arguments.new_template.value_or("classifier");
   const bool is_project = arguments.new_project;
-  check_name(name);
+  check_name(name, is_project);
   check_template(kind);
   if (fs::exists(folder)) {
     throw UsageError(fmt::format("stepop new: {} is there already; nothing was changed", folder));
@@ -184,7 +242,8 @@ int new_command(const Arguments& arguments) {
     const auto renamed = [&](std::string text) {
       return replaced(replaced(std::move(text), kClassName, class_name(name)), kFileName, name);
     };
-    files.emplace_back(renamed(target), renamed(content));
+    files.emplace_back(renamed(target), renamed(std::move(content)));
+    check_classes(files.back().second, name);
   };
   for (const auto& entry : fs::directory_iterator(templates / kind)) {
     const auto extension = entry.path().extension();

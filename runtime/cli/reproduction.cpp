@@ -43,6 +43,14 @@ bool has_value(const Value& config, const char* key) {
   return value != nullptr && !value->is_null();
 }
 
+/// A comment of the script in one line, whatever the run's files hold: a line break in them would
+/// end it, and the shell would run what follows.
+std::string comment(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
+  return "# " + text;
+}
+
 std::string short_commit(const std::string& commit) { return commit.substr(0, 10); }
 
 class Plan {
@@ -120,24 +128,25 @@ class Plan {
                 std::vector<std::string>& lines) const {
     if (tree.commit.empty()) return;
     const bool is_there = has_commit(tree.folder, tree.commit);
-    const std::string mark = is_there ? "" : "# ";
-    lines.push_back(fmt::format("# the source as it was: {} at {}{}", tree.folder,
-                                short_commit(tree.commit),
-                                tree.patch.empty() ? "" : ", with what was not committed"));
-    lines.push_back(fmt::format("{}git clone --quiet --shared --no-checkout {} {}", mark,
-                                shell_word(tree.folder), folder));
-    lines.push_back(
-        fmt::format("{}git -C {} checkout --quiet --detach {}", mark, folder, tree.commit));
+    const auto add = [&](std::string line) {
+      lines.push_back(is_there ? std::move(line) : comment(std::move(line)));
+    };
+    lines.push_back(comment(
+        fmt::format("the source as it was: {} at {}{}", tree.folder, short_commit(tree.commit),
+                    tree.patch.empty() ? "" : ", with what was not committed")));
+    add(fmt::format("git clone --quiet --shared --no-checkout {} {}", shell_word(tree.folder),
+                    folder));
+    add(fmt::format("git -C {} checkout --quiet --detach {}", folder, shell_word(tree.commit)));
     std::error_code failed;
     const bool has_patch = fs::exists(patch_of(tree), failed);
     if (!tree.patch.empty() && has_patch) {
-      lines.push_back(fmt::format("{}git -C {} apply --whitespace=nowarn {}", mark, folder,
-                                  shell_word(patch_of(tree))));
+      add(fmt::format("git -C {} apply --whitespace=nowarn {}", folder,
+                      shell_word(patch_of(tree))));
     }
     const std::string& program = start.record->program;
     if (!program.starts_with(tree.folder + "/")) return;
     lines.push_back(
-        fmt::format("# {} was built from it; build it there to have that program", program));
+        comment(fmt::format("{} was built from it; build it there to have that program", program)));
   }
 
   void add_training(const ChainedStart& link, size_t number, const ChainedStart* next) {
@@ -146,10 +155,9 @@ class Plan {
     if (number > 0) add_run_variable();
     add_title(start, part.lines);
     if (!link.also.empty()) {
-      part.lines.push_back(
-          fmt::format("# it was resumed with the same config at {}: one training "
-                      "has the same bits",
-                      fmt::join(link.also, ", ")));
+      part.lines.push_back(comment(
+          fmt::format("it was resumed with the same config at {}: one training has the same bits",
+                      fmt::join(link.also, ", "))));
     }
     add_environment(start, part.lines);
     std::string line = program_word();
@@ -238,19 +246,18 @@ class Plan {
   }
 
   static void add_title(const KnownStart& start, std::vector<std::string>& lines) {
-    std::string title = "# " + start.time;
+    std::string title = start.time;
     if (start.step.value_or(0) > 0) title += fmt::format(", step {}", with_thousands(*start.step));
     if (start.record && start.record->kind == "change") {
       title += ": the config was changed while it trained";
     } else if (!start.command.empty()) {
       title += ": " + start.command;
     }
-    std::replace(title.begin(), title.end(), '\n', ' ');
-    lines.push_back(title);
+    lines.push_back(comment(title));
     if (start.record && !start.record->folder.empty()) {
-      lines.push_back("# in " + start.record->folder);
+      lines.push_back(comment("in " + start.record->folder));
     }
-    if (!start.git.empty()) lines.push_back("# git: " + start.git);
+    if (!start.git.empty()) lines.push_back(comment("git: " + start.git));
   }
 
   std::string common_flags(const KnownStart& start) {
@@ -296,8 +303,8 @@ class Plan {
   void add_environment(const KnownStart& start, std::vector<std::string>& lines) {
     if (!start.record) return;
     const auto is_for_bits = [](std::string_view name) {
-      return name != "LANG" && name != "LC_ALL" && name != "TZ" && name != "STEPOP_CACHE" &&
-             name != "GOMP_SPINCOUNT";  // of speed, and set by main()
+      return matters_in_environment(name) && name != "LANG" && name != "LC_ALL" && name != "TZ" &&
+             name != "STEPOP_CACHE" && name != "GOMP_SPINCOUNT";  // of speed, and set by main()
     };
     std::vector<std::string> hidden;
     OrderedMap<std::string> wanted;
@@ -347,16 +354,15 @@ class Plan {
 Reproduction plan_reproduction(const RunDirectory& run) { return Plan(run).make(); }
 
 std::string Reproduction::script() const {
-  std::string text = fmt::format(
-      "# Makes {} again, as a new run in logs/ of the folder in which bash runs this.\n", run);
+  std::string text =
+      comment(fmt::format(
+          "Makes {} again, as a new run in logs/ of the folder in which bash runs this.", run)) +
+      "\n";
   if (problems.empty()) {
     text += "# Nothing that it depends on is known to differ: the bits are the same.\n";
   } else {
     text += "# What cannot be had, or is not as it was:\n";
-    for (std::string problem : problems) {
-      std::replace(problem.begin(), problem.end(), '\n', ' ');
-      text += "# - " + problem + "\n";
-    }
+    for (const auto& problem : problems) text += comment("- " + problem) + "\n";
   }
   text += "set -e\n";
   for (const auto& part : parts) {

@@ -426,12 +426,13 @@ class Run {
     const Position& position = session.position();
     const BatchOrder& order = session.context().splits.order("train");
     const std::string epoch = short_number(position.fractional_epoch());
-    std::string text = fmt::format(
-        "resuming at step {} of {} (epoch {}, position {} of its order) "
-        "from {}",
-        with_thousands(position.global_step), with_thousands(session.settings().num_steps), epoch,
-        with_thousands(order.examples_in(position.batch, position.epoch)),
-        fs::path(checkpoint).lexically_proximate(directory.root()).string());
+    std::string text =
+        fmt::format("resuming at step {} {} {} (epoch {}, position {} of its order) from {}",
+                    with_thousands(position.global_step),
+                    position.global_step <= session.settings().num_steps ? "of" : "past the end at",
+                    with_thousands(session.settings().num_steps), epoch,
+                    with_thousands(order.examples_in(position.batch, position.epoch)),
+                    fs::path(checkpoint).lexically_proximate(directory.root()).string());
     if (run_ended_) {
       const auto written = fs::last_write_time(checkpoint);
       const std::chrono::duration<double> before_end = *run_ended_ - written;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -62,9 +63,9 @@ int be_measured(const Arguments& arguments, const std::string& mode) {
 
 /// What the command line asks for, read and found right.
 struct TuneSource {
-  std::string name;  ///< How the config was given: `-b configs/digits.yaml`.
-  Value raw;         ///< The config with its paths as they were written.
-  Value config;      ///< The same with absolute paths.
+  std::string files;  ///< As words of a shell: `-b configs/digits.yaml`.
+  Value raw;          ///< The config with its paths as they were written.
+  Value config;       ///< The same with absolute paths.
 };
 
 TuneSource read_tune_source(const Arguments& arguments) {
@@ -75,13 +76,21 @@ TuneSource read_tune_source(const Arguments& arguments) {
   }
   TuneSource result;
   for (const auto& file : source.base) {
-    result.name += (result.name.empty() ? "-b " : " ") + shell_word(file);
+    result.files += (result.files.empty() ? "-b " : " ") + shell_word(file);
   }
-  for (const auto& [path, value] : arguments.overrides)
-    result.name += fmt::format(" --{} ...", path);
   result.raw = resolve_config(source.base, arguments.overrides);
   result.config = *read_run_config(training, source).config.peek();
   return result;
+}
+
+/// The keys that the command line sets, to be pasted, but for those that `tuned` sets: they would
+/// win over it.
+std::string typed_overrides(const Arguments& arguments, const OrderedMap<Value>& tuned) {
+  std::string words;
+  for (const auto& [path, typed] : arguments.typed_overrides) {
+    if (!tuned.contains(path)) words += " " + typed;
+  }
+  return words;
 }
 
 /// In seconds; 0 for none.
@@ -117,13 +126,14 @@ int tune_settings(const Arguments& arguments, const TuneSource& source, const Tu
   console.end_progress();
   console.info(tune_table(tuned));
   const std::string file = arguments.output.value_or(kTunedFile);
-  const std::string text = tuned_text(tuned, source.name);
+  const std::string text = tuned_text(tuned, source.files + typed_overrides(arguments, {}));
   write_file_atomically(file, text);
   if (const std::string problem = keep(tuned, source, text); !problem.empty()) {
     console.warn(problem);
   }
-  console.info(fmt::format("wrote {}; train with it:  {} {} {} -t", file, program_name(),
-                           source.name, shell_word(file)));
+  console.info(fmt::format("wrote {}; train with it:  {} {} {}{} -t", file,
+                           shell_word(program_name()), source.files, shell_word(file),
+                           typed_overrides(arguments, tuned.settings())));
   return 0;
 }
 
@@ -160,6 +170,7 @@ int tune_rates(const Arguments& arguments, const TuneOptions& options,
 }  // namespace
 
 int tune_command(const Arguments& arguments) {
+  const auto begin = std::chrono::steady_clock::now();
   if (const auto mode = environment_variable(kTuneVariable)) return be_measured(arguments, *mode);
   if (arguments.tunes_batch_size && arguments.tunes_lr) {
     throw UsageError("stepop tune: --batch_size and --lr: give one");
@@ -170,6 +181,9 @@ int tune_command(const Arguments& arguments) {
   if (arguments.project) {
     throw UsageError(
         "stepop tune: -p: give the config of the run, -b RUN/configs/train_<time>.yaml");
+  }
+  if (arguments.time_limit && arguments.tunes_lr) {
+    throw UsageError("stepop tune: --time: --lr takes 320 steps, or fewer; leave --time out");
   }
   const double time_limit = read_time_limit(arguments);
   const SignalGuard signals;
@@ -185,6 +199,7 @@ int tune_command(const Arguments& arguments) {
   const TuneOptions options{
       .config = source.config,
       .time_limit = time_limit,
+      .begin = begin,
       .precision = arguments.tunes_precision,
       .processes = World::can_join(),
       .progress = [&](const std::string& what, double share) {

@@ -15,6 +15,7 @@
 
 #include "runtime/code/abi.h"
 #include "runtime/code/build_settings.h"
+#include "runtime/code/code_text.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/cache_folder.h"
 #include "runtime/system/checksum.h"
@@ -31,6 +32,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr auto kUnused = std::chrono::hours(24 * 60);
+
+/// A changed comment changes nothing.
+std::string checksum_of_code(const std::string& content) {
+  return content_checksum(code_without_comments(content));
+}
+
+std::string checksum_of_file(const std::string& file) {
+  return checksum_of_code(try_read_file(file).value_or(""));
+}
 
 /// One set of sources in the cache. `<key>.json` lists what they were compiled to: a library for
 /// each content that their headers had, the newest first.
@@ -54,7 +64,7 @@ class Entry {
       for (const auto& [path, checksum] : build.at("headers").items()) {
         code.files.push_back((base_ / path).lexically_normal().string());
         const auto content = try_read_file(code.files.back());
-        is_same = is_same && content && content_checksum(*content) == checksum.get<std::string>();
+        is_same = is_same && content && checksum_of_code(*content) == checksum.get<std::string>();
       }
       if (is_same) {
         std::error_code ignored;  // a cache of somebody else
@@ -109,7 +119,7 @@ class Entry {
     sum.add(build_settings().compiler + build_settings().text + STEPOP_BUILT_AGAINST);
     sum.add(try_read_file(build_settings().library).value_or(""));
     for (const auto& source : sources_) {
-      const std::string content = try_read_file(source).value_or("");
+      const std::string content = code_without_comments(try_read_file(source).value_or(""));
       sum.add(fmt::format("{} {}\n", fs::path(source).filename().string(), content.size()));
       sum.add(content);
     }
@@ -180,7 +190,7 @@ class Entry {
       if (unit.error) std::rethrow_exception(unit.error);
     }
     std::string content;
-    for (const auto& file : code.files) content += file_checksum(file);
+    for (const auto& file : code.files) content += checksum_of_file(file);
     code.library =
         fmt::format("{}/{}-{}.so", folder_, key_, content_checksum(content).substr(0, 8));
     compiler.link(objects, code.library + ".tmp", flags_);
@@ -192,7 +202,7 @@ class Entry {
     Json headers = Json::object();
     for (size_t i = sources_.size(); i < code.files.size(); ++i) {
       const std::string path = fs::path(code.files[i]).lexically_relative(base_).string();
-      headers[path] = file_checksum(code.files[i]);
+      headers[path] = checksum_of_file(code.files[i]);
     }
     Json all = Json::array({{{"library", fs::path(code.library).filename().string()},
                              {"headers", std::move(headers)}}});

@@ -18,7 +18,8 @@ struct CompiledCode {
 std::string code_cache_folder();
 
 /// Compiles the sources (absolute paths) to one shared library, unless the cache has one of the
-/// same content: of the sources, of the headers that they include, of flags and versions. Where
+/// same code: of the sources, of the headers that they include, comments aside, of flags and
+/// versions. Where
 /// they lie does not matter, so a copy is not compiled again. Two processes that start at once
 /// compile once. Libraries that nobody used for 60 days go.
 ///

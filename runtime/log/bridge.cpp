@@ -43,9 +43,10 @@ std::string ending(int status) {
   return code == 0 ? "" : fmt::format("ended with exit status {}", code);
 }
 
-/// The last line that it printed, which says why; empty when there is none.
+/// The last line that it printed, which says why, and in the end what helps; empty when there is
+/// none.
 std::string last_line_of(const std::string& path) {
-  constexpr size_t kMost = 300;
+  constexpr size_t kMost = 4000;  // a server may answer with a page
   try {
     const auto lines = last_lines(path);
     return lines.empty() ? "" : ": " + shortened(lines.back(), kMost);

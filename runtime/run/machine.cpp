@@ -77,7 +77,12 @@ constexpr std::array kBeginnings = {"OMP_",    "GOMP_",     "KMP_",   "MKL_",   
                                     "MALLOC_", "TCMALLOC_", "STEPOP_"};
 constexpr std::array kNames = {"LD_PRELOAD", "LD_LIBRARY_PATH", "TZ", "LANG", "LC_ALL"};
 
-bool matters(std::string_view name) {
+}  // namespace
+
+bool matters_in_environment(std::string_view name) {
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  if (name.find_first_not_of(kLetters) != std::string_view::npos) return false;
   // `--processes` sets them for what it starts.
   if (name == "STEPOP_PROCESSES" || name == "STEPOP_SECRET" || name == "STEPOP_MEETING") {
     return false;
@@ -86,8 +91,6 @@ bool matters(std::string_view name) {
   return std::any_of(kBeginnings.begin(), kBeginnings.end(), begins_it) ||
          std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
-
-}  // namespace
 
 OrderedMap<std::string> library_versions() {
   OrderedMap<std::string> all = {
@@ -142,7 +145,7 @@ OrderedMap<std::string> environment_that_matters(std::vector<std::string>& hidde
   for (const auto& entry : entries) {
     const size_t equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
-    if (equals == std::string::npos || !matters(name)) continue;
+    if (equals == std::string::npos || !matters_in_environment(name)) continue;
     if (may_be_secret(name)) {
       hidden.push_back(name);
     } else {

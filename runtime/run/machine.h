@@ -20,6 +20,10 @@ OrderedMap<std::string> machine_facts();
 /// its name added to `hidden`.
 OrderedMap<std::string> environment_that_matters(std::vector<std::string>& hidden);
 
+/// Whether a variable of this name is among these: a name that shells can set, with a known
+/// beginning.
+bool matters_in_environment(std::string_view name);
+
 /// Whether the value of a variable of this name is not to be written down: `WANDB_API_KEY`.
 bool may_be_secret(std::string_view name);
 

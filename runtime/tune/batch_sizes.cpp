@@ -85,6 +85,8 @@ std::vector<BatchSizeRow> measure_batch_sizes(const MeasureBatchSize& measure,
                                               const BatchSizeLimits& limits) {
   std::vector<BatchSizeRow> good;
   std::optional<BatchSizeRow> bad;
+  double last = 0;    // seconds that the last size took
+  double growth = 0;  // how many more than the one before it
   const auto try_size = [&](int64_t size) {
     const double expected = expected_memory(good, size);
     if (limits.memory > 0 && expected > limits.memory) {
@@ -93,19 +95,25 @@ std::vector<BatchSizeRow> measure_batch_sizes(const MeasureBatchSize& measure,
                                     size_text(expected), size_text(limits.memory))};
       return;
     }
+    const double begin = limits.seconds();
     try {
       good.push_back(measure(size));
     } catch (const CandidateFailed& failed) {
       bad = {.batch_size = size, .failure = failed.what()};
     }
+    if (last > 0) growth = std::max(0.0, limits.seconds() - begin - last);
+    last = limits.seconds() - begin;
   };
-  const auto has_time = [&] { return limits.seconds() < limits.time_limit; };
+  // A start that takes always the same, and steps that take twice as long with twice the size.
+  const auto has_time = [&](double growths) {
+    return limits.seconds() + last + growths * growth <= limits.time_limit;
+  };
   int64_t size = 1;
-  for (; !bad && (limits.most == 0 || size <= limits.most) && (good.empty() || has_time());
+  for (; !bad && (limits.most == 0 || size <= limits.most) && (good.empty() || has_time(2));
        size *= 2) {
     try_size(size);
   }
-  for (int i = 0; bad && !good.empty() && i < kBetweenTries && has_time(); ++i) {
+  for (int i = 0; bad && !good.empty() && i < kBetweenTries && has_time(0); ++i) {
     const int64_t middle = (good.back().batch_size + bad->batch_size) / 2;
     if (middle <= good.back().batch_size) break;
     try_size(middle);
@@ -116,8 +124,7 @@ std::vector<BatchSizeRow> measure_batch_sizes(const MeasureBatchSize& measure,
 
 std::vector<BatchSizeRow> tune_batch_size(const TuneOptions& options,
                                           const TraineeOptions& trainees) {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto seconds = [begin] {
+  const auto seconds = [begin = options.begin] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   constexpr double kUsualTime = 120;

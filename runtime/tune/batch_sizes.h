@@ -24,7 +24,7 @@ using MeasureBatchSize = std::function<BatchSizeRow(int64_t batch_size)>;
 struct BatchSizeLimits {
   int64_t most = 0;        ///< Examples that there are; 0 where nobody knows.
   double memory = 0;       ///< Bytes that a training may have; 0 where only a failure tells.
-  double time_limit = 60;  ///< Seconds, after which no other size is begun.
+  double time_limit = 60;  ///< Seconds; no size is begun that would not be over then.
   std::function<double()> seconds;  ///< Since the beginning.
 };
 

@@ -29,7 +29,12 @@ bool was_always_below(const std::vector<double>& ratios, double median) {
 
 }  // namespace
 
+double Race::portions_of(size_t candidates) {
+  return static_cast<double>(candidates + (candidates + kBetween - 1) / kBetween + 1);
+}
+
 void Race::add(Runner& runner, bool stays) {
+  const Timed timed(workbench_, pace_.start);
   try {
     auto subject = workbench_.start(runner.row.candidate);
     runner.row.memory = std::max(runner.row.memory, subject->memory());
@@ -48,6 +53,8 @@ double Race::measure_present() {
 }
 
 void Race::round() {
+  const double started = workbench_.seconds();
+  const double portions = portions_of(entries_.size());
   std::vector<Entry*> order;
   for (Entry& entry : entries_) order.push_back(&entry);
   for (size_t i = order.size(); i > 1; --i) {
@@ -78,11 +85,13 @@ void Race::round() {
   std::erase_if(entries_, [&](const Entry& entry) {
     return std::ranges::find(failed, entry.runner) != failed.end();
   });
+  pace_.portion = (workbench_.seconds() - started) / portions;
 }
 
-void Race::run(const std::string& what, Rival rival, double deadline, Rounds limits) {
+void Race::run(const std::string& what, Rival rival, double deadline, double end, Rounds limits) {
   for (size_t rounds = 1; rounds <= limits.most && !entries_.empty(); ++rounds) {
-    if (rounds > limits.fewest && workbench_.seconds() >= deadline) return;
+    const double now = workbench_.seconds();
+    if ((rounds > limits.fewest && now >= deadline) || now + round_seconds() > end) return;
     workbench_.progress(what);
     round();
     const bool is_against_present = rival == Rival::kPresent;

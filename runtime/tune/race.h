@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -18,6 +19,27 @@ struct Runner {
   std::vector<double> ratios = {};  ///< Against the present settings.
 };
 
+/// What things took, in seconds, from which follows what still fits.
+struct Pace {
+  double start = 0;    ///< The slowest start so far.
+  double portion = 0;  ///< A portion of the last round, with all that it waited for.
+};
+
+/// Raises `longest` to the seconds for which this object lives.
+class Timed {
+ public:
+  Timed(const Workbench& workbench, double& longest)
+      : workbench_(workbench), longest_(longest), begin_(workbench.seconds()) {}
+  ~Timed() { longest_ = std::max(longest_, workbench_.seconds() - begin_); }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  const Workbench& workbench_;
+  double& longest_;
+  double begin_;
+};
+
 /// Candidates that take turns with the present settings.
 class Race {
  public:
@@ -25,8 +47,8 @@ class Race {
   enum class Rival { kPresent, kBest };
 
   /// All must outlive it. Those that cannot start are marked as failed and take no part.
-  Race(Workbench& workbench, Runner& present, Subject& subject, Random& random)
-      : workbench_(workbench), present_(present), subject_(subject), random_(random) {}
+  Race(Workbench& workbench, Pace& pace, Runner& present, Subject& subject, Random& random)
+      : workbench_(workbench), pace_(pace), present_(present), subject_(subject), random_(random) {}
 
   /// One that `stays` is never dropped.
   void add(Runner& runner, bool stays = false);
@@ -37,8 +59,13 @@ class Race {
     size_t most;
   };
 
-  /// Rounds until `deadline`, in seconds of the workbench, or nobody is left.
-  void run(const std::string& what, Rival rival, double deadline, Rounds rounds);
+  /// Rounds until `deadline`, in seconds of the workbench, or nobody is left. No round is begun
+  /// that would not be over at `end`.
+  void run(const std::string& what, Rival rival, double deadline, double end, Rounds rounds);
+  /// What the next round takes, in seconds.
+  double round_seconds() const { return pace_.portion * portions_of(entries_.size()); }
+  /// Those of a round with so many candidates, those of the present settings among them.
+  static double portions_of(size_t candidates);
 
   /// One round: each that is left has a portion between two of the present settings.
   void round();
@@ -65,6 +92,7 @@ class Race {
   void drop_half();
 
   Workbench& workbench_;
+  Pace& pace_;
   Runner& present_;
   Subject& subject_;
   Random& random_;

@@ -13,6 +13,8 @@
 namespace stepop {
 namespace {
 
+/// Of the time: the rest is for what takes longer than it did before, and for the end.
+constexpr double kUsable = 0.95;
 // Which part of the time is over when each stage ends; the rest confirms.
 constexpr double kUntilSingles = 0.42;
 constexpr double kUntilTogether = 0.60;
@@ -20,6 +22,8 @@ constexpr double kUntilBeside = 0.74;
 
 // Six allow to say with an error of 0.05 that one is slower.
 constexpr Race::Rounds kRounds{6, 16};
+/// With fewer a race is not begun.
+constexpr size_t kLeastRounds = 4;
 constexpr size_t kMostBeside = 5;
 constexpr size_t kMostOtherChains = 2;
 
@@ -50,11 +54,14 @@ class Search {
  public:
   Search(const std::vector<Alternatives>& axes, Workbench& workbench, double time_limit,
          uint64_t seed)
-      : axes_(axes), workbench_(workbench), time_limit_(time_limit), random_(seed) {}
+      : axes_(axes), workbench_(workbench), time_limit_(kUsable * time_limit), random_(seed) {}
 
   TuneResult run() {
-    workbench_.progress("starting");
-    subject_ = workbench_.start({});
+    start_present("starting");
+    {
+      const Timed timed(workbench_, pace_.portion);
+      present_.times.push_back(subject_->measure());
+    }
     measure_singles();
     std::vector<Runner*> best = best_singles();
     best = measure_together(best);
@@ -66,6 +73,30 @@ class Search {
 
  private:
   double until(double share) const { return time_limit_ * share; }
+
+  void start_present(const std::string& what) {
+    workbench_.progress(what);
+    const Timed timed(workbench_, pace_.start);
+    subject_ = workbench_.start({});
+  }
+
+  /// How many of `count` candidates can be started and race for `rounds` rounds until `end`.
+  size_t fitting(size_t count, size_t rounds, double end) const {
+    const double left = end - workbench_.seconds();
+    const auto needed = [&](size_t of) {
+      return static_cast<double>(of) * pace_.start +
+             static_cast<double>(rounds) * pace_.portion * Race::portions_of(of);
+    };
+    while (count > 0 && needed(count) > left) --count;
+    return count;
+  }
+
+  /// When all other stages must be over, so that there is time to confirm what they found.
+  double end_of_search() const {
+    return time_limit_ - static_cast<double>(kMostFinalists + 1) * pace_.start -
+           static_cast<double>(kFewestToConfirm) * pace_.portion *
+               Race::portions_of(kMostFinalists);
+  }
 
   Runner& runner_of(const Candidate& candidate) {
     for (Runner& runner : runners_) {
@@ -84,14 +115,17 @@ class Search {
     const size_t groups = (all.size() + room - 1) / room;
     const size_t size = groups == 0 ? 0 : (all.size() + groups - 1) / groups;
     for (size_t group = 0; group < groups; ++group) {
-      Race race(workbench_, present_, *subject_, random_);
-      for (size_t i = group * size; i < std::min(all.size(), (group + 1) * size); ++i) {
+      Race race(workbench_, pace_, present_, *subject_, random_);
+      const size_t begin = group * size;
+      const size_t count = std::min(all.size() - begin, size);
+      const size_t end = begin + fitting(count, kLeastRounds, end_of_search());
+      for (size_t i = begin; i < end; ++i) {
         workbench_.progress("starting: " + all[i]->row.candidate.name());
         race.add(*all[i]);
       }
       const double share = static_cast<double>(group + 1) / static_cast<double>(groups);
       race.run("each setting by itself", Race::Rival::kPresent, until(kUntilSingles * share),
-               kRounds);
+               end_of_search(), kRounds);
     }
   }
 
@@ -125,7 +159,7 @@ class Search {
       all.push_back(singles[left_out[i]]);
       add_chain(singles, left_out[i], all);
     }
-    return race(all, "together what helps", kUntilTogether);
+    return race(all, singles, "together what helps", kUntilTogether);
   }
 
   /// From one of them on; returns those that make no sense beside it.
@@ -165,22 +199,26 @@ class Search {
     if (others.size() > kMostBeside) others.resize(kMostBeside);
     std::vector<Runner*> all{best.front()};
     for (const auto& [median, runner] : others) all.push_back(runner);
-    return race(all, "beside the best", kUntilBeside, /*first_stays=*/true);
+    return race(all, best, "beside the best", kUntilBeside, /*first_stays=*/true);
   }
 
-  /// As many of `all` as there is room for.
-  std::vector<Runner*> race(std::vector<Runner*> all, const std::string& what, double share,
-                            bool first_stays = false) {
+  /// As many of `all` as there are room and time for; returns the best, or `before` where no two
+  /// can race.
+  std::vector<Runner*> race(std::vector<Runner*> all, const std::vector<Runner*>& before,
+                            const std::string& what, double share, bool first_stays = false) {
     std::set<Runner*> seen;
     std::erase_if(all, [&](Runner* runner) { return !seen.insert(runner).second; });
     if (all.size() > workbench_.room()) all.resize(std::max<size_t>(2, workbench_.room()));
-    Race race(workbench_, present_, *subject_, random_);
+    const size_t count = fitting(all.size(), kLeastRounds, end_of_search());
+    if (count < 2) return before;
+    all.resize(count);
+    Race race(workbench_, pace_, present_, *subject_, random_);
     for (Runner* runner : all) {
       workbench_.progress("starting: " + runner->row.candidate.name());
       runner->row.was_dropped = false;
       race.add(*runner, first_stays && runner == all.front());
     }
-    race.run(what, Race::Rival::kBest, until(share), kRounds);
+    race.run(what, Race::Rival::kBest, until(share), end_of_search(), kRounds);
     return simplest_first(race);
   }
 
@@ -209,12 +247,17 @@ class Search {
       if (is_hopeful && finalists.size() < kMostFinalists) finalists.push_back(runner);
     }
     if (finalists.empty()) return;
-    workbench_.progress("starting again");
-    subject_ = workbench_.start({});
-    Race race(workbench_, present_, *subject_, random_);
+    const size_t fit = fitting(finalists.size(), kFewestToConfirm, time_limit_ - pace_.start);
+    if (fit == 0) {
+      for (const Runner* runner : finalists) not_confirmed_.push_back(runner->row.candidate.name());
+      return;
+    }
+    finalists.resize(fit);
+    start_present("starting again");
+    Race race(workbench_, pace_, present_, *subject_, random_);
     for (Runner* runner : finalists) race.add(*runner);
     for (size_t rounds = 1; rounds <= kMostToConfirm && !race.is_empty(); ++rounds) {
-      if (rounds > kFewestToConfirm && workbench_.seconds() > time_limit_) break;
+      if (workbench_.seconds() + race.round_seconds() > time_limit_) break;
       workbench_.progress("measuring the best again");
       race.round();
       if (rounds >= kFewestToConfirm && !race.is_empty() && is_decided(race)) break;
@@ -275,6 +318,14 @@ class Search {
       result.winner = winner_->row.candidate;
       result.confirmed = confirmed_;
     }
+    for (const Alternatives& axis : axes_) {
+      for (const Candidate& candidate : axis) {
+        const TunedRow& row = runner_of(candidate).row;
+        if (runner_of(candidate).times.empty() && row.failure.empty()) {
+          result.not_tried.push_back(candidate.name());
+        }
+      }
+    }
     for (const Runner& runner : runners_) {
       if (runner.times.empty() && runner.row.failure.empty()) continue;
       TunedRow row = row_of(runner);
@@ -294,7 +345,8 @@ class Search {
 
   const std::vector<Alternatives>& axes_;
   Workbench& workbench_;
-  double time_limit_;
+  double time_limit_;  ///< Seconds of the workbench at which all must be over.
+  Pace pace_;
   Random random_;
   Runner present_;
   std::unique_ptr<Subject> subject_;  ///< Of the present settings.

@@ -17,11 +17,14 @@ struct TuneResult {
   Ratio confirmed = {};  ///< Of the winner in the second measurement, with an error of 0.002.
   /// What looked faster first, and did not when it was measured again.
   std::vector<std::string> not_confirmed = {};
+  /// For which there was no time.
+  std::vector<std::string> not_tried = {};
   TunedRow present;            ///< Its `speed` is its own noise: of one portion against the next.
   std::vector<TunedRow> rows;  ///< The fastest first, failed ones last.
 };
 
-/// Looks for the settings with which steps take the least time, in about `time_limit` seconds:
+/// Looks for the settings with which steps take the least time, until the workbench's clock
+/// shows `time_limit` seconds, as far as portions and starts take no longer than those before:
 /// first each value of each axis by itself, then those together that helped, then the others beside
 /// the best. Candidates take turns in short portions, in an order that `seed` shuffles, each next
 /// to a portion of the present settings; those that are clearly slower are dropped, and the worse

@@ -32,12 +32,12 @@ constexpr uint64_t kSeed = 1;
 
 class StepWorkbench : public Workbench {
  public:
-  StepWorkbench(const TraineeOptions& trainees, Value config, double time_limit,
-                const TuneProgress& progress)
+  StepWorkbench(const TraineeOptions& trainees, const TuneOptions& options, double time_limit)
       : trainees_(trainees),
-        config_(std::move(config)),
+        config_(config_of_steps(options.config)),
         time_limit_(time_limit),
-        progress_(progress) {}
+        progress_(options.progress),
+        begin_(options.begin) {}
 
   std::unique_ptr<Subject> start(const Candidate& candidate) override {
     return std::make_unique<TrainingSubject>(trainees_, config_, candidate);
@@ -60,7 +60,7 @@ class StepWorkbench : public Workbench {
   Value config_;
   double time_limit_;
   const TuneProgress& progress_;
-  Clock::time_point begin_ = Clock::now();
+  Clock::time_point begin_;
   size_t room_ = 1;
 };
 
@@ -95,7 +95,7 @@ OrderedMap<Value> TunedSteps::settings() const {
 
 TunedSteps tune_steps(const TuneOptions& options, const TraineeOptions& trainees) {
   const double first_limit = options.time_limit > 0 ? options.time_limit : kUsualTime;
-  StepWorkbench bench(trainees, config_of_steps(options.config), first_limit, options.progress);
+  StepWorkbench bench(trainees, options, first_limit);
   TunedSteps tuned;
   bench.progress("starting");
   double portion = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -14,10 +15,11 @@ namespace stepop {
 using TuneProgress = std::function<void(const std::string& what, double share)>;
 
 struct TuneOptions {
-  Value config;            ///< Resolved, with absolute paths.
-  double time_limit = 0;   ///< Seconds; 0: a minute, or more where a step takes long.
-  bool precision = false;  ///< Also what changes results.
-  bool processes = true;   ///< Also several of them.
+  Value config;           ///< Resolved, with absolute paths.
+  double time_limit = 0;  ///< Seconds; 0: a minute, or more where a step takes long.
+  std::chrono::steady_clock::time_point begin;  ///< From which they count.
+  bool precision = false;                       ///< Also what changes results.
+  bool processes = true;                        ///< Also several of them.
   TuneProgress progress;
 };
 

@@ -35,6 +35,9 @@ std::string note_of(const TunedRow& row, const TuneResult& result) {
 
 std::string conclusion(const TuneResult& result) {
   std::string text;
+  if (!result.not_tried.empty()) {
+    text += fmt::format("not tried, as there was no time: {}\n", list_text(result.not_tried));
+  }
   if (!result.not_confirmed.empty()) {
     text += fmt::format("not confirmed when measured again: {}\n", list_text(result.not_confirmed));
   }

@@ -75,7 +75,8 @@ TEST_CASE("a run that is killed and resumed is one run of W&B with the numbers t
 
 TEST_CASE("without its package a run trains on, with one warning that says how to send it later") {
   const ScratchFolder folder;
-  folder.write("python", "#!/bin/sh\necho 'no module named wandb' >&2; exit 3\n");
+  const std::string reason = std::string(600, 'x') + " no module named wandb: pip install wandb";
+  folder.write("python", "#!/bin/sh\necho '" + reason + "' >&2; exit 3\n");
   fs::permissions(folder.path("python"), fs::perms::owner_all);
   const auto result = run_in(folder, std::string("OMP_NUM_THREADS=1 stepop -n a -b '") + kConfig +
                                          "' -t --num_epochs 2 --integrations/wandb/active true "
@@ -83,7 +84,8 @@ TEST_CASE("without its package a run trains on, with one warning that says how t
   CHECK(result.exit_code == 0);
   const std::string run = only_run(folder);
   const std::string warning =
-      "integrations/wandb: its process ended with exit status 3: no module named wandb\n"
+      "integrations/wandb: its process ended with exit status 3: " + reason +
+      "\n"
       "(that does not stop the training; see " +
       run + "/wandb/log.txt; all of the run can be sent later:  ";
   CHECK_MESSAGE(result.err.find(warning) != std::string::npos, result.err);

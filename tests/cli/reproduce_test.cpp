@@ -195,6 +195,47 @@ TEST_CASE("of a run without records there is what its configs and its log say") 
   CHECK(contains(script, "-p \"$run\" -b " + folder.path("run/configs/train_2026-11-21T12-00-00")));
 }
 
+TEST_CASE("nothing in a run's files becomes a command of the script") {
+  const ScratchFolder folder;
+  const std::string hostile = "a\n touch PWN $(touch PWN)\n#'`touch PWN`\r\ttouch PWN\n";
+  const std::string name = "run" + hostile.substr(0, hostile.size() - 1);
+  // A commit may be named by a reference, which may hold what a shell runs.
+  const std::string git =
+      "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a; ";
+  const std::string reference = "$(touch${IFS}PWN)";
+  run_well(folder, git + "git init -q tree && cd tree && git commit -q --allow-empty -m first && " +
+                       "git branch '" + reference + "'");
+  const auto record = [&](const std::string& tree, const std::string& commit) {
+    return nlohmann::json{
+        {"kind", "training"},
+        {"time", "2026-11-21T10-00-00"},
+        {"folder", hostile},
+        {"host", hostile},
+        {"program", folder.path("tree") + "/" + hostile},
+        {"command", hostile},
+        {"checkpoint", hostile},
+        {"environment", {{"A" + hostile, "1"}, {"OMP_" + hostile, "1"}, {"OMP_X", hostile}}},
+        {"git", {{{"folder", tree}, {"commit", commit}, {"patch", hostile}}}}};
+  };
+  const std::string config = "/configs/train_2026-11-21T10-00-00";
+  for (const auto& [tree, commit] : std::vector<std::pair<std::string, std::string>>{
+           {hostile, hostile}, {folder.path("tree"), reference}}) {
+    folder.write(name + config + ".yaml", "lr: 1\n");
+    folder.write(name + config + ".json", record(tree, commit).dump());
+    folder.write(name + "/train/log.txt", "");
+    run_well(folder, "stepop reproduce 'run'* >script");
+    const std::string script = read_bytes(folder.path("script"));
+    CAPTURE(script);
+    CHECK(contains(script, "export OMP_X="));
+    CHECK_FALSE(contains(script, "export A"));
+    CHECK(contains(script, "git -C source checkout"));
+    // Each line alone too: one that fails must not hide what comes after it.
+    run_in(folder, "rm -rf source; sed -i '/^set -e$/d' script; bash script >out 2>&1");
+    CHECK_FALSE(fs::exists(folder.path("PWN")));
+    CHECK_FALSE(fs::exists(folder.path("source/PWN")));
+  }
+}
+
 TEST_CASE("reproduce takes the folder of a run alone") {
   const ScratchFolder folder;
   CHECK(run_in(folder, "stepop reproduce nowhere").err ==

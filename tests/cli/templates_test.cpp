@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/cli/code_run.h"
 
@@ -136,14 +139,59 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
   };
   CHECK(refused("stepop new my_net") ==
         "stepop: stepop new: my_net is there already; nothing was changed\n");
-  CHECK(refused("stepop new 3d") ==
-        "stepop: stepop new: \"3d\" is to become the name of a class: letters, digits and _, a "
-        "letter first\n");
+  for (const auto& [name, proposal] :
+       std::vector<std::pair<std::string, std::string>>{{"3d", "my_3d"},
+                                                        {"_x", "x"},
+                                                        {"a-b--c", "a_b_c"},
+                                                        {"größe", "gr_e"},
+                                                        {"a b", "a_b"},
+                                                        {"-", "my_model"},
+                                                        {"日本", "my_model"},
+                                                        {"a;touch x", "a_touch_x"}}) {
+    CAPTURE(name);
+    CHECK(refused("stepop new './" + name + "'") ==
+          "stepop: stepop new: \"" + name +
+              "\" is to become the name of a class: letters of English, digits and _, a letter "
+              "first; try \"" +
+              proposal + "\"\n");
+  }
+  CHECK(refused("stepop new iterator") ==
+        "stepop: stepop new: \"iterator\" would make a class Iterator of the class "
+        "stepop::Iterator; try \"my_iterator\"\n");
+  CHECK(refused("stepop new loss_model --template loss_model") ==
+        "stepop: stepop new: \"loss_model\" would make a class LossModel of the class "
+        "stepop::LossModel; try \"my_loss_model\"\n");
+  CHECK(refused("stepop new classifier") ==
+        "stepop: stepop new: \"classifier\" would make a class Classifier, and stepop has the "
+        "iterator Classifier already; try \"my_classifier\"\n");
+  CHECK(refused("stepop new NULL") ==
+        "stepop: stepop new: \"NULL\" is a macro, which cannot be the name of a class; try "
+        "\"my_NULL\"\n");
+  for (const std::string name : {"test", "stepop"}) {
+    CHECK(refused("stepop new " + name + " --project") ==
+          "stepop: stepop new: \"" + name +
+              "\" is to become a target of CMake, where this name has a meaning already; try "
+              "\"my_" +
+              name + "\"\n");
+  }
+  CHECK(run_in(folder, "ls").out == "my_net\n");
   CHECK(refused("stepop new x --template clasifier")
             .starts_with("stepop: --template clasifier: there are classifier, "));
   CHECK(refused("stepop new") ==
         "stepop: stepop new: nothing given: stepop new NAME [--template KIND] [--project] "
         "[--from-edflow FILE | --from-dlas FILE]\n");
+}
+
+TEST_CASE("words of C++ and names of our own classes are names of projects that compile") {
+  const ScratchFolder folder;
+  run_in(folder, "for name in class dataset; do stepop new $name; done");
+  for (const std::string name : {"class", "dataset"}) {
+    CAPTURE(name);
+    const auto result = run_with_cache(folder, "cd " + name + " && stepop -n x -b " + name +
+                                                   ".yaml -t --num_steps 1 --log_freq 1");
+    CHECK(result.exit_code == 0);
+    CHECK(result.err == "compiling " + name + ".cpp\n");
+  }
 }
 
 }  // namespace templates_test

@@ -57,18 +57,18 @@ TEST_CASE("the best setting is found, written, kept, and used by --tuned auto an
   CHECK(none.err == "");
   CHECK(has(none.out, "tuned: no settings are known"));
 
-  const auto tuned =
-      run_in(folder, with_places(fmt::format("{} tune -b a.yaml --time 12s", kSlow)));
+  // Which setting wins is decided by times: search_test.cpp looks at that, on times that it makes.
+  const auto tuned = run_in(folder, with_places(fmt::format("{} tune -b a.yaml", kSlow)));
   CHECK(tuned.err == "");
   CHECK(tuned.exit_code == 0);
   CAPTURE(tuned.out);
-  CHECK(has(tuned.out, "\nnum_threads 1: "));
   CHECK(has(tuned.out, "failed: hooks/sleepy/before_step: no such kernel"));
   const Value written = read_yaml_file(folder.path("tuned.yaml"));
   REQUIRE(written.find("num_threads") != nullptr);
-  CHECK(*written.find("num_threads") == Value(1));
-  CHECK(*written.find("n_prefetch") == Value(2));
+  CHECK(*written.find("n_prefetch") == Value(2));  // the other one fails
   CHECK(fs::is_empty(folder.path("tmp")));
+  const int64_t threads = written.find("num_threads")->as_int();
+  const std::string used = fmt::format("cpu, {} thread{}", threads, threads == 1 ? "" : "s");
 
   // Other learning rates and lengths do not matter, another model does.
   const auto trained =
@@ -78,17 +78,45 @@ TEST_CASE("the best setting is found, written, kept, and used by --tuned auto an
                          kSlow)));
   CHECK(trained.err == "");
   CHECK(has(trained.out, "tuned: settings of "));
-  CHECK(has(trained.out, "cpu, 1 thread"));
+  CHECK(has(trained.out, used));
   const std::string run = only_run(folder, "with");
-  CHECK(has(run_in(folder, "cat " + run + "/configs/train_*.yaml").out, "\nnum_threads: 1\n"));
-  CHECK(has(run_in(folder, fmt::format("{} -p {} -t --stop_at null", kSlow, run)).out,
-            "cpu, 1 thread"));
+  CHECK(has(run_in(folder, "cat " + run + "/configs/train_*.yaml").out,
+            fmt::format("\nnum_threads: {}\n", threads)));
+  CHECK(has(run_in(folder, fmt::format("{} -p {} -t --stop_at null", kSlow, run)).out, used));
   CHECK(has(run_in(folder, fmt::format("{} -p {} -t --tuned auto", kSlow, run)).err,
             "a run that is resumed keeps the settings"));
   const auto other = run_in(folder, with_places(fmt::format("{} -n other -b a.yaml -t --tuned auto "
                                                             "--model/hidden '[8]'",
                                                             kSlow)));
   CHECK(has(other.out, "tuned: no settings are known"));
+}
+
+TEST_CASE("the command that tune prints runs, whatever was set on the command line") {
+  const ScratchFolder folder;
+  folder.write("a b.yaml", kConfigText);
+  const auto tuned =
+      run_in(folder, with_places(fmt::format("{} tune -b 'a b.yaml' --time 5s -o 'tuned here.yaml' "
+                                             "--num_threads 1 --optimizer/lr=0.5 --num_steps 2 "
+                                             "--model/hidden '[8, 8]' --hooks '!remove'",
+                                             kSlow)));
+  CHECK(tuned.err == "");
+  const std::string words =
+      "-b 'a b.yaml' 'tuned here.yaml' --optimizer/lr=0.5 --num_steps 2 "
+      "--model/hidden '[8, 8]' --hooks '!remove' ";
+  const size_t begin = tuned.out.find("train with it:  ");
+  REQUIRE(begin != std::string::npos);
+  const std::string command = tuned.out.substr(begin + std::string("train with it:  ").size());
+  CAPTURE(command);
+  CHECK(has(command, words));
+  const auto trained = run_in(folder, with_places(command));
+  CHECK(trained.err == "");
+  CHECK(trained.exit_code == 0);
+  const std::string config = run_in(folder, "cat logs/*/configs/train_*.yaml").out;
+  CAPTURE(config);
+  CHECK(has(config, "lr: 0.5"));
+  CHECK_FALSE(has(config, "sleepy"));
+  const Value written = read_yaml_file(folder.path("tuned here.yaml"));
+  CHECK(has(config, fmt::format("\nnum_threads: {}\n", written.find("num_threads")->as_int())));
 }
 
 TEST_CASE("a killed tune leaves no process and no file behind, and one that is asked to end ends") {

@@ -62,6 +62,26 @@ TEST_CASE("a wheel in a fresh environment trains and evaluates code of your own"
   CHECK(read.out == "(600, 3)\n");
 }
 
+TEST_CASE("the pages of a wheel link to what is there, and call the program by its name") {
+  const auto found = fresh().run(R"py(python3 - <<'END'
+import re, pathlib
+from importlib.util import find_spec
+share = pathlib.Path(find_spec("stepop").origin).parent / "share/stepop"
+pages = list(share.rglob("*.md"))
+print(len(pages) > 40)
+for page in pages:
+    text = page.read_text()
+    if re.search(r"build/stepop(?![_a-z])", text):
+        print(page.relative_to(share), "says build/stepop")
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.S)
+    for link in re.findall(r"\]\(([^)#]+)", prose):
+        if not link.startswith("http") and not (page.parent / link).exists():
+            print(page.relative_to(share), "links to", link)
+END)py");
+  CHECK_MESSAGE(found.exit_code == 0, found.err);
+  CHECK(found.out == "True\n");
+}
+
 TEST_CASE("a wheel trains in several processes, when it was built with Gloo") {
   const auto result = fresh().run(
       "stepop new several && cd several && stepop -n two -b several.yaml -t --num_steps 4 "

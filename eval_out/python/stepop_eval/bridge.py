@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import errno
 import fcntl
+import importlib.util
 import json
 import os
 import sys
@@ -135,6 +136,8 @@ class Backend(abc.ABC):
     name: str
     #: Its name for people.
     title: str
+    #: The Python package that it needs.
+    package: str
     #: The keys of the integration that the command line can set, with what they are.
     options: Dict[str, str]
 
@@ -145,6 +148,12 @@ class Backend(abc.ABC):
         self.settings = {**settings, **given}
         self.given = given  # on the command line
         self.is_beside = is_beside
+
+    @classmethod
+    def not_installed(cls) -> EvalError:
+        return EvalError(
+            f"{cls.title} is not installed for {sys.executable}: pip install {cls.package}"
+        )
 
     def off(self) -> Optional[str]:
         """By what it is switched off, if it is."""
@@ -200,7 +209,14 @@ def follow(backend_type: Type[Backend], path: str, given: Dict[str, Any], is_bes
     """Sends a run: what is there of one that has ended; of one that is training all that comes
     until it ends. Throws EvalError, and whatever the service throws."""
     run = Run(path)
-    backend = backend_type(run, _settings(run, backend_type.name), given, is_beside)
+    try:
+        settings = _settings(run, backend_type.name)
+    except EvalError:
+        # The package brings all that reads a config.
+        if importlib.util.find_spec(backend_type.package) is None:
+            raise backend_type.not_installed() from None
+        raise
+    backend = backend_type(run, settings, given, is_beside)
     off = backend.off()
     if off is not None:
         backend.say(f"nothing is sent: {off}")

@@ -10,7 +10,6 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from .bridge import Backend, Memory, main
-from .errors import EvalError
 from .follow import Row
 
 STATUSES = {"done": "FINISHED", "stopped": "FINISHED", "failed": "FAILED", "killed": "KILLED"}
@@ -24,6 +23,7 @@ DEFAULT_EXPERIMENT = "Default"
 class MLflow(Backend):
     name = "mlflow"
     title = "MLflow"
+    package = "mlflow"
     options = {"tracking_uri": "the server or the store", "experiment": "the experiment"}
 
     def target(self) -> Dict[str, Any]:
@@ -42,9 +42,7 @@ class MLflow(Backend):
             import mlflow.entities
             from mlflow import MlflowClient
         except ImportError:
-            raise EvalError(
-                f"MLflow is not installed for {sys.executable}: pip install mlflow"
-            ) from None
+            raise self.not_installed() from None
         self._entities = mlflow.entities
         self._client = MlflowClient(tracking_uri=self.target()["tracking_uri"])
         before = None if memory.is_elsewhere or not self._is_there(memory.id) else memory.id

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Dict, Optional, Sequence
 
 from .bridge import Backend, Memory, main
-from .errors import EvalError
 from .follow import IMAGES, VIDEOS, Row
 
 # How a run that ended so is shown: 0 as finished, others as failed or crashed.
@@ -26,6 +25,7 @@ FINISH_SECONDS = 600
 class WandB(Backend):
     name = "wandb"
     title = "Weights & Biases"
+    package = "wandb"
     options = {
         "project": "the project",
         "entity": "the user or the team",
@@ -54,9 +54,7 @@ class WandB(Backend):
         try:
             import wandb
         except ImportError:
-            raise EvalError(
-                f"Weights & Biases is not installed for {sys.executable}: pip install wandb"
-            ) from None
+            raise self.not_installed() from None
         self._wandb = wandb
         mode = self._mode()
         id = memory.id or "".join(

@@ -188,6 +188,17 @@ class CommandTest(unittest.TestCase):
                 self.assertEqual(main(backend, [str(made.path)]), 1)
             self.assertIn(text, err.getvalue())
 
+    def test_where_nothing_is_installed_the_package_of_the_service_is_named(self):
+        made, err = MadeRun(), io.StringIO()
+        missing = {"yaml": None, "wandb": None}
+        with mock.patch.dict(sys.modules, missing), contextlib.redirect_stderr(err):
+            self.assertEqual(main(WandB, [str(made.path)]), 1)
+        self.assertEqual(
+            err.getvalue(),
+            f"{made.path}: Weights & Biases is not installed for {sys.executable}: "
+            "pip install wandb\n",
+        )
+
 
 def copy_of_run():
     path = files.scratch() / files.run().name

@@ -62,8 +62,17 @@ TEST_CASE("no batch has more examples than there are, and no size begins after t
     return measure(size);
   };
   const auto rows = measure_batch_sizes(slow, {.time_limit = 60, .seconds = [&] { return now; }});
-  CHECK(sizes_of(rows) == std::vector<int64_t>{1, 2, 4});
-  CHECK(batch_size_table(rows).find("the largest that was tried, 4, fits\n") != std::string::npos);
+  CHECK(sizes_of(rows) == std::vector<int64_t>{1, 2});
+  CHECK(now == 50);  // a third one would not be over at 60
+  CHECK(batch_size_table(rows).find("the largest that was tried, 2, fits\n") != std::string::npos);
+  now = 0;
+  const auto growing = [&](int64_t size) {
+    now += 1 + 0.5 * static_cast<double>(size);
+    return measure(size);
+  };
+  measure_batch_sizes(growing, {.time_limit = 60, .seconds = [&] { return now; }});
+  CHECK(now <= 60);
+  CHECK(now > 30);
 }
 
 TEST_CASE("the table names the size from which on speed grows little") {
