@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/base/nearest.h"
+#include "runtime/config/foreign_names.h"
 
 namespace stepop {
 namespace {
@@ -136,15 +137,15 @@ void Config::fail_missing(std::string_view path) const {
     throw root().error(place, fmt::format("expected a map with the key \"{}\", found {}", next,
                                           above->describe()));
   }
+  if (const std::string text = foreign_name_of(*this, full); !text.empty()) throw UsageError(text);
   std::vector<std::string> siblings;
   for (const auto& name : Config(shared_, parent).keys()) {
     const std::string sibling = join_path(parent, name);
     if (!shared_->known.contains(sibling)) siblings.push_back(sibling);
   }
   if (const auto nearest = nearest_paths(full, siblings, 1); !nearest.empty()) {
-    throw error(path,
-                fmt::format("missing; did you mean it at {}, where \"{}\" stands?",
-                            shared_->root.find(nearest.front())->origin().text(), nearest.front()));
+    throw root().error(nearest.front(),
+                       fmt::format("did you mean \"{}\", which is missing?", full));
   }
   if (const auto other = wrongly_indented(parent, key)) {
     throw error(path, fmt::format("missing; \"{}\" stands at {}: if that is the one, correct its "

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "runtime/base/nearest.h"
+#include "runtime/config/component_places.h"
 
 namespace stepop {
 namespace {
@@ -81,10 +82,13 @@ size_t Catalogue::find(const std::string& name, const Config& config, std::strin
   const std::string known = known_names(kind_, sorted_by_distance(name, names));
   const std::string in_map = join_path(path, "class");
   const std::string_view place = config.peek(in_map) != nullptr ? in_map : path;
-  throw config.error(
-      place,
-      fmt::format("unknown {} \"{}\"; known are: {}{}", kind_, name, known.empty() ? "none" : known,
-                  nearest_names(name, names, 1).empty() ? own_hint(kind_) : ""));
+  const auto near = nearest_names(name, names, 1);
+  if (near.empty()) {
+    throw config.error(place, fmt::format("unknown {} \"{}\"; known are: {}{}", kind_, name,
+                                          known.empty() ? "none" : known, own_hint(kind_)));
+  }
+  throw config.error(place, fmt::format("unknown {} \"{}\": did you mean \"{}\"? Known are: {}",
+                                        kind_, name, near.front(), known));
 }
 
 Component read_component(const Config& config, std::string_view path) {
@@ -164,15 +168,11 @@ void make_paths_absolute(const Config& config) {
     const Value& item = value->as_list()[i];
     if (item.is_map() || item.is_list()) make_paths_absolute(config.at(std::to_string(i)));
   }
-  const Value* name = value != nullptr && value->is_map() ? value->as_map().find("class") : nullptr;
-  if (name == nullptr || !name->is_text()) return;
-  for (const Catalogue* catalogue : Catalogue::all()) {
-    for (const auto& registration : catalogue->registrations()) {
-      if (registration.name != name->as_text()) continue;
-      for (const auto& parameter : registration.about.parameters) {
-        const Value* path = config.peek(parameter.name);
-        if (parameter.is_path && path != nullptr) make_path_absolute(config, parameter.name);
-      }
+  if (value == nullptr || !value->is_map() || !value->as_map().contains("class")) return;
+  for (const auto& component : components_at(*value, config.path())) {
+    for (const auto& parameter : component.registration->about.parameters) {
+      const Value* path = config.peek(parameter.name);
+      if (parameter.is_path && path != nullptr) make_path_absolute(config, parameter.name);
     }
   }
 }

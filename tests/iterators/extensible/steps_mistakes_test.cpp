@@ -65,8 +65,8 @@ TEST_CASE("mistakes in a step name the place and what there is") {
             .find("steps/second/training: no network \"bb\"; there are: a, b") !=
         std::string::npos);
   CHECK(mistake(with_change("type: pix", "type: pxi"))
-            .find("steps/first/losses/p/type: unknown loss term \"pxi\"; known are: pix, ") !=
-        std::string::npos);
+            .find("steps/first/losses/p/type: unknown loss term \"pxi\": did you mean \"pix\"? "
+                  "Known are: pix, ") != std::string::npos);
   CHECK(mistake(with_change("criterion: l2", "criterion: l3"))
             .find("steps/first/losses/p/criterion: expected l1, l2 or cosine, found \"l3\"") !=
         std::string::npos);
