@@ -173,8 +173,8 @@ std::string as_elsewhere(const std::string& word, const std::string& rest) {
   return "";
 }
 
-}  // namespace
-
+/// The command that the first of `words` names; null for a flag. Throws UsageError for another
+/// word, with what does here what that word does in other programs.
 const Command* read_command(const std::vector<std::string>& words) {
   const std::string& word = words[0];
   const Command* command = find_command(word);
@@ -190,8 +190,6 @@ const Command* read_command(const std::vector<std::string>& words) {
   throw UsageError(fmt::format("no command \"{}\"{}{} `stepop --help` lists the commands", word,
                                help, is_sentence ? "" : ";"));
 }
-
-namespace {
 
 void check_operands(const Command* command, const std::vector<std::string>& operands) {
   const size_t most = command == nullptr ? 0 : command->most;
@@ -313,6 +311,11 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
   const bool takes_folder = arguments.command != nullptr && arguments.command->most > 0;
   if (takes_folder && arguments.operands.empty() && arguments.project) {
     arguments.operands.push_back(*arguments.project);
+  }
+  if (arguments.command != nullptr && arguments.command->run == help_command &&
+      arguments.operands.size() == 1) {  // `help sweep` is `sweep --help`
+    arguments.command = read_command(arguments.operands);
+    arguments.help = true;
   }
   if (!arguments.help && !arguments.version) {
     check_operands(arguments.command, arguments.operands);

@@ -12,10 +12,6 @@ namespace stepop {
 /// words, or fewer, than it takes), a flag without its value, an unknown flag of one letter.
 Arguments parse_arguments(const std::vector<std::string>& words);
 
-/// The command that the first of `words` names; null for a flag. Throws UsageError for another
-/// word, with what does here what that word does in other programs.
-const Command* read_command(const std::vector<std::string>& words);
-
 /// The value that `text` is for the key `path` of a config: YAML in one line. Throws UsageError.
 Value override_value(const std::string& path, const std::string& text);
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "eval_out/hdf5/hdf5.h"
-#include "runtime/cli/command_line.h"
 #include "runtime/cli/commands.h"
 
 namespace stepop {
@@ -168,12 +167,8 @@ std::string version_text() {
 }
 
 int help_command(const Arguments& arguments) {
-  const Command* command = arguments.command;
-  if (command != nullptr && command->run == help_command && !arguments.operands.empty()) {
-    command = read_command(arguments.operands);
-  }
-  const bool is_of_one = command != nullptr && command->run != help_command;
-  fmt::print("{}", is_of_one ? help_text(*command) : help_text());
+  const bool is_of_one = arguments.command != nullptr && arguments.command->run != help_command;
+  fmt::print("{}", is_of_one ? help_text(*arguments.command) : help_text());
   return 0;
 }
 

@@ -81,7 +81,9 @@ TEST_CASE("mistakes in a step name the place and what there is") {
             .find("steps/first/optimizer_params: missing: the losses of the step would train "
                   "nothing") != std::string::npos);
   CHECK(mistake(with_change("type: generator, generator: a", "type: generator, generatr: a"))
-            .find("steps/first/injectors/made/generator: missing") != std::string::npos);
+            .find("steps/first/injectors/made/generatr: did you mean "
+                  "\"steps/first/injectors/made/generator\", which is missing?") !=
+        std::string::npos);
   CHECK(mistake(with_change("real: y, fake: made", "real: y, fake: made, wieght: 2"))
             .find("unknown key \"steps/first/losses/p/wieght\": did you mean "
                   "\"steps/first/losses/p/weight\"?") != std::string::npos);
