@@ -126,6 +126,21 @@ TEST_CASE("the README's job for Slurm continues its run until the training is do
   CHECK(only_run(folder).ends_with("_job7"));
 }
 
+TEST_CASE("the README's mistake is answered with the README's words") {
+  const std::string text = read_bytes(STEPOP_SOURCE_DIR "/README.md");
+  const size_t begin = text.find("\nstepop: configs/digits.yaml:") + 1;
+  const std::string said = text.substr(begin, text.find('\n', begin) + 1 - begin);
+  std::string config = read_bytes(STEPOP_SOURCE_DIR "/configs/digits.yaml");
+  const size_t key = config.find("batch_size");
+  REQUIRE(key != std::string::npos);
+  config.replace(key, 10, "batch_sise");
+  const ScratchFolder folder;
+  folder.write("configs/digits.yaml", config);
+  CHECK(run_in(folder, "ln -s '" STEPOP_SOURCE_DIR "/configs/data' configs/data\n"
+                       "stepop -b configs/digits.yaml -t")
+            .err == said);
+}
+
 TEST_CASE("every promise names tests that are there") {
   namespace fs = std::filesystem;
   const std::string tests = STEPOP_SOURCE_DIR "/tests/";

@@ -1,5 +1,9 @@
 #include "runtime/base/shell_text.h"
 
+#include <fmt/format.h>
+
+#include "runtime/base/shown_text.h"
+
 namespace stepop {
 namespace {
 
@@ -16,9 +20,14 @@ std::string shell_word(std::string_view word) {
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
     return std::string(word);
   }
-  std::string quoted = "'";
+  // A terminal that shows the command would act on its control characters.
+  const bool is_shown = shown_text(word) == word;
+  std::string quoted = is_shown ? "'" : "$'";
   for (const char c : word) {
-    if (c == '\'') {
+    const auto byte = static_cast<unsigned char>(c);
+    if (!is_shown && (byte < 0x20 || byte >= 0x7f || c == '\'' || c == '\\')) {
+      quoted += fmt::format("\\x{:02x}", byte);
+    } else if (c == '\'') {
       quoted += R"('\'')";
     } else {
       quoted += c;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/shown_text.h"
 #include "runtime/base/text.h"
 
 namespace stepop {
@@ -14,20 +15,13 @@ namespace {
 
 constexpr size_t kGap = 2;
 
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
-}
-
 }  // namespace
 
 TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
 void TextTable::add(std::vector<std::string> cells) {
   if (cells.size() != columns_.size()) throw std::logic_error("a row has a cell for each column");
-  for (auto& cell : cells) cell = printable(std::move(cell));
+  for (auto& cell : cells) cell = shown_in_line(cell);
   rows_.push_back(std::move(cells));
 }
 

@@ -64,11 +64,41 @@ Value override_value(const std::string& path, const std::string& text) {
     return is_flow ? parse_yaml(text, origin, /*keep_line=*/true)
                    : plain_scalar(text).set_origin(origin);
   } catch (const UsageError& error) {
+    // `{data/root}/train`: YAML takes the first brace for that of a map.
+    const size_t end = text[0] == '{' ? text.find('}') : std::string::npos;
+    if (end != std::string::npos && end + 1 < text.size() && text.find('"') == std::string::npos) {
+      throw UsageError(
+          fmt::format("--{}: a text that begins with a reference has quotes inside the quotes: "
+                      "--{} {}",
+                      path, path, shell_word("\"" + text + "\"")));
+    }
     throw UsageError(fmt::format("{} (in the value of --{})", error.what(), path));
   }
 }
 
 namespace {
+
+/// `-train` for `--train`, `-o` where no command takes it, `-w`.
+std::string unknown_flag(const std::string& word) {
+  std::string letters, commands;
+  for (const auto& flag : flags()) {
+    if (word == "-" + flag.name) {
+      return fmt::format("unknown flag \"{}\"; did you mean -{}?", word, word);
+    }
+    if (flag.letter == 0) continue;
+    if (flag.command.empty())
+      letters += fmt::format("{}-{}", letters.empty() ? "" : ", ", flag.letter);
+    if (!flag.command.empty() && word == fmt::format("-{}", flag.letter)) {
+      commands += fmt::format("{}stepop {}", commands.empty() ? "" : ", ", flag.command);
+    }
+  }
+  if (!commands.empty()) return fmt::format("{}: a flag of {} alone", word, commands);
+  const std::string key = word.substr(1, word.find('=') - 1);
+  const std::string hint =
+      key.size() > 1 ? fmt::format(", and --{} VALUE sets a key of the config", key) : "";
+  return fmt::format("unknown flag \"{}\"; there are {}{}; `stepop --help` explains them", word,
+                     letters, hint);
+}
 
 SplitWords split_words(const std::vector<std::string>& words, const Command* command) {
   SplitWords split;
@@ -81,10 +111,7 @@ SplitWords split_words(const std::vector<std::string>& words, const Command* com
     const bool has_value = equals != std::string::npos || is_followed;
     if (flag != nullptr && flag->takes == Flag::Takes::kUnlessValue && has_value) flag = nullptr;
     if (flag == nullptr && begins_option(word) && !word.starts_with("--")) {
-      throw UsageError(
-          fmt::format("unknown flag \"{}\"; there are -n, -b, -t, -p, -c, -r, -l, -d "
-                      "and -h; `stepop --help` explains them",
-                      word));
+      throw UsageError(unknown_flag(word));
     }
     if (flag == nullptr && !begins_option(word)) {
       split.operands.push_back(word);
@@ -129,15 +156,42 @@ SplitWords split_words(const std::vector<std::string>& words, const Command* com
   return split;
 }
 
-/// The command that the first word names; null for a flag.
-const Command* read_command(const std::string& word) {
+/// What does here what a first word does in other programs; `rest` are the words behind it.
+std::string as_elsewhere(const std::string& word, const std::string& rest) {
+  const size_t equals = word.find('=');
+  if (equals != std::string::npos && equals > 0) {  // as Hydra has it
+    std::string path = word.substr(0, equals);
+    path.erase(0, path.find_first_not_of('+'));
+    std::replace(path.begin(), path.end(), '.', '/');
+    return fmt::format("; did you mean --{} {}?", path, shell_word(word.substr(equals + 1)));
+  }
+  if (word == "train" || word == "fit" || word == "run") {
+    return fmt::format("; -t trains: stepop {} -t", rest.empty() ? "-b base.yaml" : rest);
+  }
+  if (word == "resume" || word == "continue") return "; stepop -p logs/RUN -t resumes a run";
+  if (word == "test" || word == "validate" || word == "evaluate") {
+    return "; stepop -p logs/RUN evaluates a run";
+  }
+  if (word == "init" || word == "create") return "; did you mean new?";
+  return "";
+}
+
+/// The command that the first of `words` names; null for a flag. Throws UsageError for another
+/// word, with what does here what that word does in other programs.
+const Command* read_command(const std::vector<std::string>& words) {
+  const std::string& word = words[0];
   const Command* command = find_command(word);
   if (command != nullptr || begins_option(word)) return command;
   std::vector<std::string> names;
   for (const auto& known : commands()) names.emplace_back(known.name);
+  std::string rest;
+  for (size_t i = 1; i < words.size(); ++i) rest += (i > 1 ? " " : "") + shell_word(words[i]);
+  std::string help = as_elsewhere(word, rest);
   const auto near = nearest_names(word, names, 1);
-  throw UsageError(fmt::format("no command \"{}\"{} `stepop --help` lists the commands", word,
-                               near.empty() ? ";" : "; did you mean " + near[0] + "?"));
+  if (help.empty() && !near.empty()) help = "; did you mean " + near[0] + "?";
+  const bool is_sentence = help.ends_with('?');
+  throw UsageError(fmt::format("no command \"{}\"{}{} `stepop --help` lists the commands", word,
+                               help, is_sentence ? "" : ";"));
 }
 
 void check_operands(const Command* command, const std::vector<std::string>& operands) {
@@ -181,7 +235,7 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
   arguments.command_line = "stepop";
   for (const auto& word : words) arguments.command_line += " " + shell_word(word);
   std::vector<std::string> rest = words;
-  if (!rest.empty()) arguments.command = read_command(rest[0]);
+  if (!rest.empty()) arguments.command = read_command(rest);
   if (arguments.command != nullptr) rest.erase(rest.begin());
   arguments.help = words.empty();
 
@@ -262,6 +316,11 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
   const bool takes_folder = arguments.command != nullptr && arguments.command->most > 0;
   if (takes_folder && arguments.operands.empty() && arguments.project) {
     arguments.operands.push_back(*arguments.project);
+  }
+  if (arguments.command != nullptr && arguments.command->run == help_command &&
+      arguments.operands.size() == 1) {  // `help sweep` is `sweep --help`
+    arguments.command = read_command(arguments.operands);
+    arguments.help = true;
   }
   if (!arguments.help && !arguments.version) {
     check_operands(arguments.command, arguments.operands);

@@ -14,6 +14,7 @@
 #include "runtime/cli/run_source.h"
 #include "runtime/code/precompiled_header.h"
 #include "runtime/config/registry.h"
+#include "runtime/iterator/hook.h"
 #include "runtime/report/report.h"
 #include "runtime/run/signals.h"
 
@@ -80,7 +81,7 @@ std::span<const Command> commands() {
       {"completion", "bash|zsh", 1, 1,
        "print what completes commands, flags, files and keys: eval \"$(stepop completion bash)\"",
        completion_command},
-      {"help", "", 0, 0, "print this text", help_command},
+      {"help", "[COMMAND]", 0, 1, "print this text, or the help of one command", help_command},
   };
   return kAll;
 }
@@ -158,6 +159,7 @@ int list_command(const Arguments& arguments) {
   if (!arguments.base.empty()) {
     load_code(Config(resolve_config(arguments.base, arguments.overrides)), "");
   }
+  hooks();  // the one kind of which nothing here is registered, so that nobody has made it
   const std::string word = arguments.operands.empty() ? "" : arguments.operands.front();
   bool is_found = false;
   for (const Catalogue* catalogue : Catalogue::all()) {
@@ -172,6 +174,11 @@ int list_command(const Arguments& arguments) {
         continue;
       text += fmt::format("  {:<{}} {}\n", registration.name, width, registration.about.summary);
       text += parameter_lines(registration.about.parameters);
+    }
+    if (catalogue->registrations().empty() && has_word(catalogue->kind() + "s", word)) {
+      text = fmt::format(
+          "  none is registered; iterators/README.md says how to write a {} of your own\n",
+          catalogue->kind());
     }
     is_found = is_found || !text.empty();
     if (word.empty() || !text.empty()) fmt::print("{}s\n{}\n", catalogue->kind(), text);

@@ -9,6 +9,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/base/text.h"
 #include "runtime/base/text_table.h"
 #include "runtime/checkpoint/checkpoint.h"
@@ -36,13 +37,14 @@ ComparedRun read_run(const RunDirectory& run, size_t i) {
   try {
     compared.config = resolve_config({run.last_config()}, {});
   } catch (const Error& error) {
-    fmt::print(stderr, "stepop: {}: left out of the configs: {}\n", run.root(), error.what());
+    fmt::print(stderr, "stepop: {}: left out of the configs: {}\n", shown_text(run.root()),
+               shown_text(error.what()));
   }
   try {
     compared.scalars = summarize_scalars(run.metrics_file());
     add_unlogged_scalars(run, compared.scalars);
   } catch (const Error& error) {
-    fmt::print(stderr, "stepop: {}\n", error.what());
+    fmt::print(stderr, "stepop: {}\n", shown_text(error.what()));
   }
   return compared;
 }
@@ -272,7 +274,7 @@ std::vector<RunDirectory> open_runs(const Arguments& arguments) {
     } catch (const UsageError& error) {
       if (!std::filesystem::exists(root, failed)) throw;
       if (problem.empty()) problem = error.what();
-      fmt::print(stderr, "stepop: {}: not the folder of a run: left out\n", root);
+      fmt::print(stderr, "stepop: {}: not the folder of a run: left out\n", shown_text(root));
     }
   }
   if (runs.size() < 2) throw UsageError(problem);

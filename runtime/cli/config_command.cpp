@@ -9,6 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_source.h"
+#include "runtime/config/component_places.h"
 #include "runtime/config/config.h"
 #include "runtime/config/references.h"
 #include "runtime/config/registry.h"
@@ -51,27 +52,6 @@ std::string type_of_default(const Parameter& parameter) {
   } catch (const UsageError&) {
     return "text";  // a sentence
   }
-}
-
-/// What a name of a component may stand for; it is the value at `path`, or a map's class there.
-std::vector<const Registration*> components_at(const std::string& path, const std::string& name) {
-  const auto parts = split_path(path);
-  const std::string parent = parts.size() > 1 ? parts[parts.size() - 2] : "";
-  std::vector<const Registration*> found;
-  for (const Catalogue* catalogue : Catalogue::all()) {
-    // `model`, `networks/student`, `datasets/train`; a callback and a network may share a name.
-    const std::string& kind = catalogue->kind();
-    const bool is_its_place = parts.back() == kind || parent == kind + "s" ||
-                              (kind == "model" && parent == "networks") ||
-                              (kind == "callback" && parent == "eval_callbacks") ||
-                              (kind != "model" && kind != "iterator" && kind != "dataset" &&
-                               kind != "callback" && kind != "integration" && kind != "hook");
-    if (!is_its_place) continue;
-    for (const auto& each : catalogue->registrations()) {
-      if (each.name == name) found.push_back(&each);
-    }
-  }
-  return found;
 }
 
 const Registration* integration_at(const std::string& path) {
@@ -120,12 +100,14 @@ class Keys {
 
   void add_components(const Value& value, const std::string& path) {
     if (path.empty() || path.ends_with("/class")) return;
-    const Value* name = value.is_map() ? value.find("class") : &value;
     std::vector<const Registration*> found;
-    if (name != nullptr && name->is_text()) found = components_at(path, name->as_text());
+    for (const auto& component : components_at(value, path))
+      found.push_back(component.registration);
     if (const Registration* integration = integration_at(path)) found.push_back(integration);
     for (const auto* component : found) {
-      if (value.is_map()) about_[path + "/class"] = component->about.summary;
+      const bool has_class = value.find("class") != nullptr;
+      if (value.is_map())
+        about_[path + (has_class ? "/class" : "/type")] = component->about.summary;
       if (!value.is_map()) keys_.back().about = component->about.summary;
       for (const auto& parameter : component->about.parameters) add(value, path, parameter);
     }

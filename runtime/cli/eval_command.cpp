@@ -9,6 +9,7 @@
 #include "eval_out/callbacks/stored_config.h"
 #include "eval_out/read/find_evaluations.h"
 #include "runtime/base/number_text.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/config/config_files.h"
@@ -118,7 +119,7 @@ void load_code_of(const EvalFile& file, const std::optional<FileRun>& run,
       stderr,
       "stepop: {} lies in no run; the code that it names ({}) is not compiled, as a file may "
       "be from anywhere: give the code with --code '[my_code.cpp]'\n",
-      file.path(), flow_yaml(*named));
+      shown_text(file.path()), flow_yaml(*named));
 }
 
 }  // namespace
@@ -149,7 +150,8 @@ int eval_command(const Arguments& arguments) {
   print_scalars(found.scalars);
   add_scalars_of_evaluation(folder, found.scalars);
   for (const auto& [callback, message] : found.failures) {
-    fmt::print(stderr, "stepop: the callback {} failed: {}\n", callback, message);
+    fmt::print(stderr, "stepop: the callback {} failed: {}\n", shown_text(callback),
+               shown_text(message));
   }
   return found.failures.empty() ? 0 : kCallbackFailed;
 }

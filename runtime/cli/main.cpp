@@ -13,6 +13,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/shell_text.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/cli/command_line.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/help.h"
@@ -59,7 +60,7 @@ int finish_output(int exit_code) {
 
 /// Nothing more can be done when nobody reads it.
 int fail(const std::string& message, int exit_code) {
-  std::fputs(("stepop: " + message + "\n").c_str(), stderr);
+  std::fputs(("stepop: " + stepop::shown_text(message) + "\n").c_str(), stderr);
   return exit_code;
 }
 

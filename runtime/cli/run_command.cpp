@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/interrupt.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/process_settings.h"
 #include "runtime/cli/processes.h"
@@ -77,7 +78,8 @@ void note_failure(const World& world, const std::string& run_root, const std::st
     AppendFile(fmt::format("{}/train/rank-{}.log", run_root, world.rank()))
         .append(fmt::format("{} {}: {}\n", time_name(), world.describe(world.rank()), text));
   } catch (const Error& error) {
-    fmt::print(stderr, "stepop: rank {}: {}\nstepop: {}\n", world.rank(), text, error.what());
+    fmt::print(stderr, "stepop: rank {}: {}\nstepop: {}\n", world.rank(), shown_text(text),
+               shown_text(error.what()));
   }
 }
 
@@ -109,7 +111,7 @@ int run_command(const Arguments& given) {
     if (!is_of_all) note_failure(*world, run_root, text);
     // Once for each machine; on that of rank 0 it is rank 1 that says it.
     if (world->is_cut_off() && (world->place().local_rank == 0 || world->rank() == 1)) {
-      fmt::print(stderr, "stepop: {}: {}\n", world->describe(world->rank()), text);
+      fmt::print(stderr, "stepop: {}: {}\n", world->describe(world->rank()), shown_text(text));
     }
     return exit_code;
   }

@@ -96,6 +96,11 @@ std::string run_name(const Arguments& arguments, const std::optional<RunDirector
   } else if (config.has("experiment_name")) {
     name = config.get<std::string>("experiment_name");
   }
+  constexpr size_t kMostBytes = 200;  // of the 255 of a folder's name, which begins with a time
+  if (!project && name.size() > kMostBytes) {
+    throw UsageError(fmt::format("-n: \"{}\" has {} bytes; a name may have {}", shortened(name, 20),
+                                 name.size(), kMostBytes));
+  }
   if (name.empty() || name.find_first_of("/\\\n") != std::string::npos || name[0] == '.') {
     throw UsageError(fmt::format("-n: \"{}\" cannot be a part of a folder's name", name));
   }

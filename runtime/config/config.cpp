@@ -6,10 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <tuple>
 #include <utility>
-
-#include "runtime/base/nearest.h"
 
 namespace stepop {
 namespace {
@@ -121,53 +118,6 @@ const Value& Config::read(std::string_view path) const {
   shared_->known.insert(join_path(prefix_, path));
   if (const Value* value = peek(path)) return *value;
   fail_missing(path);
-}
-
-void Config::fail_missing(std::string_view path) const {
-  const std::string full = join_path(prefix_, path);
-  const auto [parent, key] = parent_and_key(full);
-  // A list or a number where a map must be.
-  for (auto [place, next] = std::pair(parent, key); !place.empty();
-       std::tie(place, next) = parent_and_key(place)) {
-    const Value* above = shared_->root.find(place);
-    if (above == nullptr || above->is_null()) continue;
-    if (above->is_map() || above->is_text()) break;  // a text may be a component's name
-    if (above->is_list() && list_index(next) >= 0) break;
-    throw root().error(place, fmt::format("expected a map with the key \"{}\", found {}", next,
-                                          above->describe()));
-  }
-  std::vector<std::string> siblings;
-  for (const auto& name : Config(shared_, parent).keys()) {
-    const std::string sibling = join_path(parent, name);
-    if (!shared_->known.contains(sibling)) siblings.push_back(sibling);
-  }
-  if (const auto nearest = nearest_paths(full, siblings, 1); !nearest.empty()) {
-    throw error(path,
-                fmt::format("missing; did you mean it at {}, where \"{}\" stands?",
-                            shared_->root.find(nearest.front())->origin().text(), nearest.front()));
-  }
-  if (const auto other = wrongly_indented(parent, key)) {
-    throw error(path, fmt::format("missing; \"{}\" stands at {}: if that is the one, correct its "
-                                  "indentation",
-                                  *other, shared_->root.find(*other)->origin().text()));
-  }
-  throw error(path, "missing; give it in a config, or on the command line as --" + full + " VALUE");
-}
-
-std::optional<std::string> Config::wrongly_indented(const std::string& parent,
-                                                    const std::string& key) const {
-  const auto is_unread = [&](const std::string& place) {
-    return shared_->root.find(place) != nullptr && !shared_->known.contains(place);
-  };
-  for (std::string above = parent; !above.empty();) {
-    above = parent_and_key(above).first;
-    if (is_unread(join_path(above, key))) return join_path(above, key);
-  }
-  for (const auto& sibling : Config(shared_, parent).keys()) {
-    const std::string place = join_path(join_path(parent, sibling), key);
-    if (is_unread(place)) return place;
-  }
-  return std::nullopt;
 }
 
 UsageError Config::wrong_type(std::string_view path, const std::string& expected) const {

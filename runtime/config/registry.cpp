@@ -81,10 +81,13 @@ size_t Catalogue::find(const std::string& name, const Config& config, std::strin
   const std::string known = known_names(kind_, sorted_by_distance(name, names));
   const std::string in_map = join_path(path, "class");
   const std::string_view place = config.peek(in_map) != nullptr ? in_map : path;
-  throw config.error(
-      place,
-      fmt::format("unknown {} \"{}\"; known are: {}{}", kind_, name, known.empty() ? "none" : known,
-                  nearest_names(name, names, 1).empty() ? own_hint(kind_) : ""));
+  const auto near = nearest_names(name, names, 1);
+  if (near.empty()) {
+    throw config.error(place, fmt::format("unknown {} \"{}\"; known are: {}{}", kind_, name,
+                                          known.empty() ? "none" : known, own_hint(kind_)));
+  }
+  throw config.error(place, fmt::format("unknown {} \"{}\": did you mean \"{}\"? Known are: {}",
+                                        kind_, name, near.front(), known));
 }
 
 Component read_component(const Config& config, std::string_view path) {
@@ -112,67 +115,6 @@ void declare_component(const Catalogue& catalogue, const Config& config, std::st
     }
     if (value != nullptr && (value->is_map() || value->is_list())) {
       component.params.claim(parameter.name);
-    }
-  }
-}
-
-namespace {
-
-/// `init_from: weights.safetensors`, `init_from: {path: weights.safetensors}`, a list of such.
-void make_init_from_absolute(const Config& config) {
-  const Value* value = config.peek();
-  if (value == nullptr) return;
-  if (value->is_text()) return config.resolve_path("");
-  if (value->is_map()) return make_init_from_absolute(config.at("path"));
-  if (!value->is_list()) return;
-  for (size_t i = 0; i < value->as_list().size(); ++i) {
-    make_init_from_absolute(config.at(std::to_string(i)));
-  }
-}
-
-/// `report: ./my_report.py`, a callback that is a Python script.
-void make_scripts_absolute(const Config& callbacks) {
-  for (const auto& name : callbacks.keys()) {
-    const Value* value = callbacks.peek(name);
-    if (value->is_text() && value->as_text().ends_with(".py")) callbacks.resolve_path(name);
-  }
-}
-
-/// A path, or a map with paths.
-void make_path_absolute(const Config& config, const std::string& name) {
-  const Value* value = config.peek(name);
-  if (value->is_text()) return config.resolve_path(name);
-  if (!value->is_map()) return;
-  for (const auto& key : config.at(name).keys()) {
-    if (config.peek(join_path(name, key))->is_text()) config.resolve_path(join_path(name, key));
-  }
-}
-
-}  // namespace
-
-void make_paths_absolute(const Config& config) {
-  if (config.path().empty()) {
-    make_init_from_absolute(config.at("init_from"));
-    make_scripts_absolute(config.at("eval_hook/eval_callbacks"));
-    for (const auto& name : config.at("evaluations").keys()) {
-      make_scripts_absolute(config.at("evaluations/" + name + "/eval_callbacks"));
-    }
-  }
-  for (const auto& key : config.keys()) make_paths_absolute(config.at(key));
-  const Value* value = config.peek();
-  for (size_t i = 0; value != nullptr && value->is_list() && i < value->as_list().size(); ++i) {
-    const Value& item = value->as_list()[i];
-    if (item.is_map() || item.is_list()) make_paths_absolute(config.at(std::to_string(i)));
-  }
-  const Value* name = value != nullptr && value->is_map() ? value->as_map().find("class") : nullptr;
-  if (name == nullptr || !name->is_text()) return;
-  for (const Catalogue* catalogue : Catalogue::all()) {
-    for (const auto& registration : catalogue->registrations()) {
-      if (registration.name != name->as_text()) continue;
-      for (const auto& parameter : registration.about.parameters) {
-        const Value* path = config.peek(parameter.name);
-        if (parameter.is_path && path != nullptr) make_path_absolute(config, parameter.name);
-      }
     }
   }
 }

@@ -1,12 +1,16 @@
 // Of a Config: the keys that nobody read.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/base/nearest.h"
+#include "runtime/base/text.h"
+#include "runtime/config/component_places.h"
 #include "runtime/config/config.h"
+#include "runtime/config/foreign_names.h"
 
 namespace stepop {
 namespace {
@@ -26,9 +30,57 @@ std::string class_of_another_file(const Value& root, const std::string& path, co
   const Value* name = root.find(component + "/class");
   if (name == nullptr || !name->is_text() || name->origin().file == value.origin().file) return "";
   return fmt::format(
-      "{} is a {} since {}, which has no such key; \"!replace\" before the map there keeps nothing "
+      "{} is {} since {}, which has no such key; \"!replace\" before the map there keeps nothing "
       "of the one before",
       component, name->as_text(), name->origin().text());
+}
+
+/// For a key that other components of the same kind read, which are not in this run. The keys at
+/// the top are those of iterators.
+std::string readers(const Value& root, const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const bool is_at_top = slash == std::string::npos;
+  const std::string place = is_at_top ? "iterator" : path.substr(0, slash);
+  const std::string key = is_at_top ? path : path.substr(slash + 1);
+  const Value* component = root.find(place);
+  if (component == nullptr) return "";
+  for (const auto& [catalogue, here] : components_at(*component, place)) {
+    std::vector<std::string> names;
+    for (const auto& [name, about, file, line] : catalogue->registrations()) {
+      const bool reads = std::any_of(about.parameters.begin(), about.parameters.end(),
+                                     [&](const auto& each) { return each.name == key; });
+      if (reads) names.push_back(name);
+    }
+    if (names.empty()) continue;
+    return fmt::format("{} {} it, but not {}, which is the {} here", list_text(names),
+                       names.size() == 1 ? "reads" : "read", here->name, catalogue->kind());
+  }
+  return "";
+}
+
+/// What is wrong with the key `path`, which nobody read, and what helps: first by what it means,
+/// then by its letters.
+std::string help_for(const Value& root, const std::string& path, const Value& value,
+                     const std::vector<std::string>& known) {
+  const std::string beside = path.substr(0, path.rfind('/') + 1) + "class";
+  const bool is_in_component = std::find(known.begin(), known.end(), beside) != known.end();
+  std::string with_slashes = path;
+  std::replace(with_slashes.begin(), with_slashes.end(), '.', '/');
+  const std::string first = with_slashes.substr(0, with_slashes.find('/'));
+  if (path.find('.') != std::string::npos && path.find('/') == std::string::npos &&
+      std::find(known.begin(), known.end(), first) != known.end()) {
+    return fmt::format(
+        "did you mean \"{}\"? The keys of a path stand between slashes, as in --{} VALUE, or one "
+        "below the other in a file",
+        with_slashes, with_slashes);
+  }
+  if (std::string text = foreign_hint(path, is_in_component); !text.empty()) return text;
+  const auto nearest = nearest_paths(path, known, 1);
+  const std::string other = class_of_another_file(root, path, value);
+  if (nearest.empty() && !other.empty()) return other;
+  if (std::string text = readers(root, path); !text.empty()) return text;
+  if (!nearest.empty()) return fmt::format("did you mean \"{}\"?", nearest.front());
+  return "no component of this run reads it; a note of your own goes below extra/";
 }
 
 }  // namespace
@@ -85,15 +137,9 @@ std::string Config::unknown_keys() const {
                              value.origin().text(), path, value.describe());
       return;
     }
-    const auto nearest = nearest_paths(path, known, 1);
-    std::string help = class_of_another_file(shared_->root, path, value);
-    if (!nearest.empty()) {
-      help = fmt::format("did you mean \"{}\"?", nearest.front());
-    } else if (help.empty()) {
-      help = "no component of this run reads it; a note of your own goes below extra/";
-    }
-    message += fmt::format("{}{}: unknown key \"{}\": {}", message.empty() ? "" : "\n",
-                           value.origin().text(), path, help);
+    message +=
+        fmt::format("{}{}: unknown key \"{}\": {}", message.empty() ? "" : "\n",
+                    value.origin().text(), path, help_for(shared_->root, path, value, known));
   };
   visit(visit, shared_->root, "");
   if (unknown > kMostShown) message += fmt::format("\n... and {} more", unknown - kMostShown);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "runtime/base/shown_text.h"
 #include "runtime/base/text.h"
 #include "runtime/distributed/link.h"
 #include "runtime/distributed/silent_connections.h"
@@ -169,7 +170,7 @@ void Link::end_when_stuck() {
     known = failure_;
   }
   // Where rank 0 is alive, it has said so.
-  if (place_.rank == 0) std::fputs(("stepop: " + known->text + "\n").c_str(), stderr);
+  if (place_.rank == 0) std::fputs(("stepop: " + shown_text(known->text) + "\n").c_str(), stderr);
   std::fflush(nullptr);
   ::_exit(known->exit_code);
 }

@@ -23,6 +23,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/base/text.h"
 #include "runtime/distributed/silent_connections.h"
 
@@ -120,7 +121,7 @@ class Meeter {
   void say(const std::string& text) {
     if (Clock::now() - said_ < kSayEvery) return;
     said_ = Clock::now();
-    fmt::print(stderr, "stepop: {}\n", text);
+    fmt::print(stderr, "stepop: {}\n", shown_text(text));
   }
 
   /// Ends all that are here.

@@ -4,18 +4,24 @@
 #include <fmt/format.h>
 
 #include "runtime/config/config.h"
+#include "runtime/config/foreign_names.h"
 
 namespace stepop {
 
 Precision read_precision(const Config& config) {
-  const std::string name = config.get("precision", "float32");
-  if (name == "float32") return Precision::kFloat32;
-  if (name == "bfloat16") return Precision::kBfloat16;
-  throw config.error("precision",
-                     fmt::format("expected float32 or bfloat16, found \"{}\"{}", name,
-                                 name == "float16" ? "; float16 needs losses that are scaled, "
-                                                     "bfloat16 has the range of float32"
-                                                   : ""));
+  const Value* value = config.has("precision") ? config.peek("precision") : nullptr;
+  if (value == nullptr || value->is_text()) {
+    const std::string name = config.get("precision", "float32");
+    if (name == "float32") return Precision::kFloat32;
+    if (name == "bfloat16") return Precision::kBfloat16;
+  }
+  const std::string hint = foreign_value_hint("precision", *value);
+  throw config.error("precision", fmt::format("expected float32 or bfloat16, found {}{}{}",
+                                              value->describe(), hint,
+                                              hint.find("bfloat16") != std::string::npos
+                                                  ? " It has the range of float32, so no loss has "
+                                                    "to be scaled"
+                                                  : ""));
 }
 
 AutocastGuard::AutocastGuard(Precision precision, const c10::Device& device)

@@ -12,20 +12,12 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
+#include "runtime/base/shown_text.h"
 
 namespace stepop {
 namespace {
 
 std::string now_text() { return local_time("%Y-%m-%d %H:%M:%S%z"); }
-
-/// What a file must not hold: everything below space but tab and newline.
-std::string without_controls(std::string_view text) {
-  std::string clean;
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') clean += c;
-  }
-  return clean;
-}
 
 bool is_smart_terminal(std::FILE* out) {
   const char* kind = std::getenv("TERM");
@@ -154,7 +146,7 @@ void Console::Stream::print(std::string_view text) {
 void Console::line(LogLevel level, std::string_view text) {
   if (level < level_) return;
   const std::string prefix = level == LogLevel::kWarning ? "warning: " : "";
-  const std::string clean = prefix + without_controls(text);
+  const std::string clean = prefix + shown_text(text);
   {
     const std::lock_guard lock(screen_);
     clear_bar();
@@ -172,7 +164,7 @@ void Console::detail(std::string_view text) {
 }
 
 void Console::record(std::string_view text) {
-  write_file(fmt::format("{} {}\n", now_text(), without_controls(text)));
+  write_file(fmt::format("{} {}\n", now_text(), shown_text(text)));
 }
 
 void Console::progress(std::string_view text) {

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "runtime/base/shown_text.h"
+
 namespace stepop {
 namespace {
 
@@ -48,8 +50,8 @@ std::string html_page(std::initializer_list<std::string_view> names, const std::
                       const std::string& title) {
   std::string scripts;
   for (const std::string_view name : names) scripts += page_file(name);
-  const std::string json = without_tags(data);
-  const std::string title_text = escaped(title);
+  const std::string json = without_tags(shown_json(data));
+  const std::string title_text = escaped(shown_text(title));
   struct Place {
     std::string_view mark;
     std::string_view text;

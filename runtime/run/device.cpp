@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "runtime/config/foreign_names.h"
 #include "runtime/run/thread_wait.h"
 
 // OpenMP of GCC, which LibTorch's threads are of; Clang's has it, too. Without -fopenmp
@@ -43,8 +44,8 @@ c10::Device read_device(const Config& config, int local_rank) {
   const int64_t index = name == "cuda" ? 0 : list_index(number);
   if (index < 0) {
     throw config.error("device", fmt::format("expected auto, cpu, cuda or cuda:<number>, found "
-                                             "\"{}\"",
-                                             name));
+                                             "\"{}\"{}",
+                                             name, foreign_value_hint("device", Value(name))));
   }
   if (index >= gpus) {
     throw config.error(

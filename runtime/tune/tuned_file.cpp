@@ -23,7 +23,6 @@ constexpr const char* kTunedKeys[] = {"num_threads",      "onednn",     "channel
                                       "n_data_processes", "n_prefetch", "flush_denormals",
                                       "thread_wait",      "processes",  "precision"};
 
-/// When and where something happens, and for how long: not what a step is.
 constexpr const char* kOtherKeys[] = {"name",
                                       "experiment_name",
                                       "seed",
@@ -53,7 +52,7 @@ constexpr const char* kOtherKeys[] = {"name",
                                       "debug",
                                       "test_batch_size",
                                       "init_from",
-                                      "early_stopping",
+                                      "stop_when",
                                       "fixed_example_indices"};
 
 bool is_learning_rate(const std::string& key) { return key == "lr" || key == "weight_decay"; }
@@ -113,6 +112,8 @@ std::string kept_settings_file(const Value& config) {
   return fmt::format("{}/tuned/{}.yaml", cache_folder("settings of stepop tune"),
                      content_checksum(text));
 }
+
+std::span<const char* const> keys_that_cost_nothing() { return kOtherKeys; }
 
 std::optional<OrderedMap<Value>> read_tuned(const std::string& file) {
   std::error_code failed;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "runtime/base/ordered_map.h"
@@ -19,6 +20,10 @@ std::string tuned_text(const TunedSteps& tuned, const std::string& config);
 /// themselves; on processor, cores, GPUs, this build and LibTorch. `config` is resolved, its paths
 /// as they were written. Throws Error where there is no cache folder.
 std::string kept_settings_file(const Value& config);
+
+/// The keys that say when and where something happens, and for how long, not what a step is: that
+/// name does not depend on them.
+std::span<const char* const> keys_that_cost_nothing();
 
 /// The settings in a file that `tuned_text` wrote; nothing where there is none. Other keys are left
 /// out. Throws UsageError for bad YAML.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/config/foreign_names.h"
 #include "runtime/config/read_pattern.h"
 #include "runtime/when/duration.h"
 
@@ -229,6 +230,9 @@ void read_end(const Config& config, bool train, bool debug, Settings& settings) 
   if (has_epochs) settings.num_steps = steps_of_epochs(config, train, settings.steps_per_epoch);
   if (has_steps) settings.num_steps = config.get_between("num_steps", 1, kMostSteps, 1);
   if (train && !has_steps && !has_epochs) {
+    for (const char* key : {"num_epochs", "num_steps"}) {
+      if (const auto text = foreign_name_of(config, key); !text.empty()) throw UsageError(text);
+    }
     throw config.error("num_epochs",
                        "missing: give num_epochs or num_steps, which says when the "
                        "training ends");

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "runtime/base/nearest.h"
 #include "runtime/when/duration.h"
 
 namespace stepop {
@@ -66,6 +69,14 @@ Trigger::Trigger(const Config& config, std::string_view path, int64_t steps_per_
     throw map.error("up_to", "expected at least as much as \"every\"");
   }
   if (!is_ever_due()) {
+    const std::vector<std::string> known = {"every", "from",     "until", "grow",
+                                            "up_to", "at_start", "at_end"};
+    for (const auto& key : map.keys()) {
+      const auto near = nearest_names(key, known, 1);
+      if (!near.empty() && std::find(known.begin(), known.end(), key) == known.end()) {
+        throw map.error(key, fmt::format("unknown key; did you mean \"{}\"?", near.front()));
+      }
+    }
     throw config.error(path, fmt::format("is never due: {}{}", kExpectedDuration, kOrElse));
   }
 }

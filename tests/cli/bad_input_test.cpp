@@ -91,16 +91,18 @@ TEST_CASE("words that are no command line") {
   digits.refuses("stepop -b digits.yaml", 2,
                  "nothing to evaluate: give a run with -p, a checkpoint with -c, or weights with "
                  "--init_from; -t trains");
+  digits.refuses("stepop -b digits.yaml -t --num_steps 1 -n " + std::string(300, 'x'), 2,
+                 "-n: \"xxxxxxxxxxxxxxxxxxxx...\" has 300 bytes; a name may have 200");
   digits.refuses("stepop -p none", 2,
                  "-p: none: no such folder; give the folder of a run, logs/<time>_<name>");
 }
 
 TEST_CASE("a component that is not registered") {
   const Digits digits;
-  digits.refuses(
-      "stepop -b digits.yaml -t --model LeNte", 2,
-      "command line: model: unknown model \"LeNte\"; known are: LeNet, VUNet, DiT, MLP, RRDBNet, "
-      "toy_d, toy_g, UNetModel, PatchGan, AutoencoderKL and 7 more: stepop list model");
+  digits.refuses("stepop -b digits.yaml -t --model LeNte", 2,
+                 "command line: model: unknown model \"LeNte\": did you mean \"LeNet\"? Known are: "
+                 "LeNet, VUNet, DiT, MLP, RRDBNet, "
+                 "toy_d, toy_g, UNetModel, PatchGan, AutoencoderKL and 7 more: stepop list model");
 }
 
 TEST_CASE("a reference to nowhere or in a circle") {

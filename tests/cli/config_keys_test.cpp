@@ -4,9 +4,21 @@
 #include <sstream>
 
 #include "tests/cli/command.h"
+#include "tests/places.h"
 
 namespace stepop {
 namespace config_keys_test {
+
+TEST_CASE("a text that happens to be a component's name is a text") {
+  const ScratchFolder folder;
+  const auto result = run_in(
+      folder, "stepop config -b '" STEPOP_SOURCE_DIR "/configs/extensible/toy_srgan.yaml' --keys");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  CHECK(result.out.find("networks/generator/type/") == std::string::npos);
+  CHECK(result.out.find("training/out") == std::string::npos);
+  // A map with a type is a component: its keys stand beside that.
+  CHECK(result.out.find("steps/generator/losses/pix/criterion ") != std::string::npos);
+}
 
 TEST_CASE("each key has its type, its value or default, and its meaning") {
   const ScratchFolder folder;

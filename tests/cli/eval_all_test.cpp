@@ -166,8 +166,8 @@ TEST_CASE("an unknown functor is refused with those that there are") {
   const ShortRun run;
   const CommandResult result =
       run_in(run.folder, "stepop -p " + run.run + " --eval_functor Predikt");
-  CHECK(result.err.find("unknown functor \"Predikt\"; known are: Predict, Generate\n") !=
-        std::string::npos);
+  CHECK(result.err.find("unknown functor \"Predikt\": did you mean \"Predict\"? Known are: "
+                        "Predict, Generate\n") != std::string::npos);
   CHECK(result.exit_code == 2);
 }
 

@@ -239,7 +239,7 @@ TEST_CASE("mistakes are found before any callback runs") {
   };
   refused("-c confusion_matrx",
           "stepop: command line: eval_hook/eval_callbacks/confusion_matrx: unknown callback "
-          "\"confusion_matrx\"; known are: confusion_matrix, ");
+          "\"confusion_matrx\": did you mean \"confusion_matrix\"? Known are: confusion_matrix, ");
   refused("-c accuracy -c accuracy",
           "-c accuracy: there is a callback \"accuracy\" already; another name makes it a second "
           "one: -c my_name:accuracy");

@@ -100,7 +100,7 @@ TEST_CASE("mistakes in the callbacks are found before the run") {
   // Other tests register callbacks as well; the nearest comes first.
   CHECK(declare("eval_hook: {eval_callbacks: {a: test_ecko}}")
             .starts_with("test.yaml:1: eval_hook/eval_callbacks/a: unknown callback "
-                         "\"test_ecko\"; known are: test_echo, "));
+                         "\"test_ecko\": did you mean \"test_echo\"? Known are: test_echo, "));
   CHECK(declare("eval_hook: {eval_callbacks: {a: {class: test_echo, valu: 1}}}") ==
         "test.yaml:1: unknown key \"eval_hook/eval_callbacks/a/valu\": did you mean "
         "\"eval_hook/eval_callbacks/a/value\"?");

@@ -250,7 +250,9 @@ TEST_CASE("mistakes in an evaluator are found before the first batch, with their
   };
   CHECK(with("type: psnr") == "no error");
   CHECK(
-      with("type: psmr").starts_with(place + "type: unknown evaluator \"psmr\"; known are: psnr"));
+      with("type: psmr")
+          .starts_with(place +
+                       "type: unknown evaluator \"psmr\": did you mean \"psnr\"? Known are: psnr"));
   CHECK(with("type: psnr, chanels: y")
             .find("unknown key \"eval/evaluators/e/chanels\": did you mean "
                   "\"eval/evaluators/e/channels\"?") != std::string::npos);

@@ -108,7 +108,8 @@ TEST_CASE("an option that is missing, or has a wrong value, is named") {
   CHECK(contains(mistake("weight: 1}", "weight: heavy}"), "steps/first/losses/p/weight: "));
   CHECK(contains(mistake("in: x, out: made", "in: x"), "steps/first/injectors/made/out: missing"));
   CHECK(contains(mistake("type: generator,", "type: generater,"),
-                 "steps/first/injectors/made/type: unknown injector \"generater\"; known are: "
+                 "steps/first/injectors/made/type: unknown injector \"generater\": did you mean "
+                 "\"generator\"? Known are: "
                  "generator, "));
   CHECK(mistake("    training: a", "    training: [a]") ==
         "test.yaml:12: steps/first/training: expected the name of one network, found a list; write "

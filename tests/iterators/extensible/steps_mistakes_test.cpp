@@ -65,8 +65,8 @@ TEST_CASE("mistakes in a step name the place and what there is") {
             .find("steps/second/training: no network \"bb\"; there are: a, b") !=
         std::string::npos);
   CHECK(mistake(with_change("type: pix", "type: pxi"))
-            .find("steps/first/losses/p/type: unknown loss term \"pxi\"; known are: pix, ") !=
-        std::string::npos);
+            .find("steps/first/losses/p/type: unknown loss term \"pxi\": did you mean \"pix\"? "
+                  "Known are: pix, ") != std::string::npos);
   CHECK(mistake(with_change("criterion: l2", "criterion: l3"))
             .find("steps/first/losses/p/criterion: expected l1, l2 or cosine, found \"l3\"") !=
         std::string::npos);
@@ -81,7 +81,9 @@ TEST_CASE("mistakes in a step name the place and what there is") {
             .find("steps/first/optimizer_params: missing: the losses of the step would train "
                   "nothing") != std::string::npos);
   CHECK(mistake(with_change("type: generator, generator: a", "type: generator, generatr: a"))
-            .find("steps/first/injectors/made/generator: missing") != std::string::npos);
+            .find("steps/first/injectors/made/generatr: did you mean "
+                  "\"steps/first/injectors/made/generator\", which is missing?") !=
+        std::string::npos);
   CHECK(mistake(with_change("real: y, fake: made", "real: y, fake: made, wieght: 2"))
             .find("unknown key \"steps/first/losses/p/wieght\": did you mean "
                   "\"steps/first/losses/p/weight\"?") != std::string::npos);

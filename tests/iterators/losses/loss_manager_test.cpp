@@ -173,7 +173,7 @@ TEST_CASE("a config names a set of losses, one of the user's own among them") {
   CHECK(named_loss_specs(context, "extra/none", "test_spec").contains("mine"));
   CHECK(message_of([&] {
           named_loss_specs(context, "extra/other", "basic");
-        }).find("extra/other: unknown loss spec \"tset_spec\"; known are: test_spec") !=
+        }).find("extra/other: unknown loss spec \"tset_spec\": did you mean \"test_spec\"?") !=
         std::string::npos);
 }
 

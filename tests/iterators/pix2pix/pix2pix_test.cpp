@@ -241,7 +241,8 @@ TEST_CASE("mistakes in the config of a pix2pix are one sentence") {
     return message_of([&] { TestRun(tiny(more)); });
   };
   CHECK(message("loss_spec: basik\n")
-            .starts_with("test.yaml:14: loss_spec: unknown loss spec \"basik\"; known are: basic, "
+            .starts_with("test.yaml:14: loss_spec: unknown loss spec \"basik\": did you mean "
+                         "\"basic\"? Known are: basic, "
                          "basic+vgg, extended, "));
   CHECK(message("label_smoothing: 0.5\n") ==
         "test.yaml:14: label_smoothing: expected 0 to 0.5, found 0.5");

@@ -23,9 +23,9 @@ TEST_CASE("characters are counted, not bytes, and control characters cannot dist
   table.add({"ö", "1"});
   table.add({"a\n\x1b[0m", "2"});
   CHECK(table.text() ==
-        "ä€      b\n"
-        "ö       1\n"
-        "a??[0m  2\n");
+        "ä€            b\n"
+        "ö             1\n"
+        "a\\x0a\\x1b[0m  2\n");
 }
 
 TEST_CASE("a table without titles has no line for them") {

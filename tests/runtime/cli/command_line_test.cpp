@@ -119,10 +119,39 @@ TEST_CASE("what cannot be understood is refused with what would help") {
         "-t, "
         "of an evaluation");
   CHECK(refusal({"-x"}) ==
-        "unknown flag \"-x\"; there are -n, -b, -t, -p, -c, -r, -l, -d and -h; `stepop --help` "
+        "unknown flag \"-x\"; there are -n, -b, -t, -p, -c, -r, -l, -d, -h; `stepop --help` "
         "explains them");
   CHECK(refusal({"-n", "a", "-n", "b"}) == "--name is given twice");
+  CHECK(refusal({"--extra/a", "{extra/root}/train"}) ==
+        "--extra/a: a text that begins with a reference has quotes inside the quotes: --extra/a "
+        "'\"{extra/root}/train\"'");
+  CHECK(refusal({"--extra/a", "{a: 1"}).find("inside the quotes") == std::string::npos);
   CHECK(refusal({"--", "a"}) == "\"--\" is followed by no key: --path/key VALUE");
+}
+
+TEST_CASE("what other programs take is answered with what does it here") {
+  const auto refusal = [](const Words& words) {
+    return message_of([&] { parse_arguments(words); });
+  };
+  const std::string end = " `stepop --help` lists the commands";
+  CHECK(refusal({"optimizer.lr=3"}) ==
+        "no command \"optimizer.lr=3\"; did you mean --optimizer/lr 3?" + end);
+  CHECK(refusal({"+model.hidden=[1, 2]", "-t"}) ==
+        "no command \"+model.hidden=[1, 2]\"; did you mean --model/hidden '[1, 2]'?" + end);
+  CHECK(refusal({"train", "-b", "x.yaml"}) ==
+        "no command \"train\"; -t trains: stepop -b x.yaml -t;" + end);
+  CHECK(refusal({"fit"}) == "no command \"fit\"; -t trains: stepop -b base.yaml -t;" + end);
+  CHECK(refusal({"resume", "logs/a"}) ==
+        "no command \"resume\"; stepop -p logs/RUN -t resumes a run;" + end);
+  CHECK(refusal({"test", "logs/a"}) ==
+        "no command \"test\"; stepop -p logs/RUN evaluates a run;" + end);
+  CHECK(refusal({"init", "x"}) == "no command \"init\"; did you mean new?" + end);
+  CHECK(refusal({"-train"}) == "unknown flag \"-train\"; did you mean --train?");
+  CHECK(refusal({"-o", "x"}) == "-o: a flag of stepop export, stepop data, stepop tune alone");
+  CHECK(refusal({"-lr", "3"}) == "unknown flag \"-lr\"; did you mean --lr?");
+  CHECK(refusal({"-epochs", "3"})
+            .ends_with(", and --epochs VALUE sets a key of the config; "
+                       "`stepop --help` explains them"));
 }
 
 TEST_CASE("the help names every flag and shows examples") {

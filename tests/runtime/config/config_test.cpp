@@ -89,8 +89,7 @@ TEST_CASE("a missing key says where to give it, or where it may be meant") {
         "test.yaml:2: optimizer/lr: missing; give it in a config, or on the command line as "
         "--optimizer/lr VALUE");
   CHECK(reading<int>("a: 1\nbatch_sise: 4", "batch_size") ==
-        "test.yaml:1: batch_size: missing; did you mean it at test.yaml:2, where \"batch_sise\" "
-        "stands?");
+        "test.yaml:2: batch_sise: did you mean \"batch_size\", which is missing?");
   // A key that was read for itself is no misspelling of another.
   const Config config = config_of("num_steps: 3");
   config.get<int>("num_steps");
@@ -184,7 +183,7 @@ TEST_CASE("what is left of a component that another file replaced is told with t
   config.get<std::string>("data/class");
   config.has("data/size");
   CHECK(config.unknown_keys() ==
-        "base.yaml:3: unknown key \"data/table\": data is a Noise since over.yaml:7, which has no "
+        "base.yaml:3: unknown key \"data/table\": data is Noise since over.yaml:7, which has no "
         "such key; \"!replace\" before the map there keeps nothing of the one before");
 }
 

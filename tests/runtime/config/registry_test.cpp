@@ -60,9 +60,11 @@ TEST_CASE(
     return message_of([&] { shapes.build(config_of(yaml), "shape", 4); });
   };
   CHECK(build("a: 1\nshape: Sqare") ==
-        "test.yaml:2: shape: unknown shape \"Sqare\"; known are: Square, Cube, Circle");
+        "test.yaml:2: shape: unknown shape \"Sqare\": did you mean \"Square\"? Known are: Square, "
+        "Cube, Circle");
   CHECK(build("shape:\n  size: 1\n  class: circel") ==
-        "test.yaml:3: shape/class: unknown shape \"circel\"; known are: Circle, Cube, Square");
+        "test.yaml:3: shape/class: unknown shape \"circel\": did you mean \"Circle\"? Known are: "
+        "Circle, Cube, Square");
   Shapes empty("nothing");
   CHECK(message_of([&] { empty.build(config_of("shape: A"), "shape", 4); }) ==
         "test.yaml:1: shape: unknown nothing \"A\"; known are: none; one of your own is "
@@ -99,7 +101,8 @@ TEST_CASE("a component that is not built still knows its keys and its paths") {
 
   const Config unknown = config_of("shape: Sqare");
   CHECK(message_of([&] { declare_component(shapes, unknown, "shape"); }) ==
-        "test.yaml:1: shape: unknown shape \"Sqare\"; known are: Square, Cube, Circle");
+        "test.yaml:1: shape: unknown shape \"Sqare\": did you mean \"Square\"? Known are: Square, "
+        "Cube, Circle");
   CHECK(message_of([&] { declare_component(shapes, config_of("a: 1"), "shape"); }) == "no error");
 }
 
@@ -121,6 +124,22 @@ TEST_CASE("the same name in two kinds is no mistake") {
   fill(shapes);
   fill(bodies);
   CHECK(message_of(Catalogue::check) == "no error");
+}
+
+TEST_CASE("a text of one kind is no path because another kind has a path of that name") {
+  Shapes shapes("shape");
+  Shapes bodies("body");
+  fill(shapes);
+  bodies.add({"Circle", {"a ball", {{"picture", "", "what is written on it"}}}, "ball.cpp", 1},
+             nullptr);
+  const std::string circle = "{class: Circle, picture: a.png}";
+  const Config config(parse_yaml("shape: " + circle + "\nbody: " + circle + "\nother: " + circle,
+                                 {"/data/test.yaml", 0}));
+  make_paths_absolute(config);
+  CHECK(config.peek("shape/picture")->as_text() == "/data/a.png");
+  CHECK(config.peek("body/picture")->as_text() == "a.png");
+  // Where nothing says which of them it is, the path must not get lost.
+  CHECK(config.peek("other/picture")->as_text() == "/data/a.png");
 }
 
 Shapes& macro_shapes() {

@@ -132,7 +132,12 @@ TEST_CASE("a precision that there is not is told, and what to do without float16
   };
   CHECK(message("double").find("precision: expected float32 or bfloat16, found \"double\"") !=
         std::string::npos);
-  CHECK(message("float16").find("bfloat16 has the range of float32") != std::string::npos);
+  for (const char* other : {"float16", "16", "bf16-mixed"}) {
+    CAPTURE(other);
+    CHECK(message(other).find("; did you mean bfloat16? It has the range of float32") !=
+          std::string::npos);
+  }
+  CHECK(message("32").find("found 32; did you mean float32?") != std::string::npos);
 }
 
 }  // namespace autocast_test

@@ -146,7 +146,7 @@ TEST_CASE("a file gets no control character and no progress bar") {
     console.info("a \x1b[1mbold\x1b[0m\rclaim");
     console.detail("loss 0.3");
   });
-  CHECK(result.out == "before the file\na [1mbold[0mclaim\nloss 0.3\n");
+  CHECK(result.out == "before the file\na \\x1b[1mbold\\x1b[0m\\x0dclaim\nloss 0.3\n");
   CHECK(result.log.find('\x1b') == std::string::npos);
   CHECK(result.log.find('\r') == std::string::npos);
   CHECK(result.log.find("50%") == std::string::npos);

@@ -249,7 +249,8 @@ TEST_CASE("a long list of what does not fit is cut") {
 
 TEST_CASE("bad values of an optimizer are refused with their place") {
   refused("Adm",
-          ": unknown optimizer \"Adm\"; known are: Adam, AdamW, LAMB, LARS, SGD, Lion, "
+          ": unknown optimizer \"Adm\": did you mean \"Adam\"? Known are: Adam, AdamW, LAMB, LARS, "
+          "SGD, Lion, "
           "Adagrad, RMSprop");
   refused("{class: Adam, lr: -1}", "/lr: expected 0 or more, found -1");
   refused("{class: Adam, lr: .nan}", "/lr: expected 0 or more, found nan");

@@ -223,7 +223,8 @@ TEST_CASE("what is no number and no schedule is refused with its place") {
           "found "
           "true");
   refused("{class: cosin, from: 1}",
-          "lr/class: unknown schedule \"cosin\"; known are: cosine, chain, constant, ramp, step, "
+          "lr/class: unknown schedule \"cosin\": did you mean \"cosine\"? Known are: cosine, "
+          "chain, constant, ramp, step, "
           "linear, warmup, plateau, one_cycle, polynomial, power_law, exponential, "
           "cosine_restarts, inverse_sqrt");
   CHECK_THROWS_WITH_AS(

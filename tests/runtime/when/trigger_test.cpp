@@ -136,6 +136,7 @@ TEST_CASE("what is no trigger is refused with its place and what would be one") 
   CHECK(refused("{every: 5, from: 20, until: 10}") ==
         "test.yaml:1: when/until: expected at least as much as \"from\"");
   CHECK(refused("{from: 100}") == "test.yaml:1: when: is never due: " + expected);
+  CHECK(refused("{evry: 5}") == "test.yaml:1: when/evry: unknown key; did you mean \"every\"?");
   CHECK(refused("{}") == "test.yaml:1: when: is never due: " + expected);
 }
 

@@ -160,9 +160,9 @@ TEST_CASE("what is wrong with a text is said") {
         "test.yaml:1: data/examples: expected lines, documents or windows, found \"words\"");
   CHECK(message("a", "tokenizer: bytes, examples: documents").find("documents need the text") !=
         std::string::npos);
-  CHECK(
-      message("a", "tokenizer: byte") ==
-      "test.yaml:1: data/tokenizer: unknown tokenizer \"byte\"; known are: bytes, bpe, characters");
+  CHECK(message("a", "tokenizer: byte") ==
+        "test.yaml:1: data/tokenizer: unknown tokenizer \"byte\": did you mean \"bytes\"? Known "
+        "are: bytes, bpe, characters");
   const std::string gpt2 = "tokenizer: {class: bpe, path: " + kTokenizers + "/gpt2.tokenizer.json}";
   CHECK(message("a\nb\xff", gpt2) ==
         "example 1: " + folder / "a.txt" + ": the line at byte 2: the text is no UTF-8");

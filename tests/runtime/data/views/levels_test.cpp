@@ -217,8 +217,8 @@ TEST_CASE("mistakes in the config of a view are reported with what would help") 
             "borders between them");
   CHECK(with_ten("class: Sequence").find("length: missing") != std::string::npos);
   CHECK(with_ten("class: Map, function: renam")
-            .find("data/function: unknown example function \"renam\"; known are: rename") !=
-        std::string::npos);
+            .find("data/function: unknown example function \"renam\": did you mean \"rename\"? "
+                  "Known are: rename") != std::string::npos);
   CHECK(with_ten("class: Map, function: rename").find("keys: missing: a map of old and new") !=
         std::string::npos);
   CHECK(with_ten("class: Labels, table: {class: TestNumbers, size: 9}, prefix: t") ==
