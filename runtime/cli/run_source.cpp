@@ -28,9 +28,17 @@ RunSource find_source(const Arguments& arguments) {
   if (!arguments.project) return source;
   fs::path path(*arguments.project);
   const bool is_config = path.extension() == ".yaml" && fs::is_regular_file(path);
-  if (is_config) source.config_of_run = path.string();
-  source.project =
-      RunDirectory::open(is_config ? path.parent_path().parent_path().string() : path.string());
+  if (is_config) {
+    source.config_of_run = path.string();
+    path = fs::path(*arguments.project).parent_path() / "..";
+    if (!fs::is_directory(path / "configs")) {
+      throw UsageError(
+          fmt::format("-p: {}: a config outside of a run's configs/; -b takes configs, "
+                      "-p the folder of a run, logs/<time>_<name>",
+                      source.config_of_run));
+    }
+  }
+  source.project = RunDirectory::open(path.string());
   const bool needs_one = source.base.empty() || arguments.predicts;
   if (needs_one && !is_config) source.config_of_run = source.project->last_config();
   if (!source.config_of_run.empty()) {

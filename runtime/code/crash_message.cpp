@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -146,40 +148,73 @@ void add_examples(Line& line) {
 }  // namespace
 
 struct CrashHandler {
-  static void write_message(const CrashMessage& message, int number) {
-    Line line;
-    line.add(::isatty(STDERR_FILENO) != 0 ? "\nstepop: " : "stepop: ");  // below a progress bar
+  /// `happened` is followed by where the training is.
+  static void write_message(const CrashMessage& message, Line& line) {
+    // What the main thread runs says nothing of a crash in another one.
+    const bool is_main = ::syscall(SYS_gettid) == ::getpid();
+    const std::string* op = crash_place.op;
+    if (is_main && op != nullptr) line.add(" in ").add(*op);
+    if (message.split_ != nullptr && !message.split_->empty()) {
+      line.add(" on the split ").add(*message.split_);
+    }
+    if (message.global_step_ != nullptr) {
+      line.add(", after step ").add(*message.global_step_);
+    }
+    if (is_main) add_examples(line);
+    line.add("\n").write();
+  }
+
+  static void write_signal(const CrashMessage& message, int number) {
+    Line line = beginning();
     if (!message.happened_.empty()) {
-      line.add(message.happened_);
+      line.add(message.happened_).add("\n").write();
     } else {
       line.add("SIG").add(::sigabbrev_np(number));
       if (number == SIGSEGV) line.add(" (a wrong address, or recursion without end)");
-      // What the main thread runs says nothing of a crash in another one.
-      const bool is_main = ::syscall(SYS_gettid) == ::getpid();
-      const std::string* op = crash_place.op;
-      if (is_main && op != nullptr) line.add(" in ").add(*op);
-      if (message.split_ != nullptr && !message.split_->empty()) {
-        line.add(" on the split ").add(*message.split_);
-      }
-      if (message.global_step_ != nullptr) {
-        line.add(", after step ").add(*message.global_step_);
-      }
-      if (is_main) add_examples(line);
+      write_message(message, line);
     }
-    line.add("\n").write();
     write_frames();
+    write_remedy(message);
+  }
+
+  static void write_exit(const CrashMessage& message, int status) {
+    Line line = beginning();
+    line.add("exit(").add(int64_t{status}).add(") was called");
+    write_message(message, line);
+    Line()
+        .add("throw an exception to end the training with an error; a hook can stop it\n")
+        .write();
+    write_remedy(message);
+  }
+
+ private:
+  /// On a line of its own, below a progress bar.
+  static Line beginning() {
+    return Line().add(::isatty(STDERR_FILENO) != 0 ? "\nstepop: " : "stepop: ");
+  }
+  static void write_remedy(const CrashMessage& message) {
     if (!message.remedy_.empty()) Line().add(message.remedy_).add("\n").write();
   }
 };
 
 namespace {
 
+/// Some code called exit() while a CrashMessage lives: the stack is not unwound, so nothing was
+/// saved, and the status must not say that all went well.
+void on_early_exit(int status, void* /*unused*/) {
+  const CrashMessage* message = newest.load();
+  if (message == nullptr) return;
+  std::fflush(nullptr);
+  CrashHandler::write_exit(*message, status);
+  ::_exit(status == 0 ? 1 : status);
+}
+
 extern "C" void on_fatal_signal(int number) {
   while (is_crashing.test_and_set()) ::pause();  // another thread is at it, and ends the process
   fatal_signal = number;
   ::signal(SIGALRM, on_time_over);
   ::alarm(kMostSeconds);
-  if (const CrashMessage* message = newest.load()) CrashHandler::write_message(*message, number);
+  if (const CrashMessage* message = newest.load()) CrashHandler::write_signal(*message, number);
   end_by(number);
 }
 
@@ -204,6 +239,7 @@ void install_handlers() {
 CrashMessage::CrashMessage(std::string happened)
     : happened_(std::move(happened)), before_(newest.exchange(this)) {
   if (before_ == nullptr) install_handlers();
+  [[maybe_unused]] static const int kWatched = ::on_exit(on_early_exit, nullptr);
 }
 
 CrashMessage::~CrashMessage() {

@@ -13,6 +13,9 @@ namespace stepop {
 ///     DenoiserNetwork::forward(at::Tensor const&) at /home/ada/denoiser.cpp:31
 ///     <the remedy>
 ///
+/// An `exit()` that is called meanwhile, by any code, ends in the same message and a status other
+/// than 0: `stepop: exit(0) was called in train_op on the split train, after step 12`.
+///
 /// The handler has a stack of its own, so that it also works where recursion without end has used
 /// up the other one, and calls nothing that a signal handler must not. Where another handler is
 /// there, such as a sanitizer's, it stays. Of several the newest has the word. Made and destroyed

@@ -1,11 +1,13 @@
 #include "runtime/system/folders.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
+#include "runtime/base/error.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/file_calls.h"
 #include "runtime/system/file_lock.h"
@@ -46,6 +48,8 @@ void make_folders(const std::string& path) {
   const int reason = errno;
   // Another process may have been faster.
   if (reason == EEXIST && fs::is_directory(clean, failed)) return;
+  if (reason == EEXIST)
+    throw Error(fmt::format("cannot make the folder {}: a file of that name is there", clean));
   fail_file("make the folder " + clean, reason);
 }
 

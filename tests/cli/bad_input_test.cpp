@@ -95,6 +95,11 @@ TEST_CASE("words that are no command line") {
                  "-n: \"xxxxxxxxxxxxxxxxxxxx...\" has 300 bytes; a name may have 200");
   digits.refuses("stepop -p none", 2,
                  "-p: none: no such folder; give the folder of a run, logs/<time>_<name>");
+  digits.refuses("stepop -p digits.yaml -t", 2,
+                 "-p: digits.yaml: a config outside of a run's configs/; -b takes configs, -p the "
+                 "folder of a run, logs/<time>_<name>");
+  digits.refuses("touch file; stepop -n x -b digits.yaml -t --logs file", 1,
+                 "cannot make the folder file: a file of that name is there");
 }
 
 TEST_CASE("a component that is not registered") {

@@ -34,7 +34,8 @@ struct Faulty {
                                          ") *static_cast<volatile int*>(nullptr) = calls;\n"
                                          "int n = 0; if (" +
                                          is("deep") + " && deep(&n) == 3) return;\nif (" +
-                                         is("abort") + ") std::abort();\n");
+                                         is("abort") + ") std::abort();\nif (" + is("exit") +
+                                         ") std::exit(0);\n");
     const std::string layer = "torch::nn::Linear(2, width)";
     source.replace(source.find(layer), layer.size(),
                    "torch::nn::Linear(" + is("shape") + " ? 3 : 2, width)");
@@ -101,6 +102,15 @@ TEST_CASE("a crash in user code says where and how to resume, and keeps the sign
   const auto abort = run_with("abort");
   CHECK(abort.exit_code == 128 + 6);
   CHECK(contains(abort.err, "stepop: SIGABRT"));
+}
+
+TEST_CASE("user code that calls exit() ends no training as a success") {
+  const auto exited = run_with("exit");
+  CHECK(exited.exit_code == 1);
+  CHECK(contains(exited.err,
+                 "stepop: exit(0) was called in train_op on the split train, after step 0, with "
+                 "the examples "));
+  CHECK(contains(exited.err, "throw an exception to end the training with an error"));
 }
 
 TEST_CASE("an op that returns the wrong thing is refused by the compiler in a sentence") {
