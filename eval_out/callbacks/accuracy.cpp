@@ -26,6 +26,7 @@ Logs accuracy(const CallbackArguments& arguments) {
 STEPOP_REGISTER_CALLBACK(accuracy, accuracy,
                          {"The share of examples whose largest logit is that of their class.",
                           class_parameters()});
+STEPOP_CALLBACK_KEYS(accuracy, {"logits", KeyParameter::From::kFile}, {"target"});
 
 /// The parameter `k`: a number or a list of them, none above the number of classes.
 std::vector<int64_t> read_k(const Config& params, int64_t classes) {
@@ -74,6 +75,7 @@ STEPOP_REGISTER_CALLBACK(
      {{"logits", "logits", "the key of the scores [classes] in the outputs"},
       {"target", "class", "the key of the true class, in the outputs or the dataset's labels"},
       {"k", "[1, 5]", "one or several; by default 5 needs five classes"}}});
+STEPOP_CALLBACK_KEYS(top_k, {"logits", KeyParameter::From::kFile}, {"target"});
 
 }  // namespace
 }  // namespace stepop

@@ -54,6 +54,11 @@ Example CallbackArguments::fixed_example(int64_t index) const {
   return data_in.get(index, random);
 }
 
+OrderedMap<std::vector<KeyParameter>>& keys_of_callbacks() {
+  static OrderedMap<std::vector<KeyParameter>> keys;
+  return keys;
+}
+
 CallbackRegistry& callbacks() {
   static CallbackRegistry registry("callback");
   return registry;

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "eval_out/read/eval_reader.h"
+#include "runtime/base/ordered_map.h"
 #include "runtime/config/config.h"
 #include "runtime/config/registry.h"
 #include "runtime/data/dataset.h"
@@ -36,7 +38,25 @@ struct CallbackArguments {
 using CallbackRegistry = Registry<Logs(const CallbackArguments&)>;
 CallbackRegistry& callbacks();
 
+/// A parameter of a callback that names a key, or several in a list, so that a key that is not
+/// there is found before a run begins.
+struct KeyParameter {
+  enum class From { kFile, kFileOrDataset };
+
+  std::string name;
+  From from = From::kFileOrDataset;  ///< Where the callback looks for it.
+};
+
+/// Those of each callback, by its registered name.
+OrderedMap<std::vector<KeyParameter>>& keys_of_callbacks();
+
 }  // namespace stepop
+
+/// Says which parameters of a callback name keys, each as a KeyParameter:
+/// STEPOP_CALLBACK_KEYS(regression, {"prediction", KeyParameter::From::kFile}, {"target"});
+#define STEPOP_CALLBACK_KEYS(name, ...)                                          \
+  [[maybe_unused]] static const auto& STEPOP_CONCAT(stepop_keys_, __COUNTER__) = \
+      ::stepop::keys_of_callbacks().set(#name, {__VA_ARGS__})
 
 /// Registers a function `Logs function(const CallbackArguments&)` under `name`:
 /// STEPOP_REGISTER_CALLBACK(accuracy, accuracy, {"What it does.", {{"logits", "logits", "key"}}});

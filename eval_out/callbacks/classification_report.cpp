@@ -103,6 +103,7 @@ STEPOP_REGISTER_CALLBACK(
     {"Precision, recall and F1 of each class, their plain and their weighted averages.",
      class_parameters({{"by_class", "false", "log those of each class as well"},
                        {"class_names", "[]", "their names in order, instead of numbers"}})});
+STEPOP_CALLBACK_KEYS(classification_report, {"logits", KeyParameter::From::kFile}, {"target"});
 
 }  // namespace
 }  // namespace stepop

@@ -205,6 +205,7 @@ STEPOP_REGISTER_CALLBACK(
     {"How often each class was taken for each other, as a table and a picture.",
      class_parameters({{"normalize", "false", "shares of each true class instead of counts"},
                        {"class_names", "[]", "their names in order, instead of numbers"}})});
+STEPOP_CALLBACK_KEYS(confusion_matrix, {"logits", KeyParameter::From::kFile}, {"target"});
 
 }  // namespace
 }  // namespace stepop

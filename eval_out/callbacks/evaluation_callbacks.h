@@ -41,6 +41,11 @@ class EvaluationCallbacks {
   /// script that is not there.
   void declare() const;
 
+  /// Throws UsageError, with the place and the nearest key, for a callback that names a key which
+  /// neither `outputs` nor, where the callback looks there, the dataset has; `batch` is one of the
+  /// dataset, `outputs` what the eval op returned for it.
+  void check_keys(const EvalOutputs& outputs, const Batch& batch, const Dataset& data) const;
+
   /// Calls them in the config's order over the finished file `data_out`; what they write goes to
   /// `folder`. One that throws does not stop the others, except by Interrupted, which passes.
   CallbackResults call(const std::string& folder, const Dataset& data_in,

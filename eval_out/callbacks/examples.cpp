@@ -209,6 +209,7 @@ STEPOP_REGISTER_CALLBACK(
       {"count", "16", "how many examples a picture has"},
       {"show", "[]", "more keys to write below an image; of a vector, the place of its largest"},
       {"seed", "1", "which random ones"}}});
+STEPOP_CALLBACK_KEYS(examples, {"image"}, {"by"}, {"show"});
 
 }  // namespace
 }  // namespace stepop

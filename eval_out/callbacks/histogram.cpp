@@ -127,6 +127,7 @@ STEPOP_REGISTER_CALLBACK(
      {{"of", "loss", "the key of the numbers, in the outputs, the labels or the dataset"},
       {"bins", "50", "how many ranges of equal width they are counted in"},
       {"range", "null", "[low, high] of the bins, by default from the smallest to the largest"}}});
+STEPOP_CALLBACK_KEYS(histogram, {"of"});
 
 }  // namespace
 }  // namespace stepop

@@ -122,6 +122,7 @@ STEPOP_REGISTER_CALLBACK(
       {"target", "target", "the key of the true ones, in the outputs or the dataset"},
       {"names", "null",
        "what the numbers of a row are, in order: each has values of its own, <name>/mae"}}});
+STEPOP_CALLBACK_KEYS(regression, {"prediction", KeyParameter::From::kFile}, {"target"});
 
 }  // namespace
 }  // namespace stepop

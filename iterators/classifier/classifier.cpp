@@ -1,5 +1,6 @@
 #include <ATen/ops/cross_entropy_loss.h>
 
+#include "iterators/losses/class_targets.h"
 #include "runtime/iterator/iterator.h"
 #include "runtime/networks/network.h"
 
@@ -16,8 +17,8 @@ class Classifier : public Iterator {
 
   StepOps step_op(const Batch& batch) override {
     const auto image = batch["image"];
-    const auto target = batch["class"];
     const auto logits = model_->forward(image);
+    const auto target = class_targets(batch, "class", logits);
     return {
         .train_op = [=, this] { update_.step(at::cross_entropy_loss(logits, target)); },
         .log_op =

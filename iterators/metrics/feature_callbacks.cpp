@@ -58,6 +58,7 @@ STEPOP_REGISTER_CALLBACK(
     {"The Frechet distance of two arrays of features (FID), by mean and covariance.",
      {{"real", "real_features", "the key of the one, in the outputs"},
       {"fake", "fake_features", "of the other"}}});
+STEPOP_CALLBACK_KEYS(fid, {"real", KeyParameter::From::kFile}, {"fake", KeyParameter::From::kFile});
 STEPOP_REGISTER_CALLBACK(
     kid, kid,
     {"The kernel distance of two arrays of features (KID): unbiased, kernel of degree 3.",
@@ -66,6 +67,7 @@ STEPOP_REGISTER_CALLBACK(
       {"subsets", "100", "over which its mean and deviation are"},
       {"subset_size", "1000, or all", "examples of each"},
       {"seed", "0", "of the choice"}}});
+STEPOP_CALLBACK_KEYS(kid, {"real", KeyParameter::From::kFile}, {"fake", KeyParameter::From::kFile});
 
 }  // namespace
 

@@ -68,6 +68,7 @@ STEPOP_REGISTER_CALLBACK(
      {{"prediction", "prediction", "the key of the images, in the outputs or the dataset"},
       {"target", "target", "the key of the true ones, in the outputs or the dataset"},
       {"data_range", "2", "the largest value minus the smallest; uint8 is taken to [-1, 1]"}}});
+STEPOP_CALLBACK_KEYS(image_metrics, {"prediction"}, {"target"});
 
 }  // namespace
 }  // namespace stepop::metrics

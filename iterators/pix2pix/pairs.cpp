@@ -98,6 +98,7 @@ STEPOP_REGISTER_CALLBACK(
       {"fake", "fake", "the key of what came out, in the outputs"},
       {"target", "target", "the key of what should have, in the outputs or the dataset"},
       {"count", "12", "pairs in the picture"}}});
+STEPOP_CALLBACK_KEYS(image_pairs, {"input"}, {"fake", KeyParameter::From::kFile}, {"target"});
 
 }  // namespace
 }  // namespace stepop::pix2pix

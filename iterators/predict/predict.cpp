@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -7,12 +8,16 @@
 #include "runtime/base/error.h"
 #include "runtime/base/text.h"
 #include "runtime/iterator/eval_functor.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {
 namespace {
 
 constexpr const char* kUsualInput = "image";
+/// What helps where the network alone is not enough.
+constexpr const char* kInstead =
+    "\n--eval_functor null runs the eval_op of the iterator instead of the functor Predict";
 
 /// What a network makes of each example, for data without labels as well. The texts of the
 /// examples, such as the names of their files, are written beside it.
@@ -20,13 +25,13 @@ class Predict : public EvalFunctor {
  public:
   Predict(const Config& params, const Context& context)
       : EvalFunctor(context),
-        model_(context.network<Network>(params.get("network", "model"))),
+        model_(network_of(context, params.get("network", "model"))),
         output_(params.get("output", "prediction")) {
     if (params.has("input")) input_ = params.get<std::string>("input");
   }
 
   EvalOutputs operator()(const Batch& batch) override {
-    EvalOutputs made{.outputs = {{output_, model_->forward(batch[input_of(batch)])}}, .labels = {}};
+    EvalOutputs made{.outputs = {{output_, called_with(batch, input_of(batch))}}, .labels = {}};
     for (const auto& [key, texts] : batch.texts()) {
       if (!made.outputs.contains(key)) made.outputs.set(key, texts);
     }
@@ -34,6 +39,28 @@ class Predict : public EvalFunctor {
   }
 
  private:
+  static std::shared_ptr<Network> network_of(const Context& context, const std::string& name) {
+    try {
+      return context.network<Network>(name);
+    } catch (const UsageError&) {
+      throw;
+    } catch (const Error& error) {
+      throw Error(error.what() + std::string(kInstead), error.exit_code());
+    }
+  }
+
+  at::Tensor called_with(const Batch& batch, const std::string& key) const {
+    const at::Tensor input = batch[key];
+    try {
+      return model_->forward(input);
+    } catch (const std::exception& error) {
+      throw Error(
+          fmt::format("{}\n\"{}\" goes into the network as it is, {}: what the iterator "
+                      "does to it before belongs into the network{}",
+                      error_text(error), key, describe_tensor(input), kInstead));
+    }
+  }
+
   /// `image`, else the only tensor that there is.
   std::string input_of(const Batch& batch) const {
     if (!input_.empty()) return input_;

@@ -2,6 +2,10 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
+#include <optional>
+#include <vector>
+
+#include "runtime/networks/image_input.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {
@@ -29,6 +33,7 @@ class LeNet : public Network {
                                      "two poolings; larger images or more padding fit",
                                      size[0], size[1]));
     }
+    input_.emplace(params, "channels", channels, "image_size", size);
     conv1_ = register_module(
         "conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(channels, 6, 5).padding(padding[0])));
     conv2_ = register_module(
@@ -39,8 +44,10 @@ class LeNet : public Network {
   }
 
   at::Tensor forward(const at::Tensor& images) override {
+    input_->check(images);
     auto x = at::max_pool2d(at::relu(conv1_->forward(images)), 2);   // [B, 6, H/2, W/2]
     x = at::max_pool2d(at::relu(conv2_->forward(x)), 2).flatten(1);  // [B, 16 * h * w]
+    if (x.size(1) != fc1_->options.in_features()) input_->refuse(images);
     x = at::relu(fc1_->forward(x));
     x = at::relu(fc2_->forward(x));
     return fc3_->forward(x);
@@ -50,6 +57,7 @@ class LeNet : public Network {
   /// What a 5x5 convolution and a 2x2 pooling leave of a side.
   static int64_t pooled(int64_t side, int64_t padding) { return (side + 2 * padding - 4) / 2; }
 
+  std::optional<ImageInput> input_;
   torch::nn::Conv2d conv1_{nullptr}, conv2_{nullptr};
   torch::nn::Linear fc1_{nullptr}, fc2_{nullptr}, fc3_{nullptr};
 };

@@ -1,6 +1,11 @@
+#include <fmt/format.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/linear.h>
 
+#include <string>
+
+#include "runtime/base/error.h"
+#include "runtime/measure/tensor_statistics.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {
@@ -13,7 +18,8 @@ class MLP : public Network {
     if (!(dropout_ >= 0 && dropout_ < 1)) {
       throw params.error("dropout", "expected a probability from 0 to below 1");
     }
-    int64_t width = params.get_at_least("inputs", 1);
+    int64_t width = inputs_ = params.get_at_least("inputs", 1);
+    key_ = join_path(params.path(), "inputs");
     for (const int64_t next : params.get("hidden", std::vector<int64_t>{128})) {
       if (next < 1) throw params.error("hidden", "expected widths of 1 or more");
       layers_->push_back(torch::nn::Linear(width, next));
@@ -24,7 +30,11 @@ class MLP : public Network {
   }
 
   at::Tensor forward(const at::Tensor& input) override {
-    at::Tensor x = input.flatten(1);
+    at::Tensor x = input.dim() < 2 ? input : input.flatten(1);
+    if (x.dim() != 2 || x.size(1) != inputs_) {
+      throw Error(fmt::format("expected {} numbers an example, by {}, found {}", inputs_, key_,
+                              describe_tensor(input)));
+    }
     for (size_t i = 0; i < layers_->size(); ++i) {
       if (i > 0) x = at::relu(x);
       if (i > 0 && dropout_ > 0) x = at::dropout(x, dropout_, is_training());
@@ -35,6 +45,8 @@ class MLP : public Network {
 
  private:
   double dropout_;
+  int64_t inputs_ = 0;
+  std::string key_;
   torch::nn::ModuleList layers_;
 };
 

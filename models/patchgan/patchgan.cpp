@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/networks/image_input.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {
@@ -29,6 +30,7 @@ class PatchGan : public MultiNetwork {
     const int64_t base = params.get_at_least("base_channels", 1, 64);
     const int64_t most = params.get_at_least("max_channels", 1, 512);
     const int64_t n_layers = params.get_at_least("n_layers", 1, 3);
+    inputs_ = {{params, "in_channels", in}, {params, "out_channels", of_second}};
     const auto model = register_module("model", std::make_shared<nn::Module>());
     layers_.push_back({model->register_module("0", conv(in + of_second, base, 2, true)), false});
     int64_t channels = base;
@@ -52,6 +54,8 @@ class PatchGan : public MultiNetwork {
                       "comes out, found {}",
                       inputs.size()));
     }
+    inputs_[0].check(inputs[0]);
+    inputs_[1].check(inputs[1]);
     at::Tensor x = at::cat(inputs, 1);
     for (auto& layer : layers_) {
       x = convolved(layer.conv, x);
@@ -78,6 +82,7 @@ class PatchGan : public MultiNetwork {
     return conv->forward(at::reflection_pad2d(x, {1, 1, 1, 1}));
   }
 
+  std::vector<ImageInput> inputs_;
   std::vector<Layer> layers_;
   nn::Conv2d last_{nullptr};
 };

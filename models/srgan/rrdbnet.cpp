@@ -10,10 +10,12 @@
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/conv.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/networks/checkpoint_modules.h"
+#include "runtime/networks/image_input.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {
@@ -104,6 +106,7 @@ class RrdbNet : public Network {
     if (params.get("output_mode", "hq_only") != "hq_only") {
       throw params.error("output_mode", "expected hq_only: it has one output");
     }
+    input_.emplace(params, "in_nc", in);
     first_ = register_module("conv_first", small_conv(in, channels, stride == 1 ? 3 : 7, stride));
     body_ = register_module("body", nn::ModuleList());
     for (int64_t i = 0; i < blocks; ++i) {
@@ -118,6 +121,7 @@ class RrdbNet : public Network {
   }
 
   at::Tensor forward(const at::Tensor& image) override {
+    input_->check(image);
     at::Tensor x = first_->forward(image);
     at::Tensor body = x;
     for (const auto& block : *body_) {
@@ -141,6 +145,7 @@ class RrdbNet : public Network {
   }
 
  private:
+  std::optional<ImageInput> input_;
   int64_t scale_;
   std::string mode_;
   bool skips_body_;

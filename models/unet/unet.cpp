@@ -13,12 +13,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/error.h"
 #include "runtime/measure/tensor_statistics.h"
 #include "runtime/networks/checkpoint_modules.h"
+#include "runtime/networks/image_input.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {
@@ -161,6 +163,7 @@ class UnetGenerator : public Network {
                                                             .has_bias = !has_norm,
                                                             .activation = activation});
     };
+    input_.emplace(params, "in_channels", in);
     initial_down_ =
         register_module("initial_down", down(in, features, false, Activation::kLeakyRelu));
     const auto downs = register_module("downs", make_parent());
@@ -196,6 +199,7 @@ class UnetGenerator : public Network {
                       "are multiples of {}, 2^(n_downs + 2), found {}",
                       multiple_, describe_tensor(image)));
     }
+    input_->check(image);
     std::vector<at::Tensor> skips = {checkpointed(*initial_down_, image)};
     for (const auto& down : downs_) skips.push_back(checkpointed(*down, skips.back()));
     at::Tensor x = checkpointed(*bottleneck_, skips.back());
@@ -228,6 +232,7 @@ class UnetGenerator : public Network {
     }
   }
 
+  std::optional<ImageInput> input_;
   int64_t multiple_;  ///< Of pixels, that heights and widths are.
   std::shared_ptr<UnetBlock> initial_down_;
   std::vector<std::shared_ptr<UnetBlock>> downs_;

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "runtime/code/build_settings.h"
+#include "runtime/code/member_order.h"
 #include "runtime/system/child_process.h"
 
 namespace stepop {
@@ -84,7 +85,7 @@ void Compiler::run(std::vector<std::string> words, std::string& text) const {
     throw CompileError(fmt::format("{}the compiler was ended by signal {}: is there enough memory?",
                                    result.err, result.signal));
   }
-  throw CompileError(result.err);
+  throw CompileError(result.err + member_order(result.err));
 }
 
 std::vector<std::string> Compiler::compile(const std::string& source, const std::string& object,

@@ -86,6 +86,23 @@ void end_by(int number) {
 
 extern "C" void on_time_over(int) { end_by(fatal_signal); }
 
+/// Copies lines to the terminal but those of the standard library, such as the ways through
+/// std::function that lead to an op.
+void copy_places(int from) {
+  char line[2048];
+  size_t size = 0;
+  char c = 0;
+  while (::read(from, &c, 1) == 1) {
+    if (size < sizeof line) line[size++] = c;
+    if (c != '\n') continue;
+    line[size - 1] = '\n';
+    if (std::string_view(line, size).find("/include/c++/") == std::string_view::npos) {
+      Line().add({line, size}).write();
+    }
+    size = 0;
+  }
+}
+
 /// The places of the addresses in one library, by addr2line where it is there.
 void write_places(const UserLibrary& library, void** addresses, size_t count) {
   Line names[kMostShown];
@@ -95,14 +112,21 @@ void write_places(const UserLibrary& library, void** addresses, size_t count) {
     words[3 + i] = names[i].text();
   }
   const char* program = addr2line_path().c_str();
+  int ends[2] = {-1, -1};
+  if (::pipe(ends) != 0) program = "";
   // fork() runs handlers that take locks; the call itself does not.
   const auto child =
       *program == 0 ? pid_t{-1} : static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
   if (child == 0) {
-    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::close(ends[0]);
+    ::close(ends[1]);
     ::execv(program, const_cast<char**>(words));
     ::_exit(127);
   }
+  ::close(ends[1]);
+  if (child > 0) copy_places(ends[0]);
+  ::close(ends[0]);
   int status = 1;
   if (child > 0 && ::waitpid(child, &status, 0) == child && status == 0) return;
   Line line;

@@ -57,12 +57,11 @@ at::Tensor host_copy(const at::Tensor& tensor) {
 void check_video(const Video& video, const std::string& name) {
   const at::Tensor& frames = video.frames;
   const bool fits = frames.defined() && frames.is_floating_point() && frames.dim() == 5 &&
-                    frames.numel() > 0 && (frames.size(2) == 1 || frames.size(2) == 3);
+                    is_image_batch(frames.flatten(0, 1));
   if (!fits) {
-    throw Error(
-        fmt::format("{}: expected a batch of videos, floats [B, T, C, H, W] with C = 1 or 3, found "
-                    "{}",
-                    name, frames.defined() ? describe_tensor(frames) : "an undefined tensor"));
+    throw Error(fmt::format("{}: expected a batch of videos, floats [B, T, C, H, W], found {}",
+                            name,
+                            frames.defined() ? describe_tensor(frames) : "an undefined tensor"));
   }
   const double rate = video.frames_per_second;
   if (rate > 0 && rate <= kMostFramesPerSecond) return;

@@ -34,7 +34,7 @@ using Scalars = OrderedMap<Scalar>;
 
 /// Pictures that follow one another.
 struct Video {
-  at::Tensor frames;             ///< [B, T, C, H, W] in [-1, 1], C = 1 or 3.
+  at::Tensor frames;             ///< [B, T, C, H, W] in [-1, 1], C as of images.
   double frames_per_second = 8;  ///< Above 0, up to 1000.
 };
 
@@ -42,7 +42,7 @@ struct Video {
 /// are pictures, and no two of them have the same name.
 struct Logs {
   Scalars scalars = {};
-  /// Batches of images [B, C, H, W] in [-1, 1], C = 1 or 3, shown as one grid each.
+  /// Batches of images [B, C, H, W] in [-1, 1], shown as one grid each, as image_grid does.
   OrderedMap<at::Tensor> images = {};
   /// Batches of videos, shown as one grid each, that moves: an animated PNG.
   OrderedMap<Video> videos = {};

@@ -1,6 +1,8 @@
 #include "runtime/pictures/image_grid.h"
 
 #include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -52,22 +54,63 @@ void draw(const at::Tensor& image, const at::Tensor& target) {
   }
 }
 
+constexpr int64_t kMostPlanes = 16;
+
+/// RGBA as it looks over a board of light and dark grey squares.
+at::Tensor over_board(const at::Tensor& images) {
+  const int64_t side = std::max<int64_t>(std::min(images.size(2), images.size(3)) / 8, 1);
+  const at::Tensor y = at::arange(images.size(2)).div(side, "floor").unsqueeze(1);
+  const at::Tensor x = at::arange(images.size(3)).div(side, "floor").unsqueeze(0);
+  const at::Tensor board = y.add(x).remainder(2).to(at::kFloat).mul(0.4).add(0.2);  // 0.2 or 0.6
+  const at::Tensor alpha = images.slice(1, 3, 4).add(1).div(2).clamp(0, 1);
+  return images.slice(1, 0, 3).clamp(-1, 1).mul(alpha).add(board.mul(alpha.neg().add(1)));
+}
+
+/// The first channels of each image side by side, in grey.
+at::Tensor planes(const at::Tensor& images) {
+  const int64_t count = std::min(images.size(1), kMostPlanes);
+  const auto columns = static_cast<int64_t>(std::ceil(std::sqrt(count)));
+  const int64_t rows = (count + columns - 1) / columns;
+  const int64_t height = images.size(2);
+  const int64_t width = images.size(3);
+  at::Tensor tiles = at::full({images.size(0), 1, rows * height, columns * width}, -1.0);
+  for (int64_t i = 0; i < count; ++i) {
+    tiles.select(1, 0)
+        .slice(1, i / columns * height, (i / columns + 1) * height)
+        .slice(2, i % columns * width, (i % columns + 1) * width)
+        .copy_(images.select(1, i));
+  }
+  return tiles;
+}
+
+/// Images of any number of channels as ones of 1 or 3.
+at::Tensor as_shown(const at::Tensor& images) {
+  const int64_t channels = images.size(1);
+  if (channels == 1 || channels == 3) return images;
+  return (channels == 4 ? over_board(images) : planes(images)).contiguous();
+}
+
 }  // namespace
 
+bool is_image_batch(const at::Tensor& images) {
+  if (!images.defined() || !images.is_floating_point() || images.dim() != 4) return false;
+  const auto is_usual = [](int64_t channels) {
+    return channels == 1 || channels == 3 || channels == 4;
+  };
+  // With the channels last it would become a heap of thin stripes.
+  return images.numel() > 0 && (is_usual(images.size(1)) || !is_usual(images.size(3)));
+}
+
 void check_images(const at::Tensor& images) {
-  const bool fits = images.defined() && images.is_floating_point() && images.dim() == 4 &&
-                    images.numel() > 0 && (images.size(1) == 1 || images.size(1) == 3);
-  if (!fits) {
-    throw Error(
-        fmt::format("images to show are floating-point [B, C, H, W] in [-1, 1] with "
-                    "C = 1 or 3, found {}",
-                    describe_tensor(images)));
+  if (!is_image_batch(images)) {
+    throw Error(fmt::format("images to show are floating-point [B, C, H, W] in [-1, 1], found {}",
+                            describe_tensor(images)));
   }
 }
 
 at::Tensor image_grid(const at::Tensor& images) {
   check_images(images);
-  const at::Tensor batch = images.detach().to(at::kCPU, at::kFloat).contiguous();
+  const at::Tensor batch = as_shown(images.detach().to(at::kCPU, at::kFloat).contiguous());
   const int64_t channels = batch.isnan().any().item<bool>() ? 3 : batch.size(1);
   const int64_t height = batch.size(2);
   const int64_t width = batch.size(3);

@@ -11,11 +11,18 @@ namespace stepop {
 /// A batch of images as one near-square picture: row by row, without gaps, the places that are left
 /// over at the end black.
 ///
-/// `images` is [B, C, H, W] in [-1, 1] with C = 1 or 3, of any floating-point type on any device;
-/// what lies outside is clamped. The result is uint8 [rows * H, columns * W, C] on the CPU with
-/// columns = ceil(sqrt(B)). A pixel with a NaN in any channel is magenta, and a grey batch with one
-/// becomes a colour picture. Throws Error that says what was found when the tensor is another.
+/// `images` is [B, C, H, W] in [-1, 1], of any floating-point type on any device; what lies outside
+/// is clamped. With C = 4 they are RGBA, shown over a board of grey squares; with C = 2 or more
+/// than 4 each becomes its channels side by side in grey, the first 16 of them; H and W are then
+/// those of all. C is 1 or 3 in the picture. The result is uint8 [rows * H, columns * W, C] on the
+/// CPU with columns = ceil(sqrt(B)). A pixel with a NaN in any channel is magenta, and a grey batch
+/// with one becomes a colour picture. Throws Error that says what was found when the tensor is
+/// another.
 at::Tensor image_grid(const at::Tensor& images);
+
+/// Whether `image_grid` shows the tensor. It refuses one that has its channels last: 1, 3 or 4
+/// there, and another number where they should be.
+bool is_image_batch(const at::Tensor& images);
 
 /// Throws what `image_grid` would throw for such a tensor.
 void check_images(const at::Tensor& images);

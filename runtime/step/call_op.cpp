@@ -15,6 +15,8 @@
 #include "runtime/measure/tensor_statistics.h"
 #include "runtime/networks/network.h"
 #include "runtime/optim/non_finite.h"
+#include "runtime/pictures/image_grid.h"
+#include "runtime/step/batch_mistakes.h"
 #include "runtime/step/out_of_memory.h"
 
 namespace stepop {
@@ -83,7 +85,8 @@ void rethrow_with_examples(const Context& context, const std::string& split, con
     const int64_t steps = context.position.global_step;
     const std::string when =
         steps == 0 ? "in the first step" : fmt::format("after step {}", with_thousands(steps));
-    throw Error(fmt::format("{}\n{}, with the examples {} of datasets/{}{}", error.what(), when,
+    throw Error(fmt::format("{}{}\n{}, with the examples {} of datasets/{}{}", error.what(),
+                            batch_mistake_text(error.what(), context.networks, split, batch), when,
                             list_text(indices), split,
                             out_of_memory_text(error.what(), context, split, batch)),
                 error.exit_code());
@@ -108,29 +111,6 @@ StepOps call_step_op(Iterator& iterator, const Context& context, Position& posit
   return run_op(context, split, "step_op", [&] { return iterator.step_op(batch); });
 }
 
-Error missing_op(const Context& context, const std::string& split, const std::string& op,
-                 const StepOps& ops) {
-  std::string hint;
-  if (op == "train_op" && !ops.train_ops.empty()) {
-    for (const auto& [name, closure] : ops.train_ops) {
-      hint += fmt::format("{}train/{}", hint.empty() ? "" : ", ", name);
-    }
-    hint = fmt::format("\n  to call those, in this order: train_ops: [{}]", hint);
-  }
-  return Error(fmt::format(
-      "{}/{} is due, but step_op of the iterator {} did not return it for the split {}; it "
-      "returned: {}{}",
-      split, op, read_component(context.config, "iterator").name, split, ops.names(), hint));
-}
-
-Error missing_log_op(const Context& context, const std::string& split, const std::string& op,
-                     const StepOps& ops) {
-  return Error(
-      fmt::format("{}\n  return it from step_op, or leave it out of log_ops: what train ops "
-                  "return is logged without a log op",
-                  missing_op(context, split, op, ops).what()));
-}
-
 namespace {
 
 std::string described(const at::Tensor& tensor) {
@@ -150,12 +130,13 @@ void check_pictures(const Logs& logs, const std::string& name) {
   };
   for (const auto& [key, image] : logs.images) {
     check_name("the image", key);
-    if (!image.defined() || image.dim() != 4 || (image.size(1) != 1 && image.size(1) != 3) ||
-        !image.is_floating_point()) {
-      throw Error(
-          fmt::format("{}/{}: expected a batch of images, floats [B, C, H, W] with C = 1 "
-                      "or 3, found {}",
-                      name, key, described(image)));
+    if (!is_image_batch(image)) {
+      throw Error(fmt::format(
+          "{}/{}: expected a batch of images, floats [B, C, H, W], found {}{}", name, key,
+          described(image),
+          image.defined() && image.dim() == 4 && image.is_floating_point() && image.numel() > 0
+              ? "; .permute({0, 3, 1, 2}) puts channels that are last there"
+              : ""));
     }
   }
   for (const auto& [key, video] : logs.videos) {

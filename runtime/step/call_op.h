@@ -69,7 +69,8 @@ class SplitGuard {
   std::string before_;
 };
 
-/// An Error for an op that is due and was not returned.
+/// An Error for an op that is due and was not returned; where the config names the op, a UsageError
+/// with the place and the nearest op that was returned.
 Error missing_op(const Context& context, const std::string& split, const std::string& op,
                  const StepOps& ops);
 

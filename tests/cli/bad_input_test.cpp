@@ -154,16 +154,18 @@ TEST_CASE("a batch that is larger than the dataset") {
 }
 
 TEST_CASE("an op that is due and was not returned") {
-  Digits().refuses("stepop -b digits.yaml -t --log_ops '[validation/sample_op]'", 1,
-                   "validation/sample_op is due, but step_op of the iterator Classifier did not "
+  Digits().refuses("stepop -b digits.yaml -t --log_ops '[validation/sample_op]'", 2,
+                   "command line: log_ops/0: validation/sample_op is due, but step_op of the "
+                   "iterator Classifier did not "
                    "return it for the split validation; it returned: train_op, log_op, eval_op\n"
                    "  return it from step_op, or leave it out of log_ops: what train ops return is "
                    "logged without a log op");
 }
 
-TEST_CASE("what LibTorch refuses is told without a stack trace") {
-  Digits().refuses("stepop -b digits.yaml -t --model/classes 5 --num_threads 1", 1,
-                   "train/log_op: Target 5 is out of bounds.");
+TEST_CASE("labels that the network has no output for") {
+  Digits().refuses("stepop -b digits.yaml -t --model/classes 5 --samplers/train sequential", 1,
+                   "train/step_op: \"class\" of the example 5 is 5: the network has 5 outputs, "
+                   "classes 0 to 4");
 }
 
 TEST_CASE("a device that is not there") {

@@ -114,7 +114,12 @@ class Npy : public Dataset {
     if (!params.has("images")) return;
     for (const auto& key : params.get<std::vector<std::string>>("images")) {
       const auto column = std::ranges::find(columns_, key, &NpyColumn::key);
-      if (column == columns_.end()) throw params.error("images", "there is no key \"" + key + "\"");
+      if (column == columns_.end()) {
+        std::vector<std::string> keys;
+        for (const auto& each : columns_) keys.push_back(each.key);
+        throw params.error(
+            "images", fmt::format("there is no key \"{}\"; there are: {}", key, list_text(keys)));
+      }
       if (!is_image_shape(column->array)) {
         throw params.error("images",
                            fmt::format("{}: expected uint8 [N, H, W], [N, H, W, C] or [N, "

@@ -9,9 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/eval_schema.h"
+#include "runtime/base/error.h"
 #include "runtime/loop/checks/non_finite_data.h"
 #include "runtime/loop/checks/parameter_ownership.h"
+#include "runtime/step/batch_mistakes.h"
 #include "runtime/step/call_op.h"
 #include "runtime/step/random_fork.h"
 #include "runtime/step/snapshot.h"
@@ -41,14 +44,9 @@ bool is_default_log_op(const Settings& settings, const std::string& name) {
 }
 
 /// Runs the ops of a split that are ever called for such a batch; adds what they gave.
-void check_batch(const Settings& settings, const DueOps& due, const Sample& sample,
-                 Iterator& iterator, const Context& context, Position& position, Seen& seen) {
-  const Batch batch = run_at("datasets", due.split, [&] {
-    return context.splits.batch(due.split, sample.order, sample.number);
-  });
-  if (const std::string text = non_finite_data(batch); !text.empty()) {
-    seen.warnings.push_back(context.config.error("datasets/" + due.split, text).what());
-  }
+void check_ops(const Settings& settings, const DueOps& due, const Sample& sample,
+               Iterator& iterator, const Context& context, Position& position, const Batch& batch,
+               Seen& seen) {
   const bool is_train = due.split == "train" && sample.is_training;
   const StepOps ops = call_step_op(iterator, context, position, due.split, is_train, batch);
   const SplitGuard guard(position, due.split);
@@ -77,10 +75,32 @@ void check_batch(const Settings& settings, const DueOps& due, const Sample& samp
     });
     for (const auto& evaluation : settings.evaluations) {
       if (evaluation.op.split != due.split || evaluation.op.op != name) continue;
+      EvaluationCallbacks(context.config, evaluation.place + "/eval_callbacks")
+          .check_keys(outputs, batch, context.splits.dataset(due.split));
       for (const auto& [key, value] : outputs.labels) {
         seen.names.insert(evaluation.prefix() + "/" + key);
       }
     }
+  }
+}
+
+/// The same for the sample's batch; an error says what of the batch led to it.
+void check_batch(const Settings& settings, const DueOps& due, const Sample& sample,
+                 Iterator& iterator, const Context& context, Position& position, Seen& seen) {
+  const Batch batch = run_at("datasets", due.split, [&] {
+    return context.splits.batch(due.split, sample.order, sample.number);
+  });
+  if (const std::string text = non_finite_data(batch); !text.empty()) {
+    seen.warnings.push_back(context.config.error("datasets/" + due.split, text).what());
+  }
+  try {
+    check_ops(settings, due, sample, iterator, context, position, batch, seen);
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    const std::string more = batch_mistake_text(error.what(), context.networks, due.split, batch);
+    if (more.empty()) throw;
+    throw Error(error.what() + more, error.exit_code());
   }
 }
 

@@ -80,12 +80,30 @@ TEST_CASE("the PNG of a grid holds its pixels") {
   CHECK(pixels.equal(image_grid(images)));
 }
 
+TEST_CASE("four channels are RGBA, over a board of two greys where they are transparent") {
+  at::Tensor images = at::full({1, 4, 2, 2}, 1.0);
+  images.select(1, 3).fill_(-1);               // transparent
+  images.select(1, 3).select(1, 1).fill_(1);   // but the lower row
+  images.select(1, 2).select(1, 1).fill_(-1);  // which is yellow
+  const at::Tensor grid = image_grid(images);
+  CHECK(describe_tensor(grid) == "uint8 [2, 2, 3]");
+  CHECK(values_of<uint8_t>(grid) == Bytes{153, 153, 153, 204, 204, 204, 255, 255, 0, 255, 255, 0});
+}
+
+TEST_CASE("channels that are no colours are shown side by side in grey, at most 16 of them") {
+  const at::Tensor images = at::arange(10).mul(20).div(127.5).sub(1).view({1, 5, 1, 2});
+  CHECK(values_of<uint8_t>(image_grid(images)) ==
+        Bytes{0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 0, 0});
+  CHECK(describe_tensor(image_grid(images)) == "uint8 [2, 6, 1]");
+  CHECK(describe_tensor(image_grid(at::zeros({1, 2, 4, 5}))) == "uint8 [4, 10, 1]");
+  CHECK(describe_tensor(image_grid(at::zeros({3, 40, 4, 5}))) == "uint8 [32, 40, 1]");
+}
+
 TEST_CASE("what is no batch of images is named as it was found") {
   const auto message_for = [](const at::Tensor& images) {
     return message_of([&] { image_grid(images); });
   };
-  const std::string expected =
-      "images to show are floating-point [B, C, H, W] in [-1, 1] with C = 1 or 3, found ";
+  const std::string expected = "images to show are floating-point [B, C, H, W] in [-1, 1], found ";
   CHECK(message_for(at::zeros({4, 8, 8})) == expected + "float32 [4, 8, 8]");
   CHECK(message_for(at::zeros({4, 8, 8, 3})) == expected + "float32 [4, 8, 8, 3]");
   CHECK(message_for(at::zeros({4, 1, 8, 8}, at::kByte)) == expected + "uint8 [4, 1, 8, 8]");

@@ -1,5 +1,7 @@
 #include "runtime/loop/checks/preflight.h"
 
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
@@ -25,6 +27,10 @@ class TestFaulty : public Iterator {
     const int64_t size = batch.size();
     if (fault_ == "key") batch["imag"];
     if (fault_ == "fixed size") batch["image"].view({5, -1});
+    if (fault_ == "classes") at::cross_entropy_loss(at::zeros({size, 1}), batch["class"]);
+    if (fault_ == "class type")
+      at::cross_entropy_loss(at::zeros({size, 2}), batch["class"].to(at::kFloat));
+    if (fault_ == "index") at::embedding(at::zeros({1, 2}), batch["class"]);
     if (fault_ == "shapes") at::zeros({2, 3}).mm(at::zeros({2, 3}));
     StepOps ops{.train_op = [] {},
                 .log_op = [=, this] { return logs(size); },
@@ -130,6 +136,26 @@ TEST_CASE("an op that is due and was not returned") {
         "split train; it returned: train_op/generator, train_op/critic, log_op, eval_op\n"
         "  to call those, in this order: train_ops: [train/train_op/generator, "
         "train/train_op/critic]");
+  // Where the config names the op, it is the config's mistake.
+  CHECK(refused("train_ops: [train/train_opp]") ==
+        "test.yaml:8: train_ops/0: train/train_opp is due, but step_op of the iterator TestFaulty "
+        "did not return it for the split train; it returned: train_op, log_op, eval_op; did you "
+        "mean \"train/train_op\"?");
+  CHECK(refused("stages: [{train_ops: [train/train_op], for: 1}, {train_ops: [{op: train/trian_op, "
+                "when: 1}]}]") ==
+        "test.yaml:8: stages/1/train_ops/0/op: train/trian_op is due, but step_op of the iterator "
+        "TestFaulty did not return it for the split train; it returned: train_op, log_op, eval_op; "
+        "did you mean \"train/train_op\"?");
+  CHECK(refused("log_ops: [validation/train_op]") ==
+        "test.yaml:8: log_ops/0: validation/train_op is due, but step_op of the iterator "
+        "TestFaulty did not return it for the split validation; it returned: train_op, log_op, "
+        "eval_op\n"
+        "  return it from step_op, or leave it out of log_ops: what train ops return is logged "
+        "without a log op");
+  CHECK(refused("evaluations: {test: {eval_op: validation/eval_ops}}") ==
+        "test.yaml:8: evaluations/test/eval_op: validation/eval_ops is due, but step_op of the "
+        "iterator TestFaulty did not return it for the split validation; it returned: train_op, "
+        "log_op, eval_op; did you mean \"validation/eval_op\"?");
   // What is never due need not be there.
   CHECK(refused("fault: no log_op\nlog_ops: []") == "no error");
 }
@@ -149,6 +175,22 @@ TEST_CASE("a log op that only the default asks for may be missing, which is said
         "log_ops: []: no log op runs; what train ops return, rates and speed are logged");
 }
 
+TEST_CASE("what LibTorch says of labels and indices of one's own code gets key and example") {
+  const auto has = [](const std::string& text, const std::string& words) {
+    return text.find(words) != std::string::npos;
+  };
+  const std::string classes = refused("fault: classes");
+  CHECK(classes.starts_with("train/step_op: Target "));
+  CHECK(has(classes, " is out of bounds.\n\"class\" of the example "));
+  CHECK(has(classes, "of datasets/train is "));
+  CHECK(has(classes, "\nclasses count from 0 and are below the number of logits"));
+  const std::string type = refused("fault: class type");
+  CHECK(has(type, "\nthe batch: \"image\" is float32 [5, "));
+  CHECK(has(type, "; labels: classes are int64 [B], as .to(at::kLong) makes them"));
+  const std::string index = refused("fault: index");
+  CHECK(index.starts_with("train/step_op: index out of range in self\n\"class\" of the example "));
+}
+
 TEST_CASE("a log value that is no scalar") {
   CHECK(refused("fault: scalar") ==
         "train/log_op/loss is no scalar: its shape is [5]; a mean() or sum() makes it one");
@@ -158,8 +200,10 @@ TEST_CASE("a log value that is no scalar") {
 
 TEST_CASE("a log image that is no batch of images") {
   const std::string expected =
-      "train/log_op/input: expected a batch of images, floats [B, C, H, W] with C = 1 or 3, found ";
-  CHECK(refused("fault: image") == expected + "float32 [5, 8, 8, 3]");
+      "train/log_op/input: expected a batch of images, floats [B, C, H, W], found ";
+  CHECK(refused("fault: image") ==
+        expected +
+            "float32 [5, 8, 8, 3]; .permute({0, 3, 1, 2}) puts channels that are last there");
   CHECK(refused("fault: bytes") == expected + "uint8 [1, 3, 8, 8]");
 }
 
