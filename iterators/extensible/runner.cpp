@@ -202,7 +202,8 @@ void Runner::run(Step& step, int64_t iteration, Mode mode, Metrics& metrics) {
     const at::Tensor total =
         run_part(step, state, at, /*is_first=*/i == 0, shares_[i], trains, metrics);
     // What an update is made of: in other iterations of a training a penalty may be missing.
-    const bool is_whole = trains || !is_training || step.update == nullptr;
+    const bool is_whole =
+        mode == Mode::kEvaluate || step.trains_in(iteration) || step.update == nullptr;
     if (total.defined() && is_whole) {
       metrics.add(step.total_logged_as, total.detach(), shares_[i]);
     }

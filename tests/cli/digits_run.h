@@ -21,23 +21,33 @@ inline constexpr const char* kUntil =
     "until_ok() { for ((i = 0; i < 6000; ++i)); do eval \"$1\" >/dev/null 2>&1 && return; "
     "sleep 0.01; done; echo \"in vain: $1\" >&2; kill -9 $(jobs -p); exit 9; }; ";
 
-/// What the program said, without the warning that this machine has other work.
-inline std::string without_busy(const std::string& text) {
-  const size_t begin = text.find("warning: the machine is busy: ");
-  if (begin == std::string::npos) return text;
-  const size_t end = text.find('\n', begin);
+/// What the program said, without the line of a warning that has these words.
+inline std::string without_warning(const std::string& text, const std::string& words) {
+  const size_t at = words.empty() ? std::string::npos : text.find(words);
+  if (at == std::string::npos) return text;
+  const size_t begin = text.rfind("warning: ", at);
+  const size_t end = text.find('\n', at);
   return text.substr(0, begin) + (end == std::string::npos ? "" : text.substr(end + 1));
 }
 
-/// Runs a line that must end well; `CONFIG` in it is the digits' config.
-inline CommandResult run_well(const ScratchFolder& folder, std::string line) {
+/// Without the warning that this machine has other work.
+inline std::string without_busy(const std::string& text) {
+  return without_warning(text, "the machine is busy: ");
+}
+
+/// Runs a line that must end well; `CONFIG` in it is the digits' config. It may warn with the words
+/// of `warning`: by default that a training is far longer than the digits' schedule of rates.
+inline CommandResult run_well(const ScratchFolder& folder, std::string line,
+                              const std::string& warning =
+                                  " and stays there for the rest of this "
+                                  "training of ") {
   for (size_t at = 0; (at = line.find("CONFIG")) != std::string::npos;) {
     line.replace(at, 6, kConfig);
   }
   CAPTURE(line);
   // Threads that wait for each other are slow when several tests share the cores.
   const CommandResult result = run_in(folder, "export OMP_NUM_THREADS=1; " + line);
-  CHECK(without_busy(result.err) == "");
+  CHECK(without_warning(without_busy(result.err), warning) == "");
   CHECK(result.exit_code == 0);
   return result;
 }

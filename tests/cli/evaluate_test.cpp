@@ -42,13 +42,16 @@ std::vector<std::string> metrics_without_times(const std::string& run) {
   return lines;
 }
 
+const std::string kMode = "checkpoints/mode: max, but by its name the lowest";
+
 /// A training whose best checkpoint is that of step 23: the loss falls, and the best is the
 /// highest.
 struct Trained {
   Trained() {
     run_well(folder,
              "stepop -n a -b CONFIG -t --num_steps 69 --checkpoints "
-             "'{metric: validation/eval_op/loss, mode: max, keep_last: 1, keep_best: 1}'");
+             "'{metric: validation/eval_op/loss, mode: max, keep_last: 1, keep_best: 1}'",
+             kMode);
     run = only_run(folder);
   }
 
@@ -83,7 +86,7 @@ TEST_CASE("an evaluation of other data leaves what a training goes by alone: met
   CHECK(last_line("runs") == listed);
   CHECK(last_line("compare " + trained.run + " " + trained.run) == compared);
 
-  run_well(trained.folder, "stepop -p " + trained.run + " -t --num_steps 70");
+  run_well(trained.folder, "stepop -p " + trained.run + " -t --num_steps 70", kMode);
   CHECK(trained.checkpoints().best() == 23);
   CHECK((trained.checkpoints().steps() == std::vector<int64_t>{23, 70}));
 }

@@ -245,8 +245,10 @@ TEST_CASE("what is still to be logged is shared out when the number of processes
     const ScratchFolder folder;
     folder.write("c.yaml", kConfigText);
     run_well(folder, start + std::to_string(before));
-    run_well(folder, fmt::format("{} -p {} -t --processes {} --stop_at null", kSlow,
-                                 only_run(folder), after));
+    run_well(
+        folder,
+        fmt::format("{} -p {} -t --processes {} --stop_at null", kSlow, only_run(folder), after),
+        ", and now there ");
     if (before == after) expected = mean_of_six(folder);
     CHECK(mean_of_six(folder) == doctest::Approx(expected).epsilon(1e-5));
   }

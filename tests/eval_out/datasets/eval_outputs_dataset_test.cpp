@@ -260,8 +260,8 @@ TEST_CASE("a network learns from the outputs of an earlier run") {
   const std::string outputs = "{class: EvalOutputs, path: " + teacher.root() +
                               ", keys: {image: logits, class: outputs/class}}";
   TestRun student(common + "model: {class: MLP, inputs: 10, hidden: [32]}\n" +
-                  "num_epochs: 20\nlog_ops: []\ndatasets: {train: " + outputs +
-                  ", validation: " + outputs + "}\n");
+                  "num_epochs: 20\nlog_ops: []\ntelemetry: {active: false}\ndatasets: {train: " +
+                  outputs + ", validation: " + outputs + "}\n");
   CHECK(student.session.context().dataset("train").size() == 355);
   student.session.check();
   student.train();

@@ -171,7 +171,8 @@ TEST_CASE("what hooks track is restored; one that is new begins anew, one that i
   TestRun again(config, run, 8);
   const std::string path = run.checkpoint_path(8);
   CHECK(again.session.warnings() ==
-        path + ": it has a state of hooks/a/steps, which no hook tracks now\n" + path +
+        "test.yaml:14: ckpt_freq: is never due in this training of 10 steps\n" + path +
+            ": it has a state of hooks/a/steps, which no hook tracks now\n" + path +
             ": it has no state of hooks/c/steps, which begins anew");
   const Events happened = events_of(again);
   CHECK(happened[0] == "b initialize 8");

@@ -73,7 +73,8 @@ TEST_CASE("a last stage without a length lasts to the end") {
 TEST_CASE("a stage with an op that nobody returns is an error before the first step") {
   TestRun run(config_of("- {train_ops: [train/d], for: 100}\n- {train_ops: [train/x]}\n"));
   CHECK(message_of([&] { run.session.check(); })
-            .starts_with("train/x is due, but step_op of the iterator StagesIterator did not "
+            .starts_with("test.yaml:9: stages/1/train_ops/0: train/x is due, but step_op of the "
+                         "iterator StagesIterator did not "
                          "return it for the split train; it returned: "));
 }
 

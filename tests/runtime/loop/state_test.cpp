@@ -152,6 +152,7 @@ const std::vector<Group>& groups() {
       {"second moments of Adam", R"(head_optimizer\..*\.exp_avg_sq)", 2},
       {"step counts of Adam", R"(head_optimizer\..*\.step)", 2},
       {"each optimizer's updates", R"((encoder|head)_optimizer\.count)", 2},
+      {"the step of each optimizer's last rate", R"((encoder|head)_optimizer\.lr_step)", 2},
       {"each optimizer's updates that were left out", R"((encoder|head)_optimizer\.skipped)", 2},
       {"averages of the weights, and the running statistics that are put beside them", R"(ema_.*)",
        10},

@@ -53,10 +53,12 @@ struct Training {
     if (kind == 1) update.step(loss() + kInfinity);  // its gradient is finite
     if (kind == 2) update.step(loss() + (layer.bias - layer.bias.detach()).sqrt().sum());
   }
-  /// Everything that an update changes, copied.
+  /// Everything that an update changes, copied; not the step of its rate, which is logged of one
+  /// that was not made as well.
   State state() const {
     State state = update.state();
     state.erase("skipped");
+    state.erase("lr_step");
     state.emplace("weight", layer.weight.detach());
     state.emplace("bias", layer.bias.detach());
     for (auto& [name, tensor] : state) tensor = tensor.clone();

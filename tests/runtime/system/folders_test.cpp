@@ -42,7 +42,7 @@ TEST_CASE("a folder that cannot be made is an error with its path and the reason
   const ScratchFolder folder;
   folder.write("file", "");
   CHECK(message_of([&] { make_folders(folder / "file"); }) ==
-        "cannot make the folder " + folder.path("file") + ": File exists");
+        "cannot make the folder " + folder.path("file") + ": a file of that name is there");
   CHECK(message_of([&] { make_folders(folder / "file/a"); }) ==
         "cannot make the folder " + folder.path("file/a") + ": Not a directory");
   FailingFiles files;

@@ -121,7 +121,8 @@ TEST_CASE("a sound iterator passes, and nothing of the check is kept") {
 
 TEST_CASE("an op that is due and was not returned") {
   CHECK(refused("fault: no log_op\nlog_ops: [validation/log_op]") ==
-        "validation/log_op is due, but step_op of the iterator TestFaulty did not return it for "
+        "test.yaml:9: log_ops/0: validation/log_op is due, but step_op of the iterator TestFaulty "
+        "did not return it for "
         "the split validation; it returned: train_op, eval_op\n"
         "  return it from step_op, or leave it out of log_ops: what train ops return is logged "
         "without a log op");
