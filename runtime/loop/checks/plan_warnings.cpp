@@ -76,6 +76,19 @@ class PlanWarnings {
     }
   }
 
+  /// What is measured on examples that were trained says nothing of others.
+  void look_at_data() {
+    const Value* trained = context_.config.peek("datasets/train");
+    for (const auto& evaluation : settings_.evaluations) {
+      const std::string place = "datasets/" + evaluation.op.split;
+      const Value* evaluated = context_.config.peek(place);
+      if (evaluation.op.split == "train" || trained == nullptr || evaluated == nullptr) continue;
+      if (*trained == *evaluated) {
+        add(place, "the same examples as datasets/train: evaluations see what was trained");
+      }
+    }
+  }
+
   void look_at_machine() {
     const int64_t size = context_.splits.order("train").batch_size();
     if (const int64_t idle = context_.world_size - size; idle > 0) {
@@ -137,6 +150,7 @@ std::vector<std::string> plan_warnings(const Settings& settings, const Context& 
   warnings.look_at_averages();
   warnings.look_at_schedules(schedules);
   warnings.look_at_modes(metric_schedules);
+  warnings.look_at_data();
   warnings.look_at_machine();
   return warnings.take();
 }

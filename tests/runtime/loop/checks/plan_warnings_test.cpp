@@ -37,6 +37,17 @@ TEST_CASE("a config that says what it means has no warning") {
                  "stop_when: {metric: validation/eval_op/odd, mode: max, patience: 5e}") == "");
 }
 
+TEST_CASE("a validation split that is the training's is reported") {
+  std::string config = trainer_config("num_steps: 8\n");
+  const std::string own =
+      "validation: {class: Synthetic, size: 10, shape: [1, 3, 3], classes: 3, seed: 5}";
+  config.replace(config.find(own), own.size(), "validation: \"{datasets/train}\"");
+  const std::string text = Session(test_config(config), true, false, false).warnings();
+  CHECK(
+      text.ends_with("datasets/validation: the same examples as datasets/train: evaluations see "
+                     "what was trained"));
+}
+
 TEST_CASE("what is never due in a training is said once, with its key") {
   CHECK(warnings("log_ops: [train/log_op, {op: validation/log_op, when: {every: 1, from: 50e}}]\n"
                  "ckpt_freq: {every: 1, from: 9}\n"
