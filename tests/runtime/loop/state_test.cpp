@@ -220,6 +220,8 @@ TEST_CASE("with a tensor of the checkpoint at its fresh value a run ends otherwi
   const End expected = whole().end_after(kStep);
   for (const auto& group : groups()) {
     CAPTURE(group.what);
+    // It shows where an update is not due in each step: due_logs_test.cpp.
+    if (group.names.ends_with("lr_step")) continue;
     Checkpoint checkpoint = saved(kStep);
     std::erase_if(checkpoint.tensors,
                   [&](const auto& entry) { return belongs(group, entry.first); });
