@@ -41,7 +41,8 @@ TEST_CASE("a validation split that is the training's is reported") {
   std::string config = trainer_config("num_steps: 8\n");
   const std::string own =
       "validation: {class: Synthetic, size: 10, shape: [1, 3, 3], classes: 3, seed: 5}";
-  config.replace(config.find(own), own.size(), "validation: \"{datasets/train}\"");
+  config.replace(config.find(own), own.size(),
+                 "validation: {class: Synthetic, size: 29, shape: [1, 3, 3], classes: 3}");
   const std::string text = Session(test_config(config), true, false, false).warnings();
   CHECK(
       text.ends_with("datasets/validation: the same examples as datasets/train: evaluations see "
