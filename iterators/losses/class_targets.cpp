@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "eval_out/hdf5/hdf5_values.h"
@@ -26,6 +27,14 @@ std::string remedy(const at::Tensor& target, const std::vector<int64_t>& expecte
 
 void check_values(const Batch& batch, const std::string& key, const at::Tensor& target,
                   int64_t classes) {
+  if (target.is_cpu() && target.scalar_type() == at::kLong && target.is_contiguous()) {
+    // In each training step: seven operations cost a small network some percent of its time.
+    const auto* values = target.const_data_ptr<int64_t>();
+    const auto fits = [&](int64_t value) {
+      return (value >= 0 && value < classes) || value == kLeftOut;
+    };
+    if (std::all_of(values, values + target.numel(), fits)) return;
+  }
   const at::Tensor is_wrong =
       target.lt(0).logical_or(target.ge(classes)).logical_and(target.ne(kLeftOut)).flatten();
   if (!is_wrong.any().item<bool>()) return;
