@@ -18,12 +18,14 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOrders =
 }  // namespace
 
 std::string member_order(std::string_view message) {
-  if (message.find("does not match declaration order") == std::string_view::npos) return {};
+  constexpr std::string_view kWords = "does not match declaration order in ";
+  const size_t begin = message.find(kWords);
+  if (begin == std::string_view::npos) return {};
+  // In quotes of the shell's language.
+  const std::string_view rest = message.substr(begin + kWords.size());
+  const std::string_view line = rest.substr(0, rest.find('\n'));
   for (const auto& [name, order] : kOrders) {
-    if (message.find(fmt::format("declaration order in 'stepop::{}'", name)) ==
-        std::string_view::npos) {
-      continue;
-    }
+    if (line.find(fmt::format("stepop::{}", name)) == std::string_view::npos) continue;
     return fmt::format(
         "C++ wants members in the order of their struct, any of them left out; stepop::{}: {}\n",
         name, order);

@@ -125,6 +125,23 @@ TEST_CASE("an op that returns the wrong thing is refused by the compiler in a se
   CHECK(std::count(failed.err.begin(), failed.err.end(), '\n') < 10);
 }
 
+TEST_CASE("members in another order than their struct's are answered with that order") {
+  const ScratchFolder folder;
+  write_source(folder,
+               "stepop::StepOps ops() {\n"
+               "  return {.log_op = [] { return stepop::Logs{}; }, .train_op = [] {}};\n}\n");
+  // The quotes of the compiler's message depend on the language of the shell.
+  for (const std::string language : {"C", "C.UTF-8"}) {
+    CAPTURE(language);
+    const auto failed =
+        run_with_cache(folder, "LC_ALL=" + language + " stepop -n x -b one.yaml -t");
+    CHECK(failed.exit_code == 1);
+    CHECK(
+        contains(failed.err,
+                 "stepop::StepOps: .train_op, .log_op, .eval_op, .train_ops, .log_ops, .eval_ops"));
+  }
+}
+
 TEST_CASE("a compile error is the compiler's own message, and nothing else") {
   const ScratchFolder folder;
   write_source(folder, "");
