@@ -169,9 +169,10 @@ class EvalOutputsDataset : public Dataset {
     EvalFile file(find_outputs(params.get_path("path")));
     params.note_opened("path", file.path());
     if (!file.complete() && !allow_incomplete) {
-      throw params.error("path", fmt::format("{}: an evaluation that did not come to its end, of "
-                                             "{} rows; allow_incomplete: true takes those",
-                                             file.path(), file.rows()));
+      throw params.error(
+          "path",
+          fmt::format("{}: an unfinished evaluation of {} rows; allow_incomplete: true takes them",
+                      file.path(), file.rows()));
     }
     if (file.rows() <= 0) throw params.error("path", file.path() + ": holds no rows");
     return file;

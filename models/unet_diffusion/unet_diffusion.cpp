@@ -159,7 +159,7 @@ class UNetModel : public MultiNetwork {
 
   std::shared_ptr<Layer> attention(int64_t channels, int64_t heads) const {
     if (head_channels_ != -1 && channels % head_channels_ != 0) {
-      throw Error(fmt::format("num_head_channels: {} channels are no multiple of {}", channels,
+      throw Error(fmt::format("num_head_channels: {} channels are not a multiple of {}", channels,
                               head_channels_));
     }
     const int64_t count = head_channels_ == -1 ? heads : channels / head_channels_;

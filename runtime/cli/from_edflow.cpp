@@ -42,7 +42,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kGone = 
     {"git", "left out: git's state is noted in the log and in outputs, nothing is committed"},
     {"image_format", "left out: pictures are PNG, or JPEG with log_images: {format: jpeg}"},
     {"hook_freq", "left out: log_freq and each op's `when` say it"},
-    {"project", "left out: -p names a run to go on with"},
+    {"project", "left out: -p names a run to resume"},
     {"edflow_version", "left out"},
     {"edflow", "left out"},
     {"handlers", "left out: all numbers and pictures of logs are sent"},
@@ -210,7 +210,7 @@ class EdflowTranslation {
   Value component(const Registry& registry, const std::string& key, const Value& value,
                   const std::string& own_class) {
     if (!value.is_text()) {
-      note(key, "is no import path, and left as it is");
+      note(key, "is not an import path, and is left as it is");
       return value;
     }
     const std::string name = last_part(value.as_text());
@@ -226,7 +226,7 @@ class EdflowTranslation {
   }
 
   void take_eval_hook(const Value& value) {
-    if (!value.is_map()) return note("eval_hook", "is no map, and left out");
+    if (!value.is_map()) return note("eval_hook", "is not a map, and is left out");
     for (const auto& [key, below] : value.as_map()) {
       const std::string path = "eval_hook/" + key;
       if (key == "eval_callbacks" && below.is_map()) {
@@ -240,7 +240,7 @@ class EdflowTranslation {
   }
 
   void take_eval_pipeline(const Value& value) {
-    if (!value.is_map()) return note("eval_pipeline", "is no map, and left out");
+    if (!value.is_map()) return note("eval_pipeline", "is not a map, and is left out");
     for (const auto& [key, below] : value.as_map()) {
       const std::string path = "eval_pipeline/" + key;
       if (key == "callback_kwargs") {
@@ -258,9 +258,10 @@ class EdflowTranslation {
     const std::string path = "eval_hook/eval_callbacks/" + name;
     const std::string function = callback.is_text() ? last_part(callback.as_text()) : "";
     if (is_registered(callbacks(), function)) return set(path, function);
-    note(path, fmt::format("left out: {} is no callback here; register a function of your own, or "
-                           "name a Python script: {}: ./my_callback.py",
-                           callback.describe(), name));
+    note(path,
+         fmt::format("left out: there is no callback {} here; register a function of your own, or "
+                     "name a Python script: {}: ./my_callback.py",
+                     callback.describe(), name));
   }
 
   void take_functor(const Value& value) {
@@ -270,7 +271,7 @@ class EdflowTranslation {
   }
 
   void take_integrations(const Value& value) {
-    if (!value.is_map()) return note("integrations", "is no map, and left out");
+    if (!value.is_map()) return note("integrations", "is not a map, and is left out");
     for (const auto& [key, below] : value.as_map()) {
       const std::string path = "integrations/" + key;
       if ((key == "tensorboard" || key == "tensorboardX") && below.is_map()) {
@@ -300,7 +301,7 @@ class EdflowTranslation {
   }
 
   void take_debug(const Value& value) {
-    if (!value.is_map()) return note("debug", "is no map, and left out");
+    if (!value.is_map()) return note("debug", "is not a map, and is left out");
     for (const auto& [key, below] : value.as_map()) {
       const bool is_known =
           key == "max_steps" || key == "max_examples" || key == "disable_integrations";

@@ -28,7 +28,8 @@ Value& child(Value& parent, const std::string& part, const Override& override) {
     const int64_t index = list_index(part);
     if (index < 0) {
       fail(override,
-           fmt::format("\"{}\" is no place in a list: give a number from 0, or + to append", part));
+           fmt::format("\"{}\" is not a position in a list: give a number from 0, or + to append",
+                       part));
     }
     if (index >= static_cast<int64_t>(list.size())) {
       fail(override,

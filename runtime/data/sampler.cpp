@@ -139,7 +139,7 @@ class Weighted : public ComputedSampler {
     if (balances == params.has("weights")) {
       throw params.error("",
                          "the sampler weighted needs either \"balance\", a key of classes that "
-                         "shall come equally often, or \"weights\", a key of weights");
+                         "should come equally often, or \"weights\", a key of weights");
     }
     const std::string path = balances ? "balance" : "weights";
     const auto key = params.get<std::string>(path);

@@ -55,7 +55,7 @@ void add_column(std::vector<CsvColumn>& columns, CsvColumn column, const Config&
   for (const auto& other : columns) {
     if (other.key != column.key) continue;
     throw params.error(
-        place, fmt::format("the key \"{}\" is the one of {} \"{}\" too", column.key,
+        place, fmt::format("the key \"{}\" is also that of {} \"{}\"", column.key,
                            other.numbers.dim() > 1 ? "the vector" : "the column", other.name));
   }
   columns.push_back(std::move(column));

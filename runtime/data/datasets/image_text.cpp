@@ -132,7 +132,7 @@ class ImageText : public Dataset {
     }
     if (!without.empty() && missing == "error") {
       throw Error(fmt::format(
-          "{}: {} of {} images have no caption, such as {}, which wants {}; \"missing: drop\" "
+          "{}: {} of {} images have no caption, such as {}, which needs {}; \"missing: drop\" "
           "leaves them out, \"missing: empty\" gives them empty ones",
           folder_, with_thousands(static_cast<int64_t>(without.size())),
           with_thousands(static_cast<int64_t>(found)), without[0], caption_file(without[0])));

@@ -94,7 +94,7 @@ class TextParts : public Dataset {
         skips_empty_(are_lines_ && params.get("skip_empty", false)) {
     if (!are_lines_ && separator_.empty()) {
       throw params.error("separator",
-                         "documents need the text that stands between them, such as "
+                         "documents need the text that separates them, such as "
                          "\"<|endoftext|>\" or \"\\n\\n\"");
     }
     units_ = are_lines_ ? TextUnits::lines(file_.bytes(), skips_empty_)

@@ -104,10 +104,10 @@ TEST_CASE("what is no file of evaluation outputs is refused with the reason") {
   const std::string path = folder.path("outputs.h5");
   CHECK(open(path) == path + ": no such file");
   folder.write("outputs.h5.part", "");
-  CHECK(open(path) == path + ": no such file; " + path +
-                          ".part holds the rows of an evaluation that did not come to its end");
+  CHECK(open(path) ==
+        path + ": no such file; " + path + ".part holds the rows of an unfinished evaluation");
   CHECK(open(folder.write("text.h5", "hello")) ==
-        "cannot read " + folder.path("text.h5") + ": it is no HDF5 file");
+        "cannot read " + folder.path("text.h5") + ": it is not an HDF5 file");
   CHECK(open(folder.path()) == "cannot read " + folder.path() + ": Is a directory");
 
   run_python(kWrite, {path, "1"});

@@ -59,7 +59,7 @@ TEST_CASE("an image without a caption is an error, or left out, or has an empty 
   folder.write("b.txt", "b");
   CHECK(message_of([&] { captions_of(folder); }) ==
         folder.path() +
-            ": 1 of 2 images have no caption, such as a.png, which wants a.txt; \"missing: drop\" "
+            ": 1 of 2 images have no caption, such as a.png, which needs a.txt; \"missing: drop\" "
             "leaves them out, \"missing: empty\" gives them empty ones");
   const auto dropped = captions_of(folder, ", missing: drop");
   CHECK(dropped->size() == 1);
@@ -69,7 +69,7 @@ TEST_CASE("an image without a caption is an error, or left out, or has an empty 
   const auto all =
       captions_of(folder, ", tokenizer: {class: characters, of: " + folder / "b.txt" + "}");
   CHECK(message_of([&] { batch_of(*all, {0}); }) ==
-        "example 0: the caption of a.png: the text is no UTF-8");
+        "example 0: the caption of a.png: the text is not UTF-8");
 }
 
 TEST_CASE("captions come from a table, too") {
