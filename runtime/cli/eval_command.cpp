@@ -44,7 +44,7 @@ T attribute(const EvalFile& file, const char* name, T fallback) {
 
 /// What is looked at, in a line.
 void print_head(const EvalFile& file, const std::string& split) {
-  fmt::print("{}: {} rows of {}", file.path(), with_thousands(file.rows()), split);
+  fmt::print("{}: {} of {}", file.path(), counted(file.rows(), "row"), split);
   const auto step = attribute<int64_t>(file, "global_step", -1);
   if (step >= 0) fmt::print(" at step {}", with_thousands(step));
   fmt::print("{}\n", file.complete() ? "" : ", of an unfinished evaluation");

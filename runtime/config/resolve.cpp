@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/number_text.h"
 #include "runtime/config/config_files.h"
 #include "runtime/config/merge.h"
 #include "runtime/config/references.h"
@@ -32,8 +33,8 @@ Value& child(Value& parent, const std::string& part, const Override& override) {
                        part));
     }
     if (index >= static_cast<int64_t>(list.size())) {
-      fail(override,
-           fmt::format("the list has {} elements, counted from 0; + appends one", list.size()));
+      fail(override, fmt::format("the list has {}, counted from 0; + appends one",
+                                 counted(list.size(), "element")));
     }
     return list[index];
   }

@@ -266,8 +266,7 @@ std::vector<std::string> MissingValues::fill_texts(
     } else {
       continue;
     }
-    texts.push_back(fmt::format("{} in {} by {}", name_of(column),
-                                count == 1 ? "1 row" : with_thousands(count) + " rows", by));
+    texts.push_back(fmt::format("{} in {} by {}", name_of(column), counted(count, "row"), by));
   }
   return texts;
 }

@@ -97,8 +97,7 @@ class ImageText : public Dataset {
 
   std::string notice() const override {
     if (left_out_ == 0) return {};
-    return fmt::format("{}: {} images without a caption are left out", folder_,
-                       with_thousands(left_out_));
+    return fmt::format("{}: {} without a caption left out", folder_, counted(left_out_, "image"));
   }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {

@@ -227,8 +227,8 @@ class TextWindows : public Dataset {
   }
 
   std::string notice() const override {
-    return fmt::format("{}: {} tokens, {} windows of {}", file_.path(), with_thousands(count_),
-                       with_thousands(size()), with_thousands(length_));
+    return fmt::format("{}: {}, {} of {}", file_.path(), counted(count_, "token"),
+                       counted(size(), "window"), with_thousands(length_));
   }
 
  private:

@@ -87,9 +87,9 @@ TEST_CASE("wrong keys and rows are named with those that there are") {
             ": no \"outputs/logit\"; there are: labels/loss, outputs/boxes, outputs/deep/name, "
             "outputs/half, outputs/logits, outputs/mask, outputs/wave");
   CHECK(message_of([&] { file.read("labels/loss", 2, 2); }) ==
-        path + ": labels/loss: 2 rows from row 2 on were asked for, it has 3");
+        path + ": labels/loss: asked for 2 rows from row 2 on, it has 3");
   CHECK(message_of([&] { file.read("labels/loss", -1, 1); }) ==
-        path + ": labels/loss: 1 rows from row -1 on were asked for, it has 3");
+        path + ": labels/loss: asked for 1 row from row -1 on, it has 3");
   CHECK(message_of([&] { file.read("outputs/boxes"); }) ==
         path + ": outputs/boxes is ragged, not a tensor");
   CHECK(message_of([&] { file.read_texts("outputs/logits", 0, 1); }) ==
