@@ -243,13 +243,35 @@ class EdflowTranslation {
     if (!value.is_map()) return note("eval_pipeline", "is not a map, and is left out");
     for (const auto& [key, below] : value.as_map()) {
       const std::string path = "eval_pipeline/" + key;
-      if (key == "callback_kwargs") {
-        set(path, below);
+      if (key == "callback_kwargs" && below.is_map()) {
+        callback_kwargs_ = below;
       } else if (key == "callbacks" && below.is_map()) {
         note(path, "becomes eval_hook/eval_callbacks");
         for (const auto& [name, callback] : below.as_map()) take_callback(name, callback);
       } else {
         note(path, "no counterpart");
+      }
+    }
+  }
+
+  /// Parameters of the callbacks that are here, when all of these are known.
+  void take_callback_kwargs() {
+    for (const auto& [name, kwargs] : callback_kwargs_.as_map()) {
+      const std::string path = "eval_pipeline/callback_kwargs/" + name;
+      const Value* callback = result_.config.find("eval_hook/eval_callbacks/" + name);
+      const Registration* registration =
+          callback == nullptr ? nullptr : find_component("callback", callback->as_text());
+      if (registration == nullptr || !kwargs.is_map()) {
+        note(path, fmt::format("left out: {} is not a callback of this config", name));
+        continue;
+      }
+      for (const auto& [key, value] : kwargs.as_map()) {
+        const auto is_key = [&](const Parameter& each) { return each.name == key; };
+        if (std::ranges::any_of(registration->about.parameters, is_key)) {
+          set(path + "/" + key, value);
+        } else {
+          note(path + "/" + key, fmt::format("left out: {} has no such key", registration->name));
+        }
       }
     }
   }
@@ -319,6 +341,7 @@ class EdflowTranslation {
 
   /// What a training needs, and edflow's code has in Python.
   void end() {
+    take_callback_kwargs();
     if (result_.config.find("optimizer") == nullptr) {
       set("optimizer/class", "Adam");
       set("optimizer/lr", 1e-3);
@@ -363,6 +386,7 @@ class EdflowTranslation {
 
   std::string class_name_;
   TranslatedConfig& result_;
+  Value callback_kwargs_ = Value(Value::Map{});
   std::string data_root_ = "data";
   bool uses_root_ = false;  ///< Of a dataset.
   bool is_vunet_ = false;

@@ -183,7 +183,7 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
             .starts_with("stepop: --template clasifier: there are classifier, "));
   CHECK(refused("stepop new") ==
         "stepop: stepop new: nothing given: stepop new NAME [--template KIND] [--project] "
-        "[--from-edflow FILE | --from-dlas FILE]\n");
+        "[--from-edflow FILE ... | --from-dlas FILE]\n");
 }
 
 TEST_CASE("words of C++ and names of our own classes are names of projects that compile") {
