@@ -8,6 +8,7 @@
 #include "eval_out/hdf5/hdf5_file.h"
 #include "eval_out/hdf5/hdf5_types.h"
 #include "eval_out/hdf5/hdf5_values.h"
+#include "runtime/base/number_text.h"
 #include "runtime/base/text.h"
 
 namespace stepop {
@@ -72,11 +73,12 @@ std::vector<int64_t> inner_shape(const at::Tensor& tensor) {
 EvalArray describe_tensor(const std::string& key, const at::Tensor& tensor, int64_t batch_size) {
   const at::ScalarType type = checked_type(key, tensor);
   if (tensor.dim() == 0) {
-    throw wrong(key, fmt::format(" is a single number, the batch has {} examples", batch_size));
+    throw wrong(
+        key, fmt::format(" is a single number, the batch has {}", counted(batch_size, "example")));
   }
   if (tensor.size(0) != batch_size) {
-    throw wrong(key, fmt::format(" has first dimension {}, the batch has {} examples",
-                                 tensor.size(0), batch_size));
+    throw wrong(key, fmt::format(" has first dimension {}, the batch has {}", tensor.size(0),
+                                 counted(batch_size, "example")));
   }
   return {key, EvalKind::kTensor, type, inner_shape(tensor)};
 }
@@ -84,8 +86,8 @@ EvalArray describe_tensor(const std::string& key, const at::Tensor& tensor, int6
 EvalArray describe_ragged(const std::string& key, const std::vector<at::Tensor>& tensors,
                           int64_t batch_size) {
   if (static_cast<int64_t>(tensors.size()) != batch_size) {
-    throw wrong(
-        key, fmt::format(" has {} tensors, the batch has {} examples", tensors.size(), batch_size));
+    throw wrong(key, fmt::format(" has {}, the batch has {}", counted(tensors.size(), "tensor"),
+                                 counted(batch_size, "example")));
   }
   EvalArray array{key, EvalKind::kRagged, at::kByte, {}};
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -116,8 +118,8 @@ EvalArray describe_ragged(const std::string& key, const std::vector<at::Tensor>&
 EvalArray describe_text(const std::string& key, const std::vector<std::string>& texts,
                         int64_t batch_size) {
   if (static_cast<int64_t>(texts.size()) != batch_size) {
-    throw wrong(key,
-                fmt::format(" has {} texts, the batch has {} examples", texts.size(), batch_size));
+    throw wrong(key, fmt::format(" has {}, the batch has {}", counted(texts.size(), "text"),
+                                 counted(batch_size, "example")));
   }
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].find('\0') != std::string::npos) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
 #include "runtime/data/example_random.h"
 #include "runtime/system/folders.h"
 
@@ -41,8 +42,8 @@ Batch CallbackArguments::examples(int64_t first, int64_t count) const {
   std::vector<Random> randoms;
   for (int64_t i = 0; i < count; ++i) {
     if (indices[i] < 0 || indices[i] >= size) {
-      throw Error(fmt::format("row {} (example {} of the dataset): the dataset has {} examples",
-                              first + i, indices[i], size));
+      throw Error(fmt::format("row {} (example {} of the dataset): the dataset has {}", first + i,
+                              indices[i], counted(size, "example")));
     }
     randoms.push_back(random_at(seed, 0, first + i));
   }

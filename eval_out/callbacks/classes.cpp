@@ -124,7 +124,8 @@ std::vector<std::string> class_names(const CallbackArguments& arguments, int64_t
 
 std::vector<Parameter> class_parameters(std::vector<Parameter> more) {
   std::vector<Parameter> all = {
-      {"logits", "logits", "the key of the scores [classes], or of the classes said, as integers"},
+      {"logits", "logits",
+       "the key of the scores [classes], or of the predicted classes, as integers"},
       {"target", "class", "the key of the true class, in the outputs or the dataset's labels"}};
   all.insert(all.end(), more.begin(), more.end());
   return all;

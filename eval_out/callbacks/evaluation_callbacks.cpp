@@ -105,7 +105,7 @@ CallbackResults EvaluationCallbacks::call(const std::string& folder, const Datas
     } catch (const std::exception& error) {
       results.failures.set(callback.name, error_text(error));
     } catch (...) {
-      results.failures.set(callback.name, "it threw something that is no std::exception");
+      results.failures.set(callback.name, "it threw something other than a std::exception");
     }
   }
   return results;

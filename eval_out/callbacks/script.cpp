@@ -104,7 +104,7 @@ Logs read_scalars(const std::string& script, const std::string& line) {
   if (!json.is_object()) throw fail("found");
   for (const auto& [key, value] : json.items()) {
     const auto number = number_of(value);
-    if (!number) throw fail(fmt::format("\"{}\" is no number", key));
+    if (!number) throw fail(fmt::format("\"{}\" is not a number", key));
     if (key.empty() || key.find_first_of("\n\r\t") != std::string::npos) {
       throw fail("a number has no name");
     }

@@ -135,10 +135,11 @@ void check_programs(const Value& root, const Value* trusted, const std::string& 
     const Value* known = trusted == nullptr ? nullptr : trusted->find(path);
     if (known != nullptr && *known == *value) return;
     throw UsageError(fmt::format(
-        "{}: {}: it would run {}, which only the file names: {}; a file may be from anywhere. If "
+        "{}: {}: it would run {}, which only the file names: {}. The file may be from anywhere. If "
         "you trust it, name the program yourself: {}",
         file, path, value->describe(),
-        trusted == nullptr ? "it lies in no run" : "the config of its run does not", remedy));
+        trusted == nullptr ? "it is not in the folder of a run" : "the config of its run does not",
+        remedy));
   };
   std::vector<std::string> pipes;
   if (const Value* data = root.find("datasets")) find_pipes(*data, "datasets", pipes);

@@ -6,6 +6,7 @@
 #include "eval_out/datasets/array_table.h"
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/read/find_evaluations.h"
+#include "runtime/base/number_text.h"
 #include "runtime/data/dataset.h"
 
 namespace stepop {
@@ -169,9 +170,10 @@ class EvalOutputsDataset : public Dataset {
     EvalFile file(find_outputs(params.get_path("path")));
     params.note_opened("path", file.path());
     if (!file.complete() && !allow_incomplete) {
-      throw params.error("path", fmt::format("{}: an evaluation that did not come to its end, of "
-                                             "{} rows; allow_incomplete: true takes those",
-                                             file.path(), file.rows()));
+      throw params.error(
+          "path",
+          fmt::format("{}: an unfinished evaluation of {}; allow_incomplete: true takes them",
+                      file.path(), counted(file.rows(), "row")));
     }
     if (file.rows() <= 0) throw params.error("path", file.path() + ": holds no rows");
     return file;

@@ -195,7 +195,7 @@ Hdf5Id open_hdf5(const std::string& path) {
   std::string reason = hdf5_reason();
   if (reason.starts_with("truncated file")) reason = "the file is cut short";
   if (reason == "unable to locate file signature" || reason == "file signature not found") {
-    reason = "it is no HDF5 file";
+    reason = "it is not an HDF5 file";
   }
   if (is_locked) reason = "another process is writing it";
   throw Error(fmt::format("cannot read {}: {}", path, reason));

@@ -150,7 +150,7 @@ std::string Hdf5References::read(uint64_t place, uint64_t size) const {
     if (done == size) return bytes;
   }
   throw Error(
-      fmt::format("the file is damaged: {} bytes at byte {} lie behind its end", size, place));
+      fmt::format("the file is damaged: {} bytes at byte {} are past its end", size, place));
 }
 
 const Hdf5References::Sizes& Hdf5References::collection(uint64_t place) {
@@ -237,7 +237,7 @@ std::set<std::string> Hdf5References::check_attributes(hid_t object) {
   }
   for (size_t i = 0; i < rest.size() && i < kMostMessageChunks; ++i) {
     const auto [place, size] = rest[i];
-    if (place > end_) throw Error("the file is damaged: a header lies behind its end");
+    if (place > end_) throw Error("the file is damaged: a header is past its end");
     begin = base_ + place;
     if (version == 1) {
       check_messages(Bytes(read(begin, size)), version, has_order, rest, checked);

@@ -19,6 +19,7 @@
 #include "eval_out/hdf5/hdf5_values.h"
 #include "eval_out/read/eval_layout.h"
 #include "eval_out/read/find_evaluations.h"
+#include "runtime/base/number_text.h"
 
 namespace stepop {
 namespace {
@@ -157,8 +158,8 @@ const EvalArray& EvalFile::checked(std::string_view key, EvalKind kind, int64_t 
 
 void EvalFile::check_rows(std::string_view key, int64_t first, int64_t count) const {
   if (first < 0 || count < 0 || first > rows_ || count > rows_ - first) {
-    throw Error(fmt::format("{}: {}: {} rows from row {} on were asked for, it has {}", path_, key,
-                            count, first, rows_));
+    throw Error(fmt::format("{}: {}: asked for {} from row {} on, it has {}", path_, key,
+                            counted(count, "row"), first, rows_));
   }
 }
 

@@ -84,8 +84,7 @@ std::string outputs_in(const std::string& folder) {
 std::string part_hint(const std::string& path) {
   std::error_code failed;
   if (!fs::exists(path + ".part", failed)) return "";
-  return fmt::format("; {}.part holds the rows of an evaluation that did not come to its end",
-                     path);
+  return fmt::format("; {}.part holds the rows of an unfinished evaluation", path);
 }
 
 std::string find_outputs(const std::string& path) {

@@ -36,7 +36,7 @@ CompressedChunk compress_chunk(const std::vector<unsigned char>& raw, size_t ele
   uLongf size = chunk.bytes.size();
   const int result = compress2(chunk.bytes.data(), &size, from.data(), from.size(), kDeflateLevel);
   if (result == Z_BUF_ERROR) return {raw, kBothFilters};  // it would be longer
-  if (result != Z_OK) throw Error("zlib cannot compress: it has no memory");
+  if (result != Z_OK) throw Error("zlib cannot compress: it is out of memory");
   chunk.bytes.resize(size);
   chunk.bytes.shrink_to_fit();
   return chunk;

@@ -190,8 +190,9 @@ class ExtensibleTrainer : public Iterator {
       at::Tensor picture = joined(seen.pictures[i]);
       if (!picture.defined()) continue;  // made by a part that is off now
       if (picture.dim() != 4) {
-        throw Error(fmt::format("logger/visuals: \"{}\" is no batch of pictures [B, C, H, W]: {}",
-                                name, describe_tensor(picture)));
+        throw Error(
+            fmt::format("logger/visuals: \"{}\" is not a batch of pictures [B, C, H, W]: {}", name,
+                        describe_tensor(picture)));
       }
       picture = picture.detach();
       if (picture.size(1) > 3) picture = picture.narrow(1, 0, 3);

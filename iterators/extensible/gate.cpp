@@ -12,7 +12,7 @@ Gate::Gate(const Config& part, bool with_every)
                      fmt::format("it is never on: after is {}, before is {}", after, before));
   }
   if (before / every * every < after) {
-    throw part.error("every", fmt::format("it is never on: no multiple of {} lies from {} to {}",
+    throw part.error("every", fmt::format("it is never on: no multiple of {} is from {} to {}",
                                           every, after, before));
   }
 }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/base/number_text.h"
+
 namespace stepop::extensible {
 namespace {
 
@@ -105,8 +107,8 @@ void LearningRates::read_restarts() {
   if (restarts_.empty() && weights_ == std::vector<double>{1}) weights_.clear();
   if (weights_.size() != restarts_.size()) {
     throw train_.error("restart_weights",
-                       fmt::format("expected {} numbers, one for each of restarts, found {}",
-                                   restarts_.size(), weights_.size()));
+                       fmt::format("expected {}, one for each of restarts, found {}",
+                                   counted(restarts_.size(), "number"), weights_.size()));
   }
   clears_state_ = train_.get("clear_state", false);
 }

@@ -70,7 +70,7 @@ at::Tensor discriminator_loss(GanType type, const at::Tensor& real, const at::Te
 
 at::Tensor input_gradient(const at::Tensor& logits, const at::Tensor& images) {
   if (!at::GradMode::is_enabled()) {
-    throw Error("a gradient penalty belongs into a training: gradients are disabled here");
+    throw Error("a gradient penalty belongs in a training step: gradients are disabled here");
   }
   return torch::autograd::grad({logits}, {images}, {at::ones_like(logits)},
                                /*retain_graph=*/true, /*create_graph=*/true)

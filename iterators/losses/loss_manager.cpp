@@ -211,8 +211,8 @@ at::Tensor LossManager::weighted_sum(const OrderedMap<at::Tensor>& values) const
     sum = sum.defined() ? sum + part : part;
   }
   if (sum.defined()) return sum;
-  throw Error(fmt::format("the total of no loss: on are {}, given were {}", losses_.key_list(),
-                          values.key_list()));
+  throw Error(fmt::format("no loss to add up: switched on are {}, given were {}",
+                          losses_.key_list(), values.key_list()));
 }
 
 at::Tensor LossManager::total(std::string_view tag) const {

@@ -87,7 +87,7 @@ Vgg19::Vgg19(const std::string& path, const c10::Device& device)
       const auto found = tensors.find(name);
       if (found == tensors.end()) {
         throw Error(
-            fmt::format("{} has no {}, so it is no VGG19 of torchvision; this makes one: {}", path,
+            fmt::format("{} has no {}, so it is not torchvision's VGG19; this makes one: {}", path,
                         name, export_line()));
       }
       return found->second.to(device, at::kFloat);

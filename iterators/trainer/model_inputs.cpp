@@ -82,7 +82,7 @@ void ModelInputs::fail(const Batch& batch) const {
   for (const auto& [key, text] : batch.texts()) given.push_back(key);
   std::string what;
   if (!missing.empty()) what += fmt::format("; missing: {}", list_text(missing));
-  if (!superfluous.empty()) what += fmt::format("; superfluous: {}", list_text(superfluous));
+  if (!superfluous.empty()) what += fmt::format("; not needed: {}", list_text(superfluous));
   const auto example = std::find_if(inputs_.begin(), inputs_.end(), [&](const Input& input) {
     return missing.empty() || input.key == missing.front();
   });

@@ -57,7 +57,7 @@ Postprocessor normalized(const Config& params) {
 }
 
 STEPOP_REGISTER_PREPROCESSOR(bytes, bytes,
-                             {"The bytes of each text as numbers, 0 behind its end: [N, length].",
+                             {"The bytes of each text as numbers, 0 after its end: [N, length].",
                               {{"text", "prompt", "the texts"},
                                {"tokens", "tokens", "the name of the numbers"},
                                {"length", "77", "of each row; longer texts are cut"}}});

@@ -90,7 +90,7 @@ class PatchGan : public MultiNetwork {
 STEPOP_REGISTER_MODEL(PatchGan,
                       {"The discriminator of pix2pix: two images to a logit for each patch.",
                        {{"in_channels", "3", "of the image that goes into the generator"},
-                        {"out_channels", "in_channels", "of the one that comes out"},
+                        {"out_channels", "in_channels", "of the image that comes out"},
                         {"base_channels", "64", "channels of the first layer"},
                         {"max_channels", "512", "the most that a layer has"},
                         {"n_layers", "3", "3: a logit sees 34 x 34 pixels; 4: 70 x 70"}}});

@@ -5,10 +5,10 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
+#include <optional>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/networks/image_input.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {
@@ -36,6 +36,7 @@ class DiscriminatorVgg : public Network {
     if (norm == Norm::kGroup && nf % 8 != 0) {
       throw params.error("nf", fmt::format("expected a multiple of 8, the groups, found {}", nf));
     }
+    input_.emplace(params, "in_nc", in, "image_size", std::vector<int64_t>{size_, size_});
     int64_t channels = in;
     for (int64_t stage = 0; stage < halvings; ++stage) {
       const bool is_last_of_batch = stage == 5 && norm == Norm::kBatch;
@@ -53,10 +54,8 @@ class DiscriminatorVgg : public Network {
   }
 
   at::Tensor forward(const at::Tensor& image) override {
-    if (image.dim() != 4 || image.size(2) != size_ || image.size(3) != size_) {
-      throw Error(fmt::format("expected images of {} x {} pixels (image_size), found {}", size_,
-                              size_, describe_tensor(image)));
-    }
+    input_->check(image);
+    if (image.size(2) != size_ || image.size(3) != size_) input_->refuse(image);
     at::Tensor x = image;
     for (Layer& layer : layers_) {
       x = layer.conv->forward(x);
@@ -89,6 +88,7 @@ class DiscriminatorVgg : public Network {
   }
 
   int64_t size_;
+  std::optional<ImageInput> input_;
   std::vector<Layer> layers_;
   nn::Linear linear1_{nullptr};
   nn::Linear linear2_{nullptr};

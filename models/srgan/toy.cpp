@@ -5,6 +5,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
+#include "runtime/networks/image_input.h"
 #include "runtime/networks/network.h"
 
 namespace stepop {
@@ -20,7 +21,8 @@ nn::Conv2d conv3x3(int64_t in, int64_t out, int64_t stride = 1) {
 class ToyGenerator : public Network {
  public:
   explicit ToyGenerator(const Config& params)
-      : scale_(params.get_at_least("scale", 1, 2)),
+      : input_(params, "", 3),
+        scale_(params.get_at_least("scale", 1, 2)),
         conv1_(conv3x3(3, params.get_at_least("nf", 1, 8))),
         norm_(params.get_at_least("nf", 1, 8)),
         conv2_(conv3x3(params.get_at_least("nf", 1, 8), 3 * scale_ * scale_)) {
@@ -30,11 +32,13 @@ class ToyGenerator : public Network {
   }
 
   at::Tensor forward(const at::Tensor& image) override {
+    input_.check(image);
     const at::Tensor x = at::relu(norm_->forward(conv1_->forward(image)));
     return at::pixel_shuffle(conv2_->forward(x), scale_);
   }
 
  private:
+  ImageInput input_;
   int64_t scale_;
   nn::Conv2d conv1_;
   nn::BatchNorm2d norm_;
@@ -45,7 +49,8 @@ class ToyGenerator : public Network {
 class ToyDiscriminator : public Network {
  public:
   explicit ToyDiscriminator(const Config& params)
-      : conv1_(conv3x3(3, params.get_at_least("nf", 1, 8), 2)),
+      : input_(params, "", 3),
+        conv1_(conv3x3(3, params.get_at_least("nf", 1, 8), 2)),
         conv2_(conv3x3(params.get_at_least("nf", 1, 8), params.get_at_least("nf", 1, 8), 2)),
         linear_(params.get_at_least("nf", 1, 8), 1) {
     register_module("conv1", conv1_);
@@ -54,12 +59,14 @@ class ToyDiscriminator : public Network {
   }
 
   at::Tensor forward(const at::Tensor& image) override {
+    input_.check(image);
     at::Tensor x = at::leaky_relu(conv1_->forward(image), 0.2);
     x = at::leaky_relu(conv2_->forward(x), 0.2);
     return linear_->forward(x.mean(at::IntArrayRef{2, 3}));
   }
 
  private:
+  ImageInput input_;
   nn::Conv2d conv1_;
   nn::Conv2d conv2_;
   nn::Linear linear_;

@@ -48,6 +48,8 @@ class UNetModel : public MultiNetwork {
   void build(const Config& args, int64_t more_channels) {
     read(args);
     const int64_t in = args.get_at_least("in_channels", 1) + more_channels;
+    in_channels_ = in;
+    in_channels_key_ = join_path(args.path(), "in_channels");
     const int64_t embedding = channels_ * 4;
     const auto time = register_module("time_embed", std::make_shared<nn::Module>());
     time_first_ = time->register_module("0", nn::Linear(channels_, embedding));
@@ -87,6 +89,9 @@ class UNetModel : public MultiNetwork {
   }
 
   int64_t dims() const { return dims_; }
+
+  /// What `run` gets as x, for messages.
+  virtual std::string all_of_x() const { return "x"; }
 
  private:
   void read(const Config& args) {
@@ -159,7 +164,7 @@ class UNetModel : public MultiNetwork {
 
   std::shared_ptr<Layer> attention(int64_t channels, int64_t heads) const {
     if (head_channels_ != -1 && channels % head_channels_ != 0) {
-      throw Error(fmt::format("num_head_channels: {} channels are no multiple of {}", channels,
+      throw Error(fmt::format("num_head_channels: {} channels are not a multiple of {}", channels,
                               head_channels_));
     }
     const int64_t count = head_channels_ == -1 ? heads : channels / head_channels_;
@@ -229,6 +234,11 @@ class UNetModel : public MultiNetwork {
   }
 
   void check(const at::Tensor& x, const at::Tensor& y) const {
+    if (x.dim() != 2 + dims_ || x.size(1) != in_channels_) {
+      throw Error(fmt::format("the UNet: expected {} [B, {}, {}], by {}, found {}", all_of_x(),
+                              in_channels_, dims_ == 1 ? "T" : "H, W", in_channels_key_,
+                              describe_tensor(x)));
+    }
     int64_t multiple = 1;
     for (size_t level = 1; level < multipliers_.size(); ++level) multiple *= dims_ == 1 ? 4 : 2;
     for (int64_t i = 2; i < x.dim(); ++i) {
@@ -251,6 +261,8 @@ class UNetModel : public MultiNetwork {
   }
 
   int64_t channels_ = 0;
+  int64_t in_channels_ = 0;  ///< Of all that comes in.
+  std::string in_channels_key_;
   int64_t res_blocks_ = 0;
   double dropout_ = 0;
   std::vector<int64_t> multipliers_;
@@ -322,6 +334,11 @@ class SuperResModel : public UNetModel {
         .unsqueeze(-1)
         .unsqueeze(-1)
         .expand({-1, -1, x.size(2), x.size(3)});
+  }
+
+  std::string all_of_x() const override {
+    return corruptions_ > 0 ? "x, low_res and corruption_factor together"
+                            : "x and low_res together";
   }
 
   int64_t corruptions_ = 0;

@@ -40,7 +40,7 @@ std::string text_of_current_exception() {
   } catch (int number) {
     return "threw the number " + std::to_string(number);
   } catch (...) {
-    return "threw a " + current_exception_type() + ", which is no std::exception";
+    return "threw a " + current_exception_type() + ", which is not a std::exception";
   }
 }
 

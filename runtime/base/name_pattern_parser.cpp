@@ -238,7 +238,7 @@ class NamePatternParser {
 
   int hex_digit() {
     const char c = at_ < text_.size() ? text_[at_] : ' ';
-    if (std::isxdigit(static_cast<unsigned char>(c)) == 0) fail("expected two digits behind \\x");
+    if (std::isxdigit(static_cast<unsigned char>(c)) == 0) fail("expected two digits after \\x");
     ++at_;
     return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
   }

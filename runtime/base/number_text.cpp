@@ -18,6 +18,10 @@ std::string with_thousands(int64_t number) {
   return (number < 0 ? "-" : "") + digits;
 }
 
+std::string counted(int64_t number, std::string_view noun) {
+  return fmt::format("{} {}{}", with_thousands(number), noun, number == 1 ? "" : "s");
+}
+
 std::string short_number(double number) {
   if (std::isnan(number)) return "nan";  // its sign says nothing
   if (number == std::floor(number) && std::abs(number) < 1e6) return fmt::format("{:.0f}", number);

@@ -2,11 +2,15 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace stepop {
 
 /// `12,345`.
 std::string with_thousands(int64_t number);
+
+/// `1 row`, `12,345 rows`.
+std::string counted(int64_t number, std::string_view noun);
 
 /// A number with about four digits that matter: `0.3124`, `12.35`, `1.2e-05`, `8940`.
 std::string short_number(double number);

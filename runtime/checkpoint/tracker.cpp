@@ -29,7 +29,8 @@ Tracker::Prefix::Prefix(Tracker& tracker, std::string prefix)
 
 void Tracker::add(const std::string& name, Save save, Load load) {
   if (name.empty() || name.find('.') != std::string::npos) {
-    throw Error(fmt::format("cannot track \"{}\": a name is not empty and has no dot", name));
+    throw Error(
+        fmt::format("cannot track \"{}\": a name must not be empty or contain a dot", name));
   }
   const std::string full = prefix_ + name;
   if (is_tracked(full)) {

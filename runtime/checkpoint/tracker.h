@@ -7,6 +7,10 @@
 
 #include "runtime/formats/state.h"
 
+namespace torch::nn {
+class Module;
+}
+
 namespace stepop {
 
 /// The remedy when a checkpoint does not fit what a run tracks, for messages.
@@ -40,6 +44,10 @@ class Tracker {
   /// name is taken, empty, or has a dot.
   void add(const std::string& name, Save save, Load load);
 
+  /// Says that a thing that is tracked is this module, which must live as long.
+  void add_module(torch::nn::Module& module) { modules_.push_back(&module); }
+  const std::vector<torch::nn::Module*>& modules() const { return modules_; }
+
   /// Everything tracked, or the one thing `name`.
   State save() const;
   State save(const std::string& name) const;
@@ -65,6 +73,7 @@ class Tracker {
   bool is_tracked(std::string_view name) const;
 
   std::vector<Entry> entries_;
+  std::vector<torch::nn::Module*> modules_;
   std::string prefix_;
 };
 

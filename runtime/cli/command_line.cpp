@@ -208,7 +208,7 @@ void check_operands(const Command* command, const std::vector<std::string>& oper
   }
   if (command != nullptr && operands.size() < command->fewest) {
     throw UsageError(fmt::format("stepop {}: {}: {}", command->name,
-                                 operands.empty() ? "nothing given" : "too little given",
+                                 operands.empty() ? "nothing given" : "too few arguments",
                                  command->usage()));
   }
 }

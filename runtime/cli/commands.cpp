@@ -39,8 +39,8 @@ std::span<const Command> commands() {
       {"list", "[WORD] [-b base.yaml]", 0, 1,
        "components and their parameters, also of the code in -b; WORD is a part of a name or kind",
        list_command},
-      {"new", "NAME [--template KIND] [--project] [--from-edflow FILE | --from-dlas FILE]", 1, 1,
-       "make a folder with a model, a dataset, an iterator and a config to start from",
+      {"new", "NAME [--template KIND] [--project] [--from-edflow FILE ... | --from-dlas FILE]", 1,
+       1, "make a folder with a model, a dataset, an iterator and a config to start from",
        new_command},
       {"prepare", "[--clean]", 0, 0,
        "precompile the headers for your own code, so that its first compile is fast; shows what is "

@@ -199,16 +199,17 @@ std::string describe(const State& a, const State& b) {
   }
   const size_t extra = b.size() - (a.size() - missing);
   if (different + missing + extra == 0) {
-    return fmt::format("the same bits in all {} tensors, weights and everything else", a.size());
+    return fmt::format("the same bits in all {}, weights and everything else",
+                       counted(a.size(), "tensor"));
   }
   std::string text;
   if (different > 0) {
-    text = fmt::format("{} of {} tensors differ, first {}", different, a.size() - missing, first);
+    text = fmt::format("{} of {} {}, first {}", different, counted(a.size() - missing, "tensor"),
+                       different == 1 ? "differs" : "differ", first);
   }
   if (missing + extra > 0) {
-    text += fmt::format(
-        "{}{} in one alone", text.empty() ? "" : "; ",
-        missing + extra == 1 ? "1 tensor is" : fmt::format("{} tensors are", missing + extra));
+    text += fmt::format("{}{} {} in one alone", text.empty() ? "" : "; ",
+                        counted(missing + extra, "tensor"), missing + extra == 1 ? "is" : "are");
   }
   return text;
 }

@@ -145,8 +145,8 @@ std::string compare_rows_text(const std::vector<ComparedRun>& runs) {
   if (names.empty()) below += "None of them has logged a number yet.\n";
   if (names.size() > metrics.size()) {
     const size_t others = names.size() - metrics.size();
-    below += fmt::format("{} other number{}: stepop compare A B shows all numbers of two runs\n",
-                         others, others == 1 ? "" : "s");
+    below += fmt::format("{}: stepop compare A B shows all numbers of two runs\n",
+                         counted(others, "other number"));
   }
   return columns.text() + below;
 }

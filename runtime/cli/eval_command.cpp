@@ -44,10 +44,10 @@ T attribute(const EvalFile& file, const char* name, T fallback) {
 
 /// What is looked at, in a line.
 void print_head(const EvalFile& file, const std::string& split) {
-  fmt::print("{}: {} rows of {}", file.path(), with_thousands(file.rows()), split);
+  fmt::print("{}: {} of {}", file.path(), counted(file.rows(), "row"), split);
   const auto step = attribute<int64_t>(file, "global_step", -1);
   if (step >= 0) fmt::print(" at step {}", with_thousands(step));
-  fmt::print("{}\n", file.complete() ? "" : ", of an evaluation that did not come to its end");
+  fmt::print("{}\n", file.complete() ? "" : ", of an unfinished evaluation");
   std::fflush(stdout);
 }
 
@@ -117,8 +117,8 @@ void load_code_of(const EvalFile& file, const std::optional<FileRun>& run,
   if (run || is_given || named == nullptr || named->is_null()) return;
   fmt::print(
       stderr,
-      "stepop: {} lies in no run; the code that it names ({}) is not compiled, as a file may "
-      "be from anywhere: give the code with --code '[my_code.cpp]'\n",
+      "stepop: {} is not in the folder of a run; the code that it names ({}) is not compiled, as "
+      "the file may be from anywhere: give the code with --code '[my_code.cpp]'\n",
       shown_text(file.path()), flow_yaml(*named));
 }
 

@@ -163,8 +163,8 @@ class StepsTranslation {
     if (!has_params && has_losses && legacy.contains("lr")) {
       step.set("optimizer_params", Value(legacy));
       note(place,
-           "its lr, weight_decay and betas are optimizer_params now: where they stood, "
-           "nothing read them, and the step trained nothing");
+           "its lr, weight_decay and betas are optimizer_params now: where they were, nothing read "
+           "them, and the step trained nothing");
     } else if (!has_params && has_losses) {
       step.set("optimizer_params", Value());
       note(place, "has no optimizer_params, and trained nothing: its losses are logged alone");

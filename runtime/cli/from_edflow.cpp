@@ -42,7 +42,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kGone = 
     {"git", "left out: git's state is noted in the log and in outputs, nothing is committed"},
     {"image_format", "left out: pictures are PNG, or JPEG with log_images: {format: jpeg}"},
     {"hook_freq", "left out: log_freq and each op's `when` say it"},
-    {"project", "left out: -p names a run to go on with"},
+    {"project", "left out: -p names a run to resume"},
     {"edflow_version", "left out"},
     {"edflow", "left out"},
     {"handlers", "left out: all numbers and pictures of logs are sent"},
@@ -210,7 +210,7 @@ class EdflowTranslation {
   Value component(const Registry& registry, const std::string& key, const Value& value,
                   const std::string& own_class) {
     if (!value.is_text()) {
-      note(key, "is no import path, and left as it is");
+      note(key, "is not an import path, and is left as it is");
       return value;
     }
     const std::string name = last_part(value.as_text());
@@ -226,7 +226,7 @@ class EdflowTranslation {
   }
 
   void take_eval_hook(const Value& value) {
-    if (!value.is_map()) return note("eval_hook", "is no map, and left out");
+    if (!value.is_map()) return note("eval_hook", "is not a map, and is left out");
     for (const auto& [key, below] : value.as_map()) {
       const std::string path = "eval_hook/" + key;
       if (key == "eval_callbacks" && below.is_map()) {
@@ -240,11 +240,11 @@ class EdflowTranslation {
   }
 
   void take_eval_pipeline(const Value& value) {
-    if (!value.is_map()) return note("eval_pipeline", "is no map, and left out");
+    if (!value.is_map()) return note("eval_pipeline", "is not a map, and is left out");
     for (const auto& [key, below] : value.as_map()) {
       const std::string path = "eval_pipeline/" + key;
-      if (key == "callback_kwargs") {
-        set(path, below);
+      if (key == "callback_kwargs" && below.is_map()) {
+        callback_kwargs_ = below;
       } else if (key == "callbacks" && below.is_map()) {
         note(path, "becomes eval_hook/eval_callbacks");
         for (const auto& [name, callback] : below.as_map()) take_callback(name, callback);
@@ -254,13 +254,36 @@ class EdflowTranslation {
     }
   }
 
+  /// Parameters of the callbacks that are here, when all of these are known.
+  void take_callback_kwargs() {
+    for (const auto& [name, kwargs] : callback_kwargs_.as_map()) {
+      const std::string path = "eval_pipeline/callback_kwargs/" + name;
+      const Value* callback = result_.config.find("eval_hook/eval_callbacks/" + name);
+      const Registration* registration =
+          callback == nullptr ? nullptr : find_component("callback", callback->as_text());
+      if (registration == nullptr || !kwargs.is_map()) {
+        note(path, fmt::format("left out: {} is not a callback of this config", name));
+        continue;
+      }
+      for (const auto& [key, value] : kwargs.as_map()) {
+        const auto is_key = [&](const Parameter& each) { return each.name == key; };
+        if (std::ranges::any_of(registration->about.parameters, is_key)) {
+          set(path + "/" + key, value);
+        } else {
+          note(path + "/" + key, fmt::format("left out: {} has no such key", registration->name));
+        }
+      }
+    }
+  }
+
   void take_callback(const std::string& name, const Value& callback) {
     const std::string path = "eval_hook/eval_callbacks/" + name;
     const std::string function = callback.is_text() ? last_part(callback.as_text()) : "";
     if (is_registered(callbacks(), function)) return set(path, function);
-    note(path, fmt::format("left out: {} is no callback here; register a function of your own, or "
-                           "name a Python script: {}: ./my_callback.py",
-                           callback.describe(), name));
+    note(path,
+         fmt::format("left out: there is no callback {} here; register a function of your own, or "
+                     "name a Python script: {}: ./my_callback.py",
+                     callback.describe(), name));
   }
 
   void take_functor(const Value& value) {
@@ -270,7 +293,7 @@ class EdflowTranslation {
   }
 
   void take_integrations(const Value& value) {
-    if (!value.is_map()) return note("integrations", "is no map, and left out");
+    if (!value.is_map()) return note("integrations", "is not a map, and is left out");
     for (const auto& [key, below] : value.as_map()) {
       const std::string path = "integrations/" + key;
       if ((key == "tensorboard" || key == "tensorboardX") && below.is_map()) {
@@ -300,7 +323,7 @@ class EdflowTranslation {
   }
 
   void take_debug(const Value& value) {
-    if (!value.is_map()) return note("debug", "is no map, and left out");
+    if (!value.is_map()) return note("debug", "is not a map, and is left out");
     for (const auto& [key, below] : value.as_map()) {
       const bool is_known =
           key == "max_steps" || key == "max_examples" || key == "disable_integrations";
@@ -318,6 +341,7 @@ class EdflowTranslation {
 
   /// What a training needs, and edflow's code has in Python.
   void end() {
+    take_callback_kwargs();
     if (result_.config.find("optimizer") == nullptr) {
       set("optimizer/class", "Adam");
       set("optimizer/lr", 1e-3);
@@ -362,6 +386,7 @@ class EdflowTranslation {
 
   std::string class_name_;
   TranslatedConfig& result_;
+  Value callback_kwargs_ = Value(Value::Map{});
   std::string data_root_ = "data";
   bool uses_root_ = false;  ///< Of a dataset.
   bool is_vunet_ = false;

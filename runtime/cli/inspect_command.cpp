@@ -87,14 +87,14 @@ std::string attribute_text(const std::string& name, const Attribute& value) {
   if (name == "config_json") return size_text(static_cast<double>(text.size())) + " of JSON";
   const auto lines = std::count(text.begin(), text.end(), '\n');
   if (lines == 0) return text;
-  return fmt::format("{} lines{}", lines, name == "config" ? " of YAML" : "");
+  return fmt::format("{}{}", counted(lines, "line"), name == "config" ? " of YAML" : "");
 }
 
 /// What the file says about itself, the usual first.
 void print_source(const EvalFile& file) {
-  fmt::print("{}: outputs of an evaluation, {}, {} rows, {}{}\n", file.path(),
+  fmt::print("{}: outputs of an evaluation, {}, {}, {}{}\n", file.path(),
              file.complete() ? "complete" : "NOT complete: it was stopped, or is being written",
-             with_thousands(file.rows()), file_size_text(file.path()), written_text(file.path()));
+             counted(file.rows(), "row"), file_size_text(file.path()), written_text(file.path()));
   std::vector<std::string> names = {"global_step", "split", "iterator", "model", "git", "config"};
   for (const auto& [name, value] : file.attributes()) {
     const bool is_listed = name == "rows" || name == "complete" ||
@@ -131,9 +131,9 @@ void inspect_outputs(const std::string& path) {
 std::string checkpoint_text(const std::string& path) {
   try {
     const Progress progress = read_checkpoint_header(path).progress;
-    return fmt::format("checkpoint of step {}, epoch {}, {} examples seen",
+    return fmt::format("checkpoint of step {}, epoch {}, {} seen",
                        with_thousands(progress.global_step), progress.epoch,
-                       with_thousands(progress.samples_seen));
+                       counted(progress.samples_seen, "example"));
   } catch (const Error&) {
     return "tensors of another program";
   }
@@ -160,9 +160,8 @@ void inspect_tensors(const std::string& path) {
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", path, error_text(error)));
   }
-  fmt::print("{}: {}, {} tensor{}, {} numbers, {}{}\n", path, checkpoint_text(path), tensors,
-             tensors == 1 ? "" : "s", with_thousands(numbers), file_size_text(path),
-             written_text(path));
+  fmt::print("{}: {}, {}, {}, {}{}\n", path, checkpoint_text(path), counted(tensors, "tensor"),
+             counted(numbers, "number"), file_size_text(path), written_text(path));
   if (is_checkpoint) {
     const auto damage = verify_checkpoint(path);
     if (damage) fmt::print("  damaged: {}\n", *damage);

@@ -30,7 +30,7 @@ std::terminate_handler usual_terminate = nullptr;
 /// LibTorch's constructors throw where they get no memory, and nobody could catch that.
 [[noreturn]] void end_before_main() {
   constexpr std::string_view kText =
-      "stepop: LibTorch cannot be loaded: it gets too little memory; ulimit -v shows the limit of "
+      "stepop: LibTorch cannot be loaded: there is not enough memory; ulimit -v shows the limit of "
       "this shell\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
   ::_exit(1);

@@ -40,8 +40,8 @@ int meta_command(const Arguments& arguments) {
   write_meta_folder(*dataset, folder, fmt::format("{} of stepop's {}", with_thousands(size), path),
                     throw_if_signal_arrived, progress);
   console.end_progress();
-  console.info(fmt::format("{}: {} examples; {{class: Meta, path: {}}} reads them", folder,
-                           with_thousands(size), folder));
+  console.info(fmt::format("{}: {}; {{class: Meta, path: {}}} reads them", folder,
+                           counted(size, "example"), folder));
   return 0;
 }
 

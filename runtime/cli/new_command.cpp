@@ -66,14 +66,14 @@ std::string proposed_name(const std::string& name) {
 void check_name(const std::string& name, bool is_project) {
   if (name.empty() || !is_letter(name[0]) || !std::ranges::all_of(name, is_of_name)) {
     refuse_name(name,
-                "is to become the name of a class: letters of English, digits and _, a "
-                "letter first");
+                "cannot become the name of a class, which has English letters, digits and _, and "
+                "begins with a letter");
   }
   if (std::ranges::find(kMacros, name) != kMacros.end()) {
     refuse_name(name, "is a macro, which cannot be the name of a class");
   }
   if (is_project && std::ranges::find(kTargets, name) != kTargets.end()) {
-    refuse_name(name, "is to become a target of CMake, where this name has a meaning already");
+    refuse_name(name, "cannot become a target of CMake, which uses this name itself");
   }
 }
 
@@ -214,7 +214,7 @@ std::string config_text(const Source& source, const std::string& name) {
   text += "\n" + to_yaml(made.config);
   if (!made.own.as_map().empty()) {
     text +=
-        "\n# Your own keys. A key that nobody reads is an error: each comes back when your "
+        "\n# Your own keys. A key that nothing reads is an error: each comes back when your "
         "iterator reads it.\n" +
         commented(to_yaml(made.own));
   }

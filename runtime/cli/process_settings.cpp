@@ -102,7 +102,7 @@ Arguments with_tuned(const Arguments& arguments) {
   std::fflush(nullptr);
   // By its own name, which tools then show.
   ::execv(std::filesystem::read_symlink("/proc/self/exe").c_str(), pointers.data());
-  throw Error(fmt::format("thread_wait: this program cannot be started again: {}",
+  throw Error(fmt::format("thread_wait: this program cannot restart itself: {}",
                           std::generic_category().message(errno)));
 }
 

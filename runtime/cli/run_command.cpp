@@ -63,8 +63,7 @@ int run_starts(const Arguments& first, std::chrono::steady_clock::time_point beg
       const std::string root = *arguments.project;
       const std::string refused = LiveChange(RunDirectory::at(root)).refuse();
       notice = fmt::format(
-          "the change of the config is refused, and is now {}; the training goes "
-          "on as it was: {}",
+          "the changed config is refused, and is now {}; the training continues unchanged: {}",
           refused, error_text(error));
       arguments = continued(first, root);
     }

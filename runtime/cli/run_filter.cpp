@@ -128,7 +128,7 @@ void show_metric(std::vector<RunSummary>& runs, const std::string& asked) {
   }
   if (direction == MetricDirection::kUnknown && !runs.empty()) {
     throw UsageError(fmt::format(
-        "stepop runs: --best {}: whether lower or higher is better cannot be told by its name: "
+        "stepop runs: --best {}: its name does not say whether lower or higher is better: "
         "--best min:{} or --best max:{}",
         asked, asked, asked));
   }

@@ -181,7 +181,7 @@ int run_plan(const Arguments& arguments, SweepSource& source, std::FILE* out) {
   const SweepOutcome outcome = run_sweep(plan, options);
   folder.lock().end(outcome.signal != 0 ? "stopped" : outcome.failed > 0 ? "failed" : "done");
   if (outcome.signal != 0) {
-    say_line(out, "go on with:  " + command_again(arguments));
+    say_line(out, "resume with:  " + command_again(arguments));
     return 128 + outcome.signal;
   }
   if (!arguments.json && !arguments.csv) say_line(out, "");

@@ -43,7 +43,7 @@ std::shared_ptr<Profile> begin_profile(const c10::Device& device) {
 /// Ends it, shows its table, and writes its trace to `path`.
 void end_profile(Profile& profile, const std::string& path, Console& console) {
   profile.stop();
-  console.info(fmt::format("where the time of {} steps went:\n{}", with_thousands(profile.steps()),
+  console.info(fmt::format("where the time of {} went:\n{}", counted(profile.steps(), "step"),
                            profile_table(profile)));
   if (profile.waits_for_device()) {
     console.info(

@@ -33,7 +33,7 @@ class Differences {
   std::vector<std::string> find() {
     if (!start_.record) {
       add(fmt::format(
-          "of the start at {} there is no record, as an older version made it: its environment, "
+          "there is no record of the start at {}, which an older version made: its environment, "
           "libraries, data files and changes that were not committed are not known",
           start_.time));
       return std::move(found_);

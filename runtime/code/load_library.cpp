@@ -64,7 +64,7 @@ void load_library(const std::string& path, const std::string& name,
   } catch (const std::exception& error) {
     throw Error(fmt::format("{} threw {}: {}", name, kWhere, error_text(error)));
   } catch (...) {
-    throw Error(fmt::format("{} threw something that is no std::exception {}", name, kWhere));
+    throw Error(fmt::format("{} threw something other than a std::exception {}", name, kWhere));
   }
   if (library == nullptr) {
     std::string reason = ::dlerror();

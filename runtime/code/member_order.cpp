@@ -27,7 +27,8 @@ std::string member_order(std::string_view message) {
   for (const auto& [name, order] : kOrders) {
     if (line.find(fmt::format("stepop::{}", name)) == std::string_view::npos) continue;
     return fmt::format(
-        "C++ wants members in the order of their struct, any of them left out; stepop::{}: {}\n",
+        "C++ needs members in the order of their struct; any of them may be left out; stepop::{}: "
+        "{}\n",
         name, order);
   }
   return {};

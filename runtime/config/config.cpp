@@ -53,7 +53,7 @@ void Config::set_default(std::string_view path, Value value) const {
         continue;
       }
     }
-    if (!place->is_map()) throw error(path, "cannot be set: a key above it is no map");
+    if (!place->is_map()) throw error(path, "cannot be set: a key above it is not a map");
     Value* next = place->as_map().find(part);
     place = next != nullptr ? next : &place->as_map().set(part, Value());
   }

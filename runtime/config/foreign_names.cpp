@@ -119,7 +119,7 @@ constexpr ForeignNames kNames[] = {
     {"defaults extends _base_ base inherit inherits", "include: [base.yaml]",
      "names are relative to this file"},
     {"hydra", "", "`stepop sweep` trains with many values, --logs FOLDER is the folder of runs"},
-    {"trainer training train", "", "the keys of a training stand at the top of the config"},
+    {"trainer training train", "", "the keys of a training are at the top level of the config"},
 };
 
 /// The class of a component, as in `optimizer: {type: Adam}`.

@@ -48,9 +48,10 @@ void Config::fail_missing(std::string_view path) const {
                        fmt::format("did you mean \"{}\", which is missing?", full));
   }
   if (const auto other = wrongly_indented(parent, key)) {
-    throw error(path, fmt::format("missing; \"{}\" stands at {}: if that is the one, correct its "
-                                  "indentation",
-                                  *other, shared_->root.find(*other)->origin().text()));
+    throw error(
+        path, fmt::format(
+                  "missing; \"{}\" is at {}: if that is the key you mean, correct its indentation",
+                  *other, shared_->root.find(*other)->origin().text()));
   }
   throw error(path, "missing; give it in a config, or on the command line as --" + full + " VALUE");
 }

@@ -179,8 +179,8 @@ class References {
         const Value found = follow(target, value, path);
         if (found.is_map() || found.is_list() || found.is_null()) {
           throw UsageError(fmt::format(
-              "{}: {}: the reference {{{}}} stands inside a longer text, and leads to {}: only a "
-              "text, a number or a truth value can be put there; write {{{{{}}}}} for braces",
+              "{}: {}: the reference {{{}}} is inside a longer text and leads to {}: only a text, "
+              "a number or a truth value can be inserted there; write {{{{{}}}}} for braces",
               value.origin().text(), path, target, found.describe(), target));
         }
         out += found.is_text() ? found.as_text() : found.describe();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/number_text.h"
 #include "runtime/config/config_files.h"
 #include "runtime/config/merge.h"
 #include "runtime/config/references.h"
@@ -28,11 +29,12 @@ Value& child(Value& parent, const std::string& part, const Override& override) {
     const int64_t index = list_index(part);
     if (index < 0) {
       fail(override,
-           fmt::format("\"{}\" is no place in a list: give a number from 0, or + to append", part));
+           fmt::format("\"{}\" is not a position in a list: give a number from 0, or + to append",
+                       part));
     }
     if (index >= static_cast<int64_t>(list.size())) {
-      fail(override,
-           fmt::format("the list has {} elements, counted from 0; + appends one", list.size()));
+      fail(override, fmt::format("the list has {}, counted from 0; + appends one",
+                                 counted(list.size(), "element")));
     }
     return list[index];
   }

@@ -70,7 +70,8 @@ std::string help_for(const Value& root, const std::string& path, const Value& va
   if (path.find('.') != std::string::npos && path.find('/') == std::string::npos &&
       std::find(known.begin(), known.end(), first) != known.end()) {
     return fmt::format(
-        "did you mean \"{}\"? The keys of a path stand between slashes, as in --{} VALUE, or one "
+        "did you mean \"{}\"? The keys of a path are separated by slashes, as in --{} VALUE, or "
+        "one "
         "below the other in a file",
         with_slashes, with_slashes);
   }

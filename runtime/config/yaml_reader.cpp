@@ -136,7 +136,7 @@ class ValueBuilder : public YAML::EventHandler {
     }
     if (type == "float" && value.is_int()) return Value(static_cast<double>(value.as_int()));
     if (type != "int" && type != "float" && type != "bool" && type != "null") fail_tag(mark, tag);
-    fail(mark, fmt::format("{} is no !!{}", Value(text).describe(), type));
+    fail(mark, fmt::format("{} is not of the type !!{}", Value(text).describe(), type));
   }
 
   void open(Value value, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,

@@ -35,7 +35,7 @@ constexpr Explanation kExplanations[] = {
     {"end of map flow not found", "a { is never closed, or a comma is missing"},
     {"illegal flow end", "a ] or } closes nothing"},
     {"illegal map value",
-     "no key can stand here: check the indentation, and quote text with \": \""},
+     "a key is not allowed here: check the indentation, and quote text with \": \""},
     {"end of map not found", "this does not continue the map above: check the indentation"},
     {"end of sequence not found", "this does not continue the list above: check the indentation"},
     {"unknown token", "text that begins with this character needs quotes"},

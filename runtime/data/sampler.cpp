@@ -139,7 +139,7 @@ class Weighted : public ComputedSampler {
     if (balances == params.has("weights")) {
       throw params.error("",
                          "the sampler weighted needs either \"balance\", a key of classes that "
-                         "shall come equally often, or \"weights\", a key of weights");
+                         "should come equally often, or \"weights\", a key of weights");
     }
     const std::string path = balances ? "balance" : "weights";
     const auto key = params.get<std::string>(path);
@@ -221,9 +221,9 @@ BatchOrder::BatchOrder(std::string name, std::unique_ptr<Sampler> sampler,
   }
   if (batches_per_epoch_ == 0) {
     throw Error(
-        fmt::format("{}: drop_last leaves no batch: the dataset has {} examples, a batch {}; "
+        fmt::format("{}: drop_last leaves no batch: the dataset has {}, a batch {}; "
                     "choose a batch_size of {} or less, or drop_last: false",
-                    name_, size_, options_.batch_size, size_));
+                    name_, counted(size_, "example"), options_.batch_size, size_));
   }
   if (options_.max_batches > 0) {
     batches_per_epoch_ = std::min(batches_per_epoch_, options_.max_batches);
@@ -232,8 +232,8 @@ BatchOrder::BatchOrder(std::string name, std::unique_ptr<Sampler> sampler,
 
 std::string BatchOrder::warning() const {
   if (options_.batch_size <= size_) return {};
-  return fmt::format("batch_size is {}, but {} has only {} examples: each batch holds all of them",
-                     with_thousands(options_.batch_size), name_, with_thousands(size_));
+  return fmt::format("batch_size is {}, but {} has only {}: each batch holds all of them",
+                     with_thousands(options_.batch_size), name_, counted(size_, "example"));
 }
 
 int64_t BatchOrder::examples_in(int64_t batches, int64_t epoch) const {

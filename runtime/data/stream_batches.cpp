@@ -66,7 +66,7 @@ struct StreamBatches::Work {
   void replace(std::vector<Example>& examples, const std::vector<size_t>& damaged,
                const std::string& last) {
     if (damaged.size() == examples.size()) {
-      throw Error(fmt::format("all {} examples of a batch are damaged; the last one: {}",
+      throw Error(fmt::format("every example of a batch of {} is damaged; the last one: {}",
                               examples.size(), last));
     }
     const auto is_damaged = [&](size_t i) {
@@ -122,11 +122,11 @@ std::vector<Record> StreamBatches::read(int64_t number, const InterruptCheck& in
     do {
       record = sequence_.next(interrupt);
       if (!record) {
-        throw Error(fmt::format(
-            "a pass of the stream ends after {} examples, and {} were expected; correct "
-            "\"examples\" in its config, or leave it out to have them counted",
-            with_thousands(sequence_.number()),
-            with_thousands(order_.examples_in(order_.batches_per_epoch()))));
+        throw Error(
+            fmt::format("a pass of the stream ends after {}; expected {}. Correct "
+                        "\"examples\" in its config, or leave it out to have them counted",
+                        counted(sequence_.number(), "example"),
+                        with_thousands(order_.examples_in(order_.batches_per_epoch()))));
       }
     } while (sequence_.number() <= index);
     records.push_back(std::move(*record));

@@ -113,9 +113,10 @@ void Link::look_at_beats() {
     }
     if (silent < silence_limit()) continue;
     const Failure gone{
-        .text = fmt::format("{} was not heard of for {:.0f} seconds: it is gone, or its machine or "
-                            "the network is",
-                            names_[static_cast<size_t>(rank)], silent)};
+        .text = fmt::format(
+            "{} has not been heard from for {:.0f} seconds: it is gone, or its machine or "
+            "the network is",
+            names_[static_cast<size_t>(rank)], silent)};
     watch_store_->compareSet(kFailureKey, {}, bytes_of(to_text(gone)));
   }
 }

@@ -200,7 +200,7 @@ class Meeter {
         }
         if (may_wait()) continue;
         throw Error(fmt::format(
-            "rank {} of {}: rank 0 is not to be reached at {}, port {}, within {} seconds: {}\nit "
+            "rank {} of {}: rank 0 cannot be reached at {}, port {}, within {} seconds: {}\nit "
             "has to run, on the machine that MASTER_ADDR names, with the same MASTER_PORT",
             place_.rank, place_.size, place_.host, place_.port, kMeetWithin.count(),
             reason_of(error)));
@@ -237,7 +237,7 @@ class Meeter {
       const std::vector<std::string> absent = missing();
       if (absent.empty()) break;
       if (!may_wait()) {
-        throw Error(fmt::format("of {} processes these did not come within {} seconds: rank {}",
+        throw Error(fmt::format("of {} processes, these did not connect within {} seconds: rank {}",
                                 place_.size, kMeetWithin.count(), list_text(absent)));
       }
       say(fmt::format("waiting for rank {} of {} processes", list_text(absent), place_.size));
@@ -258,7 +258,7 @@ class Meeter {
 
   void read_names() {
     while (!met_.store->check({kNames})) {
-      if (!may_wait()) throw Error("rank 0 waits for processes that do not come");
+      if (!may_wait()) throw Error("rank 0 is waiting for processes that have not connected");
       std::this_thread::sleep_for(kLookAgain);
     }
     met_.names = nlohmann::json::parse(get(kNames)).get<std::vector<std::string>>();

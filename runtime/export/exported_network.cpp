@@ -325,14 +325,14 @@ ExportedNetwork export_network(torch::nn::Module& network, const std::string& cl
                                const std::vector<NetworkInputs>& calls) {
   if (!is_callable(network)) {
     throw Error(
-        "it derives from neither stepop::Network nor stepop::MultiNetwork, so nobody but your code "
-        "knows how it is called: derive it from one of these, with a forward or forward_all of "
+        "it derives from neither stepop::Network nor stepop::MultiNetwork, so only your code knows "
+        "how to call it: derive it from one of these, with a forward or forward_all of "
         "tensors");
   }
   if (calls.empty())
     throw Error(
-        "nothing called it in the steps and evaluations of the run, or nothing that is seen: "
-        "a network shows its calls when STEPOP_REGISTER_MODEL registers it");
+        "no call of it was seen in the steps and evaluations of the run: calls are seen of "
+        "networks that STEPOP_REGISTER_MODEL registers");
   const bool was_training = network.is_training();
   network.eval();
   const at::NoGradGuard no_grad;

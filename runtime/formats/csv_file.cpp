@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runtime/base/error.h"
+#include "runtime/base/number_text.h"
 #include "runtime/formats/gzip_file.h"
 
 namespace stepop {
@@ -144,8 +145,9 @@ CsvTable read_csv(const std::string& path, std::optional<char> separator) {
   std::vector<std::string> cells;
   while (parser.next(cells)) {
     if (cells.size() != table.header.size()) {
-      throw Error(fmt::format("{}:{}: {} cells, the header has {} columns", path, parser.line(),
-                              cells.size(), table.header.size()));
+      throw Error(fmt::format("{}:{}: {}, the header has {}", path, parser.line(),
+                              counted(cells.size(), "cell"),
+                              counted(table.header.size(), "column")));
     }
     for (size_t c = 0; c < cells.size(); ++c) table.columns[c].push_back(std::move(cells[c]));
     table.lines.push_back(parser.line());

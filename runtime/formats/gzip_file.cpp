@@ -94,8 +94,8 @@ bool PlainOrGzip::has_another_member() {
   while (begin_ < stored_.size()) {
     begin_ = stored_.find_first_not_of('\0', begin_);
     if (begin_ != std::string::npos) {
-      throw Error(
-          fmt::format("{}: {} bytes that are no gzip follow the gzip data", path_, size_ - taken_));
+      throw Error(fmt::format("{}: {} bytes that are not gzip follow the gzip data", path_,
+                              size_ - taken_));
     }
     begin_ = stored_.size();
     fill();

@@ -62,7 +62,7 @@ class NpyHeadParser {
  private:
   [[noreturn]] void fail() const {
     throw Error(
-        "its head is no description of an array, {'descr': ..., 'fortran_order': ..., "
+        "its header does not describe an array, {'descr': ..., 'fortran_order': ..., "
         "'shape': ...}");
   }
 
@@ -147,7 +147,7 @@ StoredArray array_in(const std::shared_ptr<const StoredArray::Source>& source, s
   const size_t length =
       byte(8) | byte(9) << 8 | (version == 1 ? 0 : byte(10) << 16 | byte(11) << 24);
   if (length > kLongestHead || start + length > file.size()) {
-    throw Error(fmt::format("{}: cut short or damaged: its head has {} bytes, the file {}", name,
+    throw Error(fmt::format("{}: cut short or damaged: its header has {} bytes, the file {}", name,
                             length, file.size()));
   }
   try {

@@ -184,7 +184,7 @@ std::optional<TarMember> TarReader::next() {
     header.type = block[kType];
     const auto size = number_of(block.data(), kSize);
     if (!size)
-      throw TarDamage(fmt::format("damaged at byte {}: a size that is no number", here), false);
+      throw TarDamage(fmt::format("damaged at byte {}: a size that is not a number", here), false);
     header.size = *size;
     header.name = text_of(block.data(), kName);
     const std::string_view prefix = is_posix(block.data()) ? text_of(block.data(), kPrefix) : "";

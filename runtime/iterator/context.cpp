@@ -169,6 +169,7 @@ void Context::track(const std::string& name, torch::nn::Module& module) const {
   tracker.add(
       name, [&module] { return tensors_of(module); },
       [&module, name](const State& state) { load_tensors(name, tensors_of(module), state); });
+  tracker.add_module(module);
 }
 
 void Context::track(const std::string& name, Tracker::Save save, Tracker::Load load) const {

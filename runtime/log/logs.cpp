@@ -10,7 +10,7 @@ double Scalar::read(const std::string& name) const {
   if (found == nullptr) return std::get<double>(value_);
   if (!found->defined()) throw Error(fmt::format("{} is an undefined tensor, not a scalar", name));
   if (found->numel() != 1) {
-    throw Error(fmt::format("{} is no scalar: its shape is [{}]; a mean() or sum() makes it one",
+    throw Error(fmt::format("{} is not a scalar: its shape is [{}]; reduce it with mean() or sum()",
                             name, fmt::join(found->sizes(), ", ")));
   }
   return found->to(at::kCPU, at::kDouble).const_data_ptr<double>()[0];

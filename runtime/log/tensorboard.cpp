@@ -73,7 +73,7 @@ std::string scalar(std::string_view name, double value) {
 /// Summary.Image.
 std::string image(std::string_view name, std::string_view bytes) {
   const auto head = image_head(bytes);
-  if (!head) throw Error(fmt::format("TensorBoard: the image {} is no PNG or JPEG", name));
+  if (!head) throw Error(fmt::format("TensorBoard: the image {} is neither PNG nor JPEG", name));
   return summary_value(name,
                        bytes_field(4, number_field(1, head->height) + number_field(2, head->width) +
                                           number_field(3, head->channels) + bytes_field(4, bytes)));

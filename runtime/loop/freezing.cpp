@@ -140,8 +140,8 @@ std::vector<int64_t> Freezing::begins() const {
 std::vector<std::string> Freezing::descriptions() const {
   std::vector<std::string> lines;
   for (const auto& rule : rules_) {
-    std::string line = fmt::format("freeze    {}: {} parameter{}", rule.match,
-                                   rule.parameters.size(), rule.parameters.size() == 1 ? "" : "s");
+    std::string line =
+        fmt::format("freeze    {}: {}", rule.match, counted(rule.parameters.size(), "parameter"));
     if (rule.from > 0) line += fmt::format(", from step {}", with_thousands(rule.from));
     if (rule.until < kNever) line += fmt::format(", until step {}", with_thousands(rule.until));
     lines.push_back(std::move(line));

@@ -84,9 +84,9 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   const int64_t examples = splits_->examples("train");
   if (progress.train_examples > 0 && examples > 0 && progress.train_examples != examples) {
     throw Error(fmt::format(
-        "{}: taken from a training on {} examples; datasets/train now has {}. Resume with the same "
+        "{}: taken from a training on {}; datasets/train now has {}. Resume with the same "
         "data, or begin anew with these weights: -r",
-        path, with_thousands(progress.train_examples), with_thousands(examples)));
+        path, counted(progress.train_examples, "example"), with_thousands(examples)));
   }
   const int64_t batches = splits_->order("train").batches_per_epoch();
   if (progress.batch > 0 && progress.batches_per_epoch != batches) {

@@ -310,10 +310,11 @@ StopReason TrainingLoop::stop_reason() const {
     if (session_.stop_when().is_over()) {
       return {Kind::kMetric, *session_.stop_when().reason(), 0};
     }
-    return {Kind::kHook,
-            position_.stopped_by +
-                (was_stopped_ ? "; it ended so before, and a changed config continues it" : ""),
-            0};
+    return {
+        Kind::kHook,
+        position_.stopped_by +
+            (was_stopped_ ? "; it ended this way before: change the config to continue it" : ""),
+        0};
   }
   const std::string steps = with_thousands(settings_.num_steps);
   if (position_.global_step > first_step_) {
@@ -321,7 +322,7 @@ StopReason TrainingLoop::stop_reason() const {
   }
   return {
       Kind::kDone,
-      fmt::format("all {} steps were done before; a larger num_epochs or num_steps continues it",
+      fmt::format("all {} steps were done before: set a larger num_epochs or num_steps to continue",
                   steps),
       0};
 }

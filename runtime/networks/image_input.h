@@ -14,7 +14,8 @@ namespace stepop {
 /// place of LibTorch's, which knows neither.
 class ImageInput {
  public:
-  /// `size` is a height and a width; empty for any.
+  /// `size` is a height and a width; empty for any. `channels_key` is empty where no key says how
+  /// many channels there are.
   ImageInput(const Config& params, const std::string& channels_key, int64_t channels,
              const std::string& size_key = "", std::vector<int64_t> size = {});
 

@@ -269,7 +269,7 @@ std::vector<std::string> Networks::descriptions() const {
     int64_t count = 0;
     for (const auto& tensor : network->parameters()) count += tensor.numel();
     texts.push_back(
-        fmt::format("{}: {}, {} parameters", name, class_names_.at(name), with_thousands(count)));
+        fmt::format("{}: {}, {}", name, class_names_.at(name), counted(count, "parameter")));
   }
   return texts;
 }

@@ -29,7 +29,7 @@ constexpr size_t kNoGroup = std::numeric_limits<size_t>::max();
 /// The parameters without repeated tensors, as tied weights have.
 NamedParameters check_parameters(NamedParameters parameters) {
   if (parameters.empty()) {
-    throw Error("an optimizer was given no parameters: has the network any?");
+    throw Error("an optimizer was given no parameters: does the network have any?");
   }
   NamedParameters unique;
   unique.networks = std::move(parameters.networks);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/number_text.h"
 #include "runtime/optim/schedule.h"
 
 namespace stepop {
@@ -29,9 +30,8 @@ class Restarts {
     std::vector<double> weights(steps.size(), 1);
     if (params.has("weights")) weights = params.get<std::vector<double>>("weights");
     if (weights.size() != steps.size()) {
-      throw params.error("weights",
-                         fmt::format("expected {} numbers, one for each of restarts, found {}",
-                                     steps.size(), weights.size()));
+      throw params.error("weights", fmt::format("expected {}, one for each of restarts, found {}",
+                                                counted(steps.size(), "number"), weights.size()));
     }
     for (size_t i = 0; i < steps.size(); ++i) begins_.push_back({steps[i], weights[i], i + 1});
   }

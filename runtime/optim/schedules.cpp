@@ -303,7 +303,7 @@ STEPOP_REGISTER_SCHEDULE(
     power_law, PowerLaw,
     {"The decay of averaged weights that grows with the steps, as in ema_pytorch: for ema/decay.",
      {{"max", "0.9999", "the highest decay"},
-      {"min", "0", "the lowest decay behind `update_after_step`"},
+      {"min", "0", "the lowest decay after `update_after_step`"},
       {"power", "0.6667", "of the steps; 0.75 for a training of many"},
       {"inv_gamma", "1", "how many steps count as one"},
       {"update_after_step", "100", "up to this step the averages are the weights"},

@@ -9,6 +9,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "runtime/base/number_text.h"
+
 namespace stepop {
 namespace fs = std::filesystem;
 namespace {
@@ -49,7 +51,8 @@ class LineDifference {
   std::vector<std::string> lines() const {
     if (lines_.size() <= kMostChangedLines) return lines_;
     std::vector<std::string> shown(lines_.begin(), lines_.begin() + kMostChangedLines);
-    shown.push_back(fmt::format("... and {} more lines", lines_.size() - kMostChangedLines));
+    shown.push_back(
+        fmt::format("... and {}", counted(lines_.size() - kMostChangedLines, "more line")));
     return shown;
   }
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/number_text.h"
@@ -85,14 +87,43 @@ class Report {
                     {"best_checkpoint", best ? Json(*best) : Json()}};
   }
 
+  /// What the runtime measures comes after the task's own.
+  std::vector<std::string> curve_names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, scalar] : curves_.scalars) names.push_back(name);
+    std::ranges::stable_partition(names,
+                                  [](const auto& name) { return !name.starts_with("runtime/"); });
+    return names;
+  }
+
+  /// Two callbacks may report one number, such as `accuracy`: it has one chart, which names both.
+  /// Returns whether a curve of this split, op and last word with the same points is there.
+  bool joins_equal(const std::string& name, const Json& points) {
+    const std::vector<std::string> parts = split_path(name);
+    if (parts.size() < 3) return false;
+    Json& curves = data_["curves"];
+    std::vector<size_t>& alike = alike_[{parts[0], parts[1], parts.back()}];
+    for (const size_t place : alike) {
+      Json& other = curves[place];
+      if (other["steps"] != points["steps"] || other["values"] != points["values"]) continue;
+      other["also"].push_back(name);
+      return true;
+    }
+    alike.push_back(curves.size());
+    return false;
+  }
+
   void add_curves() {
     data_["axis"] = {{"epoch", columns(curves_.epochs.points())},
                      {"seconds", columns(curves_.seconds.points())}};
     data_["curves"] = Json::array();
-    for (const auto& [name, scalar] : curves_.scalars) {
+    for (const auto& name : curve_names()) {
+      const ScalarHistory& scalar = curves_.scalars.at(name);
       const MetricDirection direction = metric_direction(name, &config_);
       Json curve = columns(scalar.curve.points());
+      if (joins_equal(name, curve)) continue;
       curve["name"] = name;
+      curve["place"] = place_text(name);
       curve["count"] = scalar.curve.count();
       curve["thinned"] = scalar.curve.is_thinned();
       if (scalar.curve.is_thinned()) curve["means"] = columns(scalar.curve.means());
@@ -225,6 +256,8 @@ class Report {
   Value config_ = Value::Map{};
   std::vector<KeptCode> code_;
   RunCurves curves_;
+  /// The places of curves by split, op and last word.
+  std::map<std::array<std::string, 3>, std::vector<size_t>> alike_;
   int64_t worst_bytes_ = 0;  ///< Of the pictures of the worst examples.
   Json data_ = Json::object();
   std::vector<std::string> notes_;

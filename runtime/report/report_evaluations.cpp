@@ -82,7 +82,9 @@ Json evaluations_json(const std::string& root, const RunCurves& curves, const Va
   }
   Json columns = Json::array();
   for (const auto& name : names) {
-    columns.push_back({{"name", name}, {"better", better_text(metric_direction(name, &config))}});
+    columns.push_back({{"name", name},
+                       {"place", place_text(name)},
+                       {"better", better_text(metric_direction(name, &config))}});
   }
   return {{"columns", columns}, {"rows", rows}, {"total", all.size()}};
 }

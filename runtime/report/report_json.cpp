@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "runtime/base/number_text.h"
+#include "runtime/config/value.h"
 
 namespace stepop {
 
@@ -38,6 +39,20 @@ Json columns(const std::vector<ScalarAt>& points) {
 const char* better_text(MetricDirection direction) {
   if (direction == MetricDirection::kUnknown) return "";
   return direction == MetricDirection::kLower ? "lower" : "higher";
+}
+
+std::string place_text(const std::string& scalar) {
+  const std::vector<std::string> parts = split_path(scalar);
+  if (parts.size() < 2) return scalar;
+  const bool has_op = parts.size() > 2;
+  if (parts[0] == "runtime") return has_op ? parts[1] : "training";
+  const std::string split = parts[0] == "train" ? "training" : parts[0];
+  if (!has_op) return split;
+  if (parts[1] == "train_op") return split + " steps";
+  if (parts[1] == "log_op") return split + " batches";
+  if (parts[1] == "eval_op") return "evaluation (" + split + ")";
+  const std::string& op = parts[1];
+  return split + ", " + (op.ends_with("_op") ? op.substr(0, op.size() - 3) : op);
 }
 
 std::string base64(std::string_view bytes) {

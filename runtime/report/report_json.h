@@ -30,6 +30,10 @@ Json columns(const std::vector<ScalarAt>& points);
 /// `lower`, `higher` or nothing.
 const char* better_text(MetricDirection direction);
 
+/// Where the numbers of a scalar come from, as the legends of the page say it: `training batches`
+/// for `train/log_op/loss`, `evaluation (validation)` for `validation/eval_op/loss`.
+std::string place_text(const std::string& scalar);
+
 /// RFC 4648's base64, with padding: how a page holds a picture.
 std::string base64(std::string_view bytes);
 

@@ -49,7 +49,7 @@ c10::Device read_device(const Config& config, int local_rank) {
   }
   if (index >= gpus) {
     throw config.error(
-        "device", gpus == 0 ? fmt::format("\"{}\" is not there: this machine, or this build of "
+        "device", gpus == 0 ? fmt::format("\"{}\" is not available: this machine, or this build of "
                                           "LibTorch, has no GPU; use cpu or auto",
                                           name)
                             : fmt::format("\"{}\" is not there: there are cuda:0 to cuda:{}", name,

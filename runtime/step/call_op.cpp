@@ -135,7 +135,7 @@ void check_pictures(const Logs& logs, const std::string& name) {
           "{}/{}: expected a batch of images, floats [B, C, H, W], found {}{}", name, key,
           described(image),
           image.defined() && image.dim() == 4 && image.is_floating_point() && image.numel() > 0
-              ? "; .permute({0, 3, 1, 2}) puts channels that are last there"
+              ? "; .permute({0, 3, 1, 2}) moves channels from the last dimension there"
               : ""));
     }
   }

@@ -80,8 +80,8 @@ std::string out_of_memory_text(const std::string& message, const Context& contex
   double examples = 0;
   for (const auto& [key, tensor] : batch.tensors()) examples += tensors.add("batch ", key, tensor);
   std::string text = fmt::format(
-      "\nno memory is left: networks have {}, gradients {}, the batch of {} examples {}",
-      size_text(weights), size_text(gradients), batch.indices().size(), size_text(examples));
+      "\nno memory is left: networks have {}, gradients {}, the batch of {} {}", size_text(weights),
+      size_text(gradients), counted(batch.indices().size(), "example"), size_text(examples));
   if (const double bytes = resident_bytes(); bytes > 0) {
     text += fmt::format("; this process {} in all", size_text(bytes));
   }

@@ -10,12 +10,15 @@
 
 namespace stepop {
 
-KeptBuffers::KeptBuffers(const Networks& networks) {
-  for (const auto& name : networks.names()) {
-    for (const at::Tensor& buffer : networks.get(name)->buffers()) {
-      if (!buffer.defined()) continue;
-      kept_.push_back({buffer, buffer.clone(), static_cast<int64_t>(buffer._version())});
-    }
+KeptBuffers::KeptBuffers(const Context& context) {
+  for (const auto& name : context.networks.names()) keep(*context.networks.get(name));
+  for (const auto* module : context.tracker.modules()) keep(*module);
+}
+
+void KeptBuffers::keep(const torch::nn::Module& module) {
+  for (const at::Tensor& buffer : module.buffers()) {
+    if (!buffer.defined()) continue;
+    kept_.push_back({buffer, buffer.clone(), static_cast<int64_t>(buffer._version())});
   }
 }
 

@@ -8,11 +8,12 @@
 
 namespace stepop {
 
-/// While it lives, what a forward pass does to buffers of networks, such as running statistics of
-/// batch normalization, is for the time being: afterwards each has its values back.
+/// While it lives, what a forward pass does to buffers of networks, and of modules that the
+/// iterator tracks, is for the time being: afterwards each buffer, such as the running statistics
+/// of batch normalization, has its values back.
 class KeptBuffers {
  public:
-  explicit KeptBuffers(const Networks& networks);
+  explicit KeptBuffers(const Context& context);
   ~KeptBuffers();
   KeptBuffers(const KeptBuffers&) = delete;
   KeptBuffers& operator=(const KeptBuffers&) = delete;
@@ -23,6 +24,8 @@ class KeptBuffers {
     at::Tensor values;
     int64_t version;
   };
+
+  void keep(const torch::nn::Module& module);
 
   std::vector<Kept> kept_;
 };

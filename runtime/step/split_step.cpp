@@ -76,7 +76,7 @@ const StepOps& SplitStep::ops(bool trains) {
     std::optional<KeptBuffers> buffers;
     if (!trains) {
       fork.emplace(fork_seed(), context_.device);
-      buffers.emplace(context_.networks);
+      buffers.emplace(context_);
     }
     ops_ = run_on(context_, split_, *batch_, call);
   }
@@ -99,7 +99,7 @@ const Logs& SplitStep::log(const std::string& name) {
   const SplitGuard guard(position_, split_);
   const at::NoGradGuard no_grad;
   set_mode(context_.networks, split_ == "train");
-  const KeptBuffers buffers(context_.networks);
+  const KeptBuffers buffers(context_);
   const RandomFork fork(mix_seed({fork_seed(), seed_of(name)}), context_.device);
   const Logs logs =
       run_on(context_, split_, *batch_, [&] { return run_op(context_, split_, name, *op); });

@@ -52,7 +52,7 @@ std::string values_text(const KeySummary& summary) {
   const auto by_times = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto [fewest, most] = std::minmax_element(counts.begin(), counts.end(), by_times);
   if (fewest->second == most->second) {
-    return fmt::format("{} values, each {}", counts.size(),
+    return fmt::format("{}, each {}", counted(counts.size(), "value"),
                        most->second == 1 ? "once" : with_thousands(most->second) + " times");
   }
   return fmt::format("{} values; rarest {} ({}), commonest {} ({})", counts.size(),
@@ -116,17 +116,15 @@ std::string example_table(const Survey& survey, size_t width) {
 std::string problem_lines(const Survey& survey) {
   std::string text;
   if (survey.bad_count > 0) {
-    text += fmt::format("\n{} bad example{} of {} that were read: {}\n",
-                        with_thousands(survey.bad_count), survey.bad_count == 1 ? "" : "s",
+    text += fmt::format("\n{} of {} that were read: {}\n", counted(survey.bad_count, "bad example"),
                         with_thousands(survey.read), index_list(survey.bad_indices, 20));
     for (size_t i = 0; i < std::min(kProblemRows, survey.bad.size()); ++i) {
       text += fmt::format("  example {}: {}\n", survey.bad[i].index, survey.bad[i].problem);
     }
   }
   if (!survey.with_nan.empty()) {
-    text += fmt::format("\nNaN or infinity in {} example{}: {}\n",
-                        with_thousands(static_cast<int64_t>(survey.with_nan.size())),
-                        survey.with_nan.size() == 1 ? "" : "s", index_list(survey.with_nan, 20));
+    text += fmt::format("\nNaN or infinity in {}: {}\n", counted(survey.with_nan.size(), "example"),
+                        index_list(survey.with_nan, 20));
   }
   return text;
 }
@@ -165,8 +163,7 @@ std::string short_value(const at::Tensor& value) {
 
 std::string survey_text(const Survey& survey, const std::string& title, size_t width) {
   const bool is_all = survey.read == survey.size;
-  std::string text = fmt::format("{}, {} example{}, ", title, with_thousands(survey.size),
-                                 survey.size == 1 ? "" : "s");
+  std::string text = fmt::format("{}, {}, ", title, counted(survey.size, "example"));
   text += fmt::format(
       "{} read in {}, {} each in one thread\n\n",
       is_all ? std::string("all") : fmt::format("{} of them", with_thousands(survey.read)),

@@ -55,12 +55,12 @@ std::string AppendFile::mend() {
   ends_in_mid_line_ = has_half_last_line(path_);
   name_is_flushed_ = false;
   return is_gone ? fmt::format(
-                       "{} was removed while it was written: it is there again, with all "
-                       "its lines",
+                       "{} was removed while it was being written: it has been written again, with "
+                       "all its lines",
                        path_)
                  : fmt::format(
-                       "{} was replaced by another file while it was written: what follows "
-                       "is appended to that one",
+                       "{} was replaced by another file while it was being written: new lines are "
+                       "appended to that file",
                        path_);
 }
 

@@ -253,8 +253,8 @@ void try_everything(Session& session, TensorMemory& memory, Console& console, bo
   console.info(memory_text(context, memory, session.trains()));
   const CheckpointModules& checkpointed = context.networks.checkpoint_modules();
   if (const auto names = checkpointed.ran(); !names.empty()) {
-    console.info(fmt::format("run again in the backward pass: {} modules: {}", names.size(),
-                             list_text(names)));
+    console.info(fmt::format("run again in the backward pass: {}: {}",
+                             counted(names.size(), "module"), list_text(names)));
   }
   if (const auto text = checkpointed.warning(); !text.empty()) console.warn(text);
   show_networks(context, calls, console, shows_graphs);

@@ -49,9 +49,9 @@ void check_data(const Context& context) {
     if (key.empty()) continue;
     throw context.config.error(
         "datasets/train",
-        fmt::format("{} of the same examples is another one when they are read again: take random "
-                    "numbers from the `random` that get is given, and keep no count in the "
-                    "dataset. A run that resumes would differ from one that was never stopped",
+        fmt::format("{} of the same examples differs when they are read again: take random numbers "
+                    "from the `random` that get receives, and keep no counter in the dataset. A "
+                    "run that resumes would differ from one that was never stopped",
                     key));
   }
 }
@@ -111,7 +111,7 @@ std::string check_repeats(Session& session) {
   }
   if (different.empty()) return {};
   return fmt::format(
-      "two training steps, repeated from the same state, gave another result in {}: the "
+      "two training steps, repeated from the same state, gave different results in {}: the "
       "iterator keeps something that is not tracked (a counter, an optimizer, a random generator), "
       "or an operation is not deterministic{}. A run that resumes will differ from one that was "
       "never stopped",

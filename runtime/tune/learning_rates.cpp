@@ -114,7 +114,7 @@ std::vector<double> smoothed(const std::vector<RatePoint>& points) {
 
 RateSuggestion suggest_rate(const std::vector<RatePoint>& points) {
   if (points.size() < kFirst + 3 * kHalfWidth) {
-    return {.reason = "the loss became no number within a few steps: no rate is suggested"};
+    return {.reason = "the loss became NaN or infinite within a few steps: no rate is suggested"};
   }
   const std::vector<double> line = smoothed(points);
   const auto lowest = static_cast<size_t>(
@@ -206,7 +206,7 @@ std::vector<RatePoint> test_rates(const TuneOptions& options, const TraineeOptio
 }
 
 std::string rate_picture(const std::vector<RatePoint>& points, const RateSuggestion& suggestion) {
-  if (points.empty()) throw Error("the loss was no number from the first step on");
+  if (points.empty()) throw Error("the loss was NaN or infinite from the first step on");
   const std::vector<double> line = smoothed(points);
   // What diverges would leave no room for the rest.
   const auto [low, high] = std::ranges::minmax(line);

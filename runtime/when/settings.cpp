@@ -219,7 +219,7 @@ int64_t steps_of_epochs(const Config& config, bool train, int64_t steps_per_epoc
   }
   const auto whole = static_cast<int64_t>(steps);
   if (whole > 0 || !train) return std::max<int64_t>(whole, 1);
-  throw config.error("num_epochs", fmt::format("{} of an epoch of {} steps is no step at all",
+  throw config.error("num_epochs", fmt::format("{} of an epoch of {} steps is less than one step",
                                                found, steps_per_epoch));
 }
 

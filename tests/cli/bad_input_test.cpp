@@ -167,9 +167,10 @@ TEST_CASE("labels that the network has no output for") {
 }
 
 TEST_CASE("a device that is not there") {
-  Digits().refuses("stepop -b digits.yaml -t --device cuda:77", 2,
-                   "command line: device: \"cuda:77\" is not there: this machine, or this build of "
-                   "LibTorch, has no GPU; use cpu or auto");
+  Digits().refuses(
+      "stepop -b digits.yaml -t --device cuda:77", 2,
+      "command line: device: \"cuda:77\" is not available: this machine, or this build of "
+      "LibTorch, has no GPU; use cpu or auto");
   Digits().refuses(
       "stepop -b digits.yaml -t --device tpu", 2,
       "command line: device: expected auto, cpu, cuda or cuda:<number>, found \"tpu\"");

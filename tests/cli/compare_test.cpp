@@ -120,7 +120,7 @@ TEST_CASE("one run alone, and what is no run, are refused") {
     CHECK(result.err == "stepop: " + message + "\n");
     CHECK(result.exit_code == 2);
   };
-  refused(" one", "stepop compare: too little given: stepop compare logs/a logs/b [...]");
+  refused(" one", "stepop compare: too few arguments: stepop compare logs/a logs/b [...]");
   refused(" one none",
           "stepop compare: none: no such folder; give the folder of a run, logs/<time>_<name>");
   const CommandResult result = run_in(folder, "stepop compare one .");
@@ -155,7 +155,7 @@ TEST_CASE("the newest checkpoints of one step are the same, or say by how much t
   CHECK(result.out.ends_with(
       "\n\nstate of b and c at step 1,200: the same bits in all 2 tensors, weights and everything "
       "else\n"
-      "state of b and d at step 1,200: 1 of 1 tensors differ, first model.weight by at most 0.25; "
+      "state of b and d at step 1,200: 1 of 1 tensor differs, first model.weight by at most 0.25; "
       "2 "
       "tensors are in one alone\n"
       "state of b and e: no step of which both have a checkpoint\n"));

@@ -166,7 +166,7 @@ TEST_CASE(
   CHECK(result.err == "");
   CHECK(result.exit_code == 0);
   CHECK(result.out ==
-        "outputs.h5.part: 2 rows of validation, of an evaluation that did not come to its end\n"
+        "outputs.h5.part: 2 rows of validation, of an unfinished evaluation\n"
         "validation/eval_op/accuracy/accuracy  0.5\n");
   CHECK_FALSE(fs::exists(folder.path("scalars.json")));
 }
@@ -188,9 +188,9 @@ TEST_CASE("code that only the file names is not compiled, as the file may be fro
   const CommandResult lone = run_in(folder, "stepop eval outputs.h5" + words);
   CHECK(lone.exit_code == 0);
   CHECK(lone.out.find("validation/eval_op/accuracy/accuracy  0.5\n") != std::string::npos);
-  CHECK(lone.err == "stepop: outputs.h5 lies in no run; the code that it names ([" +
+  CHECK(lone.err == "stepop: outputs.h5 is not in the folder of a run; the code that it names ([" +
                         folder.path("evil.cpp") +
-                        "]) is not compiled, as a file may be from anywhere: give the code with "
+                        "]) is not compiled, as the file may be from anywhere: give the code with "
                         "--code '[my_code.cpp]'\n");
   // In a run, the run's own config says which code is loaded.
   folder.write("run/configs/train_2026-11-21T10-00-00.yaml", "batch_size: 1\n");

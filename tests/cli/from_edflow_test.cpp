@@ -106,7 +106,10 @@ num_epochs: 2
 integrations:
   wandb: {active: true, project: faces, entity: lab, handlers: [scalars]}
   tensorboard: {active: true, handlers: [images]}
-eval_pipeline: {callbacks: {accuracy: x.accuracy}, callback_kwargs: {accuracy: {target: class}}, other: 1}
+eval_pipeline:
+  callbacks: {accuracy: x.accuracy, mine: x.mine}
+  callback_kwargs: {accuracy: {target: class, plot: true}, mine: {bins: 3}}
+  other: 1
 )");
   const Value config = made(folder, "many");
   CHECK(*config.find("integrations/wandb/project") == Value("faces"));
@@ -115,6 +118,8 @@ eval_pipeline: {callbacks: {accuracy: x.accuracy}, callback_kwargs: {accuracy: {
   CHECK(config.find("integrations/tensorboard/handlers") == nullptr);
   CHECK(*config.find("eval_hook/eval_callbacks/accuracy") == Value("accuracy"));
   CHECK(*config.find("eval_pipeline/callback_kwargs/accuracy/target") == Value("class"));
+  CHECK(config.find("eval_pipeline/callback_kwargs/accuracy/plot") == nullptr);
+  CHECK(config.find("eval_pipeline/callback_kwargs/mine") == nullptr);
   CHECK(config.find("eval_pipeline/callbacks") == nullptr);
   CHECK(*config.find("datasets/train/class") == Value("CelebA"));
   CHECK(*config.find("datasets/validation/split") == Value("test"));
@@ -124,6 +129,8 @@ eval_pipeline: {callbacks: {accuracy: x.accuracy}, callback_kwargs: {accuracy: {
         "  integrations/tensorboard/handlers: left out: all numbers and pictures of logs are "
         "sent\n",
         "  eval_pipeline/callbacks: becomes eval_hook/eval_callbacks\n",
+        "  eval_pipeline/callback_kwargs/accuracy/plot: left out: accuracy has no such key\n",
+        "  eval_pipeline/callback_kwargs/mine: left out: mine is not a callback of this config\n",
         "  eval_pipeline/other: no counterpart\n",
         "  datasets/train: edflow.datasets.celeba.CelebATrain becomes CelebA: put the lists and "
         "img_align_celeba.zip into data/celeba\n",

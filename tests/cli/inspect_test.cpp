@@ -98,10 +98,9 @@ TEST_CASE("outputs that were cut short are told, and found") {
     CHECK(result.out.find("NOT complete: it was stopped, or is being written, 3 rows") !=
           std::string::npos);
   }
-  CHECK(
-      run_in(folder, "stepop inspect outputs.h5").err ==
-      "stepop: outputs.h5: no such file; outputs.h5.part holds the rows of an evaluation that did "
-      "not come to its end\n");
+  CHECK(run_in(folder, "stepop inspect outputs.h5").err ==
+        "stepop: outputs.h5: no such file; outputs.h5.part holds the rows of an unfinished "
+        "evaluation\n");
 }
 
 TEST_CASE("what is none, damaged or newer is refused with the reason") {
@@ -122,7 +121,7 @@ TEST_CASE("what is none, damaged or newer is refused with the reason") {
     CHECK(result.out == "");
     CHECK(result.exit_code == exit_code);
   };
-  refused(" text.h5", 1, "cannot read text.h5: it is no HDF5 file");
+  refused(" text.h5", 1, "cannot read text.h5: it is not an HDF5 file");
   refused(" cut.h5", 1, "cannot read cut.h5: the file is cut short");
   refused(" newer.h5", 1, "newer.h5: format 2 is newer than this program, which reads format 1");
   refused(" other.h5", 1,

@@ -88,7 +88,7 @@ TEST_CASE("a change that cannot be is refused, and the training goes on as it wa
   CHECK(result.out == "143\n");
   const std::string run = only_run(folder);
   const std::string log = read_bytes(folder.path(run) + "/train/log.txt");
-  CHECK(log.find("train/change.yaml.refused; the training goes on as it was: ") !=
+  CHECK(log.find("train/change.yaml.refused; the training continues unchanged: ") !=
         std::string::npos);
   CHECK(log.find("unknown key \"optimizer/lrr\": did you mean \"optimizer/lr\"?") !=
         std::string::npos);

@@ -77,7 +77,7 @@ TEST_CASE("a link that breaks ends the processes on both of its sides; the run r
   const std::string of_root = read_bytes(folder.path("err.0"));
   CAPTURE(of_root);
   CHECK(has(of_root, "rank 1 on node1, process "));
-  CHECK((has(of_root, " was not heard of for ") || has(of_root, " seconds for: ")));
+  CHECK((has(of_root, " has not been heard from for ") || has(of_root, " seconds for: ")));
   const std::string run = only_run(folder);
   CHECK(has(of_root, fmt::format("stepop -p {} -t", run)));
   const std::string of_other = read_bytes(folder.path("err.1"));

@@ -194,8 +194,8 @@ TEST_CASE("what is trained by hand is refused with several processes") {
   CAPTURE(result.err);
   CHECK(result.exit_code == 1);
   CHECK(has(result.err,
-            "context.train_by_hand({\"model\"}) with 2 processes: nothing sums the gradients of "
-            "an optimizer that is no Update, so each process would train a network of its own. "
+            "context.train_by_hand({\"model\"}) with 2 processes: nothing sums the gradients of an "
+            "optimizer that is not an Update, so each process would train a network of its own. "
             "Train \"model\" by context.update(), or in one process: --processes 1"));
 }
 

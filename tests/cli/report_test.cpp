@@ -146,7 +146,7 @@ TEST_CASE("a report of the digits has curves, pictures, evaluations, config and 
   if (!checks.empty()) {
     CHECK(checks.find("charts: loss, accuracy, lr, grad_norm, examples_per_second, "
                       "data_wait, process_mb\n") != std::string::npos);
-    CHECK(checks.find("labels: train log, validation log, validation eval; train log, ") !=
+    CHECK(checks.find("labels: training batches, validation batches, evaluation (validation); ") !=
           std::string::npos);
     CHECK(checks.find("sections: Curves, Pictures, Evaluations, Worst examples, Config, Log") !=
           std::string::npos);

@@ -180,10 +180,11 @@ TEST_CASE("of a run without records there is what its configs and its log say") 
                "2026-11-21 12:00:00 resuming at step 1,200 of 2,000 (epoch 3)\n");
   const std::string script = run_well(folder, "stepop reproduce run").out;
   CAPTURE(script);
-  CHECK(contains(script,
-                 "# - of the start at 2026-11-21T10-00-00 there is no record, as an older version "
-                 "made it: its environment, libraries, data files and changes that were not "
-                 "committed are not known\n"));
+  CHECK(
+      contains(script,
+               "# - there is no record of the start at 2026-11-21T10-00-00, which an older version "
+               "made it: its environment, libraries, data files and changes that were not "
+               "committed are not known\n"));
   CHECK(contains(script,
                  "# 2026-11-21T10-00-00: stepop -n run -b a.yaml -t\n"
                  "# git: main a1b2c3d, with changes\n"

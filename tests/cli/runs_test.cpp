@@ -222,8 +222,8 @@ TEST_CASE("--best shows and sorts by any number, whose last words are enough") {
         "stepop: stepop runs: --best: no run has logged \"lose\"; there are train/log_op/loss, "
         "train/log_op/gain, validation/eval_op/accuracy/accuracy\n");
   CHECK(run_in(folder, "stepop runs --best gain").err ==
-        "stepop: stepop runs: --best gain: whether lower or higher is better cannot be told by its "
-        "name: --best min:gain or --best max:gain\n");
+        "stepop: stepop runs: --best gain: its name does not say whether lower or higher is "
+        "better: --best min:gain or --best max:gain\n");
   CHECK(run_in(folder, "stepop runs --best max:gain").exit_code == 0);
   // Of several that of an evaluation is meant.
   const std::string losses =

@@ -195,7 +195,8 @@ TEST_CASE("a signal lets the runs save, says how to go on, and is the status") {
   CHECK(stopped.exit_code == 128 + 15);
   CHECK(stopped.out.find("SIGTERM arrived: 2 runs save and end\n") != std::string::npos);
   CHECK(stopped.out.find("0001 stopped  and saved\n") != std::string::npos);
-  CHECK(stopped.out.ends_with("go on with:  " STEPOP_BINARY_DIR "/stepop sweep s.yaml --jobs 2\n"));
+  CHECK(
+      stopped.out.ends_with("resume with:  " STEPOP_BINARY_DIR "/stepop sweep s.yaml --jobs 2\n"));
   const Json json = Json::parse(sweep(folder, "--table --json").out);
   CHECK(json["runs"][0]["state"] == "stopped");
   CHECK(json["runs"][1]["state"] == "stopped");

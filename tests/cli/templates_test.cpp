@@ -155,8 +155,8 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
     CAPTURE(name);
     CHECK(refused("stepop new './" + name + "'") ==
           "stepop: stepop new: \"" + name +
-              "\" is to become the name of a class: letters of English, digits and _, a letter "
-              "first; try \"" +
+              "\" cannot become the name of a class, which has English letters, digits and _, and "
+              "begins with a letter; try \"" +
               proposal + "\"\n");
   }
   CHECK(refused("stepop new iterator") ==
@@ -174,7 +174,7 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
   for (const std::string name : {"test", "stepop"}) {
     CHECK(refused("stepop new " + name + " --project") ==
           "stepop: stepop new: \"" + name +
-              "\" is to become a target of CMake, where this name has a meaning already; try "
+              "\" cannot become a target of CMake, which uses this name itself; try "
               "\"my_" +
               name + "\"\n");
   }
@@ -183,7 +183,7 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
             .starts_with("stepop: --template clasifier: there are classifier, "));
   CHECK(refused("stepop new") ==
         "stepop: stepop new: nothing given: stepop new NAME [--template KIND] [--project] "
-        "[--from-edflow FILE | --from-dlas FILE]\n");
+        "[--from-edflow FILE ... | --from-dlas FILE]\n");
 }
 
 TEST_CASE("words of C++ and names of our own classes are names of projects that compile") {

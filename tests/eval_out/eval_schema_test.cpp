@@ -37,9 +37,9 @@ TEST_CASE("a first dimension that is not the batch is named with its key") {
   CHECK(check({.labels = {{"loss", at::ones({})}}}, 64) ==
         "eval_op: labels/loss is a single number, the batch has 64 examples");
   CHECK(check({.outputs = {{"name", std::vector<std::string>{"a"}}}}, 2) ==
-        "eval_op: outputs/name has 1 texts, the batch has 2 examples");
+        "eval_op: outputs/name has 1 text, the batch has 2 examples");
   CHECK(check({.outputs = {{"boxes", std::vector<at::Tensor>{at::ones({1})}}}}, 2) ==
-        "eval_op: outputs/boxes has 1 tensors, the batch has 2 examples");
+        "eval_op: outputs/boxes has 1 tensor, the batch has 2 examples");
 }
 
 TEST_CASE("tensors that cannot be stored are refused") {

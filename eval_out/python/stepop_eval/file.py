@@ -101,7 +101,7 @@ def _open_with(path: Path, default_locking: bool) -> Any:
 
 def _reason(text: str) -> str:
     if "file signature not found" in text:
-        return "it is no HDF5 file"
+        return "it is not an HDF5 file"
     if "truncated file" in text:
         return "the file is cut short; its end is lost, and HDF5 opens no part of it"
     return text

@@ -38,7 +38,7 @@ class ErrorsTest(unittest.TestCase):
         shutil.copy(files.rich(), f"{self.path}.part")
         self.assertEqual(
             self.message(),
-            f"{self.path}: no such file; {self.path}.part holds the rows of an evaluation that did not come to its end",
+            f"{self.path}: no such file; {self.path}.part holds the rows of an unfinished evaluation",
         )
 
     def test_a_folder_without_an_evaluation(self):
@@ -92,7 +92,7 @@ class ErrorsTest(unittest.TestCase):
 
     def test_what_is_no_file_of_evaluation_outputs(self):
         self.path.write_text("no HDF5" * 1000)
-        self.assertEqual(self.message(), f"cannot read {self.path}: it is no HDF5 file")
+        self.assertEqual(self.message(), f"cannot read {self.path}: it is not an HDF5 file")
         self.path.write_text("")
         self.assertEqual(self.message(), f"cannot read {self.path}: it is empty")
         self.path.unlink()

@@ -181,7 +181,7 @@ class RandomCrop : public UnaryInjector {
 
 STEPOP_REGISTER_INJECTOR(for_each, ForEach,
                          {"Another injector for each element of dimension 1.",
-                          {{"subtype", "", "the other injector, whose options stand beside it"},
+                          {{"subtype", "", "the other injector, whose options are given beside it"},
                            {"in", "", ""},
                            {"out", "", ""},
                            {"aslist", "false", "several tensors, and not one"}}});

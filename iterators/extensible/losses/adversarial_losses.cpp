@@ -44,7 +44,7 @@ class GanLoss : public Loss {
     if (!(noise_ >= 0)) throw params.error("noise", "expected 0 or more");
     if (params.has("min_loss") && params.get<double>("min_loss") != 0) {
       throw params.error("min_loss",
-                         "is left out: how often a network trains would depend on a loss that lies "
+                         "is left out: how often a network trains would depend on a loss that is "
                          "on the device; every and after of the step say it");
     }
   }

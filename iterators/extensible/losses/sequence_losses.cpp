@@ -105,13 +105,13 @@ class ForElement : public OfElement {
 
 STEPOP_REGISTER_LOSS(recurrent, Recurrent,
                      {"Another loss of each element of dimension 1, summed.",
-                      {{"subtype", "", "the other loss, whose options stand beside it"},
+                      {{"subtype", "", "the other loss, whose options are given beside it"},
                        {"real", "", ""},
                        {"fake", "", ""},
                        {"recurrent_weights", "1", "a list: one for each element"}}});
 STEPOP_REGISTER_LOSS(for_element, ForElement,
                      {"Another loss of one element of dimension 1.",
-                      {{"subtype", "", "the other loss, whose options stand beside it"},
+                      {{"subtype", "", "the other loss, whose options are given beside it"},
                        {"real", "", ""},
                        {"fake", "", ""},
                        {"index", "", "which one"}}});

@@ -39,10 +39,6 @@ int64_t count_of(const std::vector<bool>& flags) {
   return std::count(flags.begin(), flags.end(), true);
 }
 
-std::string rows_text(int64_t count) {
-  return count == 1 ? "1 row" : with_thousands(count) + " rows";
-}
-
 at::Tensor bools_of(const std::vector<bool>& flags) {
   at::Tensor tensor = at::empty({static_cast<int64_t>(flags.size())}, at::kBool);
   std::copy(flags.begin(), flags.end(), tensor.mutable_data_ptr<bool>());
@@ -55,7 +51,7 @@ void add_column(std::vector<CsvColumn>& columns, CsvColumn column, const Config&
   for (const auto& other : columns) {
     if (other.key != column.key) continue;
     throw params.error(
-        place, fmt::format("the key \"{}\" is the one of {} \"{}\" too", column.key,
+        place, fmt::format("the key \"{}\" is also that of {} \"{}\"", column.key,
                            other.numbers.dim() > 1 ? "the vector" : "the column", other.name));
   }
   columns.push_back(std::move(column));
@@ -152,7 +148,7 @@ std::string notice_of(const std::string& path, const MissingValues& missing, con
   const auto rows = static_cast<int64_t>(missing.dropped().size());
   if (const int64_t dropped = count_of(missing.dropped()); dropped > 0) {
     parts.push_back(fmt::format("left out {} of {} for missing values", with_thousands(dropped),
-                                rows_text(rows)));
+                                counted(rows, "row")));
   }
   const auto filled = missing.fill_texts(fit.fills);
   if (!filled.empty()) parts.push_back("filled missing values of " + list_text(filled));

@@ -55,7 +55,7 @@ CsvColumnOptions read_options(const std::string& name, const Value& value, const
       options.has_unknown = content == Value("id");
       if (!options.has_unknown && content != Value("error")) {
         throw params.error(place,
-                           "expected error or id, the one behind those of the classes; found " +
+                           "expected error or id, the number after those of the classes; found " +
                                content.describe());
       }
     } else if (option == "key" && content.is_text() && !content.as_text().empty()) {
@@ -272,7 +272,7 @@ std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& par
     }
     if (const auto [other, is_new] = names.emplace(options.key, name); !is_new) {
       throw params.error(join_path("columns", name),
-                         fmt::format("the key \"{}\" is the one of the column \"{}\" too",
+                         fmt::format("the key \"{}\" is also that of the column \"{}\"",
                                      options.key, other->second));
     }
     columns.push_back(read_column(table, c, options));

@@ -180,7 +180,7 @@ void MissingValues::check() const {
   }
   if (!is_dropped_.empty() &&
       std::all_of(is_dropped_.begin(), is_dropped_.end(), std::identity())) {
-    throw Error(table_.path + ": each row misses a value, so that \"missing: drop\" leaves none");
+    throw Error(table_.path + ": each row lacks a value, so \"missing: drop\" leaves none");
   }
 }
 
@@ -266,8 +266,7 @@ std::vector<std::string> MissingValues::fill_texts(
     } else {
       continue;
     }
-    texts.push_back(fmt::format("{} in {} by {}", name_of(column),
-                                count == 1 ? "1 row" : with_thousands(count) + " rows", by));
+    texts.push_back(fmt::format("{} in {} by {}", name_of(column), counted(count, "row"), by));
   }
   return texts;
 }

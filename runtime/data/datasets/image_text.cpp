@@ -97,8 +97,7 @@ class ImageText : public Dataset {
 
   std::string notice() const override {
     if (left_out_ == 0) return {};
-    return fmt::format("{}: {} images without a caption are left out", folder_,
-                       with_thousands(left_out_));
+    return fmt::format("{}: {} without a caption left out", folder_, counted(left_out_, "image"));
   }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
@@ -132,7 +131,7 @@ class ImageText : public Dataset {
     }
     if (!without.empty() && missing == "error") {
       throw Error(fmt::format(
-          "{}: {} of {} images have no caption, such as {}, which wants {}; \"missing: drop\" "
+          "{}: {} of {} images have no caption, such as {}, which needs {}; \"missing: drop\" "
           "leaves them out, \"missing: empty\" gives them empty ones",
           folder_, with_thousands(static_cast<int64_t>(without.size())),
           with_thousands(static_cast<int64_t>(found)), without[0], caption_file(without[0])));

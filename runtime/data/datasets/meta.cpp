@@ -197,7 +197,7 @@ class Meta : public Dataset {
 
   std::string notice() const override {
     if (left_out_.empty()) return {};
-    return fmt::format("{}: left out {}: texts are read of one dimension, [N]", folder_,
+    return fmt::format("{}: left out {}: only texts of one dimension, [N], are read", folder_,
                        list_text(left_out_));
   }
 

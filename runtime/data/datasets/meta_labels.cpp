@@ -107,8 +107,8 @@ MetaFolder read_meta_folder(const std::string& path) {
                               folder.labels[i - 1].array.name(), label.array.name(), label.key));
     }
     if (label.array.rows() == first.array.rows()) continue;
-    throw Error(fmt::format("{}: the label \"{}\" has {} rows, \"{}\" has {}", path, first.key,
-                            first.array.rows(), label.key, label.array.rows()));
+    throw Error(fmt::format("{}: the label \"{}\" has {}, \"{}\" has {}", path, first.key,
+                            counted(first.array.rows(), "row"), label.key, label.array.rows()));
   }
   if (first.array.rows() == 0) throw Error(path + ": its labels have 0 rows");
   return folder;

@@ -162,8 +162,8 @@ class MetaWriter {
       check_key(key);
       return columns_[key];
     }
-    throw Error(
-        fmt::format("example {}: has the key \"{}\", which those before it have not", index, key));
+    throw Error(fmt::format("example {}: has the key \"{}\", which those before it do not have",
+                            index, key));
   }
 
   std::string label_path(const std::string& name) const {

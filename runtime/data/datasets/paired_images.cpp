@@ -193,7 +193,7 @@ std::vector<Parameter> parameters_of_pairs() {
       {"flip", "false", "half of the pairs hq, lq are mirrored"},
       {"rotate", "false", "half of the pairs hq, lq are turned by a quarter"},
       {"crop", "null", "pixels of a square part of the (large) image; null: the whole"},
-      {"random", "true", "the part lies anywhere; false: in the middle"},
+      {"random", "true", "the part is taken from anywhere; false: in the middle"},
       {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}};
   for (const auto& more : {JointAugmentations::parameters(), InputAugmentations::parameters()}) {
     parameters.insert(parameters.end(), more.begin(), more.end());

@@ -107,9 +107,8 @@ class Video : public Dataset {
 
   std::string notice() const override {
     if (short_ == 0) return {};
-    return fmt::format("{}: {} of {} videos are shorter than a piece and left out", folder_,
-                       with_thousands(short_),
-                       with_thousands(static_cast<int64_t>(videos_.size())));
+    return fmt::format("{}: {} of {} left out: shorter than a piece", folder_,
+                       with_thousands(short_), counted(videos_.size(), "video"));
   }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {

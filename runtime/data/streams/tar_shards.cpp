@@ -173,9 +173,8 @@ void TarShards::pass_over_records(const InterruptCheck& interrupt) {
     if (interrupt) interrupt();
     try {
       if (!reader_->next()) {
-        throw Error(
-            fmt::format("{}: the shard has changed: it has {} records, and {} were read before",
-                        shard(place_), i, record_));
+        throw Error(fmt::format("{}: the shard has changed: it has {}, and {} were read before",
+                                shard(place_), counted(i, "record"), record_));
       }
       ++i;
     } catch (const DamagedShard& damage) {

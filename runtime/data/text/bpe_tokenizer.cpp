@@ -66,7 +66,7 @@ BpeParts read_bpe(const JsonPart& model) {
   for (const auto& [token, id] : vocabulary.value().items()) {
     const bool is_good = id.is_number_unsigned() && id.get<uint64_t>() <= kLargestId;
     if (!is_good) {
-      throw vocabulary.error(fmt::format("the id of \"{}\" is no whole number from 0 to {}",
+      throw vocabulary.error(fmt::format("the id of \"{}\" is not a whole number from 0 to {}",
                                          shortened(token, 80), kLargestId));
     }
     parts.vocabulary.emplace_back(token, id.get<int32_t>());
@@ -101,7 +101,7 @@ Frame read_template(const JsonPart& part) {
   bool has_text = false;
   for (const auto& item : part.at("single").items()) {
     if (item.has("Sequence")) {
-      if (has_text) throw item.error("the text stands twice, which is not supported");
+      if (has_text) throw item.error("the text is listed twice, which is not supported");
       has_text = true;
       continue;
     }
@@ -149,7 +149,7 @@ class BpeTokenizer : public Tokenizer {
   int64_t vocabulary_size() const override { return static_cast<int64_t>(size_); }
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const override {
-    if (!is_utf8(text)) throw Error("the text is no UTF-8");
+    if (!is_utf8(text)) throw Error("the text is not UTF-8");
     for (const auto& part : added_.split(text)) {
       if (part.id) {
         ids.push_back(*part.id);

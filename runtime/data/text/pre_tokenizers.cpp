@@ -177,7 +177,7 @@ PreTokenizer read_byte_level(const JsonPart& part) {
 PreTokenizer read_metaspace(const JsonPart& part) {
   const auto mark = part.text("replacement", "\xe2\x96\x81");
   if (utf8_length(mark) != mark.size() || mark.empty()) {
-    throw part.error("\"replacement\" is no single character");
+    throw part.error("\"replacement\" is not a single character");
   }
   const auto scheme =
       part.text("prepend_scheme", part.flag("add_prefix_space", true) ? "always" : "never");

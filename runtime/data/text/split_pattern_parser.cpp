@@ -178,7 +178,7 @@ class SplitPatternParser {
     };
     const uint32_t least = digits(0);
     const uint32_t most = take(",") ? digits(kNoLimit) : least;
-    if (!take("}") || most < least) fail("has braces that are no {n}, {n,} or {n,m}");
+    if (!take("}") || most < least) fail("has braces that are not {n}, {n,} or {n,m}");
     if (most == 0) fail("repeats something 0 times");
     return {least, most};
   }
@@ -331,7 +331,7 @@ class SplitPatternParser {
       ++at_, ++count;
     }
     const bool is_whole = count > 0 && (has_braces ? take("}") : count == digits);
-    if (!is_whole || value > kLastCharacter) fail("has an escape that is no character");
+    if (!is_whole || value > kLastCharacter) fail("has an escape that is not a character");
     return value;
   }
 

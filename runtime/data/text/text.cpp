@@ -94,7 +94,7 @@ class TextParts : public Dataset {
         skips_empty_(are_lines_ && params.get("skip_empty", false)) {
     if (!are_lines_ && separator_.empty()) {
       throw params.error("separator",
-                         "documents need the text that stands between them, such as "
+                         "documents need the text that separates them, such as "
                          "\"<|endoftext|>\" or \"\\n\\n\"");
     }
     units_ = are_lines_ ? TextUnits::lines(file_.bytes(), skips_empty_)
@@ -227,8 +227,8 @@ class TextWindows : public Dataset {
   }
 
   std::string notice() const override {
-    return fmt::format("{}: {} tokens, {} windows of {}", file_.path(), with_thousands(count_),
-                       with_thousands(size()), with_thousands(length_));
+    return fmt::format("{}: {}, {} of {}", file_.path(), counted(count_, "token"),
+                       counted(size(), "window"), with_thousands(length_));
   }
 
  private:

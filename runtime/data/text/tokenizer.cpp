@@ -59,7 +59,7 @@ class Characters : public Tokenizer {
     for (size_t at = 0; at < text.size();) {
       if (utf8_length(text.substr(at, 4)) == 0) {
         throw Error(
-            fmt::format("{}: byte {:#04x} at {} is no UTF-8; tokenizer: bytes takes any "
+            fmt::format("{}: byte {:#04x} at {} is not UTF-8; tokenizer: bytes takes any "
                         "file",
                         path, static_cast<unsigned char>(text[at]), at));
       }
@@ -87,7 +87,7 @@ class Characters : public Tokenizer {
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const override {
     for (size_t at = 0; at < text.size();) {
-      if (utf8_length(text.substr(at, 4)) == 0) throw Error("the text is no UTF-8");
+      if (utf8_length(text.substr(at, 4)) == 0) throw Error("the text is not UTF-8");
       const size_t begin = at;
       int32_t id = ids_[next_character(text, at)];
       if (id < 0 && unknown_) id = ids_[*unknown_];

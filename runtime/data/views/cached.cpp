@@ -252,8 +252,8 @@ class Cached : public SameOrder {
 STEPOP_REGISTER_DATASET(
     Cached,
     {"Another dataset's examples, each read once and kept, in memory or in a file.",
-     {{"dataset", "", "the other one; what is random, such as Augment, stands around Cached"},
-      {"folder", "null", "where the file lies, which runs share; null: in memory", true},
+     {{"dataset", "", "the other one; what is random, such as Augment, goes around Cached"},
+      {"folder", "null", "the folder of the file, which runs share; null: in memory", true},
       {"limit", "null", "gigabytes; null: 4 in memory, 50 in a file"},
       {"partial", "false", "larger datasets are kept up to the limit, and the rest read each time"},
       {"fill", "asked", "asked: as examples are needed; start: all before the first step"},

@@ -8,7 +8,7 @@
 namespace stepop {
 namespace {
 
-/// Datasets one behind another.
+/// Datasets one after another.
 class Concat : public IndexView {
  public:
   explicit Concat(const Config& params)
@@ -49,7 +49,7 @@ class Concat : public IndexView {
 
 STEPOP_REGISTER_DATASET(
     Concat,
-    {"Datasets one behind another.",
+    {"Datasets one after another.",
      {{"datasets", "", "a list of datasets with the same keys"},
       {"balanced", "false", "the shorter ones are repeated until all are equally long"},
       {"source_key", "\"\"", "adds under this key which dataset an example is from: 0, 1, ..."}}});

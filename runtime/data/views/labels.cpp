@@ -156,7 +156,7 @@ class Labels : public SameOrder {
 
 STEPOP_REGISTER_DATASET(
     Labels, {"A dataset with labels from a table.",
-             {{"dataset", "", "the one that gets more labels"},
+             {{"dataset", "", "the dataset that gets more labels"},
               {"table", "", "a dataset with the labels, such as {class: Csv, path: ages.csv}"},
               {"by", "\"\"",
                "label of both that says which row belongs to an example; without it the row of "

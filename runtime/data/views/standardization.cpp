@@ -44,7 +44,7 @@ class Moments {
     std::vector<double> std;
     for (size_t place = 0; place < counts_.size(); ++place) {
       if (counts_[place] == 0) {
-        throw Error(fmt::format("Standardized: \"{}\" has no number{}: each is NaN", key_,
+        throw Error(fmt::format("Standardized: every value of \"{}\"{} is NaN", key_,
                                 counts_.size() == 1 ? "" : fmt::format(" in place {}", place)));
       }
       const double spread = std::sqrt(squares_[place] / static_cast<double>(counts_[place]));

@@ -193,11 +193,12 @@ void check_all_trained(const Context& context) {
   for (const auto& name : context.networks.names()) {
     if (context.networks.is_trained_by_hand(name)) {
       if (context.world.is_alone()) continue;
-      throw Error(fmt::format(
-          "context.train_by_hand({{\"{0}\"}}) with {1} processes: nothing sums the gradients of "
-          "an optimizer that is no Update, so each process would train a network of its own. Train "
-          "\"{0}\" by context.update(), or in one process: --processes 1",
-          name, context.world.size()));
+      throw Error(
+          fmt::format("context.train_by_hand({{\"{0}\"}}) with {1} processes: nothing sums the "
+                      "gradients of an optimizer that is not an Update, so each process would "
+                      "train a network of its own. Train "
+                      "\"{0}\" by context.update(), or in one process: --processes 1",
+                      name, context.world.size()));
     }
     const NamedParameters parameters = context.networks.parameters({name});
     std::vector<std::string> left;

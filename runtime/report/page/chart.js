@@ -83,6 +83,7 @@ class Chart {
     this.canLog = values.length > 1 && this.low > 0 && high / this.low > 5 && !isShare;
     this.svg = drawn("svg", { tabindex: 0, role: "img", "aria-label": this.description() });
     this.legend = element("tbody");
+    this.hasBest = series.some((each) => each.curve.best);
     this.column = element("th", { class: "number", scope: "col", text: "last" });
     const log = this.canLog
       ? element("button", { type: "button", "aria-pressed": "false", text: "log", "aria-label": `logarithmic axis for ${title}`,
@@ -91,7 +92,8 @@ class Chart {
     this.card = element("figure", { class: "card chart" },
       element("div", { class: "top" }, element("h3", { text: title }), log), this.svg,
       element("table", { class: "legend" },
-        element("thead", {}, element("tr", {}, element("th", { scope: "col" }, ""), this.column, element("th", { class: "number", scope: "col", text: "best" }))),
+        element("thead", {}, element("tr", {}, element("th", { scope: "col" }, ""), this.column,
+          this.hasBest ? element("th", { class: "number", scope: "col", text: "best" }) : null)),
         this.legend));
     this.listen();
     this.fillLegend();
@@ -145,7 +147,7 @@ class Chart {
       const value = element("td", { class: "number" });
       const best = curve.best ? `${number(curve.best.value)} at ${whole(curve.best.step)}` : "";
       this.legend.append(element("tr", {}, element("td", { title: curve.name }, swatch, label), value,
-        element("td", { class: "number", text: best })));
+        this.hasBest ? element("td", { class: "number", text: best }) : null));
       return value;
     });
     this.showValues();

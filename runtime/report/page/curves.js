@@ -17,12 +17,13 @@ const chartsOf = (curves) => {
   const splits = ["train", "validation"];
   const charts = new Map();
   for (const curve of curves) {
-    const { split, op, key } = partsOf(curve.name);
+    const { split, key } = partsOf(curve.name);
     if (!splits.includes(split)) splits.push(split);
     if (!charts.has(key)) charts.set(key, []);
     const series = charts.get(key);
     const same = series.filter((each) => each.split === split).length;
-    const label = [...new Set([split, op.replace(/_op$/, "")])].filter(Boolean).join(" ") || curve.name;
+    const also = (curve.also ?? []).map((name) => `, the same in ${partsOf(name).key}`).join("");
+    const label = `${curve.place || curve.name}${also}`;
     series.push({ split, label: curve.thinned ? `${label} *` : label, curve,
       color: colors[splits.indexOf(split) % colors.length], dash: dashes[same % dashes.length] });
   }
@@ -166,9 +167,11 @@ const curvesSection = () => {
   section.append(view.controls());
   const groups = new Map();
   for (const [key, series] of chartsOf(data.curves)) {
-    const group = key.includes("/") ? key.slice(0, key.lastIndexOf("/")) : "";
+    const isMeasured = series.every(({ split }) => split === "runtime");
+    const prefix = !isMeasured && key.includes("/") ? key.slice(0, key.lastIndexOf("/")) : "";
+    const group = isMeasured ? "measured by the runtime" : prefix;
     if (!groups.has(group)) groups.set(group, []);
-    const chart = new Chart(group ? key.slice(group.length + 1) : key, series, view);
+    const chart = new Chart(prefix ? key.slice(prefix.length + 1) : key, series, view);
     groups.get(group).push(chart);
     view.charts.push(chart);
   }

@@ -53,10 +53,8 @@ const evaluationsSection = () => {
   const starts = new Set(rows.map((row) => row.start));
   const head = [{ title: "step" }];
   if (starts.size > 1) head.push({ title: "start", text: true });
-  for (const { name, better } of columns) {
-    const { split, op, key } = partsOf(name);
-    const note = [...new Set([split, op.replace(/_op$/, "")])].filter(Boolean).join(" ");
-    head.push({ title: key, note: better ? `${note}, ${better} is better` : note });
+  for (const { name, place, better } of columns) {
+    head.push({ title: partsOf(name).key, note: [place, better ? `${better} is better` : ""].filter(Boolean).join(", ") });
   }
   const cells = rows.map((row, place) => {
     const step = whole(row.step) + (row.complete ? "" : " (not complete)");

@@ -147,8 +147,9 @@ TEST_CASE(
       look_at_one_row(folder, "a: test_no_scalar, b: test_picture, c: test_picture");
   CHECK(found.scalars.key_list() == "validation/eval_op/b/half, validation/eval_op/c/half");
   CHECK(found.failures.key_list() == "a");
-  CHECK(found.failures.at("a") ==
-        "validation/eval_op/a/bad is no scalar: its shape is [2]; a mean() or sum() makes it one");
+  CHECK(
+      found.failures.at("a") ==
+      "validation/eval_op/a/bad is not a scalar: its shape is [2]; reduce it with mean() or sum()");
   CHECK(read_image(folder.path("b/seen/first_0000012.png")).size(1) == 8);
   CHECK(read_image(folder.path("c/seen/first_0000012.png")).size(1) == 8);
 }

@@ -129,7 +129,7 @@ TEST_CASE("a last line that is no JSON object of numbers is reported") {
   CHECK(Scripted("print('done')").failure() == begin + "found: done");
   CHECK(Scripted("print([1])").failure() == begin + "found: [1]");
   CHECK(Scripted("print('{\"a\": \"b\"}')").failure() ==
-        begin + "\"a\" is no number: {\"a\": \"b\"}");
+        begin + "\"a\" is not a number: {\"a\": \"b\"}");
   CHECK(Scripted("print('{\"a\": nan}')").failure() == begin + "found: {\"a\": nan}");
   CHECK(Scripted("print('{\"\": 1}')").failure() == begin + "a number has no name: {\"\": 1}");
   CHECK(Scripted("print('x' * 1000)").failure() ==

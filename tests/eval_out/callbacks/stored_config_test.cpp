@@ -131,7 +131,8 @@ eval_pipeline: {callback_kwargs: {mine: {python: /tmp/evil}}}
   CHECK(message("accuracy") == "no error");
   CHECK(message("text") ==
         "FILE: eval_hook/eval_callbacks/text: it would run \"/tmp/evil.py\", which only the file "
-        "names: it lies in no run; a file may be from anywhere. If you trust it, name the program "
+        "names: it is not in the folder of a run. The file may be from anywhere. If you trust it, "
+        "name the program "
         "yourself: -c text:/tmp/evil.py");
   CHECK(message("hidden").find("it would run \"./evil.py\"") != std::string::npos);
   CHECK(message("map").ends_with("--map/path SCRIPT"));

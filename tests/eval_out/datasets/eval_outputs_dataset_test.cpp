@@ -190,8 +190,7 @@ TEST_CASE("an evaluation that did not come to its end is used when one says so")
         "test.yaml:1: d/path: outputs.h5.part: an evaluation that did not come to its end, of 5 "
         "rows; allow_incomplete: true takes those");
   CHECK(error(folder.path("outputs.h5")) ==
-        "outputs.h5: no such file; outputs.h5.part holds the rows of an evaluation that did not "
-        "come to its end");
+        "outputs.h5: no such file; outputs.h5.part holds the rows of an unfinished evaluation");
   CHECK(build("allow_incomplete: true, path: " + part)->size() == 5);
   CHECK(build("allow_incomplete: true, path: " + folder.path())->size() == 5);
 }

@@ -281,7 +281,7 @@ TEST_CASE("a file that is missing, no HDF5 or cut short is reported") {
   };
   CHECK(error(folder / "no.h5") == "test.yaml:1: d/path: no such file: " + folder.path("no.h5"));
   const std::string text = folder.write("text.h5", "not at all");
-  CHECK(error(text) == "cannot read " + text + ": it is no HDF5 file");
+  CHECK(error(text) == "cannot read " + text + ": it is not an HDF5 file");
   const std::string bytes = read_bytes(file.path);
   const std::string cut = folder.write("cut.h5", bytes.substr(0, bytes.size() / 2));
   CHECK(error(cut) == "cannot read " + cut + ": the file is cut short");

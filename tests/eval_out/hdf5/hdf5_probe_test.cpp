@@ -29,7 +29,7 @@ TEST_CASE("what is sound passes; what the library refuses is reported as it is")
   }
   const ScratchFolder folder;
   const std::string text = folder.write("text.h5", "no HDF5");
-  CHECK(message(text) == "cannot read " + text + ": it is no HDF5 file");
+  CHECK(message(text) == "cannot read " + text + ": it is not an HDF5 file");
 }
 
 TEST_CASE("what the library crashes on is an error with the path") {

@@ -87,9 +87,9 @@ TEST_CASE("wrong keys and rows are named with those that there are") {
             ": no \"outputs/logit\"; there are: labels/loss, outputs/boxes, outputs/deep/name, "
             "outputs/half, outputs/logits, outputs/mask, outputs/wave");
   CHECK(message_of([&] { file.read("labels/loss", 2, 2); }) ==
-        path + ": labels/loss: 2 rows from row 2 on were asked for, it has 3");
+        path + ": labels/loss: asked for 2 rows from row 2 on, it has 3");
   CHECK(message_of([&] { file.read("labels/loss", -1, 1); }) ==
-        path + ": labels/loss: 1 rows from row -1 on were asked for, it has 3");
+        path + ": labels/loss: asked for 1 row from row -1 on, it has 3");
   CHECK(message_of([&] { file.read("outputs/boxes"); }) ==
         path + ": outputs/boxes is ragged, not a tensor");
   CHECK(message_of([&] { file.read_texts("outputs/logits", 0, 1); }) ==
@@ -104,10 +104,10 @@ TEST_CASE("what is no file of evaluation outputs is refused with the reason") {
   const std::string path = folder.path("outputs.h5");
   CHECK(open(path) == path + ": no such file");
   folder.write("outputs.h5.part", "");
-  CHECK(open(path) == path + ": no such file; " + path +
-                          ".part holds the rows of an evaluation that did not come to its end");
+  CHECK(open(path) ==
+        path + ": no such file; " + path + ".part holds the rows of an unfinished evaluation");
   CHECK(open(folder.write("text.h5", "hello")) ==
-        "cannot read " + folder.path("text.h5") + ": it is no HDF5 file");
+        "cannot read " + folder.path("text.h5") + ": it is not an HDF5 file");
   CHECK(open(folder.path()) == "cannot read " + folder.path() + ": Is a directory");
 
   run_python(kWrite, {path, "1"});

@@ -72,8 +72,7 @@ TEST_CASE("a path without outputs is refused") {
   CHECK(message("none") == folder.path("none") + ": no such file or folder");
   CHECK(message("outputs.h5") == folder.path("outputs.h5") + ": no such file; " +
                                      folder.path("outputs.h5") +
-                                     ".part holds the rows of an evaluation that did not come to "
-                                     "its end");
+                                     ".part holds the rows of an unfinished evaluation");
   CHECK(
       message("empty") ==
       folder.path("empty") +

@@ -125,10 +125,9 @@ TEST_CASE("min_loss is refused with the way to say it") {
       mistake("      p: {type: pix, criterion: l2, real: y, fake: made, weight: 1}",
               "      p: {type: discriminator_gan, gan_type: gan, real: y, fake: made, weight: 1, "
               "min_loss: 0.5}");
-  CHECK(
-      message ==
-      "test.yaml:17: steps/first/losses/p/min_loss: is left out: how often a network trains would "
-      "depend on a loss that lies on the device; every and after of the step say it");
+  CHECK(message ==
+        "test.yaml:17: steps/first/losses/p/min_loss: is left out: how often a network trains "
+        "would depend on a loss that is on the device; every and after of the step say it");
 }
 
 TEST_CASE("no_accum is for the first part of a batch: what reads it in the second one is found") {

@@ -205,7 +205,7 @@ TEST_CASE("values of each example are summed by their weights") {
                                       {"off", at::tensor({7., 7.})}};
   CHECK((values_of<double>(bench.losses.weighted_sum(values)) == std::vector<double>{12, 24}));
   CHECK(message_of([&] { bench.losses.weighted_sum({}); }) ==
-        "the total of no loss: on are color_L1, KL, given were none");
+        "no loss to add up: switched on are color_L1, KL, given were none");
 }
 
 constexpr const char* kTrained =

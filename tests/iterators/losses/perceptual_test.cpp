@@ -94,7 +94,7 @@ TEST_CASE("a file that holds no VGG19 is refused") {
   };
   const std::string place = "test.yaml:1: perceptual/vgg19: " + path;
   CHECK(refused("features.16.bias", {}) ==
-        place + " has no features.16.bias, so it is no VGG19 of torchvision; this makes one: " +
+        place + " has no features.16.bias, so it is not torchvision's VGG19; this makes one: " +
             Vgg19::export_line());
   CHECK(refused("features.2.weight", at::ones({4, 5, 3, 3})) ==
         place +

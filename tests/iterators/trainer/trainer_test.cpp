@@ -207,11 +207,11 @@ TEST_CASE("a key of the batch that is missing or superfluous is an error that na
   };
   CHECK(error("tensors: {x: [4], target: [1]}", "")
             .starts_with("train/step_op: the model takes x, y, the batch has x, target; missing: "
-                         "y; superfluous: target\n  in the config, inputs: {y: KEY} says which "
+                         "y; not needed: target\n  in the config, inputs: {y: KEY} says which "
                          "key of the batch a name of the model is"));
   CHECK(error("tensors: {x: [4], y: [1], z: [2]}", "")
             .starts_with("train/step_op: the model takes x, y, the batch has x, y, z; "
-                         "superfluous: z\n"));
+                         "not needed: z\n"));
   CHECK(error("tensors: {x: [4], target: [1], z: [2]}", "inputs: {y: target}") == "no error");
   CHECK(error("tensors: {x: [4], target: [1]}", "inputs: {y: targt}")
             .starts_with("train/step_op: the model takes x, y (from targt), the batch has x, "

@@ -128,6 +128,21 @@ TEST_CASE("the size of what comes out, and sizes that cannot work") {
   }
 }
 
+TEST_CASE("the discriminator says which of its images it does not take, and by which key") {
+  const auto network = build("{class: PatchGan, base_channels: 1, out_channels: 1}");
+  const auto message = [&](int64_t in, int64_t out) {
+    return message_of([&] {
+      dynamic_cast<MultiNetwork&>(*network).forward_all(
+          {at::zeros({1, in, 32, 32}), at::zeros({1, out, 32, 32})});
+    });
+  };
+  CHECK(message(1, 1) ==
+        "expected images [B, 3, H, W], by model/in_channels, found float32 [1, 1, 32, 32]");
+  CHECK(message(3, 3) ==
+        "expected images [B, 1, H, W], by model/out_channels, found float32 [1, 3, 32, 32]");
+  CHECK(message(3, 1) == "no error");
+}
+
 TEST_CASE("dropout is on in training alone, in as many of the deepest blocks as are asked for") {
   const at::Tensor image = at::zeros({1, 3, 32, 32}) + 0.3;
   const auto differs = [&](const std::string& dropouts, bool is_training) {

@@ -132,7 +132,25 @@ TEST_CASE("sizes that these networks cannot take are refused with the key") {
   const auto network = build("{class: discriminator_vgg_128, image_size: 32, nf: 2}");
   CHECK(message_of([&] {
           network->forward(at::arange(48, at::kFloat).reshape({1, 3, 4, 4}));
-        }) == "expected images of 32 x 32 pixels (image_size), found float32 [1, 3, 4, 4]");
+        }) ==
+        "expected images [B, 3, 32, 32], by model/in_nc and model/image_size, found float32 [1, 3, "
+        "4, 4]");
+}
+
+TEST_CASE("images of another number of channels are refused with what is expected") {
+  const at::Tensor grey = at::arange(2048, at::kFloat).reshape({2, 1, 32, 32});
+  const auto refused = [&](const std::string& config, const std::string& message) {
+    CAPTURE(config);
+    const auto network = build(config);
+    CHECK(message_of([&] { network->forward(grey); }) ==
+          message + ", found float32 [2, 1, 32, 32]");
+  };
+  for (const std::string name : {"discriminator_vgg_128", "discriminator_vgg_128_gn"}) {
+    refused("{class: " + name + ", image_size: 32, nf: 8}",
+            "expected images [B, 3, 32, 32], by model/in_nc and model/image_size");
+  }
+  refused("toy_g", "expected images [B, 3, H, W], by model");
+  refused("toy_d", "expected images [B, 3, H, W], by model");
 }
 
 }  // namespace srgan_test

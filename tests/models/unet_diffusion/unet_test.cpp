@@ -126,6 +126,10 @@ TEST_CASE("inputs that a UNet cannot use are refused") {
   const at::Tensor x = at::zeros({2, 1, 8, 8});
   CHECK(message("UNetModel", {at::zeros({2, 1, 9, 8}), t}) ==
         "the UNet has 2 levels: sizes have to be multiples of 2, found float32 [2, 1, 9, 8]");
+  CHECK(message("UNetModel", {at::zeros({2, 3, 8, 8}), t}) ==
+        "the UNet: expected x [B, 1, H, W], by model/in_channels, found float32 [2, 3, 8, 8]");
+  CHECK(message("UNetModel, dims: 1", {x, t}) ==
+        "the UNet: expected x [B, 1, T], by model/in_channels, found float32 [2, 1, 8, 8]");
   CHECK(message("UNetModel, num_classes: 3", {x, t}) ==
         "the UNet has num_classes: its input y is the classes, int64 [B], found none");
   CHECK(message("UNetModel", {x, t, t}) ==

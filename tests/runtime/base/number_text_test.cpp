@@ -14,6 +14,12 @@ TEST_CASE("thousands are separated") {
   CHECK(with_thousands(-1234567) == "-1,234,567");
 }
 
+TEST_CASE("one thing is counted without a plural") {
+  CHECK(counted(0, "row") == "0 rows");
+  CHECK(counted(1, "row") == "1 row");
+  CHECK(counted(1234, "bad example") == "1,234 bad examples");
+}
+
 TEST_CASE("short numbers keep four digits") {
   CHECK(short_number(0.312449) == "0.3124");
   CHECK(short_number(12.3456) == "12.35");

@@ -42,7 +42,7 @@ TEST_CASE("a name that is taken, empty or dotted is refused") {
   CHECK(message_of([&] { track(tracker, "a", a); }) ==
         "\"a\" is tracked twice; give the second another name");
   CHECK(message_of([&] { track(tracker, "a.b", a); }) ==
-        "cannot track \"a.b\": a name is not empty and has no dot");
+        "cannot track \"a.b\": a name must not be empty or contain a dot");
 }
 
 TEST_CASE("a state with what nobody tracks is refused") {

@@ -163,7 +163,7 @@ TEST_CASE("the help names every flag and shows examples") {
   }
   const std::string one = help_text(*find_command("new"));
   CHECK(
-      one.starts_with("stepop new NAME [--template KIND] [--project] [--from-edflow FILE | "
+      one.starts_with("stepop new NAME [--template KIND] [--project] [--from-edflow FILE ... | "
                       "--from-dlas FILE]\n"));
   CHECK(one.find("\n      --project ") != std::string::npos);
   CHECK(one.find("--base") == std::string::npos);

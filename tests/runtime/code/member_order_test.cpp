@@ -16,7 +16,7 @@ std::string said_of(const std::string& name) {
 TEST_CASE(
     "members in another order than their struct's get that order below the compiler's words") {
   const std::string words =
-      "C++ wants members in the order of their struct, any of them left out; stepop::";
+      "C++ needs members in the order of their struct; any of them may be left out; stepop::";
   // Each struct as the line has it: another order would not compile.
   (void)StepOps{
       .train_op = {}, .log_op = {}, .eval_op = {}, .train_ops = {}, .log_ops = {}, .eval_ops = {}};

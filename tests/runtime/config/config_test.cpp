@@ -101,11 +101,11 @@ TEST_CASE("a missing key says where to give it, or where it may be meant") {
 }
 
 TEST_CASE("a key with the wrong indentation is found where it stands") {
-  const std::string end = ": if that is the one, correct its indentation";
+  const std::string end = ": if that is the key you mean, correct its indentation";
   CHECK(reading<int>("model: A\ndatasets:\n  train: B\n  batch_size: 4", "batch_size") ==
-        "test.yaml:1: batch_size: missing; \"datasets/batch_size\" stands at test.yaml:4" + end);
+        "test.yaml:1: batch_size: missing; \"datasets/batch_size\" is at test.yaml:4" + end);
   CHECK(reading<double>("optimizer:\n  class: SGD\nlr: 0.1", "optimizer/lr") ==
-        "test.yaml:1: optimizer/lr: missing; \"lr\" stands at test.yaml:3" + end);
+        "test.yaml:1: optimizer/lr: missing; \"lr\" is at test.yaml:3" + end);
   // One that was read for itself is in its place.
   const Config config = config_of("datasets: {seed: 1}");
   config.get<int>("datasets/seed");

@@ -119,7 +119,7 @@ TEST_CASE("a key that another component reads is named with that component") {
 TEST_CASE("a path with dots is answered with slashes") {
   CHECK(refused(std::string(kBase) + "optimizer.lr: 3\n")
             .starts_with("test.yaml:8: unknown key \"optimizer.lr\": did you mean "
-                         "\"optimizer/lr\"? The keys of a path stand between slashes, as in "
+                         "\"optimizer/lr\"? The keys of a path are separated by slashes, as in "
                          "--optimizer/lr VALUE, or one below the other"));
 }
 

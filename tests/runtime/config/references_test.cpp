@@ -92,10 +92,9 @@ TEST_CASE("a reference inside a longer text that cannot become a part of it says
         "test.yaml:2: a: the reference {data/rot} leads nowhere: did you mean {data/root}?");
   CHECK(reference_error("data_root: /d\na: '{data_rot}/x'") ==
         "test.yaml:2: a: the reference {data_rot} leads nowhere: did you mean {data_root}?");
-  CHECK(
-      reference_error("data: {root: /d}\na: 'x{data}'") ==
-      "test.yaml:2: a: the reference {data} stands inside a longer text, and leads to a map: only "
-      "a text, a number or a truth value can be put there; write {{data}} for braces");
+  CHECK(reference_error("data: {root: /d}\na: 'x{data}'") ==
+        "test.yaml:2: a: the reference {data} is inside a longer text and leads to a map: only a "
+        "text, a number or a truth value can be inserted there; write {{data}} for braces");
   CHECK(reference_error("a: 'x{b}'\nb: 'x{a}'") ==
         "test.yaml:2: b: the reference {a} goes in a circle: a -> b -> a");
   std::string doubling = "a: '" + std::string(100, 'x') + "'\n";

@@ -115,7 +115,8 @@ TEST_CASE("overrides that cannot be set say why") {
   CHECK(override_error("a: [1, 2]", {override_of("a/2", "1")}) ==
         "command line: --a/2: the list has 2 elements, counted from 0; + appends one");
   CHECK(override_error("a: [1, 2]", {override_of("a/x", "1")}) ==
-        "command line: --a/x: \"x\" is no place in a list: give a number from 0, or + to append");
+        "command line: --a/x: \"x\" is not a position in a list: give a number from 0, or + to "
+        "append");
   CHECK(override_error("\na: 3", {override_of("a/b", "1")}) ==
         "command line: --a/b: cannot set a key in 3, given at test.yaml:2");
   CHECK(override_error("a: {b: 1}", {override_of("a/+", "1")}) ==

@@ -133,8 +133,8 @@ TEST_CASE("tags give a scalar its type, and a wrong one is an error") {
   CHECK(flow("[!!str 12, !!float 3, !!int 3, !!bool true, !!null ~, ! 12, !!str ]") ==
         R"(["12", 3.0, 3, true, null, "12", ""])");
   CHECK(flow("a: !!map {b: 1}\nc: !!seq [1]") == "{a: {b: 1}, c: [1]}");
-  CHECK(parse_error("\na: !!int abc") == "test.yaml:2: \"abc\" is no !!int");
-  CHECK(parse_error("a: !!int 1.5") == "test.yaml:1: \"1.5\" is no !!int");
+  CHECK(parse_error("\na: !!int abc") == "test.yaml:2: \"abc\" is not of the type !!int");
+  CHECK(parse_error("a: !!int 1.5") == "test.yaml:1: \"1.5\" is not of the type !!int");
   CHECK(parse_error("a: !!timestamp 2026-11-21") ==
         "test.yaml:1: unknown tag \"tag:yaml.org,2002:timestamp\"; known are !replace and !remove");
   CHECK(parse_error("a: !ref b") ==
@@ -224,9 +224,10 @@ TEST_CASE("YAML that does not parse is an error with its line") {
   CHECK(parse_error("a: {b: 2\nc: 3\n") ==
         "test.yaml:2" + bad + "a { is never closed, or a comma is missing, at \"c: 3\"");
   CHECK(parse_error("a: ]\n") == "test.yaml:1" + bad + "a ] or } closes nothing, at \"a: ]\"");
-  CHECK(parse_error("a: b: c\n") == "test.yaml:1" + bad +
-                                        "no key can stand here: check the indentation, and quote "
-                                        "text with \": \", at \"a: b: c\"");
+  CHECK(parse_error("a: b: c\n") ==
+        "test.yaml:1" + bad +
+            "a key is not allowed here: check the indentation, and quote "
+            "text with \": \", at \"a: b: c\"");
   CHECK(parse_error("a:\n  b: 1\n c: 1\n") ==
         "test.yaml:3" + bad +
             "this does not continue the map above: check the indentation, at \"c: 1\"");

@@ -182,7 +182,7 @@ class Throwing : public Dataset {
 
 TEST_CASE("whatever a dataset throws becomes an error with split and index") {
   const std::vector<std::string> expected = {"the text", "the string", "threw the number 42",
-                                             "threw a double, which is no std::exception"};
+                                             "threw a double, which is not a std::exception"};
   for (size_t kind = 0; kind < expected.size(); ++kind) {
     for (const int64_t workers : {0, 2}) {
       for (const bool gathers : {false, true}) {

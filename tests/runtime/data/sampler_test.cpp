@@ -97,7 +97,7 @@ TEST_CASE("a balanced sampler gives each class the same share") {
 TEST_CASE("a weighted sampler says what it lacks") {
   CHECK(message_of([] { sampler("weighted"); }) ==
         "test.yaml:1: sampler: the sampler weighted needs either \"balance\", a key of classes "
-        "that shall come equally often, or \"weights\", a key of weights");
+        "that should come equally often, or \"weights\", a key of weights");
   CHECK(message_of([] { sampler("{class: weighted, weights: no}"); }) ==
         "test.yaml:1: sampler/weights: the dataset has no label \"no\" with one value per example "
         "that is known without loading the examples");

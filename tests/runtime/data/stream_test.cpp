@@ -295,7 +295,7 @@ TEST_CASE(
   const BatchOrder alone("datasets/train", std::make_unique<RunningNumbers>(20), {.batch_size = 1});
   StreamBatches single(skips, alone, {}, {.batch = 9});
   CHECK(message_of([&] { single.take(9, {}).load(); }) ==
-        "all 1 examples of a batch are damaged; the last one: file.txt: line 9: torn");
+        "every example of a batch of 1 is damaged; the last one: file.txt: line 9: torn");
 }
 
 TEST_CASE("a pass that is shorter than the config says ends an evaluation with the number") {

@@ -44,7 +44,7 @@ TEST_CASE("another separator leaves commas alone") {
 
 TEST_CASE("a malformed table is reported with its line") {
   CHECK(message_for("a,b\n1,2\n1,2,3\n") == "a.csv:3: 3 cells, the header has 2 columns");
-  CHECK(message_for("a,b\n1\n") == "a.csv:2: 1 cells, the header has 2 columns");
+  CHECK(message_for("a,b\n1\n") == "a.csv:2: 1 cell, the header has 2 columns");
   CHECK(message_for("a\n1\n\"2\n3\n") == "a.csv:3: a quoted cell begins and never ends");
   CHECK(message_for("a\n\"2\n3\"x\n") ==
         "a.csv:3: \"x\" follows the quote that ends a cell; a quote inside a cell is written "

@@ -68,7 +68,7 @@ TEST_CASE("damaged gzip data is reported with zlib's reason") {
   damaged[27] = 'x';
   CHECK(message_for(damaged) ==
         "a.gz: the gzip data is corrupt (incorrect data check); copy or download it again");
-  CHECK(message_for(kPacked + "rest") == "a.gz: 4 bytes that are no gzip follow the gzip data");
+  CHECK(message_for(kPacked + "rest") == "a.gz: 4 bytes that are not gzip follow the gzip data");
   // No byte of the data or of its check sum can change unnoticed.
   for (size_t i = 10; i < kPacked.size(); ++i) {
     CAPTURE(i);

@@ -164,7 +164,7 @@ TEST_CASE("what a run tracks must have a name of its own") {
   CHECK(message_of([&] { session.context().track("whole", value); }) ==
         "\"whole\" is tracked twice; give the second another name");
   CHECK(message_of([&] { session.context().track("a.b", value); }) ==
-        "cannot track \"a.b\": a name is not empty and has no dot");
+        "cannot track \"a.b\": a name must not be empty or contain a dot");
 }
 
 TEST_CASE("names under which the runtime tracks") {

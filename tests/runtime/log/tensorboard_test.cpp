@@ -71,7 +71,7 @@ TEST_CASE("scalars, images and the config are read by an independent reader") {
 )");
   CHECK(message_of([&] {
           board.add(1, {}, {{"x", "no picture"}});
-        }) == "TensorBoard: the image x is no PNG or JPEG");
+        }) == "TensorBoard: the image x is neither PNG nor JPEG");
 }
 
 TEST_CASE("a histogram has its limits and its counts") {

@@ -85,32 +85,41 @@ class TestLogPasses : public Iterator {
       : Iterator(context),
         model_(context.network<Network>()),
         update_(context.update()),
-        how_(config().get<std::string>("how")) {}
+        how_(config().get<std::string>("how")) {
+    context.track("own_norm", *norm_);
+  }
 
   StepOps step_op(const Batch& batch) override {
-    const auto pass = [=, this] { return model_->forward(at::randn({16, 3, 3}) * 5).mean(); };
+    const auto pass = [=, this] {
+      norm_->forward(at::randn({16, 4}));
+      return model_->forward(at::randn({16, 3, 3}) * 5).mean();
+    };
     if (how_ == "step_op") pass();
-    return {
-        .train_op = [=, this] { update_.step(model_->forward(batch["image"]).square().mean()); },
-        .log_op =
-            [=, this] {
-              Logs logs{.scalars = {{"trains", model_->is_training() ? 1 : 0}}};
-              if (how_ != "evaluation mode") {
-                pass();
-                return logs;
-              }
-              const EvaluationMode guard(*model_);
-              logs.scalars.set("guarded", model_->is_training() ? 1 : 0);
-              const at::Tensor image = at::ones({2, 3, 3});
-              logs.scalars.set("differs",
-                               (model_->forward(image) - model_->forward(image)).abs().max());
-              return logs;
-            }};
+    return {.train_op =
+                [=, this] {
+                  norm_->forward(at::ones({2, 4}));
+                  update_.step(model_->forward(batch["image"]).square().mean());
+                },
+            .log_op =
+                [=, this] {
+                  Logs logs{.scalars = {{"trains", model_->is_training() ? 1 : 0}}};
+                  if (how_ != "evaluation mode") {
+                    pass();
+                    return logs;
+                  }
+                  const EvaluationMode guard(*model_);
+                  logs.scalars.set("guarded", model_->is_training() ? 1 : 0);
+                  const at::Tensor image = at::ones({2, 3, 3});
+                  logs.scalars.set("differs",
+                                   (model_->forward(image) - model_->forward(image)).abs().max());
+                  return logs;
+                }};
   }
 
  private:
   std::shared_ptr<Network> model_;
   Update& update_;
+  torch::nn::BatchNorm1d norm_{torch::nn::BatchNormOptions(4).affine(false)};
   std::string how_;
 };
 
@@ -127,11 +136,12 @@ State after_six(const std::string& how, const std::string& more) {
   return run.checkpoint(6);
 }
 
-TEST_CASE("a forward pass in a log op changes no buffer of the training") {
+TEST_CASE("a forward pass in a log op changes no buffer: of a network, nor of a tracked module") {
   for (const std::string how : {"log_op", "evaluation mode"}) {
     CAPTURE(how);
     const State rarely = after_six(how, "log_freq: 1000\nstart_log_freq: 1000");
     CHECK(rarely.at("model.norm.num_batches_tracked").item<int64_t>() == 6);
+    CHECK(rarely.at("own_norm.num_batches_tracked").item<int64_t>() == 6);
     CHECK(differences(after_six(how, "log_freq: 1"), rarely) == "");
   }
 }

@@ -116,8 +116,9 @@ TEST_CASE("what is thrown and is no exception is an error with place, step and e
     CHECK(message(where, 13, "string") == where + (": a string" + end));
     CHECK(message(where, 13, "number") == where + (": threw the number 42" + end));
     CHECK(message(where, 13, "struct") ==
-          where + (": threw a stepop::examples_of_error_test::Thrown, which is no std::exception" +
-                   end));
+          where +
+              (": threw a stepop::examples_of_error_test::Thrown, which is not a std::exception" +
+               end));
   }
   CHECK(message("validation/log_op", 13, "number")
             .starts_with("validation/log_op: threw the number 42\nafter step 2"));

@@ -147,7 +147,7 @@ TEST_CASE("a hook ends a training as its last step would, and a resume knows it"
   const StopReason before = again.train();
   CHECK(before.kind == StopReason::Kind::kHook);
   CHECK(before.text ==
-        "the hook stop: it is enough; it ended so before, and a changed config continues it");
+        "the hook stop: it is enough; it ended this way before: change the config to continue it");
   CHECK(again.session.position().global_step == 3);
   TestRun more(config_with("{stop: {class: AskingHook, what: stop, at: 5}}"), run, 3);
   more.train();

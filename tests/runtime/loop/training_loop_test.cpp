@@ -253,7 +253,7 @@ TEST_CASE("a run whose steps are all done says so and does nothing") {
   const StopReason reason = after.train();
   CHECK(reason.kind == StopReason::Kind::kDone);
   CHECK(reason.text ==
-        "all 2 steps were done before; a larger num_epochs or num_steps continues it");
+        "all 2 steps were done before: set a larger num_epochs or num_steps to continue");
 }
 
 TEST_CASE("another batch size is taken between epochs and refused within one") {

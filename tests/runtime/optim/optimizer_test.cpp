@@ -306,7 +306,7 @@ TEST_CASE("parameters that cannot be optimised are refused") {
     CHECK_THROWS_WITH_AS(make("Adam", parameters), message, Error);
   };
   const TestLayer layer;
-  refused_parameters({}, "an optimizer was given no parameters: has the network any?");
+  refused_parameters({}, "an optimizer was given no parameters: does the network have any?");
   refused_parameters({{"w", layer.weight}, {"w", layer.bias}},
                      "an optimizer was given two parameters of the name \"w\": give the networks' "
                      "parameters different prefixes");

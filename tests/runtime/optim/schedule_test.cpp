@@ -262,7 +262,7 @@ TEST_CASE("bad values of a schedule are refused with their place") {
 
 TEST_CASE("restarts, their weights and lengths have to fit one another") {
   refused("{class: step, from: 1, at: [5], restarts: [9], weights: [1, 2]}",
-          "lr/weights: expected 1 numbers, one for each of restarts, found 2");
+          "lr/weights: expected 1 number, one for each of restarts, found 2");
   refused("{class: step, from: 1, at: [5], weights: [1]}",
           "lr/weights: expected 0 numbers, one for each of restarts, found 1");
   refused("{class: step, from: 1, at: [5], restarts: [9, 9]}",

@@ -50,6 +50,51 @@ TEST_CASE("numbers of an evaluation are found by the name of its op") {
         json{{"validation/sample_op/fid", 2.0}});
 }
 
+TEST_CASE("what the runtime measures has the last charts, and legends are plain words") {
+  const ScratchFolder folder;
+  folder.write("configs/train_2026-11-21T10-00-00.yaml", "a: 1\n");
+  folder.write("train/metrics.jsonl",
+               R"({"step": 1, "runtime/optimizer/lr": 1, "runtime/process_mb": 1,)"
+               R"( "train/log_op/loss": 1, "train/train_op/loss": 2, "validation/log_op/loss": 3})"
+               "\n"
+               R"({"step": 2, "validation/eval_op/loss": 4, "train/visuals_op/sharpness": 1})"
+               "\n");
+  std::string places;
+  for (const auto& curve : data_of(folder)["curves"]) {
+    places += fmt::format("{}: {}\n", curve["name"].get<std::string>(),
+                          curve["place"].get<std::string>());
+  }
+  CHECK(places ==
+        "train/log_op/loss: training batches\n"
+        "train/train_op/loss: training steps\n"
+        "validation/log_op/loss: validation batches\n"
+        "validation/eval_op/loss: evaluation (validation)\n"
+        "train/visuals_op/sharpness: training, visuals\n"
+        "runtime/optimizer/lr: optimizer\n"
+        "runtime/process_mb: training\n");
+}
+
+TEST_CASE("a number that two callbacks report has one chart, which names both") {
+  const ScratchFolder folder;
+  folder.write("configs/train_2026-11-21T10-00-00.yaml", "a: 1\n");
+  std::string metrics;
+  for (const int step : {1, 2}) {
+    metrics += fmt::format(
+        "{{\"step\": {0}, \"validation/eval_op/accuracy/accuracy\": 0.{0},"
+        " \"validation/eval_op/confusion_matrix/accuracy\": 0.{0},"
+        " \"validation/eval_op/other/accuracy\": 0.2,"
+        " \"validation/eval_op/confusion_matrix/recall\": 0.{0}}}\n",
+        step);
+  }
+  folder.write("train/metrics.jsonl", metrics);
+  const json curves = data_of(folder)["curves"];
+  REQUIRE(curves.size() == 3);
+  CHECK(curves[0]["name"] == "validation/eval_op/accuracy/accuracy");
+  CHECK(curves[0]["also"] == json{"validation/eval_op/confusion_matrix/accuracy"});
+  CHECK(curves[1]["name"] == "validation/eval_op/other/accuracy");
+  CHECK(curves[2]["name"] == "validation/eval_op/confusion_matrix/recall");
+}
+
 TEST_CASE("pictures of the worst examples count among all pictures") {
   const ScratchFolder folder;
   folder.write("configs/train_2026-11-21T10-00-00.yaml", "a: 1\n");

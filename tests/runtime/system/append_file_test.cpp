@@ -195,9 +195,10 @@ TEST_CASE("a file that is removed while it is written comes back with all its li
   CHECK(file.mend() == "");
   std::filesystem::remove(path);
   file.append("two\n");
-  CHECK(file.mend() == path +
-                           " was removed while it was written: it is there again, with all its "
-                           "lines");
+  CHECK(file.mend() ==
+        path +
+            " was removed while it was being written: it has been written again, with all its "
+            "lines");
   file.append("three\n");
   file.sync();
   CHECK(read_bytes(path) == "before\none\ntwo\nthree\n");

@@ -94,9 +94,9 @@ TEST_CASE("a training whose state is tracked repeats to the bit, and is left as 
 TEST_CASE("state that is used and not tracked shows when steps are repeated") {
   for (const char* keeps : {"a count", "a momentum", "a generator"}) {
     const std::string text = checked(std::string("keeps: ") + keeps);
-    CHECK(
-        text.starts_with("two training steps, repeated from the same state, gave another result in "
-                         "ema_model.first.bias, "));
+    CHECK(text.starts_with(
+        "two training steps, repeated from the same state, gave different results in "
+        "ema_model.first.bias, "));
     CHECK(text.ends_with(
         ": the iterator keeps something that is not tracked (a counter, an optimizer, a random "
         "generator), or an operation is not deterministic. A run that resumes will differ from one "
@@ -136,8 +136,8 @@ TEST_CASE("a dataset that gives other examples when it is asked again is named, 
     });
   };
   const std::string said =
-      " of the same examples is another one when they are read again: take random numbers from the "
-      "`random` that get is given, and keep no count in the dataset. A run that resumes would "
+      " of the same examples differs when they are read again: take random numbers from the "
+      "`random` that get receives, and keep no counter in the dataset. A run that resumes would "
       "differ from one that was never stopped";
   CHECK(message("random") == "test.yaml:5: datasets/train: image" + said);
   CHECK(message("count") == "test.yaml:5: datasets/train: name" + said);

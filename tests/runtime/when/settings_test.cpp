@@ -45,7 +45,7 @@ TEST_CASE("a training that never ends is refused, an evaluation needs no end") {
         "ends");
   CHECK(refused("num_epochs: 0") == "test.yaml:3: num_epochs: expected more than 0, found 0");
   CHECK(refused("num_epochs: 0.01") ==
-        "test.yaml:3: num_epochs: 0.01 of an epoch of 10 steps is no step at all");
+        "test.yaml:3: num_epochs: 0.01 of an epoch of 10 steps is less than one step");
   CHECK(refused("num_epochs: .inf") ==
         "test.yaml:3: num_epochs: expected a number that can be reached, found .inf");
   CHECK(refused("num_steps: 0") == "test.yaml:3: num_steps: expected 1 or more, found 0");

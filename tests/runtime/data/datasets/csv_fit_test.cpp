@@ -215,7 +215,7 @@ TEST_CASE("what cannot be fitted, split or put side by side is reported at its p
   CHECK(message(fill + "vectors: {x: age}") ==
         data + "vectors/x: expected a list of columns, found \"age\"");
   CHECK(message(fill + "vectors: {town: [age]}") ==
-        data + "vectors/town: the key \"town\" is the one of the column \"town\" too");
+        data + "vectors/town: the key \"town\" is also that of the column \"town\"");
   CHECK(message("missing: drop, masks: true") ==
         data + "masks: no column has its missing values filled: missing: {age: mean}");
   CHECK(message("missing: {age: mean, income: 0}, fills: {age: old}") ==

@@ -132,8 +132,7 @@ TEST_CASE("a mistake in the columns' config is reported at its place") {
         "test.yaml:1: data/columns/label: \"classes\" and \"unknown\" are for a column of \"type: "
         "class\"");
   CHECK(table.message(", columns: {label: {key: image}}") ==
-        "test.yaml:1: data/columns/label: the key \"image\" is the one of the column \"image\" "
-        "too");
+        "test.yaml:1: data/columns/label: the key \"image\" is also that of the column \"image\"");
   CHECK(table.message(", columns: [image]") ==
         "test.yaml:1: data/columns: expected a map from columns to types, found a list of 1");
   CHECK(table.message(", columns: {image: skip, label: skip}") ==

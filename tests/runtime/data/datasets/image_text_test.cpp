@@ -59,17 +59,17 @@ TEST_CASE("an image without a caption is an error, or left out, or has an empty 
   folder.write("b.txt", "b");
   CHECK(message_of([&] { captions_of(folder); }) ==
         folder.path() +
-            ": 1 of 2 images have no caption, such as a.png, which wants a.txt; \"missing: drop\" "
+            ": 1 of 2 images have no caption, such as a.png, which needs a.txt; \"missing: drop\" "
             "leaves them out, \"missing: empty\" gives them empty ones");
   const auto dropped = captions_of(folder, ", missing: drop");
   CHECK(dropped->size() == 1);
-  CHECK(dropped->notice() == folder.path() + ": 1 images without a caption are left out");
+  CHECK(dropped->notice() == folder.path() + ": 1 image without a caption left out");
   CHECK(example_of(*captions_of(folder, ", missing: empty"), 0).texts.at("text").empty());
   folder.write("a.txt", "\xff");
   const auto all =
       captions_of(folder, ", tokenizer: {class: characters, of: " + folder / "b.txt" + "}");
   CHECK(message_of([&] { batch_of(*all, {0}); }) ==
-        "example 0: the caption of a.png: the text is no UTF-8");
+        "example 0: the caption of a.png: the text is not UTF-8");
 }
 
 TEST_CASE("captions come from a table, too") {
@@ -97,7 +97,7 @@ TEST_CASE("a video is a folder of frames, of which pieces are taken") {
   CHECK(example_of(*data, 2).texts.at("path") == "one/002.png");
   CHECK(example_of(*data, 2).tensors.at("frames").dim() == 4);
   CHECK(example_of(*data, 2).tensors.at("frames").size(0) == 3);
-  CHECK(data->notice() == folder.path() + ": 1 of 3 videos are shorter than a piece and left out");
+  CHECK(data->notice() == folder.path() + ": 1 of 3 videos left out: shorter than a piece");
   CHECK(pieces("length: 2")->size() == 3 + 1 + 2);
   CHECK(message_of([&] { pieces("length: 8"); }) ==
         fmt::format("test.yaml:1: data/length: a piece of 8 frames with step 1 spans 8; the "

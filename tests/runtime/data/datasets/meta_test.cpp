@@ -98,7 +98,7 @@ TEST_CASE("a meta.yaml folder is read with its labels and loaders") {
   CHECK(dataset->label_keys() == std::vector<std::string>{"pid_", "pose/kps"});
   CHECK(dataset->labels("pose/kps")[1].equal(example.tensors.at("pose/kps")));
   CHECK(dataset->notice() ==
-        folder.folder.path() + ": left out words: texts are read of one dimension, [N]");
+        folder.folder.path() + ": left out words: only texts of one dimension, [N], are read");
   const Example part = example_of(*dataset_of(folder.yaml(", keys: [image, pid]")), 2);
   CHECK(part.tensors.key_list() == "image, pid_");
 }

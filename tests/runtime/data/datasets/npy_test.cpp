@@ -191,6 +191,8 @@ TEST_CASE("a mistake in the config of arrays is reported at its place") {
   CHECK(files.message("{class: Npy, files: {x: " + x + "}, images: [x]}") ==
         "test.yaml:1: data/images: " + x +
             ": expected uint8 [N, H, W], [N, H, W, C] or [N, C, H, W], found int32 [4, 3, 2]");
+  CHECK(files.message("{class: Npy, files: {x: " + x + ", y: " + x + "}, images: [image]}") ==
+        "test.yaml:1: data/images: there is no key \"image\"; there are: x, y");
   CHECK(files.message("{class: Npy, files: {x: " + files.path("none.npy") + "}}") ==
         files.path("none.npy") + ": holds no examples");
   CHECK(files.message("{class: Npy, files: {x: " + files.path("scalar.npy") + "}}") ==

@@ -165,9 +165,9 @@ TEST_CASE("what is wrong with a text is said") {
         "are: bytes, bpe, characters");
   const std::string gpt2 = "tokenizer: {class: bpe, path: " + kTokenizers + "/gpt2.tokenizer.json}";
   CHECK(message("a\nb\xff", gpt2) ==
-        "example 1: " + folder / "a.txt" + ": the line at byte 2: the text is no UTF-8");
+        "example 1: " + folder / "a.txt" + ": the line at byte 2: the text is not UTF-8");
   CHECK(message("a\nb\xff", gpt2 + ", examples: windows, length: 1") ==
-        ": the text at bytes 2 to 4: the text is no UTF-8");
+        ": the text at bytes 2 to 4: the text is not UTF-8");
 }
 
 TEST_CASE("a text that is cut off while it is used is an error, not the end of the process") {

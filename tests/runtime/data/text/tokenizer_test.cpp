@@ -84,7 +84,7 @@ TEST_CASE("bytes and characters become ids and texts again") {
   CHECK(message_of([&] { ids_of(*characters, "hex"); }) ==
         "the character \"x\" is not among the 7 of the tokenizer's text; unknown: \"?\" would read "
         "it as that");
-  CHECK(message_of([&] { ids_of(*characters, "\xff"); }) == "the text is no UTF-8");
+  CHECK(message_of([&] { ids_of(*characters, "\xff"); }) == "the text is not UTF-8");
   const auto lenient =
       tokenizer_of("{class: characters, of: " + folder / "a.txt" + ", unknown: \"?\"}");
   CHECK(text_of(*lenient, ids_of(*lenient, "hex")) == "he?");
@@ -109,7 +109,7 @@ TEST_CASE("what a tokenizer.json asks for and is not supported is named") {
   CHECK(message(R"({"model": {"vocab": {"a": 0}, "merges": ["a b"]}})") ==
         ": model: merge 0 needs the token \"b\", which is not in the vocabulary");
   CHECK(message(R"({"model": {"vocab": {"a": -1}, "merges": []}})") ==
-        ": model/vocab: the id of \"a\" is no whole number from 0 to 16777215");
+        ": model/vocab: the id of \"a\" is not a whole number from 0 to 16777215");
   CHECK(message(R"({"model": {"vocab": {"a": 0}, "merges": ["a"]}})") ==
         ": model/merges/0: expected two tokens, \"a b\" or [\"a\", \"b\"], found \"a\"");
   CHECK(with(R"("normalizer": {"type": "NFKC"})") ==

@@ -121,7 +121,7 @@ TEST_CASE("what cannot be standardized is reported") {
         "Standardized: example 1: \"n\": expected numbers, found an infinite number");
   CHECK(message("", "{class: Csv, columns: {n: float}, missing: nan, path: " +
                         rows.folder.write("k.csv", "n,m\n,1\n") + "}") ==
-        "Standardized: \"n\" has no number: each is NaN");
+        "Standardized: every value of \"n\" is NaN");
   CHECK(message("mean: {x: 1}, ", csv) ==
         "test.yaml:1: data/std: missing; give it in a config, or on the command line as --data/std "
         "VALUE");

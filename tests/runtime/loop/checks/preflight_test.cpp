@@ -194,7 +194,7 @@ TEST_CASE("what LibTorch says of labels and indices of one's own code gets key a
 
 TEST_CASE("a log value that is no scalar") {
   CHECK(refused("fault: scalar") ==
-        "train/log_op/loss is no scalar: its shape is [5]; a mean() or sum() makes it one");
+        "train/log_op/loss is not a scalar: its shape is [5]; reduce it with mean() or sum()");
   CHECK(refused("fault: undefined scalar") ==
         "train/log_op/loss is an undefined tensor, not a scalar");
 }
@@ -202,9 +202,9 @@ TEST_CASE("a log value that is no scalar") {
 TEST_CASE("a log image that is no batch of images") {
   const std::string expected =
       "train/log_op/input: expected a batch of images, floats [B, C, H, W], found ";
-  CHECK(refused("fault: image") ==
-        expected +
-            "float32 [5, 8, 8, 3]; .permute({0, 3, 1, 2}) puts channels that are last there");
+  CHECK(refused("fault: image") == expected +
+                                       "float32 [5, 8, 8, 3]; .permute({0, 3, 1, 2}) moves "
+                                       "channels from the last dimension there");
   CHECK(refused("fault: bytes") == expected + "uint8 [1, 3, 8, 8]");
 }
 
