@@ -4,14 +4,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <thread>
 
 #include "runtime/base/number_text.h"
 #include "runtime/log/metric_direction.h"
+#include "runtime/optim/update.h"
+#include "runtime/when/duration.h"
 
 namespace stepop {
 namespace {
+
+/// Of averages: above that they are more of the beginning than of all that was trained.
+constexpr double kMostOfBeginning = 0.5;
+
+/// As in Ema.
+constexpr double kUsualDecay = 0.999;
 
 class PlanWarnings {
  public:
@@ -47,6 +56,30 @@ class PlanWarnings {
     }
     if (!context_.networks.averages_within(settings_.num_steps)) {
       add_averages("ema", "ema/decay", "the averages stay copies of the weights in " + length_);
+      return;
+    }
+    const double part = part_of_beginning();
+    if (part <= kMostOfBeginning) return;
+    add("ema/decay",
+        fmt::format("at the end of {} the averages are still {:.0f} % what the weights were before "
+                    "its first step{}. ema: {{warmup: true}} forgets that soon, as does a smaller "
+                    "decay",
+                    length_, 100 * part,
+                    weights == "ema" ? ", and eval_weights: ema evaluates them" : ""));
+  }
+
+  /// With a rate of 0 all is computed and no weight changes.
+  void look_at_rates() {
+    constexpr int64_t kMostLooks = 1000;
+    const int64_t stride = std::max<int64_t>(settings_.num_steps / kMostLooks, 1);
+    for (const auto& [name, update] : context_.updates) {
+      bool is_zero = true;
+      for (int64_t step = 0; step < settings_.num_steps && is_zero; step += stride) {
+        is_zero = std::ranges::all_of(update->optimizer().lrs(step),
+                                      [](double lr) { return lr == 0; });
+      }
+      if (!is_zero) continue;
+      add(name + "/lr", fmt::format("0 in all of {}: no weight changes", length_));
     }
   }
 
@@ -70,6 +103,7 @@ class PlanWarnings {
     if (config.has("stop_when")) {
       look_at_mode("stop_when", config.get<std::string>("stop_when/metric"),
                    config.get<std::string>("stop_when/mode") == "max");
+      look_at_patience(read_duration(config, "stop_when/patience"));
     }
     for (const auto& plateau : schedules.all()) {
       look_at_mode(plateau->path(), plateau->metric(), plateau->more_is_better());
@@ -105,6 +139,13 @@ class PlanWarnings {
                       "far longer than with num_threads: {}",
                       with_thousands(threads), processors, processors == 1 ? "" : "s", processors));
     }
+    if (const int64_t loaders = context_.splits.loader_options().workers;
+        loaders > kFarAbove * processors) {
+      add("n_data_processes",
+          fmt::format("{} threads load batches on {} processor{}: more than {} help only where they "
+                      "wait for a disk or a network, and each of them holds batches in memory",
+                      with_thousands(loaders), processors, processors == 1 ? "" : "s", processors));
+    }
   }
 
   std::vector<std::string> take() { return std::move(texts_); }
@@ -121,6 +162,23 @@ class PlanWarnings {
   void look_at(const std::string& place, const Trigger& when) {
     const bool is_given = !place.empty() && when.is_ever_due();
     if (is_given && !when.is_due_within(settings_.num_steps)) never_due(place);
+  }
+
+  /// How much of the averages is, at the end, what they began with. Schedules of the decay begin
+  /// small so that it is little.
+  double part_of_beginning() const {
+    const Config& config = context_.config;
+    const Value* decay = config.peek("ema/decay");
+    if (!config.has("ema") || config.get("ema/warmup", false)) return 0;
+    if (decay != nullptr && !decay->is_int() && !decay->is_float()) return 0;
+    return std::pow(config.get("ema/decay", kUsualDecay), static_cast<double>(settings_.num_steps));
+  }
+
+  void look_at_patience(const Duration& patience) {
+    if (patience.in_minutes()) return;
+    if (patience.length(settings_.steps_per_epoch) < static_cast<double>(settings_.num_steps)) return;
+    add("stop_when/patience",
+        fmt::format("{} is not over within {}: nothing ends it early", patience.text(), length_));
   }
 
   void look_at_mode(const std::string& place, const std::string& metric, bool more_is_better) {
@@ -148,6 +206,7 @@ std::vector<std::string> plan_warnings(const Settings& settings, const Context& 
   PlanWarnings warnings(settings, context);
   warnings.look_at_times(freeze_begins);
   warnings.look_at_averages();
+  warnings.look_at_rates();
   warnings.look_at_schedules(schedules);
   warnings.look_at_modes(metric_schedules);
   warnings.look_at_data();

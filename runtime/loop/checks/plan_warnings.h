@@ -12,7 +12,7 @@
 namespace stepop {
 
 /// What of a config comes to nothing in this training, or is most likely not meant: times after its
-/// end, averages that never begin, a schedule that ends long before the training does, the wrong
+/// end, averages that never begin or never forget their beginning, a learning rate of 0, a schedule that ends long before the training does, the wrong
 /// `mode` of a metric, a validation that is the training's data, more processes than examples, more
 /// threads than processors. A text each, with the place in the config. `freeze_begins`: the step
 /// from which each rule of `freeze` holds.

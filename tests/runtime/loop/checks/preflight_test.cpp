@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
+#include "runtime/step/batch_mistakes.h"
 #include "tests/message_of.h"
 #include "tests/test_run.h"
 
@@ -174,6 +175,27 @@ TEST_CASE("a log op that only the default asks for may be missing, which is said
         "speed are logged");
   CHECK(notice("log_ops: []") ==
         "log_ops: []: no log op runs; what train ops return, rates and speed are logged");
+}
+
+TEST_CASE("numbers of another type than the network's are named with their key") {
+  const Session session(test_config(kConfig), true, false, false);
+  const Batch batch({{"image", at::zeros({2, 4}, at::kDouble)}, {"class", at::zeros({2}, at::kLong)}},
+                    {}, {3, 8});
+  const auto said = [&](const std::string& message) {
+    return batch_mistake_text(message, session.context().networks, "train", batch);
+  };
+  const std::string remedy =
+      "networks compute with float32, as .to(torch::kFloat) in the dataset's get makes it";
+  for (const char* message : {"mat1 and mat2 must have the same dtype, but got Double and Float",
+                              "expected m1 and m2 to have the same dtype, but got: double != float",
+                              "Input type (double) and bias type (float) should be the same",
+                              "Found dtype Double but expected Float"}) {
+    CAPTURE(message);
+    CHECK(said(message) == "\n\"image\" is float64 [2, 4]: " + remedy);
+  }
+  CHECK(said("mat1 and mat2 must have the same dtype, but got Long and Float") ==
+        "\n\"class\" is int64 [2]: " + remedy);
+  CHECK(said("mat1 and mat2 must have the same dtype, but got BFloat16 and Float") == "");
 }
 
 TEST_CASE("what LibTorch says of labels and indices of one's own code gets key and example") {
