@@ -29,8 +29,8 @@ std::string expansion_hint(const std::string& text) {
   const bool has_brace = text.compare(begin, 2, "${") == 0;
   const size_t first = begin + (has_brace ? 2 : 1);
   size_t last = first;
-  while (last < text.size() && (std::isalnum(static_cast<unsigned char>(text[last])) != 0 ||
-                                text[last] == '_')) {
+  while (last < text.size() &&
+         (std::isalnum(static_cast<unsigned char>(text[last])) != 0 || text[last] == '_')) {
     ++last;
   }
   const std::string name = is_home ? "HOME" : text.substr(first, last - first);

@@ -128,8 +128,7 @@ constexpr std::string_view kClass[] = {"name",   "type",       "_target_",
 
 /// Classes of Lightning, Keras and PyTorch that are keys here.
 constexpr ForeignNames kClasses[] = {
-    {"EarlyStopping",
-     "stop_when: {metric: validation/eval_op/loss, mode: min, patience: 5e}", ""},
+    {"EarlyStopping", "stop_when: {metric: validation/eval_op/loss, mode: min, patience: 5e}", ""},
     {"ModelCheckpoint Checkpoint CheckpointCallback",
      "checkpoints: {metric: validation/eval_op/loss, mode: min, keep_best: 3}",
      "ckpt_freq says how often"},

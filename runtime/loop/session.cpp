@@ -74,7 +74,8 @@ void check_fixed_examples(const Config& config, const Settings& settings, Splits
     }
     const auto indices = config.get<std::vector<int64_t>>(path);
     if (indices.empty()) throw config.error(path, "expected at least one index");
-    const bool is_used = std::ranges::any_of(used, [&](const auto& due) { return due.split == split; });
+    const bool is_used =
+        std::ranges::any_of(used, [&](const auto& due) { return due.split == split; });
     const int64_t size = is_used ? splits.examples(split) : 0;  // 0: not known
     for (size_t i = 0; i < indices.size(); ++i) {
       if (indices[i] >= 0 && (indices[i] < size || size == 0)) continue;
@@ -167,6 +168,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
       settings_->evaluations, [](const auto& evaluation) { return evaluation.is_of_eval_hook(); });
   const auto callbacks = iterator().eval_callbacks();
   const auto set_callbacks = [&](const std::string& place) {
+    EvaluationCallbacks(config_, place + "/eval_callbacks");  // throws for what is no map
     for (const auto& [name, callback] : callbacks) {
       config_.set_default(fmt::format("{}/eval_callbacks/{}", place, name), callback);
     }

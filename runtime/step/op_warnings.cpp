@@ -22,6 +22,7 @@ thread_local OpWarnings* current = nullptr;
 struct Said {
   const RunLog* log = nullptr;
   std::set<std::string> keys;
+  bool has_loss = false;  ///< Of shapes that repeat each other.
 };
 thread_local Said said;
 
@@ -56,6 +57,7 @@ std::unique_ptr<at::ObserverContext> look_at_loss(const at::RecordFunction& call
       "example to its own: give both the same shape, as .squeeze(1) or .unsqueeze(1) does",
       name.substr(name.find("::") + 2), fmt::join(output.sizes(), ", "),
       fmt::join(target.sizes(), ", ")));
+  said.has_loss = true;
   return nullptr;
 }
 
@@ -69,8 +71,9 @@ OpWarnings::OpWarnings(const Context& context, const std::string& split, const s
       outer_(std::exchange(current, this)) {
   c10::WarningUtils::set_warning_handler(this);
   if (outer_ != nullptr || context.position.global_step > 0) return;
-  loss_watch_ = at::addThreadLocalCallback(
-      at::RecordFunctionCallback(look_at_loss).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+  loss_watch_ = at::addThreadLocalCallback(at::RecordFunctionCallback(look_at_loss)
+                                               .needsInputs(true)
+                                               .scopes({at::RecordScope::FUNCTION}));
 }
 
 OpWarnings::~OpWarnings() {
@@ -79,7 +82,13 @@ OpWarnings::~OpWarnings() {
   current = outer_;
 }
 
-void OpWarnings::process(const c10::Warning& warning) { warn_once(warning.msg()); }
+void OpWarnings::process(const c10::Warning& warning) {
+  // What LibTorch says of such a loss, in words of its own.
+  const bool is_of_loss =
+      warning.msg().starts_with("An output with one or more elements was resized");
+  if (is_of_loss && said.has_loss && said.log == &log_) return;
+  warn_once(warning.msg());
+}
 
 void OpWarnings::warn_once(const std::string& text) {
   std::string key = text;

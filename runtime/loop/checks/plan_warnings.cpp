@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <thread>
 
@@ -36,6 +37,10 @@ class PlanWarnings {
     }
     for (const auto& op : settings_.log_ops) look_at(op.place, op.when);
     look_at("ckpt_freq", settings_.checkpoint);
+    const bool stops = settings_.stop_at < std::numeric_limits<int64_t>::max();
+    if (stops && settings_.stop_at > settings_.num_steps) {
+      add("stop_at", "is after the end of " + length_);
+    }
     look_at("telemetry/weights", settings_.telemetry.weights);
     look_at("telemetry/gradients", settings_.telemetry.gradients);
     for (size_t i = 0; i < freeze_begins.size(); ++i) {
@@ -75,8 +80,8 @@ class PlanWarnings {
     for (const auto& [name, update] : context_.updates) {
       bool is_zero = true;
       for (int64_t step = 0; step < settings_.num_steps && is_zero; step += stride) {
-        is_zero = std::ranges::all_of(update->optimizer().lrs(step),
-                                      [](double lr) { return lr == 0; });
+        is_zero =
+            std::ranges::all_of(update->optimizer().lrs(step), [](double lr) { return lr == 0; });
       }
       if (!is_zero) continue;
       add(name + "/lr", fmt::format("0 in all of {}: no weight changes", length_));
@@ -123,6 +128,16 @@ class PlanWarnings {
     }
   }
 
+  void look_at_batches() {
+    const int64_t batches = context_.splits.order("train").batches_per_epoch();
+    if (settings_.accumulate <= batches) return;
+    add("accumulate",
+        fmt::format("{} batches, but an epoch has {}, and no step takes those of two epochs: it "
+                    "has {}",
+                    with_thousands(settings_.accumulate), with_thousands(batches),
+                    with_thousands(batches)));
+  }
+
   void look_at_machine() {
     const int64_t size = context_.splits.order("train").batch_size();
     if (const int64_t idle = context_.world_size - size; idle > 0) {
@@ -142,9 +157,10 @@ class PlanWarnings {
     if (const int64_t loaders = context_.splits.loader_options().workers;
         loaders > kFarAbove * processors) {
       add("n_data_processes",
-          fmt::format("{} threads load batches on {} processor{}: more than {} help only where they "
-                      "wait for a disk or a network, and each of them holds batches in memory",
-                      with_thousands(loaders), processors, processors == 1 ? "" : "s", processors));
+          fmt::format(
+              "{} threads load batches on {} processor{}: more than {} help only where they "
+              "wait for a disk or a network, and each of them holds batches in memory",
+              with_thousands(loaders), processors, processors == 1 ? "" : "s", processors));
     }
   }
 
@@ -176,7 +192,8 @@ class PlanWarnings {
 
   void look_at_patience(const Duration& patience) {
     if (patience.in_minutes()) return;
-    if (patience.length(settings_.steps_per_epoch) < static_cast<double>(settings_.num_steps)) return;
+    if (patience.length(settings_.steps_per_epoch) < static_cast<double>(settings_.num_steps))
+      return;
     add("stop_when/patience",
         fmt::format("{} is not over within {}: nothing ends it early", patience.text(), length_));
   }
@@ -210,6 +227,7 @@ std::vector<std::string> plan_warnings(const Settings& settings, const Context& 
   warnings.look_at_schedules(schedules);
   warnings.look_at_modes(metric_schedules);
   warnings.look_at_data();
+  warnings.look_at_batches();
   warnings.look_at_machine();
   return warnings.take();
 }

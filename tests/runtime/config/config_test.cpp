@@ -294,10 +294,12 @@ TEST_CASE("a path with what a shell would expand is reported with the reference 
   const auto refused = [](const std::string& path) {
     return message_of([&] { config_of("a: \"" + path + "\"").get_path("a"); });
   };
-  CHECK(refused("~/images").ends_with(
-      "a: \"~/images\" is not there, and a config does not expand ~: write {env:HOME}/images"));
-  CHECK(refused("/data/$HOME/a").ends_with("a: \"/data/$HOME/a\" is not there, and a config does not "
-                                           "expand $HOME: write /data/{env:HOME}/a"));
+  CHECK(refused("~/images")
+            .ends_with("a: \"~/images\" is not there, and a config does not expand ~: write "
+                       "{env:HOME}/images"));
+  CHECK(refused("/data/$HOME/a")
+            .ends_with("a: \"/data/$HOME/a\" is not there, and a config does not "
+                       "expand $HOME: write /data/{env:HOME}/a"));
   CHECK(refused("${HOME}").ends_with("does not expand ${HOME}: write {env:HOME}"));
   // A name that has a dollar is one.
   CHECK(refused("a$") == "no error");

@@ -140,6 +140,12 @@ TEST_CASE("a component's name in other letters is asked for") {
         "mean cuda?");
 }
 
+TEST_CASE("a key without its last letter is that key before it is one from elsewhere") {
+  CHECK(refused(std::string(kBase) +
+                "eval_hook: {eval_callbacks: {m: {class: confusion_matrix, class_name: [a]}}}\n")
+            .find("did you mean \"eval_hook/eval_callbacks/m/class_names\"?") != std::string::npos);
+}
+
 TEST_CASE("what is suggested for a class from elsewhere is known, and a training takes it") {
   for (const auto& row : foreign_classes()) {
     CAPTURE(row.names);

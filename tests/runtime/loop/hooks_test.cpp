@@ -190,8 +190,9 @@ TEST_CASE("an evaluation makes no hooks, and knows the keys that they declare") 
   CHECK(session.hooks().empty());
   for (const bool train : {true, false}) {
     const std::string misspelt = config_with("{a: {class: AskingHook, att: 1}}");
-    CHECK(message_of([&] { Session(test_config(misspelt), train, false, false); })
-              .find("unknown key \"hooks/a/att\": did you mean \"hooks/a/at\"?") !=
+    CHECK(message_of([&] {
+            Session(test_config(misspelt), train, false, false);
+          }).find("unknown key \"hooks/a/att\": did you mean \"hooks/a/at\"?") !=
           std::string::npos);
   }
 }

@@ -39,12 +39,11 @@ STEPOP_REGISTER_ITERATOR(TestShapes,
 /// The warnings of two steps.
 std::string warnings(const std::string& shapes) {
   const ScratchFolder folder;
-  Session session(
-      test_config("iterator: TestShapes\nbatch_size: 4\nnum_steps: 2\nlog_freq: 1\n"
-                  "n_data_processes: 0\nmodel: {class: MLP, inputs: 4}\n"
-                  "datasets: {train: {class: Synthetic, size: 8, shape: [1, 2, 2]}}\n" +
-                  shapes),
-      true, false, false);
+  Session session(test_config("iterator: TestShapes\nbatch_size: 4\nnum_steps: 2\nlog_freq: 1\n"
+                              "n_data_processes: 0\nmodel: {class: MLP, inputs: 4}\n"
+                              "datasets: {train: {class: Synthetic, size: 8, shape: [1, 2, 2]}}\n" +
+                              shapes),
+                  true, false, false);
   {
     Console console(LogLevel::kCritical);
     console.open_log_file(folder / "log.txt");

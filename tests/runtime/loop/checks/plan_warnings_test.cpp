@@ -38,7 +38,8 @@ TEST_CASE("a config that says what it means has no warning") {
 }
 
 TEST_CASE("a learning rate that is 0 in the whole training is reported") {
-  CHECK(warnings("", "0") == "optimizer/lr: 0 in all of this training of 8 steps: no weight changes");
+  CHECK(warnings("", "0") ==
+        "optimizer/lr: 0 in all of this training of 8 steps: no weight changes");
   CHECK(warnings("", "{class: constant, value: 0}") ==
         "optimizer/lr: 0 in all of this training of 8 steps: no weight changes");
   CHECK(warnings("", "{class: warmup, to: 1, steps: 4}") == "");
@@ -72,6 +73,15 @@ TEST_CASE("averages that keep most of their beginning are reported") {
                          "evaluates them. "));
   CHECK(warnings("ema: {decay: 0.99, warmup: true}") == "");
   CHECK(warnings("ema: {decay: 0.9}") == "");
+}
+
+TEST_CASE("an end after the end, and steps of more batches than an epoch has, are reported") {
+  CHECK(warnings("stop_at: 9") == "stop_at: is after the end of this training of 8 steps");
+  CHECK(warnings("stop_at: 8") == "");
+  CHECK(warnings("accumulate: 5") ==
+        "accumulate: 5 batches, but an epoch has 4, and no step takes those of two epochs: it has "
+        "4");
+  CHECK(warnings("accumulate: 4") == "");
 }
 
 TEST_CASE("threads that load batches, far above the processors, are reported") {

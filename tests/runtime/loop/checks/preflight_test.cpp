@@ -179,8 +179,9 @@ TEST_CASE("a log op that only the default asks for may be missing, which is said
 
 TEST_CASE("numbers of another type than the network's are named with their key") {
   const Session session(test_config(kConfig), true, false, false);
-  const Batch batch({{"image", at::zeros({2, 4}, at::kDouble)}, {"class", at::zeros({2}, at::kLong)}},
-                    {}, {3, 8});
+  const Batch batch(
+      {{"image", at::zeros({2, 4}, at::kDouble)}, {"class", at::zeros({2}, at::kLong)}}, {},
+      {3, 8});
   const auto said = [&](const std::string& message) {
     return batch_mistake_text(message, session.context().networks, "train", batch);
   };
@@ -285,6 +286,23 @@ TEST_CASE("a dataset that is empty, or whose first batch cannot be loaded") {
         "test.yaml:6: datasets/validation: the dataset is empty: it has no example");
   CHECK(with(sound, "{class: TestTorn, size: 3}") ==
         "datasets/validation: example 0: a.png: cut short");
+}
+
+TEST_CASE("what callbacks of classes are given is held against the number of classes") {
+  const auto callback = [](const std::string& text) {
+    return refused("eval_hook: {eval_callbacks: {a: " + text + "}}");
+  };
+  CHECK(callback("{class: top_k, k: [1, 3]}") == "no error");
+  CHECK(callback("{class: top_k, k: 4}") ==
+        "test.yaml:8: eval_hook/eval_callbacks/a/k: expected 1 to 3, the number of classes, found "
+        "4");
+  CHECK(callback("{class: confusion_matrix, class_names: [a, b]}") ==
+        "test.yaml:8: eval_hook/eval_callbacks/a/class_names: expected 3 names, found 2");
+  CHECK(callback("{class: classification_report, class_names: [a, b]}").ends_with("found 2"));
+  CHECK(callback("{class: confusion_matrix, class_names: [a, b, c]}") == "no error");
+  CHECK(refused("eval_hook: {eval_callbacks: [accuracy]}")
+            .starts_with("test.yaml:8: eval_hook/eval_callbacks: expected a map of names and "
+                         "callbacks, such as {accuracy: accuracy}, found a list"));
 }
 
 }  // namespace preflight_test
