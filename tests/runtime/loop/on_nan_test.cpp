@@ -1,5 +1,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
