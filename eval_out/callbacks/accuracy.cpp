@@ -76,6 +76,7 @@ STEPOP_REGISTER_CALLBACK(
       {"target", "class", "the key of the true class, in the outputs or the dataset's labels"},
       {"k", "[1, 5]", "one or several; by default 5 needs five classes"}}});
 STEPOP_CALLBACK_KEYS(top_k, {"logits", KeyParameter::From::kFile}, {"target"});
+STEPOP_CLASS_CHECK(top_k, [](const Config& params, int64_t classes) { read_k(params, classes); });
 
 }  // namespace
 }  // namespace stepop

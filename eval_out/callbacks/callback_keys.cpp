@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "eval_out/callbacks/classes.h"
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/eval_schema.h"
 #include "runtime/base/nearest.h"
@@ -41,6 +42,15 @@ bool has_labels(const Dataset& data, const std::string& key) {
   } catch (const std::exception&) {
     return true;
   }
+}
+
+/// The scores [rows, classes] that a callback of classes reads; undefined where the eval op gives
+/// classes in their place.
+at::Tensor scores_of(const Config& params, const EvalOutputs& outputs) {
+  const auto keys = named_keys(params, "logits", "logits");
+  const at::Tensor* scores = keys.empty() ? nullptr : outputs.outputs.find(keys.front());
+  const bool is_it = scores != nullptr && scores->defined() && scores->dim() == 2;
+  return is_it ? *scores : at::Tensor();
 }
 
 /// What an evaluation's file is going to have, and the keys of the dataset.
@@ -90,6 +100,10 @@ void EvaluationCallbacks::check_keys(const EvalOutputs& outputs, const Batch& ba
         if (in_dataset) text += "; the dataset has " + list_text(known.dataset);
         throw is_given ? params.error(parameter.name, text) : config_.error(place, text);
       }
+    }
+    if (const ClassCheck* check = class_checks().find(callback)) {
+      const at::Tensor scores = scores_of(params, outputs);
+      if (scores.defined()) (*check)(params, scores.size(1));
     }
   }
 }

@@ -110,12 +110,21 @@ at::Tensor Classes::read_classes(const RowValues& source, int64_t first, int64_t
   return classes;
 }
 
+OrderedMap<ClassCheck>& class_checks() {
+  static OrderedMap<ClassCheck> checks;
+  return checks;
+}
+
+void check_class_names(const Config& params, int64_t classes) {
+  const auto names = params.get("class_names", std::vector<std::string>{});
+  if (names.empty() || static_cast<int64_t>(names.size()) == classes) return;
+  throw params.error("class_names",
+                     fmt::format("expected {} names, found {}", classes, names.size()));
+}
+
 std::vector<std::string> class_names(const CallbackArguments& arguments, int64_t count) {
+  check_class_names(arguments.params, count);
   const auto names = arguments.params.get("class_names", std::vector<std::string>{});
-  if (!names.empty() && static_cast<int64_t>(names.size()) != count) {
-    throw arguments.params.error("class_names",
-                                 fmt::format("expected {} names, found {}", count, names.size()));
-  }
   if (!names.empty()) return names;
   std::vector<std::string> numbers;
   for (int64_t i = 0; i < count; ++i) numbers.push_back(std::to_string(i));

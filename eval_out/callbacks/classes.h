@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "eval_out/callbacks/callback.h"
 #include "eval_out/callbacks/row_values.h"
+#include "runtime/base/ordered_map.h"
 
 namespace stepop {
 
@@ -45,7 +47,20 @@ class Classes {
 /// for another number of names.
 std::vector<std::string> class_names(const CallbackArguments& arguments, int64_t count);
 
+/// What a callback that counts classes says of its parameters, once it is known how many classes
+/// there are, by its registered name: found before a run begins. Throws UsageError.
+using ClassCheck = std::function<void(const Config& params, int64_t classes)>;
+OrderedMap<ClassCheck>& class_checks();
+
+/// A ClassCheck of `class_names`.
+void check_class_names(const Config& params, int64_t classes);
+
 /// The parameters of Classes, for registrations.
 std::vector<Parameter> class_parameters(std::vector<Parameter> more = {});
 
 }  // namespace stepop
+
+/// STEPOP_CLASS_CHECK(confusion_matrix, check_class_names);
+#define STEPOP_CLASS_CHECK(name, check)                                                 \
+  [[maybe_unused]] static const auto& STEPOP_CONCAT(stepop_class_check_, __COUNTER__) = \
+      ::stepop::class_checks().set(#name, check)

@@ -104,6 +104,7 @@ STEPOP_REGISTER_CALLBACK(
      class_parameters({{"by_class", "false", "log those of each class as well"},
                        {"class_names", "[]", "their names in order, instead of numbers"}})});
 STEPOP_CALLBACK_KEYS(classification_report, {"logits", KeyParameter::From::kFile}, {"target"});
+STEPOP_CLASS_CHECK(classification_report, check_class_names);
 
 }  // namespace
 }  // namespace stepop

@@ -206,6 +206,7 @@ STEPOP_REGISTER_CALLBACK(
      class_parameters({{"normalize", "false", "shares of each true class instead of counts"},
                        {"class_names", "[]", "their names in order, instead of numbers"}})});
 STEPOP_CALLBACK_KEYS(confusion_matrix, {"logits", KeyParameter::From::kFile}, {"target"});
+STEPOP_CLASS_CHECK(confusion_matrix, check_class_names);
 
 }  // namespace
 }  // namespace stepop

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/base/number_text.h"
+#include "runtime/cli/remedy.h"
 #include "runtime/cli/run_source.h"
 #include "runtime/code/precompiled_header.h"
 #include "runtime/config/registry.h"
@@ -104,12 +105,12 @@ RunDirectory open_run(const Arguments& arguments, const std::string& root) {
   if (!std::filesystem::is_directory(root, failed)) {
     throw UsageError(
         fmt::format("stepop {}: {}: no such folder; give the folder of a run, "
-                    "logs/<time>_<name>",
-                    arguments.command->name, root));
+                    "logs/<time>_<name>{}",
+                    arguments.command->name, root, run_near(root)));
   }
   if (!std::filesystem::is_directory(root + "/configs", failed)) {
-    throw UsageError(fmt::format("stepop {}: {}: not the folder of a run: it has no configs/",
-                                 arguments.command->name, root));
+    throw UsageError(fmt::format("stepop {}: {}: not the folder of a run: it has no configs/{}",
+                                 arguments.command->name, root, run_near(root)));
   }
   return RunDirectory::open(root);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -38,6 +39,25 @@ std::string remedy_after_error(const RunDirectory& directory, bool has_own_code)
     return remedy_after_crash(directory, has_own_code);
   }
   return remedy(directory, has_own_code, "nothing was saved yet", "start again");
+}
+
+std::string run_near(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  const auto is_run = [&](const fs::path& folder) {
+    return fs::is_directory(folder / "configs", failed) &&
+           !time_in(folder.filename().string()).empty();
+  };
+  std::string found;
+  for (fs::path above = fs::path(path); above.has_parent_path() && above != above.parent_path();) {
+    above = above.parent_path();
+    if (found.empty() && fs::exists(path, failed) && is_run(above)) found = above.string();
+  }
+  for (const auto& entry : fs::directory_iterator(path, failed)) {
+    // Their names begin with their times.
+    if (is_run(entry.path())) found = std::max(found, entry.path().string());
+  }
+  return found.empty() ? "" : fmt::format("; did you mean {}?", found);
 }
 
 }  // namespace stepop

@@ -16,4 +16,8 @@ std::string remedy_after_error(const RunDirectory& directory, bool has_own_code)
 /// After a crash, which the run's folder outlives.
 std::string remedy_after_crash(const RunDirectory& directory, bool has_own_code);
 
+/// For a path that is not the folder of a run: `; did you mean logs/<time>_<name>?`, the run that
+/// it lies in, or the newest of those in it; empty for none.
+std::string run_near(const std::string& path);
+
 }  // namespace stepop

@@ -30,6 +30,7 @@ Arguments continued(const Arguments& first, const std::string& root) {
   arguments.base.clear();
   arguments.overrides.clear();
   arguments.name.reset();
+  arguments.logs = Arguments().logs;  // for new runs
   arguments.checkpoint.reset();
   arguments.retrain = false;
   arguments.takes_change = false;

@@ -12,6 +12,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/text.h"
 #include "runtime/cli/evaluation_config.h"
+#include "runtime/cli/remedy.h"
 #include "runtime/code/code_copy.h"
 #include "runtime/code/user_code.h"
 #include "runtime/config/registry.h"
@@ -38,7 +39,11 @@ RunSource find_source(const Arguments& arguments) {
                       source.config_of_run));
     }
   }
-  source.project = RunDirectory::open(path.string());
+  try {
+    source.project = RunDirectory::open(path.string());
+  } catch (const UsageError& error) {
+    throw UsageError(error.what() + run_near(path.string()));
+  }
   const bool needs_one = source.base.empty() || arguments.predicts;
   if (needs_one && !is_config) source.config_of_run = source.project->last_config();
   if (!source.config_of_run.empty()) {

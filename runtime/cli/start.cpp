@@ -311,6 +311,8 @@ class Run {
     try_everything(session, memory, console_, arguments_.graph);
     if (arguments_.train) {
       const std::string difference = check_repeats(session);
+      // Operations of a GPU may differ by themselves.
+      if (!difference.empty() && session.context().device.is_cpu()) throw Error(difference);
       if (!difference.empty()) console_.warn(difference);
     }
   }
@@ -403,8 +405,7 @@ class Run {
     if (checkpoint_) {
       console_.info(resume_text(directory, session, checkpoint_->path));
     } else {
-      console_.info(fmt::format("no checkpoint was written yet: starting again at step 0, seed {}",
-                                session.context().seed));
+      say_there_is_none(directory, session.context().seed);
     }
     if (!changes_.empty()) {
       console_.info(fmt::format("the config differs from {}'s:\n{}",
@@ -419,6 +420,22 @@ class Run {
     if (moved.folder.empty()) return;
     console_.info(fmt::format("what came after step {} moved to {}",
                               with_thousands(std::max<int64_t>(last_step, 0)), moved.folder));
+  }
+
+  /// There is no checkpoint. A training that ended by itself, or that a signal stopped after a
+  /// step, wrote one.
+  void say_there_is_none(const RunDirectory& directory, uint64_t seed) {
+    const std::string again = fmt::format("starting again at step 0, seed {}", seed);
+    const std::string& state = lock_->before().state;
+    std::error_code failed;
+    const auto logged = fs::file_size(directory.metrics_file(), failed);
+    if (state != "done" && (state != "stopped" || failed || logged == 0)) {
+      return console_.info("no checkpoint was written yet: " + again);
+    }
+    console_.warn(
+        fmt::format("{}: no checkpoint is there, though the last training ended as \"{}\" "
+                    "and left one: was the folder removed? {}",
+                    directory.checkpoints(), state, again));
   }
 
   std::string resume_text(const RunDirectory& directory, Session& session,

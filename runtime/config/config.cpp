@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <utility>
@@ -16,6 +18,27 @@ std::pair<std::string, std::string> parent_and_key(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {"", path};
   return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+/// For a path that is not there, with `~` or a variable that a shell would expand; else empty.
+std::string expansion_hint(const std::string& text) {
+  const bool is_home = text == "~" || text.starts_with("~/");
+  const size_t begin = is_home ? 0 : text.find('$');
+  std::error_code failed;
+  if (begin == std::string::npos || std::filesystem::exists(text, failed)) return "";
+  const bool has_brace = text.compare(begin, 2, "${") == 0;
+  const size_t first = begin + (has_brace ? 2 : 1);
+  size_t last = first;
+  while (last < text.size() &&
+         (std::isalnum(static_cast<unsigned char>(text[last])) != 0 || text[last] == '_')) {
+    ++last;
+  }
+  const std::string name = is_home ? "HOME" : text.substr(first, last - first);
+  if (name.empty() || std::getenv(name.c_str()) == nullptr) return "";
+  const size_t end = is_home ? 1 : std::min(last + (has_brace ? 1 : 0), text.size());
+  return fmt::format("\"{}\" is not there, and a config does not expand {}: write {}{{env:{}}}{}",
+                     text, text.substr(begin, end - begin), text.substr(0, begin), name,
+                     text.substr(end));
 }
 
 bool is_whole(double number) { return std::floor(number) == number && std::abs(number) < 9.0e15; }
@@ -266,6 +289,9 @@ void Config::resolve_path(std::string_view path) const {
   const auto guard = lock();
   namespace fs = std::filesystem;
   Value& value = *shared_->root.find(join_path(prefix_, path));
+  if (const std::string hint = expansion_hint(value.as_text()); !hint.empty()) {
+    throw error(path, hint);
+  }
   if (value.as_text().empty() || fs::path(value.as_text()).is_absolute()) return;
   const Origin origin = value.origin();
   const bool from_file = !origin.file.empty() && origin.file != Origin::kCommandLine;

@@ -126,6 +126,38 @@ constexpr ForeignNames kNames[] = {
 constexpr std::string_view kClass[] = {"name",   "type",       "_target_",
                                        "target", "class_name", "class_path"};
 
+/// Classes of Lightning, Keras and PyTorch that are keys here.
+constexpr ForeignNames kClasses[] = {
+    {"EarlyStopping", "stop_when: {metric: validation/eval_op/loss, mode: min, patience: 5e}", ""},
+    {"ModelCheckpoint Checkpoint CheckpointCallback",
+     "checkpoints: {metric: validation/eval_op/loss, mode: min, keep_best: 3}",
+     "ckpt_freq says how often"},
+    {"LearningRateMonitor LearningRateLogger", "",
+     "learning rates are logged by themselves, as runtime/<optimizer>/lr"},
+    {"LearningRateScheduler LambdaLR", "optimizer: {lr: {class: cosine, from: 0.001, steps: 1000}}",
+     "`stepop list schedule` shows all"},
+    {"ReduceLROnPlateau",
+     "optimizer: {lr: {class: plateau, from: 0.001, metric: validation/eval_op/loss}}", ""},
+    {"GradientAccumulationScheduler", "accumulate: 4", ""},
+    {"StochasticWeightAveraging", "swa: {from: 1}", ""},
+    {"EMA EMACallback WeightAveraging EMAWeightAveraging SwapEMAWeights ExponentialMovingAverage",
+     "ema: {decay: 0.999}", ""},
+    {"BackboneFinetuning BaseFinetuning", "freeze: [{match: weight, until: 1}]", ""},
+    {"TensorBoard TensorBoardLogger TensorBoardCallback",
+     "integrations: {tensorboard: {active: true}}", ""},
+    {"WandbLogger WandbCallback WandbMetricsLogger", "integrations: {wandb: {active: true}}", ""},
+    {"MLFlowLogger MLflowCallback", "integrations: {mlflow: {active: true}}", ""},
+    {"CSVLogger", "integrations: {csv: {active: true}}", ""},
+    {"TerminateOnNaN", "on_nan: stop", "the default"},
+    {"Timer", "max_time: 3h50m", ""},
+    {"TQDMProgressBar RichProgressBar ProgressBar ProgbarLogger ProgressCallback", "",
+     "a terminal has a progress bar by itself; leave it out"},
+    {"ModelSummary RichModelSummary DeviceStatsMonitor", "",
+     "--check shows the parts of the network and their memory; leave it out"},
+    {"LearningRateFinder LRFinder", "", "`stepop tune --lr` finds it"},
+    {"BatchSizeFinder", "", "`stepop tune --batch_size` finds it"},
+};
+
 struct ForeignValue {
   std::string_view path;
   std::string_view values;  ///< With spaces between.
@@ -197,6 +229,7 @@ std::string more_of(const ForeignNames& row) {
 std::string ForeignNames::key() const { return example.empty() ? "" : read_example(example).key; }
 
 std::span<const ForeignNames> foreign_names() { return kNames; }
+std::span<const ForeignNames> foreign_classes() { return kClasses; }
 
 std::string foreign_hint(const std::string& path, bool is_in_component) {
   if (is_in_component && is_class(path)) {
@@ -206,6 +239,15 @@ std::string foreign_hint(const std::string& path, bool is_in_component) {
   if (row == nullptr) return "";
   if (row->example.empty()) return std::string(row->note);
   return fmt::format("did you mean \"{}\"?{}", row->key(), more_of(*row));
+}
+
+std::string foreign_class_hint(const std::string& name) {
+  const auto* row = std::find_if(std::begin(kClasses), std::end(kClasses),
+                                 [&](const auto& each) { return has_word(each.names, name); });
+  if (row == std::end(kClasses)) return "";
+  if (row->example.empty()) return std::string(row->note);
+  return fmt::format("that is a key of the config here: {}{}{}", row->example,
+                     row->note.empty() ? "" : "; ", row->note);
 }
 
 std::string foreign_name_of(const Config& config, const std::string& missing) {

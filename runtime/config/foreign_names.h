@@ -20,10 +20,15 @@ struct ForeignNames {
 };
 
 std::span<const ForeignNames> foreign_names();
+/// The same for classes, of callbacks and hooks most of all.
+std::span<const ForeignNames> foreign_classes();
 
 /// What to write in place of the key at `path`: `did you mean "num_epochs"?`; empty for a key that
 /// is not known from elsewhere. `is_in_component`: beside a `class`.
 std::string foreign_hint(const std::string& path, bool is_in_component);
+
+/// What to write in place of a component of this name, which is none here; empty for another one.
+std::string foreign_class_hint(const std::string& name);
 
 /// The message for a key that is not there, by its full path, where a key that nobody has read so
 /// far, beside it or at the top, means the same elsewhere; it begins with the place of that. Empty

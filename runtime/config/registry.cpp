@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "runtime/base/nearest.h"
+#include "runtime/config/foreign_names.h"
 
 namespace stepop {
 namespace {
@@ -81,6 +82,9 @@ size_t Catalogue::find(const std::string& name, const Config& config, std::strin
   const std::string known = known_names(kind_, sorted_by_distance(name, names));
   const std::string in_map = join_path(path, "class");
   const std::string_view place = config.peek(in_map) != nullptr ? in_map : path;
+  if (const std::string hint = foreign_class_hint(name); !hint.empty()) {
+    throw config.error(place, fmt::format("unknown {} \"{}\": {}", kind_, name, hint));
+  }
   const auto near = nearest_names(name, names, 1);
   if (near.empty()) {
     throw config.error(place, fmt::format("unknown {} \"{}\"; known are: {}{}", kind_, name,
@@ -105,8 +109,10 @@ Component read_component(const Config& config, std::string_view path) {
 void declare_component(const Catalogue& catalogue, const Config& config, std::string_view path) {
   if (!config.has(path)) return;
   const Component component = read_component(config, path);
-  for (const auto& parameter :
-       catalogue.registration(component.name, config, path).about.parameters) {
+  const About& about = catalogue.registration(component.name, config, path).about;
+  // Only its own code knows what one without a declaration reads.
+  if (about.summary.empty() && about.parameters.empty()) return config.claim(path);
+  for (const auto& parameter : about.parameters) {
     const bool is_given = component.params.has(parameter.name);
     // A map or a list is such as the dataset of an Augment, or the datasets of a Concat.
     const Value* value = is_given ? component.params.peek(parameter.name) : nullptr;

@@ -75,8 +75,10 @@ std::string help_for(const Value& root, const std::string& path, const Value& va
         "below the other in a file",
         with_slashes, with_slashes);
   }
-  if (std::string text = foreign_hint(path, is_in_component); !text.empty()) return text;
   const auto nearest = nearest_paths(path, known, 1);
+  const bool is_plural = !nearest.empty() && (nearest[0] == path + "s" || path == nearest[0] + "s");
+  if (is_plural) return fmt::format("did you mean \"{}\"?", nearest[0]);
+  if (std::string text = foreign_hint(path, is_in_component); !text.empty()) return text;
   const std::string other = class_of_another_file(root, path, value);
   if (nearest.empty() && !other.empty()) return other;
   if (std::string text = readers(root, path); !text.empty()) return text;

@@ -51,6 +51,10 @@ HookRegistry& hooks() {
   return registry;
 }
 
+void declare_hooks(const Config& config) {
+  for (const auto& [name, path] : places_of(config)) declare_component(hooks(), config, path);
+}
+
 std::vector<NamedHook> make_hooks(const Config& config, const Context& context) {
   std::vector<NamedHook> made;
   for (const auto& [name, path] : places_of(config)) {

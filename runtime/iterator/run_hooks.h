@@ -21,4 +21,7 @@ struct NamedHook {
 /// `hooks/<name>/` in a checkpoint. Throws UsageError for anything else.
 std::vector<NamedHook> make_hooks(const Config& config, const Context& context);
 
+/// Makes the keys of `hooks` known where nothing is trained.
+void declare_hooks(const Config& config);
+
 }  // namespace stepop

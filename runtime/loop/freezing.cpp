@@ -76,6 +76,17 @@ Freezing::Freezing(const Config& config, const Networks& networks, int64_t steps
   std::sort(changes_.begin(), changes_.end());
 }
 
+void Freezing::declare(const Config& config) {
+  if (!config.has("freeze")) return;
+  const Value* rules = config.peek("freeze");
+  const size_t count = rules->is_list() ? rules->as_list().size() : 0;
+  for (size_t i = 0; i < count; ++i) {
+    for (const char* key : {"match", "from", "until"}) {
+      config.has(fmt::format("freeze/{}/{}", i, key));
+    }
+  }
+}
+
 void Freezing::begin_step(int64_t step) {
   if (rules_.empty()) return;
   const bool has_change = std::any_of(changes_.begin(), changes_.end(), [&](int64_t change) {

@@ -25,6 +25,9 @@ class Freezing {
   /// one that matches no parameter.
   Freezing(const Config& config, const Networks& networks, int64_t steps_per_epoch);
 
+  /// Makes the keys of `freeze` known where nothing is trained.
+  static void declare(const Config& config);
+
   /// To be called before the step that follows `step` complete ones.
   void begin_step(int64_t step);
 

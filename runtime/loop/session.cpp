@@ -56,6 +56,37 @@ void track_generators(Tracker& tracker, const c10::Device& device) {
       });
 }
 
+/// Throws UsageError for `fixed_example_indices` that cannot be, also where no op asks for them.
+void check_fixed_examples(const Config& config, const Settings& settings, Splits& splits) {
+  constexpr const char* kKey = "fixed_example_indices";
+  if (!config.has(kKey)) return;
+  if (!config.peek(kKey)->is_map()) {
+    throw config.error(kKey, "expected a map of splits, such as {validation: [0, 1, 2]}, found " +
+                                 config.peek(kKey)->describe());
+  }
+  const std::vector<DueOps> used = due_ops(settings, /*train=*/true);
+  for (const auto& split : config.at(kKey).keys()) {
+    const std::string path = join_path(kKey, split);
+    if (!config.has(path)) continue;
+    if (!config.has("datasets/" + split)) {
+      throw config.error(path, fmt::format("there is no datasets/{}; there are: {}", split,
+                                           fmt::join(config.at("datasets").keys(), ", ")));
+    }
+    const auto indices = config.get<std::vector<int64_t>>(path);
+    if (indices.empty()) throw config.error(path, "expected at least one index");
+    const bool is_used =
+        std::ranges::any_of(used, [&](const auto& due) { return due.split == split; });
+    const int64_t size = is_used ? splits.examples(split) : 0;  // 0: not known
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i] >= 0 && (indices[i] < size || size == 0)) continue;
+      throw config.error(fmt::format("{}/{}", path, i),
+                         indices[i] < 0
+                             ? fmt::format("expected 0 or more, found {}", indices[i])
+                             : fmt::format("no example {}: the dataset has {}", indices[i], size));
+    }
+  }
+}
+
 }  // namespace
 
 Session::Session(const Config& config, bool train, bool debug, bool allow_unknown, World* world)
@@ -105,7 +136,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   const ScheduleCollector collector(built);
   iterator_ = with_std_exceptions(
       "iterator", [&] { return iterators().build(config_, "iterator", *context_); });
-  config_.claim("eval_functor");
+  if (train) declare_component(eval_functors(), config_, "eval_functor");
   if (!train && config_.has("eval_functor")) {
     functor_ = with_std_exceptions("eval_functor",
                                    [&] { return iterator_of_functor(config_, *context_); });
@@ -137,6 +168,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
       settings_->evaluations, [](const auto& evaluation) { return evaluation.is_of_eval_hook(); });
   const auto callbacks = iterator().eval_callbacks();
   const auto set_callbacks = [&](const std::string& place) {
+    EvaluationCallbacks(config_, place + "/eval_callbacks");  // throws for what is no map
     for (const auto& [name, callback] : callbacks) {
       config_.set_default(fmt::format("{}/eval_callbacks/{}", place, name), callback);
     }
@@ -182,15 +214,19 @@ void Session::check_unknown_keys(bool train, bool allow_unknown) {
                           "n_data_processes", "n_prefetch", "test_batch_size"}) {
     config_.has(key);
   }
-  config_.claim("fixed_example_indices");
+  if (train) {
+    check_fixed_examples(config_, *settings_, *splits_);
+  } else {
+    config_.claim("fixed_example_indices");
+  }
   config_.has("distributed/timeout");
   config_.has("distributed/bind");
   config_.has("distributed/shard_optimizer");
   for (const auto& split : config_.at("datasets").keys()) splits_->declare(split);
   if (!train) {
     config_.has("num_epochs");
-    config_.claim("hooks");
-    config_.claim("freeze");
+    declare_hooks(config_);
+    Freezing::declare(config_);
   }
   const std::string unknown = config_.unknown_keys();
   if (unknown.empty()) return;

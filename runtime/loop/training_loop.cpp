@@ -10,6 +10,7 @@
 #include "runtime/base/interrupt.h"
 #include "runtime/base/number_text.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/loop/checks/non_finite_data.h"
 #include "runtime/loop/shared_logs.h"
 #include "runtime/measure/processor_time.h"
 #include "runtime/optim/non_finite.h"
@@ -177,11 +178,13 @@ void TrainingLoop::train_step() {
     is_whole_ = false;
     hooks_.call("before_batch", [&](Hook& hook) { hook.before_batch(batch); });
     results_.clear();
+    const int64_t skipped = skipped_updates();
     for (const auto& op : settings_.train_ops) {
       if (!op.is_due_in_step_after(position_.global_step)) continue;
       const Scalars& result = results_.set(op.name.op, train.train(op.name.op));
       session_.train_means().add(op.name.text(), result, train.share());
     }
+    if (bad_data_.empty() && skipped_updates() > skipped) bad_data_ = bad_data_of_step(batch);
     hooks_.call("after_batch", [&](Hook& hook) { hook.after_batch(batch, results_); });
     ++position_.batch;
     position_.samples_seen += world_.is_alone() ? batch.size() : examples;
@@ -429,11 +432,35 @@ void TrainingLoop::warn_of_data() {
   for (const auto& text : context_.splits.take_warnings()) reporter_.console().warn(text);
 }
 
+int64_t TrainingLoop::skipped_updates() const {
+  int64_t count = 0;
+  for (const auto& [name, update] : context_.updates) count += update->skipped();
+  return count;
+}
+
+/// What is not finite in the data of a step whose last batch is at hand; those before it are loaded
+/// again.
+std::string TrainingLoop::bad_data_of_step(const Batch& batch) const {
+  std::string text = non_finite_data(batch);
+  const BatchOrder& order = context_.splits.order("train");
+  try {
+    for (int64_t i = 1; i <= clock_.micro_batch && text.empty(); ++i) {
+      const int64_t number = position_.epoch * batches_per_epoch_ + position_.batch - i;
+      text = non_finite_data(context_.splits.batch("train", order, number));
+    }
+  } catch (const std::exception&) {
+    // The data that cannot be loaded again were loaded before.
+  }
+  return text.empty() ? "" : context_.config.error("datasets/train", text).what();
+}
+
 /// Before what is logged or saved could be of a training that went wrong.
 void TrainingLoop::read_non_finite() {
   for (const auto& [name, update] : context_.updates) {
     const std::string warning = update->read_non_finite();
-    if (!warning.empty()) reporter_.console().warn(warning);
+    if (warning.empty()) continue;
+    const std::string data = std::exchange(bad_data_, "");
+    reporter_.console().warn(data.empty() ? warning : data + "\n" + warning);
   }
   non_finite_.all_read();
 }

@@ -85,6 +85,8 @@ class TrainingLoop {
 
   void warn_of_data();
   void read_non_finite();
+  int64_t skipped_updates() const;
+  std::string bad_data_of_step(const Batch& batch) const;
   void measure_statistics();
   void save_checkpoint(const std::vector<std::string>& evaluations);
   void write_checkpoint();
@@ -126,6 +128,7 @@ class TrainingLoop {
   LoggedNumbers numbers_;
   Telemetry telemetry_;
   NonFiniteRecorder non_finite_;
+  std::string bad_data_;  ///< Of the first update that was left out since the last log.
   LiveChange change_;
   World& world_;
   Agreement agreement_;

@@ -31,7 +31,8 @@ std::string example_text(const Batch& batch, const std::string& split, const at:
 
 /// What the batch has of that kind, a line each; when there is none, all that it has.
 template <class Wanted>
-std::string tensors_text(const Batch& batch, const Wanted& wanted, const std::string& remedy) {
+std::string tensors_text(const Batch& batch, const Wanted& wanted, const std::string& remedy,
+                         const char* of = "labels") {
   std::string found;
   std::string all;
   for (const auto& [key, tensor] : batch.tensors()) {
@@ -39,7 +40,7 @@ std::string tensors_text(const Batch& batch, const Wanted& wanted, const std::st
     all += (all.empty() ? "\nthe batch: " : ", ") + text;
     if (wanted(tensor)) found += fmt::format("\n{}: {}", text, remedy);
   }
-  return found.empty() ? all + "; labels: " + remedy : found;
+  return found.empty() ? fmt::format("{}; {}: {}", all, of, remedy) : found;
 }
 
 /// A number an example, maybe with a dimension too many.
@@ -102,6 +103,21 @@ std::optional<int64_t> number_after(const std::string& message, const std::strin
   return number;
 }
 
+/// The type that LibTorch found beside float32 where both had to be the same: `mat1 and mat2 must
+/// have the same dtype, but got Double and Float`.
+std::optional<at::ScalarType> unwanted_type(const std::string& message) {
+  const auto has = [&](const char* words) { return message.find(words) != std::string::npos; };
+  if (!has("the same dtype") && !has("should be the same") && !has("Found dtype") &&
+      !has("expected scalar type")) {
+    return std::nullopt;
+  }
+  if (!has("Float") && !has("float")) return std::nullopt;
+  if (has("Double") || has("double")) return at::kDouble;
+  if (has("Byte") || has("unsigned char")) return at::kByte;
+  if (has("Long") || has("long int") || has("int64")) return at::kLong;
+  return std::nullopt;
+}
+
 std::string text_of(const std::string& message, const Networks& networks, const std::string& split,
                     const Batch& batch) {
   const auto has = [&](const char* words) { return message.find(words) != std::string::npos; };
@@ -121,6 +137,12 @@ std::string text_of(const std::string& message, const Networks& networks, const 
     return tensors_text(
         batch, [](const at::Tensor& tensor) { return is_like_labels(tensor) && tensor.dim() == 2; },
         "classes are int64 [B], as .squeeze(1) makes them");
+  }
+  if (const auto type = unwanted_type(message)) {
+    return tensors_text(
+        batch, [&](const at::Tensor& tensor) { return tensor.scalar_type() == *type; },
+        "networks compute with float32, as .to(torch::kFloat) in the dataset's get makes it",
+        "numbers");
   }
   if (has("index out of range in self")) return wrong_index(networks, split, batch);
   if (has("device-side assert")) {

@@ -8,6 +8,7 @@
 #include "runtime/iterator/context.h"
 #include "runtime/iterator/iterator.h"
 #include "runtime/iterator/step_ops.h"
+#include "runtime/step/op_warnings.h"
 
 namespace stepop {
 
@@ -48,6 +49,7 @@ auto run_op(const Context& context, const std::string& split, const std::string&
             const Call& call) {
   const CrashPlaceGuard place(crash_place.op, op);
   const AutocastGuard precision(context.precision, context.device);
+  const OpWarnings warnings(context, split, op);
   return run_at(split, op, call);
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/base/error.h"
 #include "runtime/base/number_text.h"
@@ -87,11 +88,9 @@ double rate_of(int64_t step) {
 }
 
 /// The first train ops that log, as plain names: all of them in each step.
-Value::List log_ops_of(const Value& config) {
-  const Value* given = config.find("log_ops");
-  if (given == nullptr || !given->is_list()) return {"train/log_op"};
+Value::List log_ops_of(const Value& given) {
   Value::List ops;
-  for (const Value& item : given->as_list()) {
+  for (const Value& item : given.as_list()) {
     const Value* op = item.is_map() ? item.find("op") : &item;
     if (op != nullptr && op->is_text() && op->as_text().starts_with("train/")) ops.push_back(*op);
   }
@@ -167,9 +166,13 @@ Value config_of_rates(Value config, double low, double high, int64_t steps) {
   if (places.empty()) {
     throw UsageError("stepop tune --lr: the config has neither optimizer nor optimizers");
   }
-  const Value::List ops = log_ops_of(config);
+  std::optional<Value::List> ops;
+  if (const Value* given = config.find("log_ops"); given != nullptr && given->is_list()) {
+    ops = log_ops_of(*given);
+  }
   config = config_of_steps(std::move(config));
-  config.as_map().set("log_ops", ops);
+  config.as_map().erase("log_ops");
+  if (ops) config.as_map().set("log_ops", *ops);
   config.as_map().set("log_freq", 1);
   config.as_map().set("on_nan", "ignore");
   std::vector<Override> overrides;
@@ -181,9 +184,29 @@ Value config_of_rates(Value config, double low, double high, int64_t steps) {
   return config;
 }
 
+namespace {
+
+/// Where the config names no log ops: train/log_op, if the iterator has it.
+Config with_log_ops(const Config& config, World& world) {
+  if (config.has("log_ops")) return config;
+  Value root = *config.root().peek();
+  Session trial(Config(Value(root)), /*train=*/true, /*debug=*/false, /*allow_unknown=*/true,
+                &world);
+  trial.initialize();
+  trial.check();
+  Value::List ops;
+  for (const auto& op : trial.settings().log_ops) {
+    if (op.name.text() == "train/log_op") ops.emplace_back(op.name.text());
+  }
+  root.as_map().set("log_ops", std::move(ops));
+  return Config(std::move(root));
+}
+
+}  // namespace
+
 void run_rate_test(const Config& config, World& world, const std::string& folder,
                    const std::string& weights, int answers) {
-  train_for_steps(config, world, folder, weights, [&](Session& session) {
+  train_for_steps(with_log_ops(config, world), world, folder, weights, [&](Session& session) {
     return std::make_unique<LossWatch>(session, answers, kSteps);
   });
 }

@@ -93,5 +93,19 @@ TEST_CASE("what --check finds is told, and exits, as in a training") {
   CHECK(is_untouched(folder));
 }
 
+TEST_CASE("--check of an iterator that keeps what is not tracked is an error") {
+  const ScratchFolder folder;
+  folder.write("a.yaml",
+               "iterator: QuietIterator\nmodel: {class: MLP, inputs: 4}\noptimizer: SGD\n"
+               "datasets: {train: {class: Synthetic, size: 64, shape: [1, 2, 2]}}\n"
+               "batch_size: 8\nnum_steps: 8\nnum_threads: 1\nn_data_processes: 0\n");
+  const std::string check = "'" STEPOP_BINARY_DIR "/stepop_slow' -b a.yaml -t --check";
+  CHECK(run_in(folder, check).exit_code == 0);
+  const CommandResult result = run_in(folder, check + " --forgets true");
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("stepop: two training steps, repeated from the same state, gave another "
+                        "result in ") != std::string::npos);
+}
+
 }  // namespace check_test
 }  // namespace stepop

@@ -126,6 +126,15 @@ TEST_CASE("what is no run is refused") {
   refused(" file",
           "stepop checkpoints: file: no such folder; give the folder of a run, logs/<time>_<name>");
   refused(" empty", "stepop checkpoints: empty: not the folder of a run: it has no configs/");
+  fs::create_directories(folder.path("logs/2026-11-21T10-00-00_a/configs"));
+  fs::create_directories(folder.path("logs/2026-11-21T11-00-00_b/configs"));
+  folder.write("logs/2026-11-21T10-00-00_a/configs/x.yaml", "");
+  refused(" logs",
+          "stepop checkpoints: logs: not the folder of a run: it has no configs/; did you mean "
+          "logs/2026-11-21T11-00-00_b?");
+  refused(" logs/2026-11-21T10-00-00_a/configs/x.yaml",
+          "stepop checkpoints: logs/2026-11-21T10-00-00_a/configs/x.yaml: no such folder; give the "
+          "folder of a run, logs/<time>_<name>; did you mean logs/2026-11-21T10-00-00_a?");
   refused(" empty --lr 3",
           "stepop checkpoints takes the folder of a run alone: stepop checkpoints "
           "logs/<time>_<name>");

@@ -76,6 +76,21 @@ TEST_CASE("a change in mid-run is what a resume with it would have been, also af
   CHECK(differences(state_after(folder, 1500), state_after(other, 1500)) == "");
 }
 
+TEST_CASE("a run in a folder that --logs names takes a change") {
+  const ScratchFolder folder;
+  folder.write("c.yaml", kSmall);
+  std::string script = kBegin + change("optimizer: {lr: 0.002}\\nnum_steps: 300\\n") + "wait $!";
+  for (size_t at = script.find("logs/"); at != std::string::npos;
+       at = script.find("logs/", at + 6)) {
+    script.replace(at, 5, "runs/");
+  }
+  script.replace(script.find("-n a"), 4, "-n a --logs runs");
+  const CommandResult result = run_in(folder, script);
+  CHECK(result.exit_code == 0);
+  CHECK(read_bytes(folder / "err").find("--logs") == std::string::npos);
+  CHECK(read_bytes(folder / "out").find("optimizer/lr: 0.01 -> 0.002") != std::string::npos);
+}
+
 TEST_CASE("a change that cannot be is refused, and the training goes on as it was") {
   const ScratchFolder folder;
   folder.write("c.yaml", kSmall);

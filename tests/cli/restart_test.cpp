@@ -84,8 +84,12 @@ TEST_CASE("a run without a checkpoint tells what changed since its last start") 
   const std::string run = only_run(folder);
   fs::remove_all(folder.path(run + "/train/checkpoints"));
   const CommandResult again = run_well(folder, "stepop -p " + run + " -t --num_steps 4");
-  CHECK(again.out.find("no checkpoint was written yet: starting again at step 0, seed 1\n"
-                       "the config differs from the last start's:\n"
+  CHECK(
+      again.err.find("warning: " + run +
+                     "/train/checkpoints: no checkpoint is there, though the last training ended "
+                     "as \"done\" and left one: was the folder removed? starting again at step 0, "
+                     "seed 1\n") != std::string::npos);
+  CHECK(again.out.find("the config differs from the last start's:\n"
                        "  num_steps: 5 -> 4\n") != std::string::npos);
 }
 

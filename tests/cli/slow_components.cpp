@@ -184,6 +184,32 @@ class UnequalRanks : public Iterator {
   std::string how_;
 };
 
+/// Has no log op; with `forgets` a count that no checkpoint holds.
+class QuietIterator : public Iterator {
+ public:
+  explicit QuietIterator(const Context& context)
+      : Iterator(context),
+        model_(context.network<Network>()),
+        update_(context.update()),
+        forgets_(context.config.get("forgets", false)) {}
+
+  StepOps step_op(const Batch& batch) override {
+    const at::Tensor loss = model_->forward(batch["image"]).square().mean();
+    return {.train_op = [=, this] {
+      update_.step(forgets_ ? loss * ++count_ : loss);
+      return Scalars{{"loss", loss}};
+    }};
+  }
+
+ private:
+  std::shared_ptr<Network> model_;
+  Update& update_;
+  bool forgets_;
+  int64_t count_ = 0;
+};
+
+STEPOP_REGISTER_ITERATOR(QuietIterator,
+                         {"For tests.", {{"forgets", "false", "keeps what is not tracked"}}});
 STEPOP_REGISTER_MODEL(NormOfPixels);
 STEPOP_REGISTER_ITERATOR(
     UnequalRanks,

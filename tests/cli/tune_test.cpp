@@ -170,6 +170,18 @@ TEST_CASE(
   CHECK_FALSE(fs::exists(folder.path("logs")));
 }
 
+TEST_CASE(
+    "the learning rate of an iterator without a log op is tested by what its train op returns") {
+  const ScratchFolder folder;
+  folder.write("a.yaml",
+               "iterator: QuietIterator\nmodel: {class: MLP, inputs: 4}\noptimizer: SGD\n"
+               "datasets: {train: {class: Synthetic, size: 64, shape: [1, 2, 2]}}\n"
+               "batch_size: 8\nnum_steps: 8\nnum_threads: 1\nn_data_processes: 0\n");
+  const auto rates = run_in(folder, with_places(fmt::format("{} tune -b a.yaml --lr", kSlow)));
+  CHECK(rates.err == "");
+  CHECK(has(rates.out, "wrote lr.png"));
+}
+
 TEST_CASE("a config that cannot train is reported, and mistakes on the command line") {
   const ScratchFolder folder;
   folder.write("a.yaml", kConfigText);

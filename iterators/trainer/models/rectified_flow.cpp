@@ -1,5 +1,7 @@
 #include "iterators/diffusion/rectified_flow.h"
 
+#include <ATen/ops/max.h>
+#include <ATen/ops/min.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/randn_like.h>
 #include <fmt/format.h>
@@ -54,6 +56,7 @@ class RectifiedFlow : public LossModel {
     const at::Tensor& image = batch["image"];
     at::Tensor classes;
     if (classes_ > 0) {
+      check_classes(batch["class"]);
       classes = diffusion::drop_classes(batch["class"], classes_, is_training() ? dropout_ : 0);
     }
     const at::Tensor t = diffusion::random_times(image.size(0), times_, image.device());
@@ -78,11 +81,31 @@ class RectifiedFlow : public LossModel {
       };
       return diffusion::sample_flow(velocity, noise, steps_);
     }
+    check_classes(conditions["class"]);
     const auto velocity = diffusion::with_guidance(model, conditions["class"], classes_, guidance_);
     return diffusion::sample_flow(velocity, noise, steps_);
   }
 
+  std::string warning() const override {
+    if (classes_ == 0 || dropout_ > 0 || guidance_ == 1) return {};
+    return fmt::format(
+        "guidance: {} moves samples away from those of no class, which class_dropout: 0 never "
+        "trains. guidance: 1, or class_dropout: 0.1",
+        guidance_);
+  }
+
  private:
+  /// The number `classes` is that of none, and would be trained as such. Waits for no GPU.
+  void check_classes(const at::Tensor& classes) const {
+    if (!classes.is_cpu() || classes.numel() == 0) return;
+    const int64_t most = classes.max().item<int64_t>();
+    if (most < classes_ && classes.min().item<int64_t>() >= 0) return;
+    throw Error(
+        fmt::format("RectifiedFlow: a batch has the classes {} to {}, and `classes` is {}: "
+                    "0 to {}",
+                    classes.min().item<int64_t>(), most, classes_, classes_ - 1));
+  }
+
   at::Tensor call(const at::Tensor& x, const at::Tensor& t, const at::Tensor& classes) {
     std::vector<at::Tensor> inputs{x, t * time_scale_};
     if (classes.defined()) inputs.push_back(classes);

@@ -284,6 +284,42 @@ model:
   CHECK(sampled_steps(often, "some") == std::vector<int64_t>{2, 4, 6});
 }
 
+TEST_CASE("classes of flows are below their number, and guidance needs the class of none") {
+  const auto config = [](const std::string& more) {
+    return R"(
+iterator: Trainer
+num_threads: 1
+batch_size: 4
+num_steps: 2
+optimizer: {class: AdamW, lr: 1e-2}
+datasets: {train: {class: Synthetic, size: 12, shape: [1, 4, 4], classes: 4}}
+model:
+  class: RectifiedFlow
+  network: {class: DiT, image_size: [4, 4], channels: 1, hidden_size: 8, depth: 1, num_heads: 2, num_classes: 4}
+  shape: [1, 4, 4]
+  steps: 2
+)" + more;
+  };
+  const std::string few = message_of([&] { TestRun(config("  classes: 2\n")).train(); });
+  CHECK(few.find("RectifiedFlow: a batch has the classes ") != std::string::npos);
+  CHECK(few.find(", and `classes` is 2: 0 to 1") != std::string::npos);
+  const std::string sampled = message_of([&] {
+    TestRun(config("  classes: 4\nsampling: {a: {class: NoiseToImage, classes: 5, count: 1, when: "
+                   "1}}\n"))
+        .train();
+  });
+  CHECK(sampled.find("RectifiedFlow: a batch has the classes 0 to 4, and `classes` is 4: 0 to 3") !=
+        std::string::npos);
+  const auto warnings = [&](const std::string& more) {
+    return Session(test_config(config("  classes: 4\n" + more)), true, false, false).warnings();
+  };
+  CHECK(warnings("").find("guidance") == std::string::npos);
+  CHECK(warnings("  class_dropout: 0\n  guidance: 1\n").find("guidance") == std::string::npos);
+  CHECK(warnings("  class_dropout: 0\n")
+            .starts_with("model: guidance: 2 moves samples away from those of no class, which "
+                         "class_dropout: 0 never trains. guidance: 1, or class_dropout: 0.1"));
+}
+
 TEST_CASE("samplers see averaged weights and evaluation mode") {
   NotesWeights::seen().clear();
   TestRun run(line_config(

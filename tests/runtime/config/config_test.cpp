@@ -290,5 +290,21 @@ TEST_CASE("a config knows which files were asked for, and not those that are onl
         std::map<std::string, std::string>{{"a/path", "/data/a"}, {"c", "/data/c/outputs.h5"}});
 }
 
+TEST_CASE("a path with what a shell would expand is reported with the reference that does") {
+  const auto refused = [](const std::string& path) {
+    return message_of([&] { config_of("a: \"" + path + "\"").get_path("a"); });
+  };
+  CHECK(refused("~/images")
+            .ends_with("a: \"~/images\" is not there, and a config does not expand ~: write "
+                       "{env:HOME}/images"));
+  CHECK(refused("/data/$HOME/a")
+            .ends_with("a: \"/data/$HOME/a\" is not there, and a config does not "
+                       "expand $HOME: write /data/{env:HOME}/a"));
+  CHECK(refused("${HOME}").ends_with("does not expand ${HOME}: write {env:HOME}"));
+  // A name that has a dollar is one.
+  CHECK(refused("a$") == "no error");
+  CHECK(refused("a$NO_SUCH_VARIABLE_9") == "no error");
+}
+
 }  // namespace config_test
 }  // namespace stepop

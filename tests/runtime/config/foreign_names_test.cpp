@@ -140,5 +140,38 @@ TEST_CASE("a component's name in other letters is asked for") {
         "mean cuda?");
 }
 
+TEST_CASE("a key without its last letter is that key before it is one from elsewhere") {
+  CHECK(refused(std::string(kBase) +
+                "eval_hook: {eval_callbacks: {m: {class: confusion_matrix, class_name: [a]}}}\n")
+            .find("did you mean \"eval_hook/eval_callbacks/m/class_names\"?") != std::string::npos);
+}
+
+TEST_CASE("what is suggested for a class from elsewhere is known, and a training takes it") {
+  for (const auto& row : foreign_classes()) {
+    CAPTURE(row.names);
+    CHECK((!row.example.empty() || !row.note.empty()));
+    if (row.example.empty()) continue;
+    const ScratchFolder folder;
+    folder.write("base.yaml", kBase);
+    folder.write("over.yaml", std::string(row.example) + "\n");
+    const Config config(resolve_config({folder.path("base.yaml"), folder.path("over.yaml")}, {}));
+    CHECK(message_of([&] { Session(config, true, false, false).check(); }) == "no error");
+  }
+}
+
+TEST_CASE("a hook or callback of Lightning is answered with the key that does the same") {
+  const std::string base = kBase;
+  CHECK(refused(base + "hooks: [EarlyStopping]\n") ==
+        "test.yaml:8: hooks/0: unknown hook \"EarlyStopping\": that is a key of the config here: "
+        "stop_when: {metric: validation/eval_op/loss, mode: min, patience: 5e}");
+  CHECK(refused(base + "eval_hook: {eval_callbacks: {a: {class: ModelCheckpoint}}}\n") ==
+        "test.yaml:8: eval_hook/eval_callbacks/a/class: unknown callback \"ModelCheckpoint\": that "
+        "is a key of the config here: checkpoints: {metric: validation/eval_op/loss, mode: min, "
+        "keep_best: 3}; ckpt_freq says how often");
+  CHECK(refused(base + "hooks: {rate: {class: LearningRateMonitor}}\n") ==
+        "test.yaml:8: hooks/rate/class: unknown hook \"LearningRateMonitor\": learning rates are "
+        "logged by themselves, as runtime/<optimizer>/lr");
+}
+
 }  // namespace foreign_names_test
 }  // namespace stepop

@@ -182,14 +182,19 @@ TEST_CASE("what hooks track is restored; one that is new begins anew, one that i
   CHECK(happened.back() == "c 2");
 }
 
-TEST_CASE("an evaluation makes no hooks, and knows all of their keys") {
-  const std::string hooks = "{a: {class: AskingHook, undeclared: 1}}";
+TEST_CASE("an evaluation makes no hooks, and knows the keys that they declare") {
+  const std::string hooks = "{a: {class: AskingHook, at: 1}}";
   events().clear();
   const Session session(test_config(config_with(hooks)), /*train=*/false, /*debug=*/false,
                         /*allow_unknown=*/false);
   CHECK(session.hooks().empty());
-  CHECK(message_of([&] { TestRun(config_with(hooks)); }).find("hooks/a/undeclared") !=
-        std::string::npos);
+  for (const bool train : {true, false}) {
+    const std::string misspelt = config_with("{a: {class: AskingHook, att: 1}}");
+    CHECK(message_of([&] {
+            Session(test_config(misspelt), train, false, false);
+          }).find("unknown key \"hooks/a/att\": did you mean \"hooks/a/at\"?") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("an error in a hook says where it arose") {

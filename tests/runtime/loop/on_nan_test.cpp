@@ -1,5 +1,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -258,6 +260,44 @@ TEST_CASE("skip goes on without such updates, and a resumed run keeps their coun
   TestRun resumed(diverging("num_steps: 5\non_nan: skip"), run, 3);
   resumed.train();
   CHECK(resumed.checkpoint(5).at("optimizer.skipped").item<int64_t>() == 4);
+}
+
+/// Infinite numbers in the example `bad`.
+class TestInfinite : public Dataset {
+ public:
+  explicit TestInfinite(const Config& params) : bad_(params.get<int64_t>("bad")) {}
+  int64_t size() const override { return 8; }
+  Example get(int64_t index, Random& /*random*/) const override {
+    at::Tensor image = at::zeros({1, 3, 3});
+    if (index == bad_) image.fill_(std::numeric_limits<float>::infinity());
+    return {.tensors = {{"image", image}, {"class", at::scalar_tensor(index % 3, at::kLong)}},
+            .texts = {}};
+  }
+
+ private:
+  int64_t bad_;
+};
+STEPOP_REGISTER_DATASET(TestInfinite, {"For tests.", {{"bad", "", "an example"}}});
+
+TEST_CASE("skip names the data that an update was left out for, also with accumulated batches") {
+  for (const char* more : {"", "\naccumulate: 2"}) {
+    std::string config = diverging(std::string("num_steps: 2\non_nan: skip") + more);
+    const std::string usual = "{class: Synthetic, size: 20, shape: [1, 3, 3], classes: 3}";
+    config.replace(config.find(usual), usual.size(), "{class: TestInfinite, bad: 3}");
+    config.replace(config.find("lr: 1e38"), 8, "lr: 0.01");
+    const ScratchFolder folder;
+    TestRun run(config);
+    Console console(LogLevel::kCritical);
+    console.open_log_file(folder / "log.txt");
+    Reporter reporter(console, RunDirectory::at(run.root()), run.session.settings(), 2);
+    TrainingLoop loop(run.session, RunDirectory::at(run.root()), reporter,
+                      {.time = "2026-11-21T10-00-00", .git = "none"});
+    run.session.initialize();
+    loop.run();
+    const std::string log = read_bytes(folder / "log.txt");
+    CHECK(log.find("datasets/train: image of example 3 has infinity\noptimizer: ") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("ignore lets NaN pass") {

@@ -95,5 +95,37 @@ TEST_CASE("init_from is read in every mode, and a resume has the checkpoint's we
                     run.session.context().networks.tensors("model")) == "");
 }
 
+TEST_CASE("fixed examples that cannot be are refused, also where no op asks for them") {
+  const auto refused = [](const std::string& fixed) {
+    return message_of([&] {
+      Session(test_config(config_of(8, "fixed_example_indices: " + fixed)), true, false, false);
+    });
+  };
+  const std::string place = "test.yaml:8: fixed_example_indices";
+  CHECK(refused("{train: [0, 7]}") == "no error");
+  CHECK(refused("{train: [0, 8]}") == place + "/train/1: no example 8: the dataset has 8");
+  CHECK(refused("{train: [-1]}") == place + "/train/0: expected 0 or more, found -1");
+  CHECK(refused("{validation: [0]}") ==
+        place + "/validation: there is no datasets/validation; there are: train");
+  CHECK(refused("[0, 1]") ==
+        place + ": expected a map of splits, such as {validation: [0, 1, 2]}, found a list");
+}
+
+TEST_CASE("a misspelt key is reported in the mode that does not use it") {
+  const auto refused = [](const std::string& more, bool train = false) {
+    const std::string text = message_of(
+        [&] { Session(test_config(config_of(8, more)), train, /*debug=*/false, false); });
+    return text.substr(0, text.find(": did"));
+  };
+  CHECK(refused("freeze: [{match: bias, until: 5}]\nevaluations: {a: {eval_op: train/eval_op}}") ==
+        "no error");
+  CHECK(refused("freeze: [{match: bias, untill: 5}]") ==
+        "test.yaml:8: unknown key \"freeze/0/untill\"");
+  CHECK(refused("eval_functor: Predict\nevaluations: {a: {eval_op: train/eval_op, frq: 1}}") ==
+        "test.yaml:9: unknown key \"evaluations/a/frq\"");
+  CHECK(refused("eval_functor: {class: Predict, inputt: a}", /*train=*/true) ==
+        "test.yaml:8: unknown key \"eval_functor/inputt\"");
+}
+
 }  // namespace session_test
 }  // namespace stepop

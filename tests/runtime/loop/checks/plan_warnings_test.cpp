@@ -34,7 +34,65 @@ TEST_CASE("a config that says what it means has no warning") {
                  "freeze: [{match: norm, from: 7, until: 50e}]\n"
                  "stages: [{train_ops: [train/train_op], for: 7}, {train_ops: [train/train_op]}]\n"
                  "checkpoints: {metric: validation/eval_op/loss, mode: min}\n"
-                 "stop_when: {metric: validation/eval_op/odd, mode: max, patience: 5e}") == "");
+                 "stop_when: {metric: validation/eval_op/odd, mode: max, patience: 1e}") == "");
+}
+
+TEST_CASE("a learning rate that is 0 in the whole training is reported") {
+  CHECK(warnings("", "0") ==
+        "optimizer/lr: 0 in all of this training of 8 steps: no weight changes");
+  CHECK(warnings("", "{class: constant, value: 0}") ==
+        "optimizer/lr: 0 in all of this training of 8 steps: no weight changes");
+  CHECK(warnings("", "{class: warmup, to: 1, steps: 4}") == "");
+  // A group of its own may be held.
+  std::string config = trainer_config("num_steps: 8");
+  const std::string usual = "lr: {class: cosine, from: 1e-2, to: 1e-4, steps: 12}";
+  config.replace(config.find(usual), usual.size(), "groups: [{match: bias, lr: 0}]");
+  CHECK(Session(test_config(config), true, false, false).warnings() == "");
+}
+
+TEST_CASE("a patience that no training of that length has is reported") {
+  const auto patience = [](const std::string& text) {
+    return warnings("stop_when: {metric: validation/eval_op/loss, mode: min, patience: " + text +
+                    "}");
+  };
+  CHECK(patience("2e") ==
+        "stop_when/patience: 2 epochs is not over within this training of 8 steps: nothing ends it "
+        "early");
+  CHECK(patience("7") == "");
+  CHECK(patience("100m") == "");
+}
+
+TEST_CASE("averages that keep most of their beginning are reported") {
+  CHECK(warnings("ema: {decay: 0.99}") ==
+        "ema/decay: at the end of this training of 8 steps the averages are still 92 % what the "
+        "weights were before its first step. ema: {warmup: true} forgets that soon, as does a "
+        "smaller decay");
+  CHECK(warnings("ema: {}\neval_weights: ema")
+            .starts_with("ema/decay: at the end of this training of 8 steps the averages are still "
+                         "99 % what the weights were before its first step, and eval_weights: ema "
+                         "evaluates them. "));
+  CHECK(warnings("ema: {decay: 0.99, warmup: true}") == "");
+  CHECK(warnings("ema: {decay: 0.9}") == "");
+}
+
+TEST_CASE("an end after the end, and steps of more batches than an epoch has, are reported") {
+  CHECK(warnings("stop_at: 9") == "stop_at: is after the end of this training of 8 steps");
+  CHECK(warnings("stop_at: 8") == "");
+  CHECK(warnings("accumulate: 5") ==
+        "accumulate: 5 batches, but an epoch has 4, and no step takes those of two epochs: it has "
+        "4");
+  CHECK(warnings("accumulate: 4") == "");
+}
+
+TEST_CASE("threads that load batches, far above the processors, are reported") {
+  const auto processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  std::string config = trainer_config("num_steps: 8");
+  const std::string usual = "n_data_processes: 0\n";
+  config.replace(config.find(usual), usual.size(),
+                 fmt::format("n_data_processes: {}\n", 4 * processors + 1));
+  const std::string text = Session(test_config(config), true, false, false).warnings();
+  CHECK(text.find(fmt::format(": n_data_processes: {} threads load batches on {} processor",
+                              4 * processors + 1, processors)) != std::string::npos);
 }
 
 TEST_CASE("a validation split that is the training's is reported") {

@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
+#include "runtime/step/batch_mistakes.h"
 #include "tests/message_of.h"
 #include "tests/test_run.h"
 
@@ -176,6 +177,28 @@ TEST_CASE("a log op that only the default asks for may be missing, which is said
         "log_ops: []: no log op runs; what train ops return, rates and speed are logged");
 }
 
+TEST_CASE("numbers of another type than the network's are named with their key") {
+  const Session session(test_config(kConfig), true, false, false);
+  const Batch batch(
+      {{"image", at::zeros({2, 4}, at::kDouble)}, {"class", at::zeros({2}, at::kLong)}}, {},
+      {3, 8});
+  const auto said = [&](const std::string& message) {
+    return batch_mistake_text(message, session.context().networks, "train", batch);
+  };
+  const std::string remedy =
+      "networks compute with float32, as .to(torch::kFloat) in the dataset's get makes it";
+  for (const char* message : {"mat1 and mat2 must have the same dtype, but got Double and Float",
+                              "expected m1 and m2 to have the same dtype, but got: double != float",
+                              "Input type (double) and bias type (float) should be the same",
+                              "Found dtype Double but expected Float"}) {
+    CAPTURE(message);
+    CHECK(said(message) == "\n\"image\" is float64 [2, 4]: " + remedy);
+  }
+  CHECK(said("mat1 and mat2 must have the same dtype, but got Long and Float") ==
+        "\n\"class\" is int64 [2]: " + remedy);
+  CHECK(said("mat1 and mat2 must have the same dtype, but got BFloat16 and Float") == "");
+}
+
 TEST_CASE("what LibTorch says of labels and indices of one's own code gets key and example") {
   const auto has = [](const std::string& text, const std::string& words) {
     return text.find(words) != std::string::npos;
@@ -263,6 +286,23 @@ TEST_CASE("a dataset that is empty, or whose first batch cannot be loaded") {
         "test.yaml:6: datasets/validation: the dataset is empty: it has no example");
   CHECK(with(sound, "{class: TestTorn, size: 3}") ==
         "datasets/validation: example 0: a.png: cut short");
+}
+
+TEST_CASE("what callbacks of classes are given is held against the number of classes") {
+  const auto callback = [](const std::string& text) {
+    return refused("eval_hook: {eval_callbacks: {a: " + text + "}}");
+  };
+  CHECK(callback("{class: top_k, k: [1, 3]}") == "no error");
+  CHECK(callback("{class: top_k, k: 4}") ==
+        "test.yaml:8: eval_hook/eval_callbacks/a/k: expected 1 to 3, the number of classes, found "
+        "4");
+  CHECK(callback("{class: confusion_matrix, class_names: [a, b]}") ==
+        "test.yaml:8: eval_hook/eval_callbacks/a/class_names: expected 3 names, found 2");
+  CHECK(callback("{class: classification_report, class_names: [a, b]}").ends_with("found 2"));
+  CHECK(callback("{class: confusion_matrix, class_names: [a, b, c]}") == "no error");
+  CHECK(refused("eval_hook: {eval_callbacks: [accuracy]}")
+            .starts_with("test.yaml:8: eval_hook/eval_callbacks: expected a map of names and "
+                         "callbacks, such as {accuracy: accuracy}, found a list"));
 }
 
 }  // namespace preflight_test
