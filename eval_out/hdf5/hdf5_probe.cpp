@@ -239,8 +239,8 @@ void probe_hdf5(const std::string& path, const InterruptCheck& interrupt) {
     if (try_probe(path, interrupt)) return;
   }
   throw Error(
-      fmt::format("cannot read {}: the process that tries whether it does harm could not be "
-                  "started, or stood still, {} times: try again, with more memory and processes",
+      fmt::format("cannot read {}: the process that tests whether it is harmful could not be "
+                  "started, or hung, {} times: try again, with more memory and processes",
                   path, kTries));
 }
 

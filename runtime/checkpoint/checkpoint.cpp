@@ -289,7 +289,7 @@ void add_aliases(State& state, const std::string& json) {
   for (const auto& [name, first] : aliases) {
     const auto found = stored.find(first);
     if (found == stored.end()) {
-      throw Error(fmt::format("tensor \"{}\" is to be \"{}\", which is not there", name, first));
+      throw Error(fmt::format("tensor \"{}\" refers to \"{}\", which is not there", name, first));
     }
     if (!state.emplace(name, found->second).second) {
       throw Error(

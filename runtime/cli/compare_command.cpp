@@ -224,7 +224,7 @@ std::string compare_states(const std::string& a, const RunDirectory& run_a, cons
     const CheckpointFolder folder_a(run_a.checkpoints());
     const CheckpointFolder folder_b(run_b.checkpoints());
     const auto step = common_step(folder_a.steps(), folder_b.steps());
-    if (!step) return runs + ": no step of which both have a checkpoint";
+    if (!step) return runs + ": there is no step at which both have a checkpoint";
     const Checkpoint checkpoint_a = load_checkpoint(folder_a.path_of(*step));
     const Checkpoint checkpoint_b = load_checkpoint(folder_b.path_of(*step));
     return fmt::format("{} at step {}: {}", runs, with_thousands(*step),

@@ -90,7 +90,7 @@ class Differences {
 
   void look_at_data(const StartRecord& record) {
     if (record.data_checksums == data_checksums_text(DataChecksums::kNone)) {
-      add("data_checksums: none: whether the data is what it was is not known");
+      add("data_checksums: none: it is not known whether the data is what it was");
     }
     for (const auto& [key, before] : record.data) {
       const auto how = before.content.empty() ? DataChecksums::kSize : DataChecksums::kContent;
@@ -99,7 +99,7 @@ class Differences {
       if (!change.empty()) add(fmt::format("{}: {} {}", key, before.path, change));
       const std::string& failure = before.failure.empty() ? now.failure : before.failure;
       if (change.empty() && !failure.empty()) {
-        add(fmt::format("{}: whether {} is what it was is not known: {}", key, before.path,
+        add(fmt::format("{}: it is not known whether {} is what it was: {}", key, before.path,
                         failure));
       }
     }

@@ -100,8 +100,9 @@ std::string Bridge::finish(const std::function<void(const std::string&)>& waitin
     const std::chrono::duration<double> waited = Clock::now() - begin;
     if (waited >= std::chrono::seconds(wait_)) {
       if (wait_ > 0) {
-        waiting(fmt::format("{} has not all yet; it is sent without this process: see {}", name_,
-                            output_));
+        waiting(fmt::format(
+            "{} does not have everything yet; the rest is sent without this process: see {}", name_,
+            output_));
       }
       break;
     }

@@ -46,7 +46,7 @@ void load_tensors(const std::string& name, const State& own, const State& state)
   }
   if (!problems.empty()) {
     throw Error(fmt::format(
-        "the checkpoint is of another architecture than the network \"{}\":{}\nGive the config "
+        "the checkpoint has another architecture than the network \"{}\":{}\nGive the config "
         "that it was trained with; or start a new run with the weights that fit: init_from with "
         "strict: false",
         name, list_lines(problems, "\n  ")));

@@ -158,7 +158,7 @@ TEST_CASE("the newest checkpoints of one step are the same, or say by how much t
       "state of b and d at step 1,200: 1 of 1 tensor differs, first model.weight by at most 0.25; "
       "2 "
       "tensors are in one alone\n"
-      "state of b and e: no step of which both have a checkpoint\n"));
+      "state of b and e: there is no step at which both have a checkpoint\n"));
 }
 
 TEST_CASE("many runs have a row each, with the keys that differ, no wider than a terminal") {

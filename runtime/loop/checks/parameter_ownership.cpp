@@ -251,7 +251,7 @@ void check_all_saved(const Context& context) {
         not_tracked(context, strangers, [](const auto& entry) { return entry.second; });
     if (lost.empty()) continue;
     throw Error(fmt::format(
-        "{} trains what no checkpoint would hold: {}. Of a module that the iterator makes, "
+        "{} trains what no checkpoint would hold: {}. For a module that the iterator makes, "
         "context.track(\"name\", *module) makes them part of the run's state; a network of the "
         "config is tracked by itself",
         name, list_names(NamedParameters(lost.begin(), lost.end()))));

@@ -68,7 +68,7 @@ TEST_CASE("a file that cannot be tried is refused") {
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &usual) == 0);
   CHECK(refused ==
         "cannot read " + path +
-            ": the process that tries whether it does harm could not be started, or stood still, 3 "
+            ": the process that tests whether it is harmful could not be started, or hung, 3 "
             "times: try again, with more memory and processes");
 }
 

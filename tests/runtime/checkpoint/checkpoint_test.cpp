@@ -221,8 +221,8 @@ TEST_CASE("aliases that lead nowhere are refused") {
   refused("{", "its aliases are not a map of names");
   refused("[1]", "its aliases are not a map of names");
   refused(R"({"a": 1})", "its aliases are not a map of names");
-  refused(R"({"a": "b"})", "tensor \"a\" is to be \"b\", which is not there");
-  refused(R"({"a": "model.b", "b": "a"})", "tensor \"b\" is to be \"a\", which is not there");
+  refused(R"({"a": "b"})", "tensor \"a\" refers to \"b\", which is not there");
+  refused(R"({"a": "model.b", "b": "a"})", "tensor \"b\" refers to \"a\", which is not there");
   refused(R"({"model.w": "model.b"})",
           "tensor \"model.w\" is there twice, as itself and as \"model.b\"");
 }

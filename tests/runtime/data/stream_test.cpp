@@ -310,8 +310,8 @@ TEST_CASE("a pass that is shorter than the config says ends an evaluation with t
   loader.next();
   loader.next();
   CHECK(message_of([&] { loader.next(); }) ==
-        "datasets/validation: a pass of the stream ends after 20 examples, and 25 were expected; "
-        "correct \"examples\" in its config, or leave it out to have them counted");
+        "datasets/validation: a pass of the stream ends after 20 examples; expected 25. "
+        "Correct \"examples\" in its config, or leave it out to have them counted");
 }
 
 TEST_CASE("a wait for data ends when the loader does, and by its interrupt") {

@@ -48,7 +48,7 @@ TEST_CASE("another architecture is refused with each tensor that differs, up to 
   Session session(test_config(config_of(8)), true, false, false);
   const auto refused = [&] { return message_of([&] { session.resume(checkpoint, "a"); }); };
   const std::string begin =
-      "a: the checkpoint is of another architecture than the network \"model\":";
+      "a: the checkpoint has another architecture than the network \"model\":";
   checkpoint.tensors["model.layers.0.weight"] =
       at::Tensor(checkpoint.tensors["model.layers.1.weight"]);
   checkpoint.tensors.erase("model.layers.1.bias");

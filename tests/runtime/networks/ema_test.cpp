@@ -206,7 +206,7 @@ TEST_CASE("averages of another architecture are refused with what differs") {
   const Tracker& tracker = run.session.context().tracker;
   const State before = copy(tracker.save());
   CHECK(message_of([&] { tracker.load("ema_model", state); }) ==
-        "the checkpoint is of another architecture than the network \"ema_model\":\n"
+        "the checkpoint has another architecture than the network \"ema_model\":\n"
         "  ema_model.last.bias: [4] in the checkpoint, [3] in the network\n"
         "  ema_model.norm.bias: missing from the checkpoint\n"
         "Give the config that it was trained with; or start a new run with the weights that fit: "

@@ -201,7 +201,7 @@ TEST_CASE("a parameter that is trained and that no checkpoint would hold") {
   CHECK(refused("own").starts_with("no optimizer holds parameters of the network \"head\""));
   Session session(test_config(config("own")), true, false, true);
   CHECK(message_of([&] { check_all_saved(session.context()); }) ==
-        "optimizer trains what no checkpoint would hold: own.weight, own.bias. Of a module that "
+        "optimizer trains what no checkpoint would hold: own.weight, own.bias. For a module that "
         "the iterator makes, context.track(\"name\", *module) makes them part of the run's state; "
         "a network of the config is tracked by itself");
   for (const char* fault : {"own tracked", "own copied"}) {
