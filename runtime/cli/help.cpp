@@ -138,7 +138,8 @@ it. `stepop -p RUN -t` resumes it from the newest intact checkpoint; the result 
 a run that was never stopped.
 
 Exit status: 0 success; 1 an error in the run; 2 a mistake in the config or on the command line; 3
-the run is complete, but a callback failed; 128 + n ended by signal n.
+the run is complete, but a callback failed, or --check found that steps cannot be repeated; 128 + n
+ended by signal n.
 
 Examples
   stepop data -b configs/digits.yaml train                       what the examples are like

@@ -47,6 +47,7 @@
 #include "runtime/run/signals.h"
 #include "runtime/run/start_record.h"
 #include "runtime/run/start_recorder.h"
+#include "runtime/sweep/sweep_jobs.h"
 #include "runtime/system/folders.h"
 #include "runtime/trial/dry_run.h"
 #include "runtime/trial/repeat_check.h"
@@ -109,10 +110,7 @@ class Run {
     session.show_log(console_);
     session.set_run({.name = name, .is_resuming = goes_on_});
     prepare(session, source);
-    if (arguments_.check) {
-      check(session, *memory);
-      return {};
-    }
+    if (arguments_.check) return {check(session, *memory)};
     interrupt.reset();
     const RunDirectory directory = take_directory(session, source, name);
     root_ = fs::absolute(directory.root()).string();
@@ -305,16 +303,16 @@ class Run {
 
   bool has_own_code() const { return code_.config.peek("code") != nullptr; }
 
-  void check(Session& session, TensorMemory& memory) {
+  /// The exit status.
+  int check(Session& session, TensorMemory& memory) {
     if (checkpoint_) console_.info("weights   " + checkpoint_->path);
     if (!weights_.empty()) console_.info("init_from " + weights_);
     try_everything(session, memory, console_, arguments_.graph);
-    if (arguments_.train) {
-      const std::string difference = check_repeats(session);
-      // Operations of a GPU may differ by themselves.
-      if (!difference.empty() && session.context().device.is_cpu()) throw Error(difference);
-      if (!difference.empty()) console_.warn(difference);
-    }
+    const std::string difference = arguments_.train ? check_repeats(session) : "";
+    if (difference.empty()) return 0;
+    console_.warn(difference);
+    // Operations of a GPU may differ by themselves.
+    return session.context().device.is_cpu() ? kDoesNotRepeat : 0;
   }
 
   void lock(const RunDirectory& directory) {

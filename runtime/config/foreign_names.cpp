@@ -236,7 +236,7 @@ std::string foreign_hint(const std::string& path, bool is_in_component) {
     return fmt::format("did you mean \"{}\"?", class_beside(path));
   }
   const ForeignNames* row = find(path);
-  if (row == nullptr) return "";
+  if (row == nullptr || row->key() == path) return "";
   if (row->example.empty()) return std::string(row->note);
   return fmt::format("did you mean \"{}\"?{}", row->key(), more_of(*row));
 }

@@ -207,6 +207,12 @@ SweepFile read_sweep_file(const std::string& path) {
   const std::vector<SweepPoint> list = list_of(file);
   const std::vector<SweepPoint> random = random_of(file, sweep.sampled);
   const std::vector<SweepPoint> grid = grid_of(file);
+  if (sweep.base.empty() && file.peek("iterator") != nullptr) {
+    throw UsageError(
+        fmt::format("{}: the config of a training, which a sweep begins with: write a file with  "
+                    "base: [{}]  and  grid: {{optimizer/lr: [1e-3, 3e-3]}}",
+                    path, fs::path(path).filename().string()));
+  }
   const std::string unknown = file.unknown_keys();
   if (!unknown.empty()) throw UsageError(unknown);
   if (sweep.base.empty()) throw file.error("base", "missing: the configs that the runs begin with");

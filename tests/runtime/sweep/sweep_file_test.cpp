@@ -142,6 +142,9 @@ TEST_CASE("what is wrong in a sweep file is said with its place") {
         "F: nothing varies: give a grid, a list or random values, as in  grid: {optimizer/lr: "
         "[1e-3, 3e-3]}");
   CHECK(message(grid) == "F:1: base: missing: the configs that the runs begin with");
+  CHECK(message("iterator: Classifier\nbatch_size: 4\n") ==
+        "F: the config of a training, which a sweep begins with: write a file with  base: "
+        "[lr.yaml]  and  grid: {optimizer/lr: [1e-3, 3e-3]}");
   CHECK(message("base: none.yaml\n" + grid) ==
         "F:1: base: " + folder.path("none.yaml") + ": no such file");
   CHECK(message(base + "gird: {a: [1]}\n") == "F:2: unknown key \"gird\": did you mean \"grid\"?");
