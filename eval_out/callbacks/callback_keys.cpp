@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "eval_out/callbacks/classes.h"
@@ -48,9 +49,10 @@ bool has_labels(const Dataset& data, const std::string& key) {
 /// classes in their place.
 at::Tensor scores_of(const Config& params, const EvalOutputs& outputs) {
   const auto keys = named_keys(params, "logits", "logits");
-  const at::Tensor* scores = keys.empty() ? nullptr : outputs.outputs.find(keys.front());
-  const bool is_it = scores != nullptr && scores->defined() && scores->dim() == 2;
-  return is_it ? *scores : at::Tensor();
+  const EvalValue* value = keys.empty() ? nullptr : outputs.outputs.find(keys.front());
+  const auto* scores = value == nullptr ? nullptr : std::get_if<at::Tensor>(value);
+  const bool are_scores = scores != nullptr && scores->defined() && scores->dim() == 2;
+  return are_scores ? *scores : at::Tensor();
 }
 
 /// What an evaluation's file is going to have, and the keys of the dataset.

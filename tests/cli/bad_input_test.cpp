@@ -147,7 +147,7 @@ TEST_CASE("images that do not decode, folders without images") {
 
 TEST_CASE("a batch that is larger than the dataset") {
   Digits().refuses("stepop -b digits.yaml -t --drop_last true --batch_size 5000", 1,
-                   "datasets/train: drop_last leaves no batch: the dataset has 1442 examples, a "
+                   "datasets/train: drop_last leaves no batch: the dataset has 1,442 examples, a "
                    "batch 5000; choose a batch_size of 1442 or less, or drop_last: false");
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("a checkpoint of another architecture, or one that is not there") {
   CHECK(
       result.err ==
       "stepop: " + run +
-          "/train/checkpoints/model-1.safetensors: the checkpoint is of another "
+          "/train/checkpoints/model-1.safetensors: the checkpoint has another "
           "architecture than the network \"model\":\n"
           "  model.fc1.bias: [120] in the checkpoint, [30] in the network\n"
           "  model.fc1.weight: [120, 64] in the checkpoint, [30, 64] in the network\n"

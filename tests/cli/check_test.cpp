@@ -103,8 +103,8 @@ TEST_CASE("--check of an iterator that keeps what is not tracked ends with statu
   CHECK(run_in(folder, check).exit_code == 0);
   const CommandResult result = run_in(folder, check + " --forgets true");
   CHECK(result.exit_code == 3);
-  CHECK(result.err.find("warning: two training steps, repeated from the same state, gave another "
-                        "result in ") != std::string::npos);
+  CHECK(result.err.find("warning: two training steps, repeated from the same state, gave different "
+                        "results in ") != std::string::npos);
 }
 
 }  // namespace check_test

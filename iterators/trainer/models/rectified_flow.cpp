@@ -86,14 +86,6 @@ class RectifiedFlow : public LossModel {
     return diffusion::sample_flow(velocity, noise, steps_);
   }
 
-  std::string warning() const override {
-    if (classes_ == 0 || dropout_ > 0 || guidance_ == 1) return {};
-    return fmt::format(
-        "guidance: {} moves samples away from those of no class, which class_dropout: 0 never "
-        "trains. guidance: 1, or class_dropout: 0.1",
-        guidance_);
-  }
-
  private:
   /// The number `classes` is that of none, and would be trained as such. Waits for no GPU.
   void check_classes(const at::Tensor& classes) const {

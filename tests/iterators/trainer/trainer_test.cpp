@@ -284,7 +284,7 @@ model:
   CHECK(sampled_steps(often, "some") == std::vector<int64_t>{2, 4, 6});
 }
 
-TEST_CASE("classes of flows are below their number, and guidance needs the class of none") {
+TEST_CASE("classes of flows are below their number") {
   const auto config = [](const std::string& more) {
     return R"(
 iterator: Trainer
@@ -310,14 +310,6 @@ model:
   });
   CHECK(sampled.find("RectifiedFlow: a batch has the classes 0 to 4, and `classes` is 4: 0 to 3") !=
         std::string::npos);
-  const auto warnings = [&](const std::string& more) {
-    return Session(test_config(config("  classes: 4\n" + more)), true, false, false).warnings();
-  };
-  CHECK(warnings("").find("guidance") == std::string::npos);
-  CHECK(warnings("  class_dropout: 0\n  guidance: 1\n").find("guidance") == std::string::npos);
-  CHECK(warnings("  class_dropout: 0\n")
-            .starts_with("model: guidance: 2 moves samples away from those of no class, which "
-                         "class_dropout: 0 never trains. guidance: 1, or class_dropout: 0.1"));
 }
 
 TEST_CASE("samplers see averaged weights and evaluation mode") {
