@@ -87,6 +87,8 @@ void OpWarnings::process(const c10::Warning& warning) {
   const bool is_of_loss =
       warning.msg().starts_with("An output with one or more elements was resized");
   if (is_of_loss && said.has_loss && said.log == &log_) return;
+  // Of c10d's reducer, which the runtime asks to look for them.
+  if (warning.msg().starts_with("find_unused_parameters=True was specified")) return;
   warn_once(warning.msg());
 }
 

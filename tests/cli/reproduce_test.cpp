@@ -183,7 +183,7 @@ TEST_CASE("of a run without records there is what its configs and its log say") 
   CHECK(
       contains(script,
                "# - there is no record of the start at 2026-11-21T10-00-00, which an older version "
-               "made it: its environment, libraries, data files and changes that were not "
+               "made: its environment, libraries, data files and changes that were not "
                "committed are not known\n"));
   CHECK(contains(script,
                  "# 2026-11-21T10-00-00: stepop -n run -b a.yaml -t\n"
