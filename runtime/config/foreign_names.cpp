@@ -130,7 +130,7 @@ constexpr std::string_view kClass[] = {"name",   "type",       "_target_",
 constexpr ForeignNames kClasses[] = {
     {"EarlyStopping", "stop_when: {metric: validation/eval_op/loss, mode: min, patience: 5e}", ""},
     {"ModelCheckpoint Checkpoint CheckpointCallback",
-     "checkpoints: {metric: validation/eval_op/loss, mode: min, keep_best: 3}",
+     "checkpoints: {metric: validation/eval_op/loss, mode: min, keep_last: 1, keep_best: 3}",
      "ckpt_freq says how often"},
     {"LearningRateMonitor LearningRateLogger", "",
      "learning rates are logged by themselves, as runtime/<optimizer>/lr"},

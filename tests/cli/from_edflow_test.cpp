@@ -88,8 +88,8 @@ fixed_example_indices: {train: [0, 1], validation: [0, 1]}
   for (const char* note :
        {"  model: template_pytorch.edflow.Model becomes WordsNetwork, a class of your own",
         "  n_classes: your own: your iterator reads it, context.config.get(\"n_classes\", ...)",
-        "  eval_hook/eval_callbacks/acc: left out: \"template_pytorch.edflow.acc_callback\" is no "
-        "callback here",
+        "  eval_hook/eval_callbacks/acc: left out: there is no callback "
+        "\"template_pytorch.edflow.acc_callback\" here",
         "  eval_hook/label_key: no counterpart", "  fcond: is Python: write it as eval_filter: "}) {
     CAPTURE(note);
     CHECK(result.out.find(note) != std::string::npos);

@@ -83,7 +83,8 @@ TEST_CASE("a run without a checkpoint tells what changed since its last start") 
   run_well(folder, "stepop -n a -b CONFIG -t --num_steps 5");
   const std::string run = only_run(folder);
   fs::remove_all(folder.path(run + "/train/checkpoints"));
-  const CommandResult again = run_well(folder, "stepop -p " + run + " -t --num_steps 4");
+  const CommandResult again =
+      run_well(folder, "stepop -p " + run + " -t --num_steps 4", "no checkpoint is there, though");
   CHECK(
       again.err.find("warning: " + run +
                      "/train/checkpoints: no checkpoint is there, though the last training ended "

@@ -139,7 +139,7 @@ eval_pipeline: {callback_kwargs: {mine: {python: /tmp/evil}}}
   CHECK(message("mine:" STEPOP_SOURCE_DIR "/tests/eval_out/callbacks/make_expected.py")
             .ends_with("--mine/python PYTHON"));
   // Of another run it is no better; the run's own script is.
-  CHECK(message("text", {}, "{}").find("the config of its run does not; ") != std::string::npos);
+  CHECK(message("text", {}, "{}").find("the config of its run does not. ") != std::string::npos);
   CHECK(message("text", {}, "eval_hook: {eval_callbacks: {text: /tmp/evil.py}}")
             .ends_with("/tmp/evil.py: no such script"));
   // What the user gives is taken.

@@ -187,8 +187,8 @@ TEST_CASE("an evaluation that did not come to its end is used when one says so")
     return without(message_of([&] { build("path: " + path); }), folder.path());
   };
   CHECK(error(part) ==
-        "test.yaml:1: d/path: outputs.h5.part: an evaluation that did not come to its end, of 5 "
-        "rows; allow_incomplete: true takes those");
+        "test.yaml:1: d/path: outputs.h5.part: an unfinished evaluation of 5 "
+        "rows; allow_incomplete: true takes them");
   CHECK(error(folder.path("outputs.h5")) ==
         "outputs.h5: no such file; outputs.h5.part holds the rows of an unfinished evaluation");
   CHECK(build("allow_incomplete: true, path: " + part)->size() == 5);

@@ -167,7 +167,7 @@ TEST_CASE("a hook or callback of Lightning is answered with the key that does th
   CHECK(refused(base + "eval_hook: {eval_callbacks: {a: {class: ModelCheckpoint}}}\n") ==
         "test.yaml:8: eval_hook/eval_callbacks/a/class: unknown callback \"ModelCheckpoint\": that "
         "is a key of the config here: checkpoints: {metric: validation/eval_op/loss, mode: min, "
-        "keep_best: 3}; ckpt_freq says how often");
+        "keep_last: 1, keep_best: 3}; ckpt_freq says how often");
   CHECK(refused(base + "hooks: {rate: {class: LearningRateMonitor}}\n") ==
         "test.yaml:8: hooks/rate/class: unknown hook \"LearningRateMonitor\": learning rates are "
         "logged by themselves, as runtime/<optimizer>/lr");

@@ -204,7 +204,7 @@ TEST_CASE("rows with missing values are left out") {
   CHECK(batch_of(*one, {1, 0}).text("town") == std::vector<std::string>{"Bonn", "Ulm"});
   const auto named = dataset_of(table.yaml(", missing: {town: drop, age: 0, income: 0}"));
   CHECK(named->size() == 3);
-  CHECK(Table("a,b\n1,\n,2\n").message(", missing: drop").find(": each row misses a value") !=
+  CHECK(Table("a,b\n1,\n,2\n").message(", missing: drop").find(": each row lacks a value") !=
         std::string::npos);
 }
 
