@@ -45,7 +45,7 @@ TEST_CASE("of many changed lines the first ones are shown, of a huge file as wel
   CHECK(found.what == "3000 lines added, 3000 removed");
   CHECK(found.lines.size() == 41);
   CHECK(found.lines.front() == "@ line 2");
-  CHECK(found.lines.back() == "... and 5961 more lines");
+  CHECK(found.lines.back() == "... and 5,961 more lines");
 }
 
 TEST_CASE("runs are compared by the code of their newest starts") {

@@ -183,7 +183,7 @@ TEST_CASE("a mode against what the name of its metric says is reported") {
   CHECK(warnings("checkpoints: {metric: validation/eval_op/accuracy/accuracy, mode: min}") ==
         "checkpoints/mode: min, but by its name the highest validation/eval_op/accuracy/accuracy "
         "is the best");
-  CHECK(warnings("stop_when: {metric: validation/eval_op/loss, mode: max, patience: 5e}") ==
+  CHECK(warnings("stop_when: {metric: validation/eval_op/loss, mode: max, patience: 1e}") ==
         "stop_when/mode: max, but by its name the lowest validation/eval_op/loss is the best");
   CHECK(warnings("", "{class: plateau, from: 1, metric: validation/eval_op/accuracy}") ==
         "optimizer/lr/mode: min, but by its name the highest validation/eval_op/accuracy is the "
