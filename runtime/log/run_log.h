@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,12 +17,16 @@ class RunLog {
   void info(std::string_view text);
   void warn(std::string_view text);
 
+  /// Whether the run asks for the first time with this key: what is said once in a run asks so.
+  bool is_first(const std::string& key) { return said_.insert(key).second; }
+
   /// Writes there from here on, first what was said before.
   void begin(Console& console);
 
  private:
   Console* console_ = nullptr;
   std::vector<std::pair<bool, std::string>> before_;  ///< Whether it is a warning, and the text.
+  std::set<std::string> said_;
 };
 
 }  // namespace stepop

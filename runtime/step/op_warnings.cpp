@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -18,13 +17,8 @@ namespace {
 /// Of the innermost op.
 thread_local OpWarnings* current = nullptr;
 
-/// What this thread said in a run, without numbers.
-struct Said {
-  const RunLog* log = nullptr;
-  std::set<std::string> keys;
-  bool has_loss = false;  ///< Of shapes that repeat each other.
-};
-thread_local Said said;
+/// What LibTorch's warning of a loss of shapes that repeat each other begins with.
+constexpr const char* kResized = "An output with one or more elements was resized";
 
 constexpr std::array<std::string_view, 4> kLosses = {"aten::mse_loss", "aten::l1_loss",
                                                      "aten::smooth_l1_loss", "aten::huber_loss"};
@@ -52,12 +46,11 @@ std::unique_ptr<at::ObserverContext> look_at_loss(const at::RecordFunction& call
   const at::Tensor& target = inputs[1].toTensor();
   if (!output.defined() || !target.defined()) return nullptr;
   if (!repeat_each_other(output.sizes(), target.sizes())) return nullptr;
-  current->warn_once(fmt::format(
+  current->warn_of_loss(fmt::format(
       "{} of [{}] and [{}] takes the difference of each number to each other one, not of each "
       "example to its own: give both the same shape, as .squeeze(1) or .unsqueeze(1) does",
       name.substr(name.find("::") + 2), fmt::join(output.sizes(), ", "),
       fmt::join(target.sizes(), ", ")));
-  said.has_loss = true;
   return nullptr;
 }
 
@@ -83,20 +76,21 @@ OpWarnings::~OpWarnings() {
 }
 
 void OpWarnings::process(const c10::Warning& warning) {
-  // What LibTorch says of such a loss, in words of its own.
-  const bool is_of_loss =
-      warning.msg().starts_with("An output with one or more elements was resized");
-  if (is_of_loss && said.has_loss && said.log == &log_) return;
   // Of c10d's reducer, which the runtime asks to look for them.
   if (warning.msg().starts_with("find_unused_parameters=True was specified")) return;
-  warn_once(warning.msg());
+  const bool is_of_loss = warning.msg().starts_with(kResized);
+  if (!is_of_loss || log_.is_first(kResized)) warn_once(warning.msg());
+}
+
+void OpWarnings::warn_of_loss(const std::string& text) {
+  log_.is_first(kResized);  // LibTorch's own words are not needed
+  warn_once(text);
 }
 
 void OpWarnings::warn_once(const std::string& text) {
   std::string key = text;
   std::erase_if(key, [](char c) { return c >= '0' && c <= '9'; });
-  if (said.log != &log_) said = {&log_, {}};
-  if (said.keys.insert(key).second) log_.warn(fmt::format("{}/{}: {}", split_, op_, text));
+  if (log_.is_first(key)) log_.warn(fmt::format("{}/{}: {}", split_, op_, text));
 }
 
 }  // namespace stepop

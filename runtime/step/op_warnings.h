@@ -20,9 +20,11 @@ class OpWarnings : public c10::WarningHandler {
   OpWarnings& operator=(const OpWarnings&) = delete;
 
   void process(const c10::Warning& warning) override;
-  void warn_once(const std::string& text);
+  void warn_of_loss(const std::string& text);
 
  private:
+  void warn_once(const std::string& text);
+
   RunLog& log_;
   const std::string& split_;
   const std::string& op_;

@@ -35,6 +35,10 @@ inline std::string without_busy(const std::string& text) {
   return without_warning(text, "the machine is busy: ");
 }
 
+/// Of a training of a few steps, and of one that is to change no weight.
+inline constexpr const char* kStillAverages = "the averages are still ";
+inline constexpr const char* kNoWeightChanges = ": no weight changes";
+
 /// Runs a line that must end well; `CONFIG` in it is the digits' config. It may warn with the words
 /// of `warning`: by default that a training is far longer than the digits' schedule of rates.
 inline CommandResult run_well(const ScratchFolder& folder, std::string line,
@@ -47,12 +51,7 @@ inline CommandResult run_well(const ScratchFolder& folder, std::string line,
   CAPTURE(line);
   // Threads that wait for each other are slow when several tests share the cores.
   const CommandResult result = run_in(folder, "export OMP_NUM_THREADS=1; " + line);
-  std::string err = without_busy(result.err);
-  // What a training of a few steps is told of its averages, and one that is to change no weight.
-  for (const std::string words : {"the averages are still ", ": no weight changes"}) {
-    err = without_warning(err, words);
-  }
-  CHECK(without_warning(err, warning) == "");
+  CHECK(without_warning(without_busy(result.err), warning) == "");
   CHECK(result.exit_code == 0);
   return result;
 }

@@ -60,7 +60,8 @@ TEST_CASE("diffusion.yaml trains, samples in evaluations, and logs samples besid
            "stepop -n d -b '" STEPOP_SOURCE_DIR
            "/configs/extensible/diffusion.yaml' -t --num_steps 2 --batch_size 8 "
            "--test_batch_size 4 --steps/generator/injectors/ddpm/respaced_timestep_spacing "
-           "3 --steps/generator/injectors/ddim/respaced_timestep_spacing 3 --log_ops/1/when 2");
+           "3 --steps/generator/injectors/ddim/respaced_timestep_spacing 3 --log_ops/1/when 2",
+           kStillAverages);
   const std::string run = folder.path(only_run(folder));
   for (const std::string name : {"shown_image", "shown_ddim", "shown_ddpm"}) {
     CAPTURE(name);

@@ -21,8 +21,8 @@ TEST_CASE("init_from gives a fresh run its weights, and a run that goes on does 
   folder.write("weights/init.yaml", "init_from: a.safetensors\n");
   // No step changes a weight, so that the checkpoint shows what it began with.
   const std::string still = " -t --optimizer 'SGD' --optimizer/lr 0";
-  const CommandResult fresh =
-      run_well(folder, "stepop -n a -b CONFIG weights/init.yaml --num_steps 1" + still);
+  const CommandResult fresh = run_well(
+      folder, "stepop -n a -b CONFIG weights/init.yaml --num_steps 1" + still, kNoWeightChanges);
   const std::string file =
       std::filesystem::canonical(folder.path("weights")).string() + "/a.safetensors";
   CHECK(contains(fresh.out, "init_from model: 10 of 10 tensors from " + file + "\n"));
@@ -34,7 +34,7 @@ TEST_CASE("init_from gives a fresh run its weights, and a run that goes on does 
 
   std::filesystem::remove(file);
   const CommandResult again =
-      run_well(folder, "stepop -p " + only_run(folder) + " -t --num_steps 2");
+      run_well(folder, "stepop -p " + only_run(folder) + " -t --num_steps 2", kNoWeightChanges);
   CHECK_FALSE(contains(again.out, "init_from model"));
   CHECK(differences(state_after(folder, 2), after).find("model.") == std::string::npos);
 }

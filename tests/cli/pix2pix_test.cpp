@@ -15,8 +15,8 @@ const std::string kTiny =
 
 TEST_CASE("the small pix2pix trains, with more losses on top, and is evaluated and reported") {
   const ScratchFolder folder;
-  const CommandResult trained =
-      run_well(folder, "stepop -n p " + kSmall + kFolder + "extended.yaml -t" + kTiny);
+  const CommandResult trained = run_well(
+      folder, "stepop -n p " + kSmall + kFolder + "extended.yaml -t" + kTiny, kStillAverages);
   for (const char* part : {"train/train_op/discriminator: D_real 0.", "train/train_op/generator: ",
                            " G_SOBEL ", " G_LAP ", "validation/eval_op: G_GAN ", " ssim ",
                            "validation/eval_op/pairs: psnr ", " psnr_above_constant "}) {
@@ -37,9 +37,10 @@ TEST_CASE("the small pix2pix trains, with more losses on top, and is evaluated a
 
 TEST_CASE("a discriminator whose optimizer differs, a size that cannot work") {
   const ScratchFolder folder;
-  const CommandResult checked =
-      run_well(folder, "stepop " + kSmall +
-                           "-t --check --discriminator_optimizer '{class: SGD, lr: 0.1}'" + kTiny);
+  const CommandResult checked = run_well(
+      folder,
+      "stepop " + kSmall + "-t --check --discriminator_optimizer '{class: SGD, lr: 0.1}'" + kTiny,
+      kStillAverages);
   CHECK(checked.out.find("train_op/discriminator") != std::string::npos);
   const CommandResult refused =
       run_in(folder, "stepop -n p " + kSmall + "-t --networks/generator/input_size 72" + kTiny);

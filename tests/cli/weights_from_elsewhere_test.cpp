@@ -28,7 +28,8 @@ n_data_processes: 0
 std::string stop_early(const ScratchFolder& folder, const std::string& line,
                        const std::string& signal) {
   folder.write("long.yaml", kLongEpoch);
-  run_well(folder, "stepop -n first -b long.yaml -t --num_steps 3 --seed 7; mv logs/*_first first");
+  run_well(folder, "stepop -n first -b long.yaml -t --num_steps 3 --seed 7; mv logs/*_first first",
+           kNoWeightChanges);
   const CommandResult result =
       run_in(folder, "export OMP_NUM_THREADS=1\n'" STEPOP_BINARY_DIR "/stepop' " + line +
                          " & until [ -e logs/2* ]; do sleep 0.001; done\n"
@@ -51,7 +52,7 @@ TEST_CASE("a run that begins with -r and is killed at once goes on with those we
   const ScratchFolder folder;
   const std::string before = stop_early(folder, "-n tuned -p first -r -t --seed 1", "KILL");
   const CommandResult again =
-      run_well(folder, "stepop -p " + only_run(folder) + " -t --num_steps 2");
+      run_well(folder, "stepop -p " + only_run(folder) + " -t --num_steps 2", kNoWeightChanges);
   CHECK(again.out.find("resuming at step 0 of 2 ") != std::string::npos);
   CHECK(differences_of_weights(folder, 2, before) == "");
 }
@@ -67,7 +68,8 @@ TEST_CASE("a run that goes on from -c in a folder of its own, killed at once, ke
   const int64_t last =
       checkpoint_steps(folder.path(only_run(folder)) + "/train/checkpoints").back() + 1;
   const CommandResult again =
-      run_well(folder, "stepop -p " + only_run(folder) + " -t --num_steps " + std::to_string(last));
+      run_well(folder, "stepop -p " + only_run(folder) + " -t --num_steps " + std::to_string(last),
+               kNoWeightChanges);
   CHECK(again.out.find("resuming at step " + std::to_string(last - 1)) != std::string::npos);
   CHECK(last > 3);
   CHECK(differences_of_weights(folder, last, before) == "");
@@ -76,12 +78,14 @@ TEST_CASE("a run that goes on from -c in a folder of its own, killed at once, ke
 TEST_CASE("a run that goes on from another run's checkpoint keeps what it had, aside") {
   const ScratchFolder folder;
   folder.write("long.yaml", kLongEpoch);
-  run_well(folder, "stepop -n first -b long.yaml -t --num_steps 3 --seed 7; mv logs/*_first first");
-  run_well(folder, "stepop -n a -b long.yaml -t --num_steps 3 --seed 8");
+  run_well(folder, "stepop -n first -b long.yaml -t --num_steps 3 --seed 7; mv logs/*_first first",
+           kNoWeightChanges);
+  run_well(folder, "stepop -n a -b long.yaml -t --num_steps 3 --seed 8", kNoWeightChanges);
   const std::string run = only_run(folder);
   const State own = state_after(folder, 3);
   const std::string other = folder.path("first/train/checkpoints/model-3.safetensors");
-  run_well(folder, "stepop -p " + run + " -c " + other + " -t --num_steps 3 --seed 7");
+  run_well(folder, "stepop -p " + run + " -c " + other + " -t --num_steps 3 --seed 7",
+           kNoWeightChanges);
   CHECK(differences_of_weights(folder, 3, other) == "");
   auto aside = files_below(folder.path(run) + "/train/superseded");
   std::erase_if(aside, [](const auto& file) { return !file.ends_with(".safetensors"); });

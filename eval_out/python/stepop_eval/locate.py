@@ -102,8 +102,7 @@ def existing(path: PathLike) -> Path:
     part = given.with_name(given.name + ".part")
     if part.exists():
         raise EvalError(
-            f"{given}: no such file; {part} holds the rows of an evaluation that did not come to "
-            f"its end"
+            f"{given}: no such file; {part} holds the rows of an unfinished evaluation"
         )
     parent = given.parent
     names = [one.name for one in parent.iterdir()] if parent.is_dir() else []

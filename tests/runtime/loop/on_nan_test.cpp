@@ -287,14 +287,16 @@ TEST_CASE("skip names the data that an update was left out for, also with accumu
     config.replace(config.find("lr: 1e38"), 8, "lr: 0.01");
     const ScratchFolder folder;
     TestRun run(config);
-    Console console(LogLevel::kCritical);
+    Console console(LogLevel::kWarning);
     console.open_log_file(folder / "log.txt");
-    Reporter reporter(console, RunDirectory::at(run.root()), run.session.settings(), 2);
-    TrainingLoop loop(run.session, RunDirectory::at(run.root()), reporter,
+    const auto folder_of_run = RunDirectory::at(run.root());
+    Reporter reporter(console, folder_of_run, run.session.settings(), 2);
+    TrainingLoop loop(run.session, folder_of_run, reporter,
                       {.time = "2026-11-21T10-00-00", .git = "none"});
     run.session.initialize();
     loop.run();
     const std::string log = read_bytes(folder / "log.txt");
+    CAPTURE(log);
     CHECK(log.find("datasets/train: image of example 3 has infinity\noptimizer: ") !=
           std::string::npos);
   }

@@ -60,7 +60,8 @@ TEST_CASE("what the runtime measures has the last charts, and legends are plain 
                R"({"step": 2, "validation/eval_op/loss": 4, "train/visuals_op/sharpness": 1})"
                "\n");
   std::string places;
-  for (const auto& curve : data_of(folder)["curves"]) {
+  const json data = data_of(folder);
+  for (const auto& curve : data["curves"]) {
     places += fmt::format("{}: {}\n", curve["name"].get<std::string>(),
                           curve["place"].get<std::string>());
   }

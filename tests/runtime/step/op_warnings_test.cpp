@@ -14,16 +14,17 @@ namespace op_warnings_test {
 /// Computes losses of the shapes that its config gives, and says `words` by LibTorch's own warning.
 class TestShapes : public Iterator {
  public:
-  explicit TestShapes(const Context& context) : Iterator(context) {}
+  explicit TestShapes(const Context& context)
+      : Iterator(context),
+        output_(config().get<std::vector<int64_t>>("output")),
+        target_(config().get<std::vector<int64_t>>("target")) {}
 
   StepOps step_op(const Batch& /*batch*/) override {
-    const auto output = config().get<std::vector<int64_t>>("output");
-    const auto target = config().get<std::vector<int64_t>>("target");
-    const auto log = [=] {
-      return Logs{.scalars = {{"loss", at::mse_loss(at::zeros(output), at::zeros(target))}}};
+    const auto log = [this] {
+      return Logs{.scalars = {{"loss", at::mse_loss(at::zeros(output_), at::zeros(target_))}}};
     };
     return {.train_op =
-                [=, this] {
+                [this] {
                   TORCH_WARN("the ", ++calls_, ". warning of ", 3);
                   return Scalars{};
                 },
@@ -31,6 +32,8 @@ class TestShapes : public Iterator {
   }
 
  private:
+  std::vector<int64_t> output_;
+  std::vector<int64_t> target_;
   int64_t calls_ = 0;
 };
 STEPOP_REGISTER_ITERATOR(TestShapes,
@@ -40,12 +43,12 @@ STEPOP_REGISTER_ITERATOR(TestShapes,
 std::string warnings(const std::string& shapes) {
   const ScratchFolder folder;
   Session session(test_config("iterator: TestShapes\nbatch_size: 4\nnum_steps: 2\nlog_freq: 1\n"
-                              "n_data_processes: 0\nmodel: {class: MLP, inputs: 4}\n"
+                              "n_data_processes: 0\n"
                               "datasets: {train: {class: Synthetic, size: 8, shape: [1, 2, 2]}}\n" +
                               shapes),
                   true, false, false);
   {
-    Console console(LogLevel::kCritical);
+    Console console(LogLevel::kWarning);
     console.open_log_file(folder / "log.txt");
     session.show_log(console);
     session.check();
