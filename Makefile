@@ -59,7 +59,7 @@ test: deps-test build  ## build and run all tests
 torture: deps-test  ## kill trainings N times (N=200), as SEED says, and compare the ends bit by bit
 	cmake --build --preset release --target stepop_tests
 	STEPOP_TORTURE=$(or $(N),200) $(if $(SEED),STEPOP_TORTURE_SEED=$(SEED)) \
-		build/stepop_tests --source-file='*tests/cli/kill_test.cpp,*tests/runtime/loop/full_disk_test.cpp' \
+		build/stepop_tests --source-file='*tests/cli/kill_test.cpp,*tests/runtime/train/loop/full_disk_test.cpp' \
 		--success=false
 
 fuzz: deps-test  ## read N broken files of each kind that is read (N=10000), as SEED says, under ASan

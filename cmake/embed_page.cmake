@@ -1,7 +1,7 @@
-# The files of the report's page become one source: runtime/report/page.h gives them back.
+# The files of the report's page become one source: runtime/tools/report/page.h gives them back.
 set(page_source ${CMAKE_BINARY_DIR}/generated/report_page.cpp)
-file(GLOB page_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/report/page/*)
-set(page_code "#include \"runtime/report/page.h\"\n\nstd::string_view stepop::page_file(std::string_view name) {\n")
+file(GLOB page_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/tools/report/page/*)
+set(page_code "#include \"runtime/tools/report/page.h\"\n\nstd::string_view stepop::page_file(std::string_view name) {\n")
 foreach(page_file ${page_files})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page_file})
   get_filename_component(page_name ${page_file} NAME)

@@ -35,9 +35,9 @@ install(TARGETS stepop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ste
 install(TARGETS libstepop LIBRARY DESTINATION ${lib})
 
 # The public headers, and of the private ones those that they include.
-set(public_headers runtime/include/stepop/stepop.h runtime/formats/safetensors.h
-    runtime/config/yaml_reader.h runtime/checkpoint/checkpoint.h
-    runtime/networks/load_network.h iterators/extensible/injector.h
+set(public_headers runtime/include/stepop/stepop.h runtime/core/formats/safetensors.h
+    runtime/core/config/yaml_reader.h runtime/train/checkpoint/checkpoint.h
+    runtime/train/networks/load_network.h iterators/extensible/injector.h
     iterators/extensible/loss.h iterators/extensible/evaluator.h
     iterators/audio/mel.h iterators/audio/resample.h
     iterators/losses/adversarial.h iterators/losses/image_losses.h iterators/losses/loss_manager.h

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/base/ordered_map.h"
+#include "runtime/core/base/ordered_map.h"
 
 namespace stepop {
 

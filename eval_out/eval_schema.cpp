@@ -8,8 +8,8 @@
 #include "eval_out/hdf5/hdf5_file.h"
 #include "eval_out/hdf5/hdf5_types.h"
 #include "eval_out/hdf5/hdf5_values.h"
-#include "runtime/base/number_text.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 namespace {

@@ -54,7 +54,7 @@ Graph includes() {
 
 TEST_CASE("the public header knows no model and no iterator") {
   const std::string text = text_of(STEPOP_SOURCE_DIR "/runtime/include/stepop/stepop.h");
-  CHECK(text.find("#include \"runtime/iterator/iterator.h\"") != std::string::npos);
+  CHECK(text.find("#include \"runtime/train/iterator/iterator.h\"") != std::string::npos);
   for (const char* folder : {"#include \"iterators/", "#include \"models/"}) {
     CAPTURE(folder);
     CHECK(text.find(folder) == std::string::npos);
@@ -63,8 +63,8 @@ TEST_CASE("the public header knows no model and no iterator") {
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-/// The arrows of the picture: `cli["runtime/cli"]` names a folder, `cli --> loop & trial` what it
-/// uses.
+/// The arrows of the picture: `cli["runtime/tools/cli"]` names a folder, `cli --> loop & trial`
+/// what it uses.
 Graph drawn() {
   const std::string readme = text_of(STEPOP_SOURCE_DIR "/runtime/README.md");
   const size_t begin = readme.find("```mermaid\n");
@@ -135,7 +135,7 @@ TEST_CASE("every arrow of the picture is an include, and none leads back") {
   }
 }
 
-/// `runtime/config/value` of `runtime/config/value.cpp` and of its header.
+/// `runtime/core/config/value` of `runtime/core/config/value.cpp` and of its header.
 std::string without_extension(const std::string& path) { return path.substr(0, path.rfind('.')); }
 
 TEST_CASE("no file leads back to itself, a header and its source being one") {

@@ -13,7 +13,7 @@
 #include <string>
 #include <system_error>
 
-#include "runtime/system/file_calls.h"
+#include "runtime/core/system/file_calls.h"
 
 namespace stepop {
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/random.h"
+#include "runtime/core/base/random.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>

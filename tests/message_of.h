@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop {
 

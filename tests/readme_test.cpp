@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/formats/safetensors.h"
+#include "runtime/core/formats/safetensors.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/python.h"
@@ -68,7 +68,8 @@ TEST_CASE("the README's lines take weights to a PyTorch module, and back into a 
 
   // The module starts with other weights; what it got, and what it then becomes, are kept.
   run_python("import os, sys\nos.chdir(sys.argv[1])\n" +
-                 read_bytes(STEPOP_SOURCE_DIR "/tests/runtime/loop/torch_lenet.py") + blocks[0] +
+                 read_bytes(STEPOP_SOURCE_DIR "/tests/runtime/train/loop/torch_lenet.py") +
+                 blocks[0] +
                  "from safetensors.torch import save_model\n"
                  "save_model(model, 'taken.safetensors')\n"
                  "with torch.no_grad():\n"
@@ -90,7 +91,7 @@ TEST_CASE("the README's lines take weights to a PyTorch module, and back into a 
 
 TEST_CASE("the README's job for Slurm continues its run until the training is done") {
   const std::vector<std::string> blocks =
-      blocks_of("runtime/run/README.md", "A run is never lost", "bash");
+      blocks_of("runtime/train/run/README.md", "A run is never lost", "bash");
   REQUIRE(blocks.size() == 1);
   const ScratchFolder folder;
   folder.write("job.sh", blocks[0]);

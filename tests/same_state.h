@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "runtime/formats/state.h"
+#include "runtime/core/formats/state.h"
 
 namespace stepop {
 

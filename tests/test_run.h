@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/checkpoint.h"
-#include "runtime/config/yaml_reader.h"
-#include "runtime/log/console.h"
-#include "runtime/loop/reporter.h"
-#include "runtime/loop/session.h"
-#include "runtime/loop/training_loop.h"
-#include "runtime/run/run_directory.h"
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/log/console.h"
+#include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/train/loop/reporter.h"
+#include "runtime/train/loop/session.h"
+#include "runtime/train/loop/training_loop.h"
+#include "runtime/train/run/run_directory.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {

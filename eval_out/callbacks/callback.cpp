@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/system/folders.h"
 #include "runtime/data/example_random.h"
-#include "runtime/system/folders.h"
 
 namespace stepop {
 namespace {

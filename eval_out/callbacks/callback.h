@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "eval_out/read/eval_reader.h"
-#include "runtime/base/ordered_map.h"
-#include "runtime/config/config.h"
-#include "runtime/config/registry.h"
+#include "runtime/core/base/ordered_map.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/config/registry.h"
+#include "runtime/core/log/logs.h"
 #include "runtime/data/dataset.h"
-#include "runtime/log/logs.h"
 
 namespace stepop {
 

@@ -9,8 +9,8 @@
 #include "eval_out/callbacks/classes.h"
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/eval_schema.h"
-#include "runtime/base/nearest.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 namespace {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "eval_out/hdf5/hdf5_values.h"
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/number_text.h"
 
 namespace stepop {
 namespace {

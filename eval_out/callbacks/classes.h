@@ -7,7 +7,7 @@
 
 #include "eval_out/callbacks/callback.h"
 #include "eval_out/callbacks/row_values.h"
-#include "runtime/base/ordered_map.h"
+#include "runtime/core/base/ordered_map.h"
 
 namespace stepop {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "eval_out/callbacks/classes.h"
-#include "runtime/system/atomic_file.h"
+#include "runtime/core/system/atomic_file.h"
 
 namespace stepop {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "eval_out/callbacks/classes.h"
-#include "runtime/formats/csv_file.h"
-#include "runtime/pictures/canvas.h"
-#include "runtime/system/atomic_file.h"
+#include "runtime/core/formats/csv_file.h"
+#include "runtime/core/pictures/canvas.h"
+#include "runtime/core/system/atomic_file.h"
 
 namespace stepop {
 namespace {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "eval_out/callbacks/script.h"
-#include "runtime/base/error.h"
-#include "runtime/log/log_files.h"
-#include "runtime/system/file_calls.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/log/log_files.h"
+#include "runtime/core/system/file_calls.h"
 
 namespace stepop {
 namespace {

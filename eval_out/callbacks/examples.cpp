@@ -6,10 +6,10 @@
 
 #include "eval_out/callbacks/row_values.h"
 #include "eval_out/hdf5/hdf5_values.h"
-#include "runtime/base/number_text.h"
-#include "runtime/formats/csv_file.h"
-#include "runtime/pictures/image_grid.h"
-#include "runtime/system/atomic_file.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/formats/csv_file.h"
+#include "runtime/core/pictures/image_grid.h"
+#include "runtime/core/system/atomic_file.h"
 
 namespace stepop {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "eval_out/callbacks/callback.h"
 #include "eval_out/callbacks/row_values.h"
-#include "runtime/pictures/axes.h"
-#include "runtime/pictures/histogram.h"
-#include "runtime/system/atomic_file.h"
+#include "runtime/core/pictures/axes.h"
+#include "runtime/core/pictures/histogram.h"
+#include "runtime/core/system/atomic_file.h"
 
 namespace stepop {
 namespace {

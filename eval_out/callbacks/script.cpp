@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/json_text.h"
-#include "runtime/base/text.h"
-#include "runtime/config/yaml_writer.h"
-#include "runtime/system/child_process.h"
-#include "runtime/system/python.h"
+#include "runtime/core/base/json_text.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/system/child_process.h"
+#include "runtime/core/system/python.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

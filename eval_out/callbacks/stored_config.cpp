@@ -7,12 +7,12 @@
 
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/callbacks/script.h"
-#include "runtime/base/error.h"
-#include "runtime/base/nearest.h"
-#include "runtime/config/config_files.h"
-#include "runtime/config/merge.h"
-#include "runtime/config/references.h"
-#include "runtime/config/yaml_reader.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/config/config_files.h"
+#include "runtime/core/config/merge.h"
+#include "runtime/core/config/references.h"
+#include "runtime/core/config/yaml_reader.h"
 
 namespace stepop {
 namespace {

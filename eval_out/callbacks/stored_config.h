@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "eval_out/read/eval_reader.h"
-#include "runtime/config/config.h"
-#include "runtime/config/resolve.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/config/resolve.h"
 #include "runtime/data/dataset.h"
 
 namespace stepop {

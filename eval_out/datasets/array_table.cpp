@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop {
 namespace {

@@ -6,7 +6,7 @@
 #include "eval_out/datasets/array_table.h"
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/read/find_evaluations.h"
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/number_text.h"
 #include "runtime/data/dataset.h"
 
 namespace stepop {

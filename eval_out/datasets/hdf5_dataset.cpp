@@ -5,7 +5,7 @@
 
 #include "eval_out/datasets/array_table.h"
 #include "eval_out/hdf5/hdf5_probe.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/text.h"
 #include "runtime/data/dataset.h"
 
 namespace stepop {

@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "eval_out/hdf5/hdf5.h"
 #include "eval_out/hdf5/hdf5_values.h"
-#include "runtime/base/ordered_map.h"
+#include "runtime/core/base/ordered_map.h"
 
 namespace stepop {
 

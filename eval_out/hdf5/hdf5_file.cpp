@@ -14,9 +14,9 @@
 #include "eval_out/hdf5/hdf5_arrays.h"
 #include "eval_out/hdf5/hdf5_types.h"
 #include "eval_out/hdf5/hdf5_values.h"
-#include "runtime/base/error.h"
-#include "runtime/base/number_text.h"
-#include "runtime/base/unpack_limit.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/unpack_limit.h"
 
 namespace stepop {
 namespace {

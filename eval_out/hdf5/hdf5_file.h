@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "eval_out/hdf5/hdf5.h"
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop {
 

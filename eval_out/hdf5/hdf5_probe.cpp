@@ -24,11 +24,11 @@
 #include "eval_out/hdf5/hdf5_attributes.h"
 #include "eval_out/hdf5/hdf5_file.h"
 #include "eval_out/hdf5/hdf5_types.h"
-#include "runtime/base/error.h"
-#include "runtime/base/number_text.h"
-#include "runtime/base/unpack_limit.h"
-#include "runtime/system/child.h"
-#include "runtime/system/file_calls.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/unpack_limit.h"
+#include "runtime/core/system/child.h"
+#include "runtime/core/system/file_calls.h"
 
 namespace stepop {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/base/interrupt.h"
+#include "runtime/core/base/interrupt.h"
 
 namespace stepop {
 

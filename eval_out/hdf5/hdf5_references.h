@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "eval_out/hdf5/hdf5.h"
-#include "runtime/system/file_calls.h"
+#include "runtime/core/system/file_calls.h"
 
 namespace stepop {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "eval_out/hdf5/hdf5_file.h"
-#include "runtime/base/error.h"
-#include "runtime/system/reserve.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/system/reserve.h"
 
 namespace stepop {
 namespace {

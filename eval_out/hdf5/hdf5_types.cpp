@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "eval_out/hdf5/hdf5_values.h"
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 static_assert(std::endian::native == std::endian::little, "the files are little endian");
 

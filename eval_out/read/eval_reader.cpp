@@ -19,7 +19,7 @@
 #include "eval_out/hdf5/hdf5_values.h"
 #include "eval_out/read/eval_layout.h"
 #include "eval_out/read/find_evaluations.h"
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/number_text.h"
 
 namespace stepop {
 namespace {

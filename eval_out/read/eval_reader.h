@@ -10,8 +10,8 @@
 
 #include "eval_out/eval_schema.h"
 #include "eval_out/hdf5/hdf5_values.h"
-#include "runtime/base/interrupt.h"
-#include "runtime/base/ordered_map.h"
+#include "runtime/core/base/interrupt.h"
+#include "runtime/core/base/ordered_map.h"
 
 namespace stepop {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "eval_out/hdf5/hdf5_values.h"
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop {
 namespace {

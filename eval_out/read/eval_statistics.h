@@ -5,7 +5,7 @@
 #include <string>
 
 #include "eval_out/read/eval_reader.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop {
 

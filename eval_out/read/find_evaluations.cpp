@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <tuple>
 
-#include "runtime/base/error.h"
-#include "runtime/config/value.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/config/value.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

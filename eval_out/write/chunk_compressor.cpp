@@ -5,8 +5,8 @@
 #include <exception>
 #include <utility>
 
-#include "runtime/base/error.h"
-#include "runtime/system/start_thread.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/system/start_thread.h"
 
 namespace stepop {
 namespace {

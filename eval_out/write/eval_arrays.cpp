@@ -14,8 +14,8 @@
 #include "eval_out/hdf5/hdf5_arrays.h"
 #include "eval_out/hdf5/hdf5_attributes.h"
 #include "eval_out/hdf5/hdf5_types.h"
-#include "runtime/base/error.h"
-#include "runtime/system/file_calls.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/system/file_calls.h"
 
 namespace stepop {
 namespace {

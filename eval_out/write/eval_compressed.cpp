@@ -12,7 +12,7 @@
 
 #include "eval_out/hdf5/hdf5_arrays.h"
 #include "eval_out/hdf5/hdf5_types.h"
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop {
 namespace {

@@ -14,12 +14,12 @@
 #include "eval_out/hdf5/hdf5_file.h"
 #include "eval_out/hdf5/hdf5_values.h"
 #include "eval_out/read/eval_reader.h"
-#include "runtime/base/error.h"
-#include "runtime/base/number_text.h"
-#include "runtime/system/atomic_file.h"
-#include "runtime/system/file_calls.h"
-#include "runtime/system/file_lock.h"
-#include "runtime/system/reserve.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/system/atomic_file.h"
+#include "runtime/core/system/file_calls.h"
+#include "runtime/core/system/file_lock.h"
+#include "runtime/core/system/reserve.h"
 
 namespace stepop {
 namespace {

@@ -12,7 +12,7 @@
 #include "eval_out/write/eval_arrays.h"
 #include "eval_out/write/eval_batch.h"
 #include "eval_out/write/eval_compressed.h"
-#include "runtime/base/ordered_map.h"
+#include "runtime/core/base/ordered_map.h"
 
 namespace stepop {
 

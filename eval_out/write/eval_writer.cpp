@@ -8,8 +8,8 @@
 #include "eval_out/hdf5/hdf5_values.h"
 #include "eval_out/write/eval_batch.h"
 #include "eval_out/write/eval_file_writer.h"
-#include "runtime/system/atomic_file.h"
-#include "runtime/system/background_queue.h"
+#include "runtime/core/system/atomic_file.h"
+#include "runtime/core/system/background_queue.h"
 
 namespace stepop {
 namespace {

@@ -15,8 +15,8 @@
 #include <cmath>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::audio {
 namespace {

@@ -1,8 +1,8 @@
 #include <ATen/ops/cross_entropy_loss.h>
 
 #include "iterators/losses/class_targets.h"
-#include "runtime/iterator/iterator.h"
-#include "runtime/networks/network.h"
+#include "runtime/train/iterator/iterator.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 

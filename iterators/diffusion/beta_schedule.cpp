@@ -8,7 +8,7 @@
 #include <numbers>
 #include <set>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop::diffusion {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "iterators/diffusion/likelihood.h"
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop::diffusion {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "iterators/diffusion/beta_schedule.h"
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop::diffusion {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "iterators/diffusion/gaussian_diffusion.h"
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop::diffusion {
 

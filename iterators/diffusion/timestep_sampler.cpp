@@ -12,7 +12,7 @@
 #include <cmath>
 #include <vector>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop::diffusion {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 
-#include "runtime/formats/state.h"
+#include "runtime/core/formats/state.h"
 
 namespace stepop::diffusion {
 

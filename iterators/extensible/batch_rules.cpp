@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/text.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop::extensible {
 

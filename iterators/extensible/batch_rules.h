@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 #include "runtime/data/batch.h"
 
 namespace stepop::extensible {

@@ -6,7 +6,7 @@
 #include <map>
 #include <variant>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop::extensible {
 

@@ -6,7 +6,7 @@
 
 #include "iterators/extensible/evaluator.h"
 #include "iterators/extensible/step.h"
-#include "runtime/iterator/context.h"
+#include "runtime/train/iterator/context.h"
 
 namespace stepop::extensible {
 

@@ -13,10 +13,10 @@
 #include "iterators/extensible/foreign_keys.h"
 #include "iterators/extensible/learning_rates.h"
 #include "iterators/extensible/runner.h"
-#include "runtime/base/error.h"
-#include "runtime/base/text.h"
-#include "runtime/iterator/iterator.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/iterator/iterator.h"
 
 namespace stepop::extensible {
 namespace {

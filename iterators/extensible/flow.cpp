@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/base/nearest.h"
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/base/number_text.h"
 
 namespace stepop::extensible {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop::extensible {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop::extensible {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop::extensible {
 

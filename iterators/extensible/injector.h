@@ -4,7 +4,7 @@
 
 #include "iterators/extensible/ports.h"
 #include "iterators/extensible/state.h"
-#include "runtime/config/registry.h"
+#include "runtime/core/config/registry.h"
 
 namespace stepop::extensible {
 

@@ -1,6 +1,6 @@
 #include "iterators/extensible/inner.h"
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop::extensible {
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop::extensible {
 

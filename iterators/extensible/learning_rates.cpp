@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/number_text.h"
 
 namespace stepop::extensible {
 namespace {

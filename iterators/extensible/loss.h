@@ -6,8 +6,8 @@
 
 #include "iterators/extensible/ports.h"
 #include "iterators/extensible/state.h"
-#include "runtime/config/registry.h"
-#include "runtime/log/logs.h"
+#include "runtime/core/config/registry.h"
+#include "runtime/core/log/logs.h"
 
 namespace stepop::extensible {
 

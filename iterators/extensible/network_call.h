@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "iterators/extensible/ports.h"
-#include "runtime/networks/network.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop::extensible {
 

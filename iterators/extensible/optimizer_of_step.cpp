@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "iterators/extensible/learning_rates.h"
-#include "runtime/base/error.h"
-#include "runtime/base/name_pattern.h"
-#include "runtime/base/nearest.h"
-#include "runtime/config/read_pattern.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/name_pattern.h"
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/config/read_pattern.h"
 
 namespace stepop::extensible {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "iterators/extensible/gate.h"
-#include "runtime/iterator/context.h"
-#include "runtime/optim/update.h"
+#include "runtime/train/iterator/context.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop::extensible {
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/base/error.h"
-#include "runtime/base/nearest.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/nearest.h"
 
 namespace stepop::extensible {
 namespace {

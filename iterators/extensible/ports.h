@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "iterators/extensible/state.h"
-#include "runtime/config/config.h"
-#include "runtime/iterator/context.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/config/config.h"
+#include "runtime/train/iterator/context.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop::extensible {
 

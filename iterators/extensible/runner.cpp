@@ -10,8 +10,8 @@
 
 #include "iterators/extensible/flow.h"
 #include "iterators/extensible/trace.h"
-#include "runtime/base/error.h"
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
 
 namespace stepop::extensible {
 namespace {

@@ -7,8 +7,8 @@
 #include "iterators/extensible/evaluation.h"
 #include "iterators/extensible/state.h"
 #include "iterators/extensible/step.h"
+#include "runtime/core/log/logs.h"
 #include "runtime/data/batch.h"
-#include "runtime/log/logs.h"
 
 namespace stepop::extensible {
 

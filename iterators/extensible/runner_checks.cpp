@@ -7,9 +7,9 @@
 
 #include "iterators/extensible/flow.h"
 #include "iterators/extensible/runner.h"
-#include "runtime/base/error.h"
-#include "runtime/base/nearest.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop::extensible {
 

@@ -7,8 +7,8 @@
 
 #include "iterators/extensible/left_out.h"
 #include "iterators/extensible/optimizer_of_step.h"
-#include "runtime/base/error.h"
-#include "runtime/base/nearest.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/nearest.h"
 
 namespace stepop::extensible {
 

@@ -12,8 +12,8 @@
 #include "iterators/extensible/injector.h"
 #include "iterators/extensible/loss.h"
 #include "iterators/extensible/ports.h"
-#include "runtime/optim/schedule.h"
-#include "runtime/optim/update.h"
+#include "runtime/train/optim/schedule.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop::extensible {
 

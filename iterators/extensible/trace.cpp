@@ -5,8 +5,8 @@
 
 #include <variant>
 
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/run/device.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/run/device.h"
 
 namespace stepop::extensible {
 

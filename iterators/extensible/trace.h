@@ -9,7 +9,7 @@
 
 #include "iterators/extensible/state.h"
 #include "iterators/extensible/step.h"
-#include "runtime/base/text_table.h"
+#include "runtime/core/base/text_table.h"
 
 namespace stepop::extensible {
 

@@ -2,7 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include "runtime/networks/evaluation_mode.h"
+#include "runtime/train/networks/evaluation_mode.h"
 
 namespace stepop::extensible {
 

@@ -10,7 +10,7 @@
 #include <ATen/ops/square.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop::losses {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "eval_out/hdf5/hdf5_values.h"
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

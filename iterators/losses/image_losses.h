@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "runtime/base/ordered_map.h"
+#include "runtime/core/base/ordered_map.h"
 
 namespace stepop::losses {
 

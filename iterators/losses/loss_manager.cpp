@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "iterators/losses/image_losses.h"
-#include "runtime/base/error.h"
-#include "runtime/base/nearest.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/nearest.h"
 
 namespace stepop::losses {
 namespace {

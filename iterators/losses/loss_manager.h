@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/ordered_map.h"
-#include "runtime/config/registry.h"
-#include "runtime/iterator/context.h"
-#include "runtime/log/logs.h"
-#include "runtime/optim/schedule.h"
+#include "runtime/core/base/ordered_map.h"
+#include "runtime/core/config/registry.h"
+#include "runtime/core/log/logs.h"
+#include "runtime/train/iterator/context.h"
+#include "runtime/train/optim/schedule.h"
 
 namespace stepop::losses {
 

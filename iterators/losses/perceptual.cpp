@@ -13,9 +13,9 @@
 #include <filesystem>
 
 #include "iterators/losses/image_losses.h"
-#include "runtime/base/error.h"
-#include "runtime/formats/safetensors.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::losses {
 namespace {

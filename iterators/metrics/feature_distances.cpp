@@ -15,9 +15,9 @@
 #include <numeric>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/base/random.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::metrics {
 namespace {

@@ -6,8 +6,8 @@
 #include "eval_out/callbacks/row_values.h"
 #include "eval_out/hdf5/hdf5_values.h"
 #include "iterators/metrics/similarity.h"
-#include "runtime/base/error.h"
-#include "runtime/system/atomic_file.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/system/atomic_file.h"
 
 namespace stepop::metrics {
 namespace {

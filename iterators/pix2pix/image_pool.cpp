@@ -3,7 +3,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/zeros.h>
 
-#include "runtime/iterator/context.h"
+#include "runtime/train/iterator/context.h"
 
 namespace stepop::pix2pix {
 

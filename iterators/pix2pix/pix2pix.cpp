@@ -12,8 +12,8 @@
 #include "iterators/metrics/similarity.h"
 #include "iterators/pix2pix/image_pool.h"
 #include "iterators/pix2pix/pairs.h"
-#include "runtime/iterator/iterator.h"
-#include "runtime/networks/network.h"
+#include "runtime/train/iterator/iterator.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop::pix2pix {
 namespace {

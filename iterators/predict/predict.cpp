@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/base/text.h"
-#include "runtime/iterator/eval_functor.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/iterator/eval_functor.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 namespace {

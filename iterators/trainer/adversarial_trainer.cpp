@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "iterators/trainer/trainer.h"
-#include "runtime/base/error.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "iterators/trainer/loss_model.h"
 #include "iterators/trainer/model_inputs.h"
-#include "runtime/base/error.h"
-#include "runtime/iterator/eval_functor.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/iterator/eval_functor.h"
 
 namespace stepop {
 namespace {

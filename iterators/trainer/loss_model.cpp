@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <typeinfo>
 
-#include "runtime/base/error.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 namespace {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/ordered_map.h"
+#include "runtime/core/base/ordered_map.h"
+#include "runtime/core/log/logs.h"
 #include "runtime/data/batch.h"
-#include "runtime/log/logs.h"
 
 namespace stepop {
 

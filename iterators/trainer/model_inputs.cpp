@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "runtime/base/error.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 namespace {

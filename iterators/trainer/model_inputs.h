@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "iterators/trainer/loss_model.h"
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 #include "runtime/data/batch.h"
 
 namespace stepop {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/pictures/canvas.h"
-#include "runtime/pictures/image_grid.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/core/pictures/canvas.h"
+#include "runtime/core/pictures/image_grid.h"
 
 namespace stepop {
 namespace {

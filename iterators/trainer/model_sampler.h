@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "iterators/trainer/loss_model.h"
-#include "runtime/config/registry.h"
-#include "runtime/iterator/context.h"
-#include "runtime/log/logs.h"
+#include "runtime/core/config/registry.h"
+#include "runtime/core/log/logs.h"
+#include "runtime/train/iterator/context.h"
 
 namespace stepop {
 

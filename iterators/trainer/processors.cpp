@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "iterators/trainer/model_sampler.h"
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop {
 namespace {

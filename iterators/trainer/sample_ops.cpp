@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "runtime/measure/profile.h"
-#include "runtime/networks/evaluation_mode.h"
-#include "runtime/networks/networks.h"
+#include "runtime/core/measure/profile.h"
+#include "runtime/train/networks/evaluation_mode.h"
+#include "runtime/train/networks/networks.h"
 
 namespace stepop {
 SampleOps::SampleOps(const Context& context, LossModel& model) : context_(context), model_(model) {

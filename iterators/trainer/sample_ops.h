@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "iterators/trainer/model_sampler.h"
-#include "runtime/iterator/context.h"
-#include "runtime/iterator/step_ops.h"
+#include "runtime/train/iterator/context.h"
+#include "runtime/train/iterator/step_ops.h"
 
 namespace stepop {
 

@@ -14,9 +14,9 @@
 
 #include "iterators/trainer/model_inputs.h"
 #include "iterators/trainer/model_sampler.h"
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/pictures/image_grid.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/core/pictures/image_grid.h"
 
 namespace stepop {
 namespace {

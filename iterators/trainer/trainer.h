@@ -6,7 +6,7 @@
 #include "iterators/trainer/loss_model.h"
 #include "iterators/trainer/model_inputs.h"
 #include "iterators/trainer/sample_ops.h"
-#include "runtime/iterator/iterator.h"
+#include "runtime/train/iterator/iterator.h"
 
 namespace stepop {
 

@@ -11,7 +11,7 @@
 #include "iterators/losses/perceptual.h"
 #include "iterators/vunet/pictures.h"
 #include "models/vunet/vunet.h"
-#include "runtime/iterator/iterator.h"
+#include "runtime/train/iterator/iterator.h"
 
 namespace stepop {
 namespace {

@@ -14,10 +14,10 @@
 #include <numeric>
 #include <string>
 
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/networks/checkpoint_modules.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 namespace autoencoder_kl {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop {
 

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/networks/image_input.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/base/error.h"
+#include "runtime/train/networks/image_input.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 namespace {

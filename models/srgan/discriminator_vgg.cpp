@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/networks/image_input.h"
-#include "runtime/networks/network.h"
+#include "runtime/train/networks/image_input.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 namespace {

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/networks/checkpoint_modules.h"
-#include "runtime/networks/image_input.h"
-#include "runtime/networks/network.h"
+#include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/image_input.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 namespace {

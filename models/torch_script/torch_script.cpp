@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/config/config.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/config/config.h"
 #include "runtime/data/dataset.h"
-#include "runtime/networks/network.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 namespace {

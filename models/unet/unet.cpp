@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/networks/checkpoint_modules.h"
-#include "runtime/networks/image_input.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/image_input.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 namespace {

@@ -22,7 +22,7 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop::unet_diffusion {
 namespace {

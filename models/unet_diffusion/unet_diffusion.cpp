@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "models/unet_diffusion/blocks.h"
-#include "runtime/base/error.h"
-#include "runtime/base/text.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/networks/checkpoint_modules.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop::unet_diffusion {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/networks/checkpoint_modules.h"
+#include "runtime/train/networks/checkpoint_modules.h"
 
 namespace stepop::vunet {
 

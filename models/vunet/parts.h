@@ -3,7 +3,7 @@
 #include <array>
 
 #include "models/vunet/blocks.h"
-#include "runtime/base/ordered_map.h"
+#include "runtime/core/base/ordered_map.h"
 
 namespace stepop::vunet {
 

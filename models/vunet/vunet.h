@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "models/vunet/parts.h"
-#include "runtime/config/config.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/config/config.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 

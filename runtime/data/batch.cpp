@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/interrupt.h"
+#include "runtime/core/base/interrupt.h"
 #include "runtime/data/batch.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/sampler.h"

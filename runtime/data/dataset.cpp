@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/base/interrupt.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/interrupt.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "runtime/base/random.h"
+#include "runtime/core/base/random.h"
 
 namespace stepop {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/text.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop {
 

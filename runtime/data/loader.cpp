@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/measure/one_thread.h"
-#include "runtime/measure/profile.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/one_thread.h"
+#include "runtime/core/measure/profile.h"
 
 namespace stepop {
 

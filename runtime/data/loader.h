@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/base/interrupt.h"
+#include "runtime/core/base/interrupt.h"
 #include "runtime/data/batch.h"
 #include "runtime/data/batch_source.h"
 #include "runtime/data/dataset.h"

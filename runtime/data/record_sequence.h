@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/interrupt.h"
+#include "runtime/core/base/interrupt.h"
 #include "runtime/data/stream.h"
 
 namespace stepop {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/ordered_map.h"
-#include "runtime/base/random.h"
+#include "runtime/core/base/ordered_map.h"
+#include "runtime/core/base/random.h"
 
 namespace stepop {
 

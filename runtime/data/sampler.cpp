@@ -9,7 +9,7 @@
 #include <map>
 #include <numeric>
 
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/number_text.h"
 #include "runtime/data/example_random.h"
 
 namespace stepop {

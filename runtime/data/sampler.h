@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/random.h"
-#include "runtime/config/registry.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/config/registry.h"
 #include "runtime/data/dataset.h"
 
 namespace stepop {

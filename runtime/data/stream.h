@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/interrupt.h"
-#include "runtime/base/ordered_map.h"
-#include "runtime/base/random.h"
-#include "runtime/config/config.h"
-#include "runtime/config/registry.h"
+#include "runtime/core/base/interrupt.h"
+#include "runtime/core/base/ordered_map.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/config/registry.h"
 #include "runtime/data/batch.h"
 
 namespace stepop {

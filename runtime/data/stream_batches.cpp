@@ -7,8 +7,8 @@
 #include <numeric>
 #include <utility>
 
-#include "runtime/base/error.h"
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
 
 namespace stepop {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "runtime/base/error.h"
-#include "runtime/base/interrupt_scope.h"
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/interrupt_scope.h"
+#include "runtime/core/base/number_text.h"
 
 namespace stepop {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/record_sequence.h"
 #include "runtime/data/stream.h"

@@ -25,9 +25,9 @@ VARIANTS = {
         "-DSTEPOP_UNITY=OFF", "-DCMAKE_CXX_FLAGS=-DFMT_HEADER_ONLY",
         "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"],
 }
-SAMPLE = ["runtime/loop/", "runtime/config/", "eval_out/write/", "models/vunet/"]
-EDITS = ["runtime/loop/training_loop.cpp", "runtime/cli/run_command.cpp", "models/mlp/mlp.cpp",
-         "runtime/base/error.h", "runtime/iterator/iterator.h"]
+SAMPLE = ["runtime/train/loop/", "runtime/core/config/", "eval_out/write/", "models/vunet/"]
+EDITS = ["runtime/train/loop/training_loop.cpp", "runtime/tools/cli/run_command.cpp", "models/mlp/mlp.cpp",
+         "runtime/core/base/error.h", "runtime/train/iterator/iterator.h"]
 
 
 def timed(command):

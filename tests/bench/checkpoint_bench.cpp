@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/checkpoint/checkpoint_writer.h"
+#include "runtime/train/checkpoint/checkpoint_writer.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/rows.h"
 #include "tests/scratch_folder.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/code/build_settings.h"
+#include "runtime/tools/code/build_settings.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/process.h"
 #include "tests/bench/rows.h"

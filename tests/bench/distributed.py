@@ -41,7 +41,7 @@ WAYS = {"one process, 2 threads": ["--num_threads", "2"],
 LINKS = {"10 Gbit/s": (10e9, 25e-6), "100 Gbit/s": (100e9, 10e-6)}
 PROCESSES = [8, 64, 512]
 BACKWARD = 2 / 3  # of a step
-FIRST_BUCKET, BUCKET = 1 << 20, 25 << 20  # bytes, as in runtime/distributed/gradient_sum.cpp
+FIRST_BUCKET, BUCKET = 1 << 20, 25 << 20  # bytes, as in runtime/train/distributed/gradient_sum.cpp
 SMALL, LARGE = 64, 32 << 20  # bytes of the all-reduces that are measured
 
 

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "runtime/base/number_text.h"
-#include "runtime/loop/evaluation.h"
-#include "runtime/loop/session.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/train/loop/evaluation.h"
+#include "runtime/train/loop/session.h"
+#include "runtime/train/networks/network.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/rows.h"
 #include "tests/bench/training.h"

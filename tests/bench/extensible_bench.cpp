@@ -17,9 +17,9 @@
 #include <utility>
 
 #include "iterators/losses/adversarial.h"
-#include "runtime/iterator/iterator.h"
-#include "runtime/measure/tensor_memory.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/measure/tensor_memory.h"
+#include "runtime/train/iterator/iterator.h"
+#include "runtime/train/networks/network.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/process.h"
 #include "tests/bench/rows.h"

@@ -7,8 +7,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/adam.h>
 
-#include "runtime/iterator/splits.h"
-#include "runtime/networks/generators.h"
+#include "runtime/train/iterator/splits.h"
+#include "runtime/train/networks/generators.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/training.h"
 

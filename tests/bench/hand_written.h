@@ -9,7 +9,7 @@
 
 #include "runtime/data/batch.h"
 #include "runtime/data/dataset.h"
-#include "runtime/networks/network.h"
+#include "runtime/train/networks/network.h"
 
 namespace torch::optim {
 class Adam;

@@ -9,14 +9,14 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/core/measure/one_thread.h"
+#include "runtime/core/pictures/image_file.h"
+#include "runtime/core/pictures/image_grid.h"
+#include "runtime/core/system/atomic_file.h"
 #include "runtime/data/loader.h"
 #include "runtime/data/stream_batches.h"
 #include "runtime/data/stream_dataset.h"
 #include "runtime/data/streams/tar_shards.h"
-#include "runtime/measure/one_thread.h"
-#include "runtime/pictures/image_file.h"
-#include "runtime/pictures/image_grid.h"
-#include "runtime/system/atomic_file.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/rows.h"
 #include "tests/bench/training.h"

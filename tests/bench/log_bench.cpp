@@ -5,8 +5,8 @@
 #include <array>
 #include <vector>
 
-#include "runtime/iterator/iterator.h"
-#include "runtime/networks/network.h"
+#include "runtime/train/iterator/iterator.h"
+#include "runtime/train/networks/network.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/rows.h"
 #include "tests/bench/training.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/run/device.h"
+#include "runtime/train/run/device.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/rows.h"
 

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/number_text.h"
 
 namespace stepop::bench {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "eval_out/write/eval_writer.h"
-#include "runtime/loop/evaluation.h"
-#include "runtime/loop/session.h"
+#include "runtime/train/loop/evaluation.h"
+#include "runtime/train/loop/session.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/rows.h"
 #include "tests/bench/training.h"

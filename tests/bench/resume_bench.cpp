@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/train/checkpoint/checkpoint.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/process.h"
 #include "tests/bench/rows.h"

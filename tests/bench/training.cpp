@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <memory>
 
-#include "runtime/config/yaml_reader.h"
-#include "runtime/loop/session.h"
-#include "runtime/loop/training_loop.h"
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/train/loop/session.h"
+#include "runtime/train/loop/training_loop.h"
 #include "tests/bench/measure.h"
 #include "tests/scratch_folder.h"
 

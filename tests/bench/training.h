@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config/config.h"
-#include "runtime/iterator/hook.h"
-#include "runtime/measure/profile.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/measure/profile.h"
+#include "runtime/train/iterator/hook.h"
 #include "tests/bench/measure.h"
 
 namespace stepop::bench {

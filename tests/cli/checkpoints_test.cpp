@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <regex>
 
-#include "runtime/checkpoint/checkpoint.h"
-#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/train/checkpoint/checkpoint_folder.h"
 #include "tests/cli/command.h"
 
 namespace stepop {

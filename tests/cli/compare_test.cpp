@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/train/checkpoint/checkpoint.h"
 #include "tests/cli/command.h"
 
 namespace stepop {

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/pictures/image_file.h"
+#include "runtime/core/pictures/image_file.h"
 #include "tests/cli/browser.h"
 #include "tests/cli/command.h"
 #include "tests/places.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/train/checkpoint/checkpoint.h"
 #include "tests/cli/command.h"
 #include "tests/places.h"
 

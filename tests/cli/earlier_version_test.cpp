@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "eval_out/read/eval_reader.h"
-#include "runtime/formats/safetensors.h"
+#include "runtime/core/formats/safetensors.h"
 #include "tests/cli/command.h"
 #include "tests/places.h"
 

@@ -7,7 +7,7 @@
 
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/read/find_evaluations.h"
-#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/train/checkpoint/checkpoint_folder.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/same_state.h"

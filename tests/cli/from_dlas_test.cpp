@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config/yaml_reader.h"
+#include "runtime/core/config/yaml_reader.h"
 #include "tests/cli/code_run.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"

@@ -10,8 +10,8 @@
 #include <filesystem>
 
 #include "eval_out/write/eval_writer.h"
-#include "runtime/checkpoint/checkpoint.h"
-#include "runtime/formats/safetensors.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/train/checkpoint/checkpoint.h"
 #include "tests/cli/command.h"
 #include "tests/places.h"
 #include "tests/python.h"

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/train/checkpoint/checkpoint.h"
 #include "tests/cli/torture.h"
 
 namespace stepop {

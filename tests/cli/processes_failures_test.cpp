@@ -9,7 +9,7 @@
 
 #include "tests/cli/digits_run.h"
 #include "tests/cli/small_training.h"
-#include "tests/runtime/distributed/together.h"
+#include "tests/runtime/train/distributed/together.h"
 #include "tests/same_state.h"
 #include "tests/small_disk.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "runtime/report/report.h"
+#include "runtime/tools/report/report.h"
 #include "tests/cli/browser.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "runtime/config/config.h"
-#include "runtime/config/yaml_reader.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/config/yaml_reader.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/python.h"
@@ -154,7 +154,7 @@ print(abs(f['labels/loss'][:].astype('f8').mean() - float(sys.argv[3])) < 1e-9)
 
 TEST_CASE(
     "a PyTorch module of the same layout, loaded from the checkpoint, gives the same logits") {
-  CHECK(run_python(read_bytes(STEPOP_SOURCE_DIR "/tests/runtime/loop/torch_lenet.py") + R"(
+  CHECK(run_python(read_bytes(STEPOP_SOURCE_DIR "/tests/runtime/train/loop/torch_lenet.py") + R"(
 import gzip, sys
 import h5py, numpy
 from safetensors.torch import load_file

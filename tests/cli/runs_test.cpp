@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "runtime/run/provenance.h"
-#include "runtime/run/run_lock.h"
+#include "runtime/train/run/provenance.h"
+#include "runtime/train/run/run_lock.h"
 #include "tests/cli/command.h"
 
 namespace stepop {

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "runtime/run/signals.h"
+#include "runtime/train/run/signals.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/same_state.h"

@@ -16,9 +16,9 @@
 
 #include "eval_out/callbacks/callback.h"
 #include "runtime/data/dataset.h"
-#include "runtime/iterator/hook.h"
-#include "runtime/iterator/iterator.h"
-#include "runtime/networks/network.h"
+#include "runtime/train/iterator/hook.h"
+#include "runtime/train/iterator/iterator.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/run/run_directory.h"
+#include "runtime/train/run/run_directory.h"
 #include "tests/cli/digits_run.h"
 #include "tests/same_state.h"
 

@@ -20,8 +20,8 @@
 #include <utility>
 
 #include "eval_out/read/eval_reader.h"
-#include "runtime/checkpoint/checkpoint.h"
-#include "runtime/log/metrics_file.h"
+#include "runtime/core/log/metrics_file.h"
+#include "runtime/train/checkpoint/checkpoint.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/same_state.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/random.h"
-#include "runtime/formats/state.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/formats/state.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "runtime/distributed/world.h"
+#include "runtime/train/distributed/world.h"
 #include "tests/cli/command.h"
 
 namespace stepop {

@@ -9,7 +9,7 @@ folder = sys.argv[1]
 
 
 class DropoutNet(nn.Module):
-    """The layout of TestDropoutNet in tests/runtime/loop/trainer_components.cpp."""
+    """The layout of TestDropoutNet in tests/runtime/train/loop/trainer_components.cpp."""
 
     def __init__(self):
         super().__init__()

@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 #include <torch/nn/module.h>
 
-#include "runtime/formats/safetensors.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/python.h"

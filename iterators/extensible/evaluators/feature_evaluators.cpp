@@ -15,8 +15,8 @@
 #include "iterators/extensible/gate.h"
 #include "iterators/extensible/inner.h"
 #include "iterators/metrics/feature_callbacks.h"
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::extensible {
 namespace {

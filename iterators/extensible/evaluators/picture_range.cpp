@@ -3,8 +3,8 @@
 #include <ATen/ops/aminmax.h>
 #include <fmt/format.h>
 
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::extensible {
 

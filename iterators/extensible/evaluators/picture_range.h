@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop::extensible {
 

@@ -7,8 +7,8 @@
 #include "iterators/audio/resample.h"
 #include "iterators/extensible/host_values.h"
 #include "iterators/extensible/injector.h"
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::extensible {
 namespace {

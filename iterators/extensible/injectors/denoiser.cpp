@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "runtime/base/error.h"
-#include "runtime/base/nearest.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop::extensible {
 

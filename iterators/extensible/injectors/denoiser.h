@@ -10,7 +10,7 @@
 #include "iterators/diffusion/gaussian_diffusion.h"
 #include "iterators/extensible/ports.h"
 #include "iterators/extensible/state.h"
-#include "runtime/networks/network.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop::extensible {
 

@@ -14,8 +14,8 @@
 #include "iterators/extensible/host_values.h"
 #include "iterators/extensible/injector.h"
 #include "iterators/extensible/inner.h"
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::extensible {
 namespace {

@@ -16,8 +16,8 @@
 #include "iterators/diffusion/timestep_sampler.h"
 #include "iterators/extensible/injector.h"
 #include "iterators/extensible/injectors/denoiser.h"
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::extensible {
 namespace {

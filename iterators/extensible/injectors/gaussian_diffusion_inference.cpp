@@ -15,11 +15,11 @@
 #include "iterators/extensible/injector.h"
 #include "iterators/extensible/injectors/denoiser.h"
 #include "iterators/extensible/without_gradient.h"
-#include "runtime/base/error.h"
-#include "runtime/base/random.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/networks/averages.h"
-#include "runtime/networks/networks.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/networks/averages.h"
+#include "runtime/train/networks/networks.h"
 
 namespace stepop::extensible {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "iterators/extensible/injector.h"
 #include "iterators/extensible/without_gradient.h"
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop::extensible {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/error.h"
-#include "runtime/config/config.h"
-#include "runtime/formats/safetensors.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::extensible {
 

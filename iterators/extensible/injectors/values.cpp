@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "iterators/extensible/injector.h"
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::extensible {
 namespace {

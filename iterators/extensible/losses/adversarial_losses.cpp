@@ -11,7 +11,7 @@
 #include "iterators/extensible/loss.h"
 #include "iterators/extensible/network_call.h"
 #include "iterators/losses/adversarial.h"
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop::extensible {
 namespace {

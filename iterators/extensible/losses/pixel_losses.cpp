@@ -18,8 +18,8 @@
 
 #include "iterators/extensible/loss.h"
 #include "iterators/extensible/losses/criterion.h"
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::extensible {
 namespace {

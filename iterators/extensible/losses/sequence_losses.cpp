@@ -7,8 +7,8 @@
 
 #include "iterators/extensible/inner.h"
 #include "iterators/extensible/loss.h"
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::extensible {
 namespace {

@@ -15,8 +15,8 @@
 #include "iterators/extensible/network_call.h"
 #include "iterators/losses/adversarial.h"
 #include "iterators/losses/stylegan2.h"
-#include "runtime/base/error.h"
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::extensible {
 namespace {

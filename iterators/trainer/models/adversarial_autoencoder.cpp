@@ -12,9 +12,9 @@
 #include "iterators/trainer/loss_model.h"
 #include "iterators/trainer/models/inner_network.h"
 #include "models/autoencoder_kl/autoencoder_kl.h"
-#include "runtime/base/text.h"
-#include "runtime/networks/network.h"
-#include "runtime/optim/schedule.h"
+#include "runtime/core/base/text.h"
+#include "runtime/train/networks/network.h"
+#include "runtime/train/optim/schedule.h"
 
 namespace stepop {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <typeinfo>
 
-#include "runtime/base/text.h"
-#include "runtime/config/registry.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/config/registry.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 

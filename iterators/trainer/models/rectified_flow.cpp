@@ -14,8 +14,8 @@
 #include "iterators/diffusion/guidance.h"
 #include "iterators/trainer/loss_model.h"
 #include "iterators/trainer/models/inner_network.h"
-#include "runtime/base/error.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/base/error.h"
+#include "runtime/train/networks/network.h"
 
 namespace stepop {
 namespace {

@@ -7,7 +7,7 @@
 #include "iterators/vunet/data/canvas.h"
 #include "iterators/vunet/data/pose.h"
 #include "iterators/vunet/data/stickman.h"
-#include "runtime/base/random.h"
+#include "runtime/core/base/random.h"
 
 namespace stepop::vunet {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/base/random.h"
-#include "runtime/config/config.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop::vunet {
 

@@ -14,11 +14,11 @@
 
 #include "iterators/vunet/data/partners.h"
 #include "iterators/vunet/data/stickman.h"
-#include "runtime/base/error.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/core/pictures/image_file.h"
 #include "runtime/data/datasets/image_reader.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/pictures/image_file.h"
 
 namespace stepop::vunet {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 #include "runtime/data/dataset.h"
 
 namespace stepop::vunet {

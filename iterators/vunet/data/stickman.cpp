@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "iterators/vunet/data/canvas.h"
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop::vunet {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop::vunet {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "runtime/base/random.h"
-#include "runtime/config/config.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop {
 

@@ -15,7 +15,7 @@
 #include <array>
 #include <cmath>
 
-#include "runtime/pictures/image_file.h"
+#include "runtime/core/pictures/image_file.h"
 
 namespace stepop {
 namespace {

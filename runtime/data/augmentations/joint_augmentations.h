@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/base/random.h"
-#include "runtime/config/config.h"
-#include "runtime/config/registry.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/config/registry.h"
 #include "runtime/data/augmentations/chance.h"
 
 namespace stepop {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/dataset.h"
-#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

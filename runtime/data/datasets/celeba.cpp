@@ -13,12 +13,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/core/formats/stored_array.h"
+#include "runtime/core/formats/zip_file.h"
+#include "runtime/core/pictures/image_file.h"
+#include "runtime/core/system/read_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/image_reader.h"
-#include "runtime/formats/stored_array.h"
-#include "runtime/formats/zip_file.h"
-#include "runtime/pictures/image_file.h"
-#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace {

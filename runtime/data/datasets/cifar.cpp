@@ -11,12 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/text.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/formats/pickle_file.h"
+#include "runtime/core/pictures/image_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/dataset_files.h"
 #include "runtime/data/row_writer.h"
-#include "runtime/formats/pickle_file.h"
-#include "runtime/pictures/image_file.h"
 
 namespace stepop {
 namespace {

@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/nearest.h"
-#include "runtime/base/number_text.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/formats/csv_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/csv_columns.h"
 #include "runtime/data/datasets/csv_fit.h"
 #include "runtime/data/datasets/csv_missing.h"
 #include "runtime/data/datasets/image_reader.h"
-#include "runtime/formats/csv_file.h"
 
 namespace stepop {
 namespace {

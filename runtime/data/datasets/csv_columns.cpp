@@ -14,9 +14,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/base/key_hash.h"
-#include "runtime/base/nearest.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/key_hash.h"
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 namespace {

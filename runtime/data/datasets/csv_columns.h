@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config/config.h"
-#include "runtime/formats/csv_file.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/formats/csv_file.h"
 
 namespace stepop {
 

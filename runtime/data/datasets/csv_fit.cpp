@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "runtime/base/key_hash.h"
-#include "runtime/base/random.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/key_hash.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/base/text.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/fitted.h"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/formats/csv_file.h"
 #include "runtime/data/datasets/csv_missing.h"
-#include "runtime/formats/csv_file.h"
 
 namespace stepop {
 

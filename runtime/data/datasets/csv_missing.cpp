@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/base/number_text.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/formats/csv_file.h"
 #include "runtime/data/datasets/csv_columns.h"
-#include "runtime/formats/csv_file.h"
 
 namespace stepop {
 

@@ -8,11 +8,11 @@
 #include <system_error>
 #include <utility>
 
-#include "runtime/base/error.h"
-#include "runtime/base/text.h"
-#include "runtime/formats/byte_input.h"
-#include "runtime/formats/gzip_file.h"
-#include "runtime/formats/tar_reader.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/formats/byte_input.h"
+#include "runtime/core/formats/gzip_file.h"
+#include "runtime/core/formats/tar_reader.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "runtime/core/formats/idx_file.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/core/pictures/image_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/row_writer.h"
-#include "runtime/formats/idx_file.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/pictures/image_file.h"
 
 namespace stepop {
 namespace {

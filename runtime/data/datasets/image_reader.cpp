@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/pictures/image_file.h"
+#include "runtime/core/pictures/image_file.h"
 
 namespace stepop {
 namespace {

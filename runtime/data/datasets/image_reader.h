@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 #include "runtime/data/batch.h"
 
 namespace stepop {

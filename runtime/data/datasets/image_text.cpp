@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/base/number_text.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/formats/csv_file.h"
+#include "runtime/core/system/read_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/text/tokenizer.h"
-#include "runtime/formats/csv_file.h"
-#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace {

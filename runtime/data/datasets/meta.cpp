@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/nearest.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/formats/npy_file.h"
+#include "runtime/core/pictures/image_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/meta_labels.h"
-#include "runtime/formats/npy_file.h"
-#include "runtime/pictures/image_file.h"
 
 namespace stepop {
 namespace {

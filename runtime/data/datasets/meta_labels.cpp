@@ -9,10 +9,10 @@
 #include <system_error>
 #include <utility>
 
-#include "runtime/base/error.h"
-#include "runtime/base/number_text.h"
-#include "runtime/config/yaml_reader.h"
-#include "runtime/formats/npy_file.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/formats/npy_file.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config/value.h"
-#include "runtime/formats/stored_array.h"
+#include "runtime/core/config/value.h"
+#include "runtime/core/formats/stored_array.h"
 
 namespace stepop {
 

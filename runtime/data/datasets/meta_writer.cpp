@@ -12,16 +12,16 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/base/text.h"
-#include "runtime/config/yaml_writer.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/core/pictures/image_file.h"
+#include "runtime/core/system/atomic_file.h"
+#include "runtime/core/system/file_calls.h"
+#include "runtime/core/system/folders.h"
 #include "runtime/data/datasets/meta_labels.h"
 #include "runtime/data/example_random.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/pictures/image_file.h"
-#include "runtime/system/atomic_file.h"
-#include "runtime/system/file_calls.h"
-#include "runtime/system/folders.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

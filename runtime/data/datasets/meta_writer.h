@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "runtime/base/interrupt.h"
+#include "runtime/core/base/interrupt.h"
 #include "runtime/data/dataset.h"
 
 namespace stepop {

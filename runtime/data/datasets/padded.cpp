@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/dataset.h"
-#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/random.h"
-#include "runtime/config/config.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/config/config.h"
 #include "runtime/data/batch.h"
 #include "runtime/data/dataset.h"
 

@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/augmentations/input_augmentations.h"
 #include "runtime/data/augmentations/joint_augmentations.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/datasets/pair_source.h"
-#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <utility>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/datasets/pair_source.h"
-#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

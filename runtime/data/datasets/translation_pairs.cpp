@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/core/pictures/image_file.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/datasets/pair_source.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/pictures/image_file.h"
 
 namespace stepop {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/image_reader.h"
 

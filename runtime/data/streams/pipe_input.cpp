@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/system/child_process.h"
-#include "runtime/system/start_thread.h"
+#include "runtime/core/system/child_process.h"
+#include "runtime/core/system/start_thread.h"
 
 namespace stepop {
 namespace {

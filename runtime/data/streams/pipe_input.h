@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "runtime/base/interrupt.h"
-#include "runtime/formats/byte_input.h"
+#include "runtime/core/base/interrupt.h"
+#include "runtime/core/formats/byte_input.h"
 
 namespace stepop {
 

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/formats/json_file.h"
+#include "runtime/core/formats/npy_file.h"
 #include "runtime/data/streams/shard_reader.h"
-#include "runtime/formats/json_file.h"
-#include "runtime/formats/npy_file.h"
 
 namespace stepop {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 #include "runtime/data/batch.h"
 #include "runtime/data/datasets/image_reader.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop {
 namespace {

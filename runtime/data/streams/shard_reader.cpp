@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/number_text.h"
 
 namespace stepop {
 namespace {

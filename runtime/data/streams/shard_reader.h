@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/core/formats/tar_reader.h"
 #include "runtime/data/stream.h"
-#include "runtime/formats/tar_reader.h"
 
 namespace stepop {
 

@@ -11,11 +11,11 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/base/error.h"
-#include "runtime/base/number_text.h"
-#include "runtime/base/shell_text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/shell_text.h"
+#include "runtime/core/formats/byte_input.h"
 #include "runtime/data/streams/shard_list.h"
-#include "runtime/formats/byte_input.h"
 
 namespace stepop {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/text.h"
+#include "runtime/core/base/text.h"
 #include "runtime/data/text/unicode.h"
 
 namespace stepop {

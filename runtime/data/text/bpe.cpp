@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <queue>
 
-#include "runtime/base/error.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
 #include "runtime/data/text/unicode.h"
 
 namespace stepop {

@@ -11,17 +11,17 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/base/random.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/formats/json_file.h"
+#include "runtime/core/system/read_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/text/added_tokens.h"
 #include "runtime/data/text/bpe.h"
 #include "runtime/data/text/json_part.h"
 #include "runtime/data/text/text_steps.h"
 #include "runtime/data/text/tokenizer.h"
-#include "runtime/formats/json_file.h"
-#include "runtime/system/read_file.h"
 
 namespace stepop {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
 #include "runtime/data/text/split_pattern.h"
 
 namespace stepop {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/base/error.h"
-#include "runtime/system/atomic_file.h"
-#include "runtime/system/start_thread.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/system/atomic_file.h"
+#include "runtime/core/system/start_thread.h"
 
 namespace stepop {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/system/mapped_file.h"
+#include "runtime/core/system/mapped_file.h"
 
 namespace stepop {
 

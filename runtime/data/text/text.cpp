@@ -12,16 +12,16 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/base/number_text.h"
-#include "runtime/base/random.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/system/cache_folder.h"
+#include "runtime/core/system/mapped_file.h"
+#include "runtime/core/system/owner.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/text/stored_numbers.h"
 #include "runtime/data/text/text_units.h"
 #include "runtime/data/text/tokenizer.h"
-#include "runtime/system/cache_folder.h"
-#include "runtime/system/mapped_file.h"
-#include "runtime/system/owner.h"
 
 namespace stepop {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/text.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 namespace {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/error.h"
-#include "runtime/base/random.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/system/mapped_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/text/unicode.h"
-#include "runtime/system/mapped_file.h"
 
 namespace stepop {
 

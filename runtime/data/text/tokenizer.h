@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/config/registry.h"
+#include "runtime/core/config/registry.h"
 
 namespace stepop {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/text.h"
+#include "runtime/core/base/text.h"
 #include "runtime/data/text/unicode_tables.h"
 
 namespace stepop {

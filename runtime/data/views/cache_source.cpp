@@ -7,11 +7,11 @@
 #include <set>
 #include <system_error>
 
-#include "runtime/base/error.h"
-#include "runtime/config/registry.h"
-#include "runtime/config/yaml_writer.h"
-#include "runtime/system/checksum.h"
-#include "runtime/system/look_at_data.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/config/registry.h"
+#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/system/checksum.h"
+#include "runtime/core/system/look_at_data.h"
 
 namespace stepop {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop {
 

@@ -18,18 +18,18 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/base/interrupt_scope.h"
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/interrupt_scope.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/measure/one_thread.h"
+#include "runtime/core/system/checksum.h"
+#include "runtime/core/system/folders.h"
+#include "runtime/core/system/start_thread.h"
 #include "runtime/data/example_random.h"
 #include "runtime/data/views/cache_source.h"
 #include "runtime/data/views/example_bytes.h"
 #include "runtime/data/views/example_store.h"
 #include "runtime/data/views/view.h"
-#include "runtime/measure/one_thread.h"
-#include "runtime/system/checksum.h"
-#include "runtime/system/folders.h"
-#include "runtime/system/start_thread.h"
 
 namespace stepop {
 namespace {

@@ -11,12 +11,12 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/system/atomic_file.h"
+#include "runtime/core/system/checksum.h"
+#include "runtime/core/system/file_lock.h"
 #include "runtime/data/views/example_bytes.h"
 #include "runtime/data/views/example_store.h"
-#include "runtime/system/atomic_file.h"
-#include "runtime/system/checksum.h"
-#include "runtime/system/file_lock.h"
 
 namespace stepop {
 namespace {

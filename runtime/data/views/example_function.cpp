@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop {
 

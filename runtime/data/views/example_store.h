@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/system/file_calls.h"
 #include "runtime/data/batch.h"
-#include "runtime/system/file_calls.h"
 
 namespace stepop {
 

@@ -10,9 +10,9 @@
 #include <exception>
 #include <utility>
 
-#include "runtime/base/error.h"
-#include "runtime/base/interrupt.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/interrupt.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop {
 namespace {

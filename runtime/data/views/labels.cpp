@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/number_text.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/text.h"
 #include "runtime/data/views/key_parts.h"
 #include "runtime/data/views/view.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/number_text.h"
 #include "runtime/data/views/index_view.h"
 
 namespace stepop {

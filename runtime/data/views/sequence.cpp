@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/number_text.h"
+#include "runtime/core/base/number_text.h"
 
 namespace stepop {
 namespace {

@@ -10,9 +10,9 @@
 #include <tuple>
 #include <utility>
 
-#include "runtime/base/number_text.h"
-#include "runtime/base/random.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/random.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/config/config.h"
+#include "runtime/core/config/config.h"
 #include "runtime/data/views/view.h"
 
 namespace stepop {

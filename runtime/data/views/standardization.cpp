@@ -7,11 +7,11 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/base/error.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/example_random.h"
 #include "runtime/data/fitted.h"
-#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

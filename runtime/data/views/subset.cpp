@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/number_text.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/text.h"
 #include "runtime/data/views/index_view.h"
 #include "runtime/data/views/split.h"
 

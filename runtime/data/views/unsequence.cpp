@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/example_random.h"
 #include "runtime/data/views/sequence.h"
-#include "runtime/measure/tensor_statistics.h"
 
 namespace stepop {
 namespace {

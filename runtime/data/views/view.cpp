@@ -7,8 +7,8 @@
 #include <cstring>
 #include <exception>
 
-#include "runtime/base/interrupt.h"
-#include "runtime/base/text.h"
+#include "runtime/core/base/interrupt.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 

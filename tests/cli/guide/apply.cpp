@@ -1,5 +1,5 @@
 // A trained network in a program of your own: iterators/README.md.
-#include "runtime/networks/load_network.h"
+#include "runtime/train/networks/load_network.h"
 #include "words.cpp"
 
 // apply logs/<time>_<name>

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "runtime/pictures/image_file.h"
+#include "runtime/core/pictures/image_file.h"
 #include "tests/eval_out/callbacks/run_callback.h"
 #include "tests/message_of.h"
 

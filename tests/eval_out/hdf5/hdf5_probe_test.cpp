@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "eval_out/hdf5/hdf5.h"
-#include "runtime/base/interrupt.h"
+#include "runtime/core/base/interrupt.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/scratch_folder.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "runtime/base/random.h"
+#include "runtime/core/base/random.h"
 #include "tests/huge_stacks.h"
 #include "tests/message_of.h"
 #include "tests/python.h"

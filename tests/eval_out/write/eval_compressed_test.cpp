@@ -10,7 +10,7 @@
 
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/write/eval_writer.h"
-#include "runtime/base/random.h"
+#include "runtime/core/base/random.h"
 #include "tests/index_range.h"
 #include "tests/python.h"
 #include "tests/scratch_folder.h"

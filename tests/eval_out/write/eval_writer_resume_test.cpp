@@ -9,7 +9,7 @@
 
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/write/eval_writer.h"
-#include "runtime/system/file_calls.h"
+#include "runtime/core/system/file_calls.h"
 #include "tests/failing_files.h"
 #include "tests/index_range.h"
 #include "tests/message_of.h"

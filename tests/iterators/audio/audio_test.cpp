@@ -14,7 +14,7 @@
 
 #include "iterators/audio/mel.h"
 #include "iterators/audio/resample.h"
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 #include "tests/message_of.h"
 
 namespace stepop {

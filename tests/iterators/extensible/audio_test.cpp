@@ -11,8 +11,8 @@
 #include <set>
 #include <string>
 
-#include "runtime/base/error.h"
-#include "runtime/formats/safetensors.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/formats/safetensors.h"
 #include "tests/iterators/extensible/workbench.h"
 #include "tests/message_of.h"
 #include "tests/python.h"

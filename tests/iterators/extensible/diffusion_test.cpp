@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "iterators/extensible/injector.h"
-#include "runtime/base/error.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/base/error.h"
+#include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"

@@ -10,7 +10,7 @@
 
 #include "eval_out/read/eval_reader.h"
 #include "iterators/extensible/evaluator.h"
-#include "runtime/formats/safetensors.h"
+#include "runtime/core/formats/safetensors.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/python.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "iterators/extensible/gate.h"
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 
 namespace stepop {
 namespace extensible_flow_test {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 #include "tests/iterators/extensible/workbench.h"
 #include "tests/message_of.h"
 

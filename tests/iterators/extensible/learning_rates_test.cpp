@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "iterators/extensible/batch_rules.h"
-#include "runtime/cli/from_dlas.h"
-#include "runtime/config/yaml_reader.h"
-#include "runtime/optim/schedule.h"
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/tools/cli/from_dlas.h"
+#include "runtime/train/optim/schedule.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "iterators/extensible/left_out.h"
-#include "runtime/base/error.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/base/error.h"
+#include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/same_state.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/networks/network.h"
+#include "runtime/train/networks/network.h"
 #include "tests/test_run.h"
 
 namespace stepop {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/base/error.h"
+#include "runtime/core/base/error.h"
 #include "tests/iterators/extensible/two_steps.h"
 #include "tests/message_of.h"
 #include "tests/test_run.h"

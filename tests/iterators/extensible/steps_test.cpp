@@ -10,7 +10,7 @@
 
 #include "iterators/extensible/injector.h"
 #include "iterators/extensible/loss.h"
-#include "runtime/pictures/image_file.h"
+#include "runtime/core/pictures/image_file.h"
 #include "tests/iterators/extensible/two_steps.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"

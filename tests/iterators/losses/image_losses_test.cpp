@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-#include "runtime/networks/generators.h"
+#include "runtime/train/networks/generators.h"
 #include "tests/iterators/losses/finite_differences.h"
 #include "tests/message_of.h"
 #include "tests/tensor_values.h"

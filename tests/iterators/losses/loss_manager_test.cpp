@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "iterators/losses/image_losses.h"
-#include "runtime/iterator/iterator.h"
-#include "runtime/measure/tensor_memory.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/measure/tensor_memory.h"
+#include "runtime/train/iterator/iterator.h"
+#include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
 #include "tests/tensor_values.h"

@@ -6,7 +6,7 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
-#include "runtime/formats/safetensors.h"
+#include "runtime/core/formats/safetensors.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/test_run.h"

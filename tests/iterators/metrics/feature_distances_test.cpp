@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "iterators/metrics/feature_distances.h"
-#include "runtime/formats/safetensors.h"
+#include "runtime/core/formats/safetensors.h"
 #include "tests/eval_out/callbacks/run_callback.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "iterators/metrics/similarity.h"
-#include "runtime/formats/safetensors.h"
+#include "runtime/core/formats/safetensors.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 

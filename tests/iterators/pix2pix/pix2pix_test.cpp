@@ -7,10 +7,10 @@
 #include <filesystem>
 
 #include "eval_out/read/eval_reader.h"
-#include "runtime/config/yaml_reader.h"
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/formats/safetensors.h"
 #include "runtime/data/dataset.h"
-#include "runtime/formats/safetensors.h"
-#include "runtime/optim/schedule.h"
+#include "runtime/train/optim/schedule.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/same_state.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "iterators/trainer/loss_model.h"
-#include "runtime/networks/network.h"
-#include "runtime/trial/repeat_check.h"
+#include "runtime/tools/trial/repeat_check.h"
+#include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"

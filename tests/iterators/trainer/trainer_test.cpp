@@ -16,9 +16,9 @@
 
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/read/find_evaluations.h"
-#include "runtime/formats/safetensors.h"
-#include "runtime/networks/network.h"
-#include "runtime/pictures/image_file.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/core/pictures/image_file.h"
+#include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/python.h"
 #include "tests/same_state.h"

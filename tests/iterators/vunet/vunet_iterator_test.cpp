@@ -6,9 +6,9 @@
 
 #include "iterators/vunet/pictures.h"
 #include "models/vunet/vunet.h"
-#include "runtime/networks/checkpoint_modules.h"
-#include "runtime/pictures/image_file.h"
-#include "runtime/pictures/image_grid.h"
+#include "runtime/core/pictures/image_file.h"
+#include "runtime/core/pictures/image_grid.h"
+#include "runtime/train/networks/checkpoint_modules.h"
 #include "tests/iterators/vunet/vunet_run.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"

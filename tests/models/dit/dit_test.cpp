@@ -15,8 +15,8 @@
 
 #include "iterators/diffusion/guidance.h"
 #include "iterators/diffusion/rectified_flow.h"
-#include "runtime/formats/safetensors.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/test_run.h"

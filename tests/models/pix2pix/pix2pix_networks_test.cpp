@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/formats/safetensors.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/test_run.h"

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/formats/safetensors.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/networks/network.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/test_run.h"

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "models/unet_diffusion/blocks.h"
-#include "runtime/checkpoint/tracker.h"
-#include "runtime/formats/safetensors.h"
-#include "runtime/networks/init_from.h"
-#include "runtime/networks/network.h"
-#include "runtime/networks/networks.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/train/checkpoint/tracker.h"
+#include "runtime/train/networks/init_from.h"
+#include "runtime/train/networks/network.h"
+#include "runtime/train/networks/networks.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/test_run.h"

@@ -9,11 +9,11 @@
 
 #include <cmath>
 
-#include "runtime/checkpoint/tracker.h"
-#include "runtime/formats/safetensors.h"
-#include "runtime/networks/generators.h"
-#include "runtime/networks/init_from.h"
-#include "runtime/networks/networks.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/train/checkpoint/tracker.h"
+#include "runtime/train/networks/generators.h"
+#include "runtime/train/networks/init_from.h"
+#include "runtime/train/networks/networks.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/python.h"

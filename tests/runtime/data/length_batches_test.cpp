@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config/yaml_reader.h"
+#include "runtime/core/config/yaml_reader.h"
 #include "runtime/data/sampler.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/config/yaml_reader.h"
+#include "runtime/core/config/yaml_reader.h"
 #include "tests/index_range.h"
 #include "tests/message_of.h"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "runtime/pictures/image_file.h"
+#include "runtime/core/pictures/image_file.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

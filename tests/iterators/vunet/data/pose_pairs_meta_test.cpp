@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/meta_writer.h"
-#include "runtime/measure/tensor_statistics.h"
 #include "tests/dataset_of.h"
 #include "tests/iterators/vunet/vunet_run.h"
 #include "tests/message_of.h"

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "runtime/pictures/image_file.h"
+#include "runtime/core/pictures/image_file.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"

@@ -7,7 +7,7 @@
 #include <limits>
 #include <sstream>
 
-#include "runtime/pictures/image_file.h"
+#include "runtime/core/pictures/image_file.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 

@@ -10,7 +10,7 @@
 
 #include <set>
 
-#include "runtime/config/yaml_reader.h"
+#include "runtime/core/config/yaml_reader.h"
 #include "tests/message_of.h"
 
 namespace stepop {

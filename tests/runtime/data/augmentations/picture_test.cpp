@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "runtime/pictures/image_file.h"
-#include "runtime/pictures/image_grid.h"
+#include "runtime/core/pictures/image_file.h"
+#include "runtime/core/pictures/image_grid.h"
 #include "tests/dataset_of.h"
 #include "tests/places.h"
 #include "tests/scratch_folder.h"

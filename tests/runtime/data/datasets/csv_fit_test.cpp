@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config/yaml_reader.h"
-#include "runtime/config/yaml_writer.h"
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/dataset.h"
-#include "runtime/measure/tensor_statistics.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"

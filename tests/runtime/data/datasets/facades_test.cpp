@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "runtime/core/pictures/image_file.h"
 #include "runtime/data/datasets/facade.h"
-#include "runtime/pictures/image_file.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/tensor_values.h"

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "runtime/formats/gzip_file.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/pictures/image_file.h"
+#include "runtime/core/formats/gzip_file.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/core/pictures/image_file.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

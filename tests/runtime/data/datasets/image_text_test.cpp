@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/formats/gzip_file.h"
+#include "runtime/core/formats/gzip_file.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/formats/gzip_file.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/core/pictures/image_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/meta_writer.h"
-#include "runtime/formats/gzip_file.h"
-#include "runtime/measure/tensor_statistics.h"
-#include "runtime/pictures/image_file.h"
 #include "tests/dataset_of.h"
 #include "tests/fuzz.h"
 #include "tests/message_of.h"

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/formats/gzip_file.h"
+#include "runtime/core/formats/npy_file.h"
+#include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/dataset.h"
-#include "runtime/formats/gzip_file.h"
-#include "runtime/formats/npy_file.h"
-#include "runtime/measure/tensor_statistics.h"
 #include "tests/dataset_of.h"
 #include "tests/fuzz.h"
 #include "tests/message_of.h"

@@ -7,7 +7,7 @@
 #include <ATen/ops/sin.h>
 #include <doctest/doctest.h>
 
-#include "runtime/pictures/image_file.h"
+#include "runtime/core/pictures/image_file.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "runtime/measure/tensor_statistics.h"
+#include "runtime/core/measure/tensor_statistics.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/tensor_values.h"

@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/interrupt_scope.h"
-#include "runtime/config/yaml_reader.h"
+#include "runtime/core/base/interrupt_scope.h"
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/pictures/image_file.h"
 #include "runtime/data/record_sequence.h"
 #include "runtime/data/stream_dataset.h"
 #include "runtime/data/streams/shard_list.h"
-#include "runtime/pictures/image_file.h"
 #include "tests/dataset_of.h"
 #include "tests/fuzz.h"
 #include "tests/message_of.h"

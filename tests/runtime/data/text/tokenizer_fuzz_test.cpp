@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/error.h"
-#include "runtime/config/yaml_reader.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/config/yaml_reader.h"
 #include "runtime/data/text/tokenizer.h"
 #include "tests/fuzz.h"
 #include "tests/places.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config/yaml_reader.h"
+#include "runtime/core/config/yaml_reader.h"
 #include "runtime/data/text/split_pattern.h"
 #include "runtime/data/text/unicode.h"
 #include "tests/message_of.h"

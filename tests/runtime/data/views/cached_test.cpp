@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "runtime/base/interrupt_scope.h"
+#include "runtime/core/base/interrupt_scope.h"
 #include "tests/dataset_of.h"
 #include "tests/failing_files.h"
 #include "tests/fuzz.h"

@@ -12,7 +12,7 @@
 #include <map>
 #include <set>
 
-#include "runtime/base/random.h"
+#include "runtime/core/base/random.h"
 #include "tests/dataset_of.h"
 #include "tests/fuzz.h"
 #include "tests/runtime/data/views/numbers.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config/yaml_reader.h"
-#include "runtime/config/yaml_writer.h"
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/config/yaml_writer.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/views/standardization.h"
 #include "tests/dataset_of.h"

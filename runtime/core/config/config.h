@@ -1,0 +1,168 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/config/taken_default.h"
+#include "runtime/core/config/value.h"
+
+namespace stepop {
+
+/// A place in a resolved config, read by slash paths relative to it. Copies are cheap and share one
+/// tree and one record of what was read; that record finds misspelt keys before a run starts. Any
+/// thread may read, such as a worker in a dataset's `get`.
+///
+/// Types of `get`: bool, int64_t, int, double, std::string, Value, and vectors of int64_t, double
+/// and std::string. An int reads as a double; a float without a fraction (1e5) reads as an int.
+class Config {
+ public:
+  Config() : Config(Value(Value::Map{})) {}
+  explicit Config(Value root);
+
+  /// The value at `path`. Throws UsageError with the place for a missing key or a wrong type.
+  template <class T>
+  T get(std::string_view path) const;
+
+  /// The value at `path`, or `fallback` when the key is missing. The saved config shows, as a
+  /// comment, which default was taken.
+  template <class T>
+  T get(std::string_view path, T fallback) const {
+    if (has(path)) return get<T>(path);
+    note_default(path, value_of(fallback));
+    return fallback;
+  }
+  std::string get(std::string_view path, const char* fallback) const {
+    return get<std::string>(path, fallback);
+  }
+
+  /// As `get`, and throws when the number is below `minimum`.
+  int64_t get_at_least(std::string_view path, int64_t minimum) const;
+  int64_t get_at_least(std::string_view path, int64_t minimum, int64_t fallback) const;
+  /// The same with an upper limit, beyond which no machine could do it.
+  int64_t get_between(std::string_view path, int64_t minimum, int64_t maximum,
+                      int64_t fallback) const;
+
+  /// The name of a file or folder: relative to the config file that holds it, or to the current
+  /// folder when it comes from the command line. Absolute from here on, also in the saved config.
+  std::string get_path(std::string_view path) const;
+
+  /// Checks and makes absolute as `get_path` does, for a file that is not opened in this run.
+  void declare_path(std::string_view path) const;
+
+  /// Makes the text at `path` absolute as `get_path` does, without reading it. It must be there.
+  void resolve_path(std::string_view path) const;
+
+  /// What stands for the file at `path` is in truth this one: it is what the record of a start
+  /// looks at.
+  void note_opened(std::string_view path, const std::string& file) const;
+
+  /// The files and folders that `get_path` returned, by the paths of their keys.
+  std::map<std::string, std::string> opened() const;
+
+  /// Whether the key is there and is not null. Makes the key known, without reading it.
+  bool has(std::string_view path) const;
+
+  /// Gives the key at `path` this value when it is missing; the saved config shows it.
+  void set_default(std::string_view path, Value value) const;
+
+  /// The key at `path` is missing, and this is what counts instead; `get` notes its default itself.
+  void note_default(std::string_view path, const Value& value) const;
+
+  /// Defaults that were taken so far, in the order of the first reads.
+  std::vector<TakenDefault> taken_defaults() const;
+
+  /// The part of the config below `path`, which need not exist.
+  Config at(std::string_view path) const;
+  Config root() const;
+
+  /// The keys of the map here, in order; none when there is no map.
+  std::vector<std::string> keys() const;
+
+  /// Everything below `path` counts as read: for code that reads lazily and for free-form maps.
+  void claim(std::string_view path = "") const;
+
+  /// The value at `path` as it stands, or null; not recorded as a read. Valid until the config is
+  /// changed by `set_default` or by the first `get_path` of that key; not for other threads.
+  const Value* peek(std::string_view path = "") const;
+  const std::string& path() const { return prefix_; }
+
+  /// `configs/digits.yaml:12: optimizer/lr`, to begin a message with.
+  std::string where(std::string_view path = "") const;
+
+  /// A UsageError that begins with `where(path)`.
+  UsageError error(std::string_view path, const std::string& message) const;
+
+  /// One message for all keys that nobody read, a line and the nearest known key each; empty when
+  /// all were read. Keys below `extra` are the user's own.
+  std::string unknown_keys() const;
+
+  /// Every path that `get`, `has` and `claim` were asked for so far.
+  std::vector<std::string> known_paths() const;
+
+ private:
+  struct Shared {
+    std::recursive_mutex mutex;  ///< Of all that follows.
+    Value root;
+    std::set<std::string, std::less<>> known;
+    std::set<std::string, std::less<>> claimed;
+    std::map<std::string, std::string> opened;
+    std::vector<TakenDefault> defaults;
+    std::map<std::string, size_t, std::less<>> place_of_default;  ///< In `defaults`, by its path.
+  };
+
+  template <class T>
+  static Value value_of(const T& value) {
+    return Value(value);
+  }
+  template <class T>
+  static Value value_of(const std::vector<T>& items) {
+    return Value(Value::List(items.begin(), items.end()));
+  }
+
+  Config(std::shared_ptr<Shared> shared, std::string prefix)
+      : shared_(std::move(shared)), prefix_(std::move(prefix)) {}
+
+  /// Until it is destroyed no other thread reads or changes the config.
+  std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(shared_->mutex); }
+
+  /// With `lock` held.
+  const Value& read(std::string_view path) const;
+  [[noreturn]] void fail_missing(std::string_view path) const;
+  /// Where `key`, which is missing in `parent`, stands unread: above it, or one map too deep.
+  std::optional<std::string> wrongly_indented(const std::string& parent,
+                                              const std::string& key) const;
+  UsageError wrong_type(std::string_view path, const std::string& expected) const;
+
+  std::shared_ptr<Shared> shared_;
+  std::string prefix_;
+};
+
+template <>
+bool Config::get<bool>(std::string_view path) const;
+template <>
+int64_t Config::get<int64_t>(std::string_view path) const;
+template <>
+int Config::get<int>(std::string_view path) const;
+template <>
+double Config::get<double>(std::string_view path) const;
+template <>
+std::string Config::get<std::string>(std::string_view path) const;
+template <>
+Value Config::get<Value>(std::string_view path) const;
+template <>
+std::vector<int64_t> Config::get<std::vector<int64_t>>(std::string_view path) const;
+template <>
+std::vector<double> Config::get<std::vector<double>>(std::string_view path) const;
+template <>
+std::vector<std::string> Config::get<std::vector<std::string>>(std::string_view path) const;
+
+}  // namespace stepop

@@ -1,0 +1,89 @@
+#include "runtime/core/config/config_files.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "runtime/core/config/merge.h"
+#include "runtime/core/config/yaml_reader.h"
+
+namespace stepop {
+namespace {
+
+/// Reads config files with those that they include.
+class ConfigFiles {
+ public:
+  /// The file laid over those that its `include` names.
+  Value read(const std::string& path) {
+    Value content = read_yaml_file(path);
+    const Value* included = content.find(kInclude);
+    if (included == nullptr) return content;
+    if (open_.size() >= kMostDeep || ++files_ > kMostFiles) {
+      throw UsageError(fmt::format("{}: {}: files that include one another, {} deep and {} in all",
+                                   included->origin().text(), kInclude, open_.size(), files_));
+    }
+    open_.push_back(path);
+    Value root = Value(Value::Map{});
+    for (const auto& name : names(*included)) merge(root, read(place_of(name, *included)));
+    open_.pop_back();
+    content.as_map().erase(kInclude);
+    merge(root, content);
+    return root;
+  }
+
+ private:
+  static constexpr const char* kInclude = "include";
+  static constexpr size_t kMostDeep = 20;
+  static constexpr int kMostFiles = 1000;
+
+  static std::vector<std::string> names(const Value& value) {
+    std::vector<std::string> names;
+    const auto add = [&](const Value& name) {
+      if (!name.is_text()) {
+        throw UsageError(fmt::format("{}: {}: expected the names of config files, found {}",
+                                     value.origin().text(), kInclude, name.describe()));
+      }
+      names.push_back(name.as_text());
+    };
+    if (!value.is_list()) {
+      add(value);
+    } else {
+      for (const auto& name : value.as_list()) add(name);
+    }
+    return names;
+  }
+
+  /// Relative to the file that includes it.
+  std::string place_of(const std::string& name, const Value& from) const {
+    namespace fs = std::filesystem;
+    const fs::path path = (fs::path(open_.back()).parent_path() / name).lexically_normal();
+    std::error_code failed;
+    const auto is_same = [&](const std::string& other) {
+      return fs::equivalent(path, other, failed);
+    };
+    if (std::any_of(open_.begin(), open_.end(), is_same)) {
+      throw UsageError(fmt::format("{}: {}: {} includes itself: {} -> {}", from.origin().text(),
+                                   kInclude, path.string(), fmt::join(open_, " -> "),
+                                   path.string()));
+    }
+    if (!fs::is_regular_file(path, failed)) {
+      throw UsageError(
+          fmt::format("{}: {}: {}: no such file", from.origin().text(), kInclude, path.string()));
+    }
+    return path.string();
+  }
+
+  std::vector<std::string> open_;  ///< That are being read, each included by the one before.
+  int files_ = 0;
+};
+
+}  // namespace
+
+Value read_config_file(const std::string& path) { return ConfigFiles().read(path); }
+
+}  // namespace stepop

@@ -1,0 +1,75 @@
+// Of a Config: a key that must be there and is not.
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/config/foreign_names.h"
+
+namespace stepop {
+namespace {
+
+/// `a/b` and `c` of `a/b/c`.
+std::pair<std::string, std::string> parent_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {"", path};
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+}  // namespace
+
+void Config::fail_missing(std::string_view path) const {
+  const std::string full = join_path(prefix_, path);
+  const auto [parent, key] = parent_of(full);
+  // A list or a number where a map must be.
+  for (auto [place, next] = std::pair(parent, key); !place.empty();
+       std::tie(place, next) = parent_of(place)) {
+    const Value* above = shared_->root.find(place);
+    if (above == nullptr || above->is_null()) continue;
+    if (above->is_map() || above->is_text()) break;  // a text may be a component's name
+    if (above->is_list() && list_index(next) >= 0) break;
+    throw root().error(place, fmt::format("expected a map with the key \"{}\", found {}", next,
+                                          above->describe()));
+  }
+  if (const std::string text = foreign_name_of(*this, full); !text.empty()) throw UsageError(text);
+  std::vector<std::string> siblings;
+  for (const auto& name : Config(shared_, parent).keys()) {
+    const std::string sibling = join_path(parent, name);
+    if (!shared_->known.contains(sibling)) siblings.push_back(sibling);
+  }
+  if (const auto nearest = nearest_paths(full, siblings, 1); !nearest.empty()) {
+    throw root().error(nearest.front(),
+                       fmt::format("did you mean \"{}\", which is missing?", full));
+  }
+  if (const auto other = wrongly_indented(parent, key)) {
+    throw error(
+        path, fmt::format(
+                  "missing; \"{}\" is at {}: if that is the key you mean, correct its indentation",
+                  *other, shared_->root.find(*other)->origin().text()));
+  }
+  throw error(path, "missing; give it in a config, or on the command line as --" + full + " VALUE");
+}
+
+std::optional<std::string> Config::wrongly_indented(const std::string& parent,
+                                                    const std::string& key) const {
+  const auto is_unread = [&](const std::string& place) {
+    return shared_->root.find(place) != nullptr && !shared_->known.contains(place);
+  };
+  for (std::string above = parent; !above.empty();) {
+    above = parent_of(above).first;
+    if (is_unread(join_path(above, key))) return join_path(above, key);
+  }
+  for (const auto& sibling : Config(shared_, parent).keys()) {
+    const std::string place = join_path(join_path(parent, sibling), key);
+    if (is_unread(place)) return place;
+  }
+  return std::nullopt;
+}
+
+}  // namespace stepop

@@ -1,0 +1,128 @@
+#include "runtime/core/config/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/config/config_files.h"
+#include "runtime/core/config/merge.h"
+#include "runtime/core/config/references.h"
+
+namespace stepop {
+namespace {
+
+[[noreturn]] void fail(const Override& override, const std::string& message) {
+  throw UsageError(
+      fmt::format("{}: --{}: {}", override.value.origin().text(), override.path, message));
+}
+
+/// The child of `parent` that `part` names, made when it is missing.
+Value& child(Value& parent, const std::string& part, const Override& override) {
+  if (parent.is_list()) {
+    auto& list = parent.as_list();
+    if (part == "+") return list.emplace_back();
+    const int64_t index = list_index(part);
+    if (index < 0) {
+      fail(override,
+           fmt::format("\"{}\" is not a position in a list: give a number from 0, or + to append",
+                       part));
+    }
+    if (index >= static_cast<int64_t>(list.size())) {
+      fail(override, fmt::format("the list has {}, counted from 0; + appends one",
+                                 counted(list.size(), "element")));
+    }
+    return list[index];
+  }
+  if (parent.is_text()) {
+    const Origin origin = parent.origin();
+    parent = Value(Value::Map{{"class", Value(parent).set_origin(origin)}}).set_origin(origin);
+  }
+  if (parent.is_null()) {
+    parent = (part == "+" ? Value(Value::List{}) : Value(Value::Map{}))
+                 .set_origin(override.value.origin());
+    if (part == "+") return parent.as_list().emplace_back();
+  }
+  if (!parent.is_map()) {
+    fail(override, fmt::format("cannot set a key in {}, given at {}", parent.describe(),
+                               parent.origin().text()));
+  }
+  if (part == "+") {
+    fail(override, fmt::format("+ appends to a list, found {}, given at {}", parent.describe(),
+                               parent.origin().text()));
+  }
+  if (Value* found = parent.as_map().find(part)) return *found;
+  return parent.as_map().set(part, Value());
+}
+
+bool removes(const Override& override) { return override.value.merge() == Value::Merge::kRemove; }
+
+/// Drops the key, or the element of a list, that `parts` name.
+void remove(Value& root, const std::vector<std::string>& parts, const Override& override) {
+  const std::string& last = parts.back();
+  Value* parent = &root;
+  for (size_t i = 0; i + 1 < parts.size() && parent != nullptr; ++i)
+    parent = parent->find(parts[i]);
+  if (parent != nullptr && parent->is_map() && parent->as_map().contains(last)) {
+    parent->as_map().erase(last);
+    return;
+  }
+  const int64_t index = parent != nullptr && parent->is_list() ? list_index(last) : -1;
+  if (index < 0 || index >= static_cast<int64_t>(parent->as_list().size())) {
+    fail(override, "nothing to remove: there is no such key");
+  }
+  parent->as_list().erase(parent->as_list().begin() + index);
+}
+
+}  // namespace
+
+void apply_overrides(Value& root, std::vector<Override> overrides) {
+  std::set<std::vector<std::string>> given;
+  for (const auto& override : overrides) {
+    const auto parts = split_path(override.path);
+    const bool appends = std::find(parts.begin(), parts.end(), "+") != parts.end();
+    if (!appends && !given.insert(parts).second) fail(override, "given twice; keep one");
+  }
+  std::stable_sort(overrides.begin(), overrides.end(), [](const auto& a, const auto& b) {
+    return split_path(a.path).size() < split_path(b.path).size();
+  });
+  // Removals come last, of the later elements of a list first.
+  std::vector<std::pair<std::vector<std::string>, const Override*>> removals;
+  for (const auto& override : overrides) {
+    const auto parts = split_path(override.path);
+    if (parts.empty()) fail(override, "no key given");
+    if (parts.size() > kMaxDepth) fail(override, fmt::format("nested deeper than {}", kMaxDepth));
+    for (const auto& part : parts) {
+      if (part.size() > kMaxKeyBytes) {
+        fail(override, fmt::format("a key of {} bytes; {} at most", part.size(), kMaxKeyBytes));
+      }
+    }
+    if (removes(override)) {
+      removals.emplace_back(parts, &override);
+      continue;
+    }
+    Value* place = &root;
+    for (const auto& part : parts) place = &child(*place, part, override);
+    *place = Value();
+    merge(*place, override.value);
+  }
+  std::stable_sort(removals.begin(), removals.end(), [](const auto& a, const auto& b) {
+    return list_index(a.first.back()) > list_index(b.first.back());
+  });
+  for (const auto& [parts, override] : removals) remove(root, parts, *override);
+}
+
+Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides,
+                     std::set<std::string>* variables) {
+  Value root = Value(Value::Map{});
+  for (const auto& file : files) merge(root, read_config_file(file));
+  apply_overrides(root, std::move(overrides));
+  resolve_references(root, variables);
+  return root;
+}
+
+}  // namespace stepop

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/config/taken_default.h"
+#include "runtime/core/config/value.h"
+
+namespace stepop {
+
+/// Block YAML that reads back as the same types and values; ends with a newline.
+std::string to_yaml(const Value& value);
+
+/// The same with a comment for each of these defaults where its key would stand, so that it reads
+/// back as `value` alone:
+///
+///     optimizer:
+///       class: Adam
+///       # betas: [0.9, 0.999]  # default
+///     ckpt_zero: null
+///     # ckpt_zero: false  # default
+///     # eval_hook:
+///     #   freq: 1e  # default
+std::string to_yaml(const Value& value, const std::vector<TakenDefault>& defaults);
+
+/// What `to_yaml` wrote, without its comments.
+std::string without_comments(std::string_view yaml);
+
+/// One line of flow YAML: `[1, 2]`, `{a: 1.5, b: text}`.
+std::string flow_yaml(const Value& value);
+
+/// One line of JSON with the types and values of a resolved config, for programs that have no YAML:
+/// a float has a point or an exponent, an integer has none. What JSON cannot say is written as
+/// Python's module json reads it: NaN, Infinity and -Infinity. Braces are not doubled, so this is
+/// no config to load again.
+std::string to_json(const Value& value);
+
+}  // namespace stepop

@@ -1,0 +1,283 @@
+#include "runtime/core/formats/pickle_file.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "runtime/core/base/error.h"
+
+namespace stepop {
+namespace {
+
+using Kind = PickleValue::Kind;
+using Pointer = PickleValue::Pointer;
+
+/// The stack machine that a pickle is a program of.
+class Unpickler {
+ public:
+  Unpickler(std::string_view bytes, const std::string& name) : bytes_(bytes), name_(name) {}
+
+  Pickle run() {
+    while (true) {
+      const auto code = static_cast<unsigned char>(take(1)[0]);
+      if (code != '.') {
+        step(code);
+        continue;
+      }
+      made_.root = pop();
+      return std::move(made_);
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(fmt::format("{}: not a pickle of plain data: byte {}: {}", name_, at_, what));
+  }
+
+  std::string_view take(size_t size) {
+    if (size > bytes_.size() - at_) fail("cut short");
+    const std::string_view part = bytes_.substr(at_, size);
+    at_ += size;
+    return part;
+  }
+  std::string_view line() {
+    const size_t end = bytes_.find('\n', at_);
+    if (end == std::string_view::npos) fail("cut short");
+    const std::string_view part = bytes_.substr(at_, end - at_);
+    at_ = end + 1;
+    return part;
+  }
+  /// Little-endian.
+  uint64_t number(size_t size) {
+    uint64_t value = 0;
+    const std::string_view part = take(size);
+    for (size_t i = size; i-- > 0;) value = value << 8 | static_cast<unsigned char>(part[i]);
+    return value;
+  }
+
+  void push(PickleValue value) { stack_.push_back(&made_.values.emplace_back(std::move(value))); }
+  void push_number(int64_t value) { push({.kind = Kind::kInt, .number = value}); }
+  void push_text(std::string_view text) { push({.kind = Kind::kText, .text = std::string(text)}); }
+  Pointer pop() {
+    if (stack_.empty()) fail("nothing is left to take");
+    const Pointer value = stack_.back();
+    stack_.pop_back();
+    return value;
+  }
+  Pointer& top() {
+    if (stack_.empty()) fail("nothing is left to take");
+    return stack_.back();
+  }
+  /// What came since the last mark.
+  std::vector<Pointer> pop_marked() {
+    if (marks_.empty() || marks_.back() > stack_.size()) fail("a mark is missing");
+    const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
+    std::vector<Pointer> items(begin, stack_.end());
+    stack_.erase(begin, stack_.end());
+    marks_.pop_back();
+    return items;
+  }
+  void push_tuple(size_t size) {
+    std::vector<Pointer> items(size);
+    for (size_t i = size; i-- > 0;) items[i] = pop();
+    push({.kind = Kind::kList, .items = std::move(items)});
+  }
+  void append(const std::vector<Pointer>& items, Kind kind) {
+    PickleValue& target = *top();
+    if (target.kind != kind || (kind == Kind::kDict && items.size() % 2 != 0)) fail("wrong order");
+    target.items.insert(target.items.end(), items.begin(), items.end());
+  }
+  void remember(uint64_t place) { memo_[place] = top(); }
+  void recall(uint64_t place) {
+    const auto found = memo_.find(place);
+    if (found == memo_.end()) fail("refers to what is not there");
+    stack_.push_back(found->second);
+  }
+  uint64_t decimal(std::string_view text) {
+    uint64_t value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (status != std::errc() || end != text.data() + text.size()) fail("expected a number");
+    return value;
+  }
+
+  void step(unsigned char code) {
+    switch (code) {
+      case 0x80:  // the protocol
+        take(1);
+        return;
+      case 0x95:  // a frame
+        take(8);
+        return;
+      case 'N':
+        return push({});
+      case 0x88:
+      case 0x89:
+        return push({.kind = Kind::kBool, .number = code == 0x88});
+      case 'J':
+        return push_number(static_cast<int32_t>(number(4)));
+      case 'K':
+        return push_number(static_cast<int64_t>(number(1)));
+      case 'M':
+        return push_number(static_cast<int64_t>(number(2)));
+      case 0x8a:
+        return push_long(number(1));
+      case 'I':
+        return push_number(static_cast<int64_t>(decimal(line())));
+      case 'G':
+        take(8);
+        return push({.kind = Kind::kFloat});
+      case 'U':
+      case 0x8c:
+      case 'C':
+        return push_text(take(number(1)));
+      case 'T':
+      case 'X':
+      case 'B':
+        return push_text(take(number(4)));
+      case 0x8d:
+      case 0x8e:
+        return push_text(take(number(8)));
+      case '(':
+        return marks_.push_back(stack_.size());
+      case ')':
+      case ']':
+        return push({.kind = Kind::kList});
+      case '}':
+        return push({.kind = Kind::kDict});
+      case 't':
+      case 'l':
+        return push({.kind = Kind::kList, .items = pop_marked()});
+      case 'd':
+        return push({.kind = Kind::kDict, .items = pop_marked()});
+      case 0x85:
+        return push_tuple(1);
+      case 0x86:
+        return push_tuple(2);
+      case 0x87:
+        return push_tuple(3);
+      default:
+        return change(code);
+    }
+  }
+
+  /// The steps that change or name what is there.
+  void change(unsigned char code) {
+    switch (code) {
+      case 'a': {
+        const Pointer item = pop();
+        return append({item}, Kind::kList);
+      }
+      case 'e':
+        return append(pop_marked(), Kind::kList);
+      case 's': {
+        const Pointer value = pop();
+        const Pointer key = pop();
+        return append({key, value}, Kind::kDict);
+      }
+      case 'u':
+        return append(pop_marked(), Kind::kDict);
+      case 'q':
+        return remember(number(1));
+      case 'r':
+        return remember(number(4));
+      case 'p':
+        return remember(decimal(line()));
+      case 0x94:
+        return remember(memo_.size());
+      case 'h':
+        return recall(number(1));
+      case 'j':
+        return recall(number(4));
+      case 'g':
+        return recall(decimal(line()));
+      case 'c': {
+        std::string text(line());
+        text += ' ';
+        text += line();
+        return push({.kind = Kind::kName, .text = std::move(text)});
+      }
+      case 0x93: {
+        const Pointer name = pop();
+        const Pointer module = pop();
+        return push({.kind = Kind::kName, .text = module->text + " " + name->text});
+      }
+      case 'R': {
+        const Pointer arguments = pop();
+        const Pointer name = pop();
+        if (name->kind != Kind::kName) fail("calls what has no name");
+        return push({.kind = Kind::kObject, .items = {name, arguments}});
+      }
+      case 'b': {
+        const Pointer state = pop();
+        top()->state = state;
+        return;
+      }
+      case '0':
+        pop();
+        return;
+      default:
+        fail(fmt::format("a step 0x{:02x}, which plain data does not need", code));
+    }
+  }
+
+  /// A whole number of so many bytes, in two's complement.
+  void push_long(uint64_t size) {
+    if (size > 8) fail("a number of more than 64 bits");
+    uint64_t value = number(size);
+    if (size > 0 && size < 8 && (value >> (8 * size - 1)) != 0) value |= ~uint64_t{0} << (8 * size);
+    push_number(static_cast<int64_t>(value));
+  }
+
+  std::string_view bytes_;
+  const std::string& name_;
+  size_t at_ = 0;
+  Pickle made_;
+  std::vector<Pointer> stack_;
+  std::vector<size_t> marks_;
+  std::map<uint64_t, Pointer> memo_;
+};
+
+}  // namespace
+
+const PickleValue* PickleValue::find(std::string_view key) const {
+  if (kind != Kind::kDict) return nullptr;
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (items[i]->kind == Kind::kText && items[i]->text == key) return items[i + 1];
+  }
+  return nullptr;
+}
+
+Pickle read_pickle(std::string_view bytes, const std::string& name) {
+  return Unpickler(bytes, name).run();
+}
+
+std::string_view pickled_bytes(const PickleValue& value, int64_t& rows, int64_t columns,
+                               const std::string& name) {
+  // state: (1, shape, dtype, is_fortran, bytes); dtype: numpy.dtype("u1", ...)
+  const PickleValue* state = value.state;
+  const bool is_array = value.kind == Kind::kObject && value.items.size() == 2 &&
+                        value.items[0]->text.ends_with("multiarray _reconstruct") &&
+                        state != nullptr && state->items.size() == 5;
+  const auto item = [](const PickleValue* of, size_t i) -> const PickleValue* {
+    return of != nullptr && i < of->items.size() ? of->items[i] : nullptr;
+  };
+  const PickleValue* shape = is_array ? item(state, 1) : nullptr;
+  const PickleValue* type = is_array ? item(item(item(state, 2), 1), 0) : nullptr;
+  const PickleValue* content = is_array ? item(state, 4) : nullptr;
+  const bool fits = shape != nullptr && shape->items.size() == 2 && type != nullptr &&
+                    (type->text == "u1" || type->text == "|u1") && state->items[3]->number == 0 &&
+                    content->kind == Kind::kText && shape->items[1]->number == columns &&
+                    shape->items[0]->number > 0 &&
+                    content->text.size() / static_cast<size_t>(columns) ==
+                        static_cast<size_t>(shape->items[0]->number) &&
+                    content->text.size() % static_cast<size_t>(columns) == 0;
+  if (!fits) {
+    throw Error(fmt::format("{}: expected an array of NumPy, uint8 [N, {}]", name, columns));
+  }
+  rows = shape->items[0]->number;
+  return content->text;
+}
+
+}  // namespace stepop

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/core/log/logged_graph.h"
+
+namespace stepop {
+
+/// The bytes of a GraphDef (tensorflow/core/framework/graph.proto), as TensorBoard's graph tab
+/// reads it: each node with its shapes in `_output_shapes` and its `parameters`.
+std::string graph_def(const LoggedGraph& graph);
+
+}  // namespace stepop

@@ -1,0 +1,58 @@
+#include "runtime/core/log/metric_direction.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+namespace stepop {
+namespace {
+
+constexpr std::array<std::string_view, 15> kLower = {
+    "loss", "error", "err", "mae",        "mse", "rmse",  "nll",     "bce",
+    "ce",   "fid",   "kid", "perplexity", "ppl", "lpips", "distance"};
+constexpr std::array<std::string_view, 17> kHigher = {
+    "accuracy", "acc", "top",  "precision", "recall", "f1",     "psnr",    "ssim", "auc",
+    "iou",      "r2",  "bleu", "score",     "reward", "return", "returns", "dice"};
+
+MetricDirection by_config(const std::string& name, const Value& config) {
+  for (const std::string part : {"checkpoints", "stop_when"}) {
+    const Value* metric = config.find(part + "/metric");
+    const Value* mode = config.find(part + "/mode");
+    if (metric == nullptr || mode == nullptr || *metric != Value(name)) continue;
+    if (*mode == Value("max")) return MetricDirection::kHigher;
+    if (*mode == Value("min")) return MetricDirection::kLower;
+  }
+  return MetricDirection::kUnknown;
+}
+
+/// The last word says most: `error` of `accuracy_error`.
+MetricDirection by_words(std::string_view text) {
+  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  while (!text.empty()) {
+    const auto end = std::find_if(text.rbegin(), text.rend(), is_letter).base();
+    text = text.substr(0, static_cast<size_t>(end - text.begin()));
+    const auto begin = std::find_if_not(text.rbegin(), text.rend(), is_letter).base();
+    std::string word(begin, text.end());
+    for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const auto is_in = [&](const auto& words) {
+      return std::find(words.begin(), words.end(), word) != words.end();
+    };
+    if (is_in(kLower)) return MetricDirection::kLower;
+    if (is_in(kHigher)) return MetricDirection::kHigher;
+    text = text.substr(0, static_cast<size_t>(begin - text.begin()));
+  }
+  return MetricDirection::kUnknown;
+}
+
+}  // namespace
+
+MetricDirection metric_direction(const std::string& name, const Value* config) {
+  const MetricDirection given =
+      config != nullptr ? by_config(name, *config) : MetricDirection::kUnknown;
+  if (given != MetricDirection::kUnknown) return given;
+  // What a scalar is stands behind the last slash: `perplexity/tokens` is a count.
+  return by_words(std::string_view(name).substr(name.rfind('/') + 1));
+}
+
+}  // namespace stepop

@@ -1,0 +1,10 @@
+#include "runtime/core/log/sink.h"
+
+namespace stepop {
+
+IntegrationRegistry& integrations() {
+  static IntegrationRegistry registry("integration");
+  return registry;
+}
+
+}  // namespace stepop

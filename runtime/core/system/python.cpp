@@ -1,0 +1,56 @@
+#include "runtime/core/system/python.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+fs::path program_folder() {
+  std::error_code failed;
+  return fs::read_symlink("/proc/self/exe", failed).parent_path();
+}
+
+}  // namespace
+
+std::string find_python(const std::string& given) {
+  if (!given.empty()) return given;
+  const char* named = std::getenv("STEPOP_PYTHON");
+  if (named != nullptr && *named != '\0') return named;
+  std::error_code failed;
+  const fs::path folder = program_folder();
+  for (const fs::path& place : {folder, folder.parent_path()}) {
+    const fs::path python = place / ".venv/bin/python3";
+    if (!place.empty() && fs::exists(python, failed)) return python.string();
+  }
+  return "python3";
+}
+
+bool can_run(const std::string& program) {
+  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0;
+  const char* path = std::getenv("PATH");
+  const std::string folders = path == nullptr ? "/usr/bin:/bin" : path;
+  for (size_t begin = 0; begin <= folders.size();) {
+    const size_t end = std::min(folders.find(':', begin), folders.size());
+    const std::string place = folders.substr(begin, end - begin) + "/" + program;
+    if (::access(place.c_str(), X_OK) == 0) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+std::string find_python_package() {
+  std::error_code failed;
+  const fs::path above = program_folder().parent_path();
+  for (const char* place : {"eval_out/python", "share/stepop/eval_out/python"}) {
+    if (fs::exists(above / place / "stepop_eval/__init__.py", failed)) return above / place;
+  }
+  return "";
+}
+
+}  // namespace stepop

@@ -1,0 +1,107 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/shell_text.h"
+#include "runtime/core/base/shown_text.h"
+#include "runtime/core/config/registry.h"
+#include "runtime/data/loader.h"
+#include "runtime/tools/cli/command_line.h"
+#include "runtime/tools/cli/commands.h"
+#include "runtime/tools/cli/help.h"
+#include "runtime/tools/code/code_places.h"
+#include "runtime/tools/code/compiler.h"
+#include "runtime/train/distributed/world.h"
+
+namespace {
+
+std::terminate_handler usual_terminate = nullptr;
+
+/// LibTorch's constructors throw where they get no memory, and nobody could catch that.
+[[noreturn]] void end_before_main() {
+  constexpr std::string_view kText =
+      "stepop: LibTorch cannot be loaded: there is not enough memory; ulimit -v shows the limit of "
+      "this shell\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
+  ::_exit(1);
+}
+
+[[gnu::no_sanitize_address, gnu::no_sanitize_thread, gnu::no_sanitize_undefined]] void begin(
+    int /*argc*/, char** /*argv*/, char** /*environment*/) {
+  usual_terminate = std::set_terminate(end_before_main);
+}
+
+[[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)(int, char**, char**) = begin;
+
+/// A stream that is closed would leave its number to the next file, and messages would go into
+/// that: into a checkpoint.
+void open_standard_streams() {
+  for (const int stream : {0, 1, 2}) {
+    if (::fcntl(stream, F_GETFD) == -1) ::open("/dev/null", O_RDWR);  // takes the lowest number
+  }
+}
+
+/// For commands whose output is all that they do: a file that got half of it is no success.
+int finish_output(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  throw stepop::Error("cannot write to the standard output: " +
+                      std::generic_category().message(errno));
+}
+
+/// Nothing more can be done when nobody reads it.
+int fail(const std::string& message, int exit_code) {
+  std::fputs(("stepop: " + stepop::shown_text(message) + "\n").c_str(), stderr);
+  return exit_code;
+}
+
+int run(int argc, char** argv) {
+  using stepop::Arguments;
+  open_standard_streams();
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of `write`, with a message
+  if (argc > 0 && *argv[0] != 0) stepop::set_program_name(argv[0]);
+  try {
+    stepop::Catalogue::check();
+    const Arguments arguments =
+        stepop::parse_arguments(std::vector<std::string>(argv + 1, argv + argc));
+    if (arguments.version) {
+      fmt::print("{}", stepop::version_text());
+      return finish_output(0);
+    }
+    if (arguments.help) return finish_output(stepop::help_command(arguments));
+    if (arguments.command != nullptr) return finish_output(arguments.command->run(arguments));
+    return stepop::run_command(arguments);
+  } catch (const stepop::CompileError& error) {
+    std::fputs(error.what(), stderr);  // the compiler's own message
+    return error.exit_code();
+  } catch (const stepop::Error& error) {
+    return fail(stepop::with_places(error.what(), error.exit_code()), error.exit_code());
+  } catch (const std::system_error& error) {  // what fmt::print throws
+    return fail(std::string("cannot write to the standard output: ") + error.code().message(), 1);
+  } catch (const std::exception& error) {
+    return fail(stepop::with_places(stepop::error_text(error), 1), 1);
+  } catch (...) {
+    return fail(stepop::with_places(stepop::text_of_current_exception(), 1), 1);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::set_terminate(usual_terminate);
+  const int exit_code = run(argc, argv);
+  if (stepop::Loader::workers_left_behind() == 0 && !stepop::World::is_broken()) return exit_code;
+  // A dataset that hangs, or another process, must not keep a run that has saved everything from
+  // ending.
+  std::fflush(nullptr);
+  _exit(exit_code);
+}

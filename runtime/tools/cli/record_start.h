@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "runtime/train/loop/session.h"
+#include "runtime/train/run/run_directory.h"
+#include "runtime/train/run/start_record.h"
+#include "runtime/train/run/start_recorder.h"
+
+namespace stepop {
+
+/// Writes `configs/<mode>_<time>.json` of a start whose config is there. `start` says what only the
+/// command line does; the rest comes from the session and the machine. `variables` are those of the
+/// environment that the config asked for.
+std::unique_ptr<StartRecorder> record_start(const RunDirectory& directory, const std::string& mode,
+                                            StartRecord start, Session& session,
+                                            const std::set<std::string>& variables);
+
+}  // namespace stepop

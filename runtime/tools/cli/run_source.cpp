@@ -1,0 +1,227 @@
+#include "runtime/tools/cli/run_source.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/config/registry.h"
+#include "runtime/core/config/resolve.h"
+#include "runtime/core/config/yaml_text.h"
+#include "runtime/core/system/owner.h"
+#include "runtime/tools/cli/evaluation_config.h"
+#include "runtime/tools/cli/remedy.h"
+#include "runtime/tools/code/code_copy.h"
+#include "runtime/tools/code/user_code.h"
+#include "runtime/train/run/signals.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+
+RunSource find_source(const Arguments& arguments) {
+  RunSource source{.base = arguments.base, .project = std::nullopt};
+  if (!arguments.project) return source;
+  fs::path path(*arguments.project);
+  const bool is_config = path.extension() == ".yaml" && fs::is_regular_file(path);
+  if (is_config) {
+    source.config_of_run = path.string();
+    path = fs::path(*arguments.project).parent_path() / "..";
+    if (!fs::is_directory(path / "configs")) {
+      throw UsageError(
+          fmt::format("-p: {}: a config outside of a run's configs/; -b takes configs, "
+                      "-p the folder of a run, logs/<time>_<name>",
+                      source.config_of_run));
+    }
+  }
+  try {
+    source.project = RunDirectory::open(path.string());
+  } catch (const UsageError& error) {
+    throw UsageError(error.what() + run_near(path.string()));
+  }
+  const bool needs_one = source.base.empty() || arguments.predicts;
+  if (needs_one && !is_config) source.config_of_run = source.project->last_config();
+  if (!source.config_of_run.empty()) {
+    source.base.insert(source.base.begin(), source.config_of_run);
+  }
+  return source;
+}
+
+std::vector<std::string> load_code(const Config& config, const std::string& run) {
+  const auto say = [](const std::string& text) {
+    fmt::print(stderr, "{}{}", text, text.ends_with('\n') ? "" : "\n");
+  };
+  const CodeCopy copy(run);
+  const std::string reason = copy.is_there() ? foreign_reason(run + "/code") : "";
+  if (!reason.empty()) {
+    say(fmt::format("warning: the code in {}/code is run, and {}", run, reason));
+  }
+  return load_user_code(config, copy.is_there() ? &copy : nullptr, say, throw_if_signal_arrived)
+      .files;
+}
+
+std::string code_note(const std::string& run, bool is_current) {
+  const auto differences = CodeCopy(run).differences();
+  if (differences.empty()) return "";
+  const std::string changes = fmt::format("{}", fmt::join(differences, ", "));
+  return is_current
+             ? fmt::format("code      as it is now; since the run's own copy was made {}", changes)
+             : fmt::format(
+                   "code      the run's own copy; since it was made {}: "
+                   "--current-code takes what is there now",
+                   changes);
+}
+
+RunConfig read_run_config(const Arguments& arguments, const RunSource& source) {
+  std::set<std::string> variables;
+  Value root = resolve_config(source.base, arguments.overrides, &variables);
+  // num_steps wins over num_epochs, but not an old one over what is asked for now.
+  const auto is_given = [&](const char* key) {
+    return std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
+                       [&](const Override& given) { return given.path == key; });
+  };
+  if (is_given("num_epochs") && !is_given("num_steps")) root.as_map().erase("num_steps");
+  if (!arguments.train) {
+    if (arguments.predicts) make_prediction(root, arguments.base, source.config_of_run);
+    if (names_evaluation(arguments) && arguments.name) name_evaluation(root, *arguments.name);
+    leave_callbacks_to_functor(root, source.config_of_run);
+  }
+  RunConfig result{.config = Config(std::move(root)), .variables = std::move(variables)};
+  const bool takes_copy = source.project && !arguments.current_code;
+  result.code_files = load_code(result.config, takes_copy ? source.project->root() : "");
+  if (source.project && !result.code_files.empty()) {
+    result.code_note = code_note(source.project->root(), arguments.current_code);
+  }
+  make_paths_absolute(result.config);
+  return result;
+}
+
+std::string run_name(const Arguments& arguments, const std::optional<RunDirectory>& project,
+                     const Config& config) {
+  std::string name = project ? project->run_name() : "run";
+  if (arguments.name && !names_evaluation(arguments)) {
+    name = *arguments.name;
+  } else if (config.has("experiment_name")) {
+    name = config.get<std::string>("experiment_name");
+  }
+  constexpr size_t kMostBytes = 200;  // of the 255 of a folder's name, which begins with a time
+  if (!project && name.size() > kMostBytes) {
+    throw UsageError(fmt::format("-n: \"{}\" has {} bytes; a name may have {}", shortened(name, 20),
+                                 name.size(), kMostBytes));
+  }
+  if (name.empty() || name.find_first_of("/\\\n") != std::string::npos || name[0] == '.') {
+    throw UsageError(fmt::format("-n: \"{}\" cannot be a part of a folder's name", name));
+  }
+  // Checkpoints hold it, in the names of evaluations.
+  if (!is_utf8(name)) throw UsageError(fmt::format("-n: \"{}\" is not UTF-8 text", name));
+  return name;
+}
+
+namespace {
+
+/// What the config says is stored in checkpoints and outputs, whose texts are UTF-8.
+void check_utf8(const std::string& config) {
+  const auto bad = find_bad_byte(config);
+  if (!bad) return;
+  std::istringstream lines(config);
+  std::string line;
+  for (int i = 0; i <= bad->line; ++i) std::getline(lines, line);
+  throw UsageError(fmt::format(
+      "the config has text that is not UTF-8, which checkpoints and outputs cannot hold: {}\n"
+      "give that file or folder another name",
+      line.substr(line.find_first_not_of(' '))));
+}
+
+void check_evaluation(const Arguments& arguments, const RunSource& source,
+                      const Settings& settings) {
+  if (arguments.train || !(settings.eval_all || settings.eval_forever)) return;
+  const char* key = settings.eval_all ? "eval_all" : "eval_forever";
+  if (!source.project) {
+    throw UsageError(fmt::format("{} takes the checkpoints of a run: name it with -p", key));
+  }
+  if (arguments.checkpoint) {
+    throw UsageError(fmt::format("{} and -c: -c is for one checkpoint", key));
+  }
+}
+
+}  // namespace
+
+bool continues_run(const Arguments& arguments) {
+  return arguments.project && !arguments.retrain && !arguments.debug;
+}
+
+bool names_evaluation(const Arguments& arguments) {
+  return continues_run(arguments) && !arguments.train;
+}
+
+void check_arguments(const Arguments& arguments, const RunSource& source) {
+  if (source.base.empty()) {
+    throw UsageError("no config given: -b base.yaml, or -p with the folder of a run");
+  }
+  if (source.project && !is_utf8(source.project->folder_name())) {
+    throw UsageError(fmt::format(
+        "-p: {}: its name is not UTF-8 text, so no checkpoint can hold it: rename the folder",
+        source.project->root()));
+  }
+  if (continues_run(arguments) && arguments.name && arguments.train) {
+    throw UsageError(fmt::format(
+        "-n {}: -p {} continues that run, which keeps its name: leave out -n; for a new run "
+        "that starts with its weights, add -r",
+        *arguments.name, *arguments.project));
+  }
+  if (continues_run(arguments) && arguments.logs != "logs") {
+    throw UsageError(fmt::format("--logs {}: it is for new runs; -p {} stays where it is",
+                                 arguments.logs, *arguments.project));
+  }
+  if (arguments.graph && !arguments.check) {
+    throw UsageError("--graph shows what networks compute on the batch of --check: give both");
+  }
+  if (arguments.retrain && !arguments.train) {
+    throw UsageError("-r takes the weights of a run to train on with them: it needs -t");
+  }
+  if (arguments.profile && (!arguments.train || arguments.check)) {
+    throw UsageError(
+        arguments.check
+            ? "--check ends before a training that --profile could measure: give one of them"
+            : "--profile shows where the time of a training goes: it needs -t");
+  }
+}
+
+void check_checkpoint(const Arguments& arguments, const RunSource& source, bool has_one) {
+  if (has_one) return;
+  if (arguments.retrain) {
+    throw UsageError(
+        source.project ? fmt::format("-r: {}: the run has no checkpoint to take weights from yet",
+                                     source.project->root())
+                       : "-r takes the weights of a run: name it with -p, or a checkpoint with -c");
+  }
+}
+
+void check_without_checkpoint(const RunSource& source, const Config& config) {
+  if (!source.project) {
+    if (config.has("init_from")) return;
+    throw UsageError(
+        "nothing to evaluate: give a run with -p, a checkpoint with -c, or weights with "
+        "--init_from; -t trains");
+  }
+  if (config.get("eval_forever", false)) return;
+  throw UsageError(
+      fmt::format("{}: the run has no checkpoint to evaluate yet; --eval_forever true waits for "
+                  "those to come",
+                  source.project->root()));
+}
+
+void check_session(const Arguments& arguments, const RunSource& source, const Session& session) {
+  check_evaluation(arguments, source, session.settings());
+  check_utf8(session.config_yaml());
+  if (!arguments.train && session.settings().evaluations.empty()) {
+    throw UsageError("nothing to evaluate: the config has no datasets/validation");
+  }
+}
+
+}  // namespace stepop

@@ -1,0 +1,69 @@
+#include "runtime/tools/cli/shared_start.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "runtime/core/config/resolve.h"
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/system/checksum.h"
+
+namespace stepop {
+namespace {
+
+/// What the files of -b say on this machine; empty where they are not read, or not there.
+std::string own_config(const Arguments& arguments) {
+  if (arguments.project) return {};
+  try {
+    return to_yaml(resolve_config(arguments.base, arguments.overrides));
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+std::string code_text(const std::vector<std::string>& files) {
+  std::string text;
+  for (const auto& file : files) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
+                        std::filesystem::path(file).filename().string(), file_checksum(file));
+  }
+  return text;
+}
+
+}  // namespace
+
+SharedStart share_start(World& world, const SharedStart& of_root) {
+  const std::string text = world.from_root([&] {
+    return nlohmann::json{{"time", of_root.time}, {"git", of_root.git}}.dump();
+  });
+  if (world.is_root()) return of_root;
+  const auto json = nlohmann::json::parse(text);
+  return {json.at("time").get<std::string>(), json.at("git").get<std::string>()};
+}
+
+void share_config(World& world, const Arguments& arguments, const RunSource& source,
+                  RunConfig& config) {
+  if (world.is_alone()) return;
+  const std::string text = world.from_root([&] {
+    const bool takes_copy = source.project && !arguments.current_code;
+    return nlohmann::json{{"config", to_yaml(*config.config.root().peek())},
+                          {"files", own_config(arguments)},
+                          {"code", takes_copy ? source.project->root() : ""}}
+        .dump();
+  });
+  if (!world.is_root()) {
+    const auto json = nlohmann::json::parse(text);
+    const std::string own = own_config(arguments);
+    const auto files = json.at("files").get<std::string>();
+    if (!own.empty() && own != files) {
+      throw UsageError("the files of -b are not those of rank 0: give all machines the same");
+    }
+    config.config = Config(parse_yaml(json.at("config").get<std::string>(), {"rank 0", 0}));
+    config.code_files = load_code(config.config, json.at("code").get<std::string>());
+  }
+  world.check_same("the code that the config names", code_text(config.code_files));
+}
+
+}  // namespace stepop

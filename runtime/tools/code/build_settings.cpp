@@ -1,0 +1,69 @@
+#include "runtime/tools/code/build_settings.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/system/read_file.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+fs::path own_library() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&build_settings), &info) == 0) {
+    throw Error("cannot find libstepop.so, which is running");
+  }
+  return fs::canonical(info.dli_fname);
+}
+
+std::string replace_all(std::string text, std::string_view what, const std::string& by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
+BuildSettings read() {
+  const fs::path library = own_library();
+  const std::string path = fs::path(library).replace_filename("libstepop.json").string();
+  const auto text = try_read_file(path);
+  if (!text) {
+    throw Error(
+        fmt::format("cannot read {}, which says how your own code is compiled; build "
+                    "or install stepop again",
+                    path));
+  }
+  // An installation may be moved.
+  const std::string here = library.parent_path().string();
+  try {
+    const auto json = nlohmann::json::parse(replace_all(*text, "{here}", here));
+    const char* compiler = std::getenv("STEPOP_CXX");
+    return {.version = json.at("version"),
+            .compiler =
+                compiler != nullptr && *compiler != 0 ? compiler : std::string(json.at("compiler")),
+            .compiler_version = json.at("compiler_version"),
+            .flags = json.at("flags"),
+            .includes = json.at("includes"),
+            .headers = json.at("headers"),
+            .templates = json.at("templates"),
+            .library = library.string(),
+            .text = *text};
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(fmt::format("{}: {}; build or install stepop again", path, error.what()));
+  }
+}
+
+}  // namespace
+
+const BuildSettings& build_settings() {
+  static const BuildSettings settings = read();
+  return settings;
+}
+
+}  // namespace stepop

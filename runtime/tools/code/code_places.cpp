@@ -1,0 +1,349 @@
+#include "runtime/tools/code/code_places.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <link.h>
+#include <unwind.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <sstream>
+#include <string_view>
+#include <typeinfo>
+#include <utility>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/system/child_process.h"
+#include "runtime/tools/code/build_settings.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kMostFrames = 16;      // of the user's own that are kept
+constexpr size_t kMostLooked = 10'000;  // of the stack: recursion without end is cut
+constexpr size_t kMostThrown = 32;      // exceptions that may be on their way at once
+
+/// Filled one after the other: a signal handler reads `count` first.
+std::array<UserLibrary, kMostUserLibraries + 1> libraries{};
+std::atomic<size_t> library_count{0};
+std::vector<std::string>& user_files() {
+  static std::vector<std::string> files;
+  return files;
+}
+
+const UserLibrary* library_of(uintptr_t address) {
+  const size_t count = library_count.load(std::memory_order_acquire);
+  for (size_t i = 0; i < count; ++i) {
+    if (address >= libraries[i].begin && address < libraries[i].end) return &libraries[i];
+  }
+  return nullptr;
+}
+
+struct Walk {
+  void** addresses;
+  size_t most;
+  size_t count = 0;
+  size_t looked = 0;
+};
+
+_Unwind_Reason_Code on_frame(_Unwind_Context* context, void* argument) {
+  auto& walk = *static_cast<Walk*>(argument);
+  int is_exact = 0;  // the instruction itself, not the one behind a call
+  const uintptr_t address = _Unwind_GetIPInfo(context, &is_exact) - (is_exact != 0 ? 0 : 1);
+  if (library_of(address) != nullptr) {
+    walk.addresses[walk.count++] = reinterpret_cast<void*>(address);
+  }
+  return walk.count == walk.most || ++walk.looked == kMostLooked ? _URC_END_OF_STACK
+                                                                 : _URC_NO_REASON;
+}
+
+/// Where exceptions that are on their way passed the user's code, the newest last.
+class Thrown {
+ public:
+  /// Notes the stack of this thread for the exception object at `object`. What is thrown while
+  /// `cause` is handled takes over what is known of that, when it is more.
+  void note(const void* object, const void* cause, bool is_new) {
+    Record record{object, {}, 0};
+    record.count = user_frames(record.addresses.data(), record.addresses.size());
+    const std::lock_guard lock(mutex_);
+    const Record* own = find(object);  // of a new one: of an object that was there before
+    if (!is_new && own != nullptr && own->count > 0) return;
+    const Record* before = find(cause);
+    if (before != nullptr && before->count >= record.count) {
+      record.addresses = before->addresses;
+      record.count = before->count;
+    }
+    if (record.count > 0 || own != nullptr) records_[next_++ % kMostThrown] = record;
+  }
+
+  std::vector<void*> addresses(const void* object) {
+    const std::lock_guard lock(mutex_);
+    const Record* record = find(object);
+    if (record == nullptr) return {};
+    return {record->addresses.begin(),
+            record->addresses.begin() + static_cast<std::ptrdiff_t>(record->count)};
+  }
+
+ private:
+  struct Record {
+    const void* object = nullptr;
+    std::array<void*, kMostFrames> addresses{};
+    size_t count = 0;
+  };
+
+  const Record* find(const void* object) const {
+    if (object == nullptr) return nullptr;
+    for (size_t i = next_; i > 0 && next_ - i < kMostThrown; --i) {
+      const Record& record = records_[(i - 1) % kMostThrown];
+      if (record.object == object) return &record;
+    }
+    return nullptr;
+  }
+
+  std::mutex mutex_;
+  std::array<Record, kMostThrown> records_{};
+  size_t next_ = 0;
+};
+
+Thrown& thrown() {
+  static auto* all = new Thrown;  // an exception may be thrown while the program ends
+  return *all;
+}
+
+/// An exception_ptr is a pointer to the object that was thrown.
+const void* object_of(const std::exception_ptr& exception) {
+  static_assert(sizeof exception == sizeof(void*));
+  const void* object = nullptr;
+  std::memcpy(&object, &exception, sizeof object);
+  return object;
+}
+
+/// Whether a file is one of the system's, LibTorch's or stepop's headers.
+bool is_header_of_others(const std::string& path) {
+  const BuildSettings& settings = build_settings();
+  const auto is_below = [&](const std::string& folder) { return path.starts_with(folder + "/"); };
+  for (const auto& folder : settings.includes) {
+    if (is_below(folder + "/runtime") || is_below(folder + "/eval_out") ||
+        is_below(folder + "/stepop")) {
+      return true;
+    }
+  }
+  const auto& own = settings.includes;
+  return is_below("/usr") ||
+         std::any_of(settings.flags.begin(), settings.flags.end(), [&](const std::string& flag) {
+           const bool is_own = std::find(own.begin(), own.end(), flag) != own.end();
+           return flag.starts_with('/') && !is_own && is_below(flag);
+         });
+}
+
+/// As many parts, from the end, as two paths have in common.
+size_t common_parts(const fs::path& a, const fs::path& b) {
+  auto part_a = a.end();
+  auto part_b = b.end();
+  size_t count = 0;
+  while (part_a != a.begin() && part_b != b.begin() && *--part_a == *--part_b) ++count;
+  return count;
+}
+
+/// A file of the user's as it is known here, relative to the current folder.
+std::string known_file(const std::string& path) {
+  std::string known = path;
+  size_t most = 0;
+  for (const auto& file : user_files()) {
+    const size_t count = common_parts(path, file);
+    if (count <= most) continue;
+    most = count;
+    known = file;
+  }
+  const std::string here = fs::path(known).lexically_proximate(fs::current_path()).string();
+  return here.starts_with("..") ? known : here;
+}
+
+/// `Denoiser::step_op(stepop::Batch const&)::{lambda()#1}::operator()() const` as people call it:
+/// `Denoiser::step_op, lambda`.
+std::string short_name(const std::string& symbol) {
+  std::string name;
+  int depth = 0;
+  std::string text = symbol;
+  for (const char* what : {"(anonymous namespace)::", "operator()"}) {
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what)) {
+      text.erase(at, std::strlen(what));
+    }
+  }
+  // What the registration derives from a network; the user's own function may be inlined in it.
+  for (const std::string_view watched :
+       {"stepop::networks::Watched<", "stepop::networks::WatchedMulti<"}) {
+    const size_t end = text.find(">::");
+    if (!text.starts_with(watched) || end == std::string::npos) continue;
+    text.erase(end, 1);
+    text.erase(0, watched.size());
+  }
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '(' || c == '<' || c == '{') ++depth;
+    if (depth == 0) name += c;
+    if (text.compare(i, 7, "{lambda") == 0 && depth == 1) name += "lambda";
+    if (c == ')' || c == '>' || c == '}') --depth;
+  }
+  name.resize(name.find_last_not_of(": ") + 1);
+  if (name.ends_with(" const")) name.resize(name.size() - 6);
+  name.resize(name.find_last_not_of(": ") + 1);
+  return name.empty() ? "a lambda" : name;  // whose name is operator() alone, without -g
+}
+
+/// The lines for addresses in one library: function and place in turns, and for an address in an
+/// inlined function those around it as well.
+void add_places(const UserLibrary& library, const std::vector<void*>& addresses,
+                std::vector<std::string>& places) {
+  std::vector<std::string> words = {addr2line_path(), "-Cfi", "-e", library.path};
+  for (const void* address : addresses) {
+    words.push_back(fmt::format("{:#x}", reinterpret_cast<uintptr_t>(address) - library.offset));
+  }
+  const ChildResult result = run_child(std::move(words), [] {});
+  std::istringstream lines(result.out);
+  std::string function;
+  std::string place;
+  while (std::getline(lines, function) && std::getline(lines, place)) {
+    place = place.substr(0, place.find(" (discriminator"));
+    const size_t colon = place.rfind(':');
+    if (place.starts_with('?') || colon == std::string::npos) continue;
+    if (place.ends_with(":?") || place.ends_with(":0")) continue;
+    const std::string file = fs::path(place.substr(0, colon)).lexically_normal().string();
+    if (is_header_of_others(file)) continue;
+    std::string text =
+        fmt::format("{}{}: in {}", known_file(file), place.substr(colon), short_name(function));
+    if (places.empty() || places.back() != text) places.push_back(std::move(text));
+  }
+}
+
+}  // namespace
+
+void add_user_library(const std::string& path, const std::vector<std::string>& files) {
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  const link_map* map = nullptr;
+  const size_t count = library_count.load();
+  if (handle == nullptr || count == kMostUserLibraries ||
+      ::dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) {
+    return;  // messages without places
+  }
+  UserLibrary library{::strdup(path.c_str()), 0, 0, map->l_addr};
+  const auto find_end = [](dl_phdr_info* info, size_t, void* argument) {
+    auto& found = *static_cast<UserLibrary*>(argument);
+    if (info->dlpi_addr != found.offset) return 0;
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+      const auto& part = info->dlpi_phdr[i];
+      if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+      found.begin = info->dlpi_addr + part.p_vaddr;
+      found.end = found.begin + part.p_memsz;
+    }
+    return 1;
+  };
+  ::dl_iterate_phdr(find_end, &library);
+  user_files().insert(user_files().end(), files.begin(), files.end());
+  addr2line_path();  // looked for now: a signal handler must not
+  libraries[count] = library;
+  library_count.store(count + 1, std::memory_order_release);
+}
+
+const UserLibrary* user_libraries() { return libraries.data(); }
+
+size_t user_frames(void** addresses, size_t most) {
+  if (library_count.load(std::memory_order_relaxed) == 0) return 0;
+  Walk walk{addresses, most};
+  _Unwind_Backtrace(on_frame, &walk);
+  return walk.count;
+}
+
+const std::string& addr2line_path() {
+  static const std::string path = [] {
+    const char* folders = std::getenv("PATH");
+    std::istringstream list(folders != nullptr ? folders : "/usr/bin");
+    for (std::string folder; std::getline(list, folder, ':');) {
+      const std::string candidate = folder + "/addr2line";
+      std::error_code failed;
+      if (fs::is_regular_file(candidate, failed)) return candidate;
+    }
+    return std::string();
+  }();
+  return path;
+}
+
+std::string places_of(const std::exception_ptr& exception) {
+  const std::vector<void*> addresses = thrown().addresses(object_of(exception));
+  std::vector<std::string> places;
+  if (addr2line_path().empty()) return "";
+  try {
+    // Neighbours of one library at once: each call of addr2line reads all its debug information.
+    for (size_t i = 0; i < addresses.size();) {
+      const UserLibrary* library = library_of(reinterpret_cast<uintptr_t>(addresses[i]));
+      std::vector<void*> together;
+      for (;
+           i < addresses.size() && library_of(reinterpret_cast<uintptr_t>(addresses[i])) == library;
+           ++i) {
+        together.push_back(addresses[i]);
+      }
+      if (library != nullptr) add_places(*library, together, places);
+    }
+  } catch (const Error&) {  // what went wrong is more than where
+    return "";
+  }
+  std::string text;
+  for (const auto& place : places) text += "\n  " + place;
+  return text.empty() ? "" : "\nin your own code:" + text;
+}
+
+std::string with_places(const std::string& text, int exit_code) {
+  const std::string places = exit_code == 1 ? places_of(std::current_exception()) : "";
+  return text.find(places) == std::string::npos ? text + places : text;
+}
+
+namespace {
+
+/// The function of this name in the next library that has one: the C++ library's own, or a
+/// sanitizer's.
+template <class Function>
+Function next_function(const char* name) {
+  void* const found = ::dlsym(RTLD_NEXT, name);
+  if (found == nullptr) std::abort();
+  Function function = nullptr;
+  std::memcpy(&function, &found, sizeof function);
+  return function;
+}
+
+void note_thrown(const void* object, bool is_new) {
+  if (library_count.load(std::memory_order_relaxed) == 0) return;
+  thrown().note(object, object_of(std::current_exception()), is_new);
+}
+
+}  // namespace
+
+// What `throw` calls: https://itanium-cxx-abi.github.io/cxx-abi/abi-eh.html#cxx-throw
+using Throw = void(void* object, std::type_info* type, void (*destroy)(void*));
+Throw on_throw asm("__cxa_throw");
+[[gnu::visibility("default")]] void on_throw(void* object, std::type_info* type,
+                                             void (*destroy)(void*)) {
+  static const auto next = next_function<Throw*>("__cxa_throw");
+  note_thrown(object, /*is_new=*/true);
+  next(object, type, destroy);
+  std::abort();  // it does not return
+}
+
+// An exception of another thread, such as one of LibTorch's, passes the user's code here.
+using Rethrow = void(std::exception_ptr exception);
+Rethrow on_rethrow asm("_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE");
+[[gnu::visibility("default")]] void on_rethrow(std::exception_ptr exception) {
+  static const auto next =
+      next_function<Rethrow*>("_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE");
+  note_thrown(object_of(exception), /*is_new=*/false);
+  next(std::move(exception));
+  std::abort();
+}
+
+}  // namespace stepop

@@ -1,0 +1,127 @@
+#include "runtime/tools/code/compiler.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/core/system/child_process.h"
+#include "runtime/tools/code/build_settings.h"
+#include "runtime/tools/code/member_order.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kMostText = 1'000'000;
+
+/// The work is done in LibTorch, so that higher levels cost time and gain nothing.
+constexpr const char* kOptimization = "-O1";
+
+/// The lines of functions, for messages that say where in the user's code something went wrong.
+/// A precompiled header is taken only by what has debug information as well.
+constexpr const char* kLines = "-g1";
+
+/// A path as the user would type it here.
+std::string short_path(const std::string& path) {
+  const std::string relative = fs::path(path).lexically_proximate(fs::current_path()).string();
+  return relative.starts_with("..") ? path : relative;
+}
+
+/// The files of a rule for make, `object: source header header`, with a backslash before a space
+/// and before the end of a line.
+std::vector<std::string> rule_files(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> files(1);
+  for (char c = 0; file.get(c);) {
+    if (c == '\\') {
+      if (file.get(c) && c != '\n') files.back() += c;
+      continue;
+    }
+    if (c == '$' && file.peek() == '$') file.get(c);
+    if (c != ' ' && c != '\n') {
+      files.back() += c;
+    } else if (!files.back().empty()) {
+      files.emplace_back();
+    }
+  }
+  files.pop_back();
+  files.erase(files.begin(), files.begin() + (files.empty() ? 0 : 1));  // the object
+  return files;
+}
+
+}  // namespace
+
+Compiler::Compiler(InterruptCheck interrupt) : interrupt_(std::move(interrupt)) {
+  const BuildSettings& settings = build_settings();
+  ChildResult result;
+  try {
+    result = run_child({settings.compiler, "--version"}, interrupt_);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(fmt::format(
+        "no compiler: {}. stepop was built with {}; install it (Debian: apt-get install g++), or "
+        "name another one in STEPOP_CXX",
+        error.what(), settings.compiler_version));
+  }
+  if (result.exit_code != 0 || result.signal != 0) {
+    throw Error(fmt::format("{} --version failed: {}{}; STEPOP_CXX names another compiler",
+                            settings.compiler, result.out, result.err));
+  }
+  identity_ = settings.compiler + " " + result.out.substr(0, result.out.find('\n'));
+  is_gcc_ = result.out.find("Free Software Foundation") != std::string::npos;
+}
+
+void Compiler::run(std::vector<std::string> words, std::string& text) const {
+  words.insert(words.begin(), build_settings().compiler);
+  words.push_back(::isatty(STDERR_FILENO) != 0 ? "-fdiagnostics-color=always"
+                                               : "-fdiagnostics-color=never");
+  const ChildResult result = run_child(std::move(words), interrupt_, kMostText);
+  text += result.err;
+  if (result.exit_code == 0 && result.signal == 0) return;
+  if (result.signal != 0) {
+    throw CompileError(fmt::format("{}the compiler was ended by signal {}: is there enough memory?",
+                                   result.err, result.signal));
+  }
+  throw CompileError(result.err + member_order(result.err));
+}
+
+std::vector<std::string> Compiler::compile(const std::string& source, const std::string& object,
+                                           const std::vector<std::string>& flags,
+                                           std::string& text) const {
+  const std::string rule = object + ".d";
+  std::vector<std::string> words = build_settings().flags;
+  words.insert(words.end(), {kOptimization, kLines, "-fPIC", "-Wall", "-Wextra", "-fmax-errors=1",
+                             "-MMD", "-MF", rule});
+  words.insert(words.end(), flags.begin(), flags.end());
+  words.insert(words.end(), {"-c", short_path(source), "-o", object});
+  run(std::move(words), text);
+  std::vector<std::string> headers;
+  for (const auto& file : rule_files(rule)) {
+    const std::string path = fs::absolute(file).lexically_normal().string();
+    if (path != source && path.find("/precompiled.h") == std::string::npos) headers.push_back(path);
+  }
+  fs::remove(rule);
+  return headers;
+}
+
+void Compiler::link(const std::vector<std::string>& objects, const std::string& library,
+                    const std::vector<std::string>& flags) const {
+  std::vector<std::string> words = {"-shared", "-o", library};
+  words.insert(words.end(), objects.begin(), objects.end());
+  words.insert(words.end(), flags.begin(), flags.end());
+  std::string text;
+  run(std::move(words), text);
+}
+
+void Compiler::precompile(const std::string& header, const std::string& precompiled) const {
+  std::vector<std::string> words = build_settings().flags;
+  words.insert(words.end(),
+               {kOptimization, kLines, "-fPIC", "-x", "c++-header", header, "-o", precompiled});
+  std::string text;
+  run(std::move(words), text);
+}
+
+}  // namespace stepop

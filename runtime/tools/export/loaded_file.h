@@ -1,0 +1,36 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/tools/graph/network_calls.h"
+
+namespace stepop {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// The largest difference as a share of the largest number of `expected`; infinite for other shapes
+/// or types, or where only one of both is finite.
+double difference(const at::Tensor& found, const at::Tensor& expected);
+/// The largest of all; infinite for another number of tensors.
+double difference(const Tensors& found, const Tensors& expected);
+
+/// An exported file, as a program that loads it has it.
+class LoadedFile {
+ public:
+  /// `bytes`: the TorchScript file. Throws what LibTorch throws for another one.
+  LoadedFile(const std::string& bytes, const c10::Device& device);
+
+  /// Its outputs, with generators of random numbers that begin with `seed`.
+  Tensors run(const NetworkInputs& inputs, uint64_t seed);
+
+ private:
+  torch::jit::Module script_;
+};
+
+}  // namespace stepop

@@ -1,0 +1,16 @@
+#include "runtime/tools/report/report.h"
+
+#include "runtime/core/system/atomic_file.h"
+#include "runtime/tools/report/page.h"
+
+namespace stepop {
+
+std::string report_page(const std::string& data, const std::string& title) {
+  return html_page({"elements.js", "chart.js", "curves.js", "frames.js", "page.js"}, data, title);
+}
+
+void write_report(const RunDirectory& run, const std::string& path, const ReportOptions& options) {
+  write_file_atomically(path, report_page(report_data(run, options), run.folder_name()));
+}
+
+}  // namespace stepop

@@ -1,0 +1,272 @@
+// The JSON of a report. Numbers that are no numbers are null; of `points` those are gaps.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/config/difference.h"
+#include "runtime/core/config/resolve.h"
+#include "runtime/core/log/metrics_file.h"
+#include "runtime/core/system/read_file.h"
+#include "runtime/tools/report/code_changes.h"
+#include "runtime/tools/report/frames.h"
+#include "runtime/tools/report/report.h"
+#include "runtime/tools/report/report_evaluations.h"
+#include "runtime/tools/report/report_json.h"
+#include "runtime/tools/report/run_curves.h"
+#include "runtime/train/checkpoint/checkpoint_folder.h"
+#include "runtime/train/run/run_summary.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kMostLogLines = 200;
+constexpr size_t kMostTextBytes = 65'536;
+
+std::string eval_op_of(const Value& config) {
+  const Value* op = config.find("eval_hook/eval_op");
+  return op != nullptr && op->is_text() ? op->as_text() : "validation/eval_op";
+}
+
+/// Puts a report together, part by part; one that fails becomes a note.
+class Report {
+ public:
+  Report(const RunDirectory& run, const ReportOptions& options) : run_(run), options_(options) {}
+
+  std::string json() {
+    part("the code", [&] { add_code(); });
+    part("the configs", [&] { add_configs(); });
+    part("the metrics", [&] { curves_ = read_curves(run_.metrics_file(), eval_op_of(config_)); });
+    part("the state of the run", [&] { add_run(); });
+    part("the curves", [&] { add_curves(); });
+    part("the evaluations",
+         [&] { data_["evaluations"] = evaluations_json(run_.root(), curves_, config_, notes_); });
+    part("the worst examples", [&] { add_worst(); });
+    part("the pictures", [&] { add_frames(); });
+    part("the log", [&] { add_log(); });
+    data_["notes"] = notes_;
+    return data_.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
+ private:
+  template <class Add>
+  void part(const char* what, const Add& add) {
+    add_part(what, notes_, add);
+  }
+
+  void add_run() {
+    const RunSummary summary = summarize_run(run_.root());
+    const auto last_seconds = curves_.seconds.points();
+    const CheckpointFolder checkpoints(run_.checkpoints());
+    const std::vector<int64_t> steps = checkpoints.steps();
+    const auto best = checkpoints.best();
+    const RunProcess& process = summary.status.process;
+    data_["run"] = {{"name", run_.folder_name()},
+                    {"folder", fs::absolute(run_.root()).lexically_normal().string()},
+                    {"state", name_of(summary.status.state)},
+                    {"host", process.host},
+                    {"pid", process.pid},
+                    {"started", process.started},
+                    {"written", local_time("%Y-%m-%d %H:%M:%S %z")},
+                    {"step", summary.step ? Json(*summary.step) : Json()},
+                    {"epoch", number(summary.epoch)},
+                    {"num_epochs", number(summary.num_epochs)},
+                    {"seconds", last_seconds.empty() ? Json() : number(last_seconds.back().value)},
+                    {"samples", curves_.samples},
+                    {"metric", summary.metric},
+                    {"last", number(summary.last)},
+                    {"best", number(summary.best)},
+                    {"checkpoints", steps.size()},
+                    {"best_checkpoint", best ? Json(*best) : Json()}};
+  }
+
+  /// What the runtime measures comes after the task's own.
+  std::vector<std::string> curve_names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, scalar] : curves_.scalars) names.push_back(name);
+    std::ranges::stable_partition(names,
+                                  [](const auto& name) { return !name.starts_with("runtime/"); });
+    return names;
+  }
+
+  /// Two callbacks may report one number, such as `accuracy`: it has one chart, which names both.
+  /// Returns whether a curve of this split, op and last word with the same points is there.
+  bool joins_equal(const std::string& name, const Json& points) {
+    const std::vector<std::string> parts = split_path(name);
+    if (parts.size() < 3) return false;
+    Json& curves = data_["curves"];
+    std::vector<size_t>& alike = alike_[{parts[0], parts[1], parts.back()}];
+    for (const size_t place : alike) {
+      Json& other = curves[place];
+      if (other["steps"] != points["steps"] || other["values"] != points["values"]) continue;
+      other["also"].push_back(name);
+      return true;
+    }
+    alike.push_back(curves.size());
+    return false;
+  }
+
+  void add_curves() {
+    data_["axis"] = {{"epoch", columns(curves_.epochs.points())},
+                     {"seconds", columns(curves_.seconds.points())}};
+    data_["curves"] = Json::array();
+    for (const auto& name : curve_names()) {
+      const ScalarHistory& scalar = curves_.scalars.at(name);
+      const MetricDirection direction = metric_direction(name, &config_);
+      Json curve = columns(scalar.curve.points());
+      if (joins_equal(name, curve)) continue;
+      curve["name"] = name;
+      curve["place"] = place_text(name);
+      curve["count"] = scalar.curve.count();
+      curve["thinned"] = scalar.curve.is_thinned();
+      if (scalar.curve.is_thinned()) curve["means"] = columns(scalar.curve.means());
+      curve["better"] = better_text(direction);
+      curve["last"] = value_at(scalar.summary.last);
+      curve["best"] = value_at(best_of(scalar.summary, direction));
+      data_["curves"].push_back(std::move(curve));
+    }
+    if (curves_.broken_lines > 0) {
+      notes_.push_back(fmt::format(
+          "lines of train/metrics.jsonl that are not metrics, left out: {}", curves_.broken_lines));
+    }
+  }
+
+  void add_configs() {
+    std::vector<std::string> names;
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(run_.configs(), failed)) {
+      if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+    }
+    const bool has_trained = std::any_of(
+        names.begin(), names.end(), [](const auto& name) { return name.starts_with("train_"); });
+    if (has_trained) std::erase_if(names, [](auto& name) { return !name.starts_with("train_"); });
+    std::sort(names.begin(), names.end());
+    Json starts = Json::array();
+    std::optional<Value> before;
+    for (const auto& name : names) {
+      part(name.c_str(), [&] {
+        Value config = resolve_config({run_.configs() + "/" + name + ".yaml"}, {});
+        Json changes = Json::array();
+        if (before) {
+          for (const auto& [path, was, now] : differences(*before, config)) {
+            changes.push_back({{"path", path},
+                               {"before", was ? Json(*was) : Json()},
+                               {"now", now ? Json(*now) : Json()}});
+          }
+        }
+        starts.push_back({{"name", name}, {"changes", changes}, {"code", code_changes(name)}});
+        config_ = config;
+        before = std::move(config);
+      });
+    }
+    const std::string newest = names.empty() ? "" : names.back() + ".yaml";
+    data_["config"] = {
+        {"file", newest},
+        {"yaml", newest.empty() ? "" : try_read_file(run_.configs() + "/" + newest).value_or("")},
+        {"starts", starts}};
+  }
+
+  /// The newest code of the run's own.
+  void add_code() {
+    code_ = find_kept_code(run_);
+    if (code_.empty()) return;
+    Json files = Json::array();
+    for (const auto& [name, content] : code_.back().files) {
+      files.push_back({{"name", name}, {"text", cut(content)}});
+    }
+    data_["code"] = {{"folder", "code/" + code_.back().time}, {"files", files}};
+  }
+
+  /// How the code of a start, `train_<time>`, differs from that of the start before it.
+  Json code_changes(const std::string& start) const {
+    Json changes = Json::array();
+    for (size_t i = 0; i < code_.size(); ++i) {
+      if (!start.ends_with("_" + code_[i].time)) continue;
+      for (const auto& [file, what, lines] :
+           compare_code(i == 0 ? KeptCode{} : code_[i - 1], code_[i])) {
+        changes.push_back({{"file", file}, {"what", what}, {"lines", lines}});
+      }
+    }
+    return changes;
+  }
+
+  static std::string cut(const std::string& text) {
+    return shortened(text, kMostTextBytes, "\n... (cut)");
+  }
+
+  static Json frames_json(const std::vector<FrameSeries>& all, bool is_text) {
+    Json list = Json::array();
+    for (const FrameSeries& series : all) {
+      Json frames = Json::array();
+      for (const auto& [step, path] : series.paths) {
+        const std::string bytes = try_read_file(path).value_or("");
+        frames.push_back({{"step", step}, {"data", is_text ? cut(bytes) : base64(bytes)}});
+      }
+      if (!frames.empty() || series.left_out > 0) {
+        list.push_back(
+            {{"title", series.title}, {"frames", frames}, {"left_out", series.left_out}});
+      }
+    }
+    return list;
+  }
+
+  void add_frames() {
+    RunFrames frames = find_frames(run_.root());
+    const size_t logged = frames.logged.size();
+    std::vector<FrameSeries> pictures = std::move(frames.logged);
+    pictures.insert(pictures.end(), frames.evaluated.begin(), frames.evaluated.end());
+    fit_frames(pictures, std::max<int64_t>(options_.picture_bytes - worst_bytes_, 0));
+    const size_t logged_texts = frames.logged_texts.size();
+    std::vector<FrameSeries> texts = std::move(frames.logged_texts);
+    texts.insert(texts.end(), frames.texts.begin(), frames.texts.end());
+    fit_frames(texts, options_.text_bytes, kMostTextBytes);
+    const auto middle = pictures.begin() + static_cast<std::ptrdiff_t>(logged);
+    const auto middle_text = texts.begin() + static_cast<std::ptrdiff_t>(logged_texts);
+    data_["pictures"] = frames_json({pictures.begin(), middle}, false);
+    data_["evaluation_pictures"] = frames_json({middle, pictures.end()}, false);
+    data_["texts"] = frames_json({texts.begin(), middle_text}, true);
+    data_["evaluation_texts"] = frames_json({middle_text, texts.end()}, true);
+  }
+
+  void add_worst() {
+    // The others need some of the space as well.
+    const WorstJson worst =
+        worst_json(run_.root(), options_.worst_examples, options_.picture_bytes / 2, notes_);
+    if (!worst.json.is_null()) data_["worst"] = worst.json;
+    worst_bytes_ = worst.picture_bytes;
+  }
+
+  void add_log() {
+    std::error_code failed;
+    if (!fs::exists(run_.log_file(), failed)) return;
+    std::vector<std::string> lines = last_lines(run_.log_file());
+    if (lines.size() > kMostLogLines) lines.erase(lines.begin(), lines.end() - kMostLogLines);
+    data_["log"] = lines;
+  }
+
+  const RunDirectory& run_;
+  const ReportOptions& options_;
+  Value config_ = Value::Map{};
+  std::vector<KeptCode> code_;
+  RunCurves curves_;
+  /// The places of curves by split, op and last word.
+  std::map<std::array<std::string, 3>, std::vector<size_t>> alike_;
+  int64_t worst_bytes_ = 0;  ///< Of the pictures of the worst examples.
+  Json data_ = Json::object();
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+std::string report_data(const RunDirectory& run, const ReportOptions& options) {
+  return Report(run, options).json();
+}
+
+}  // namespace stepop

@@ -1,0 +1,174 @@
+#include "runtime/tools/survey/survey_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "runtime/core/base/json_text.h"
+#include "runtime/core/pictures/animated_png.h"
+#include "runtime/core/pictures/canvas.h"
+#include "runtime/core/pictures/image_file.h"
+#include "runtime/core/pictures/image_grid.h"
+#include "runtime/tools/report/page.h"
+#include "runtime/tools/report/report_json.h"
+#include "runtime/tools/survey/survey_text.h"
+
+namespace stepop {
+namespace {
+
+/// Frames of a video that a page shows.
+constexpr int64_t kMostFrames = 32;
+constexpr double kFramesPerSecond = 8;
+/// Pictures of more pixels are stored as JPEGs.
+constexpr int64_t kMostPngPixels = 128 * 128;
+/// Bytes of a text that a card shows, and indices that a page lists.
+constexpr size_t kCardText = 600;
+constexpr size_t kListedIndices = 1000;
+
+bool has_image_channels(int64_t channels) {
+  return channels == 1 || channels == 3 || channels == 4;
+}
+
+/// The frames of an image [C, H, W] or a video [T, C, H, W], each [1, C, H, W] without alpha; empty
+/// for any other tensor.
+std::vector<at::Tensor> frames_of(const at::Tensor& value, int64_t most) {
+  std::vector<at::Tensor> frames;
+  if (!value.is_floating_point() || value.numel() == 0) return frames;
+  const bool is_video = value.dim() == 4;
+  if (!is_video && value.dim() != 3) return frames;
+  if (!has_image_channels(value.size(is_video ? 1 : 0))) return frames;
+  const at::Tensor all = is_video ? value : value.unsqueeze(0);
+  for (int64_t i = 0; i < std::min(most, all.size(0)); ++i) {
+    const at::Tensor frame = all.slice(0, i, i + 1).to(at::kFloat);
+    frames.push_back(frame.size(1) == 4 ? frame.slice(1, 0, 3) : frame);
+  }
+  return frames;
+}
+
+/// `class 3`, for every value but images.
+std::vector<std::pair<std::string, std::string>> values_of(const Example& example, size_t most) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const auto& [key, tensor] : example.tensors) {
+    if (frames_of(tensor, 1).empty()) values.emplace_back(key, short_value(tensor));
+  }
+  for (const auto& [key, text] : example.texts) values.emplace_back(key, short_text(text, most));
+  return values;
+}
+
+std::string encoded(const std::vector<at::Tensor>& frames) {
+  std::vector<at::Tensor> pictures;
+  for (const auto& frame : frames) pictures.push_back(thumbnail(frame, 1));
+  if (pictures.size() > 1) return encode_animated_png(pictures, kFramesPerSecond);
+  const at::Tensor& picture = pictures.front();
+  const bool is_large = picture.size(0) * picture.size(1) > kMostPngPixels;
+  return encode_image(picture, {.is_jpeg = is_large});
+}
+
+Json example_json(int64_t index, const Example& example) {
+  Json json;
+  json["index"] = index;
+  json["pictures"] = Json::array();
+  for (const auto& [key, tensor] : example.tensors) {
+    const auto frames = frames_of(tensor, kMostFrames);
+    if (frames.empty()) continue;
+    json["pictures"].push_back({{"key", key}, {"png", base64(encoded(frames))}});
+  }
+  json["values"] = Json::array();
+  for (const auto& [key, value] : values_of(example, kCardText)) {
+    json["values"].push_back({{"key", key}, {"value", value}});
+  }
+  return json;
+}
+
+Json key_json(const std::string& key, const KeySummary& summary) {
+  Json json;
+  json["key"] = key;
+  json["type"] = summary.type_text();
+  json["shape"] = summary.shape_text();
+  json["examples"] = summary.examples();
+  json["min"] = number(summary.min());
+  json["max"] = number(summary.max());
+  json["mean"] = number(summary.mean());
+  json["deviation"] = number(summary.deviation());
+  json["nans"] = summary.nans();
+  json["infinities"] = summary.infinities();
+  json["counts"] = Json::array();
+  std::vector<std::pair<std::string, int64_t>> counts;
+  for (const auto& [value, times] : summary.counts()) counts.emplace_back(value, times);
+  if (!summary.is_text()) {
+    std::ranges::sort(counts, {}, [](const auto& each) { return std::stod(each.first); });
+  }
+  for (const auto& [value, times] : counts) {
+    json["counts"].push_back({short_text(value, 60), times});
+  }
+  return json;
+}
+
+Json survey_json(const TitledSurvey& titled) {
+  const Survey& survey = titled.survey;
+  Json json;
+  json["title"] = titled.title;
+  json["size"] = survey.size;
+  json["read"] = survey.read;
+  json["seconds"] = number(survey.seconds);
+  json["example_seconds"] = number(survey.example_seconds);
+  json["keys"] = Json::array();
+  for (const auto& [key, summary] : survey.keys) json["keys"].push_back(key_json(key, summary));
+  json["bad_count"] = survey.bad_count;
+  json["bad_indices"] = index_list(survey.bad_indices, kListedIndices);
+  json["bad"] = Json::array();
+  for (const auto& bad : survey.bad) {
+    json["bad"].push_back({{"index", bad.index}, {"problem", bad.problem}});
+  }
+  json["with_nan"] = index_list(survey.with_nan, kListedIndices);
+  json["shown"] = Json::array();
+  for (const auto& [index, example] : survey.shown) {
+    json["shown"].push_back(example_json(index, example));
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string survey_sheet(const Survey& survey, size_t most) {
+  std::vector<CaptionedImage> images;
+  size_t in_a_row = 0;
+  const size_t count = std::min(most, survey.shown.size());
+  for (size_t i = 0; i < count; ++i) {
+    const auto& [index, example] = survey.shown[i * survey.shown.size() / count];
+    std::vector<std::string> lines = {fmt::format("#{}", index)};
+    for (const auto& [key, value] : values_of(example, 40)) {
+      // A line that is too wide is cut.
+      const bool fits = key.size() + 1 + value.size() <= kThumbnailSide / (2 * kGlyphWidth);
+      if (!fits) lines.push_back(key);
+      lines.push_back(fits ? key + " " + value : value);
+    }
+    size_t pictures = 0;
+    for (const auto& [key, tensor] : example.tensors) {
+      const auto frames = frames_of(tensor, 1);
+      if (frames.empty()) continue;
+      if (pictures++ > 0) lines = {key};
+      images.push_back({thumbnail(frames.front()), lines});
+    }
+    in_a_row = std::max(in_a_row, pictures);
+  }
+  if (images.empty()) return "";
+  // The images of an example stay side by side.
+  const size_t columns = in_a_row == 1 ? 0 : in_a_row * std::max<size_t>(1, 12 / in_a_row);
+  const at::Tensor picture = captioned_picture(images, static_cast<int64_t>(columns));
+  return encode_png(picture);
+}
+
+std::string survey_page(std::span<const TitledSurvey> surveys, const std::string& title) {
+  Json json;
+  json["title"] = title;
+  json["datasets"] = Json::array();
+  for (const auto& each : surveys) json["datasets"].push_back(survey_json(each));
+  const std::string data = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return html_page({"elements.js", "survey.js"}, data, title);
+}
+
+}  // namespace stepop

@@ -1,0 +1,121 @@
+#include "runtime/tools/trial/repeat_check.h"
+
+#include <ATen/ops/equal.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/core/base/text.h"
+#include "runtime/train/step/call_op.h"
+#include "runtime/train/when/settings.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kSteps = 2;  // what one step hides shows in the next one
+
+State copy_of(const State& state) {
+  State copy;
+  for (const auto& [name, tensor] : state) copy.emplace(name, tensor.clone());
+  return copy;
+}
+
+bool has_same_bits(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  return at::equal(a.contiguous().flatten().view(at::kByte),
+                   b.contiguous().flatten().view(at::kByte));
+}
+
+/// The key of the first tensor or text that is not the same in two batches; empty for none.
+std::string first_difference(const Batch& one, const Batch& other) {
+  if (one.tensors().key_list() != other.tensors().key_list()) return one.tensors().key_list();
+  for (const auto& [key, tensor] : one.tensors()) {
+    if (!has_same_bits(tensor, other[key])) return key;
+  }
+  for (const auto& [key, texts] : one.texts()) {
+    const auto* again = other.texts().find(key);
+    if (again == nullptr || *again != texts) return key;
+  }
+  return {};
+}
+
+/// Throws Error unless the batches of the steps are the same when they are read again.
+void check_data(const Context& context) {
+  const BatchOrder& order = context.splits.order("train");
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const Batch batch = context.splits.batch("train", order, step);
+    const std::string key = first_difference(batch, context.splits.batch("train", order, step));
+    if (key.empty()) continue;
+    throw context.config.error(
+        "datasets/train",
+        fmt::format("{} of the same examples differs when they are read again: take random numbers "
+                    "from the `random` that get receives, and keep no counter in the dataset. A "
+                    "run that resumes would differ from one that was never stopped",
+                    key));
+  }
+}
+
+/// Trains with the first batches of the epoch, each as one step.
+void train(Session& session) {
+  const Context& context = session.context();
+  const BatchOrder& order = context.splits.order("train");
+  Position& position = session.position();
+  StepClock& clock = session.clock();
+  std::vector<std::string> train_ops;  // each once, whenever it is due
+  for (const auto& due : due_ops(session.settings(), /*train=*/true)) {
+    train_ops.insert(train_ops.end(), due.train.begin(), due.train.end());
+  }
+  for (int64_t step = 0; step < kSteps; ++step) {
+    clock.global_step = position.global_step;
+    const Batch batch = context.splits.batch("train", order, step);
+    const StepOps ops = call_step_op(session.iterator(), context, position, "train", true, batch);
+    const SplitGuard guard(position, "train");
+    for (const auto& name : train_ops) {
+      const TrainOp* op = ops.find_train_op(name);
+      if (op == nullptr) throw missing_op(context, "train", name, ops);
+      run_op(context, "train", name, *op);
+    }
+    context.networks.update_averages(position.global_step);
+    ++position.global_step;
+  }
+}
+
+State train_from(Session& session, const State& start) {
+  const Position before = session.position();
+  const StepClock clock = session.clock();
+  session.context().tracker.load(start);
+  train(session);
+  session.position() = before;
+  session.clock() = clock;
+  return copy_of(session.context().tracker.save());
+}
+
+}  // namespace
+
+std::string check_repeats(Session& session) {
+  const Context& context = session.context();
+  check_data(context);
+  context.networks.start_averages();
+  const State start = copy_of(context.tracker.save());
+  const State first = train_from(session, start);
+  const State second = train_from(session, start);
+  context.tracker.load(start);
+  std::vector<std::string> different;
+  for (const auto& [name, tensor] : first) {
+    const auto other = second.find(name);
+    if (other == second.end() || !has_same_bits(tensor, other->second)) different.push_back(name);
+  }
+  for (const auto& [name, tensor] : second) {
+    if (!first.contains(name)) different.push_back(name);
+  }
+  if (different.empty()) return {};
+  return fmt::format(
+      "two training steps, repeated from the same state, gave different results in {}: the "
+      "iterator keeps something that is not tracked (a counter, an optimizer, a random generator), "
+      "or an operation is not deterministic{}. A run that resumes will differ from one that was "
+      "never stopped",
+      list_text(different), context.device.is_cpu() ? "" : " (deterministic: true)");
+}
+
+}  // namespace stepop

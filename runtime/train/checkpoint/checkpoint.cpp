@@ -1,0 +1,301 @@
+#include "runtime/train/checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <tuple>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/config/value.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/core/formats/safetensors_reader.h"
+
+namespace stepop {
+namespace {
+
+using Metadata = std::map<std::string, std::string>;
+
+constexpr const char* kFormat = "stepop-1";
+constexpr const char* kMadeByKey = "made_by";
+constexpr std::string_view kPrefix = "model-";
+constexpr std::string_view kSuffix = ".safetensors";
+
+std::string text_of(const Metadata& metadata, const char* key) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? "" : found->second;
+}
+
+/// Throws Error, without the path, unless the header is that of a checkpoint.
+Progress read_progress(const Metadata& metadata) {
+  const auto format = metadata.find("format");
+  if (format == metadata.end() || format->second != kFormat) {
+    throw Error(fmt::format("not a checkpoint of stepop: its format is {}, expected \"{}\"",
+                            format == metadata.end() ? "not given" : "\"" + format->second + "\"",
+                            kFormat));
+  }
+  return Progress::from_json(text_of(metadata, "progress"));
+}
+
+/// Throws Error, without the path, unless the whole file that was read is as it was written.
+void check_checksum(const SafetensorsReader& reader) {
+  const auto given = reader.header().metadata.find(kChecksumKey);
+  if (given == reader.header().metadata.end()) throw Error("damaged: it has no checksum");
+  if (given->second == reader.checksum()) return;
+  throw Error(fmt::format("damaged: its checksum is {}, its content gives {}", given->second,
+                          reader.checksum()));
+}
+
+/// A Checkpoint whose tensors are undefined unless `with_tensors`. Errors have no path.
+Checkpoint read_whole(const std::string& path, bool with_tensors) {
+  SafetensorsReader reader(path);
+  const Metadata& metadata = reader.header().metadata;
+  Checkpoint checkpoint;
+  // Without a checksum it is rather another program's file than a damaged one.
+  if (!metadata.contains(kChecksumKey)) read_progress(metadata);
+  if (with_tensors) {
+    checkpoint.tensors = reader.read_tensors();
+  } else {
+    reader.skip_tensors();
+    for (const auto& entry : reader.header().entries) checkpoint.tensors[entry.name];
+  }
+  check_checksum(reader);
+  checkpoint.checksum = reader.checksum();
+  checkpoint.progress = read_progress(metadata);
+  checkpoint.config = text_of(metadata, "config");
+  checkpoint.made_by = text_of(metadata, kMadeByKey);
+  if (metadata.contains(kAliasesKey)) {
+    add_aliases(checkpoint.tensors, metadata.at(kAliasesKey));
+  }
+  return checkpoint;
+}
+
+std::optional<std::string> problem_of(const std::string& path, bool with_tensors,
+                                      Checkpoint& checkpoint) {
+  try {
+    checkpoint = read_whole(path, with_tensors);
+    return std::nullopt;
+  } catch (const ReadError& error) {
+    throw ReadError(fmt::format("{}: {}", path, error.what()));
+  } catch (const Error& error) {
+    const std::string reason = error.what();
+    constexpr std::string_view kDamaged = "damaged: ";
+    return reason.starts_with(kDamaged) ? reason.substr(kDamaged.size()) : reason;
+  }
+}
+
+}  // namespace
+
+double Progress::fractional_epoch() const {
+  const auto whole = static_cast<double>(epoch);
+  if (batches_per_epoch <= 0) return whole;
+  return whole + static_cast<double>(batch) / static_cast<double>(batches_per_epoch);
+}
+
+namespace {
+
+/// All that checkpoints knew at first.
+const std::vector<std::string> kMainAlone = {""};
+
+}  // namespace
+
+std::string Progress::to_json() const {
+  nlohmann::ordered_json json;
+  json["global_step"] = global_step;
+  json["epoch"] = epoch;
+  json["batch"] = batch;
+  json["batches_per_epoch"] = batches_per_epoch;
+  json["train_examples"] = train_examples;
+  json["samples_seen"] = samples_seen;
+  json["seconds"] = seconds;
+  json["batches_taken"] = batches_taken;
+  if (!streams.empty()) json["streams"] = streams;
+  json["evaluation_folder"] = evaluation_folder;
+  if (evaluations != kMainAlone && !evaluation_folder.empty()) json["evaluations"] = evaluations;
+  if (!order_algorithm.empty()) json["order_algorithm"] = order_algorithm;
+  if (has_begun_step) json["has_begun_step"] = true;
+  if (processes != 1) json["processes"] = processes;
+  if (!stopped_by.empty()) json["stopped_by"] = stopped_by;
+  // A reason is a user's own text, of whatever bytes.
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+namespace {
+
+/// What is written there must not lie elsewhere: `eval/<name>/<step>`, or nothing.
+bool is_evaluation_folder(std::string_view path) {
+  if (path.empty()) return true;
+  constexpr std::string_view kBegin = "eval/";
+  if (!path.starts_with(kBegin)) return false;
+  path.remove_prefix(kBegin.size());
+  const size_t slash = path.find('/');
+  const std::string_view name = path.substr(0, slash);
+  if (slash == std::string_view::npos || name.empty() || name == "." || name == "..") return false;
+  return list_index(path.substr(slash + 1)) >= 0 && path.find('\0') == std::string_view::npos;
+}
+
+}  // namespace
+
+Progress Progress::from_json(const std::string& text) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    Progress progress;
+    json.at("global_step").get_to(progress.global_step);
+    json.at("epoch").get_to(progress.epoch);
+    json.at("batch").get_to(progress.batch);
+    json.at("batches_per_epoch").get_to(progress.batches_per_epoch);
+    json.at("samples_seen").get_to(progress.samples_seen);
+    // Older checkpoints do not have it.
+    if (json.contains("train_examples")) json.at("train_examples").get_to(progress.train_examples);
+    json.at("seconds").get_to(progress.seconds);
+    json.at("batches_taken").get_to(progress.batches_taken);
+    if (json.contains("streams")) json.at("streams").get_to(progress.streams);
+    json.at("evaluation_folder").get_to(progress.evaluation_folder);
+    if (!progress.evaluation_folder.empty()) {
+      progress.evaluations = json.value("evaluations", kMainAlone);
+    }
+    if (json.contains("order_algorithm")) {
+      json.at("order_algorithm").get_to(progress.order_algorithm);
+    }
+    progress.has_begun_step = json.value("has_begun_step", false);
+    progress.processes = json.value("processes", int64_t{1});
+    progress.stopped_by = json.value("stopped_by", "");
+    if (progress.global_step < 0 || progress.epoch < 0 || progress.batch < 0 ||
+        progress.train_examples < 0) {
+      throw Error("a count is below 0");
+    }
+    if (!is_evaluation_folder(progress.evaluation_folder)) {
+      throw Error(
+          fmt::format("expected the folder of an evaluation, eval/<time>_<name>/<step>, "
+                      "found \"{}\"",
+                      progress.evaluation_folder));
+    }
+    return progress;
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("the position of the run cannot be read: {}", error.what()));
+  }
+}
+
+std::string checkpoint_name(int64_t step) { return fmt::format("{}{}{}", kPrefix, step, kSuffix); }
+
+std::optional<int64_t> checkpoint_step(std::string_view name) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  name.remove_suffix(kSuffix.size());
+  const int64_t step = list_index(name);
+  // `model-007` would be another name than that of step 7.
+  if (step < 0 || fmt::format("{}", step) != name) return std::nullopt;
+  return step;
+}
+
+std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
+  std::string path = folder + "/" + checkpoint_name(checkpoint.progress.global_step);
+  check_savable(path, checkpoint.tensors);
+  Metadata metadata = {{"format", kFormat},
+                       {"progress", checkpoint.progress.to_json()},
+                       {"config", checkpoint.config},
+                       {kChecksumKey, ""}};
+  if (!checkpoint.made_by.empty()) metadata[kMadeByKey] = checkpoint.made_by;
+  State once = checkpoint.tensors;
+  if (const Aliases aliases = find_aliases(once); !aliases.empty()) {
+    metadata[kAliasesKey] = aliases_to_json(aliases);
+    for (const auto& [name, first] : aliases) once.erase(name);
+  }
+  AtomicFile file(path);
+  write_safetensors(file, once, metadata);
+  file.commit();
+  return path;
+}
+
+Checkpoint load_checkpoint(const std::string& path) {
+  try {
+    return read_whole(path, /*with_tensors=*/true);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+CheckpointHeader read_checkpoint_header(const std::string& path) {
+  try {
+    const SafetensorsReader reader(path);
+    const SafetensorsHeader& header = reader.header();
+    return {read_progress(header.metadata), text_of(header.metadata, "config"), header.entries,
+            reader.file_bytes()};
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+std::optional<std::string> verify_checkpoint(const std::string& path) {
+  Checkpoint unused;
+  return problem_of(path, /*with_tensors=*/false, unused);
+}
+
+std::optional<std::string> try_load_checkpoint(const std::string& path, Checkpoint& checkpoint) {
+  return problem_of(path, /*with_tensors=*/true, checkpoint);
+}
+
+std::vector<int64_t> checkpoint_steps(const std::string& folder) {
+  std::vector<int64_t> steps;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const auto step = checkpoint_step(entry->path().filename().string());
+    if (step) steps.push_back(*step);
+  }
+  // One that only cannot be read now is not empty: a run would begin again.
+  if (failed && failed != std::errc::no_such_file_or_directory) {
+    throw Error(fmt::format("cannot read the folder {}: {}", folder, failed.message()));
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+Aliases find_aliases(const State& state) {
+  using Place = std::tuple<std::string, const void*, c10::ScalarType, std::vector<int64_t>,
+                           std::vector<int64_t>>;
+  std::map<Place, std::string> firsts;
+  Aliases aliases;
+  for (const auto& [name, tensor] : state) {
+    if (!tensor.defined() || tensor.numel() == 0) continue;
+    const auto [first, is_new] = firsts.try_emplace(
+        Place(name.substr(0, name.find('.')), tensor.const_data_ptr(), tensor.scalar_type(),
+              tensor.sizes().vec(), tensor.strides().vec()),
+        name);
+    if (!is_new) aliases.emplace(name, first->second);
+  }
+  return aliases;
+}
+
+std::string aliases_to_json(const Aliases& aliases) {
+  try {
+    return nlohmann::json(aliases).dump();
+  } catch (const nlohmann::json::type_error&) {
+    throw Error("the names of its tensors and its metadata must be UTF-8");
+  }
+}
+
+void add_aliases(State& state, const std::string& json) {
+  Aliases aliases;
+  try {
+    nlohmann::json::parse(json).get_to(aliases);
+  } catch (const nlohmann::json::exception&) {
+    throw Error("its aliases are not a map of names");
+  }
+  const State stored = state;
+  for (const auto& [name, first] : aliases) {
+    const auto found = stored.find(first);
+    if (found == stored.end()) {
+      throw Error(fmt::format("tensor \"{}\" refers to \"{}\", which is not there", name, first));
+    }
+    if (!state.emplace(name, found->second).second) {
+      throw Error(
+          fmt::format("tensor \"{}\" is there twice, as itself and as \"{}\"", name, first));
+    }
+  }
+}
+
+}  // namespace stepop

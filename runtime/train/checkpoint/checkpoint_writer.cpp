@@ -1,0 +1,98 @@
+#include "runtime/train/checkpoint/checkpoint_writer.h"
+
+#include <ATen/ops/empty.h>
+
+#include <cstring>
+#include <utility>
+
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/core/system/start_thread.h"
+
+namespace stepop {
+namespace {
+
+/// Whether `buffer` can take the values of `tensor`.
+bool fits(const at::Tensor& buffer, const at::Tensor& tensor) {
+  return buffer.scalar_type() == tensor.scalar_type() && buffer.sizes() == tensor.sizes() &&
+         (!tensor.is_cuda() || buffer.is_pinned());
+}
+
+/// Copies the values of `tensor` into `buffer`. One thread copies as fast as the memory takes it;
+/// several, on cores that others want too, wait for each other at every tensor.
+void copy_values(const at::Tensor& tensor, at::Tensor& buffer) {
+  if (!tensor.is_cpu() || !tensor.is_contiguous()) {
+    buffer.copy_(tensor.detach());
+  } else if (tensor.nbytes() > 0) {
+    std::memcpy(buffer.mutable_data_ptr(), tensor.const_data_ptr(), tensor.nbytes());
+  }
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(std::string folder, BeforeWrite before_write)
+    : folder_(std::move(folder)), before_write_(std::move(before_write)) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string CheckpointWriter::save(const Checkpoint& checkpoint, AfterWrite after_write) {
+  wait();
+  written_.store(false, std::memory_order_relaxed);  // the thread's from here on
+  std::string path = folder_ + "/" + checkpoint_name(checkpoint.progress.global_step);
+  check_savable(path, checkpoint.tensors);
+  copy(checkpoint);
+  thread_ = start_thread("writes " + path,
+                         [this, after_write = std::move(after_write)] { write(after_write); });
+  return path;
+}
+
+std::optional<std::string> CheckpointWriter::take_written() {
+  if (!written_.load(std::memory_order_acquire)) return std::nullopt;
+  written_.store(false, std::memory_order_relaxed);
+  return written_path_;
+}
+
+void CheckpointWriter::wait() {
+  if (thread_.joinable()) thread_.join();
+  failed_.store(false, std::memory_order_relaxed);
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void CheckpointWriter::copy(const Checkpoint& checkpoint) {
+  copy_.progress = checkpoint.progress;
+  copy_.config = checkpoint.config;
+  copy_.made_by = checkpoint.made_by;
+  State buffers = std::exchange(copy_.tensors, {});
+  // What was tied in the checkpoint before need not be in this one.
+  for (const auto& [name, first] : find_aliases(buffers)) buffers.erase(name);
+  const Aliases aliases = find_aliases(checkpoint.tensors);
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    if (aliases.contains(name)) continue;
+    at::Tensor buffer = std::move(buffers[name]);
+    // Memory that is pinned is what a GPU copies into at full speed.
+    if (!buffer.defined() || !fits(buffer, tensor)) {
+      buffer = at::empty(tensor.sizes(),
+                         at::TensorOptions(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
+    }
+    copy_values(tensor, buffer);
+    copy_.tensors.emplace(name, std::move(buffer));
+  }
+  // Tied ones are tied in the copy too, so that they are written once.
+  for (const auto& [name, first] : aliases) copy_.tensors.emplace(name, copy_.tensors.at(first));
+}
+
+void CheckpointWriter::write(const AfterWrite& after_write) noexcept {
+  try {
+    if (before_write_) before_write_(copy_);
+    const std::string path = save_checkpoint(folder_, copy_);
+    if (after_write) after_write(path);
+    written_path_ = path;
+    written_.store(true, std::memory_order_release);
+  } catch (...) {
+    failure_ = std::current_exception();
+    failed_.store(true, std::memory_order_release);
+  }
+}
+
+}  // namespace stepop

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/formats/state.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace stepop {
+
+/// The remedy when a checkpoint does not fit what a run tracks, for messages.
+inline constexpr const char* kHowToFit =
+    "Give the config that it was trained with; or start a new run with its weights: -r";
+
+/// What hooks track begins with this. Hooks come and go while a run lasts: a checkpoint may lack
+/// what one tracks, and hold what none tracks any more.
+inline constexpr std::string_view kHooksPrefix = "hooks/";
+
+/// What must survive a restart, by name. The runtime saves and restores it.
+class Tracker {
+ public:
+  using Save = std::function<State()>;
+  using Load = std::function<void(const State&)>;
+
+  /// While it lives, names that are added begin with `prefix`.
+  class Prefix {
+   public:
+    Prefix(Tracker& tracker, std::string prefix);
+    ~Prefix() { tracker_.prefix_ = before_; }
+    Prefix(const Prefix&) = delete;
+    Prefix& operator=(const Prefix&) = delete;
+
+   private:
+    Tracker& tracker_;
+    std::string before_;
+  };
+
+  /// Tracks a thing whose tensors become `<name>.<tensor>` in a checkpoint. Throws Error when the
+  /// name is taken, empty, or has a dot.
+  void add(const std::string& name, Save save, Load load);
+
+  /// Says that a thing that is tracked is this module, which must live as long.
+  void add_module(torch::nn::Module& module) { modules_.push_back(&module); }
+  const std::vector<torch::nn::Module*>& modules() const { return modules_; }
+
+  /// Everything tracked, or the one thing `name`.
+  State save() const;
+  State save(const std::string& name) const;
+
+  /// Restores everything tracked. Throws Error for a name that `state` lacks and for a name in it
+  /// that is not tracked, unless it is of a hook; returns those.
+  std::vector<std::string> load(const State& state) const;
+  /// Restores `name` alone from a state that may hold more.
+  void load(const std::string& name, const State& state) const;
+
+  std::vector<std::string> names() const;
+  /// Whether names are added with a prefix, so that none is the runtime's own.
+  bool has_prefix() const { return !prefix_.empty(); }
+
+ private:
+  struct Entry {
+    std::string name;
+    Save save;
+    Load load;
+  };
+
+  const Entry& entry(const std::string& name) const;
+  bool is_tracked(std::string_view name) const;
+
+  std::vector<Entry> entries_;
+  std::vector<torch::nn::Module*> modules_;
+  std::string prefix_;
+};
+
+}  // namespace stepop

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "runtime/core/base/interrupt.h"
+#include "runtime/train/distributed/failure.h"
+#include "runtime/train/distributed/peer_error.h"
+#include "runtime/train/distributed/place.h"
+
+namespace stepop {
+
+/// A process's connections to the others: c10d's group for tensors, its store for texts, and the
+/// thread that watches over them. Only files of this folder include it: c10d's headers are heavy.
+class Link {
+ public:
+  Link(const Place& place, const InterruptCheck& interrupt);
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  const c10::intrusive_ptr<c10d::ProcessGroup>& group() const { return group_; }
+  const std::vector<std::string>& names() const { return names_; }
+
+  /// Waits for what the group was asked for. Throws PeerError.
+  void wait(const c10::intrusive_ptr<c10d::Work>& work);
+  /// The same as a future, which ends with PeerError when another process failed.
+  c10::intrusive_ptr<c10::ivalue::Future> guarded(const c10::intrusive_ptr<c10d::Work>& work);
+
+  /// The value of a key of the store, as soon as it is there.
+  std::string wait_for(const std::string& key);
+  void set(const std::string& key, const std::string& value);
+  int64_t next_number() { return number_++; }
+
+  void set_time_limit(double seconds);
+  void set_step(int64_t step) { step_.store(step, std::memory_order_relaxed); }
+  void report(const Failure& failure) noexcept;
+  /// Reports that the processes do different things; the process ends right after it.
+  void report_mismatch() noexcept;
+  /// To be called before a process ends by a failure: rank 0, which keeps the store, waits there
+  /// for a moment until the others have read of it.
+  void leave() noexcept;
+  void finish();
+  /// Whether the store cannot be reached any more.
+  bool is_cut_off() const { return is_cut_off_; }
+  /// PeerError for the failure that is known, or for what is found out now.
+  PeerError peer_error(const std::string& what);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kLookEvery{250};
+  /// When the operations that are under way began.
+  using Pending = std::list<Clock::time_point>;
+  /// What is known of another process's life.
+  struct Beat {
+    std::string text;
+    Clock::time_point since;
+  };
+
+  // link_watch.cpp
+  double silence_limit() const;
+  void watch(const std::stop_token& stop);
+  void beat();
+  void look_at_beats();
+  void look_at_own_wait();
+  void end_when_stuck();
+  std::string who_is_late();
+  std::string mismatch_text() const;
+
+  void fail(const Failure& failure);
+  PeerError error_of(const Failure& failure) const;
+  std::optional<Failure> failure();
+  std::vector<std::string> beats_of_all();
+  std::vector<std::string> silent_since(const std::vector<std::string>& before);
+
+  Place place_;
+  c10::intrusive_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<c10d::Store> watch_store_;  ///< One of its own: a store serves one at a time.
+  c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  std::vector<std::string> names_;  ///< By rank.
+  int64_t number_ = 0;              ///< Of what rank 0 said through the store.
+
+  std::atomic<double> limit_ = 300;
+  std::atomic<int64_t> step_ = 0;
+  std::atomic<int64_t> started_ = 0;  ///< Operations that this process began.
+  std::atomic<bool> is_ending_ = false;
+  std::atomic<bool> is_cut_off_ = false;
+
+  std::mutex mutex_;
+  std::optional<Failure> failure_;
+  Clock::time_point failed_at_;
+  Pending pending_;
+  std::list<c10::intrusive_ptr<c10::ivalue::Future>> futures_;  ///< Of those that are guarded.
+  std::vector<Beat> others_;                                    ///< By rank.
+  int64_t beats_ = 0;                                           ///< Of the watch alone.
+  std::jthread watch_;
+};
+
+}  // namespace stepop

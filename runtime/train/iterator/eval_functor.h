@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+
+#include "runtime/core/config/registry.h"
+#include "runtime/data/batch.h"
+#include "runtime/train/iterator/context.h"
+#include "runtime/train/iterator/iterator.h"
+
+namespace stepop {
+
+/// Another evaluation of trained networks than that of the iterator that trained them:
+/// `eval_functor: Predict` in the config, for evaluations without a training. Networks are in
+/// evaluation mode, gradients are off.
+class EvalFunctor {
+ public:
+  /// `context` outlives the functor.
+  explicit EvalFunctor(const Context& context) : context_(context) {}
+  virtual ~EvalFunctor() = default;
+
+  /// What is written for the examples of one batch.
+  virtual EvalOutputs operator()(const Batch& batch) = 0;
+
+  /// Callbacks that run beside those of the config, in place of the iterator's: name -> class.
+  virtual OrderedMap<std::string> eval_callbacks() const { return {}; }
+
+ protected:
+  const Context& context() const { return context_; }
+
+ private:
+  const Context& context_;
+};
+
+using EvalFunctorRegistry = Registry<std::unique_ptr<EvalFunctor>(const Config&, const Context&)>;
+EvalFunctorRegistry& eval_functors();
+
+/// An iterator whose only op, by whatever name the config wants it, is the functor that the config
+/// names by `eval_functor`.
+std::unique_ptr<Iterator> iterator_of_functor(const Config& config, const Context& context);
+
+}  // namespace stepop
+
+/// Registers a functor that has a constructor from `(const Config& params, const Context&)`.
+#define STEPOP_REGISTER_EVAL_FUNCTOR(Class, ...)                                       \
+  STEPOP_REGISTER(                                                                     \
+      ::stepop::eval_functors(), #Class,                                               \
+      [](const ::stepop::Config& params,                                               \
+         const ::stepop::Context& context) -> std::unique_ptr<::stepop::EvalFunctor> { \
+        return std::make_unique<Class>(params, context);                               \
+      },                                                                               \
+      __VA_ARGS__)

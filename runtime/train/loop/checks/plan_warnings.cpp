@@ -1,0 +1,235 @@
+#include "runtime/train/loop/checks/plan_warnings.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <thread>
+
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/log/metric_direction.h"
+#include "runtime/train/optim/update.h"
+#include "runtime/train/when/duration.h"
+
+namespace stepop {
+namespace {
+
+/// Of averages: above that they are more of the beginning than of all that was trained.
+constexpr double kMostOfBeginning = 0.5;
+
+/// As in Ema.
+constexpr double kUsualDecay = 0.999;
+
+class PlanWarnings {
+ public:
+  PlanWarnings(const Settings& settings, const Context& context)
+      : settings_(settings),
+        context_(context),
+        length_(fmt::format("this training of {} step{}", with_thousands(settings.num_steps),
+                            settings.num_steps == 1 ? "" : "s")) {}
+
+  void look_at_times(const std::vector<int64_t>& freeze_begins) {
+    for (const auto& op : settings_.train_ops) {
+      if (op.first_time(0, settings_.num_steps + 1) > settings_.num_steps) never_due(op.place);
+    }
+    for (const auto& op : settings_.log_ops) look_at(op.place, op.when);
+    look_at("ckpt_freq", settings_.checkpoint);
+    const bool stops = settings_.stop_at < std::numeric_limits<int64_t>::max();
+    if (stops && settings_.stop_at > settings_.num_steps) {
+      add("stop_at", "is after the end of " + length_);
+    }
+    look_at("telemetry/weights", settings_.telemetry.weights);
+    look_at("telemetry/gradients", settings_.telemetry.gradients);
+    for (size_t i = 0; i < freeze_begins.size(); ++i) {
+      if (freeze_begins[i] >= settings_.num_steps) never_due(fmt::format("freeze/{}/from", i));
+    }
+  }
+
+  void look_at_averages() {
+    const std::string weights = context_.config.get("eval_weights", "model");
+    const auto add_averages = [&](const char* kind, const char* place, const std::string& text) {
+      add(place, text + (weights == kind ? fmt::format("; eval_weights: {} evaluates the weights "
+                                                       "of the training",
+                                                       kind)
+                                         : ""));
+    };
+    if (settings_.swa.is_ever_due() && !settings_.swa.is_due_within(settings_.num_steps)) {
+      add_averages("swa", "swa", "no snapshot is taken in " + length_);
+    }
+    if (!context_.networks.averages_within(settings_.num_steps)) {
+      add_averages("ema", "ema/decay", "the averages stay copies of the weights in " + length_);
+      return;
+    }
+    const double part = part_of_beginning();
+    if (part <= kMostOfBeginning) return;
+    add("ema/decay",
+        fmt::format("at the end of {} the averages are still {:.0f} % what the weights were before "
+                    "its first step{}. ema: {{warmup: true}} forgets that soon, as does a smaller "
+                    "decay",
+                    length_, 100 * part,
+                    weights == "ema" ? ", and eval_weights: ema evaluates them" : ""));
+  }
+
+  /// With a rate of 0 all is computed and no weight changes.
+  void look_at_rates() {
+    constexpr int64_t kMostLooks = 1000;
+    const int64_t stride = std::max<int64_t>(settings_.num_steps / kMostLooks, 1);
+    for (const auto& [name, update] : context_.updates) {
+      bool is_zero = true;
+      for (int64_t step = 0; step < settings_.num_steps && is_zero; step += stride) {
+        is_zero =
+            std::ranges::all_of(update->optimizer().lrs(step), [](double lr) { return lr == 0; });
+      }
+      if (!is_zero) continue;
+      add(name + "/lr", fmt::format("0 in all of {}: no weight changes", length_));
+    }
+  }
+
+  void look_at_schedules(const std::vector<BuiltSchedule>& schedules) {
+    for (const auto& [config, path, schedule] : schedules) {
+      const int64_t end = schedule->fallen_after().value_or(settings_.num_steps);
+      if (settings_.num_steps - end <= settings_.num_steps / 2) continue;
+      add(config, path,
+          fmt::format("falls to {} within {} steps and stays there for the rest of {}. Is its "
+                      "number of steps right? A chain whose last part is a number says that it is "
+                      "meant so",
+                      short_number(schedule->at(end)), with_thousands(end), length_));
+    }
+  }
+
+  void look_at_modes(const MetricSchedules& schedules) {
+    const Config& config = context_.config;
+    if (const Retention& retention = settings_.retention; !retention.metric.empty()) {
+      look_at_mode("checkpoints", retention.metric, retention.mode == Retention::Mode::kMax);
+    }
+    if (config.has("stop_when")) {
+      look_at_mode("stop_when", config.get<std::string>("stop_when/metric"),
+                   config.get<std::string>("stop_when/mode") == "max");
+      look_at_patience(read_duration(config, "stop_when/patience"));
+    }
+    for (const auto& plateau : schedules.all()) {
+      look_at_mode(plateau->path(), plateau->metric(), plateau->more_is_better());
+    }
+  }
+
+  /// What is measured on examples that were trained says nothing of others.
+  void look_at_data() {
+    const Value* trained = context_.config.peek("datasets/train");
+    for (const auto& evaluation : settings_.evaluations) {
+      const std::string place = "datasets/" + evaluation.op.split;
+      const Value* evaluated = context_.config.peek(place);
+      if (evaluation.op.split == "train" || trained == nullptr || evaluated == nullptr) continue;
+      if (*trained == *evaluated) {
+        add(place, "the same examples as datasets/train: evaluations see what was trained");
+      }
+    }
+  }
+
+  void look_at_batches() {
+    const int64_t batches = context_.splits.order("train").batches_per_epoch();
+    if (settings_.accumulate <= batches) return;
+    add("accumulate",
+        fmt::format("{} batches, but an epoch has {}, and no step takes those of two epochs: it "
+                    "has {}",
+                    with_thousands(settings_.accumulate), with_thousands(batches),
+                    with_thousands(batches)));
+  }
+
+  void look_at_machine() {
+    const int64_t size = context_.splits.order("train").batch_size();
+    if (const int64_t idle = context_.world_size - size; idle > 0) {
+      add("batch_size",
+          fmt::format("{} processes share batches of {} example{}: {} of them never {} one",
+                      context_.world_size, size, size == 1 ? "" : "s", idle,
+                      idle == 1 ? "has" : "have"));
+    }
+    constexpr int64_t kFarAbove = 4;
+    const int64_t processors = std::max(1U, std::thread::hardware_concurrency());
+    if (const int64_t threads = at::get_num_threads(); threads > kFarAbove * processors) {
+      add("num_threads",
+          fmt::format("{} threads share {} processor{}: they wait for each other, and a step takes "
+                      "far longer than with num_threads: {}",
+                      with_thousands(threads), processors, processors == 1 ? "" : "s", processors));
+    }
+    if (const int64_t loaders = context_.splits.loader_options().workers;
+        loaders > kFarAbove * processors) {
+      add("n_data_processes",
+          fmt::format(
+              "{} threads load batches on {} processor{}: more than {} help only where they "
+              "wait for a disk or a network, and each of them holds batches in memory",
+              with_thousands(loaders), processors, processors == 1 ? "" : "s", processors));
+    }
+  }
+
+  std::vector<std::string> take() { return std::move(texts_); }
+
+ private:
+  void add(const Config& config, std::string_view place, const std::string& text) {
+    std::string line = config.error(place, text).what();
+    if (std::ranges::find(texts_, line) == texts_.end()) texts_.push_back(std::move(line));
+  }
+  void add(std::string_view place, const std::string& text) { add(context_.config, place, text); }
+
+  void never_due(const std::string& place) { add(place, "is never due in " + length_); }
+
+  void look_at(const std::string& place, const Trigger& when) {
+    const bool is_given = !place.empty() && when.is_ever_due();
+    if (is_given && !when.is_due_within(settings_.num_steps)) never_due(place);
+  }
+
+  /// How much of the averages is, at the end, what they began with. Schedules of the decay begin
+  /// small so that it is little.
+  double part_of_beginning() const {
+    const Config& config = context_.config;
+    const Value* decay = config.peek("ema/decay");
+    if (!config.has("ema") || config.get("ema/warmup", false)) return 0;
+    if (decay != nullptr && !decay->is_int() && !decay->is_float()) return 0;
+    return std::pow(config.get("ema/decay", kUsualDecay), static_cast<double>(settings_.num_steps));
+  }
+
+  void look_at_patience(const Duration& patience) {
+    if (patience.in_minutes()) return;
+    if (patience.length(settings_.steps_per_epoch) < static_cast<double>(settings_.num_steps))
+      return;
+    add("stop_when/patience",
+        fmt::format("{} is not over within {}: nothing ends it early", patience.text(), length_));
+  }
+
+  void look_at_mode(const std::string& place, const std::string& metric, bool more_is_better) {
+    const MetricDirection direction = metric_direction(metric, nullptr);
+    const auto wrong = more_is_better ? MetricDirection::kLower : MetricDirection::kHigher;
+    if (direction != wrong) return;
+    const auto [found, best] =
+        more_is_better ? std::pair("max", "lowest") : std::pair("min", "highest");
+    add(place + "/mode",
+        fmt::format("{}, but by its name the {} {} is the best", found, best, metric));
+  }
+
+  const Settings& settings_;
+  const Context& context_;
+  std::string length_;
+  std::vector<std::string> texts_;
+};
+
+}  // namespace
+
+std::vector<std::string> plan_warnings(const Settings& settings, const Context& context,
+                                       const std::vector<int64_t>& freeze_begins,
+                                       const std::vector<BuiltSchedule>& schedules,
+                                       const MetricSchedules& metric_schedules) {
+  PlanWarnings warnings(settings, context);
+  warnings.look_at_times(freeze_begins);
+  warnings.look_at_averages();
+  warnings.look_at_rates();
+  warnings.look_at_schedules(schedules);
+  warnings.look_at_modes(metric_schedules);
+  warnings.look_at_data();
+  warnings.look_at_batches();
+  warnings.look_at_machine();
+  return warnings.take();
+}
+
+}  // namespace stepop

@@ -1,0 +1,44 @@
+#include "runtime/train/loop/log_ops.h"
+
+#include <utility>
+
+namespace stepop {
+
+bool LogOps::is_due(size_t op, const Elapsed& before, const Elapsed& now, Which which) const {
+  if (logged_at_[op] == now.step) return false;
+  const bool is_plain = op == ops_.size();
+  const Trigger& when = is_plain ? plain_ : ops_[op].when;
+  if (which == Which::kAll) return !is_plain || when.is_ever_due();
+  if (now.step == 0) return when.at_start();
+  return when.is_due(before, now) || (when.at_end() && which == Which::kDueAtEnd);
+}
+
+bool LogOps::is_any_due(const Elapsed& before, const Elapsed& now, Which which) const {
+  if (failure_) return false;
+  for (size_t i = 0; i < logged_at_.size(); ++i) {
+    if (is_due(i, before, now, which)) return true;
+  }
+  return false;
+}
+
+OrderedMap<Logs> LogOps::run_due(const Elapsed& before, const Elapsed& now, Which which) {
+  OrderedMap<Logs> results;
+  if (is_due(ops_.size(), before, now, which)) logged_at_.back() = now.step;
+  for (size_t i = 0; i < ops_.size() && !failure_; ++i) {
+    if (!is_due(i, before, now, which)) continue;
+    const OpName& name = ops_[i].name;
+    try {
+      results.set(name.text(), splits_[name.split].log(name.op));
+      logged_at_[i] = now.step;
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+  return results;
+}
+
+void LogOps::rethrow_failure() {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+}  // namespace stepop

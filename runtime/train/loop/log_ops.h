@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <vector>
+
+#include "runtime/core/base/ordered_map.h"
+#include "runtime/core/log/logs.h"
+#include "runtime/train/step/split_step.h"
+#include "runtime/train/when/settings.h"
+
+namespace stepop {
+
+/// The log ops of a training, each of which runs once at the steps where it is due.
+class LogOps {
+ public:
+  /// Both must outlive this.
+  LogOps(const Settings& settings, SplitSteps& splits)
+      : ops_(settings.log_ops),
+        plain_(settings.plain_log),
+        splits_(splits),
+        logged_at_(ops_.size() + 1, -1) {}
+
+  /// Which ops are meant: those that are due; also those that log `at_end`; all.
+  enum class Which { kDue, kDueAtEnd, kAll };
+
+  /// Whether any of these did not run at the step of `now` yet, or the log that needs no op,
+  /// Settings::plain_log, was not written. `before` is where the step before was looked at.
+  bool is_any_due(const Elapsed& before, const Elapsed& now, Which which) const;
+
+  /// Runs those that are due; their results by full name, `train/log_op`: none where only the log
+  /// that needs no op is due. One that throws is the last, and what it threw waits for
+  /// `rethrow_failure()`: the step is complete, and can be saved before the training ends.
+  OrderedMap<Logs> run_due(const Elapsed& before, const Elapsed& now, Which which);
+
+  bool has_failed() const { return failure_ != nullptr; }
+  void rethrow_failure();
+
+ private:
+  bool is_due(size_t op, const Elapsed& before, const Elapsed& now, Which which) const;
+
+  const std::vector<ScheduledOp>& ops_;
+  const Trigger& plain_;
+  SplitSteps& splits_;
+  /// The last step of each op, and of the log that needs none; -1 for none.
+  std::vector<int64_t> logged_at_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace stepop

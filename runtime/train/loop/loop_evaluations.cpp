@@ -1,0 +1,164 @@
+// Of a TrainingLoop: its checkpoints, and the evaluations that follow them.
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/train/loop/batch_norm.h"
+#include "runtime/train/loop/training_loop.h"
+#include "runtime/train/step/snapshot.h"
+
+namespace stepop {
+
+/// With the evaluations that follow it; unless the run has this very checkpoint.
+void TrainingLoop::save_checkpoint(const std::vector<std::string>& evaluations) {
+  if (checkpoints_.last_step() == position_.global_step && evaluations == position_.evaluations) {
+    return;
+  }
+  const Span span(profile_, "checkpoint");
+  if (evaluations != position_.evaluations) {
+    position_.evaluations = evaluations;
+    position_.evaluation_folder =
+        evaluations.empty() ? "" : directory_.evaluation(start_.time, position_.global_step);
+  }
+  // What is evaluated is what the checkpoint holds. There is no time for it once a signal arrived.
+  if (!evaluations.empty() && reason_.kind == StopReason::Kind::kNone) measure_statistics();
+  write_checkpoint();
+  const std::string path = directory_.checkpoints() + "/" + checkpoint_name(position_.global_step);
+  hooks_.call_forked("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
+}
+
+/// Of batch normalization, for averages that evaluations use.
+void TrainingLoop::measure_statistics() {
+  if (context_.networks.averages_to_measure() == nullptr) return;
+  splits_.begin();  // the graphs of the step make room
+  measure_batch_norm(session_.iterator(), context_, position_,
+                     [this] { throw_if_asked_to_stop(); });
+}
+
+void TrainingLoop::write_checkpoint() {
+  read_non_finite();
+  elapsed();
+  splits_.save_position();
+  reporter_.finish_files();  // a run that resumes from here makes none of these pictures again
+  checkpoints_.wait();       // for the one before
+  reporter_.mend();
+  checkpoints_.save(session_.shared_checkpoint());
+}
+
+/// Those that the checkpoint of this step names. `was_interrupted`: a start before this one was in
+/// them.
+void TrainingLoop::run_evaluations(bool was_interrupted) {
+  if (position_.evaluation_folder.empty()) return;
+  const Span span(profile_, "evaluation");
+  const auto begin = Telemetry::Clock::now();
+  const bool was_at_end = is_at_end();
+  const int64_t step = position_.global_step;
+  checkpoints_.wait();  // a run that dies in an evaluation resumes it, after its checkpoint
+  splits_.begin();      // their graphs make room
+  // What hooks did around them is not in the checkpoint.
+  hooks_.call_forked("before_evaluation", [&](Hook& hook) { hook.before_evaluation(step); });
+  bool has_run = false;
+  for (const auto& name : position_.evaluations) {
+    const Evaluation* evaluation = evaluations_.find(name);
+    if (evaluation == nullptr) continue;  // the config has changed
+    const std::string folder =
+        evaluation->settings().folder_in(directory_.root() + "/" + position_.evaluation_folder);
+    const auto scalars = was_interrupted ? scalars_before(folder) : std::nullopt;
+    if (scalars) {
+      reporter_.evaluated_before(position_, *scalars);
+      observe_evaluation(*scalars);
+    } else {
+      run_evaluation(*evaluation, folder);
+      has_run = true;
+    }
+    evaluations_.look_at(name, elapsed());
+  }
+  end_evaluations();
+  agree_after_evaluations();
+  telemetry_.leave_out(Telemetry::Clock::now() - begin);
+  if (has_run && !was_at_end && is_at_end()) log_between_steps(elapsed());
+}
+
+/// Those of an evaluation that a start before this one ended, as rank 0 finds them.
+std::optional<OrderedMap<double>> TrainingLoop::scalars_before(const std::string& folder) {
+  const std::string text = world_.from_root([&] {
+    const auto found = scalars_of_evaluation(folder);
+    return found ? to_json(*found) : std::string();
+  });
+  if (text.empty()) return std::nullopt;
+  return scalars_from_json(text);
+}
+
+void TrainingLoop::run_evaluation(const Evaluation& evaluation, const std::string& folder) {
+  const int64_t step = position_.global_step;
+  measure_statistics();  // where the start before this one was stopped in it
+  reporter_.begin_evaluation();
+  const EvaluationResult result = [&] {
+    // A run that resumes makes the rest of an evaluation, or nothing of it: what is tracked must
+    // not depend on that.
+    const Snapshot before(context_);
+    EvaluationResult made = evaluation.run(
+        position_, folder,
+        [&](int64_t done, int64_t total) {
+          reporter_.evaluating(evaluation.settings().op.text(), done, total);
+        },
+        [this] { throw_if_asked_here(); });
+    before.restore();
+    return made;
+  }();
+  failed_callbacks_ += static_cast<int>(result.failures.size());
+  {
+    const Span write(profile_, "write");
+    reporter_.evaluated(position_, result);
+  }
+  observe_evaluation(result.scalars);
+  // A callback that failed may be the one that gives it.
+  if (result.failures.empty()) {
+    evaluations_.note_complete(evaluation.settings().name);
+    if (world_.is_root()) numbers_.check(evaluations_.open_prefixes());
+  } else {
+    checkpoints_.keep_unjudged(step);
+  }
+}
+
+/// A hook that asks for a stop then ends the training at once: these weights were evaluated.
+void TrainingLoop::end_evaluations() {
+  const int64_t step = position_.global_step;
+  checkpoints_.update();
+  position_.evaluation_folder.clear();
+  position_.evaluations.clear();
+  hooks_.call_forked("after_evaluation", [&](Hook& hook) { hook.after_evaluation(step); });
+  if (const std::string stop = hooks_.take_stop(); !stop.empty()) position_.stopped_by = stop;
+}
+
+/// On how long they took, and whether a hook ends the training.
+void TrainingLoop::agree_after_evaluations() {
+  Agreement::View asked = own_view();
+  asked.asks_stop = !position_.stopped_by.empty();
+  const bool stops = agreement_.agree(asked).asks_stop;
+  if (stops && position_.stopped_by.empty()) position_.stopped_by = "a hook of another process";
+}
+
+/// Those of `eval_forever`, of the checkpoint that this step has, as far as the config says.
+void TrainingLoop::wait_for_other_evaluations() {
+  if (settings_.run_ahead == 0 || checkpoints_.last_step() != position_.global_step ||
+      is_at_end()) {
+    return;
+  }
+  const Span span(profile_, "evaluation");
+  const auto begin = Telemetry::Clock::now();
+  checkpoints_.wait();
+  world_.wait_for_root([this] {
+    run_ahead_.wait(position_.global_step, [this] {
+      const Agreement::View seen = own_view();
+      return seen.signal != 0 || seen.is_over_time ||
+             stop_reason().kind != StopReason::Kind::kNone ||
+             (start_.takes_changes && change_.is_there(std::chrono::steady_clock::now()));
+    });
+  });
+  agree();
+  telemetry_.leave_out(Telemetry::Clock::now() - begin);
+}
+
+}  // namespace stepop

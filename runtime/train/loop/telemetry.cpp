@@ -1,0 +1,147 @@
+#include "runtime/train/loop/telemetry.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtime/core/base/text.h"
+#include "runtime/core/config/read_pattern.h"
+#include "runtime/core/measure/resident_memory.h"
+
+namespace stepop {
+namespace {
+
+/// By millions, as size_text.
+constexpr double kMegabyte = 1e6;
+
+}  // namespace
+
+std::set<std::string> counted_parameters(const Context& context,
+                                         const TelemetrySettings& settings) {
+  std::set<std::string> counted;
+  std::vector<std::string> all;
+  for (const auto& [update, its] : context.updates) {
+    const NamedParameters& parameters = its->optimizer().parameters();
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : parameters) names.push_back(name);
+    for (const size_t at : find_names(settings.parameters, names, parameters.other_names())) {
+      counted.insert(update + "/" + names[at]);
+    }
+    all.insert(all.end(), names.begin(), names.end());
+  }
+  if (!counted.empty() || all.empty()) return counted;
+  constexpr const char* kKey = "telemetry/parameters";
+  throw context.config.error(kKey,
+                             fmt::format("{} matches no parameter; the parameters are: {}",
+                                         context.config.peek(kKey)->describe(), list_text(all)));
+}
+
+Telemetry::Telemetry(const Context& context, const TelemetrySettings& settings)
+    : context_(context),
+      settings_(settings),
+      counted_(counted_parameters(context, settings)),
+      steps_(context.position.global_step),
+      samples_(context.position.samples_seen) {}
+
+Telemetry::~Telemetry() {
+  for (const auto& [name, update] : context_.updates) update->watch_gradients({});
+}
+
+void Telemetry::begin_step(bool is_logged, const Elapsed& before, const Elapsed& after) {
+  norms_.clear();
+  gradients_.clear();
+  const bool counts = settings_.gradients.is_due(before, after);
+  for (const auto& [name, update] : context_.updates) {
+    if (settings_.is_active && (is_logged || counts)) {
+      update->watch_gradients([this, counts, name = name](const NamedParameters& parameters) {
+        look_at_gradients(name, parameters, counts);
+      });
+    } else {
+      update->watch_gradients({});
+    }
+  }
+}
+
+void Telemetry::look_at_gradients(const std::string& update, const NamedParameters& parameters,
+                                  bool counts) {
+  std::vector<at::Tensor> all;
+  for (const auto& [name, parameter] : parameters) {
+    const at::Tensor& gradient = parameter.grad();
+    if (!gradient.defined()) continue;
+    all.push_back(gradient);
+    if (counts && counted_.contains(update + "/" + name)) {
+      gradients_.set(fmt::format("{}/gradients/{}", update, name), gradient.clone());
+    }
+  }
+  norms_.set(update, norm_of(all));
+}
+
+bool Telemetry::counts_weights(const Elapsed& before, const Elapsed& now) const {
+  return now.step == 0 ? settings_.weights.at_start() : settings_.weights.is_due(before, now);
+}
+
+bool Telemetry::is_due(const Elapsed& before, const Elapsed& now) const {
+  return settings_.is_active && (counts_weights(before, now) || !gradients_.empty());
+}
+
+Logs Telemetry::take(const Elapsed& before, const Elapsed& now) {
+  Logs logs;
+  if (!settings_.is_active) return logs;
+  add_rates(logs);
+  add_speed(logs);
+  add_memory(logs);
+  logs.histograms = std::exchange(gradients_, {});
+  if (counts_weights(before, now)) add_weights(logs);
+  return logs;
+}
+
+void Telemetry::add_rates(Logs& logs) const {
+  for (const auto& [name, update] : context_.updates) {
+    const std::vector<double> rates = update->lrs();
+    logs.scalars.set(name + "/lr", rates.back());
+    for (size_t i = 0; i + 1 < rates.size(); ++i) {
+      logs.scalars.set(fmt::format("{}/lr_{}", name, i), rates[i]);
+    }
+    if (const at::Tensor* norm = norms_.find(name)) logs.scalars.set(name + "/grad_norm", *norm);
+  }
+}
+
+void Telemetry::add_speed(Logs& logs) {
+  const Clock::time_point now = Clock::now();
+  const double seconds = std::chrono::duration<double>(now - begin_).count();
+  const Position& position = context_.position;
+  if (position.global_step > steps_ && seconds > 0) {
+    logs.scalars.set("examples_per_second",
+                     static_cast<double>(position.samples_seen - samples_) / seconds);
+    logs.scalars.set("data_wait", std::chrono::duration<double>(waited_).count() / seconds);
+  }
+  begin_ = now;
+  waited_ = {};
+  steps_ = position.global_step;
+  samples_ = position.samples_seen;
+}
+
+void Telemetry::add_memory(Logs& logs) const {
+  if (const double bytes = resident_bytes(); bytes > 0) {
+    logs.scalars.set("process_mb", bytes / kMegabyte);
+  }
+  if (context_.device.is_cpu()) return;
+  const auto stats =
+      c10::getDeviceAllocator(context_.device.type())->getDeviceStats(context_.device.index());
+  const auto whole = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const auto& tensors = stats.allocated_bytes.at(whole);
+  logs.scalars.set("device_mb", static_cast<double>(tensors.current) / kMegabyte);
+  logs.scalars.set("device_peak_mb", static_cast<double>(tensors.peak) / kMegabyte);
+}
+
+void Telemetry::add_weights(Logs& logs) const {
+  for (const auto& [update, its] : context_.updates) {
+    for (const auto& [name, parameter] : its->optimizer().parameters()) {
+      if (!counted_.contains(update + "/" + name)) continue;
+      logs.histograms.set(fmt::format("{}/weights/{}", update, name), parameter.detach());
+    }
+  }
+}
+
+}  // namespace stepop

@@ -1,0 +1,511 @@
+#include "runtime/train/loop/training_loop.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/interrupt.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/measure/processor_time.h"
+#include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/train/loop/checks/non_finite_data.h"
+#include "runtime/train/loop/shared_logs.h"
+#include "runtime/train/optim/non_finite.h"
+#include "runtime/train/run/signals.h"
+#include "runtime/train/step/snapshot.h"
+
+namespace stepop {
+
+TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter,
+                           Start start)
+    : session_(session),
+      settings_(session.settings()),
+      context_(session.context()),
+      directory_(directory),
+      reporter_(reporter),
+      start_(std::move(start)),
+      evaluations_(settings_, session.iterator(), context_, start_.git),
+      profile_(context_.profile.get()),
+      clock_(session.clock()),
+      position_(session.position()),
+      batches_per_epoch_(context_.splits.order("train").batches_per_epoch()),
+      hooks_(context_, position_),
+      splits_(session.iterator(), context_, position_, [this] { throw_if_asked_to_stop(); }),
+      log_ops_(settings_, splits_),
+      checkpoints_(
+          directory, settings_, reporter.console(), profile_,
+          [this, weights = session.trained_weights()](const Checkpoint& checkpoint) {
+            check_weights(checkpoint.tensors, weights, checkpoint.progress.global_step);
+            // One that survives a power cut has its metrics beside it.
+            reporter_.sync();
+          },
+          /*writes=*/context_.world.is_root()),
+      numbers_(session, checkpoints_, reporter.console()),
+      telemetry_(context_, settings_.telemetry),
+      non_finite_(session, directory),
+      change_(directory),
+      world_(context_.world),
+      agreement_(world_),
+      shared_buffers_(world_, context_.networks),
+      run_ahead_(directory, reporter.console(), settings_.run_ahead) {
+  hooks_.add("iterator", session.iterator());
+  for (const auto& [name, class_name, hook] : session.hooks()) {
+    hooks_.add(name, *hook, /*is_of_config=*/true);
+  }
+}
+
+StopReason TrainingLoop::run() {
+  seconds_before_ = position_.seconds;
+  begin_ = std::chrono::steady_clock::now();
+  first_step_ = position_.global_step;
+  was_stopped_ = !position_.stopped_by.empty();
+  position_.batches_per_epoch = batches_per_epoch_;
+  clock_.global_step = position_.global_step;
+  context_.networks.start_averages();
+  update_watch_.emplace(context_, first_step_ + settings_.steps_until_all_trained(first_step_) - 1,
+                        settings_.num_steps);
+  try {
+    const auto has_checkpoint =
+        world_.from_root([&] { return checkpoints_.begin(first_step_) ? "1" : "0"; });
+    if (!world_.is_root() && has_checkpoint == "1") checkpoints_.note(first_step_);
+    reporter_.begin_training(position_, session_.config_yaml(), session_.graph(), profile_);
+    try {
+      hooks_.call("before_training", [](Hook& hook) { hook.before_training(); });
+      loop();
+    } catch (const Interrupted&) {
+      is_whole_ = false;
+      agree();
+      reason_ = stop_reason();
+      save_checkpoint(position_.evaluations);
+    }
+    warn_of_data();
+    reporter_.finish_files();
+    checkpoints_.wait();
+    hooks_.call("after_training", [](Hook& hook) { hook.after_training(); });
+  } catch (...) {
+    fail();
+  }
+  return reason_;
+}
+
+void TrainingLoop::loop() {
+  begin();
+  ProcessorWatch processor(at::get_num_threads());
+  while ((reason_ = stop_reason()).kind == StopReason::Kind::kNone) {
+    if (config_changes()) {
+      reason_ = {StopReason::Kind::kChange, "the config changes", 0};
+      break;
+    }
+    train_step();
+    const Elapsed now = elapsed();
+    run_logs(now);
+    hooks_.call("after_step", [&](Hook& hook) { hook.after_step(position_.global_step); });
+    take_requests(now);
+    reporter_.step_done(position_);
+    if (const std::string text = processor.look(); !text.empty()) reporter_.console().warn(text);
+    checkpoints_.check();
+    finish_step(now);
+    last_ = now;
+    if (profile_ != nullptr) profile_->step_done();
+  }
+  save_checkpoint({});
+}
+
+/// What comes before the first step of this start.
+void TrainingLoop::begin() {
+  agree();
+  last_ = elapsed();
+  // What hooks did after the checkpoint that this start resumes from is not in it.
+  if (checkpoints_.last_step() == first_step_) {
+    const std::string path = directory_.checkpoints() + "/" + checkpoint_name(first_step_);
+    hooks_.call_forked("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
+  }
+  const bool was_evaluating = !position_.evaluation_folder.empty();
+  run_evaluations(/*was_interrupted=*/true);
+  if (position_.global_step == 0 && !was_evaluating) {
+    log_between_steps(last_);
+    const std::vector<std::string> evaluations = evaluations_.due_at_start();
+    if (!evaluations.empty() || settings_.checkpoint_zero || settings_.checkpoint.at_start()) {
+      save_checkpoint(evaluations);
+    }
+    run_evaluations();
+  }
+  evaluations_.look_at(elapsed());
+}
+
+void TrainingLoop::train_step() {
+  if (!position_.has_begun_step) {
+    if (position_.batch == 0) {
+      hooks_.call("before_epoch", [&](Hook& hook) { hook.before_epoch(position_.epoch); });
+    }
+    hooks_.call("before_step", [&](Hook& hook) { hook.before_step(position_.global_step); });
+    position_.has_begun_step = true;
+  }
+  SplitStep& train = splits_["train"];
+  splits_.begin();
+  if (context_.on_nan == OnNan::kStop) {
+    if (non_finite_.is_full()) read_non_finite();
+    non_finite_.begin_step(train.stream_state());
+  }
+  session_.freezing().begin_step(position_.global_step);
+  const Elapsed next{position_.global_step + 1, last_.minutes};
+  const auto which =
+      next.step >= settings_.num_steps ? LogOps::Which::kDueAtEnd : LogOps::Which::kDue;
+  telemetry_.begin_step(log_ops_.is_any_due(last_, next, which), last_, next);
+  clock_.global_step = position_.global_step;
+  world_.set_step(position_.global_step);
+  clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
+  const BatchOrder& order = context_.splits.order("train");
+  const auto examples_in = [&](int64_t batches) {
+    return order.examples_in(position_.batch + batches, position_.epoch) -
+           order.examples_in(position_.batch, position_.epoch);
+  };
+  clock_.step_examples = examples_in(clock_.micro_batches);
+  int64_t own_examples = 0;
+  for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
+    const int64_t examples = examples_in(1);
+    clock_.batch_examples = context_.slice().length(examples);
+    clock_.counts = clock_.batch_examples > 0;
+    own_examples += clock_.batch_examples;
+    train.begin();
+    is_whole_ = clock_.micro_batch == 0;
+    const auto asked = Telemetry::Clock::now();
+    const Batch& batch = train.batch();  // fetches it
+    telemetry_.add_wait(Telemetry::Clock::now() - asked);
+    is_whole_ = false;
+    hooks_.call("before_batch", [&](Hook& hook) { hook.before_batch(batch); });
+    results_.clear();
+    const int64_t skipped = skipped_updates();
+    for (const auto& op : settings_.train_ops) {
+      if (!op.is_due_in_step_after(position_.global_step)) continue;
+      const Scalars& result = results_.set(op.name.op, train.train(op.name.op));
+      session_.train_means().add(op.name.text(), result, train.share());
+    }
+    if (bad_data_.empty() && skipped_updates() > skipped) bad_data_ = bad_data_of_step(batch);
+    hooks_.call("after_batch", [&](Hook& hook) { hook.after_batch(batch, results_); });
+    ++position_.batch;
+    position_.samples_seen += world_.is_alone() ? batch.size() : examples;
+  }
+  clock_.micro_batch = 0;
+  clock_.counts = true;
+  if (!world_.is_alone()) {
+    const Span span(profile_, "buffers of the other processes");
+    shared_buffers_.share(static_cast<double>(own_examples) /
+                          static_cast<double>(clock_.step_examples));
+  }
+  const int64_t step = position_.global_step;
+  context_.networks.update_averages(step, settings_.swa.is_due({step, 0}, {step + 1, 0}));
+  ++position_.global_step;
+  position_.has_begun_step = false;
+  for (const auto& text : update_watch_->after_step(position_.global_step)) {
+    reporter_.console().warn(text);
+  }
+}
+
+/// The logs of a step. What they bring may end the training, which makes others due.
+void TrainingLoop::run_logs(const Elapsed& now) {
+  observe(run_due_logs(now));
+  if (is_at_end()) observe(run_due_logs(now));
+}
+
+/// What hooks asked for since the last step. A log may make them ask for more.
+void TrainingLoop::take_requests(const Elapsed& now) {
+  position_.stopped_by.clear();
+  Agreement::View asked = own_view();
+  asked.has_change = !world_.is_alone() && world_.is_root() && start_.takes_changes &&
+                     change_.is_there(std::chrono::steady_clock::now());
+  asked.asks_log = hooks_.take_log();
+  add_requests(asked);
+  asked = agree(asked);
+  if (asked.asks_log) {
+    observe(run_due_logs(now, LogOps::Which::kAll));
+    add_requests(asked);
+    asked = agree(asked);
+  }
+  asked_for_checkpoint_ = asked.asks_checkpoint;
+  asked_for_evaluation_ = asked.asks_evaluation;
+  if (asked.asks_stop && position_.stopped_by.empty()) {
+    position_.stopped_by = "a hook of another process";
+  }
+  if (!position_.stopped_by.empty()) run_logs(now);
+}
+
+/// What hooks of this process ask for beside a log.
+void TrainingLoop::add_requests(Agreement::View& asked) {
+  asked.asks_checkpoint |= hooks_.take_checkpoint();
+  asked.asks_evaluation |= hooks_.take_evaluation();
+  const std::string stop = hooks_.take_stop();
+  if (position_.stopped_by.empty()) position_.stopped_by = stop;
+  asked.asks_stop |= !stop.empty();
+}
+
+/// What this process sees now.
+Agreement::View TrainingLoop::own_view() const {
+  const auto now = std::chrono::steady_clock::now();
+  return {.seconds = seconds_before_ + std::chrono::duration<double>(now - begin_).count(),
+          .signal = SignalGuard::received(),
+          .is_over_time = now >= start_.deadline};
+}
+
+/// By which all processes go: what they agreed on after the last step.
+Agreement::View TrainingLoop::view() const {
+  return world_.is_alone() ? own_view() : agreement_.last();
+}
+
+/// Of a single process nothing is to be agreed on.
+Agreement::View TrainingLoop::agree(const Agreement::View& own) {
+  if (world_.is_alone()) return agreement_.agree(own);
+  const Span span(profile_, "waiting for the other processes");
+  return agreement_.agree(own);
+}
+
+/// Where no step is at hand.
+void TrainingLoop::agree() { agree(own_view()); }
+
+bool TrainingLoop::config_changes() {
+  if (!world_.is_alone()) return agreement_.last().has_change;
+  return start_.takes_changes && change_.is_there(std::chrono::steady_clock::now());
+}
+
+/// The end of an epoch, the checkpoint and the evaluation, as they are due after a step.
+void TrainingLoop::finish_step(const Elapsed& now) {
+  // The weights that a training ends with are evaluated, wherever in an epoch it ends.
+  const std::vector<std::string> evaluations =
+      evaluations_.due(now, /*all=*/is_at_end() || asked_for_evaluation_);
+  const bool is_epoch_end = position_.batch >= batches_per_epoch_;
+  if (is_epoch_end) {
+    position_.batch = 0;
+    ++position_.epoch;
+    hooks_.call("after_epoch", [&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
+  }
+  if (is_epoch_end || !evaluations.empty() || asked_for_checkpoint_ ||
+      settings_.checkpoint.is_due(last_, now) || has_failed_log_) {
+    save_checkpoint(evaluations);
+  }
+  if (has_failed_log_) {
+    checkpoints_.wait();
+    saved_ = saved_text(position_.global_step);
+    end_by_failed_log();
+  }
+  evaluations_.look_at(now);
+  run_evaluations();
+  wait_for_other_evaluations();
+}
+
+/// Every way in which a training stops.
+StopReason TrainingLoop::stop_reason() const {
+  using Kind = StopReason::Kind;
+  const Agreement::View seen = view();
+  if (const int signal = seen.signal) {
+    return {Kind::kSignal, signal_name(signal) + " arrived", signal};
+  }
+  if (seen.is_over_time) {
+    return {Kind::kTime, "max_time is over", 0};
+  }
+  if (!is_at_end()) {
+    if (position_.global_step < settings_.stop_at) return {};
+    return {Kind::kStep, fmt::format("stop_at: {}", with_thousands(settings_.stop_at)), 0};
+  }
+  if (position_.global_step < settings_.num_steps) {
+    if (session_.stop_when().is_over()) {
+      return {Kind::kMetric, *session_.stop_when().reason(), 0};
+    }
+    return {
+        Kind::kHook,
+        position_.stopped_by +
+            (was_stopped_ ? "; it ended this way before: change the config to continue it" : ""),
+        0};
+  }
+  const std::string steps = with_thousands(settings_.num_steps);
+  if (position_.global_step > first_step_) {
+    return {Kind::kDone, fmt::format("all {} steps are done", steps), 0};
+  }
+  return {
+      Kind::kDone,
+      fmt::format("all {} steps were done before: set a larger num_epochs or num_steps to continue",
+                  steps),
+      0};
+}
+
+/// Whether the training has come to its own end, after which only logs and an evaluation follow. A
+/// training that stops by a signal or `max_time` is to be resumed instead.
+bool TrainingLoop::is_at_end() const {
+  return position_.global_step >= settings_.num_steps || session_.stop_when().is_over() ||
+         !position_.stopped_by.empty();
+}
+
+void TrainingLoop::throw_if_asked_to_stop() const {
+  // Between the batches of one step there is no state that could be saved.
+  if (clock_.micro_batch > 0) return;
+  const StopReason reason = stop_reason();
+  if (reason.kind == StopReason::Kind::kSignal || reason.kind == StopReason::Kind::kTime) {
+    throw Interrupted(reason.text);
+  }
+}
+
+/// Within an evaluation, which agrees by itself on whether it ends.
+void TrainingLoop::throw_if_asked_here() const {
+  const Agreement::View seen = own_view();
+  if (seen.signal != 0) {
+    throw Interrupted(signal_name(seen.signal) + " arrived", 128 + seen.signal);
+  }
+  if (seen.is_over_time && world_.is_root()) throw Interrupted("max_time is over");
+}
+
+/// Runs and reports the log ops that are due; returns the numbers that they brought.
+OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which which) {
+  if (has_failed_log_) return {};
+  OrderedMap<Logs> results;
+  if (is_at_end() && which == LogOps::Which::kDue) which = LogOps::Which::kDueAtEnd;
+  const bool is_due = log_ops_.is_any_due(last_, now, which);
+  if (is_due) {
+    const Span span(profile_, "logging");
+    results = log_ops_.run_due(last_, now, which);
+    shared_buffers_.skip_writes();
+    // Before sums over all processes would not fit together.
+    has_failed_log_ = world_.max({log_ops_.has_failed() ? 1.0 : 0.0})[0] > 0;
+    if (has_failed_log_ && !world_.is_alone()) return {};
+  }
+  if (!is_due && !telemetry_.is_due(last_, now)) return {};
+  warn_of_data();
+  const Span write(profile_, "write");
+  read_non_finite();
+  OrderedMap<Logs> logs;
+  if (is_due) logs = session_.train_means().take();
+  for (const auto& [name, result] : results) logs.set(name, result);
+  logs.set("runtime", telemetry_.take(last_, now));
+  share_logs(world_, logs, [&](const std::string& op) {
+    if (op == "runtime") return world_.is_root() ? 1.0 : 0.0;
+    const bool is_log = results.contains(op);
+    return is_log ? splits_[op.substr(0, op.find('/'))].share()
+                  : 1.0;  // means of train ops: theirs
+  });
+  const bool is_empty = std::ranges::all_of(logs, [](const auto& log) {
+    return log.second.scalars.empty() && log.second.histograms.empty();
+  });
+  if (results.empty() && is_empty) return {};
+  elapsed();  // the time of the event
+  return reporter_.logged(position_, logs);
+}
+
+/// Logs while no step is at hand, with the batches of the next one, which must not see a trace of
+/// it: neither of random numbers that step_op drew nor of running means nor of an iterator's
+/// counts.
+void TrainingLoop::log_between_steps(const Elapsed& now) {
+  const auto which = is_at_end() ? LogOps::Which::kDueAtEnd : LogOps::Which::kDue;
+  if (!log_ops_.is_any_due(last_, now, which)) return;
+  const RandomFork fork(context_.seed, context_.device);
+  const Snapshot before(context_);
+  splits_.clear();
+  const OrderedMap<double> scalars = run_due_logs(now);
+  splits_.clear();
+  before.restore();
+  observe(scalars);  // what was logged counts
+  if (has_failed_log_) end_by_failed_log();
+}
+
+/// Throws what a log op threw here; in another process, that this one hears of it.
+void TrainingLoop::end_by_failed_log() {
+  log_ops_.rethrow_failure();
+  agree();
+}
+
+/// Numbers that were logged, for the runtime and for hooks.
+void TrainingLoop::observe(const OrderedMap<double>& scalars) {
+  if (scalars.empty()) return;
+  numbers_.take(scalars, elapsed());
+  hooks_.call("after_log", [&](Hook& hook) { hook.after_log(position_.global_step, scalars); });
+}
+
+/// The same for those of an evaluation, which follow a checkpoint.
+void TrainingLoop::observe_evaluation(const OrderedMap<double>& scalars) {
+  numbers_.take(scalars, elapsed());
+  hooks_.call_forked("after_log",
+                     [&](Hook& hook) { hook.after_log(position_.global_step, scalars); });
+}
+
+/// Of records that streams left out.
+void TrainingLoop::warn_of_data() {
+  for (const auto& text : context_.splits.take_warnings()) reporter_.console().warn(text);
+}
+
+int64_t TrainingLoop::skipped_updates() const {
+  int64_t count = 0;
+  for (const auto& [name, update] : context_.updates) count += update->skipped();
+  return count;
+}
+
+/// What is not finite in the data of a step whose last batch is at hand; those before it are loaded
+/// again.
+std::string TrainingLoop::bad_data_of_step(const Batch& batch) const {
+  std::string text = non_finite_data(batch);
+  const BatchOrder& order = context_.splits.order("train");
+  try {
+    for (int64_t i = 1; i <= clock_.micro_batch && text.empty(); ++i) {
+      const int64_t number = position_.epoch * batches_per_epoch_ + position_.batch - i;
+      text = non_finite_data(context_.splits.batch("train", order, number));
+    }
+  } catch (const std::exception&) {
+    // The data that cannot be loaded again were loaded before.
+  }
+  return text.empty() ? "" : context_.config.error("datasets/train", text).what();
+}
+
+/// Before what is logged or saved could be of a training that went wrong.
+void TrainingLoop::read_non_finite() {
+  for (const auto& [name, update] : context_.updates) {
+    const std::string warning = update->read_non_finite();
+    if (warning.empty()) continue;
+    const std::string data = std::exchange(bad_data_, "");
+    reporter_.console().warn(data.empty() ? warning : data + "\n" + warning);
+  }
+  non_finite_.all_read();
+}
+
+/// Ends the training by the exception at hand.
+void TrainingLoop::fail() {
+  reporter_.console().end_progress();
+  // The training ends by what came first, which may be this very error.
+  try {
+    reporter_.finish_files();
+  } catch (const std::exception&) {
+  }
+  try {
+    checkpoints_.wait();  // what there is to resume from decides what is said
+  } catch (const std::exception&) {
+  }
+  save_what_is_whole();
+  try {
+    if (!world_.is_root()) throw;  // what helps to look at it is rank 0's to write
+    std::rethrow_exception(
+        ending_error(saved_, non_finite_, directory_, splits_["train"].batch_at_hand()));
+  } catch (const std::exception& error) {
+    hooks_.call("at_exception", [&](Hook& hook) { hook.at_exception(error); });
+    throw;
+  }
+}
+
+/// Before a training ends by an error: saves what would be lost, and notes that in `saved_`.
+void TrainingLoop::save_what_is_whole() {
+  if (!world_.is_alone()) return;  // the others may be within a step
+  const int64_t step = position_.global_step;
+  if (!is_whole_ || step == first_step_ || checkpoints_.last_step() == step) return;
+  try {
+    write_checkpoint();
+    checkpoints_.wait();
+    saved_ = saved_text(step);
+  } catch (const std::exception& failed) {
+    saved_ = fmt::format("\nthe state after step {} could not be saved: {}", with_thousands(step),
+                         error_text(failed));
+  }
+}
+
+Elapsed TrainingLoop::elapsed() {
+  position_.seconds = own_view().seconds;
+  return {position_.global_step, view().seconds / 60};
+}
+
+}  // namespace stepop

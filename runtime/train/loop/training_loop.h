@@ -1,0 +1,148 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/core/measure/profile.h"
+#include "runtime/train/loop/agreement.h"
+#include "runtime/train/loop/checks/update_watch.h"
+#include "runtime/train/loop/ending.h"
+#include "runtime/train/loop/hook_calls.h"
+#include "runtime/train/loop/log_ops.h"
+#include "runtime/train/loop/logged_numbers.h"
+#include "runtime/train/loop/non_finite_record.h"
+#include "runtime/train/loop/reporter.h"
+#include "runtime/train/loop/run_ahead.h"
+#include "runtime/train/loop/run_checkpoints.h"
+#include "runtime/train/loop/run_evaluations.h"
+#include "runtime/train/loop/session.h"
+#include "runtime/train/loop/telemetry.h"
+#include "runtime/train/networks/shared_buffers.h"
+#include "runtime/train/run/live_change.h"
+#include "runtime/train/run/run_directory.h"
+#include "runtime/train/step/split_step.h"
+
+namespace stepop {
+
+/// Trains: a batch, its train ops, the logs, checkpoints and evaluations that are due, until there
+/// is a reason to stop. Begins at the session's position, which may have been restored.
+class TrainingLoop {
+ public:
+  /// What a start needs beside its config.
+  struct Start {
+    std::string time;  ///< Names the evaluations of this start.
+    std::string git;
+    /// When to stop with everything saved, to be resumed later.
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+    /// Whether the training ends here to go on with a changed config; it changes in the run's own
+    /// folder.
+    bool takes_changes = false;
+  };
+
+  /// All must outlive the loop.
+  TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter, Start start);
+
+  /// A further observer beside the iterator and the hooks of the config; must outlive the loop.
+  void add_hook(Hook& hook, std::string name = "of the program") {
+    hooks_.add(std::move(name), hook);
+  }
+
+  /// Throws what an op, a hook, a dataset or the disk threw, after `at_exception` of every hook;
+  /// as an Error when it is no std::exception, or when there is more to say: what was saved, or
+  /// with which command the run resumes (ErrorWithCommand).
+  StopReason run();
+
+  /// Callbacks that failed in evaluations of this run.
+  int failed_callbacks() const { return failed_callbacks_; }
+
+ private:
+  void loop();
+  void begin();
+  void train_step();
+  void run_logs(const Elapsed& now);
+  void finish_step(const Elapsed& now);
+
+  StopReason stop_reason() const;
+  bool is_at_end() const;
+  void throw_if_asked_to_stop() const;
+  void throw_if_asked_here() const;
+  Agreement::View own_view() const;
+  Agreement::View view() const;
+  void agree();
+  Agreement::View agree(const Agreement::View& own);
+  bool config_changes();
+
+  OrderedMap<double> run_due_logs(const Elapsed& now, LogOps::Which which = LogOps::Which::kDue);
+  void log_between_steps(const Elapsed& now);
+  void end_by_failed_log();
+  void observe(const OrderedMap<double>& scalars);
+  void observe_evaluation(const OrderedMap<double>& scalars);
+  void take_requests(const Elapsed& now);
+  void add_requests(Agreement::View& asked);
+
+  void warn_of_data();
+  void read_non_finite();
+  int64_t skipped_updates() const;
+  std::string bad_data_of_step(const Batch& batch) const;
+  void measure_statistics();
+  void save_checkpoint(const std::vector<std::string>& evaluations);
+  void write_checkpoint();
+  void run_evaluations(bool was_interrupted = false);
+  void run_evaluation(const Evaluation& evaluation, const std::string& folder);
+  std::optional<OrderedMap<double>> scalars_before(const std::string& folder);
+  void end_evaluations();
+  void agree_after_evaluations();
+  void wait_for_other_evaluations();
+
+  [[noreturn]] void fail();
+  void save_what_is_whole();
+
+  Elapsed elapsed();
+
+  Session& session_;
+  const Settings& settings_;
+  const Context& context_;
+  const RunDirectory& directory_;
+  Reporter& reporter_;
+  const Start start_;
+  RunEvaluations evaluations_;
+  Profile* const profile_;  ///< Null when nothing is measured.
+  StepClock& clock_;
+  Position& position_;
+  int64_t batches_per_epoch_;
+  HookCalls hooks_;
+  SplitSteps splits_;
+  LogOps log_ops_;
+  std::optional<UpdateWatch> update_watch_;
+  OrderedMap<Scalars> results_;  ///< Of the train ops, for the batch at hand.
+  bool asked_for_checkpoint_ = false;
+  bool asked_for_evaluation_ = false;
+  bool has_failed_log_ = false;  ///< A log op threw, in this process or another one.
+  bool was_stopped_ = false;     ///< By a hook, before this start.
+  StopReason reason_;
+  int64_t first_step_ = 0;
+  RunCheckpoints checkpoints_;
+  LoggedNumbers numbers_;
+  Telemetry telemetry_;
+  NonFiniteRecorder non_finite_;
+  std::string bad_data_;  ///< Of the first update that was left out since the last log.
+  LiveChange change_;
+  World& world_;
+  Agreement agreement_;
+  SharedBuffers shared_buffers_;
+  RunAhead run_ahead_;
+  int failed_callbacks_ = 0;
+  /// Whether the state is that between two steps, and no checkpoint has it, while a dataset runs.
+  bool is_whole_ = false;
+  std::string saved_;  ///< What was saved for an error; empty for nothing.
+  /// Where the step before was looked at for what is due. Periods that begin while the loop waits
+  /// for the disk or evaluates are seen by the next step.
+  Elapsed last_;
+  double seconds_before_ = 0;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace stepop

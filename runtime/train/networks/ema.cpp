@@ -1,0 +1,55 @@
+#include "runtime/train/networks/ema.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_lerp.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/core/base/error.h"
+
+namespace stepop {
+
+Ema::Ema(const Config& config, bool must_be_restored)
+    : Averages("ema"),
+      decay_(config, "decay", 0.999),
+      warmup_(config.get("warmup", false)),
+      must_be_restored_(must_be_restored) {
+  decay_.at_least(0, config, "decay");
+  if (decay_.at(0) >= 1) {
+    throw config.error("decay", fmt::format("expected a number below 1, found {}", decay_.at(0)));
+  }
+}
+
+double Ema::decay_at(int64_t global_step) const {
+  const auto steps = static_cast<double>(global_step);
+  const double decay = decay_.at(global_step);
+  return warmup_ ? std::min(decay, (1 + steps) / (10 + steps)) : decay;
+}
+
+bool Ema::averages_within(int64_t steps) const {
+  constexpr int64_t kMostLooks = 10'000;
+  for (int64_t step = steps - 1; step >= std::max<int64_t>(steps - kMostLooks, 0); --step) {
+    const double decay = decay_at(step);
+    if (decay > 0 && decay < 1) return true;
+  }
+  return false;
+}
+
+void Ema::update(int64_t global_step) {
+  if (parameters_.empty()) return;  // PyTorch refuses an empty list
+  const at::NoGradGuard no_grad;
+  at::_foreach_lerp_(averages_, weights(), 1 - decay_at(global_step));
+}
+
+void Ema::load_state(const std::string& name, const State& state) {
+  if (state.empty() && must_be_restored_) {
+    throw Error(
+        fmt::format("no averages of the network \"{}\": the checkpoint was saved without ema. Use "
+                    "eval_weights: model",
+                    name));
+  }
+  Averages::load_state(name, state);
+}
+
+}  // namespace stepop

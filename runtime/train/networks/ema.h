@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/core/config/config.h"
+#include "runtime/train/networks/averages.h"
+#include "runtime/train/optim/schedule.h"
+
+namespace stepop {
+
+/// Exponential moving averages of the parameters of networks, as torch.optim.swa_utils keeps them:
+///
+///   average += (1 - decay) * (parameter - average)
+///
+/// after each training step. Buffers are not averaged: the network's own are used.
+///
+/// Config: `ema: {decay: 0.999, warmup: false, networks: [model]}`. `decay` may be a schedule.
+/// With `warmup` it is at most (1 + n) / (10 + n) after n complete steps, as in TensorFlow, so that
+/// the first weights are forgotten soon. By default all networks that an update trains are
+/// averaged.
+class Ema : public Averages {
+ public:
+  /// `config` is the part `ema`. With `must_be_restored`, a checkpoint without averages is refused.
+  /// Throws UsageError for a decay that is not in [0, 1).
+  Ema(const Config& config, bool must_be_restored);
+
+  /// Begins with the weights as they are, where no averages were restored.
+  void start() { start_averages(); }
+
+  /// The step after `global_step` complete ones is done. After `start` only.
+  void update(int64_t global_step);
+
+  /// Whether an update of the first `steps` steps gives averages that are neither what they were
+  /// nor a copy of the weights.
+  bool averages_within(int64_t steps) const;
+
+  /// Restores the averages. After an empty state, of a checkpoint that was saved without `ema`,
+  /// `start` begins with the weights as they are. Throws Error, and changes nothing, for a state
+  /// that does not fit.
+  void load_state(const std::string& name, const State& state);
+
+ private:
+  double decay_at(int64_t global_step) const;
+
+  Scheduled decay_;
+  bool warmup_;
+  bool must_be_restored_;
+};
+
+}  // namespace stepop

@@ -1,0 +1,266 @@
+#include "runtime/train/networks/init_from.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/train/networks/networks.h"
+
+namespace stepop {
+namespace {
+
+constexpr const char* kKey = "init_from";
+constexpr const char* kExpected =
+    "expected a file of weights, a map {path: weights.safetensors, strict: false}, or a list of "
+    "such";
+
+/// `2 float16 to float32, 1 float64 to float32`, or empty.
+std::string count_conversions(const std::vector<std::string>& conversions) {
+  std::map<std::string, int> counts;
+  for (const auto& conversion : conversions) ++counts[conversion];
+  std::string text;
+  for (const auto& [conversion, count] : counts) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, conversion);
+  }
+  return text;
+}
+
+/// What does not fit, a line a list; each line begins with a newline.
+std::string describe_rest(const WeightsMatch& match) {
+  std::string text;
+  const auto add = [&](const char* what, const std::vector<std::string>& names) {
+    if (!names.empty())
+      text += fmt::format("\n  {} ({}): {}", what, names.size(), list_text(names));
+  };
+  add("missing from the file", match.missing);
+  add("left over in the file", match.left_over);
+  if (!match.different.empty()) {
+    text += fmt::format("\n  of another shape or type ({}):{}", match.different.size(),
+                        list_lines(match.different, "\n    "));
+  }
+  add("map: no name begins with", match.unused);
+  return text;
+}
+
+std::string type_name(const at::Tensor& tensor) {
+  return std::string(c10::getDtypeNames(tensor.scalar_type()).first);
+}
+
+/// Nothing when `found` can be copied into `own`, else what differs.
+std::optional<std::string> difference(const at::Tensor& found, const at::Tensor& own) {
+  if (found.sizes() != own.sizes()) {
+    return fmt::format("[{}] in the file, [{}] here", fmt::join(found.sizes(), ", "),
+                       fmt::join(own.sizes(), ", "));
+  }
+  const bool both_float = found.is_floating_point() && own.is_floating_point();
+  if (both_float || found.scalar_type() == own.scalar_type()) return std::nullopt;
+  return fmt::format("{} in the file, {} here", describe_tensor(found), describe_tensor(own));
+}
+
+/// Whether two names stand for one tensor.
+bool are_tied(const at::Tensor& a, const at::Tensor& b) {
+  return a.numel() > 0 && a.const_data_ptr() == b.const_data_ptr() && a.sizes() == b.sizes();
+}
+
+}  // namespace
+
+WeightsMatch match_weights(const State& file, const State& own, const NameRules& rules) {
+  WeightsMatch match;
+  match.wanted = own.size();
+  std::map<std::string, std::string> names;  // of the file, by what they became
+  std::vector<bool> is_used(rules.map.size(), false);
+  for (const auto& [name, tensor] : file) {
+    if (!name.starts_with(rules.prefix)) continue;
+    std::string renamed = name.substr(rules.prefix.size());
+    for (size_t i = 0; i < rules.map.size(); ++i) {
+      const auto& [old_begin, new_begin] = rules.map[i];
+      if (!renamed.starts_with(old_begin)) continue;
+      renamed = new_begin + renamed.substr(old_begin.size());
+      is_used[i] = true;
+      break;
+    }
+    const auto [other, is_new] = names.emplace(renamed, name);
+    if (!is_new) {
+      throw Error(
+          fmt::format("\"{}\" and \"{}\" both become \"{}\"", other->second, name, renamed));
+    }
+    const auto wanted = own.find(renamed);
+    if (wanted == own.end()) {
+      match.left_over.push_back(name);
+    } else if (const auto problem = difference(tensor, wanted->second)) {
+      match.different.push_back(fmt::format("{}: {}", renamed, *problem));
+    } else {
+      match.fitting.emplace(renamed, tensor);
+      if (tensor.scalar_type() != wanted->second.scalar_type()) {
+        match.conversions.push_back(type_name(tensor) + " to " + type_name(wanted->second));
+      }
+    }
+  }
+  for (const auto& [name, tensor] : own) {
+    const auto is_found = [&, &wanted = tensor](const auto& item) {
+      return are_tied(own.at(item.first), wanted);
+    };
+    if (names.contains(name)) continue;
+    if (std::any_of(match.fitting.begin(), match.fitting.end(), is_found)) continue;
+    match.missing.push_back(name);
+  }
+  for (size_t i = 0; i < rules.map.size(); ++i) {
+    if (!is_used[i]) match.unused.push_back("\"" + rules.map[i].first + "\"");
+  }
+  return match;
+}
+
+std::pair<std::string, size_t> nearest_prefix(const State& file, const State& own) {
+  std::map<std::string, size_t> counts;
+  for (const auto& [name, tensor] : file) {
+    for (size_t begin = 0; begin < name.size(); begin = name.find('.', begin) + 1) {
+      if (own.contains(name.substr(begin))) ++counts[name.substr(0, begin)];
+      if (name.find('.', begin) == std::string::npos) break;
+    }
+  }
+  std::pair<std::string, size_t> best;
+  for (const auto& [prefix, count] : counts) {
+    if (count > best.second) best = {prefix, count};
+  }
+  return best;
+}
+
+InitFrom::InitFrom(const Config& config, const Networks& networks)
+    : config_(config), networks_(networks) {
+  if (!config.has(kKey)) return;
+  const Value* value = config.peek(kKey);
+  if (networks.empty()) {
+    throw config.error(kKey, "there is no network to load into; give a model or networks");
+  }
+  if (!value->is_list()) {
+    entries_.push_back(read(kKey));
+    return;
+  }
+  for (size_t i = 0; i < value->as_list().size(); ++i) {
+    entries_.push_back(read(fmt::format("{}/{}", kKey, i)));
+  }
+}
+
+InitFrom::Entry InitFrom::read(const std::string& path) const {
+  Entry entry;
+  const Value* value = config_.peek(path);
+  if (value->is_text()) {
+    entry.place = path;
+    entry.file = config_.get_path(path);
+    entry.network = read_network(Config());
+    return entry;
+  }
+  if (!value->is_map()) {
+    throw config_.error(path, fmt::format("{}, found {}", kExpected, value->describe()));
+  }
+  const Config map = config_.at(path);
+  entry.place = join_path(path, "path");
+  entry.file = map.get_path("path");
+  entry.network = read_network(map);
+  if (map.has("prefix")) entry.prefix = map.get<std::string>("prefix");
+  entry.strict = map.get("strict", true);
+  if (!map.has("map")) return entry;
+  const Value rules = map.get<Value>("map");
+  if (!rules.is_map()) {
+    throw map.error("map", fmt::format("expected the beginnings of names and what they become, "
+                                       "such as {{\"old.\": \"new.\"}}, found {}",
+                                       rules.describe()));
+  }
+  for (const auto& [old_begin, new_begin] : rules.as_map()) {
+    if (!new_begin.is_text()) {
+      throw map.error("map", fmt::format("expected what \"{}\" becomes as a text, found {}",
+                                         old_begin, new_begin.describe()));
+    }
+    entry.map.emplace_back(old_begin, new_begin.as_text());
+  }
+  return entry;
+}
+
+std::string InitFrom::read_network(const Config& map) const {
+  const std::vector<std::string> names = networks_.names();
+  if (map.has("network")) {
+    const auto name = map.get<std::string>("network");
+    if (std::find(names.begin(), names.end(), name) != names.end()) return name;
+    throw map.error("network", fmt::format("there is no network \"{}\"; there are: {}", name,
+                                           fmt::join(sorted_by_distance(name, names), ", ")));
+  }
+  if (names.size() == 1) return names.front();
+  const std::string example = fmt::format("{{path: weights.safetensors, network: {}}}", names[0]);
+  throw config_.error(kKey, fmt::format("say for which network the weights are, as in {}; there "
+                                        "are: {}",
+                                        example, fmt::join(names, ", ")));
+}
+
+WeightsMatch InitFrom::match(const Entry& entry, const State& own) const {
+  const auto failed = [&](const std::string& message) {
+    return config_.error(entry.place, message);
+  };
+  if (!std::filesystem::exists(entry.file)) throw failed("there is no file " + entry.file);
+  SafetensorsFile file;
+  try {
+    file = load_safetensors(entry.file);
+  } catch (const Error& error) {
+    throw failed(error.what());
+  }
+  const auto format = file.metadata.find("format");
+  const bool is_ours = format != file.metadata.end() && format->second.starts_with("stepop-");
+  const auto aliases = file.metadata.find(kAliasesKey);
+  const NameRules rules{entry.prefix.value_or(is_ours ? entry.network + "." : ""), entry.map};
+  WeightsMatch match;
+  try {
+    if (is_ours && aliases != file.metadata.end()) add_aliases(file.tensors, aliases->second);
+    match = match_weights(file.tensors, own, rules);
+  } catch (const Error& error) {
+    throw failed(fmt::format("{}: {}", entry.file, error.what()));
+  }
+  if (match.fitting.empty()) {
+    const auto [prefix, count] = nearest_prefix(file.tensors, own);
+    const bool is_help = count > 0 && prefix != rules.prefix;
+    throw failed(fmt::format(
+        "{}: none of its {} tensors fits the network \"{}\", which has {}:{}{}", entry.file,
+        file.tensors.size(), entry.network, own.size(), describe_rest(match),
+        is_help ? fmt::format("\n  with the prefix \"{}\", {} of their names fit; found \"{}\"",
+                              prefix, count, rules.prefix)
+                : ""));
+  }
+  if (entry.strict && !match.is_whole()) {
+    throw failed(fmt::format(
+        "{}: {} of the {} tensors of the network \"{}\" fit ({{path: ..., strict: false}} loads "
+        "them), these do not:{}",
+        entry.file, match.fitting.size(), match.wanted, entry.network, describe_rest(match)));
+  }
+  return match;
+}
+
+std::string InitFrom::apply() const {
+  std::vector<std::pair<State, WeightsMatch>> matches;
+  for (const auto& entry : entries_) {
+    State own = networks_.tensors(entry.network);
+    WeightsMatch found = match(entry, own);
+    matches.emplace_back(std::move(own), std::move(found));
+  }
+  std::string report;
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const auto& [own, match] = matches[i];
+    for (const auto& [name, tensor] : match.fitting) at::Tensor(own.at(name)).copy_(tensor);
+    const std::string converted = count_conversions(match.conversions);
+    report +=
+        fmt::format("{}{}: {} of {} tensors from {}{}{}", report.empty() ? "" : "\n",
+                    entries_[i].network, match.fitting.size(), match.wanted, entries_[i].file,
+                    converted.empty() ? "" : ", converted: " + converted, describe_rest(match));
+  }
+  return report;
+}
+
+}  // namespace stepop

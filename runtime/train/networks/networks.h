@@ -1,0 +1,112 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/core/base/ordered_map.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/formats/state.h"
+#include "runtime/train/checkpoint/tracker.h"
+#include "runtime/train/networks/averages.h"
+#include "runtime/train/networks/ema.h"
+#include "runtime/train/networks/swa.h"
+#include "runtime/train/optim/optimizer.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace stepop {
+
+class CheckpointModules;
+class Update;
+
+/// The networks of a run: `model`, or several below `networks`, on the device and tracked. With
+/// `channels_last: true`, the weights of their convolutions have the channels last in memory.
+class Networks {
+ public:
+  Networks(const Config& config, const c10::Device& device, Tracker& tracker);
+  ~Networks();
+
+  /// Throws Error, with the known names, for another one.
+  const std::shared_ptr<torch::nn::Module>& get(std::string_view name) const;
+  bool empty() const { return networks_.empty(); }
+  std::vector<std::string> names() const;
+
+  /// Marks a network that the iterator trains without an update of the runtime.
+  void set_trained_by_hand(std::string_view name);
+  bool is_trained_by_hand(std::string_view name) const;
+
+  /// The parameters and buffers of a network; they share memory with it.
+  State tensors(std::string_view name) const;
+
+  using Updates = OrderedMap<std::unique_ptr<Update>>;
+
+  /// Reads `ema`, `swa` and `eval_weights`, the weights that evaluations use: `model`, the default,
+  /// `ema` or `swa`. Tracks the averages of a network as `ema_<network>` and `swa_<network>`, with
+  /// the network's own names.
+  /// `updates` are those that train. Without `train`, a checkpoint that lacks the averages to be
+  /// evaluated is refused; a training starts them from its weights.
+  void add_averages(const Config& config, const Updates& updates, Tracker& tracker, bool train);
+
+  /// To be called before the first training step of a start. Without `ema` it does nothing.
+  void start_averages();
+  /// To be called after each training step, however many updates it made; `global_step` as in
+  /// `Ema`. `takes_snapshot`: one for `swa` is due. Does nothing where neither is in the config.
+  void update_averages(int64_t global_step, bool takes_snapshot = false);
+  /// Whether `ema`, where it is in the config, is more than a copy of the weights after so many
+  /// steps.
+  bool averages_within(int64_t steps) const { return !ema_ || ema_->averages_within(steps); }
+  /// While the guard lives, the networks have the weights that evaluations use.
+  AveragesGuard evaluation_weights() const;
+  /// The same with `ema` where it is in the config, else with `swa` once it has a snapshot, else
+  /// with their own: the best there is to show.
+  AveragesGuard averaged_weights() const;
+  /// The averages that evaluations use when they lack their statistics of batch normalization; else
+  /// null.
+  Swa* averages_to_measure() const;
+
+  /// Puts all networks into training or evaluation mode.
+  void set_training(bool on);
+
+  /// The trainable parameters of the named networks; prefixed `<network>.` when they are several.
+  NamedParameters parameters(const std::vector<std::string>& names) const;
+
+  /// Every network's buffers (running means and the like), copied; and back.
+  State copy_buffers() const;
+  void restore_buffers(const State& buffers) const;
+
+  /// The class of each network.
+  std::vector<std::string> class_names() const;
+
+  /// `LeNet, 61,706 parameters`, one text a network.
+  std::vector<std::string> descriptions() const;
+
+  /// What the networks warn about, one line each.
+  std::vector<std::string> warnings() const;
+
+  /// What `checkpoint_modules` names.
+  const CheckpointModules& checkpoint_modules() const { return *checkpoint_modules_; }
+
+ private:
+  void add(const std::string& name, const Config& config, std::string_view path,
+           const c10::Device& device, Tracker& tracker);
+  std::vector<std::string> averaged_networks(const Config& config, const std::string& kind,
+                                             const Updates& updates) const;
+
+  OrderedMap<std::shared_ptr<torch::nn::Module>> networks_;
+  OrderedMap<std::string> class_names_;
+  std::set<std::string, std::less<>> trained_by_hand_;
+  std::unique_ptr<CheckpointModules> checkpoint_modules_;
+  std::unique_ptr<Ema> ema_;             ///< Null without `ema`,
+  std::unique_ptr<Swa> swa_;             ///< and without `swa`.
+  const Averages* evaluated_ = nullptr;  ///< Null when the networks' own weights are.
+};
+
+}  // namespace stepop

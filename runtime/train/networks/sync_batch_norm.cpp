@@ -1,0 +1,170 @@
+#include "runtime/train/networks/sync_batch_norm.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_batch_norm_impl_index.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/instance_norm_native.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace stepop {
+namespace {
+
+/// The one that lives; kernels of the dispatcher are functions.
+struct Active {
+  World* world = nullptr;
+  const StepClock* clock = nullptr;
+} active;
+
+/// PyTorch computes normalization of instances as that of one batch, which is no batch.
+thread_local bool is_in_instance_norm = false;
+
+/// All dimensions but that of the channels.
+std::vector<int64_t> dimensions_to_sum(const at::Tensor& input) {
+  std::vector<int64_t> dimensions;
+  for (int64_t d = 0; d < input.dim(); ++d) {
+    if (d != 1) dimensions.push_back(d);
+  }
+  return dimensions;
+}
+
+/// [C] as it is added to the input.
+at::Tensor by_channel(const at::Tensor& values, const at::Tensor& input) {
+  std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
+  shape[1] = values.numel();
+  return values.to(input.scalar_type()).view(shape);
+}
+
+/// Summed over the processes, in float64.
+at::Tensor summed(const at::Tensor& sums) {
+  const at::Tensor all = sums.to(at::kCPU, at::kDouble).contiguous();
+  active.world->sum(all);
+  return all.to(sums.device());
+}
+
+/// Ioffe and Szegedy 2015, over the batch of all processes.
+class Normalize : public torch::autograd::Function<Normalize> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
+                            const std::optional<at::Tensor>& some_weight,
+                            const std::optional<at::Tensor>& some_bias,
+                            const std::optional<at::Tensor>& some_mean,
+                            const std::optional<at::Tensor>& some_var, double momentum,
+                            double eps) {
+    const at::Tensor weight = some_weight.value_or(at::Tensor());
+    const at::Tensor bias = some_bias.value_or(at::Tensor());
+    const at::Tensor running_mean = some_mean.value_or(at::Tensor());
+    const at::Tensor running_var = some_var.value_or(at::Tensor());
+    const auto dimensions = dimensions_to_sum(input);
+    const int64_t channels = input.size(1);
+    // An example that stands in for none counts for nothing.
+    const bool counts = active.clock->counts;
+    const double own = counts ? static_cast<double>(input.numel() / channels) : 0;
+    const at::Tensor exact = input.to(at::kDouble);
+    at::Tensor sums = at::cat({exact.sum(dimensions), exact.square().sum(dimensions),
+                               at::full({1}, own, exact.options())});
+    if (!counts) sums.zero_();
+    const at::Tensor all = summed(sums);
+    const double count = all[2 * channels].item<double>();
+    const at::Tensor mean = all.narrow(0, 0, channels) / count;
+    const at::Tensor variance =
+        (all.narrow(0, channels, channels) / count - mean.square()).clamp_min(0);
+    if (running_mean.defined()) {
+      running_mean.lerp_(mean.to(running_mean.scalar_type()), momentum);
+      const at::Tensor unbiased = variance * (count / std::max(count - 1, 1.0));
+      running_var.lerp_(unbiased.to(running_var.scalar_type()), momentum);
+    }
+    const at::Tensor scale = (variance + eps).rsqrt();
+    at::Tensor output = (input - by_channel(mean, input)) * by_channel(scale, input);
+    if (weight.defined()) output = output * by_channel(weight, input);
+    if (bias.defined()) output = output + by_channel(bias, input);
+    context->save_for_backward({input, weight, mean, scale});
+    context->saved_data["count"] = count;
+    return output;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& input = saved[0];
+    const at::Tensor& weight = saved[1];
+    const double count = context->saved_data["count"].toDouble();
+    const auto dimensions = dimensions_to_sum(input);
+    const at::Tensor& gradient = gradients[0];
+    const at::Tensor normalized =
+        (input - by_channel(saved[2], input)) * by_channel(saved[3], input);
+    const at::Tensor of_bias = gradient.to(at::kDouble).sum(dimensions);
+    const at::Tensor of_weight = (gradient * normalized).to(at::kDouble).sum(dimensions);
+    const int64_t channels = input.size(1);
+    const at::Tensor all = summed(at::cat({of_bias, of_weight})) / count;
+    at::Tensor of_input = gradient - by_channel(all.narrow(0, 0, channels), input) -
+                          normalized * by_channel(all.narrow(0, channels, channels), input);
+    of_input = of_input * by_channel(saved[3], input);
+    if (weight.defined()) of_input = of_input * by_channel(weight, input);
+    const auto parameter = [&](const at::Tensor& sum) {
+      return weight.defined() ? sum.to(weight.scalar_type()) : at::Tensor();
+    };
+    return {of_input,     parameter(of_weight), parameter(of_bias), at::Tensor(),
+            at::Tensor(), at::Tensor(),         at::Tensor()};
+  }
+};
+
+/// In the place of at::batch_norm.
+at::Tensor batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& weight,
+                      const std::optional<at::Tensor>& bias,
+                      const std::optional<at::Tensor>& running_mean,
+                      const std::optional<at::Tensor>& running_var, bool training, double momentum,
+                      double eps, bool cudnn_enabled) {
+  if (!training || active.world == nullptr || input.numel() == 0 || is_in_instance_norm) {
+    return std::get<0>(at::_batch_norm_impl_index(input, weight, bias, running_mean, running_var,
+                                                  training, momentum, eps, cudnn_enabled));
+  }
+  return Normalize::apply(input, weight, bias, running_mean, running_var, momentum, eps);
+}
+
+/// In the place of at::instance_norm.
+at::Tensor instance_norm(const at::Tensor& input, const std::optional<at::Tensor>& weight,
+                         const std::optional<at::Tensor>& bias,
+                         const std::optional<at::Tensor>& running_mean,
+                         const std::optional<at::Tensor>& running_var, bool use_input_stats,
+                         double momentum, double eps, bool cudnn_enabled) {
+  struct Guard {
+    bool before = std::exchange(is_in_instance_norm, true);
+    ~Guard() { is_in_instance_norm = before; }
+  } const guard;
+  return at::native::instance_norm(input, weight, bias, running_mean, running_var, use_input_stats,
+                                   momentum, eps, cudnn_enabled);
+}
+
+}  // namespace
+
+struct SyncBatchNorm::Registration {
+  torch::Library cpu{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__,
+                     __LINE__};
+  torch::Library cuda{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__,
+                      __LINE__};
+  Registration() {
+    for (torch::Library* device : {&cpu, &cuda}) {
+      device->impl("batch_norm", TORCH_FN(batch_norm));
+      device->impl("instance_norm", TORCH_FN(instance_norm));
+    }
+  }
+};
+
+SyncBatchNorm::SyncBatchNorm(World& world, const StepClock& clock) {
+  if (world.is_alone()) return;
+  active = {&world, &clock};
+  registration_ = std::make_unique<Registration>();
+}
+
+SyncBatchNorm::~SyncBatchNorm() {
+  if (registration_) active = {};
+}
+
+}  // namespace stepop

@@ -1,0 +1,185 @@
+// Optimizers whose change of a tensor depends on the norm of its weights, for large batches.
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_addcmul.h>
+#include <ATen/ops/_foreach_div.h>
+#include <ATen/ops/_foreach_lerp.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/_foreach_pow.h>
+#include <ATen/ops/_foreach_sqrt.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/where.h>
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "runtime/train/optim/foreach_optimizer.h"
+
+namespace stepop {
+namespace {
+
+/// The number at `path`, which may be infinite. Throws UsageError unless it is above 0.
+double read_positive(const Config& config, const char* path, double fallback) {
+  const double number = config.get(path, fallback);
+  if (number > 0) return number;
+  throw config.error(path, fmt::format("expected more than 0, found {}", number));
+}
+
+constexpr double kNoBound = std::numeric_limits<double>::infinity();
+
+/// You et al. 2020, algorithm 2.
+class LAMB : public ForeachOptimizer {
+ public:
+  LAMB(const Config& config, NamedParameters parameters)
+      : ForeachOptimizer(config, std::move(parameters),
+                         {.lr = 1e-3, .slots = {"exp_avg", "exp_avg_sq"}, .reads_adapt = true}),
+        betas_(read_betas(config, 0.9, 0.999)),
+        eps_(read_non_negative(config, "eps", 1e-6)),
+        corrects_bias_(config.get("bias_correction", true)),
+        max_weight_norm_(read_positive(config, "max_weight_norm", kNoBound)) {}
+
+ private:
+  /// 1 - beta ^ step, of every parameter.
+  static Tensors bias_correction(const Bucket& bucket, double beta) {
+    Tensors powers = at::_foreach_pow(at::Scalar(beta), bucket.steps);
+    at::_foreach_mul_(powers, -1);
+    at::_foreach_add_(powers, 1);
+    return powers;
+  }
+
+  void change(const Bucket& bucket, double lr, double weight_decay) override {
+    const auto& averages = bucket.slots[0];
+    const auto& squares = bucket.slots[1];
+    if (!bucket.adapt.value_or(true)) {
+      constexpr double kEps = 1e-8;  // AdamW's own
+      return at::_fused_adamw_(bucket.parameters, bucket.gradients, averages, squares, {},
+                               bucket.steps, lr, betas_.first, betas_.second, weight_decay, kEps,
+                               /*amsgrad=*/false, /*maximize=*/false);
+    }
+    at::_foreach_lerp_(averages, bucket.gradients, 1 - betas_.first);
+    at::_foreach_mul_(squares, betas_.second);
+    at::_foreach_addcmul_(squares, bucket.gradients, bucket.gradients, 1 - betas_.second);
+    Tensors roots = corrects_bias_
+                        ? at::_foreach_div(squares, bias_correction(bucket, betas_.second))
+                        : at::_foreach_add(squares, 0);
+    at::_foreach_sqrt_(roots);
+    at::_foreach_add_(roots, eps_);
+    Tensors changes = corrects_bias_
+                          ? at::_foreach_div(averages, bias_correction(bucket, betas_.first))
+                          : at::_foreach_add(averages, 0);
+    at::_foreach_div_(changes, roots);
+    if (weight_decay != 0) at::_foreach_add_(changes, bucket.parameters, weight_decay);
+    const Tensors weight_norms = at::_foreach_norm(bucket.parameters);
+    const Tensors change_norms = at::_foreach_norm(changes);
+    Tensors trust;
+    for (size_t i = 0; i < changes.size(); ++i) {
+      const at::Tensor& weights = weight_norms[i];
+      const at::Tensor is_zero = weights.eq(0).logical_or(change_norms[i].eq(0));
+      const at::Tensor bounded =
+          max_weight_norm_ < kNoBound ? weights.clamp_max(max_weight_norm_) : weights;
+      trust.push_back(at::where(is_zero, 1.0, bounded.div(change_norms[i])));
+    }
+    at::_foreach_mul_(changes, trust);
+    at::_foreach_add_(bucket.parameters, changes, -lr);
+  }
+
+  std::pair<double, double> betas_;
+  double eps_;
+  bool corrects_bias_;
+  double max_weight_norm_;
+};
+
+STEPOP_REGISTER_OPTIMIZER(
+    LAMB,
+    {"LAMB (You et al. 2020), for large batches: Adam's change, as long as the weights.",
+     optimizer_parameters(
+         "1e-3", "0",
+         {{"betas", "[0.9, 0.999]", "decay of the averages of the gradient and its square"},
+          {"eps", "1e-6", "added to the root of the average square"},
+          {"bias_correction", "true", "averages of few gradients count in full, as in Adam"},
+          {"max_weight_norm", ".inf", "the norm of weights counts as this at most"},
+          {"adapt", "true", "false, in one of groups: AdamW's change, whatever the norms"}})});
+
+/// LARS (You, Gitman and Ginsburg 2017), and LARC, which never takes more than `lr`, as NVIDIA's
+/// apex has it: stochastic gradient descent whose rate is, for each tensor of weights,
+/// trust_coefficient * |weights| / (|gradient| + weight_decay * |weights| + eps), times `lr`
+/// without `clip`, at most `lr` with it.
+class LARS : public ForeachOptimizer {
+ public:
+  LARS(const Config& config, NamedParameters parameters)
+      : ForeachOptimizer(config, std::move(parameters), traits(config)),
+        momentum_(config.get("momentum", 0.9)),
+        trust_(read_positive(config, "trust_coefficient", 0.02)),
+        eps_(read_non_negative(config, "eps", 1e-8)),
+        clips_(config.get("clip", true)) {}
+
+ private:
+  static Traits traits(const Config& config) {
+    Traits traits = {.lr = 0.1, .slots = {}, .reads_adapt = true};
+    if (read_non_negative(config, "momentum", 0.9) > 0) traits.slots = {"momentum_buffer"};
+    return traits;
+  }
+
+  /// What the gradient and the decay are multiplied by: [], by norms [].
+  at::Tensor rate(const at::Tensor& weights, const at::Tensor& gradient, double lr,
+                  double weight_decay) const {
+    at::Tensor rate = weights.mul(trust_).div(gradient.add(weights, weight_decay).add(eps_));
+    if (clips_) rate = rate.div(lr).clamp_max(1);
+    return at::where(weights.eq(0), 1.0, at::where(gradient.eq(0), 0.0, rate));
+  }
+
+  void change(const Bucket& bucket, double lr, double weight_decay) override {
+    Tensors plain, plain_gradients, adapted, gradients, momenta;
+    for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+      const at::Tensor& parameter = bucket.parameters[i];
+      if (!bucket.adapt.value_or(parameter.dim() > 1)) {
+        plain.push_back(parameter);
+        plain_gradients.push_back(bucket.gradients[i]);
+        continue;
+      }
+      adapted.push_back(parameter);
+      gradients.push_back(bucket.gradients[i]);
+      if (momentum_ > 0) momenta.push_back(bucket.slots[0][i]);
+    }
+    if (!plain.empty()) at::_foreach_add_(plain, plain_gradients, -lr);
+    if (adapted.empty()) return;
+    const Tensors weight_norms = at::_foreach_norm(adapted);
+    const Tensors gradient_norms = at::_foreach_norm(gradients);
+    Tensors rates;
+    for (size_t i = 0; i < adapted.size(); ++i) {
+      rates.push_back(rate(weight_norms[i], gradient_norms[i], lr, weight_decay));
+    }
+    Tensors changes = at::_foreach_add(gradients, adapted, weight_decay);
+    at::_foreach_mul_(changes, rates);
+    if (momentum_ > 0) {
+      at::_foreach_mul_(momenta, momentum_);
+      at::_foreach_add_(momenta, changes);
+      changes = std::move(momenta);
+    }
+    at::_foreach_add_(adapted, changes, -lr);
+  }
+
+  double momentum_;
+  double trust_;
+  double eps_;
+  bool clips_;
+};
+
+STEPOP_REGISTER_OPTIMIZER(
+    LARS,
+    {"LARS (You et al. 2017), for large batches: each tensor's rate follows the norm of its "
+     "weights.",
+     optimizer_parameters(
+         "0.1", "0",
+         {{"momentum", "0.9", "how much of the last change is kept"},
+          {"trust_coefficient", "0.02", "of the norm of weights, for one change"},
+          {"eps", "1e-8", "added to the norm of the gradient"},
+          {"clip", "true", "true, as LARC: the rate is lr at most; false: it is multiplied by lr"},
+          {"adapt", "for 2 or more dimensions",
+           "in one of groups: true or false. What is not adapted, such as biases and norms, has "
+           "neither momentum nor decay"}})});
+
+}  // namespace
+}  // namespace stepop

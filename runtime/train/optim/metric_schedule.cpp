@@ -1,0 +1,171 @@
+#include "runtime/train/optim/metric_schedule.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/train/optim/schedule.h"
+
+namespace stepop {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int64_t kNumbers = 5;  // of a state
+
+thread_local MetricSchedules* current = nullptr;
+
+/// One of two words.
+bool read_choice(const Config& params, const char* key, const char* fallback, const char* other) {
+  const auto word = params.get(key, fallback);
+  if (word == fallback || word == other) return word == other;
+  throw params.error(key, fmt::format("expected {} or {}, found {}", fallback, other, word));
+}
+
+class PlateauSchedule : public Schedule {
+ public:
+  explicit PlateauSchedule(const Config& params) : plateau_(std::make_shared<Plateau>(params)) {
+    MetricSchedules::add(plateau_, params);
+  }
+  double at(int64_t) const override { return plateau_->value(); }
+
+ private:
+  std::shared_ptr<Plateau> plateau_;
+};
+
+STEPOP_REGISTER_SCHEDULE(
+    plateau, PlateauSchedule,
+    {"Falls when a metric has not become better for a while, as torch.optim's ReduceLROnPlateau.",
+     {{"from", "", "the number at the beginning"},
+      {"metric", "", "full name of a number that is logged: validation/eval_op/loss"},
+      {"mode", "min", "min or max: whether a lower or a higher value is better"},
+      {"factor", "0.1", "what the number is multiplied by, below 1"},
+      {"patience", "10", "how many values in a row that are not better leave it as it is"},
+      {"threshold", "1e-4", "by how much a value has to be better than the best one"},
+      {"threshold_mode", "rel", "rel: times the best value; abs: as it is"},
+      {"cooldown", "0", "how many values after a fall are not judged"},
+      {"min", "0", "where it stops"}}});
+
+}  // namespace
+
+Plateau::Plateau(const Config& params)
+    : path_(params.path()),
+      metric_(params.get<std::string>("metric")),
+      from_(params.get<double>("from")),
+      factor_(params.get("factor", 0.1)),
+      min_(params.get("min", 0.0)),
+      patience_(params.get_at_least("patience", 0, 10)),
+      cooldown_(params.get_at_least("cooldown", 0, 0)),
+      threshold_(params.get("threshold", 1e-4)),
+      is_relative_(!read_choice(params, "threshold_mode", "rel", "abs")),
+      more_is_better_(read_choice(params, "mode", "min", "max")),
+      best_(more_is_better_ ? -kInfinity : kInfinity) {
+  if (!(factor_ >= 0 && factor_ < 1)) {
+    throw params.error("factor", fmt::format("expected at least 0 and below 1, found {}", factor_));
+  }
+  if (!(threshold_ >= 0)) {
+    throw params.error("threshold", fmt::format("expected 0 or more, found {}", threshold_));
+  }
+}
+
+double Plateau::value() const { return scale_ == 1 ? from_ : std::max(from_ * scale_, min_); }
+
+bool Plateau::is_better(double metric) const {
+  double margin = is_relative_ ? threshold_ * best_ : threshold_;
+  if (std::isinf(best_)) margin = 0;  // before the first value
+  return more_is_better_ ? metric > best_ + margin : metric < best_ - margin;
+}
+
+bool Plateau::observe(int64_t step, double metric) {
+  if (step <= last_step_) return false;
+  last_step_ = step;
+  if (is_better(metric)) {
+    best_ = metric;
+    bad_ = 0;
+  } else {
+    ++bad_;
+  }
+  if (waits_ > 0) {
+    --waits_;
+    bad_ = 0;
+  }
+  if (bad_ <= patience_) return false;
+  waits_ = cooldown_;
+  bad_ = 0;
+  constexpr double kNoChange = 1e-8;  // torch.optim's eps
+  const double before = value();
+  if (before - std::max(before * factor_, min_) <= kNoChange) return false;
+  scale_ *= factor_;
+  return true;
+}
+
+at::Tensor Plateau::save() const {
+  const at::Tensor state = at::empty({kNumbers}, at::kDouble);
+  auto* numbers = state.mutable_data_ptr<double>();
+  numbers[0] = scale_;
+  numbers[1] = best_;
+  numbers[2] = static_cast<double>(bad_);
+  numbers[3] = static_cast<double>(waits_);
+  numbers[4] = static_cast<double>(last_step_);
+  return state;
+}
+
+void Plateau::load(const at::Tensor& state) {
+  if (state.numel() != kNumbers || state.scalar_type() != at::kDouble || !state.is_contiguous()) {
+    throw Error(fmt::format("schedules.{}: not the state of a plateau", path_));
+  }
+  const auto* numbers = state.const_data_ptr<double>();
+  scale_ = numbers[0];
+  best_ = numbers[1];
+  bad_ = static_cast<int64_t>(numbers[2]);
+  waits_ = static_cast<int64_t>(numbers[3]);
+  last_step_ = static_cast<int64_t>(numbers[4]);
+}
+
+MetricSchedules::Scope::Scope(MetricSchedules& schedules)
+    : before_(std::exchange(current, &schedules)) {}
+
+MetricSchedules::Scope::~Scope() { current = before_; }
+
+void MetricSchedules::add(std::shared_ptr<Plateau> plateau, const Config& params) {
+  if (current == nullptr) {
+    throw params.error("",
+                       "a schedule that follows a metric works in what a training builds at its "
+                       "start: an optimizer, an iterator, a hook");
+  }
+  current->plateaus_.push_back(std::move(plateau));
+}
+
+std::vector<std::string> MetricSchedules::observe(int64_t step, const OrderedMap<double>& scalars) {
+  std::vector<std::string> texts;
+  for (const auto& plateau : plateaus_) {
+    const double* value = scalars.find(plateau->metric());
+    if (value == nullptr || !plateau->observe(step, *value)) continue;
+    std::string text =
+        fmt::format("{} falls to {}: {} is {}, and no better than before", plateau->path(),
+                    short_number(plateau->value()), plateau->metric(), short_number(*value));
+    // Each group of an optimizer has one of its own.
+    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+State MetricSchedules::save() const {
+  State state;
+  for (const auto& plateau : plateaus_) state[plateau->path()] = plateau->save();
+  return state;
+}
+
+void MetricSchedules::load(const State& state) {
+  for (const auto& plateau : plateaus_) {
+    const auto found = state.find(plateau->path());
+    if (found != state.end()) plateau->load(found->second);
+  }
+}
+
+}  // namespace stepop

@@ -1,0 +1,223 @@
+#include "runtime/train/optim/non_finite.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "runtime/core/base/text.h"
+
+namespace stepop {
+namespace {
+
+std::string finding_text(const std::string& subject, const std::optional<double>& value,
+                         int64_t global_step) {
+  const char* number = "nan or inf";
+  if (value) number = std::isnan(*value) ? "nan" : *value > 0 ? "inf" : "-inf";
+  return fmt::format("{} in {} in step {}", number, subject, global_step + 1);
+}
+
+/// From here on a sum of LibTorch, which uses its threads, is faster than our loop.
+constexpr int64_t kManyNumbers = 1 << 18;
+
+/// A number is finite when its bits without the sign, as an integer, are below those of infinity.
+template <class Bits, Bits kInfinity>
+[[gnu::always_inline]] inline bool all_finite(const void* data, int64_t count) {
+  using Vector [[gnu::vector_size(32)]] = Bits;
+  constexpr int64_t kLanes = 32 / sizeof(Bits);
+  constexpr Bits kWithoutSign = std::numeric_limits<Bits>::max();
+  const auto* bits = static_cast<const Bits*>(data);
+  const auto raise = [bits](Vector & most, int64_t at) __attribute__((always_inline)) {
+    Vector next;
+    std::memcpy(&next, bits + at, sizeof(next));
+    next &= kWithoutSign;
+    most = next > most ? next : most;
+  };
+  // Four, of which none waits for another.
+  Vector first{};
+  Vector second{};
+  Vector third{};
+  Vector fourth{};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+    raise(first, i);
+    raise(second, i + kLanes);
+    raise(third, i + 2 * kLanes);
+    raise(fourth, i + 3 * kLanes);
+  }
+  for (; i + kLanes <= count; i += kLanes) raise(first, i);
+  first = second > first ? second : first;
+  third = fourth > third ? fourth : third;
+  first = third > first ? third : first;
+  Bits most = 0;
+  for (int64_t lane = 0; lane < kLanes; ++lane) most = std::max<Bits>(most, first[lane]);
+  for (; i < count; ++i) most = std::max(most, static_cast<Bits>(bits[i] & kWithoutSign));
+  return most < kInfinity;
+}
+
+/// For `count` numbers of one of the four types.
+[[gnu::always_inline]] inline bool all_finite(at::ScalarType type, const void* data,
+                                              int64_t count) {
+  switch (type) {
+    case at::kFloat:
+      return all_finite<int32_t, 0x7f800000>(data, count);
+    case at::kDouble:
+      return all_finite<int64_t, 0x7ff0000000000000>(data, count);
+    case at::kHalf:
+      return all_finite<int16_t, 0x7c00>(data, count);
+    default:
+      return all_finite<int16_t, 0x7f80>(data, count);
+  }
+}
+
+#ifdef __x86_64__
+[[gnu::target("avx2")]] bool all_finite_avx2(at::ScalarType type, const void* data, int64_t count) {
+  return all_finite(type, data, count);
+}
+#endif
+
+bool scan(at::ScalarType type, const void* data, int64_t count) {
+#ifdef __x86_64__
+  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  if (has_avx2) return all_finite_avx2(type, data, count);
+#endif
+  return all_finite(type, data, count);
+}
+
+/// Whether `scan` reads it.
+bool can_scan(const at::Tensor& tensor) {
+  const at::ScalarType type = tensor.scalar_type();
+  const bool is_known_type =
+      type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16;
+  return is_known_type && tensor.is_cpu() && tensor.layout() == at::kStrided &&
+         tensor.is_non_overlapping_and_dense();
+}
+
+}  // namespace
+
+OnNan read_on_nan(const Config& config) {
+  const std::string text = config.get("on_nan", "stop");
+  if (text == "stop") return OnNan::kStop;
+  if (text == "skip") return OnNan::kSkip;
+  if (text == "ignore") return OnNan::kIgnore;
+  throw config.error("on_nan", fmt::format("expected stop, skip or ignore, found \"{}\"", text));
+}
+
+NonFinite::NonFinite(std::string update, std::string subject, std::optional<double> value,
+                     int64_t global_step)
+    : Error(fmt::format("{}: {}: the update was not made. A smaller lr, a warmup or clip_norm may "
+                        "prevent it; on_nan: skip leaves such updates out",
+                        update, finding_text(subject, value, global_step))),
+      update_(std::move(update)),
+      subject_(std::move(subject)),
+      value_(value),
+      global_step_(global_step) {}
+
+std::string NonFinite::finding() const { return finding_text(subject_, value_, global_step_); }
+
+void check_weights(const State& state, const std::vector<std::string>& names, int64_t global_step) {
+  std::vector<std::string> bad;
+  double value = 0;
+  for (const auto& name : names) {
+    const auto found = state.find(name);
+    if (found == state.end() || !found->second.is_floating_point()) continue;
+    if (found->second.numel() == 0) continue;
+    const at::Tensor& tensor = found->second;
+    const bool is_bad = can_scan(tensor)
+                            ? !scan(tensor.scalar_type(), tensor.const_data_ptr(), tensor.numel())
+                            : !std::isfinite(tensor.abs().amax().item<double>());
+    if (!is_bad) continue;
+    if (bad.empty()) value = first_non_finite(tensor);
+    bad.push_back(name);
+  }
+  if (bad.empty()) return;
+  throw NonFiniteWeights(fmt::format(
+      "{} in the weights {} after step {}, though every loss and gradient was finite: they are not "
+      "saved. A smaller lr, a warmup or clip_norm may prevent it",
+      std::isnan(value) ? "nan"
+      : value > 0       ? "inf"
+                        : "-inf",
+      list_text(bad), global_step));
+}
+
+bool is_finite(const at::Tensor& tensor) {
+  const int64_t count = tensor.numel();
+  if (can_scan(tensor)) {
+    // A finite sum has finite parts; one that is not may have overflowed.
+    if (count >= kManyNumbers && std::isfinite(tensor.detach().sum().item<double>())) return true;
+    return scan(tensor.scalar_type(), tensor.const_data_ptr(), count);
+  }
+  return at::isfinite(tensor.detach()).all().item<bool>();
+}
+
+double first_non_finite(const at::Tensor& tensor) {
+  const at::Tensor numbers = tensor.detach().to(at::kCPU, at::kDouble).contiguous();
+  const double* begin = numbers.const_data_ptr<double>();
+  for (int64_t i = 0; i < numbers.numel(); ++i) {
+    if (!std::isfinite(begin[i])) return begin[i];
+  }
+  return 0;
+}
+
+void DeviceFiniteCheck::begin(const at::Device& device) {
+  if (!found_.defined()) {
+    found_ = at::zeros({}, at::TensorOptions(at::kFloat).device(device));
+    one_ = at::ones({}, found_.options());
+    reset();
+  } else if (!is_sticky_) {
+    found_.zero_();
+  }
+}
+
+const at::Tensor& DeviceFiniteCheck::check(const std::vector<at::Tensor>& tensors,
+                                           int64_t global_step) {
+  const at::AutoDispatchBelowADInplaceOrView without_autograd;
+  const at::Device device = tensors.front().device();
+  begin(device);
+  std::vector<at::Tensor> here = std::exchange(losses_, {});
+  here.insert(here.end(), tensors.begin(), tensors.end());
+  const auto elsewhere_begin =
+      std::stable_partition(here.begin(), here.end(),
+                            [&](const at::Tensor& tensor) { return tensor.device() == device; });
+  const std::vector<at::Tensor> elsewhere(elsewhere_begin, here.end());
+  here.erase(elsewhere_begin, here.end());
+  // It multiplies by 1, which leaves every number as it is.
+  at::_amp_foreach_non_finite_check_and_unscale_(here, found_, one_);
+  for (const auto& tensor : elsewhere) {
+    at::Tensor found = at::zeros({}, found_.options().device(tensor.device()));
+    at::_amp_foreach_non_finite_check_and_unscale_({tensor}, found, at::ones_like(found));
+    at::maximum_out(found_, found_, found.to(device));
+  }
+  left_out_.add_(found_);
+  first_step_ = at::where(found_.ne(0), first_step_.clamp_max(global_step), first_step_);
+  return found_;
+}
+
+DeviceFiniteCheck::Reading DeviceFiniteCheck::read() const {
+  if (!found_.defined()) return {};
+  const at::Tensor numbers = at::stack({left_out_, first_step_}).cpu();
+  const double* values = numbers.const_data_ptr<double>();
+  if (values[0] == 0) return {};
+  return {static_cast<int64_t>(values[0]), static_cast<int64_t>(values[1])};
+}
+
+void DeviceFiniteCheck::reset() {
+  if (!found_.defined()) return;
+  left_out_ = at::zeros({}, found_.options().dtype(at::kDouble));
+  first_step_ = at::full_like(left_out_, std::numeric_limits<double>::infinity());
+}
+
+}  // namespace stepop

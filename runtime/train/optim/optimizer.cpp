@@ -1,0 +1,410 @@
+#include "runtime/train/optim/optimizer.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/rsub.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/config/read_pattern.h"
+#include "runtime/core/measure/tensor_statistics.h"
+
+namespace stepop {
+namespace {
+
+constexpr size_t kNoGroup = std::numeric_limits<size_t>::max();
+
+/// The parameters without repeated tensors, as tied weights have.
+NamedParameters check_parameters(NamedParameters parameters) {
+  if (parameters.empty()) {
+    throw Error("an optimizer was given no parameters: does the network have any?");
+  }
+  NamedParameters unique;
+  unique.networks = std::move(parameters.networks);
+  std::set<std::string> names;
+  std::set<const void*> tensors;
+  for (auto& [name, tensor] : parameters) {
+    if (!names.insert(name).second) {
+      throw Error(
+          fmt::format("an optimizer was given two parameters of the name \"{}\": give the "
+                      "networks' parameters different prefixes",
+                      name));
+    }
+    if (!tensor.defined()) throw Error(fmt::format("parameter \"{}\" is undefined", name));
+    if (!tensor.is_floating_point()) {
+      throw Error(
+          fmt::format("parameter \"{}\" is of type {}; only floating-point numbers can be "
+                      "optimised: make it a buffer",
+                      name, c10::toString(tensor.scalar_type())));
+    }
+    if (!tensor.is_leaf()) {
+      throw Error(
+          fmt::format("parameter \"{}\" was computed from other tensors and gets no gradient "
+                      "of its own: give the tensors that it was computed from, or detach() it",
+                      name));
+    }
+    if (!tensors.insert(tensor.unsafeGetTensorImpl()).second) continue;
+    unique.emplace_back(std::move(name), std::move(tensor));
+  }
+  return unique;
+}
+
+}  // namespace
+
+std::vector<std::string> NamedParameters::other_names() const {
+  std::vector<std::string> others;
+  for (const auto& [name, tensor] : *this) {
+    if (networks.size() == 1) {
+      others.push_back(networks.front() + "." + name);
+      continue;
+    }
+    const auto of = std::ranges::find_if(
+        networks, [&](const auto& network) { return name.starts_with(network + "."); });
+    others.push_back(of == networks.end() ? name : name.substr(of->size() + 1));
+  }
+  return others;
+}
+
+std::string list_names(const NamedParameters& parameters) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : parameters) names.push_back(name);
+  return list_text(names);
+}
+
+OptimizerRegistry& optimizers() {
+  static OptimizerRegistry registry("optimizer");
+  return registry;
+}
+
+std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_decay,
+                                            std::vector<Parameter> own) {
+  own.insert(own.begin(), {{"lr", std::move(lr), "learning rate, a number or a schedule"},
+                           {"weight_decay", std::move(weight_decay), "a number or a schedule"}});
+  own.push_back({"groups", "none",
+                 "list of {match: REGEX, lr: ..., weight_decay: ...}: other values for "
+                 "parameters whose name matches, also one of a list; the first match wins"});
+  own.push_back({"clip_norm", "none", "gradients are scaled down to this norm over all of them"});
+  own.push_back({"clip_by", "all", "group: each of groups, and the rest, by a norm of its own"});
+  own.push_back({"clip_value", "none", "gradients are cut to at most this, before clip_norm"});
+  own.push_back({"clear_state_at", "none",
+                 "list of training steps in which averages and momenta begin anew"});
+  return own;
+}
+
+std::pair<double, double> read_betas(const Config& config, double beta1, double beta2) {
+  const auto betas = config.get("betas", std::vector<double>{beta1, beta2});
+  const bool is_valid = betas.size() == 2 && std::all_of(betas.begin(), betas.end(),
+                                                         [](double b) { return b >= 0 && b < 1; });
+  if (!is_valid) {
+    throw config.error("betas",
+                       fmt::format("expected two numbers of at least 0 and below 1, found [{}]",
+                                   fmt::join(betas, ", ")));
+  }
+  return {betas[0], betas[1]};
+}
+
+double read_non_negative(const Config& config, std::string_view path, double fallback) {
+  const double number = config.get(path, fallback);
+  if (number >= 0) return number;
+  throw config.error(path, fmt::format("expected 0 or more, found {}", number));
+}
+
+Optimizer::Optimizer(const Config& config, NamedParameters parameters, Traits traits)
+    : parameters_(check_parameters(std::move(parameters))), traits_(std::move(traits)) {
+  read_groups(config);
+}
+
+void Optimizer::read_groups(const Config& config) {
+  const auto read_group = [&](const Config& place, const Scheduled& lr, const Scheduled& decay) {
+    Group group = {place.has("lr") ? Scheduled(place, "lr") : lr,
+                   place.has("weight_decay") ? Scheduled(place, "weight_decay") : decay,
+                   {},
+                   {},
+                   {}};
+    if (traits_.reads_adapt && place.has("adapt")) group.adapt = place.get<bool>("adapt");
+    group.lr.at_least(0, place, "lr");
+    group.weight_decay.at_least(0, place, "weight_decay");
+    return group;
+  };
+  Group rest = read_group(config, Scheduled(config, "lr", traits_.lr),
+                          Scheduled(config, "weight_decay", traits_.weight_decay));
+
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : parameters_) names.push_back(name);
+  const std::vector<std::string> others = parameters_.other_names();
+  std::vector<size_t> group_of(parameters_.size(), kNoGroup);
+  if (config.has("groups")) {
+    const Value& groups = *config.peek("groups");
+    if (!groups.is_list()) {
+      throw config.error("groups", fmt::format("expected a list of {{match: REGEX, lr: ..., "
+                                               "weight_decay: ...}}, found {}",
+                                               groups.describe()));
+    }
+    for (size_t i = 0; i < groups.as_list().size(); ++i) {
+      const Config place = config.at(fmt::format("groups/{}", i));
+      for (const NamePattern& pattern : read_patterns(place, "match")) {
+        for (const size_t position : find_names(pattern, names, others)) {
+          group_of[position] = std::min(group_of[position], i);
+        }
+      }
+      groups_.push_back(read_group(place, rest.lr, rest.weight_decay));
+    }
+  }
+  groups_.push_back(std::move(rest));
+
+  for (size_t position = 0; position < parameters_.size(); ++position) {
+    add_parameter(groups_[std::min(group_of[position], groups_.size() - 1)], position);
+  }
+  for (size_t i = 0; i + 1 < groups_.size(); ++i) {
+    if (!groups_[i].buckets.empty()) continue;
+    const Config place = config.at(fmt::format("groups/{}", i));
+    throw place.error("match", fmt::format("{} matches no parameter{}; the parameters are: {}",
+                                           place.peek("match")->describe(),
+                                           i == 0 ? "" : " that an earlier group leaves",
+                                           list_names(parameters_)));
+  }
+}
+
+void Optimizer::add_parameter(Group& group, size_t position) {
+  const at::Tensor& parameter = parameters_[position].second;
+  auto place = std::find_if(group.buckets.begin(), group.buckets.end(), [&](const Bucket& bucket) {
+    const at::Tensor& other = bucket.parameters.front();
+    return other.device() == parameter.device() && other.scalar_type() == parameter.scalar_type();
+  });
+  if (place == group.buckets.end()) {
+    place = group.buckets.emplace(place);
+    place->slots.resize(traits_.slots.size());
+    place->adapt = group.adapt;
+    group.members.emplace_back();
+  }
+  group.members[static_cast<size_t>(place - group.buckets.begin())].push_back(position);
+  place->parameters.push_back(parameter);
+  place->steps.push_back(at::zeros({}, at::TensorOptions(at::kFloat).device(parameter.device())));
+  place->is_first.push_back(1);
+  place->is_own.push_back(1);
+}
+
+void Optimizer::keep(const std::vector<char>& own) {
+  for (Group& group : groups_) {
+    for (size_t b = 0; b < group.buckets.size(); ++b) {
+      for (size_t i = 0; i < group.members[b].size(); ++i) {
+        group.buckets[b].is_own[i] = own.at(group.members[b][i]);
+      }
+    }
+  }
+}
+
+std::vector<std::vector<at::Tensor>> Optimizer::gradients_by_group() const {
+  std::vector<std::vector<at::Tensor>> groups;
+  for (const Group& group : groups_) {
+    std::vector<at::Tensor> gradients;
+    for (const Bucket& bucket : group.buckets) {
+      for (const auto& parameter : bucket.parameters) {
+        if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+      }
+    }
+    if (!gradients.empty()) groups.push_back(std::move(gradients));
+  }
+  return groups;
+}
+
+void Optimizer::make_slots() const {
+  if (has_slots_) return;
+  for (const Group& group : groups_) {
+    for (const Bucket& bucket : group.buckets) {
+      for (auto& slot : bucket.slots) {
+        for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+          slot.push_back(bucket.is_own[i] ? at::zeros_like(bucket.parameters[i].detach())
+                                          : at::Tensor());
+        }
+      }
+    }
+  }
+  has_slots_ = true;
+}
+
+std::optional<Optimizer::BadRate> Optimizer::bad_rate(int64_t global_step) const {
+  for (const Group& group : groups_) {
+    const double lr = group.lr.at(global_step);
+    if (!fits_float(lr)) return BadRate{"the learning rate", lr};
+    const double weight_decay = group.weight_decay.at(global_step);
+    if (!fits_float(weight_decay)) return BadRate{"the weight decay", weight_decay};
+  }
+  return std::nullopt;
+}
+
+std::vector<double> Optimizer::lrs(int64_t global_step) const {
+  std::vector<double> rates;
+  for (const auto& group : groups_) rates.push_back(group.lr.at(global_step));
+  return rates;
+}
+
+void Optimizer::step(int64_t global_step, const at::Tensor& found_inf) {
+  const at::AutoDispatchBelowADInplaceOrView without_autograd;
+  make_slots();
+  for (Group& group : groups_) {
+    const double lr = group.lr.at(global_step);
+    const double weight_decay = group.weight_decay.at(global_step);
+    for (Bucket& bucket : group.buckets) {
+      bucket.found_inf.reset();
+      if (found_inf.defined()) {
+        bucket.found_inf = found_inf.to(bucket.steps.front().device());
+      }
+      step_bucket(bucket, lr, weight_decay);
+    }
+  }
+}
+
+void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay) {
+  const size_t size = bucket.parameters.size();
+  size_t missing = 0;
+  bucket.gradients.resize(size);
+  for (size_t i = 0; i < size; ++i) {
+    const at::Tensor& parameter = bucket.parameters[i];
+    at::Tensor& gradient = bucket.gradients[i];
+    gradient = bucket.is_own[i] ? parameter.grad() : at::Tensor();
+    if (!gradient.defined()) {
+      ++missing;
+    } else if (gradient.strides() != parameter.strides()) {
+      // The kernels walk both in the order of memory. Autograd's own gradients have the
+      // parameter's strides; this is for one that was set by hand.
+      gradient = at::empty_like(parameter).copy_(gradient);
+    }
+  }
+  if (missing == size) return;
+
+  Bucket* active = &bucket;
+  if (missing > 0) {
+    active = &partial_;
+    partial_.slots.resize(bucket.slots.size());
+    partial_.found_inf = bucket.found_inf;
+    partial_.adapt = bucket.adapt;
+    for (size_t i = 0; i < size; ++i) {
+      if (!bucket.gradients[i].defined()) continue;
+      partial_.parameters.push_back(bucket.parameters[i]);
+      partial_.gradients.push_back(bucket.gradients[i]);
+      partial_.steps.push_back(bucket.steps[i]);
+      partial_.is_first.push_back(bucket.is_first[i]);
+      for (size_t s = 0; s < bucket.slots.size(); ++s) {
+        partial_.slots[s].push_back(bucket.slots[s][i]);
+      }
+    }
+  }
+  if (count_update(*active)) {
+    update(*active, lr, weight_decay);
+    for (size_t i = 0; i < size; ++i) {
+      if (!bucket.gradients[i].defined()) continue;
+      bucket.is_first[i] = 0;
+      bucket.parameters[i].unsafeGetTensorImpl()->bump_version();
+    }
+  }
+  bucket.gradients.clear();
+  if (missing > 0) partial_ = Bucket();
+}
+
+/// Counts the update that comes; false when it is known not to happen.
+bool Optimizer::count_update(Bucket& active) const {
+  if (active.found_inf) {
+    // What begins with the first update has to know whether it happens: the host waits this once.
+    const bool must_know =
+        traits_.first_update_differs &&
+        std::find(active.is_first.begin(), active.is_first.end(), 1) != active.is_first.end();
+    if (must_know && active.found_inf->item<float>() != 0) return false;
+    at::_foreach_add_(active.steps, at::rsub(*active.found_inf, 1));
+  } else if (active.steps.front().is_cpu()) {
+    for (const auto& count : active.steps) *count.mutable_data_ptr<float>() += 1;
+  } else {
+    at::_foreach_add_(active.steps, 1);
+  }
+  return true;
+}
+
+/// Calls `visit(name, tensor)` for every tensor of the state; undefined ones are another process's.
+template <class Visit>
+void Optimizer::visit_state(const Visit& visit) const {
+  make_slots();
+  for (const Group& group : groups_) {
+    for (size_t b = 0; b < group.buckets.size(); ++b) {
+      const Bucket& bucket = group.buckets[b];
+      for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+        const std::string& name = parameters_[group.members[b][i]].first;
+        visit(name + ".step", bucket.is_own[i] ? bucket.steps[i] : at::Tensor());
+        for (size_t s = 0; s < traits_.slots.size(); ++s) {
+          visit(name + "." + traits_.slots[s], bucket.slots[s][i]);
+        }
+      }
+    }
+  }
+}
+
+void Optimizer::clear_state() {
+  const at::AutoDispatchBelowADInplaceOrView without_autograd;
+  visit_state([](const std::string&, const at::Tensor& tensor) {
+    if (tensor.defined()) tensor.zero_();
+  });
+  for (Group& group : groups_) {
+    for (Bucket& bucket : group.buckets) std::ranges::fill(bucket.is_first, 1);
+  }
+}
+
+State Optimizer::state() const {
+  State state;
+  visit_state([&](const std::string& name, const at::Tensor& tensor) {
+    if (tensor.defined()) state[name] = tensor;
+  });
+  return state;
+}
+
+void Optimizer::load_state(const State& state) {
+  std::vector<std::string> problems;
+  std::set<std::string> known;
+  visit_state([&](const std::string& name, const at::Tensor& tensor) {
+    known.insert(name);
+    if (!tensor.defined()) return;
+    const auto found = state.find(name);
+    if (found == state.end() || !found->second.defined()) {
+      problems.push_back(fmt::format("\"{}\" is missing", name));
+    } else if (found->second.sizes() != tensor.sizes()) {
+      problems.push_back(fmt::format("\"{}\" has the shape [{}], expected [{}]", name,
+                                     fmt::join(found->second.sizes(), ", "),
+                                     fmt::join(tensor.sizes(), ", ")));
+    } else if (found->second.scalar_type() != tensor.scalar_type()) {
+      problems.push_back(fmt::format("\"{}\" is {}, expected {}", name,
+                                     describe_tensor(found->second), describe_tensor(tensor)));
+    }
+  });
+  for (const auto& [name, tensor] : state) {
+    if (!known.contains(name))
+      problems.push_back(fmt::format("\"{}\" is unknown to this optimizer", name));
+  }
+  if (!problems.empty()) {
+    throw Error(
+        "the state does not fit the optimizer:" + list_lines(problems, "\n  ") +
+        "\nGive the config that it was trained with; or start a new run with these weights: "
+        "-r");
+  }
+  const at::AutoDispatchBelowADInplaceOrView without_autograd;
+  visit_state([&](const std::string& name, const at::Tensor& tensor) {
+    if (tensor.defined()) tensor.copy_(state.at(name));
+  });
+  for (Group& group : groups_) {
+    for (Bucket& bucket : group.buckets) {
+      std::transform(bucket.steps.begin(), bucket.steps.end(), bucket.is_first.begin(),
+                     [](const at::Tensor& step) { return step.item<float>() == 0 ? 1 : 0; });
+    }
+  }
+}
+
+}  // namespace stepop

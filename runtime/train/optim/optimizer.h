@@ -1,0 +1,174 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/config/registry.h"
+#include "runtime/core/formats/state.h"
+#include "runtime/train/optim/schedule.h"
+
+namespace stepop {
+
+/// Parameters by name.
+struct NamedParameters : std::vector<std::pair<std::string, at::Tensor>> {
+  using std::vector<std::pair<std::string, at::Tensor>>::vector;
+
+  /// The networks of the config that they are of, if any: of several, each name begins with that of
+  /// its network and a dot; of one, none does.
+  std::vector<std::string> networks;
+
+  /// The names in the other form, with that of their network where they lack it, or without.
+  std::vector<std::string> other_names() const;
+};
+
+/// The names of parameters for a message: `a, b, c and 12 more`.
+std::string list_names(const NamedParameters& parameters);
+
+/// Changes parameters by their gradients, with PyTorch's fused kernels, which update many
+/// parameters in one call. The kernels do not bump the parameters' versions; this class does, so
+/// that backward through a graph that was built before a step throws PyTorch's error instead of
+/// giving wrong gradients.
+///
+/// As in torch.optim, a parameter without a gradient is skipped and keeps its count of updates.
+///
+/// Config: `lr` and `weight_decay`, numbers or schedules; and parameter groups, of which the first
+/// that matches a parameter's name wins: `groups: [{match: "bias$", weight_decay: 0}, {match:
+/// "^encoder", lr: 1e-4}]`. All others use the values outside of `groups`. `match` is a regular
+/// expression that may match any part of the name, or a list of such; see `find_names`.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// From here on only these of the parameters, by position, are updated and have a state; the
+  /// others are another process's. To be called before the first step, and before a state is
+  /// loaded.
+  void keep(const std::vector<char>& own);
+
+  /// Updates every parameter that has a gradient, which is left as it is. `global_step`: training
+  /// steps that are complete, for schedules. `found_inf`, float32 [], comes from a check on a GPU:
+  /// when it is 1, parameters and state stay as they are, and nobody has to wait to know.
+  void step(int64_t global_step, const at::Tensor& found_inf = {});
+
+  /// A learning rate or a weight decay that is not finite as a float32 at a step, as schedules may
+  /// become; nothing when all are.
+  struct BadRate {
+    const char* name;  ///< `the learning rate`
+    double value;
+  };
+  std::optional<BadRate> bad_rate(int64_t global_step) const;
+
+  /// The learning rate at a step, outside of groups that have their own.
+  double lr(int64_t global_step) const { return groups_.back().lr.at(global_step); }
+
+  /// The learning rates of all groups at a step, in their order; last the one outside of them.
+  std::vector<double> lrs(int64_t global_step) const;
+
+  /// Makes all averages and counts what they are before the first update.
+  void clear_state();
+
+  /// The gradients that are there, of each group that has any.
+  std::vector<std::vector<at::Tensor>> gradients_by_group() const;
+
+  /// What is optimised. A tensor with several names is listed once, under the first.
+  const NamedParameters& parameters() const { return parameters_; }
+
+  /// Of its own parameters `<parameter>.step` (float32, its count of updates) and the optimizer's
+  /// own tensors, such as
+  /// `<parameter>.exp_avg`. They share memory with the optimizer: write or clone them before the
+  /// next step.
+  State state() const;
+
+  /// Copies a state into this one; it may have that of parameters which are not its own. Throws
+  /// Error, and changes nothing, when a tensor is missing, left over, or of another shape or type.
+  void load_state(const State& state);
+
+ protected:
+  /// The properties of an optimizer.
+  struct Traits {
+    double lr = 1e-3;                   ///< Default.
+    double weight_decay = 0;            ///< Default.
+    std::vector<std::string> slots;     ///< The tensors that it keeps for each parameter.
+    bool first_update_differs = false;  ///< It reads `is_first`.
+    bool reads_adapt = false;           ///< Groups may have `adapt`.
+  };
+
+  /// Parameters of one group, device and type: what one fused call updates. Entry i of every list
+  /// belongs to parameter i.
+  struct Bucket {
+    std::vector<at::Tensor> parameters;
+    std::vector<at::Tensor> gradients;
+    std::vector<at::Tensor> steps;  ///< float32 [], counts the current update.
+    std::vector<char> is_first;     ///< Whether this is the parameter's first update.
+    std::vector<char> is_own;       ///< Others are not updated.
+    /// By slot, in the order of the traits; the tensors are made when they are needed first, never
+    /// by an evaluation.
+    mutable std::vector<std::vector<at::Tensor>> slots;
+    std::optional<at::Tensor> found_inf;  ///< For the kernel: 1 when it must do nothing.
+    std::optional<bool> adapt;            ///< Of its group.
+  };
+
+  /// Reads `groups`, `lr` and `weight_decay` of `config`. Throws UsageError for a bad value and for
+  /// a group without parameters; Error for no parameters, a repeated name, a parameter that is not
+  /// floating-point or was computed from others.
+  Optimizer(const Config& config, NamedParameters parameters, Traits traits);
+
+  /// One fused call for `bucket`, whose lists are never empty.
+  virtual void update(const Bucket& bucket, double lr, double weight_decay) = 0;
+
+ private:
+  struct Group {
+    Scheduled lr;
+    Scheduled weight_decay;
+    std::optional<bool> adapt;
+    std::vector<Bucket> buckets;
+    std::vector<std::vector<size_t>> members;  ///< By bucket: positions in `parameters_`.
+  };
+
+  void read_groups(const Config& config);
+  void add_parameter(Group& group, size_t position);
+  void make_slots() const;
+  void step_bucket(Bucket& bucket, double lr, double weight_decay);
+  bool count_update(Bucket& active) const;
+  template <class Visit>
+  void visit_state(const Visit& visit) const;
+
+  NamedParameters parameters_;
+  Traits traits_;
+  std::vector<Group> groups_;  ///< The last one is the rest.
+  mutable bool has_slots_ = false;
+  Bucket partial_;  ///< Scratch for a bucket of which some gradients are missing.
+};
+
+using OptimizerRegistry = Registry<std::unique_ptr<Optimizer>(const Config&, NamedParameters)>;
+OptimizerRegistry& optimizers();
+
+/// The parameters of every optimizer in a config, `lr` and `weight_decay` with these defaults, then
+/// its `own`; for `About`.
+std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_decay,
+                                            std::vector<Parameter> own);
+
+/// The two decay rates at `betas`. Throws UsageError unless they are two numbers in [0, 1).
+std::pair<double, double> read_betas(const Config& config, double beta1, double beta2);
+
+/// The number at `path`. Throws UsageError when it is below 0.
+double read_non_negative(const Config& config, std::string_view path, double fallback);
+
+}  // namespace stepop
+
+/// Registers a class that has a constructor from `const Config&`, its own part of the config, and
+/// `NamedParameters`.
+#define STEPOP_REGISTER_OPTIMIZER(Class, ...)                                    \
+  STEPOP_REGISTER(                                                               \
+      ::stepop::optimizers(), #Class,                                            \
+      [](const ::stepop::Config& params, ::stepop::NamedParameters parameters) { \
+        return std::make_unique<Class>(params, std::move(parameters));           \
+      },                                                                         \
+      __VA_ARGS__)

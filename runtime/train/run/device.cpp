@@ -1,0 +1,97 @@
+#include "runtime/train/run/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "runtime/core/config/foreign_names.h"
+#include "runtime/train/run/thread_wait.h"
+
+// OpenMP of GCC, which LibTorch's threads are of; Clang's has it, too. Without -fopenmp
+// at::parallel_for calls its function in this thread alone.
+extern "C" void GOMP_parallel(void (*call)(void*), void* data, unsigned threads, unsigned flags)
+    __attribute__((weak));
+
+namespace stepop {
+namespace {
+
+void set_flush_denormal(void* on) { at::globalContext().setFlushDenormal(on != nullptr); }
+
+/// In this thread, in those that it starts from now on, and in those that LibTorch computes with.
+void flush_denormals(const Config& config) {
+  if (!config.has("flush_denormals")) return;
+  bool on = config.get<bool>("flush_denormals");
+  if (!at::globalContext().setFlushDenormal(on) && on) {
+    throw config.error("flush_denormals", "this processor cannot; leave it out, or false");
+  }
+  if (GOMP_parallel == nullptr) return;
+  GOMP_parallel(set_flush_denormal, on ? &on : nullptr,
+                static_cast<unsigned>(at::get_num_threads()), 0);
+}
+
+}  // namespace
+
+c10::Device read_device(const Config& config, int local_rank) {
+  const std::string name = config.get("device", "auto");
+  const int gpus = at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
+  if (name == "cpu" || (name == "auto" && gpus == 0)) return c10::kCPU;
+  if (name == "auto") return {c10::kCUDA, static_cast<c10::DeviceIndex>(local_rank % gpus)};
+  const std::string number = name.starts_with("cuda:") ? name.substr(5) : "";
+  const int64_t index = name == "cuda" ? 0 : list_index(number);
+  if (index < 0) {
+    throw config.error("device", fmt::format("expected auto, cpu, cuda or cuda:<number>, found "
+                                             "\"{}\"{}",
+                                             name, foreign_value_hint("device", Value(name))));
+  }
+  if (index >= gpus) {
+    throw config.error(
+        "device", gpus == 0 ? fmt::format("\"{}\" is not available: this machine, or this build of "
+                                          "LibTorch, has no GPU; use cpu or auto",
+                                          name)
+                            : fmt::format("\"{}\" is not there: there are cuda:0 to cuda:{}", name,
+                                          gpus - 1));
+  }
+  return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
+}
+
+void apply_backend_settings(const Config& config, int local_processes) {
+  if (config.has("num_threads")) {
+    constexpr int64_t kMost = 1024;  // more would take the machine's threads from all others
+    at::set_num_threads(static_cast<int>(config.get_between("num_threads", 1, kMost, 1)));
+  } else {
+    if (local_processes > 1 && std::getenv("OMP_NUM_THREADS") == nullptr) {
+      at::set_num_threads(std::max(1, at::get_num_threads() / local_processes));
+    }
+    config.note_default("num_threads", at::get_num_threads());
+  }
+  if (config.has("deterministic")) {
+    const bool on = config.get<bool>("deterministic");
+    at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/false);
+    at::globalContext().setDeterministicCuDNN(on);
+  } else {
+    config.note_default("deterministic", at::globalContext().deterministicAlgorithms());
+  }
+  at::globalContext().setUserEnabledMkldnn(
+      config.get("onednn", at::globalContext().userEnabledMkldnn()));
+  flush_denormals(config);
+  // Both were dealt with when the process began.
+  read_thread_wait(config);
+  if (config.has("processes")) config.get_between("processes", 1, kMostProcesses, 1);
+}
+
+void synchronize(const c10::Device& device) {
+  if (device.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(device.index());
+}
+
+std::string describe_device(const c10::Device& device) {
+  if (!device.is_cpu()) return device.str();
+  const int threads = at::get_num_threads();
+  return fmt::format("cpu, {} thread{}, oneDNN {}", threads, threads == 1 ? "" : "s",
+                     at::globalContext().userEnabledMkldnn() ? "on" : "off");
+}
+
+}  // namespace stepop

@@ -1,0 +1,37 @@
+#include "runtime/train/run/evaluated_step.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "runtime/core/system/atomic_file.h"
+#include "runtime/core/system/folders.h"
+#include "runtime/core/system/read_file.h"
+
+namespace stepop {
+namespace {
+
+constexpr int64_t kMostBytes = 10'000;
+
+std::string folder_of(const RunDirectory& run) { return run.root() + "/eval"; }
+
+std::string path_of(const RunDirectory& run) { return folder_of(run) + "/reached.json"; }
+
+}  // namespace
+
+std::optional<int64_t> evaluated_step(const RunDirectory& run) {
+  const auto text = try_read_file(path_of(run), kMostBytes);
+  if (!text) return std::nullopt;
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("step")) return std::nullopt;
+  const auto& step = json["step"];
+  return step.is_number_integer() ? std::optional(step.get<int64_t>()) : std::nullopt;
+}
+
+void write_evaluated_step(const RunDirectory& run, int64_t step) {
+  make_folders(folder_of(run));
+  write_file_atomically(path_of(run), fmt::format("{{\"step\": {}}}\n", step));
+}
+
+}  // namespace stepop

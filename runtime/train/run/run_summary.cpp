@@ -1,0 +1,258 @@
+#include "runtime/train/run/run_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
+#include "runtime/core/config/resolve.h"
+#include "runtime/core/log/metric_direction.h"
+#include "runtime/core/log/metrics_file.h"
+#include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/train/checkpoint/checkpoint_folder.h"
+#include "runtime/train/run/run_directory.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr uintmax_t kMostMetricsBytes = 1'000'000;
+constexpr const char* kDebugRuns = "debug_runs";
+
+std::string text_at(const Value& config, const char* path) {
+  const Value* value = config.find(path);
+  return value != nullptr && value->is_text() ? value->as_text() : "";
+}
+
+std::optional<double> number_at(const Value& config, const char* path) {
+  const Value* value = config.find(path);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_int()) return static_cast<double>(value->as_int());
+  return value->is_float() ? std::optional(value->as_float()) : std::nullopt;
+}
+
+/// A name as it stands in a line of metrics: within quotes.
+std::string quoted(const std::string& name) { return json_text(name); }
+
+/// The last lines of a metrics file. Only those that are asked for are parsed.
+class LastMetrics {
+ public:
+  explicit LastMetrics(const std::string& path) {
+    try {
+      lines_ = last_lines(path);
+      std::reverse(lines_.begin(), lines_.end());
+    } catch (const Error&) {
+      lines_.clear();
+    }
+  }
+
+  /// The last one that is metrics and holds `text`.
+  std::optional<MetricsLine> find(const std::string& text) const {
+    for (const std::string& line : lines_) {
+      if (line.find(text) == std::string::npos) continue;
+      if (auto parsed = parse_metrics_line(line)) return parsed;
+    }
+    return std::nullopt;
+  }
+
+  /// The first number of the newest evaluation, else of the last line.
+  std::string any_metric(const std::string& eval_op) const {
+    if (const auto line = find("\"" + eval_op + "/")) {
+      for (const auto& [name, value] : line->values) {
+        if (name.starts_with(eval_op + "/")) return name;
+      }
+    }
+    const auto line = find("");
+    return line && !line->values.empty() ? line->values.begin()->first : "";
+  }
+
+  std::optional<double> value_of(const std::string& name) const {
+    const auto line = find(quoted(name));
+    const double* value = line ? line->values.find(name) : nullptr;
+    return value != nullptr ? std::optional(*value) : std::nullopt;
+  }
+
+ private:
+  std::vector<std::string> lines_;  ///< The last one first.
+};
+
+/// The metric of the training's newest evaluation at `step`, by what it left in its folder.
+std::optional<double> value_of_evaluation(const RunDirectory& run, int64_t step,
+                                          const std::string& name) {
+  std::optional<double> value;
+  for (const auto& evaluation : finished_evaluations(run, /*of_trainings=*/true)) {
+    if (evaluation.step != step) continue;
+    const OrderedMap<double> scalars = scalars_of(evaluation);
+    if (const double* found = scalars.find(name)) value = *found;
+  }
+  return value;
+}
+
+/// The best number of that name in a whole metrics file.
+std::optional<double> best_in_file(const std::string& path, const std::string& name,
+                                   MetricDirection direction) {
+  std::optional<double> best;
+  try {
+    scan_metric(path, name, [&](int64_t, double value) {
+      if (std::isnan(value)) return;
+      const bool is_higher = !best || value > *best;
+      const bool is_lower = !best || value < *best;
+      if (direction == MetricDirection::kHigher ? is_higher : is_lower) best = value;
+    });
+  } catch (const Error&) {
+    best.reset();
+  }
+  return best;
+}
+
+std::optional<double> best_value(const RunDirectory& run, const std::string& name,
+                                 MetricDirection direction, bool is_of_config) {
+  const auto checkpoint = CheckpointFolder(run.checkpoints()).best();
+  if (is_of_config && checkpoint) {
+    const auto value = value_of_evaluation(run, *checkpoint, name);
+    if (value) return value;
+  }
+  std::error_code failed;
+  const uintmax_t bytes = fs::file_size(run.metrics_file(), failed);
+  if (failed || bytes > kMostMetricsBytes) return std::nullopt;
+  return best_in_file(run.metrics_file(), name, direction);
+}
+
+double seconds_since_writing(const RunDirectory& run) {
+  double age = std::numeric_limits<double>::infinity();
+  for (const auto& path : {run.metrics_file(), run.process_file(), run.log_file(),
+                           run.checkpoints(), run.configs(), run.root() + "/eval", run.root()}) {
+    std::error_code failed;
+    const auto written = fs::last_write_time(path, failed);
+    if (failed) continue;
+    const std::chrono::duration<double> passed = fs::file_time_type::clock::now() - written;
+    age = std::min(age, std::max(passed.count(), 0.0));
+  }
+  return std::isfinite(age) ? age : 0;
+}
+
+/// The newest config; an empty one when it cannot be read.
+Value read_config(const RunDirectory& run) {
+  try {
+    return resolve_config({run.last_config()}, {});
+  } catch (const Error&) {
+    return Value::Map{};
+  }
+}
+
+void read_position(const RunDirectory& run, const LastMetrics& metrics, RunSummary& summary) {
+  if (const auto line = metrics.find("")) {
+    summary.step = line->event.step;
+    summary.epoch = line->event.epoch;
+  }
+  const std::vector<int64_t> steps = checkpoint_steps(run.checkpoints());
+  if (steps.empty() || steps.back() <= summary.step.value_or(-1)) return;
+  summary.step = steps.back();
+  summary.epoch.reset();
+  try {
+    const std::string path = CheckpointFolder(run.checkpoints()).path_of(steps.back());
+    summary.epoch = read_checkpoint_header(path).progress.fractional_epoch();
+  } catch (const Error&) {
+    summary.epoch.reset();
+  }
+}
+
+/// Of a run that never trained: what its newest evaluation found.
+void read_evaluation(const RunDirectory& run, RunSummary& summary) {
+  const std::vector<FoundEvaluation> all = finished_evaluations(run, /*of_trainings=*/false);
+  if (all.empty()) return;
+  summary.step = all.back().step;
+  const OrderedMap<double> scalars = scalars_of(all.back());
+  if (scalars.empty()) return;
+  const double* named = scalars.find(summary.metric);
+  if (named == nullptr) summary.metric = scalars.begin()->first;
+  summary.last = named != nullptr ? *named : scalars.begin()->second;
+}
+
+/// What runs sort by: the time in the name, else that of the last writing.
+std::string start_of(const RunSummary& summary) {
+  const std::string time = time_in(fs::path(summary.root).filename().string());
+  return time.empty() ? time_name(-static_cast<int64_t>(summary.age)) : time;
+}
+
+void add_runs(const std::string& folder, const std::string& prefix, std::vector<RunSummary>& runs) {
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    // One that begins with a dot is being made at this moment, or was left behind then.
+    if (name.starts_with('.') || !is_run(entry->path().string())) continue;
+    const std::string root = entry->path().string();
+    try {
+      runs.push_back(summarize_run(root));
+    } catch (const std::exception&) {  // such as a folder that may not be read
+      runs.emplace_back();
+      runs.back().root = root;
+    }
+    runs.back().name = prefix + name;
+  }
+  if (failed) throw Error(fmt::format("cannot read {}: {}", folder, failed.message()));
+}
+
+}  // namespace
+
+std::string metric_of(const Value& config) {
+  const std::string metric = text_at(config, "checkpoints/metric");
+  return metric.empty() ? text_at(config, "stop_when/metric") : metric;
+}
+
+bool is_run(const std::string& root) {
+  std::error_code failed;
+  return fs::is_directory(root + "/configs", failed) || fs::is_directory(root + "/train", failed);
+}
+
+RunSummary summarize_run(const std::string& root) {
+  const RunDirectory run = RunDirectory::at(root);
+  RunSummary summary;
+  summary.root = run.root();
+  summary.name = run.folder_name();
+  summary.status = read_run_status(run.process_file());
+  summary.age = seconds_since_writing(run);
+  summary.config = read_config(run);
+  const Value& config = summary.config;
+  if (!number_at(config, "num_steps")) summary.num_epochs = number_at(config, "num_epochs");
+  const LastMetrics metrics(run.metrics_file());
+  read_position(run, metrics, summary);
+  const std::string named = metric_of(config);
+  const std::string eval_op = text_at(config, "eval_hook/eval_op");
+  summary.metric =
+      named.empty() ? metrics.any_metric(eval_op.empty() ? "validation/eval_op" : eval_op) : named;
+  if (!summary.step) {  // nothing was logged or saved
+    read_evaluation(run, summary);
+    return summary;
+  }
+  if (summary.metric.empty()) return summary;
+  summary.last = metrics.value_of(summary.metric);
+  const MetricDirection direction = metric_direction(summary.metric, &config);
+  summary.more_is_better = direction == MetricDirection::kHigher;
+  if (direction != MetricDirection::kUnknown) {
+    summary.best = best_value(run, summary.metric, direction, !named.empty());
+  }
+  return summary;
+}
+
+std::vector<RunSummary> list_runs(const std::string& logs, bool with_debug) {
+  std::vector<RunSummary> runs;
+  add_runs(logs, "", runs);
+  const std::string debug = logs + "/" + kDebugRuns;
+  if (with_debug && fs::is_directory(debug)) add_runs(debug, std::string(kDebugRuns) + "/", runs);
+  std::vector<std::pair<std::string, size_t>> order;
+  for (size_t i = 0; i < runs.size(); ++i) order.emplace_back(start_of(runs[i]) + runs[i].name, i);
+  std::sort(order.rbegin(), order.rend());
+  std::vector<RunSummary> sorted;
+  sorted.reserve(runs.size());
+  for (const auto& [start, i] : order) sorted.push_back(std::move(runs[i]));
+  return sorted;
+}
+
+}  // namespace stepop

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/core/base/interrupt.h"
+
+namespace stepop {
+
+/// While it lives, a signal that asks the program to end sets a flag, which the loop reads between
+/// steps: SIGINT, SIGTERM, SIGUSR1 (Slurm sends it before its time limit) and SIGHUP (the terminal
+/// is gone; not under nohup). A second signal ends the process at once, with the status 128 + its
+/// number. SIGPIPE and SIGXFSZ are ignored, so a closed pipe or a full quota is an error of `write`
+/// with a message. Only one may live at a time.
+class SignalGuard {
+ public:
+  SignalGuard();
+  ~SignalGuard();
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+
+  /// The number of the signal that arrived, or 0.
+  static int received();
+};
+
+/// `SIGTERM`.
+std::string signal_name(int signal_number);
+
+/// Throws Interrupted, with the exit code 128 + the signal's number, when one arrived.
+void throw_if_signal_arrived();
+
+}  // namespace stepop

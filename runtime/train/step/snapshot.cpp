@@ -1,0 +1,59 @@
+#include "runtime/train/step/snapshot.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace stepop {
+
+KeptBuffers::KeptBuffers(const Context& context) {
+  for (const auto& name : context.networks.names()) keep(*context.networks.get(name));
+  for (const auto* module : context.tracker.modules()) keep(*module);
+}
+
+void KeptBuffers::keep(const torch::nn::Module& module) {
+  for (const at::Tensor& buffer : module.buffers()) {
+    if (!buffer.defined()) continue;
+    kept_.push_back({buffer, buffer.clone(), static_cast<int64_t>(buffer._version())});
+  }
+}
+
+KeptBuffers::~KeptBuffers() {
+  const at::NoGradGuard no_grad;
+  for (const auto& [buffer, values, version] : kept_) {
+    // batch_norm writes to its statistics without another version. What did not change keeps its
+    // own, as a graph may need it.
+    const bool is_changed = static_cast<int64_t>(buffer._version()) != version ||
+                            (buffer.is_floating_point() && !at::equal(buffer, values));
+    if (is_changed) buffer.copy_(values);
+  }
+}
+
+Snapshot::Snapshot(const Context& context)
+    : context_(context), buffers_(context.networks.copy_buffers()) {
+  const auto networks = context.networks.names();
+  const auto is_of_network = [&](std::string_view name) {
+    // The averages of its weights, and what there is to know of them.
+    if (name.starts_with("ema_") || name.starts_with("swa_")) name.remove_prefix(4);
+    if (name == "swa") return true;
+    return std::find(networks.begin(), networks.end(), name) != networks.end();
+  };
+  for (const auto& name : context.tracker.names()) {
+    if (is_of_network(name) || context.updates.contains(name)) continue;
+    for (const auto& [key, tensor] : context.tracker.save(name)) {
+      tensors_.emplace(fmt::format("{}.{}", name, key), tensor.clone());
+    }
+    names_.push_back(name);
+  }
+}
+
+void Snapshot::restore() const {
+  context_.networks.restore_buffers(buffers_);
+  for (const auto& name : names_) context_.tracker.load(name, tensors_);
+}
+
+}  // namespace stepop

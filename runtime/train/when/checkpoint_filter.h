@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/base/name_pattern.h"
+#include "runtime/core/config/config.h"
+
+namespace stepop {
+
+/// Which checkpoints `eval_all` and `eval_forever` evaluate, by default all:
+/// `eval_filter: {steps: [100, 200], from: 1000, until: 9000, match: "00$",
+/// where: validation/eval_op/loss < 0.5}`. Only those that meet all that is given.
+class CheckpointFilter {
+ public:
+  /// What a training logged of a metric at the step of a checkpoint; nothing when it logged none.
+  using FindMetric = std::function<std::optional<double>(const std::string& metric)>;
+
+  CheckpointFilter() = default;
+  /// Reads `eval_filter`. Throws UsageError, with the place, for what makes no sense.
+  explicit CheckpointFilter(const Config& config);
+
+  /// Whether step and name, `model-<step>` without its ending, meet what is asked of them.
+  bool takes(int64_t step, std::string_view name) const;
+
+  /// Whether all conditions hold; nothing while one of their metrics is not there.
+  std::optional<bool> holds(const FindMetric& find) const;
+
+  bool has_conditions() const { return !conditions_.empty(); }
+
+ private:
+  enum class Relation { kLess, kLessOrEqual, kGreater, kGreaterOrEqual };
+
+  struct Condition {
+    std::string metric;
+    Relation relation;
+    double value;
+  };
+
+  static Condition read_condition(const Config& part, const std::string& key);
+
+  std::vector<int64_t> steps_;  ///< Empty: any.
+  int64_t from_ = 0;
+  int64_t until_ = std::numeric_limits<int64_t>::max();
+  NamePattern match_{""};
+  std::vector<Condition> conditions_;
+};
+
+}  // namespace stepop

@@ -1,0 +1,106 @@
+#include "runtime/train/when/duration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace stepop {
+namespace {
+
+constexpr const char* kExpectedTime = "expected a time such as 3h50m, 90m, 1d2h or 45s";
+
+/// The number that `text` begins with, and how long it is; digits with at most one point.
+struct Number {
+  double value = 0;
+  size_t length = 0;
+};
+
+std::optional<Number> leading_number(std::string_view text) {
+  const size_t length = std::min(text.find_first_not_of("0123456789."), text.size());
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + length, value);
+  if (length == 0 || error != std::errc() || end != text.data() + length) return std::nullopt;
+  return Number{value, length};
+}
+
+/// The seconds in `3h50m`, or nothing when it is no such text.
+std::optional<double> parse_seconds(std::string_view text) {
+  constexpr std::string_view kUnits = "dhms";
+  constexpr double kSeconds[] = {86400, 3600, 60, 1};
+  double seconds = 0;
+  size_t next_unit = 0;
+  if (text.empty()) return std::nullopt;
+  while (!text.empty()) {
+    const auto number = leading_number(text);
+    if (!number || number->length == text.size()) return std::nullopt;
+    const size_t unit = kUnits.find(text[number->length], next_unit);
+    if (unit == std::string_view::npos) return std::nullopt;
+    seconds += number->value * kSeconds[unit];
+    next_unit = unit + 1;
+    text.remove_prefix(number->length + 1);
+  }
+  return std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
+}
+
+}  // namespace
+
+std::string Duration::text() const {
+  const char* name = unit == Unit::kSteps ? "step" : unit == Unit::kEpochs ? "epoch" : "minute";
+  return fmt::format("{:.6g} {}{}", amount, name, amount == 1 ? "" : "s");
+}
+
+Duration read_duration(const Config& config, std::string_view path, bool may_be_zero,
+                       const char* or_else) {
+  const Value value = config.get<Value>(path);
+  Duration duration;
+  char unit = 's';
+  if (value.is_int()) {
+    duration.amount = static_cast<double>(value.as_int());
+  } else if (value.is_float()) {
+    duration.amount = value.as_float();
+  } else {
+    const std::string text = value.is_text() ? value.as_text() : "";
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), duration.amount);
+    if (error != std::errc() || end + 1 != text.data() + text.size()) {
+      throw config.error(
+          path, fmt::format("{}{}, found {}", kExpectedDuration, or_else, value.describe()));
+    }
+    unit = *end;
+  }
+  if (unit != 's' && unit != 'e' && unit != 'm') {
+    throw config.error(path, fmt::format("unknown unit \"{}\" in {}; there are s (steps), e "
+                                         "(epochs) and m (minutes)",
+                                         unit, value.describe()));
+  }
+  // The very start is a point in time, but no period.
+  const double amount = duration.amount;
+  if (!(amount > 0 || (amount == 0 && may_be_zero)) || std::isinf(amount)) {
+    throw config.error(
+        path, fmt::format("expected {}, found {}", may_be_zero ? "0 or more" : "more than 0",
+                          value.describe()));
+  }
+  duration.unit = unit == 's'   ? Duration::Unit::kSteps
+                  : unit == 'e' ? Duration::Unit::kEpochs
+                                : Duration::Unit::kMinutes;
+  return duration;
+}
+
+double read_seconds(const Config& config, std::string_view path) {
+  const Value value = config.get<Value>(path);
+  const bool is_number = value.is_int() || value.is_float();
+  const auto seconds = parse_seconds(value.is_text() ? value.as_text() : "");
+  if (!seconds) {
+    throw config.error(path, fmt::format("{}{}, found {}", kExpectedTime,
+                                         is_number ? ", with its unit" : "", value.describe()));
+  }
+  if (*seconds <= 0) {
+    throw config.error(path, fmt::format("expected more than 0, found {}", value.describe()));
+  }
+  return *seconds;
+}
+
+}  // namespace stepop

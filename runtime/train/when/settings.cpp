@@ -1,0 +1,364 @@
+#include "runtime/train/when/settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "runtime/core/config/foreign_names.h"
+#include "runtime/core/config/read_pattern.h"
+#include "runtime/train/when/duration.h"
+
+namespace stepop {
+namespace {
+
+/// Far beyond any training, and no sum of two such numbers overflows.
+constexpr int64_t kMostSteps = 1'000'000'000'000'000'000;
+
+/// edflow's growing interval: `start_log_freq`, doubled after every log up to `log_freq`.
+Trigger default_log_trigger(const Config& config, int64_t steps_per_epoch) {
+  const auto start = config.get_at_least("start_log_freq", 1, 1);
+  const Value* frequency = config.peek("log_freq");
+  if (frequency != nullptr && !frequency->is_int()) {
+    return {config, "log_freq", steps_per_epoch};
+  }
+  const auto full = config.get_at_least("log_freq", 1, 1000);
+  return Trigger::every_steps(static_cast<double>(std::min(start, full)), 2,
+                              static_cast<double>(full));
+}
+
+/// `{format: jpeg, quality: 90}` at `key`; what it leaves out is as `usual`.
+ImageEncoding read_images(const Config& config, const std::string& key,
+                          const ImageEncoding& usual) {
+  if (!config.has(key)) return usual;
+  if (!config.peek(key)->is_map()) {
+    throw config.error(key, fmt::format("expected a map such as {{format: jpeg, quality: 90}}, "
+                                        "found {}",
+                                        config.peek(key)->describe()));
+  }
+  const Config part = config.at(key);
+  const auto format = part.get("format", usual.is_jpeg ? "jpeg" : "png");
+  if (format != "png" && format != "jpeg") {
+    throw part.error("format", fmt::format("expected png or jpeg, found \"{}\"", format));
+  }
+  return {.is_jpeg = format == "jpeg",
+          .quality = static_cast<int>(part.get_between("quality", 1, 100, usual.quality))};
+}
+
+/// What the ops of a list have in common: when they are due, how their images become files.
+struct UsualOp {
+  Trigger when;
+  std::optional<ImageEncoding> images = {};  ///< None where there are no images.
+  std::string place = {};                    ///< As that of an op.
+};
+
+/// The ops that a list of the config names, as texts, or as maps {op, when, images}, of which one
+/// may be left out.
+std::vector<ScheduledOp> read_ops(const Config& config, const std::string& key,
+                                  const std::string& example, const std::string& map_example,
+                                  const UsualOp& usual, int64_t steps_per_epoch) {
+  const Value list = config.get<Value>(key);
+  if (!list.is_list()) {
+    throw config.error(key, fmt::format("expected a list of ops, such as [train/{}], found {}",
+                                        key == "log_ops" ? "log_op" : "train_op", list.describe()));
+  }
+  std::vector<ScheduledOp> ops;
+  for (size_t i = 0; i < list.as_list().size(); ++i) {
+    const Value& item = list.as_list()[i];
+    const std::string path = fmt::format("{}/{}", key, i);
+    if (item.is_text()) {
+      ops.push_back({.name = parse_op(config, path, item.as_text(), example),
+                     .when = usual.when,
+                     .images = usual.images.value_or(ImageEncoding{}),
+                     .place = usual.place});
+    } else if (item.is_map() && item.as_map().contains("op")) {
+      const Config map = config.at(path);
+      const bool is_usual = usual.images && map.has("images") && !map.has("when");
+      ops.push_back({.name = parse_op(config, path, map.get<std::string>("op"), example),
+                     .when = is_usual ? usual.when : Trigger(map, "when", steps_per_epoch),
+                     .place = is_usual ? usual.place : path + "/when"});
+      if (usual.images) ops.back().images = read_images(map, "images", *usual.images);
+    } else {
+      throw config.error(path, fmt::format("expected an op, such as {}, or a map {}, found {}",
+                                           example, map_example, item.describe()));
+    }
+  }
+  return ops;
+}
+
+/// The log ops that the iterator has beside those of the config.
+std::vector<ScheduledOp> read_own_log_ops(const Config& config, const OrderedMap<std::string>& own,
+                                          const ImageEncoding& images, int64_t steps_per_epoch) {
+  std::vector<ScheduledOp> ops;
+  for (const auto& [name, path] : own) {
+    const bool is_given = config.peek(path) != nullptr;
+    config.set_default(path, Value("1e"));
+    ops.push_back({.name = {"train", name},
+                   .when = Trigger(config, path, steps_per_epoch),
+                   .images = images,
+                   .place = is_given ? path : ""});
+  }
+  return ops;
+}
+
+std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_epoch,
+                                      const OrderedMap<std::string>& own, Trigger& plain_log) {
+  const UsualOp usual{default_log_trigger(config, steps_per_epoch),
+                      read_images(config, "log_images", {}),
+                      config.peek("log_freq") != nullptr ? "log_freq" : ""};
+  const auto own_ops = read_own_log_ops(config, own, *usual.images, steps_per_epoch);
+  if (config.has("log_ops")) {
+    auto ops = read_ops(config, "log_ops", "validation/log_op",
+                        "{op: validation/sample_op, when: 500}", usual, steps_per_epoch);
+    if (ops.empty()) plain_log = usual.when;
+    ops.insert(ops.end(), own_ops.begin(), own_ops.end());
+    return ops;
+  }
+  plain_log = usual.when;
+  std::vector<ScheduledOp> ops;
+  const auto add = [&](const char* split) {
+    ops.push_back({.name = {split, "log_op"},
+                   .when = usual.when,
+                   .images = *usual.images,
+                   .place = usual.place});
+  };
+  add("train");
+  if (config.has("datasets/validation")) add("validation");
+  Value::List names;
+  for (auto& op : ops) {
+    op.is_default = true;
+    names.push_back(op.name.text());
+  }
+  config.note_default("log_ops", names);
+  ops.insert(ops.end(), own_ops.begin(), own_ops.end());
+  return ops;
+}
+
+/// What a step does may depend on the step alone: else a run that resumes would not end as one that
+/// was never stopped.
+void check_train_trigger(const Config& config, const std::string& path, const Trigger& when) {
+  if (when.is_in_minutes()) {
+    throw config.error(path,
+                       "expected steps (100) or epochs (2e), found minutes: what a training "
+                       "does may not depend on the clock");
+  }
+  if (when.at_end()) {
+    throw config.error(path,
+                       "at_end is for log ops: what a training does may not depend on where "
+                       "it ends, since it may be continued");
+  }
+}
+
+/// The list of train ops at `key`: of the whole training, or of a stage.
+std::vector<ScheduledOp> read_op_list(const Config& config, const std::string& key,
+                                      int64_t steps_per_epoch) {
+  std::vector<ScheduledOp> ops =
+      read_ops(config, key, "train/train_op", "{op: train/train_op/generator, when: 5}",
+               {Trigger::every_steps(1)}, steps_per_epoch);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const std::string path = fmt::format("{}/{}", key, i);
+    const std::string name = ops[i].name.text();
+    if (ops[i].name.split != "train") {
+      throw config.error(path, "a train op belongs to the split train: train/train_op");
+    }
+    check_train_trigger(config, path + "/when", ops[i].when);
+    const bool is_repeated =
+        std::any_of(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(i),
+                    [&](const auto& other) { return other.name.text() == name; });
+    if (is_repeated) throw config.error(path, fmt::format("\"{}\" is there twice", name));
+  }
+  return ops;
+}
+
+std::vector<ScheduledOp> read_train_ops(const Config& config, int64_t steps_per_epoch) {
+  std::vector<ScheduledOp> ops;
+  const std::vector<Turn> turns = read_turns(config, steps_per_epoch);
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const std::string key = fmt::format("stages/{}/train_ops", i);
+    std::vector<ScheduledOp> of_stage = read_op_list(config, key, steps_per_epoch);
+    if (of_stage.empty()) throw config.error(key, "expected at least one train op, found []");
+    for (ScheduledOp& op : of_stage) {
+      op.turn = turns[i];
+      if (op.place.empty()) op.place = fmt::format("stages/{}", i);
+      ops.push_back(std::move(op));
+    }
+  }
+  if (turns.empty() && config.has("train_ops"))
+    ops = read_op_list(config, "train_ops", steps_per_epoch);
+  if (ops.empty()) {
+    ops.push_back({{"train", "train_op"}, Trigger::every_steps(1)});
+    config.note_default("train_ops", Value::List{ops.back().name.text()});
+  }
+  return ops;
+}
+
+/// When snapshots are taken: `swa: {from: 5e, every: 1e}`, by default one an epoch.
+Trigger read_snapshots(const Config& config, int64_t steps_per_epoch) {
+  if (!config.has("swa")) return Trigger::never();
+  config.set_default("swa/every", Value("1e"));
+  const Trigger when(config, "swa", steps_per_epoch);
+  check_train_trigger(config, "swa", when);
+  if (when.at_start()) {
+    throw config.error("swa/at_start", "a snapshot is taken after a step: from says which");
+  }
+  return when;
+}
+
+/// `num_epochs`, which need not be whole, as steps; where nothing trains, an epoch has one.
+int64_t steps_of_epochs(const Config& config, bool train, int64_t steps_per_epoch) {
+  const double epochs = config.get<double>("num_epochs");
+  const double steps = epochs * static_cast<double>(steps_per_epoch) + 0.5;
+  const std::string found = config.peek("num_epochs")->describe();
+  if (!(epochs > 0)) {
+    throw config.error("num_epochs", "expected more than 0, found " + found);
+  }
+  if (steps >= static_cast<double>(kMostSteps)) {
+    throw config.error("num_epochs", "expected a number that can be reached, found " + found);
+  }
+  const auto whole = static_cast<int64_t>(steps);
+  if (whole > 0 || !train) return std::max<int64_t>(whole, 1);
+  throw config.error("num_epochs", fmt::format("{} of an epoch of {} steps is less than one step",
+                                               found, steps_per_epoch));
+}
+
+/// Where the training ends.
+void read_end(const Config& config, bool train, bool debug, Settings& settings) {
+  const bool has_steps = config.has("num_steps");
+  const bool has_epochs = config.has("num_epochs");
+  if (has_epochs) settings.num_steps = steps_of_epochs(config, train, settings.steps_per_epoch);
+  if (has_steps) settings.num_steps = config.get_between("num_steps", 1, kMostSteps, 1);
+  if (train && !has_steps && !has_epochs) {
+    for (const char* key : {"num_epochs", "num_steps"}) {
+      if (const auto text = foreign_name_of(config, key); !text.empty()) throw UsageError(text);
+    }
+    throw config.error("num_epochs",
+                       "missing: give num_epochs or num_steps, which says when the "
+                       "training ends");
+  }
+  settings.debug_steps = config.get_at_least("debug/max_steps", 1, 10);
+  if (debug) settings.num_steps = std::min(settings.num_steps, settings.debug_steps);
+  settings.num_epochs =
+      (settings.num_steps + settings.steps_per_epoch - 1) / settings.steps_per_epoch;
+  if (config.has("max_time")) settings.max_seconds = read_seconds(config, "max_time");
+  if (config.has("stop_at")) settings.stop_at = config.get_at_least("stop_at", 1);
+}
+
+int64_t read_run_ahead(const Config& config, int64_t steps_per_epoch) {
+  constexpr const char* kKey = "run_ahead";
+  if (!config.has(kKey)) return 0;
+  const Duration duration = read_duration(config, kKey);
+  if (duration.in_minutes()) {
+    throw config.error(kKey, "expected steps (1000) or epochs (2e), found minutes");
+  }
+  const double steps = duration.length(steps_per_epoch);
+  if (steps > static_cast<double>(kMostSteps)) {
+    throw config.error(kKey, "expected fewer steps than any training has");
+  }
+  return std::max<int64_t>(std::llround(steps), 1);
+}
+
+TelemetrySettings read_telemetry(const Config& config, int64_t steps_per_epoch) {
+  const Config part = config.at("telemetry");
+  TelemetrySettings settings;
+  settings.is_active = part.get("active", true);
+  if (part.has("weights")) settings.weights = Trigger(part, "weights", steps_per_epoch);
+  if (part.has("gradients")) settings.gradients = Trigger(part, "gradients", steps_per_epoch);
+  if (settings.gradients.is_in_minutes()) {
+    throw part.error("gradients",
+                     "expected steps or epochs, such as 500 or 1e: before a step it "
+                     "is known whether its gradients are counted");
+  }
+  if (part.has("parameters")) settings.parameters = read_pattern(part, "parameters");
+  return settings;
+}
+
+}  // namespace
+
+Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug,
+                   const OrderedMap<std::string>& own_log_ops) {
+  accumulate = config.get_between("accumulate", 1, kMostSteps, 1);
+  steps_per_epoch = (batches_per_epoch + accumulate - 1) / accumulate;
+  read_end(config, train, debug, *this);
+  train_ops = read_train_ops(config, steps_per_epoch);
+  log_ops = read_log_ops(config, steps_per_epoch, own_log_ops, plain_log);
+
+  if (config.has("ckpt_freq")) checkpoint = Trigger(config, "ckpt_freq", steps_per_epoch);
+  checkpoint_zero = config.get("ckpt_zero", false);
+  retention = read_retention(config, steps_per_epoch);
+
+  swa = read_snapshots(config, steps_per_epoch);
+  telemetry = read_telemetry(config, steps_per_epoch);
+  const bool no_integrations = config.get("debug/disable_integrations", true) && debug;
+  for (const Registration& each : stepop::integrations().registrations()) {
+    const std::string path = "integrations/" + each.name;
+    for (const Parameter& parameter : each.about.parameters) {
+      config.has(path + "/" + parameter.name);  // known, active or not
+    }
+    if (!config.get(path + "/active", false) || no_integrations) continue;
+    integrations.push_back(
+        stepop::integrations().factory(each.name, config, path)(config.at(path)));
+  }
+
+  evaluations = read_evaluations(config, steps_per_epoch, train, debug);
+  eval_all = config.get("eval_all", false);
+  eval_forever = config.get("eval_forever", false);
+  eval_filter = CheckpointFilter(config);
+  run_ahead = read_run_ahead(config, steps_per_epoch);
+  config.claim("extra");
+}
+
+/// Being due until a step is monotone in it, and intervals may be long.
+int64_t ScheduledOp::first_time(int64_t step, int64_t limit) const {
+  constexpr int kMostTurns = 100'000;  // an op may be due in none of its turns
+  for (int i = 0; i < kMostTurns && step < limit; ++i) {
+    const Turn::Span span = turn.next(step);
+    if (span.begin >= limit) return limit;
+    if (is_due_in_step_after(span.begin)) return span.begin + 1;
+    int64_t low = span.begin;
+    int64_t high = std::min(span.end, limit);
+    if (when.is_due({low, 0}, {high, 0})) {
+      while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        (when.is_due({span.begin, 0}, {middle, 0}) ? high : low) = middle;
+      }
+      return high;
+    }
+    step = high;
+  }
+  return limit;
+}
+
+int64_t Settings::steps_until_all_trained(int64_t step) const {
+  const int64_t limit = std::max(num_steps, step + 1);
+  int64_t last = step + 1;
+  for (const auto& op : train_ops) last = std::max(last, op.first_time(step, limit));
+  return last - step;
+}
+
+std::vector<DueOps> due_ops(const Settings& settings, bool train) {
+  std::vector<DueOps> splits;
+  const auto of = [&](const std::string& split) -> DueOps& {
+    for (auto& known : splits) {
+      if (known.split == split) return known;
+    }
+    splits.push_back({split, {}, {}, {}});
+    return splits.back();
+  };
+  if (train) {
+    for (const auto& op : settings.train_ops) {
+      auto& ops = of(op.name.split).train;
+      if (std::find(ops.begin(), ops.end(), op.name.op) == ops.end()) ops.push_back(op.name.op);
+    }
+    for (const auto& op : settings.log_ops) of(op.name.split).log.push_back(op.name.op);
+  }
+  for (const auto& evaluation : settings.evaluations) {
+    auto& ops = of(evaluation.op.split).eval;
+    const std::string& op = evaluation.op.op;
+    if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(op);
+  }
+  return splits;
+}
+
+}  // namespace stepop

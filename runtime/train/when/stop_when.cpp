@@ -1,0 +1,157 @@
+#include "runtime/train/when/stop_when.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/core/base/number_text.h"
+
+namespace stepop {
+namespace {
+
+constexpr const char* kKey = "stop_when";
+constexpr const char* kExample =
+    "{metric: validation/eval_op/accuracy/accuracy, patience: 5e, mode: max}";
+
+at::Tensor number(int64_t value) {
+  return at::scalar_tensor(value, at::TensorOptions().dtype(at::kLong));
+}
+at::Tensor number(double value) {
+  return at::scalar_tensor(value, at::TensorOptions().dtype(at::kDouble));
+}
+
+const at::Tensor& find(const State& state, const char* key, at::ScalarType type, int64_t dims = 0) {
+  const auto found = state.find(key);
+  if (found == state.end()) {
+    throw Error(fmt::format("{}.{}: missing from the checkpoint", kKey, key));
+  }
+  if (found->second.scalar_type() != type || found->second.dim() != dims) {
+    throw Error(fmt::format("{}.{}: of another type or shape than was written", kKey, key));
+  }
+  return found->second;
+}
+
+Elapsed find_elapsed(const State& state, const char* step, const char* minutes) {
+  return {find(state, step, at::kLong).item<int64_t>(),
+          find(state, minutes, at::kDouble).item<double>()};
+}
+
+}  // namespace
+
+StopWhen::StopWhen(const Config& config, int64_t steps_per_epoch)
+    : config_(config.at(kKey)), steps_per_epoch_(std::max<int64_t>(steps_per_epoch, 1)) {
+  if (!config.has(kKey)) return;
+  const Value* value = config.peek(kKey);
+  if (!value->is_map()) {
+    throw config.error(kKey,
+                       fmt::format("expected a map {}, found {}", kExample, value->describe()));
+  }
+  const auto metric = config_.get<std::string>("metric");
+  if (metric.find('/') == std::string::npos) {
+    throw config_.error("metric", fmt::format("expected the full name of a number, such as "
+                                              "validation/eval_op/loss, found \"{}\"",
+                                              metric));
+  }
+  if (!config_.has("mode")) {
+    throw config_.error("mode",
+                        "missing: max when more is better, as of an accuracy; min when less is, as "
+                        "of a loss");
+  }
+  const auto mode = config_.get<std::string>("mode");
+  if (mode != "max" && mode != "min") {
+    throw config_.error("mode", fmt::format("expected max or min, found \"{}\"", mode));
+  }
+  more_is_better_ = mode == "max";
+  patience_ = read_duration(config_, "patience");
+  min_delta_ = config_.get("min_delta", 0.0);
+  if (!(min_delta_ >= 0) || std::isinf(min_delta_)) {
+    throw config_.error("min_delta",
+                        "expected 0 or more, found " + config_.peek("min_delta")->describe());
+  }
+  metric_ = metric;
+}
+
+bool StopWhen::is_better(double value) const {
+  if (std::isnan(value)) return false;
+  if (std::isnan(best_)) return true;
+  return more_is_better_ ? value > best_ + min_delta_ : value < best_ - min_delta_;
+}
+
+void StopWhen::observe(const OrderedMap<double>& scalars, const Elapsed& now) {
+  if (!is_given()) return;
+  const double* value = scalars.find(metric_);
+  if (value == nullptr) return;
+  if (!last_) since_ = now;
+  last_ = now;
+  if (!is_better(*value)) return;
+  best_ = *value;
+  since_ = now;
+}
+
+double StopWhen::waited() const {
+  if (!last_) return 0;
+  if (patience_.in_minutes()) return last_->minutes - since_.minutes;
+  return static_cast<double>(last_->step - since_.step) / patience_.length(steps_per_epoch_) *
+         patience_.amount;
+}
+
+bool StopWhen::is_over() const {
+  return is_given() && last_ && waited() >= patience_.amount - kPeriodTolerance;
+}
+
+std::optional<std::string> StopWhen::reason() const {
+  if (!is_over()) return std::nullopt;
+  const std::string waited_for = Duration{waited(), patience_.unit}.text();
+  if (std::isnan(best_)) {
+    return fmt::format("{} has been NaN since step {}, for {}", metric_,
+                       with_thousands(since_.step), waited_for);
+  }
+  const std::string by =
+      min_delta_ > 0 ? fmt::format(" by more than {}", short_number(min_delta_)) : "";
+  return fmt::format("{} has not been better than {} (step {}){} for {}", metric_,
+                     short_number(best_), with_thousands(since_.step), by, waited_for);
+}
+
+void StopWhen::check_observed(const LoggedNames& names) const {
+  if (is_given() && !last_) check_is_logged(config_, "metric", metric_, names);
+}
+
+std::string StopWhen::identity() const { return (more_is_better_ ? "max " : "min ") + metric_; }
+
+State StopWhen::save() const {
+  if (!is_given() || !last_) return {};
+  const std::string text = identity();
+  at::Tensor bytes = at::empty({static_cast<int64_t>(text.size())}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
+  return {{"metric", bytes},
+          {"best", number(best_)},
+          {"step", number(since_.step)},
+          {"minutes", number(since_.minutes)},
+          {"last_step", number(last_->step)},
+          {"last_minutes", number(last_->minutes)}};
+}
+
+void StopWhen::load(const State& state) {
+  double best = std::numeric_limits<double>::quiet_NaN();
+  Elapsed since;
+  std::optional<Elapsed> last;
+  if (is_given() && !state.empty()) {
+    const at::Tensor bytes = find(state, "metric", at::kByte, 1).cpu().contiguous();
+    const std::string saved(static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes());
+    if (saved == identity()) {
+      best = find(state, "best", at::kDouble).item<double>();
+      since = find_elapsed(state, "step", "minutes");
+      last = find_elapsed(state, "last_step", "last_minutes");
+    }
+  }
+  best_ = best;
+  since_ = since;
+  last_ = last;
+}
+
+}  // namespace stepop

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include "runtime/core/config/config.h"
+
+namespace stepop {
+
+/// How far a training is, as triggers see it. Minutes count the training time of all starts.
+struct Elapsed {
+  int64_t step = 0;
+  double minutes = 0;
+};
+
+/// When something is due, as a config says it: `100` or `100s` (steps), `2e` (epochs), `10m`
+/// (minutes of training), or a map
+/// `{every: 500, from: 1000, until: 9000, at_start: true, at_end: true, grow: 2, up_to: 1000}`.
+///
+/// It is due when a new period is entered: at `every`, 2 `every`, ... With `grow` the interval is
+/// multiplied after each time until it is `up_to`. With `from` the first time is there. Being due
+/// is a function of the step and the time alone, so nothing of it needs to be saved.
+class Trigger {
+ public:
+  /// Never due.
+  Trigger() = default;
+  /// Throws UsageError for what is no trigger.
+  Trigger(const Config& config, std::string_view path, int64_t steps_per_epoch);
+
+  static Trigger every_steps(double every, double grow = 1, double up_to = 0);
+  static Trigger never() { return {}; }
+
+  /// Whether a period began after `before` and no later than `now`.
+  bool is_due(const Elapsed& before, const Elapsed& now) const;
+  bool at_start() const { return at_start_; }
+  bool at_end() const { return at_end_; }
+  bool is_in_minutes() const { return in_minutes_; }
+  /// Whether it is due in a training of so many steps; of minutes nobody knows.
+  bool is_due_within(int64_t steps) const {
+    return at_start_ || at_end_ || (in_minutes_ && every_ > 0) || is_due({}, {steps, 0});
+  }
+  bool is_ever_due() const { return every_ > 0 || at_start_ || at_end_; }
+
+ private:
+  /// The number of times it was due up to a point on the axis of its unit.
+  int64_t times_until(double point) const;
+  void read_into(const Config& config, std::string_view path, int64_t steps_per_epoch,
+                 double& target, bool may_be_zero = false);
+
+  bool in_minutes_ = false;
+  bool has_unit_ = false;
+  double every_ = 0;  // 0: never
+  double grow_ = 1;
+  double up_to_ = 0;
+  double from_ = 0;
+  double until_ = std::numeric_limits<double>::infinity();
+  bool at_start_ = false;
+  bool at_end_ = false;
+};
+
+}  // namespace stepop

@@ -1,0 +1,175 @@
+#include "runtime/tools/cli/command_line.h"
+
+#include <doctest/doctest.h>
+
+#include "runtime/core/config/yaml_writer.h"
+#include "runtime/tools/cli/commands.h"
+#include "runtime/tools/cli/help.h"
+#include "tests/message_of.h"
+
+namespace stepop {
+namespace command_line_test {
+
+using Words = std::vector<std::string>;
+
+/// The overrides as `path=value` in flow YAML.
+Words overrides(const Words& words) {
+  Words texts;
+  for (const auto& override : parse_arguments(words).overrides) {
+    texts.push_back(override.path + "=" + flow_yaml(override.value));
+  }
+  return texts;
+}
+
+TEST_CASE("any number of base files follows one flag, or several") {
+  const Words files = {"a.yaml", "b.yaml", "c.yaml"};
+  CHECK(parse_arguments({"-b", "a.yaml", "b.yaml", "c.yaml", "-t"}).base == files);
+  CHECK(parse_arguments({"-b", "a.yaml", "-t", "-b", "b.yaml", "c.yaml"}).base == files);
+  CHECK(parse_arguments({"--base=a.yaml", "--base", "b.yaml", "c.yaml"}).base == files);
+}
+
+TEST_CASE("a name with commas stays one name") {
+  CHECK(parse_arguments({"-b", "a,b.yaml"}).base == Words{"a,b.yaml"});
+  CHECK(parse_arguments({"-n", "a,b"}).name == "a,b");
+}
+
+TEST_CASE("a name with a line break stays one name, whatever it begins with") {
+  const Arguments arguments = parse_arguments({"-b", "/a\nb.yaml", "c=d\n.yaml", "-p", "/x\ny"});
+  CHECK(arguments.base == std::vector<std::string>{"/a\nb.yaml", "c=d\n.yaml"});
+  CHECK(arguments.project == "/x\ny");
+}
+
+TEST_CASE("switches take an optional bool") {
+  CHECK(parse_arguments({"-t"}).train);
+  CHECK(parse_arguments({"-t", "true"}).train);
+  CHECK_FALSE(parse_arguments({"-t", "false"}).train);
+  CHECK(parse_arguments({"-r", "-d"}).retrain);
+  CHECK(parse_arguments({"-r", "-d"}).debug);
+  CHECK(parse_arguments({"--allow-unknown"}).allow_unknown);
+  CHECK(parse_arguments({"--check"}).check);
+  CHECK(parse_arguments({"--profile", "true"}).profile);
+  CHECK_FALSE(parse_arguments({"--check", "false", "--profile=false"}).profile);
+}
+
+TEST_CASE("the other flags take a value") {
+  const Arguments arguments =
+      parse_arguments({"-n", "x", "-p", "logs/a", "-c", "230", "-l", "debug", "--lr", "1"});
+  CHECK(arguments.name == "x");
+  CHECK(arguments.project == "logs/a");
+  CHECK(arguments.checkpoint == "230");
+  CHECK(arguments.log_level == LogLevel::kDebug);
+  CHECK(arguments.command_line == "stepop -n x -p logs/a -c 230 -l debug --lr 1");
+}
+
+TEST_CASE("-c of `stepop eval` names a callback, as often as it is given") {
+  const Arguments arguments = parse_arguments(
+      {"eval", "-c", "a", "-c", "b:c", "logs/x", "--callback=./d.py", "--a/normalize", "true"});
+  CHECK(arguments.callbacks == Words{"a", "b:c", "./d.py"});
+  CHECK(arguments.operands == Words{"logs/x"});
+  CHECK_FALSE(arguments.checkpoint);
+  CHECK(arguments.overrides.size() == 1);
+  CHECK(parse_arguments({"-p", "logs/x", "-c", "best"}).callbacks.empty());
+}
+
+TEST_CASE("an override is a path and a YAML value") {
+  CHECK(overrides({"--optimizer/lr", "1e-3"}) == Words{"optimizer/lr=0.001"});
+  CHECK(overrides({"--lr", "-1e-3", "--n", "-3"}) == Words{"lr=-0.001", "n=-3"});
+  CHECK(overrides({"--lr=3", "--x", "4"}) == Words{"lr=3", "x=4"});
+  CHECK(overrides({"--model/hidden", "[64, 32]"}) == Words{"model/hidden=[64, 32]"});
+  CHECK(overrides({"--m", "{class: MLP, a: true}"}) == Words{"m={class: MLP, a: true}"});
+  CHECK(overrides({"--a", "true", "--b", "null", "--c", "text", "--d", "'1'"}) ==
+        Words{"a=true", "b=null", "c=text", "d=\"1\""});
+  CHECK(overrides({"--a=b=c", "--b=", "--c=a: b"}) == Words{"a=\"b=c\"", "b=\"\"", "c=\"a: b\""});
+}
+
+TEST_CASE("commands come first") {
+  const auto command = [](const Words& words) { return parse_arguments(words).command; };
+  for (const Command& known : commands()) CHECK(find_command(known.name) == &known);
+  CHECK(command({"config", "-b", "a.yaml"}) == find_command("config"));
+  CHECK(command({"list"}) == find_command("list"));
+  CHECK(command({"checkpoints", "logs/a"}) == find_command("checkpoints"));
+  CHECK(command({"-n", "list"}) == nullptr);
+  CHECK((parse_arguments({"checkpoints", "logs/a"}).operands == Words{"logs/a"}));
+  CHECK((parse_arguments({"checkpoints", "-p", "logs/a"}).operands == Words{"logs/a"}));
+  CHECK(parse_arguments({"-h"}).help);
+  CHECK(parse_arguments({"checkpoints", "-h"}).help);
+  CHECK(parse_arguments({}).help);
+  CHECK(parse_arguments({"--version"}).version);
+}
+
+TEST_CASE("what cannot be understood is refused with what would help") {
+  const auto refusal = [](const Words& words) {
+    return message_of([&] { parse_arguments(words); });
+  };
+  CHECK(
+      refusal({"-t", "digits"}) ==
+      "stray word \"digits\"; a key of the config is set by --path/key VALUE, a list of values by "
+      "--path/key '[1, 2]'");
+  CHECK(refusal({"--lr", "1", "2"}).starts_with("stray word \"2\""));
+  CHECK(refusal({"checkpoint", "logs/a"}) ==
+        "no command \"checkpoint\"; did you mean checkpoints? `stepop --help` lists the commands");
+  CHECK(refusal({"checkpoints", "a", "b"}) ==
+        "stray word \"b\": stepop checkpoints logs/<time>_<name>");
+  CHECK(refusal({"checkpoints"}) ==
+        "stepop checkpoints: nothing given: stepop checkpoints logs/<time>_<name>");
+  CHECK(refusal({"--lr"}) == "--lr: no value given; write --lr VALUE, for a switch --lr true");
+  CHECK(refusal({"--lr", "--x", "1"}).starts_with("--lr: no value given"));
+  CHECK(refusal({"-n"}) ==
+        "-n: no value given: name of a new run: the end of its folder's name; with -p and without "
+        "-t, "
+        "of an evaluation");
+  CHECK(refusal({"-x"}) ==
+        "unknown flag \"-x\"; there are -n, -b, -t, -p, -c, -r, -l, -d, -h; `stepop --help` "
+        "explains them");
+  CHECK(refusal({"-n", "a", "-n", "b"}) == "--name is given twice");
+  CHECK(refusal({"--extra/a", "{extra/root}/train"}) ==
+        "--extra/a: a text that begins with a reference has quotes inside the quotes: --extra/a "
+        "'\"{extra/root}/train\"'");
+  CHECK(refusal({"--extra/a", "{a: 1"}).find("inside the quotes") == std::string::npos);
+  CHECK(refusal({"--", "a"}) == "\"--\" is followed by no key: --path/key VALUE");
+}
+
+TEST_CASE("what other programs take is answered with what does it here") {
+  const auto refusal = [](const Words& words) {
+    return message_of([&] { parse_arguments(words); });
+  };
+  const std::string end = " `stepop --help` lists the commands";
+  CHECK(refusal({"optimizer.lr=3"}) ==
+        "no command \"optimizer.lr=3\"; did you mean --optimizer/lr 3?" + end);
+  CHECK(refusal({"+model.hidden=[1, 2]", "-t"}) ==
+        "no command \"+model.hidden=[1, 2]\"; did you mean --model/hidden '[1, 2]'?" + end);
+  CHECK(refusal({"train", "-b", "x.yaml"}) ==
+        "no command \"train\"; -t trains: stepop -b x.yaml -t;" + end);
+  CHECK(refusal({"fit"}) == "no command \"fit\"; -t trains: stepop -b base.yaml -t;" + end);
+  CHECK(refusal({"resume", "logs/a"}) ==
+        "no command \"resume\"; stepop -p logs/RUN -t resumes a run;" + end);
+  CHECK(refusal({"test", "logs/a"}) ==
+        "no command \"test\"; stepop -p logs/RUN evaluates a run;" + end);
+  CHECK(refusal({"init", "x"}) == "no command \"init\"; did you mean new?" + end);
+  CHECK(refusal({"-train"}) == "unknown flag \"-train\"; did you mean --train?");
+  CHECK(refusal({"-o", "x"}) == "-o: a flag of stepop export, stepop data, stepop tune alone");
+  CHECK(refusal({"-lr", "3"}) == "unknown flag \"-lr\"; did you mean --lr?");
+  CHECK(refusal({"-epochs", "3"})
+            .ends_with(", and --epochs VALUE sets a key of the config; "
+                       "`stepop --help` explains them"));
+}
+
+TEST_CASE("the help names every flag and shows examples") {
+  const std::string help = help_text();
+  for (const char* word :
+       {"-n, --name", "-b, --base", "-t, --train", "-p, --project", "-c, --checkpoint",
+        "-r, --retrain", "-l, --log_level", "-d, --debug", "--path/key", "Examples"}) {
+    CHECK(help.find(word) != std::string::npos);
+  }
+  const std::string one = help_text(*find_command("new"));
+  CHECK(
+      one.starts_with("stepop new NAME [--template KIND] [--project] [--from-edflow FILE ... | "
+                      "--from-dlas FILE]\n"));
+  CHECK(one.find("\n      --project ") != std::string::npos);
+  CHECK(one.find("--base") == std::string::npos);
+  CHECK(version_text().find("\nLibTorch 2.") != std::string::npos);
+  CHECK(version_text().find("\nHDF5 1.") != std::string::npos);
+}
+
+}  // namespace command_line_test
+}  // namespace stepop

@@ -1,0 +1,45 @@
+// A learning rate that follows a metric, in a training and over a resume.
+#include <doctest/doctest.h>
+
+#include "tests/message_of.h"
+#include "tests/runtime/train/loop/trainer.h"
+#include "tests/same_state.h"
+#include "tests/test_run.h"
+
+namespace stepop {
+namespace plateau_test {
+
+/// The loss of this training falls and rises; an evaluation after each epoch of 4 steps.
+std::string config_of(const std::string& metric) {
+  std::string config = trainer_config("num_steps: 32\nckpt_freq: 4\n");
+  const std::string lr = "lr: {class: cosine, from: 1e-2, to: 1e-4, steps: 12}";
+  return config.replace(
+      config.find(lr), lr.size(),
+      "lr: {class: plateau, from: 0.3, factor: 0.5, patience: 0, metric: " + metric + "}");
+}
+
+double lr_of(const State& state) { return state.at("schedules.optimizer/lr")[0].item<double>(); }
+
+TEST_CASE("a run that resumes falls where the one that nothing disturbed did") {
+  const std::string config = config_of("validation/eval_op/loss");
+  TestRun whole(config);
+  whole.train();
+  const State end = whole.checkpoint(32);
+  CHECK(lr_of(end) < 0.3);
+  for (const int64_t step : {8, 16, 24}) {
+    CAPTURE(step);
+    TestRun again(config, whole, step);
+    again.train();
+    CHECK(differences(again.checkpoint(32), end) == "");
+  }
+}
+
+TEST_CASE("a metric that nothing logs is found before the training") {
+  TestRun run(config_of("validation/eval_op/los"));
+  CHECK(message_of([&] { run.session.check(); })
+            .find("optimizer/lr/metric: no log and no evaluation gives a number "
+                  "\"validation/eval_op/los\"") != std::string::npos);
+}
+
+}  // namespace plateau_test
+}  // namespace stepop

@@ -1,0 +1,162 @@
+// Batch normalization over the batch of several processes, against one process that has it whole.
+
+#include "runtime/train/networks/sync_batch_norm.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/instance_norm.h>
+#include <ATen/ops/zeros_like.h>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/runtime/train/distributed/together.h"
+
+namespace stepop {
+namespace sync_batch_norm_test {
+
+struct Layer {
+  at::Tensor weight = (at::arange(3, at::kFloat) / 4 + 0.75).requires_grad_();
+  at::Tensor bias = (at::arange(3, at::kFloat) / 8).requires_grad_();
+  at::Tensor mean = at::full({3}, 0.25F);
+  at::Tensor variance = at::full({3}, 2.0F);
+};
+using Forward = std::function<at::Tensor(const at::Tensor& input, Layer& layer)>;
+
+at::Tensor waves(const std::vector<int64_t>& shape, double frequency) {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  return (at::arange(count, at::kFloat) * frequency).sin().reshape(shape) * 1.5 + 0.5;
+}
+
+/// Of a step with a batch of this shape, of which each process has its share: outputs and the
+/// gradients of inputs and parameters of all, and what is left in the running statistics.
+at::Tensor step(World& world, const Forward& forward, const std::vector<int64_t>& shape,
+                bool is_synchronised = true) {
+  const int64_t examples = shape[0];
+  const int64_t begin = examples * world.rank() / world.size();
+  const int64_t end = examples * (world.rank() + 1) / world.size();
+  // Whoever has no example runs another.
+  const StepClock clock{.counts = end > begin};
+  const int64_t first = clock.counts ? begin : 0;
+  const int64_t size = clock.counts ? end - begin : 1;
+  const auto sync = is_synchronised ? std::make_unique<SyncBatchNorm>(world, clock) : nullptr;
+
+  Layer layer;
+  const at::Tensor all_inputs = waves(shape, 0.7);
+  const at::Tensor input = all_inputs.narrow(0, first, size).clone().requires_grad_();
+  const at::Tensor output = forward(input, layer);
+  const at::Tensor target = waves(shape, 0.3).narrow(0, first, size);
+  const at::Tensor loss = (output * target + output.pow(3) / 5).sum() / examples;
+  (clock.counts ? loss : loss * 0).backward();
+
+  const auto at_its_place = [&](const at::Tensor& part) {
+    at::Tensor whole = at::zeros_like(all_inputs);
+    if (clock.counts) whole.narrow(0, first, size).copy_(part.detach());
+    return whole;
+  };
+  std::vector<at::Tensor> numbers{at_its_place(output), at_its_place(input.grad())};
+  for (const at::Tensor& parameter : {layer.weight, layer.bias}) {
+    const at::Tensor gradient = parameter.grad();
+    numbers.push_back(gradient.defined() ? gradient : at::zeros_like(parameter).detach());
+  }
+  for (at::Tensor& each : numbers) {
+    each = each.reshape({-1}).contiguous();
+    world.sum(each);
+  }
+  numbers.insert(numbers.end(), {layer.mean, layer.variance});
+  return at::cat(numbers);
+}
+
+std::vector<double> doubles_of(const at::Tensor& tensor) {
+  const at::Tensor numbers = tensor.to(at::kDouble).contiguous();
+  const auto* data = numbers.const_data_ptr<double>();
+  return {data, data + numbers.numel()};
+}
+
+/// The largest difference to one process; infinite when there are other numbers of numbers.
+double difference(int processes, const Forward& forward, const std::vector<int64_t>& shape,
+                  bool is_synchronised = true) {
+  // A child of fork has none of this process's threads.
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  World alone;
+  const std::vector<double> expected = doubles_of(step(alone, forward, shape));
+  double largest = 0;
+  const auto texts = together(processes, [&](World& world) {
+    return fmt::format("{}",
+                       fmt::join(doubles_of(step(world, forward, shape, is_synchronised)), " "));
+  });
+  for (const std::string& text : texts) {
+    CAPTURE(text);
+    std::istringstream stream(text);
+    size_t count = 0;
+    for (double number; stream >> number; ++count) {
+      if (count < expected.size()) {
+        largest = std::max(largest, std::abs(number - expected[count]));
+      }
+    }
+    if (count != expected.size()) {
+      MESSAGE(text);
+      largest = INFINITY;
+    }
+  }
+  at::set_num_threads(threads);
+  return largest;
+}
+
+at::Tensor trained(const at::Tensor& input, Layer& layer) {
+  return at::batch_norm(input, layer.weight, layer.bias, layer.mean, layer.variance,
+                        /*training=*/true, /*momentum=*/0.1, /*eps=*/1e-5, /*cudnn_enabled=*/true);
+}
+
+constexpr double kBound = 2e-6;
+
+TEST_CASE("batch normalization of several processes is that of one with the whole batch") {
+  for (const auto& shape :
+       std::vector<std::vector<int64_t>>{{7, 3, 4, 5}, {8, 3}, {6, 3, 9}, {4, 3, 2, 3, 2}}) {
+    CAPTURE(shape.size());
+    for (const int processes : {2, 3}) {
+      CAPTURE(processes);
+      CHECK(difference(processes, trained, shape) < kBound);
+    }
+    CHECK(difference(2, trained, shape, /*is_synchronised=*/false) > 1e-2);
+  }
+}
+
+TEST_CASE("a process without an example of the batch adds nothing to its statistics") {
+  CHECK(difference(3, trained, {2, 3, 4, 5}) < kBound);
+}
+
+TEST_CASE("layers without weights or running statistics are normalized over all processes, too") {
+  const Forward bare = [](const at::Tensor& input, Layer& /*layer*/) {
+    return at::batch_norm(input, {}, {}, {}, {}, true, 0.1, 1e-5, true);
+  };
+  CHECK(difference(2, bare, {7, 3, 4, 5}) < kBound);
+}
+
+TEST_CASE("what is no batch normalization in training stays each process's own") {
+  const Forward evaluated = [](const at::Tensor& input, Layer& layer) {
+    return at::batch_norm(input, layer.weight, layer.bias, layer.mean, layer.variance, false, 0.1,
+                          1e-5, true);
+  };
+  CHECK(difference(2, evaluated, {7, 3, 4, 5}) < kBound);
+  const Forward by_instance = [](const at::Tensor& input, Layer& layer) {
+    return at::instance_norm(input, layer.weight, layer.bias, {}, {}, true, 0.1, 1e-5, true);
+  };
+  CHECK(difference(3, by_instance, {7, 3, 4, 5}) < kBound);
+}
+
+}  // namespace sync_batch_norm_test
+}  // namespace stepop

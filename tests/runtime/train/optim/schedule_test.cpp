@@ -1,0 +1,298 @@
+#include "runtime/train/optim/schedule.h"
+
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/train/optim/metric_schedule.h"
+#include "tests/message_of.h"
+#include "tests/places.h"
+
+namespace stepop {
+namespace schedule_test {
+
+Config config_of(const std::string& text) { return Config(parse_yaml(text, {"test.yaml", 0})); }
+
+/// The schedule that a config names at `lr`.
+Scheduled schedule(const std::string& text) { return {config_of("lr: " + text), "lr"}; }
+
+void refused(const std::string& text, const std::string& message) {
+  CHECK_THROWS_WITH_AS(schedule(text), ("test.yaml:1: " + message).c_str(), UsageError);
+}
+
+TEST_CASE("schedules give the values of PyTorch's schedulers") {
+  const SafetensorsFile file =
+      load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/schedules.safetensors");
+  REQUIRE(file.metadata.size() == 19);
+  for (const auto& [name, text] : file.metadata) {
+    const Scheduled ours = schedule(text);
+    const at::Tensor& theirs = file.tensors.at(name);
+    REQUIRE(theirs.numel() == 60);
+    for (int64_t step = 0; step < theirs.numel(); ++step) {
+      INFO(name, " at step ", step);
+      CHECK(ours.at(step) == doctest::Approx(theirs[step].item<double>()).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("a plateau gives the values of PyTorch's, and goes on from its state") {
+  const SafetensorsFile file =
+      load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/plateaus.safetensors");
+  const at::Tensor& metric = file.tensors.at("metric");
+  REQUIRE(file.metadata.size() == 3);
+  for (const auto& [name, text] : file.metadata) {
+    MetricSchedules plateaus;
+    MetricSchedules later;
+    const auto make = [&, text = text](MetricSchedules& schedules) {
+      const MetricSchedules::Scope scope(schedules);
+      return schedule(text);
+    };
+    const Scheduled ours = make(plateaus);
+    const Scheduled resumed = make(later);
+    CHECK(ours.at(0) == 0.5);
+    size_t falls = 0;
+    for (int64_t step = 0; step < metric.numel(); ++step) {
+      INFO(name, " at step ", step);
+      if (step == 30) later.load(plateaus.save());
+      const OrderedMap<double> scalars = {{"m", metric[step].item<double>()}, {"n", -1}};
+      falls += plateaus.observe(step, scalars).size();
+      CHECK(plateaus.observe(step, scalars).empty());  // the same event once more
+      const double expected = file.tensors.at(name)[step].item<double>();
+      CHECK(ours.at(step) == doctest::Approx(expected).epsilon(1e-12));
+      if (step < 30) continue;
+      later.observe(step, scalars);
+      CHECK(resumed.at(step) == ours.at(step));
+    }
+    CHECK(falls > 2);
+  }
+}
+
+TEST_CASE("a plateau says why it falls, and where it cannot be") {
+  MetricSchedules plateaus;
+  const MetricSchedules::Scope scope(plateaus);
+  const Scheduled lr = schedule("{class: plateau, from: 0.5, metric: m, patience: 0}");
+  plateaus.observe(1, {{"m", 2}});
+  CHECK(plateaus.observe(2, {{"m", 3}}) ==
+        std::vector<std::string>{"lr falls to 0.05: m is 3, and no better than before"});
+  CHECK(lr.at(7) == 0.05);
+  CHECK(message_of([&] {
+          plateaus.load({{"lr", at::zeros({2})}});
+        }) == "schedules.lr: not the state of a plateau");
+  refused("{class: plateau, from: 0.5, metric: m, factor: 1}",
+          "lr/factor: expected at least 0 and below 1, found 1");
+  refused("{class: plateau, from: 0.5, metric: m, mode: low}",
+          "lr/mode: expected min or max, found low");
+  std::string outside;
+  std::thread([&] {
+    outside = message_of([] { schedule("{class: plateau, from: 1, metric: m}"); });
+  }).join();
+  CHECK(outside.starts_with("test.yaml:1: lr: a schedule that follows a metric works in what"));
+}
+
+TEST_CASE("schedules that lead nowhere are refused") {
+  refused("{class: exponential, from: 1, gamma: 0.5, to: 0.1}",
+          "lr: expected \"gamma\", or \"to\" and \"steps\"");
+  refused("{class: exponential, from: 1, to: 0, steps: 5}",
+          "lr/to: from 1 to 0: no factor leads there; both have to be above 0, or both below");
+  refused("{class: polynomial, from: 1, power: 0, steps: 5}",
+          "lr/power: expected more than 0, found 0");
+  refused("{class: one_cycle, max: 1, steps: 10, pct_start: 1}",
+          "lr/pct_start: the rise has to be one step or more, and to end before the last step");
+  refused("{class: one_cycle, max: 1, steps: 10, anneal: sine}",
+          "lr/anneal: expected cos or linear, found sine");
+  const Scheduled fall = schedule("{class: exponential, from: 1, to: 0.01, steps: 2}");
+  CHECK(fall.at(1) == doctest::Approx(0.1));
+  CHECK(fall.at(2) == 0.01);
+  CHECK(fall.at(1'000'000) == 0.01);
+  const Scheduled again =
+      schedule("{class: cosine_restarts, from: 2, steps: 4, longer: 2, lower: 0.5}");
+  CHECK(again.at(4) == 1);     // after 4
+  CHECK(again.at(12) == 0.5);  // and after 8
+  CHECK(again.at(8) == doctest::Approx(0.5));
+  CHECK(again.at(1'000'000'000'000'000) >= 0);
+}
+
+TEST_CASE("a line rises from its start and stays at its end") {
+  const Scheduled ramp = schedule("{class: linear, from: 0, to: 2, start: 100, steps: 50}");
+  CHECK(ramp.at(0) == 0);
+  CHECK(ramp.at(100) == 0);
+  CHECK(ramp.at(125) == 1);
+  CHECK(ramp.at(149) == doctest::Approx(1.96));
+  CHECK(ramp.at(150) == 2);
+  CHECK(ramp.at(1'000'000'000'000) == 2);
+}
+
+TEST_CASE("a warm-up begins at 0 and stays at its end") {
+  const Scheduled warmup = schedule("{class: warmup, to: 0.3, steps: 3}");
+  CHECK(warmup.at(0) == 0);
+  CHECK(warmup.at(1) == doctest::Approx(0.1));
+  CHECK(warmup.at(3) == 0.3);
+  CHECK(warmup.at(1000) == 0.3);
+}
+
+TEST_CASE("a cosine falls to 0 and stays there, unlike PyTorch's, which rises again") {
+  const Scheduled cosine = schedule("{class: cosine, from: 2, steps: 8}");
+  for (int64_t step = 0; step <= 8; ++step) {
+    CHECK(cosine.at(step) ==
+          doctest::Approx(1 + std::cos(std::numbers::pi * static_cast<double>(step) / 8)));
+  }
+  CHECK(cosine.at(8) == 0);
+  CHECK(cosine.at(100) == 0);
+}
+
+TEST_CASE("a cosine that starts later stands before its start, so that a weight is delayed") {
+  const Scheduled delayed = schedule("{class: cosine, from: 0, to: 2, start: 10, steps: 4}");
+  CHECK(delayed.at(0) == 0);
+  CHECK(delayed.at(10) == 0);
+  CHECK(delayed.at(11) == doctest::Approx(1 - std::sqrt(0.5)));
+  CHECK(delayed.at(12) == doctest::Approx(1));
+  CHECK(delayed.at(14) == 2);
+  CHECK(delayed.at(1000) == 2);
+}
+
+TEST_CASE("a decay by a power law is that of ema_pytorch") {
+  // What ema_pytorch 0.8.3 did in its updates, of weights that are known: how much of the average
+  // before was left, so (average after - weights) / (average before - weights) around
+  // EMA.update(), with other weights in each step. Releases up to 0.5 also copy the weights in the
+  // first update behind update_after_step. EMA(beta=0.9, power=0.75, update_after_step=3,
+  // update_every=1)
+  const Scheduled decay =
+      schedule("{class: power_law, max: 0.9, power: 0.75, update_after_step: 3}");
+  const std::vector<double> each = {0,        0,        0,        0,        0.405396, 0.561309,
+                                    0.646447, 0.700930, 0.739153, 0.767632, 0.789776, 0.807550};
+  for (size_t step = 0; step < each.size(); ++step) {
+    CHECK(decay.at(static_cast<int64_t>(step)) == doctest::Approx(each[step]).epsilon(1e-5));
+  }
+  CHECK(decay.at(1000) == 0.9);
+  // EMA(min_value=0.5, inv_gamma=2, power=1, update_after_step=3, update_every=5)
+  const Scheduled seldom = schedule(
+      "{class: power_law, min: 0.5, inv_gamma: 2, power: 1, update_after_step: 3, update_every: "
+      "5}");
+  const std::vector<double> fifths = {0, 1, 1, 1, 1, 0.5, 1, 1, 1, 1, 0.777778, 1};
+  for (size_t step = 0; step < fifths.size(); ++step) {
+    CHECK(seldom.at(static_cast<int64_t>(step)) == doctest::Approx(fifths[step]).epsilon(1e-5));
+  }
+  // EMA(min_value=0.5, inv_gamma=2, power=1, update_after_step=4, update_every=2)
+  const Scheduled even = schedule(
+      "{class: power_law, min: 0.5, inv_gamma: 2, power: 1, update_after_step: 4, update_every: "
+      "2}");
+  const std::vector<double> halves = {0, 1, 0, 1, 0, 1, 0.5, 1, 0.666667, 1, 0.75, 1};
+  for (size_t step = 0; step < halves.size(); ++step) {
+    CHECK(even.at(static_cast<int64_t>(step)) == doctest::Approx(halves[step]).epsilon(1e-5));
+  }
+  refused("{class: power_law, max: 1}",
+          "lr/max: expected 0 <= min <= max < 1, found the min 0 and the max 1");
+}
+
+TEST_CASE("the steps of a chain's part count from the part's start") {
+  const Scheduled chain = schedule(
+      "{class: chain, parts: [{schedule: {class: warmup, to: 1, steps: 4}, steps: 4},"
+      " {schedule: 7, steps: 2}, {schedule: {class: step, from: 1, factor: 0.5, every: 2}}]}");
+  const std::vector<double> expected = {0, 0.25, 0.5, 0.75, 7, 7, 1, 1, 0.5, 0.5, 0.25};
+  for (size_t step = 0; step < expected.size(); ++step) {
+    CHECK(chain.at(static_cast<int64_t>(step)) == expected[step]);
+  }
+}
+
+TEST_CASE("a number is a constant, and a missing key its fallback") {
+  CHECK(schedule("1e-3").at(12) == 1e-3);
+  CHECK(schedule("2").at(0) == 2);
+  CHECK(Scheduled(config_of("{}"), "lr", 0.25).at(3) == 0.25);
+  CHECK(Scheduled(config_of("lr: null"), "lr", 0.25).at(3) == 0.25);
+  CHECK(Scheduled(config_of("lr: 1"), "lr", 0.25).at(3) == 1);
+}
+
+TEST_CASE("what is no number and no schedule is refused with its place") {
+  refused("fast",
+          "lr: expected a number or a schedule (chain, constant, cosine, cosine_restarts, "
+          "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, power_law, ramp, "
+          "step, warmup), "
+          "found "
+          "\"fast\"");
+  refused("true",
+          "lr: expected a number or a schedule (chain, constant, cosine, cosine_restarts, "
+          "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, power_law, ramp, "
+          "step, warmup), "
+          "found "
+          "true");
+  refused("{class: cosin, from: 1}",
+          "lr/class: unknown schedule \"cosin\": did you mean \"cosine\"? Known are: cosine, "
+          "chain, constant, ramp, step, "
+          "linear, warmup, plateau, one_cycle, polynomial, power_law, exponential, "
+          "cosine_restarts, inverse_sqrt");
+  CHECK_THROWS_WITH_AS(
+      Scheduled(config_of("{}"), "lr"),
+      "test.yaml:1: lr: missing; give it in a config, or on the command line as --lr VALUE",
+      UsageError);
+}
+
+TEST_CASE("bad values of a schedule are refused with their place") {
+  refused("{class: cosine, from: 1, steps: 0}", "lr/steps: expected 1 or more, found 0");
+  refused("{class: cosine, from: 1}",
+          "lr/steps: missing; give it in a config, or on the command line as --lr/steps VALUE");
+  refused("{class: linear, from: 1, to: 0, steps: -3}", "lr/steps: expected 1 or more, found -3");
+  refused("{class: linear, from: 1, to: 0, steps: 3, start: -1}",
+          "lr/start: expected 0 or more, found -1");
+  refused("{class: warmup, to: high, steps: 3}", "lr/to: expected a number, found \"high\"");
+  refused("{class: step, from: 1}", "lr: expected \"every\" or \"at\", found neither");
+  refused("{class: step, from: 1, every: 2, at: [1]}",
+          "lr: expected \"every\" or \"at\", found both");
+  refused("{class: step, from: 1, every: 0}", "lr/every: expected 1 or more, found 0");
+  refused("{class: step, from: 1, at: [5, 3]}",
+          "lr/at: expected steps in ascending order, found 3 after 5");
+  refused("{class: step, from: 1, at: [-5]}",
+          "lr/at: expected steps in ascending order, found -5 first");
+  refused("{class: chain, parts: []}",
+          "lr/parts: expected a list of {schedule: ..., steps: N}, found a list of 0");
+  refused("{class: chain}",
+          "lr/parts: expected a list of {schedule: ..., steps: N}, found nothing");
+  refused("{class: chain, parts: [{schedule: 1}, {schedule: 2}]}",
+          "lr/parts/0/steps: missing; give it in a config, or on the command line as "
+          "--lr/parts/0/steps VALUE");
+  refused("{class: chain, parts: [{schedule: 1, steps: 3}]}",
+          "lr/parts/0/steps: the last part has no end: remove its steps");
+}
+
+TEST_CASE("restarts, their weights and lengths have to fit one another") {
+  refused("{class: step, from: 1, at: [5], restarts: [9], weights: [1, 2]}",
+          "lr/weights: expected 1 number, one for each of restarts, found 2");
+  refused("{class: step, from: 1, at: [5], weights: [1]}",
+          "lr/weights: expected 0 numbers, one for each of restarts, found 1");
+  refused("{class: step, from: 1, at: [5], restarts: [9, 9]}",
+          "lr/restarts: expected steps in ascending order, found 9 after 9");
+  refused("{class: cosine_restarts, from: 1, steps: [5], restarts: [9]}",
+          "lr/steps: expected a length of 1 or more, or 2 of them: of the fall from step 0 on, and "
+          "of that after each of restarts");
+  refused("{class: cosine_restarts, from: 1, steps: 5, longer: 2, restarts: [9]}",
+          "lr/longer: found together with restarts, whose steps and weights say it");
+  refused("{class: ramp, schedule: 1, steps: 5, from: 2}",
+          "lr/from: expected a part of the number, from 0 to 1, found 2");
+  const Scheduled one_length =
+      schedule("{class: cosine_restarts, from: 1, steps: 4, restarts: [10]}");
+  CHECK(one_length.at(4) == 0);
+  CHECK(one_length.at(9) == 0);  // until the restart
+  CHECK(one_length.at(10) == 1);
+  CHECK(one_length.at(14) == 0);
+  CHECK(schedule("{class: ramp, schedule: 0.5, steps: 4}").at(0) == 0);
+  CHECK(schedule("{class: ramp, schedule: 0.5, steps: 4}").at(4) == 0.5);
+}
+
+TEST_CASE("a misspelt key inside of a schedule is found") {
+  const Config config = config_of(
+      "lr: {class: chain, parts: [{schedule: {class: warmup, to: 1, steps: 4, form: 1}, steps: 4},"
+      " {schedule: 7}]}");
+  CHECK_NOTHROW(Scheduled(config, "lr"));
+  CHECK(config.unknown_keys() ==
+        "test.yaml:1: unknown key \"lr/parts/0/schedule/form\": did you mean "
+        "\"lr/parts/0/schedule/from\"?");
+}
+
+}  // namespace schedule_test
+}  // namespace stepop
