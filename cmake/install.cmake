@@ -14,6 +14,7 @@ cmake_path(IS_PREFIX CMAKE_SOURCE_DIR ${TORCH_ROOT} brings_torch)
 if(brings_torch)
   set(torch_folder "{here}/stepop/torch")
   set(torch_rpath "$ORIGIN/stepop/torch/lib")
+  set(program_rpath "$ORIGIN/../${lib}/stepop/torch/lib")
   install(DIRECTORY ${TORCH_ROOT}/include DESTINATION ${lib}/stepop/torch)
   file(GLOB torch_libraries ${TORCH_ROOT}/lib/lib*.so*)
   list(FILTER torch_libraries EXCLUDE REGEX
@@ -24,49 +25,49 @@ if(brings_torch)
     install(DIRECTORY ${TORCH_ROOT}/../nvidia DESTINATION ${lib}/stepop
             FILES_MATCHING PATTERN "lib*.so*" PATTERN include EXCLUDE)
   endif()
+  file(GLOB torch_packages ${TORCH_ROOT}/../torch-*.dist-info ${TORCH_ROOT}/../nvidia*.dist-info)
+  install(DIRECTORY ${torch_packages} DESTINATION share/stepop/LICENSES
+          FILES_MATCHING REGEX "dist-info/licenses/|/LICEN[CS]E|/License|/NOTICE")
 else()
   set(torch_folder ${TORCH_ROOT})
   set(torch_rpath ${TORCH_ROOT}/lib)
+  set(program_rpath ${torch_rpath})
 endif()
 
-set_target_properties(stepop PROPERTIES INSTALL_RPATH "$ORIGIN/../${lib};$ORIGIN/../${lib}/stepop/torch/lib")
+set_target_properties(stepop PROPERTIES INSTALL_RPATH "$ORIGIN/../${lib};${program_rpath}"
+                                        INSTALL_RPATH_USE_LINK_PATH OFF)
 set_target_properties(libstepop PROPERTIES INSTALL_RPATH "${torch_rpath}" INSTALL_RPATH_USE_LINK_PATH OFF)
-install(TARGETS stepop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT stepop)
+install(TARGETS stepop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS libstepop LIBRARY DESTINATION ${lib})
 
-# The public headers, and of the private ones those that they include.
-set(public_headers runtime/include/stepop/stepop.h runtime/core/formats/safetensors.h
-    runtime/core/config/yaml_reader.h runtime/train/checkpoint/checkpoint.h
-    runtime/train/networks/load_network.h iterators/extensible/injector.h
-    iterators/extensible/loss.h iterators/extensible/evaluator.h
-    iterators/audio/mel.h iterators/audio/resample.h
-    iterators/losses/adversarial.h iterators/losses/image_losses.h iterators/losses/loss_manager.h
-    iterators/losses/perceptual.h iterators/metrics/similarity.h
-    iterators/trainer/loss_model.h iterators/trainer/model_sampler.h)
-set(headers ${public_headers})
+# The public headers, and of the private ones those that they include. None is a tool's.
+file(GLOB public_headers RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS runtime/include/stepop/*.h)
+install(FILES ${public_headers} DESTINATION include/stepop COMPONENT stepop)
+set(headers "")
 while(public_headers)
   list(POP_FRONT public_headers header)
   file(STRINGS ${header} lines REGEX "^#include \"")
   foreach(line ${lines})
     string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
     if(NOT included IN_LIST headers)
+      if(included MATCHES "^runtime/tools/")
+        message(FATAL_ERROR "${header} is installed and includes ${included}, which is not")
+      endif()
       list(APPEND headers ${included})
       list(APPEND public_headers ${included})
     endif()
   endforeach()
 endwhile()
-list(REMOVE_ITEM headers runtime/include/stepop/stepop.h)
 foreach(header ${headers})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION include/stepop/${folder} COMPONENT stepop)
 endforeach()
-install(FILES runtime/include/stepop/stepop.h DESTINATION include/stepop COMPONENT stepop)
 # The pages lie to each other as in the tree, with what they link to, so that links lead somewhere.
 install(DIRECTORY configs DESTINATION share/stepop COMPONENT stepop)
 install(DIRECTORY iterators/templates DESTINATION share/stepop/iterators COMPONENT stepop)
 file(GLOB_RECURSE readmes RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
      runtime/*.md eval_out/*.md models/*.md iterators/*.md tests/*.md configs/*.md)
-set(pages README.md CONTRIBUTING.md CHANGELOG.md cmake/README.md ${readmes})
+set(pages README.md CONTRIBUTING.md CHANGELOG.md THIRD_PARTY.md cmake/README.md ${readmes})
 foreach(page ${pages})
   get_filename_component(folder ${page} DIRECTORY)
   install(FILES ${page} DESTINATION share/stepop/${folder} COMPONENT stepop)
@@ -96,6 +97,37 @@ install(CODE "
     string(REGEX REPLACE \"build/stepop([^_a-z])\" \"stepop\\\\1\" text \"\${text}\")
     file(WRITE \${page} \"\${text}\")
   endforeach()" COMPONENT stepop)
+
+# Licences, of which THIRD_PARTY.md says what is where: the texts of the headers that are compiled in, with
+# those of the wheel's libraries, and Debian's file about a package. LibTorch's texts come with it, above.
+find_path(NLOHMANN_JSON_INCLUDE_DIR nlohmann/json.hpp)
+set(compiled_in "")
+foreach(header ${NLOHMANN_JSON_INCLUDE_DIR}/nlohmann/json.hpp ${CXXOPTS_INCLUDE_DIR}/cxxopts.hpp
+               ${XXHASH_INCLUDE_DIR}/xxhash.h ${FMT_INCLUDE_DIR}/fmt/format.h
+               ${GLOO_INCLUDE_DIR}/gloo/algorithm.h)
+  cmake_path(IS_PREFIX TORCH_ROOT ${header} is_of_torch)
+  if(EXISTS ${header} AND NOT (brings_torch AND is_of_torch))
+    list(APPEND compiled_in ${header})
+  endif()
+endforeach()
+set(licences "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/stepop/LICENSES")
+install(CODE "
+  file(REMOVE \"${licences}/libraries.txt\")
+  include([[${CMAKE_SOURCE_DIR}/cmake/licence_texts.cmake]])
+  set(files [[${compiled_in}]])
+  stepop_copy_licence_texts(\"${licences}\" \${files})" COMPONENT stepop)
+foreach(text LICENSE LICENSES/Unicode-3.0.txt)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${text})
+  file(READ ${text} content)
+  string(REGEX REPLACE "^(MIT License|UNICODE LICENSE V3)\n\n" "" content "${content}")
+  string(STRIP "${content}" content)
+  string(REPLACE "\n" "\n " content " ${content}")
+  string(REPLACE "\n \n" "\n .\n" content "${content}")
+  get_filename_component(name ${text} NAME_WLE)
+  set(text_of_${name} "${content}")
+endforeach()
+configure_file(cmake/copyright.in ${CMAKE_BINARY_DIR}/install/copyright @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/install/copyright DESTINATION share/doc/stepop)
 
 # The Python package, which the program finds here; the wheel has it beside the package `stepop`.
 install(DIRECTORY eval_out/python/stepop_eval DESTINATION share/stepop/eval_out/python
@@ -143,6 +175,7 @@ set(CPACK_GENERATOR TGZ DEB)
 set(CPACK_PACKAGE_NAME stepop)
 set(CPACK_PACKAGE_VENDOR "the stepop developers")
 set(CPACK_PACKAGE_CONTACT "the stepop developers")
+set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE gzip)

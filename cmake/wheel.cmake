@@ -6,7 +6,7 @@
 set(wheel_torch ${lib_to_prefix}/../torch)
 
 add_library(libstepop_wheel SHARED EXCLUDE_FROM_ALL
-            $<TARGET_OBJECTS:stepop_core> $<TARGET_OBJECTS:stepop_components>)
+            $<TARGET_OBJECTS:stepop_engine> $<TARGET_OBJECTS:stepop_components>)
 target_link_libraries(libstepop_wheel PRIVATE stepop_dependencies)
 # RPATH and not RUNPATH: it also counts for what the system's libraries need themselves.
 target_link_options(libstepop_wheel PRIVATE -Wl,--no-undefined -Wl,--disable-new-dtags)
@@ -14,6 +14,15 @@ set_target_properties(libstepop_wheel PROPERTIES OUTPUT_NAME stepop
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/install/wheel
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN;$ORIGIN/${wheel_torch}/lib")
 install(FILES $<TARGET_FILE:libstepop_wheel> DESTINATION ${lib} COMPONENT wheel EXCLUDE_FROM_ALL)
+
+add_executable(stepop_wheel EXCLUDE_FROM_ALL runtime/tools/cli/main.cpp)
+target_link_libraries(stepop_wheel PRIVATE stepop_malloc stepop_tools libstepop_wheel stepop_warnings)
+target_link_options(stepop_wheel PRIVATE -Wl,--disable-new-dtags)
+set_target_properties(stepop_wheel PROPERTIES OUTPUT_NAME stepop
+  RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/install/wheel
+  BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../${lib};$ORIGIN/../../torch/lib")
+install(PROGRAMS $<TARGET_FILE:stepop_wheel> DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT wheel
+        EXCLUDE_FROM_ALL)
 install(FILES cmake/wheel/__init__.py cmake/wheel/__main__.py DESTINATION . COMPONENT wheel
         EXCLUDE_FROM_ALL)
 
@@ -26,10 +35,12 @@ configure_file(cmake/wheel/METADATA.in ${CMAKE_BINARY_DIR}/install/wheel/METADAT
 # Left to the system: the C library and the compiler's own, which its packages bring.
 install(CODE "
   file(GET_RUNTIME_DEPENDENCIES
-    LIBRARIES \"$<TARGET_FILE:libstepop_wheel>\" EXECUTABLES \"$<TARGET_FILE:stepop>\"
+    LIBRARIES \"$<TARGET_FILE:libstepop_wheel>\" EXECUTABLES \"$<TARGET_FILE:stepop_wheel>\"
     PRE_EXCLUDE_REGEXES [[^lib(stepop|torch|c10)]] [[^ld-linux]]
       [[^lib(c|m|dl|rt|pthread|resolv|stdc\\+\\+|gcc_s)[.]so]]
     RESOLVED_DEPENDENCIES_VAR libraries)
+  include([[${CMAKE_SOURCE_DIR}/cmake/licence_texts.cmake]])
+  stepop_copy_licence_texts(\"${licences}\" \${libraries})
   foreach(library \${libraries})
     get_filename_component(name \${library} NAME)
     file(REAL_PATH \${library} library)

@@ -1,8 +1,10 @@
-// The picture in runtime/README.md is the rule: a folder includes what its arrows lead to.
+// The pictures in runtime/README.md and in the pages of its wings are the rule: a wing, and in it a
+// folder, includes what its arrows lead to.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -63,12 +65,19 @@ TEST_CASE("the public header knows no model and no iterator") {
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-/// The arrows of the picture: `cli["runtime/tools/cli"]` names a folder, `cli --> loop & trial`
+/// The wing of a file of the tree: `runtime/core`, `models`.
+std::string wing_of(const std::string& path) {
+  const size_t first = path.find('/');
+  const bool is_of_runtime = path.starts_with("runtime/");
+  return path.substr(0, is_of_runtime ? path.find('/', first + 1) : first);
+}
+
+/// The arrows of a page's picture: `cli["runtime/tools/cli"]` names a folder, `cli --> tune & code`
 /// what it uses.
-Graph drawn() {
-  const std::string readme = text_of(STEPOP_SOURCE_DIR "/runtime/README.md");
+Graph drawn(const std::string& page) {
+  const std::string readme = text_of(fs::path(STEPOP_SOURCE_DIR) / page);
   const size_t begin = readme.find("```mermaid\n");
-  REQUIRE(begin != std::string::npos);
+  REQUIRE_MESSAGE(begin != std::string::npos, page);
   const std::string picture = readme.substr(begin, readme.find("```", begin + 3) - begin);
   static const std::regex name(R"re((\w+)\["([^"]+)"\])re");
   static const std::regex arrows(R"((\w+) --> ([\w &]+))");
@@ -100,37 +109,131 @@ std::set<std::string> reachable(const Graph& graph, const std::string& from) {
   return seen;
 }
 
-TEST_CASE("a folder includes only what its arrows in runtime/README.md lead to") {
-  const Graph graph = drawn();
-  std::map<std::string, std::set<std::string>> allowed;
-  for (const auto& [folder, used] : graph) allowed[folder] = reachable(graph, folder);
+/// Compares a picture with includes between its rooms, in both directions. `room_of` gives the room
+/// of a file, or nothing for a file that the picture is not about.
+void check_picture(const std::string& page,
+                   const std::function<std::optional<std::string>(const std::string&)>& room_of) {
+  CAPTURE(page);
+  const Graph graph = drawn(page);
+  Graph found;
   std::vector<std::string> wrong;
   for (const auto& [path, used] : includes()) {
-    const std::string folder = folder_of(path);
-    if (!graph.contains(folder)) wrong.push_back(folder + " is not in the picture");
+    const auto room = room_of(path);
+    if (!room) continue;
+    if (!graph.contains(*room)) wrong.push_back(*room + " is not in the picture");
     for (const auto& header : used) {
-      const std::string other = folder_of(header);
-      if (other != folder && !allowed[folder].contains(other)) {
+      const auto other = room_of(header);
+      if (!other || *other == *room) continue;
+      found[*room].insert(*other);
+      if (!reachable(graph, *room).contains(*other)) {
         wrong.push_back(fmt::format("{} includes {}", path, header));
       }
     }
   }
   CHECK_MESSAGE(wrong.empty(), fmt::format("{}", fmt::join(wrong, "\n")));
-}
-
-TEST_CASE("every arrow of the picture is an include, and none leads back") {
-  Graph found;
-  for (const auto& [path, used] : includes()) {
-    for (const auto& header : used) found[folder_of(path)].insert(folder_of(header));
-  }
-  const Graph graph = drawn();
-  REQUIRE(graph.size() > 20);
-  for (const auto& [folder, used] : graph) {
-    CAPTURE(folder);
-    CHECK_FALSE(reachable(graph, folder).contains(folder));
+  for (const auto& [room, used] : graph) {
+    CAPTURE(room);
+    CHECK_FALSE(reachable(graph, room).contains(room));
     for (const auto& other : used) {
       CAPTURE(other);
-      CHECK(found[folder].contains(other));
+      CHECK(found[room].contains(other));
+    }
+  }
+}
+
+TEST_CASE(
+    "a wing includes only what its arrows in runtime/README.md lead to, and each arrow is an "
+    "include") {
+  REQUIRE(drawn("runtime/README.md").size() == 7);
+  check_picture("runtime/README.md", [](const std::string& path) { return wing_of(path); });
+}
+
+TEST_CASE(
+    "a folder includes only what its arrows in the page of its wing lead to, and each is an "
+    "include") {
+  for (const auto& [wing, arrows] : drawn("runtime/README.md")) {
+    if (wing == "models") continue;  // no network of the tree knows another
+    check_picture(wing + "/README.md",
+                  [&wing = wing](const std::string& path) -> std::optional<std::string> {
+                    if (wing_of(path) != wing) return {};
+                    return folder_of(path);
+                  });
+  }
+}
+
+TEST_CASE("no model includes another") {
+  size_t count = 0;
+  for (const auto& [path, used] : includes()) {
+    if (wing_of(path) != "models") continue;
+    for (const auto& header : used) {
+      if (wing_of(header) != "models") continue;
+      ++count;
+      CAPTURE(path);
+      CHECK(folder_of(header) == folder_of(path));
+    }
+  }
+  CHECK(count > 10);
+}
+
+/// The texts of a source, without its comments.
+std::vector<std::string> texts_of(const std::string& source) {
+  std::vector<std::string> texts;
+  const auto behind = [&](const std::string& end, size_t from) {
+    const size_t found = source.find(end, from);
+    return found == std::string::npos ? source.size() : found + end.size();
+  };
+  for (size_t at = 0; at < source.size();) {
+    if (source.compare(at, 2, "//") == 0) {
+      at = behind("\n", at);
+    } else if (source.compare(at, 2, "/*") == 0) {
+      at = behind("*/", at + 2);
+    } else if (source.compare(at, 2, "R\"") == 0) {
+      const size_t open = source.find('(', at);
+      const std::string end = ")" + source.substr(at + 2, open - at - 2) + "\"";
+      const size_t next = behind(end, open);
+      texts.push_back(source.substr(open + 1, next - end.size() - open - 1));
+      at = next;
+    } else if (source[at] == '\'' && at > 0 && std::isalnum(source[at - 1]) != 0) {
+      ++at;  // of a number: 10'000
+    } else if (source[at] == '"' || source[at] == '\'') {
+      size_t end = at + 1;
+      while (end < source.size() && source[end] != source[at]) end += source[end] == '\\' ? 2 : 1;
+      if (source[at] == '"') texts.push_back(source.substr(at + 1, end - at - 1));
+      at = end + 1;
+    } else {
+      ++at;
+    }
+  }
+  return texts;
+}
+
+TEST_CASE("the texts of a source are found, and no comment is taken for one") {
+  const std::string source =
+      "f(\"a\\\"b\", 1'000, '\"', R\"x(c\"d)x\");  // \"no\"\n/* \"no\" */ g(\"e\");";
+  CHECK(texts_of(source) == std::vector<std::string>{"a\\\"b", "c\"d", "e"});
+}
+
+TEST_CASE("the engine names no iterator and no model, not even in a text") {
+  static const std::regex registered(R"(STEPOP_REGISTER_(?:ITERATOR|MODEL)\(\s*(\w+))");
+  std::set<std::string> names;
+  for (const auto& [path, used] : includes()) {
+    if (wing_of(path) != "models" && wing_of(path) != "iterators") continue;
+    const std::string text = text_of(fs::path(STEPOP_SOURCE_DIR) / path);
+    for (std::sregex_iterator at(text.begin(), text.end(), registered), end; at != end; ++at) {
+      names.insert((*at)[1]);
+    }
+  }
+  REQUIRE(names.contains("Classifier"));
+  REQUIRE(names.contains("LeNet"));
+  REQUIRE(names.size() > 12);
+  const std::regex named(fmt::format(R"(\b({})\b)", fmt::join(names, "|")));
+  for (const auto& [path, used] : includes()) {
+    const std::string wing = wing_of(path);
+    if (wing != "runtime/core" && wing != "runtime/data" && wing != "runtime/train") continue;
+    for (const auto& text : texts_of(text_of(fs::path(STEPOP_SOURCE_DIR) / path))) {
+      CAPTURE(path);
+      CAPTURE(text);
+      CHECK_FALSE(std::regex_search(text, named));
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/log/console.h"
 #include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/reporter.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/loop/training_loop.h"

@@ -25,7 +25,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     build = pathlib.Path(os.environ.get("STEPOP_BUILD", _source / "build"))
     if not (build / "CMakeCache.txt").exists():
         _run("cmake", "--preset", "release", "-B", build)
-    _run("cmake", "--build", build, "--target", "stepop", "libstepop_wheel")
+    _run("cmake", "--build", build, "--target", "stepop_wheel")
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         for component in "stepop", "wheel":
@@ -64,12 +64,23 @@ def _platform():
     return f"manylinux_{glibc}_{machine}"
 
 
+def _place_licences(folder, licences):
+    """Fills the folder `licences`, and returns the lines of METADATA that name its files."""
+    # As installed: with the texts of the libraries, and of the headers that are compiled in.
+    share = folder / "stepop/share/stepop"
+    shutil.copytree(share / "LICENSES", licences / "LICENSES")
+    for name in "LICENSE", "THIRD_PARTY.md":
+        shutil.copy(share / name, licences)
+    files = sorted(path for path in licences.rglob("*") if path.is_file())
+    return "".join(f"License-File: {path.relative_to(licences)}\n" for path in files)
+
+
 def _pack(folder, metadata, wheel_directory):
     name = "stepop-" + re.search(r"^Version: (.*)$", metadata, re.M).group(1)
     tag = f"py3-none-{_platform()}"
     info = folder / f"{name}.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(metadata)
+    (info / "METADATA").write_text(metadata + _place_licences(folder, info / "licenses"))
     (info / "WHEEL").write_text(
         f"Wheel-Version: 1.0\nGenerator: stepop\nRoot-Is-Purelib: false\nTag: {tag}\n"
     )

@@ -3,6 +3,7 @@
 #include "iterators/losses/class_targets.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 

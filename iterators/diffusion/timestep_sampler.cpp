@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop::diffusion {
 

@@ -17,6 +17,7 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/train/iterator/iterator.h"
+#include "runtime/train/networks/networks.h"
 
 namespace stepop::extensible {
 namespace {
@@ -209,6 +210,14 @@ class ExtensibleTrainer : public Iterator {
   std::vector<std::shared_ptr<torch::nn::Module>> frozen_;  ///< Those that never train.
   std::unique_ptr<Runner> runner_;
 };
+
+/// As configs of DL-Art-School name the class of a network.
+[[maybe_unused]] const bool kNamesClasses = [] {
+  for (const char* key : {"which_model", "which_model_G", "which_model_D"}) {
+    other_class_keys().emplace_back(key);
+  }
+  return true;
+}();
 
 STEPOP_REGISTER_ITERATOR(
     ExtensibleTrainer, {"A training that its config describes: steps of injectors and losses.",

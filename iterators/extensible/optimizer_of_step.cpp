@@ -18,6 +18,8 @@
 #include "runtime/core/base/name_pattern.h"
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/config/read_pattern.h"
+#include "runtime/train/iterator/splits.h"
+#include "runtime/train/networks/networks.h"
 
 namespace stepop::extensible {
 namespace {

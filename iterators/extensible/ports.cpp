@@ -5,6 +5,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/nearest.h"
+#include "runtime/train/networks/networks.h"
 
 namespace stepop::extensible {
 namespace {

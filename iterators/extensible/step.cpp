@@ -9,6 +9,7 @@
 #include "iterators/extensible/optimizer_of_step.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/nearest.h"
+#include "runtime/train/networks/networks.h"
 
 namespace stepop::extensible {
 

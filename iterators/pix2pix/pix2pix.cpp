@@ -14,6 +14,8 @@
 #include "iterators/pix2pix/pairs.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/networks/networks.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop::pix2pix {
 namespace {

@@ -10,6 +10,8 @@
 #include "iterators/trainer/trainer.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
+#include "runtime/train/networks/networks.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {

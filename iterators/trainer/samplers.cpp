@@ -17,6 +17,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/core/pictures/image_grid.h"
+#include "runtime/train/iterator/splits.h"
 
 namespace stepop {
 namespace {

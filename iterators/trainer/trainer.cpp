@@ -6,6 +6,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {

@@ -12,6 +12,7 @@
 #include "iterators/vunet/pictures.h"
 #include "models/vunet/vunet.h"
 #include "runtime/train/iterator/iterator.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {

@@ -62,7 +62,7 @@ def build(folder, is_sample=False):
         return timed(["ninja", "-C", folder, "stepop"])
     all_targets = targets_of(folder)
     before = [target for target in all_targets if target.endswith(".gch")]
-    before.append("cmake_object_order_depends_target_stepop_core")
+    before.append("cmake_object_order_depends_target_stepop_engine")
     timed(["ninja", "-C", folder, *before])
     return timed(["ninja", "-C", folder, *filter(is_in_sample, all_targets)])
 

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "runtime/core/base/number_text.h"
+#include "runtime/data/batch_source.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/evaluation.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/networks/network.h"

@@ -20,6 +20,7 @@
 #include "runtime/core/measure/tensor_memory.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/process.h"
 #include "tests/bench/rows.h"

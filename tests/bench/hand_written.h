@@ -10,6 +10,7 @@
 #include "runtime/data/batch.h"
 #include "runtime/data/dataset.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/optimizer.h"
 
 namespace torch::optim {
 class Adam;

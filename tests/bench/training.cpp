@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "runtime/core/config/yaml_reader.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/loop/training_loop.h"
 #include "tests/bench/measure.h"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "runtime/train/optim/update.h"
 #include "tests/cli/digits_run.h"
 #include "tests/python.h"
 

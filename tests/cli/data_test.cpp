@@ -88,7 +88,7 @@ TEST_CASE("what cannot be shown is a clear error") {
   CHECK(has(error("-b " + kConfig + " --html no/a.html"), "--html no/a.html: there is no folder "));
   CHECK(has(error("-b " + kConfig + " --examples some"),
             "--examples some: expected a number of 1 or more, or all"));
-  CHECK(has(error("-b " + kConfig + " -t"), "stepop data shows datasets; it takes no -t, "));
+  CHECK(has(error("-b " + kConfig + " -t"), "stepop data does not take -t\n"));
   CHECK(has(error(""), "no config given: -b base.yaml"));
   folder.write("a.yaml", "seed: 1\n");
   CHECK(has(error("-b a.yaml"), "stepop data: the config has no dataset"));

@@ -254,11 +254,11 @@ TEST_CASE("mistakes are found before any callback runs") {
   refused("-c ./none.py", "none.py: no such script");
   refused("-c a:", "-c a:: expected a callback, a name and a callback such as");
   refused("-c", "-c: no value given: ");
-  refused("-t -c accuracy", "stepop eval takes outputs that are there");
+  refused("-t -c accuracy", "stepop eval does not take -t\n");
   refused("other.h5", "stray word \"other.h5\"");
   CHECK(digits().eval("", "none").err == "stepop: none: no such file or folder\n");
   CHECK(run_in(digits().folder(), "stepop eval -c accuracy")
-            .err.starts_with("stepop: stepop eval: nothing given: stepop eval PATH "));
+            .err.starts_with("stepop: stepop eval: nothing given\n\nstepop eval PATH "));
 }
 
 }  // namespace eval_test

@@ -98,10 +98,10 @@ TEST_CASE("a prediction without data, with -t, or of what is no run says what is
     CHECK(result.exit_code == 2);
   };
   refused(trained.run, "stepop predict: no data: the config has no datasets/predict; give it in");
-  refused(trained.run + " -t", "stepop predict trains nothing: leave out -t and -r: ");
-  refused(trained.run + " -d", "stepop predict: -d and --profile are for trainings");
+  refused(trained.run + " -t", "stepop predict does not take -t\n");
+  refused(trained.run + " -d", "stepop predict does not take -d\n");
   refused("nowhere", "stepop predict: nowhere: no such folder");
-  refused("", "stepop predict: nothing given: stepop predict RUN");
+  refused("", "stepop predict: nothing given\n\nstepop predict RUN");
   refused(
       trained.run + " -n a/b --eval_hook/eval_op validation/eval_op",
       "command line: eval_hook/name: the name of an evaluation has letters, digits, _ and - only");

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "runtime/tools/cli/kept_files.h"
+#include "runtime/tools/project/kept_files.h"
 #include "tests/cli/code_run.h"
 
 namespace stepop {

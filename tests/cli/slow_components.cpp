@@ -19,6 +19,7 @@
 #include "runtime/train/iterator/hook.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {

@@ -181,9 +181,7 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
   CHECK(run_in(folder, "ls").out == "my_net\n");
   CHECK(refused("stepop new x --template clasifier")
             .starts_with("stepop: --template clasifier: there are classifier, "));
-  CHECK(refused("stepop new") ==
-        "stepop: stepop new: nothing given: stepop new NAME [--template KIND] [--project] "
-        "[--from-edflow FILE ... | --from-dlas FILE]\n");
+  CHECK(refused("stepop new").starts_with("stepop: stepop new: nothing given\n\nstepop new NAME "));
 }
 
 TEST_CASE("words of C++ and names of our own classes are names of projects that compile") {

@@ -122,6 +122,30 @@ TEST_CASE("a wheel takes from the system the C library and the compiler's own, a
   CHECK(result.out == "");
 }
 
+TEST_CASE("a wheel has its licence, and a licence text of every library in it") {
+  const auto found = fresh().run(R"py(python3 - <<'END'
+import importlib.metadata, pathlib, re
+from importlib.util import find_spec
+stepop = importlib.metadata.distribution("stepop")
+licences = pathlib.Path(stepop.locate_file(f"stepop-{stepop.version}.dist-info/licenses"))
+named = set(stepop.metadata.get_all("License-File"))
+there = {str(path.relative_to(licences)) for path in licences.rglob("*") if path.is_file()}
+print(named == there, stepop.metadata["License-Expression"])
+print((licences / "LICENSE").read_text().startswith("MIT License"))
+texts = licences / "LICENSES"
+packages = dict(line.split() for line in (texts / "libraries.txt").read_text().splitlines())
+libraries = [path.name for path in (pathlib.Path(find_spec("stepop").origin).parent / "lib").glob("*.so*")]
+print(len(libraries) > 5)
+for library in set(libraries) - {"libstepop.so"}:
+    text = (texts / packages[library] / "copyright").read_text()
+    for name in re.findall(r"/usr/share/common-licenses/([A-Z]\w+(?:-[\d.]*\d)?)", text):
+        if not (texts / "common" / name).stat().st_size:
+            print(library, name)
+END)py");
+  CHECK_MESSAGE(found.exit_code == 0, found.err);
+  CHECK(found.out == "True MIT AND CC-BY-4.0 AND Unicode-3.0\nTrue\nTrue\n");
+}
+
 TEST_CASE("nothing of a wheel names the source tree") {
   const auto found = fresh().run(
       "cd '" + fresh().site +

@@ -13,8 +13,8 @@ class InstallTest(unittest.TestCase):
             setuptools = int(importlib.metadata.version("setuptools").split(".")[0])
         except importlib.metadata.PackageNotFoundError:
             setuptools = 0
-        if setuptools < 61:
-            self.skipTest("setuptools >= 61 is not installed, and pip would have to download it")
+        if setuptools < 77:
+            self.skipTest("setuptools >= 77 is not installed, and pip would have to download it")
         folder = files.scratch()
         # A copy, since pip leaves its build beside the sources.
         source = shutil.copytree(
@@ -27,6 +27,9 @@ class InstallTest(unittest.TestCase):
             "--no-build-isolation", "--disable-pip-version-check", "--target", folder / "site", source,
         )  # fmt: skip
         self.assertTrue((folder / "site" / "stepop_eval" / "py.typed").is_file())
+        info = next((folder / "site").glob("stepop_eval-*.dist-info"))
+        licence = (info / "licenses" / "LICENSE").read_text()
+        self.assertEqual(licence, (files.TREE / "LICENSE").read_text())
         script = (
             "import sys; sys.path.insert(0, sys.argv[1]); import stepop_eval; "
             "print(stepop_eval.__file__); print(stepop_eval.open(sys.argv[2]).rows)"

@@ -18,6 +18,7 @@
 #include "iterators/extensible/injectors/denoiser.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop::extensible {
 namespace {

@@ -12,6 +12,7 @@
 #include "iterators/extensible/network_call.h"
 #include "iterators/losses/adversarial.h"
 #include "runtime/core/base/error.h"
+#include "runtime/train/networks/networks.h"
 
 namespace stepop::extensible {
 namespace {

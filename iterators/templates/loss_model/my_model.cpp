@@ -2,7 +2,7 @@
 //   stepop -n first -b my_model.yaml -t
 #include <stepop/stepop.h>
 
-#include "iterators/trainer/loss_model.h"
+#include <stepop/loss_model.h>
 
 namespace {
 

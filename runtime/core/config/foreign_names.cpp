@@ -45,10 +45,10 @@ constexpr ForeignNames kNames[] = {
 
     // What is trained, and how.
     {"model_class model_name model_type arch architecture net network backbone",
-     "model: {class: LeNet}", "`stepop list model` shows them"},
-    {"task trainer_class lightning_module", "iterator: Classifier",
+     "model: {class: NETWORK}", "`stepop list model` shows them"},
+    {"task trainer_class lightning_module", "iterator: ITERATOR",
      "`stepop list iterator` shows them"},
-    {"*/loss */criterion loss_fn objective", "iterator: Classifier",
+    {"*/loss */criterion loss_fn objective", "iterator: ITERATOR",
      "the iterator computes the loss: `stepop list iterator`"},
     {"optim optimizer_name", "optimizer: {class: Adam}", "`stepop list optimizer` shows them"},
     {"lr base_lr */learning_rate", "optimizer: {lr: 0.001}", ""},

@@ -12,21 +12,15 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/config/yaml_text.h"
-#include "runtime/tools/cli/commands.h"
+#include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/help.h"
 
 namespace stepop {
 namespace {
 
-const Flag* find_flag(const std::string& word, const Command* command) {
-  const Flag* found = nullptr;
-  for (const auto& flag : flags()) {
-    const bool is_short = flag.letter != 0 && word == std::string("-") + flag.letter;
-    if (!is_short && word != "--" + flag.name) continue;
-    if (flag.command.empty() && found == nullptr) found = &flag;
-    if (command != nullptr && flag.command == command->name) found = &flag;
-  }
-  return found;
+const Flag* find_flag(const std::string& word, const std::vector<Flag>& flags) {
+  const auto found = std::ranges::find_if(flags, [&](const Flag& flag) { return flag.is(word); });
+  return found == flags.end() ? nullptr : &*found;
 }
 
 bool is_bool(const std::string& word) {
@@ -79,20 +73,20 @@ Value override_value(const std::string& path, const std::string& text) {
 namespace {
 
 /// `-train` for `--train`, `-o` where no command takes it, `-w`.
-std::string unknown_flag(const std::string& word) {
-  std::string letters, commands;
-  for (const auto& flag : flags()) {
+std::string unknown_flag(const std::string& word, const std::vector<Flag>& flags) {
+  std::string letters;
+  for (const auto& flag : flags) {
     if (word == "-" + flag.name) {
       return fmt::format("unknown flag \"{}\"; did you mean -{}?", word, word);
     }
-    if (flag.letter == 0) continue;
-    if (flag.command.empty())
-      letters += fmt::format("{}-{}", letters.empty() ? "" : ", ", flag.letter);
-    if (!flag.command.empty() && word == fmt::format("-{}", flag.letter)) {
-      commands += fmt::format("{}stepop {}", commands.empty() ? "" : ", ", flag.command);
-    }
+    if (flag.letter != 0) letters += fmt::format("{}-{}", letters.empty() ? "" : ", ", flag.letter);
   }
-  if (!commands.empty()) return fmt::format("{}: a flag of {} alone", word, commands);
+  std::string takers;
+  for (const CommandInfo* command : commands()) {
+    if (find_flag(word, own_flags(*command)) == nullptr) continue;
+    takers += fmt::format("{}stepop {}", takers.empty() ? "" : ", ", command->name);
+  }
+  if (!takers.empty()) return fmt::format("{}: a flag of {} alone", word, takers);
   const std::string key = word.substr(1, word.find('=') - 1);
   const std::string hint =
       key.size() > 1 ? fmt::format(", and --{} VALUE sets a key of the config", key) : "";
@@ -100,18 +94,29 @@ std::string unknown_flag(const std::string& word) {
                      letters, hint);
 }
 
-SplitWords split_words(const std::vector<std::string>& words, const Command* command) {
+/// What a command says to a flag or a key that it has no use for.
+[[noreturn]] void refuse(const CommandInfo& command, const std::string& word) {
+  std::vector<std::string> names;
+  for (const auto& flag : own_flags(command)) names.push_back("--" + flag.name);
+  const auto near = nearest_names(word, names, 1);
+  throw UsageError(fmt::format("stepop {} does not take {}{}", command.name, word,
+                               near.empty() ? "" : fmt::format("; did you mean {}?", near[0])));
+}
+
+/// The first `own_count` of the flags are the command's own; of the others it takes some.
+SplitWords split_words(const std::vector<std::string>& words, const CommandInfo* command,
+                       const std::vector<Flag>& flags, size_t own_count) {
   SplitWords split;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
-    const Flag* flag = find_flag(key, command);
+    const Flag* flag = find_flag(key, flags);
     const bool is_followed = i + 1 < words.size() && !begins_option(words[i + 1]);
     const bool has_value = equals != std::string::npos || is_followed;
     if (flag != nullptr && flag->takes == Flag::Takes::kUnlessValue && has_value) flag = nullptr;
     if (flag == nullptr && begins_option(word) && !word.starts_with("--")) {
-      throw UsageError(unknown_flag(word));
+      throw UsageError(unknown_flag(word, flags));
     }
     if (flag == nullptr && !begins_option(word)) {
       split.operands.push_back(word);
@@ -120,6 +125,7 @@ SplitWords split_words(const std::vector<std::string>& words, const Command* com
     if (flag == nullptr) {
       const std::string path = key.substr(2);
       if (path.empty()) throw UsageError("\"--\" is followed by no key: --path/key VALUE");
+      if (command != nullptr && !command->takes_flag("base")) refuse(*command, key);
       if (!has_value) {
         throw UsageError(
             fmt::format("--{}: no value given; write --{} VALUE, for a switch --{} "
@@ -132,6 +138,8 @@ SplitWords split_words(const std::vector<std::string>& words, const Command* com
       split.overrides.push_back({path, override_value(path, text)});
       continue;
     }
+    const bool is_own = flag - flags.data() < static_cast<std::ptrdiff_t>(own_count);
+    if (command != nullptr && !is_own && !command->takes_flag(flag->name)) refuse(*command, key);
     const std::string name = "--" + flag->name;
     if (equals != std::string::npos) {
       split.own.push_back(name + word.substr(equals));
@@ -178,12 +186,12 @@ std::string as_elsewhere(const std::string& word, const std::string& rest) {
 
 /// The command that the first of `words` names; null for a flag. Throws UsageError for another
 /// word, with what does here what that word does in other programs.
-const Command* read_command(const std::vector<std::string>& words) {
+const CommandInfo* read_command(const std::vector<std::string>& words) {
   const std::string& word = words[0];
-  const Command* command = find_command(word);
+  const CommandInfo* command = find_command(word);
   if (command != nullptr || begins_option(word)) return command;
   std::vector<std::string> names;
-  for (const auto& known : commands()) names.emplace_back(known.name);
+  for (const CommandInfo* known : commands()) names.emplace_back(known->name);
   std::string rest;
   for (size_t i = 1; i < words.size(); ++i) rest += (i > 1 ? " " : "") + shell_word(words[i]);
   std::string help = as_elsewhere(word, rest);
@@ -194,12 +202,12 @@ const Command* read_command(const std::vector<std::string>& words) {
                                help, is_sentence ? "" : ";"));
 }
 
-void check_operands(const Command* command, const std::vector<std::string>& operands) {
+void check_operands(const CommandInfo* command, const std::vector<std::string>& operands) {
   const size_t most = command == nullptr ? 0 : command->most;
   if (operands.size() > most) {
     const std::string word = operands[most];
     if (command != nullptr) {
-      throw UsageError(fmt::format("stray word \"{}\": {}", word, command->usage()));
+      throw UsageError(fmt::format("stepop {}: stray word \"{}\"", command->name, word));
     }
     throw UsageError(
         fmt::format("stray word \"{}\"; a key of the config is set by --path/key VALUE, a list of "
@@ -207,31 +215,51 @@ void check_operands(const Command* command, const std::vector<std::string>& oper
                     word));
   }
   if (command != nullptr && operands.size() < command->fewest) {
-    throw UsageError(fmt::format("stepop {}: {}: {}", command->name,
-                                 operands.empty() ? "nothing given" : "too few arguments",
-                                 command->usage()));
+    throw UsageError(fmt::format("stepop {}: {}", command->name,
+                                 operands.empty() ? "nothing given" : "too few arguments"));
   }
 }
 
-cxxopts::Options own_options(const Command* command) {
+cxxopts::Options options_of(const std::vector<Flag>& flags) {
   cxxopts::Options options("stepop");
-  for (const auto& flag : flags()) {
-    if (find_flag("--" + flag.name, command) != &flag) continue;  // a command's own is taken
+  for (const auto& flag : flags) {
     using enum Flag::Takes;
-    std::shared_ptr<cxxopts::Value> value = cxxopts::value<std::string>();
+    std::shared_ptr<cxxopts::Value> value = cxxopts::value<std::vector<std::string>>();
     const bool is_bare = flag.takes == kNothing || flag.takes == kUnlessValue;
     if (is_bare || flag.takes == kOptionalBool) value = cxxopts::value<bool>();
-    if (flag.takes == kValues || flag.takes == kEach)
-      value = cxxopts::value<std::vector<std::string>>();
     options.add_options()(flag.name, flag.about, value);
   }
   return options;
 }
 
+/// Gives the flags the values of the words that cxxopts reads.
+void set_flags(const std::vector<Flag>& flags, const std::vector<std::string>& words) {
+  std::vector<const char*> pointers = {"stepop"};
+  for (const auto& word : words) pointers.push_back(word.c_str());
+  try {
+    const auto parsed = options_of(flags).parse(static_cast<int>(pointers.size()), pointers.data());
+    for (const auto& flag : flags) {
+      using enum Flag::Takes;
+      const size_t count = parsed.count(flag.name);
+      if (count == 0) continue;
+      if (flag.takes == kNothing || flag.takes == kUnlessValue || flag.takes == kOptionalBool) {
+        flag.set({parsed[flag.name].as<bool>() ? "true" : "false"});
+      } else if (flag.takes == kValue && count > 1) {
+        throw UsageError(fmt::format("--{} is given twice", flag.name));
+      } else {
+        flag.set(parsed[flag.name].as<std::vector<std::string>>());
+      }
+    }
+  } catch (const cxxopts::exceptions::exception& error) {
+    throw UsageError(error.what());
+  }
+}
+
 }  // namespace
 
-Arguments parse_arguments(const std::vector<std::string>& words) {
-  Arguments arguments;
+CommandLine parse_command_line(const std::vector<std::string>& words) {
+  CommandLine line;
+  Arguments& arguments = line.arguments;
   arguments.command_line = "stepop";
   for (const auto& word : words) arguments.command_line += " " + shell_word(word);
   std::vector<std::string> rest = words;
@@ -239,93 +267,37 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
   if (arguments.command != nullptr) rest.erase(rest.begin());
   arguments.help = words.empty();
 
-  SplitWords split = split_words(rest, arguments.command);
+  Flags own;
+  if (arguments.command != nullptr) {
+    line.command = make_command(*arguments.command);
+    line.command->add_flags(own);
+  }
+  std::vector<Flag> flags = own.all();
+  const size_t own_count = flags.size();
+  const Flags common = common_flags(arguments);
+  for (const auto& flag : common.all()) {  // those of the command come first
+    if (find_flag("--" + flag.name, own.all()) == nullptr) flags.push_back(flag);
+  }
+  SplitWords split = split_words(rest, arguments.command, flags, own_count);
   arguments.overrides = std::move(split.overrides);
   arguments.typed_overrides = std::move(split.typed);
   arguments.operands = std::move(split.operands);
-  std::vector<const char*> pointers = {"stepop"};
-  for (const auto& word : split.own) pointers.push_back(word.c_str());
-  try {
-    const auto parsed =
-        own_options(arguments.command).parse(static_cast<int>(pointers.size()), pointers.data());
-    const auto text = [&](const char* name, std::optional<std::string>& target) {
-      if (parsed.count(name) > 1) throw UsageError(fmt::format("--{} is given twice", name));
-      if (parsed.count(name) == 1) target = parsed[name].as<std::string>();
-    };
-    const auto flag = [&](const char* name) {
-      return parsed.count(name) > 0 && parsed[name].as<bool>();
-    };
-    const auto texts = [&](const char* name, std::vector<std::string>& target) {
-      if (parsed.count(name) > 0) target = parsed[name].as<std::vector<std::string>>();
-    };
-    text("name", arguments.name);
-    if (arguments.command != nullptr && arguments.command->run == new_command) {
-      text("template", arguments.new_template);
-      texts("from-edflow", arguments.from_edflow);
-      text("from-dlas", arguments.from_dlas);
-      arguments.new_project = flag("project");
-    } else {
-      text("project", arguments.project);
-    }
-    text("checkpoint", arguments.checkpoint);
-    text("sort", arguments.sort);
-    text("best", arguments.best);
-    text("state", arguments.state);
-    text("jobs", arguments.jobs);
-    text("processes", arguments.processes);
-    text("tuned", arguments.tuned);
-    if (arguments.command != nullptr && arguments.command->run == tune_command) {
-      text("time", arguments.time_limit);
-      arguments.tunes_precision = flag("precision");
-      arguments.tunes_batch_size = flag("batch_size");
-      arguments.tunes_lr = flag("lr");
-    }
-    text("output", arguments.output);
-    text("html", arguments.html);
-    text("examples", arguments.examples);
-    text("network", arguments.network);
-    std::optional<std::string> logs;
-    text("logs", logs);
-    if (logs) arguments.logs = *logs;
-    arguments.clean = flag("clean");
-    arguments.keys = flag("keys");
-    arguments.paths = flag("paths");
-    arguments.json = flag("json");
-    arguments.csv = flag("csv");
-    texts("base", arguments.base);
-    texts("callback", arguments.callbacks);
-    texts("where", arguments.where);
-    texts("show", arguments.show);
-    arguments.table = flag("table");
-    arguments.train = flag("train");
-    arguments.retrain = flag("retrain");
-    arguments.debug = flag("debug");
-    arguments.current_code = flag("current-code");
-    arguments.check = flag("check");
-    arguments.graph = flag("graph");
-    arguments.profile = flag("profile");
-    arguments.allow_unknown = flag("allow-unknown");
-    std::optional<std::string> level;
-    text("log_level", level);
-    if (level) arguments.log_level = parse_log_level(*level);
-    arguments.help = arguments.help || flag("help");
-    arguments.version = flag("version");
-  } catch (const cxxopts::exceptions::exception& error) {
-    throw UsageError(error.what());
+  set_flags(flags, split.own);
+  if (arguments.command == nullptr) {
+    if (!arguments.help && !arguments.version) check_operands(nullptr, arguments.operands);
+    return line;
   }
-  const bool takes_folder = arguments.command != nullptr && arguments.command->most > 0;
-  if (takes_folder && arguments.operands.empty() && arguments.project) {
+  if (arguments.command->most > 0 && arguments.operands.empty() && arguments.project) {
     arguments.operands.push_back(*arguments.project);
   }
-  if (arguments.command != nullptr && arguments.command->run == help_command &&
-      arguments.operands.size() == 1) {  // `help sweep` is `sweep --help`
-    arguments.command = read_command(arguments.operands);
+  if (std::string_view(arguments.command->name) == "help" && arguments.operands.size() == 1) {
+    arguments.command = read_command(arguments.operands);  // `help sweep` is `sweep --help`
     arguments.help = true;
   }
   if (!arguments.help && !arguments.version) {
     check_operands(arguments.command, arguments.operands);
   }
-  return arguments;
+  return line;
 }
 
 }  // namespace stepop

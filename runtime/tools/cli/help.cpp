@@ -3,91 +3,16 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 
+#include <algorithm>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "eval_out/hdf5/hdf5.h"
-#include "runtime/tools/cli/commands.h"
+#include "runtime/tools/cli/arguments.h"
 
 namespace stepop {
-
-const std::vector<Flag>& flags() {
-  using enum Flag::Takes;
-  static const std::vector<Flag> all = {
-      {'n', "name", kValue,
-       "name of a new run: the end of its folder's name; with -p and without -t, of an evaluation"},
-      {'n', "name", kValue, "only runs whose name has this in it", "runs"},
-      {'b', "base", kValues, "YAML files; each one overrides the ones before it"},
-      {'t', "train", kOptionalBool, "train; without it the run is evaluated"},
-      {'p', "project", kValue, "the folder of a run: resume it (with -t) or evaluate it"},
-      {'c', "checkpoint", kValue,
-       "use this checkpoint: a step, latest, best or a path (default: the latest)"},
-      {'c', "callback", kEach, "a callback, name:callback or ./script.py; repeat for more", "eval"},
-      {'r', "retrain", kOptionalBool, "with -t: take only the weights, start a new run at step 0"},
-      {'l', "log_level", kValue, "debug, info (default), warn or critical"},
-      {0, "logs", kValue, "the folder of new runs (default: logs)"},
-      {'d', "debug", kOptionalBool, "a run of 10 steps in logs/debug_runs/"},
-      {0, "current-code", kOptionalBool,
-       "with -p: use the sources as they are now, not the run's own copy"},
-      {0, "check", kOptionalBool,
-       "run every op on one batch and show time, memory and shapes; writes nothing"},
-      {0, "graph", kOptionalBool,
-       "with --check: what each network computes, operation by operation"},
-      {0, "processes", kValue, "so many processes of this machine share the work"},
-      {0, "tuned", kValue, "auto: a training with the settings that `stepop tune` found for it"},
-      {0, "profile", kOptionalBool, "show where the time went when a training ends"},
-      {0, "allow-unknown", kOptionalBool, "unknown config keys are a warning, not an error"},
-      {0, "template", kValue,
-       "classifier (default), regression, table, autoencoder, gan, loss_model or language_model",
-       "new"},
-      {0, "from-edflow", kValues, "the configs of an edflow project, which are translated", "new"},
-      {0, "from-dlas", kValue, "the config of a DL-Art-School training, which is translated",
-       "new"},
-      {0, "project", kNothing, "a CMake project with src/, configs/ and tests/", "new"},
-      {0, "keys", kNothing,
-       "each key of the config and of its components: type, value or (default), meaning", "config"},
-      {0, "paths", kNothing, "only the paths of its keys; its code is neither compiled nor loaded",
-       "config"},
-      {0, "json", kNothing, "all values as a JSON list, for programs", "runs"},
-      {0, "json", kNothing, "the problems and the lines as JSON, for programs", "reproduce"},
-      {0, "csv", kNothing, "all values as CSV", "runs"},
-      {0, "best", kValue, "show and sort by this number, whichever it is: the best run first",
-       "runs"},
-      {0, "state", kValue, "only those: running, ended, stopped, failed, killed or unknown",
-       "runs"},
-      {0, "where", kEach,
-       "only those whose config fits: optimizer/lr=1e-3; also !=, <, <=, >, >=; repeat for more",
-       "runs"},
-      {0, "show", kValues, "columns for keys of the config: --show optimizer/lr seed", "runs"},
-      {0, "sort", kValue, "by name (default), state, step, last, best or age", "runs"},
-      {0, "jobs", kValue, "how many runs at a time (default: the file's, else 1)", "sweep"},
-      {0, "table", kNothing, "only print the table of what there is; starts nothing", "sweep"},
-      {0, "json", kNothing, "the table and all runs as JSON; progress goes to standard error",
-       "sweep"},
-      {0, "csv", kNothing, "the table as CSV; progress goes to standard error", "sweep"},
-      {'o', "output", kValue, "the file to write: NAME.pt for TorchScript, NAME.onnx", "export"},
-      {0, "network", kValue, "which one, of a run with several networks", "export"},
-      {0, "clean", kNothing, "remove all that is kept: compiled code, headers, tokens, settings",
-       "prepare"},
-      {'o', "output", kValue, "a picture of examples: NAME.png", "data"},
-      {0, "html", kValue, "a page to browse examples and statistics: NAME.html", "data"},
-      {0, "examples", kValue,
-       "how many to read, evenly spread, or all (default: all, of more than 10 million a million)",
-       "data"},
-      {0, "time", kValue, "how long it may take: 2m (default: a minute, longer for slow steps)",
-       "tune"},
-      {0, "precision", kUnlessValue, "also try bfloat16, which changes results", "tune"},
-      {0, "batch_size", kUnlessValue,
-       "speed and memory by batch size instead, as a table and a picture", "tune"},
-      {0, "lr", kUnlessValue, "a test of learning rates instead, as a picture, and a suggestion",
-       "tune"},
-      {'o', "output", kValue, "the file to write (default: tuned.yaml, batch_size.png or lr.png)",
-       "tune"},
-      {'h', "help", kNothing, "this text; after a command, the help of that command"},
-      {0, "version", kNothing, "the versions of stepop and its libraries"},
-  };
-  return all;
-}
 
 namespace {
 
@@ -98,17 +23,63 @@ std::string flag_text(const Flag& flag) {
   const char* value = flag.takes == kValues                         ? " X..."
                       : flag.takes == kValue || flag.takes == kEach ? " X"
                                                                     : "";
-  return fmt::format("  {:<24}", names + value);
+  return fmt::format("  {:<24}{}\n", names + value, flag.about);
+}
+
+const char* title_of(CommandGroup group) {
+  switch (group) {
+    case CommandGroup::kBegin:
+      return "Before a training";
+    case CommandGroup::kOneRun:
+      return "With a run";
+    case CommandGroup::kManyRuns:
+      return "With many runs";
+    case CommandGroup::kShell:
+      return "Besides";
+  }
+  return "";
+}
+
+std::string command_list() {
+  std::string text;
+  std::optional<CommandGroup> group;
+  for (const CommandInfo* command : commands()) {
+    if (group != command->group) text += fmt::format("\n{}\n", title_of(command->group));
+    group = command->group;
+    text += fmt::format("  {:<13}{}\n", command->name, command->about);
+  }
+  return text;
 }
 
 }  // namespace
 
-std::string help_text(const Command& command) {
+std::vector<Flag> own_flags(const CommandInfo& command) {
+  Flags flags;
+  make_command(command)->add_flags(flags);
+  std::vector<Flag> all = flags.all();
+  for (auto& flag : all) flag.set = nullptr;  // what took the values is gone
+  return all;
+}
+
+std::string help_text(const CommandInfo& command) {
   std::string text = fmt::format("{}\n  {}\n", command.usage(), command.about);
-  for (const auto& flag : flags()) {
-    if (flag.command == command.name) text += flag_text(flag) + flag.about + "\n";
+  std::string flags;
+  const std::vector<Flag> own = own_flags(command);
+  for (const auto& flag : own) flags += flag_text(flag);
+  Arguments unused;
+  const Flags common = common_flags(unused);
+  for (const auto& flag : common.all()) {
+    const bool is_hidden =
+        std::ranges::any_of(own, [&](const Flag& other) { return other.name == flag.name; });
+    const bool is_of_all = flag.name == "version";
+    if (!is_hidden && !is_of_all && command.takes_flag(flag.name)) flags += flag_text(flag);
   }
-  return text + "\n`stepop --help` explains everything else.\n";
+  text += "\n" + flags;
+  if (command.takes_flag("base")) text += "      --path/key X        sets a key of the config\n";
+  std::istringstream lines(command.example);
+  text += "\n";
+  for (std::string line; std::getline(lines, line);) text += "  " + line + "\n";
+  return text;
 }
 
 std::string help_text() {
@@ -116,17 +87,12 @@ std::string help_text() {
 
   stepop -n NAME -b base1.yaml base2.yaml -t [--path/key value ...]
   stepop -p logs/<time>_<name> [-t] [--path/key value ...]
-
-Commands
+  stepop COMMAND ...                                     `stepop COMMAND -h` explains it
 )";
-  for (const auto& command : commands()) {
-    text += fmt::format("  {}\n      {}\n", command.usage(), command.about);
-  }
-  text += "\nFlags\n";
-  for (const auto& flag : flags()) {
-    const std::string only = flag.command.empty() ? "" : fmt::format("stepop {}: ", flag.command);
-    text += flag_text(flag) + only + flag.about + "\n";
-  }
+  text += command_list() + "\nFlags of a training or an evaluation\n";
+  Arguments unused;
+  const Flags common = common_flags(unused);
+  for (const auto& flag : common.all()) text += flag_text(flag);
   return text + R"(
 Any config key can be set on the command line: --optimizer/lr 3e-3, --model/hidden '[64, 32]',
 --datasets/train/path=data; --log_ops/+ validation/sample_op appends to a list. Values are YAML:
@@ -169,10 +135,23 @@ std::string version_text() {
                      H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
 }
 
-int help_command(const Arguments& arguments) {
-  const bool is_of_one = arguments.command != nullptr && arguments.command->run != help_command;
-  fmt::print("{}", is_of_one ? help_text(*arguments.command) : help_text());
+namespace {
+
+int help_command(const Arguments& /*arguments*/, const NoFlags& /*own*/) {
+  fmt::print("{}", help_text());
   return 0;
 }
+
+STEPOP_REGISTER_COMMAND(help_command, NoFlags,
+                        {.name = "help",
+                         .group = CommandGroup::kShell,
+                         .operands = "[COMMAND]",
+                         .fewest = 0,
+                         .most = 1,
+                         .about = "print this text, or the help of one command",
+                         .takes = "",
+                         .example = "stepop help sweep"});
+
+}  // namespace
 
 }  // namespace stepop

@@ -1,28 +1,18 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "runtime/tools/cli/command.h"
 
 namespace stepop {
 
-struct Command;
+/// The flags that a command alone takes, for a text: they set nothing.
+std::vector<Flag> own_flags(const CommandInfo& command);
 
-/// A flag of our own, as the parser and the help know it.
-struct Flag {
-  char letter;  ///< 0: none
-  std::string name;
-  /// kEach: one value, as often as the flag is given. kUnlessValue: with a value it is no flag, but
-  /// sets the key of its name: `--batch_size 64`.
-  enum class Takes { kNothing, kValue, kValues, kEach, kOptionalBool, kUnlessValue } takes;
-  std::string about;
-  std::string_view command = {};  ///< The only one that takes it, in the place of others like it.
-};
-const std::vector<Flag>& flags();
-
-/// What `--help` prints; with a command what it is for and its own flags.
+/// What `--help` prints; with a command what it is for, its flags and an example.
 std::string help_text();
-std::string help_text(const Command& command);
+std::string help_text(const CommandInfo& command);
 
 /// What `--version` prints: stepop, LibTorch, HDF5.
 std::string version_text();

@@ -16,9 +16,10 @@
 #include "runtime/core/base/shown_text.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/data/loader.h"
+#include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/command_line.h"
-#include "runtime/tools/cli/commands.h"
 #include "runtime/tools/cli/help.h"
+#include "runtime/tools/cli/run_command.h"
 #include "runtime/tools/code/code_places.h"
 #include "runtime/tools/code/compiler.h"
 #include "runtime/train/distributed/world.h"
@@ -64,21 +65,36 @@ int fail(const std::string& message, int exit_code) {
   return exit_code;
 }
 
+/// A mistake in the words of a command shows the help of that command.
+stepop::CommandLine read_words(const std::vector<std::string>& words) {
+  try {
+    return stepop::parse_command_line(words);
+  } catch (const stepop::UsageError& error) {
+    const stepop::CommandInfo* command = words.empty() ? nullptr : stepop::find_command(words[0]);
+    if (command == nullptr || words[0] == "help") throw;
+    throw stepop::UsageError(fmt::format("{}\n\n{}", error.what(), stepop::help_text(*command)));
+  }
+}
+
 int run(int argc, char** argv) {
-  using stepop::Arguments;
+  using stepop::CommandLine;
   open_standard_streams();
   ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of `write`, with a message
   if (argc > 0 && *argv[0] != 0) stepop::set_program_name(argv[0]);
   try {
     stepop::Catalogue::check();
-    const Arguments arguments =
-        stepop::parse_arguments(std::vector<std::string>(argv + 1, argv + argc));
+    const CommandLine line = read_words(std::vector<std::string>(argv + 1, argv + argc));
+    const stepop::Arguments& arguments = line.arguments;
     if (arguments.version) {
       fmt::print("{}", stepop::version_text());
       return finish_output(0);
     }
-    if (arguments.help) return finish_output(stepop::help_command(arguments));
-    if (arguments.command != nullptr) return finish_output(arguments.command->run(arguments));
+    if (arguments.help) {
+      fmt::print("{}", arguments.command != nullptr ? stepop::help_text(*arguments.command)
+                                                    : stepop::help_text());
+      return finish_output(0);
+    }
+    if (line.command) return finish_output(line.command->run(arguments));
     return stepop::run_command(arguments);
   } catch (const stepop::CompileError& error) {
     std::fputs(error.what(), stderr);  // the compiler's own message

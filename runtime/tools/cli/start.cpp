@@ -22,24 +22,27 @@
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/measure/tensor_memory.h"
 #include "runtime/core/system/folders.h"
+#include "runtime/data/batch_source.h"
 #include "runtime/tools/cli/checkpoint_choice.h"
-#include "runtime/tools/cli/commands.h"
 #include "runtime/tools/cli/evaluate_run.h"
-#include "runtime/tools/cli/from_dlas.h"
 #include "runtime/tools/cli/record_start.h"
 #include "runtime/tools/cli/remedy.h"
+#include "runtime/tools/cli/run_command.h"
 #include "runtime/tools/cli/run_source.h"
 #include "runtime/tools/cli/shared_start.h"
 #include "runtime/tools/cli/train_run.h"
 #include "runtime/tools/code/code_copy.h"
 #include "runtime/tools/code/code_places.h"
 #include "runtime/tools/code/crash_message.h"
+#include "runtime/tools/graph/network_graphs.h"
+#include "runtime/tools/migrate/from_dlas.h"
 #include "runtime/tools/sweep/sweep_jobs.h"
 #include "runtime/tools/trial/dry_run.h"
 #include "runtime/tools/trial/repeat_check.h"
 #include "runtime/train/checkpoint/checkpoint_folder.h"
 #include "runtime/train/checkpoint/shared_state.h"
 #include "runtime/train/distributed/processors.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/non_finite_record.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/run/device.h"
@@ -197,7 +200,7 @@ class Run {
       session.position().evaluations.clear();
     }
     session.initialize();
-    session.check();
+    session.check(logged_graph);
     throw_if_signal_arrived();
     if (!arguments_.check) console_.info(session.config_yaml());
     if (!session.warnings().empty()) console_.warn(session.warnings());

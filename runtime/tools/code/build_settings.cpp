@@ -1,6 +1,5 @@
 #include "runtime/tools/code/build_settings.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -9,18 +8,11 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/system/read_file.h"
+#include "runtime/core/system/stepop_library.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
 namespace {
-
-fs::path own_library() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&build_settings), &info) == 0) {
-    throw Error("cannot find libstepop.so, which is running");
-  }
-  return fs::canonical(info.dli_fname);
-}
 
 std::string replace_all(std::string text, std::string_view what, const std::string& by) {
   for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
@@ -30,7 +22,7 @@ std::string replace_all(std::string text, std::string_view what, const std::stri
 }
 
 BuildSettings read() {
-  const fs::path library = own_library();
+  const fs::path library = stepop_library();
   const std::string path = fs::path(library).replace_filename("libstepop.json").string();
   const auto text = try_read_file(path);
   if (!text) {

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "runtime/core/base/abi.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/cache_folder.h"
 #include "runtime/core/system/checksum.h"
@@ -21,7 +22,6 @@
 #include "runtime/core/system/owner.h"
 #include "runtime/core/system/read_file.h"
 #include "runtime/core/system/start_thread.h"
-#include "runtime/tools/code/abi.h"
 #include "runtime/tools/code/build_settings.h"
 #include "runtime/tools/code/code_text.h"
 

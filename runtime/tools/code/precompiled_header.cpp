@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <vector>
 
+#include "runtime/core/base/abi.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/checksum.h"
 #include "runtime/core/system/file_lock.h"
 #include "runtime/core/system/folders.h"
 #include "runtime/core/system/owner.h"
 #include "runtime/core/system/read_file.h"
-#include "runtime/tools/code/abi.h"
 #include "runtime/tools/code/build_settings.h"
 
 namespace stepop {

@@ -1,5 +1,6 @@
 #include "runtime/tools/export/example_calls.h"
 
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/step/call_op.h"
 #include "runtime/train/step/random_fork.h"
 #include "runtime/train/when/settings.h"

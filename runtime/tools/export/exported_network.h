@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/tools/graph/network_calls.h"
+#include "runtime/train/networks/network_calls.h"
 
 namespace torch::nn {
 class Module;

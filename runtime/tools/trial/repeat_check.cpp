@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "runtime/core/base/text.h"
+#include "runtime/data/batch_source.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/step/call_op.h"
 #include "runtime/train/when/settings.h"
 

@@ -18,6 +18,7 @@
 #include "runtime/core/system/read_file.h"
 #include "runtime/tools/tune/answers.h"
 #include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/reporter.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/loop/training_loop.h"

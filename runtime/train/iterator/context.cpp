@@ -12,7 +12,12 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/data/batch_source.h"
+#include "runtime/data/dataset.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/networks/networks.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {
@@ -182,6 +187,14 @@ void Context::wrong_network_type(std::string_view name, const char* type) const 
       fmt::format("the iterator takes the network \"{}\" as a {}, which the model of the "
                   "config is not; choose a model of that type",
                   name, demangled(type)));
+}
+
+BatchSlice Context::slice() const { return {rank, world_size}; }
+
+const Dataset& Context::dataset(const std::string& split) const { return splits.dataset(split); }
+
+const std::shared_ptr<torch::nn::Module>& Context::network_module(std::string_view name) const {
+  return networks.get(name);
 }
 
 }  // namespace stepop

@@ -4,25 +4,34 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <typeinfo>
 #include <vector>
 
 #include "runtime/core/config/config.h"
 #include "runtime/core/log/run_log.h"
-#include "runtime/data/dataset.h"
-#include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/train/checkpoint/progress.h"
 #include "runtime/train/checkpoint/tracker.h"
-#include "runtime/train/distributed/world.h"
 #include "runtime/train/iterator/autocast.h"
-#include "runtime/train/iterator/splits.h"
-#include "runtime/train/networks/networks.h"
+#include "runtime/train/optim/named_parameters.h"
+#include "runtime/train/optim/non_finite.h"
 #include "runtime/train/optim/schedule.h"
-#include "runtime/train/optim/update.h"
+#include "runtime/train/optim/step_clock.h"
+
+namespace torch::nn {
+class Module;
+}
 
 namespace stepop {
 
+class Dataset;
+class Networks;
 class Profile;
+class Splits;
+class Update;
+class World;
+struct BatchSlice;
 
 /// Where the run is. The loop writes it, an iterator reads it.
 struct Position : Progress {
@@ -60,7 +69,7 @@ struct Context {
   const RunInfo& run;
   RunLog& log;  ///< `context().log.info("...")`
   /// The part of each batch that this process takes.
-  BatchSlice slice() const { return {rank, world_size}; }
+  BatchSlice slice() const;
 
   /// Null but with --profile: `const Span span(context().profile.get(), "sampling");` measures a
   /// part of an op.
@@ -70,7 +79,7 @@ struct Context {
   /// when it is of another type.
   template <class T>
   std::shared_ptr<T> network(std::string_view name = "model") const {
-    auto typed = std::dynamic_pointer_cast<T>(networks.get(name));
+    auto typed = std::dynamic_pointer_cast<T>(network_module(name));
     if (!typed) wrong_network_type(name, typeid(T).name());
     return typed;
   }
@@ -99,7 +108,7 @@ struct Context {
   }
 
   /// Throws Error when the config has no dataset for that split.
-  const Dataset& dataset(const std::string& split) const { return splits.dataset(split); }
+  const Dataset& dataset(const std::string& split) const;
 
   /// Values of the iterator that must survive a restart: its members, as they are kept by reference
   /// and must live as long as the run. A tensor may still be undefined; it is then restored on the
@@ -123,6 +132,7 @@ struct Context {
   }
 
  private:
+  const std::shared_ptr<torch::nn::Module>& network_module(std::string_view name) const;
   void check_name(const std::string& name) const;
   [[noreturn]] void wrong_network_type(std::string_view name, const char* type) const;
 };

@@ -48,9 +48,7 @@ class Iterator : public Hook {
   /// Batches of this epoch that are complete.
   int64_t batch_step() const { return context_.position.batch; }
   /// The batch of a split that stays the same in all logs; `fixed_example_indices` chooses it.
-  const Batch& get_fixed_examples(const std::string& split) const {
-    return context_.splits.fixed_examples(split);
-  }
+  const Batch& get_fixed_examples(const std::string& split) const;
 
  private:
   const Context& context_;

@@ -8,6 +8,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/profile.h"
 #include "runtime/data/loader.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/generators.h"
 #include "runtime/train/networks/swa.h"
 #include "runtime/train/step/call_op.h"

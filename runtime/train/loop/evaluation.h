@@ -9,6 +9,7 @@
 #include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/core/base/interrupt.h"
 #include "runtime/core/base/ordered_map.h"
+#include "runtime/data/sampler.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/when/evaluation_settings.h"
 

@@ -11,6 +11,8 @@
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/folders.h"
+#include "runtime/data/batch_source.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/checks/non_finite_data.h"
 
 namespace stepop {

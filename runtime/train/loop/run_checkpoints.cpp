@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/core/log/metrics_file.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {

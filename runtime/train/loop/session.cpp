@@ -16,10 +16,10 @@
 #include "runtime/core/config/taken_default.h"
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/train/iterator/eval_functor.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/checks/parameter_ownership.h"
 #include "runtime/train/loop/checks/plan_warnings.h"
 #include "runtime/train/loop/checks/preflight.h"
-#include "runtime/train/loop/network_graphs.h"
 #include "runtime/train/loop/telemetry.h"
 #include "runtime/train/networks/generators.h"
 #include "runtime/train/run/data_files.h"
@@ -204,6 +204,8 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   }
 }
 
+Session::~Session() = default;
+
 void Session::add_warning(const std::string& text) {
   warnings_ += (warnings_.empty() ? "" : "\n") + text;
 }
@@ -266,24 +268,20 @@ void Session::set_profile(std::shared_ptr<Profile> profile) {
   context_->profile = std::move(profile);
 }
 
-void Session::check() {
+void Session::check(const DrawGraph& draw_graph) {
   if (train_) {
     freezing_.check_some_trained(config_, updates_, position_.global_step, settings_->num_steps);
   }
   std::optional<NetworkCalls> calls;
   const bool wants_graph =
-      train_ && std::ranges::any_of(settings_->integrations,
-                                    [](const auto& sink) { return sink->wants_graph(); });
+      train_ && draw_graph && std::ranges::any_of(settings_->integrations, [](const auto& sink) {
+        return sink->wants_graph();
+      });
   if (wants_graph) calls.emplace(*networks_);
   const std::vector<ScheduledOp> log_ops = settings_->log_ops;
   const Findings found = preflight(*settings_, train_, iterator(), *context_, position_);
   if (train_) note_log_ops(log_ops);
-  if (calls) {
-    graph_ = {};
-    for (const auto& [network, graph, problem] : network_graphs(*context_, *calls)) {
-      if (graph) add_to(graph_, network, *graph);
-    }
-  }
+  if (calls) graph_ = draw_graph(*context_, *calls);
   for (const auto& text : found.warnings) add_warning(text);
   if (!train_) return;
   const LoggedNames names{found.names, open_names()};

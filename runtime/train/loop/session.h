@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "runtime/train/iterator/run_hooks.h"
 #include "runtime/train/loop/freezing.h"
 #include "runtime/train/networks/init_from.h"
+#include "runtime/train/networks/network_calls.h"
 #include "runtime/train/networks/sync_batch_norm.h"
 #include "runtime/train/optim/metric_schedule.h"
 #include "runtime/train/run/spin_watch.h"
@@ -36,6 +38,8 @@ class Session {
   /// are a warning, in `warnings`, when `allow_unknown`.
   /// `world`, if any, must outlive this: the processes that do the same.
   Session(const Config& config, bool train, bool debug, bool allow_unknown, World* world = nullptr);
+
+  ~Session();
 
   /// Resumes where the checkpoint was taken, unless that is within an epoch whose length or order
   /// changed, or on a training dataset of another size. Throws Error that begins with `path` and
@@ -78,9 +82,13 @@ class Session {
   /// Tells the iterator and the hooks that what is tracked is in place.
   void initialize();
 
+  /// What draws the networks of a context by the calls that were seen of them.
+  using DrawGraph = std::function<LoggedGraph(const Context&, const NetworkCalls&)>;
+
   /// Runs one batch of every split through everything; see preflight.h. Throws UsageError for a
-  /// metric of the config that nothing logs.
-  void check();
+  /// metric of the config that nothing logs. `draw_graph` is called where an integration wants a
+  /// graph; without it there is none.
+  void check(const DrawGraph& draw_graph = {});
 
   /// Throws UnknownMetric for a metric of early stopping, or one that a schedule follows, that is
   /// none of these.

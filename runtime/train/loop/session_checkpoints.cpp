@@ -12,6 +12,7 @@
 #include "runtime/core/config/references.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/train/checkpoint/shared_state.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/networks/generators.h"
 

@@ -8,6 +8,7 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/read_pattern.h"
 #include "runtime/core/measure/resident_memory.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {

@@ -11,6 +11,7 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/measure/processor_time.h"
 #include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/checks/non_finite_data.h"
 #include "runtime/train/loop/shared_logs.h"
 #include "runtime/train/optim/non_finite.h"

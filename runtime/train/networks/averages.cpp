@@ -8,6 +8,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/networks/networks.h"
 
 namespace stepop {
 namespace {

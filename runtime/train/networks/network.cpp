@@ -17,6 +17,11 @@ ModelRegistry& models() {
   return registry;
 }
 
+std::vector<std::string>& other_class_keys() {
+  static std::vector<std::string> keys;
+  return keys;
+}
+
 State tensors_of(const torch::nn::Module& module) {
   State state;
   for (const auto& item : module.named_parameters()) state.emplace(item.key(), item.value());

@@ -61,6 +61,10 @@ class MultiNetwork : public torch::nn::Module, public WatchedCalls {
 using ModelRegistry = Registry<std::shared_ptr<torch::nn::Module>(const Config&)>;
 ModelRegistry& models();
 
+/// Keys that name a network's class where there is no `class`. An iterator that reads configs of
+/// another program adds that program's, before main().
+std::vector<std::string>& other_class_keys();
+
 /// The parameters and buffers of a network by name. They share memory with it.
 State tensors_of(const torch::nn::Module& module);
 

@@ -11,7 +11,9 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/ema.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/networks/swa.h"
 #include "runtime/train/optim/update.h"
 
 namespace stepop {
@@ -28,12 +30,12 @@ bool trains(const Update& update, const torch::nn::Module& network) {
   });
 }
 
-/// A network by its name or its `class`, or by `which_model`, as configs of DL-Art-School have it.
+/// A network by its name, its `class`, or another key that names classes.
 Component read_network(const Config& config, std::string_view path) {
   const Config params = config.at(path);
   const Value* value = config.peek(path);
   if (value != nullptr && value->is_map() && !value->as_map().contains("class")) {
-    for (const char* key : {"which_model", "which_model_G", "which_model_D"}) {
+    for (const auto& key : other_class_keys()) {
       if (params.has(key)) return {params.get<std::string>(key), params};
     }
   }
@@ -282,6 +284,10 @@ std::vector<std::string> Networks::warnings() const {
     if (!text.empty()) texts.push_back(fmt::format("{}: {}", name, text));
   }
   return texts;
+}
+
+bool Networks::averages_within(int64_t steps) const {
+  return !ema_ || ema_->averages_within(steps);
 }
 
 }  // namespace stepop

@@ -14,9 +14,7 @@
 #include "runtime/core/formats/state.h"
 #include "runtime/train/checkpoint/tracker.h"
 #include "runtime/train/networks/averages.h"
-#include "runtime/train/networks/ema.h"
-#include "runtime/train/networks/swa.h"
-#include "runtime/train/optim/optimizer.h"
+#include "runtime/train/optim/named_parameters.h"
 
 namespace torch::nn {
 class Module;
@@ -25,6 +23,8 @@ class Module;
 namespace stepop {
 
 class CheckpointModules;
+class Ema;
+class Swa;
 class Update;
 
 /// The networks of a run: `model`, or several below `networks`, on the device and tracked. With
@@ -62,7 +62,7 @@ class Networks {
   void update_averages(int64_t global_step, bool takes_snapshot = false);
   /// Whether `ema`, where it is in the config, is more than a copy of the weights after so many
   /// steps.
-  bool averages_within(int64_t steps) const { return !ema_ || ema_->averages_within(steps); }
+  bool averages_within(int64_t steps) const;
   /// While the guard lives, the networks have the weights that evaluations use.
   AveragesGuard evaluation_weights() const;
   /// The same with `ema` where it is in the config, else with `swa` once it has a snapshot, else

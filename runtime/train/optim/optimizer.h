@@ -11,24 +11,10 @@
 
 #include "runtime/core/config/registry.h"
 #include "runtime/core/formats/state.h"
+#include "runtime/train/optim/named_parameters.h"
 #include "runtime/train/optim/schedule.h"
 
 namespace stepop {
-
-/// Parameters by name.
-struct NamedParameters : std::vector<std::pair<std::string, at::Tensor>> {
-  using std::vector<std::pair<std::string, at::Tensor>>::vector;
-
-  /// The networks of the config that they are of, if any: of several, each name begins with that of
-  /// its network and a dot; of one, none does.
-  std::vector<std::string> networks;
-
-  /// The names in the other form, with that of their network where they lack it, or without.
-  std::vector<std::string> other_names() const;
-};
-
-/// The names of parameters for a message: `a, b, c and 12 more`.
-std::string list_names(const NamedParameters& parameters);
 
 /// Changes parameters by their gradients, with PyTorch's fused kernels, which update many
 /// parameters in one call. The kernels do not bump the parameters' versions; this class does, so

@@ -3,7 +3,6 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <link.h>
 #include <sys/stat.h>
@@ -21,6 +20,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/system/child_process.h"
 #include "runtime/core/system/look_at_data.h"
+#include "runtime/core/system/stepop_library.h"
 
 namespace stepop {
 namespace {
@@ -80,9 +80,7 @@ std::string program_time() {
 std::string stepop_time() {
   timespec newest{};
   take_newer(kProgram, newest);
-  Dl_info library{};
-  const bool is_known = ::dladdr(reinterpret_cast<const void*>(&stepop_time), &library) != 0;
-  if (is_known && library.dli_fname != nullptr) take_newer(library.dli_fname, newest);
+  take_newer(stepop_library().c_str(), newest);
   return utc_time(newest);
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/core/measure/resident_memory.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/networks.h"
 
 namespace stepop {
 namespace {

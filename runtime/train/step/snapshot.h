@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/train/iterator/context.h"
+#include "runtime/train/networks/networks.h"
 
 namespace stepop {
 

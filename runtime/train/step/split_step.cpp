@@ -9,6 +9,8 @@
 
 #include "runtime/core/measure/profile.h"
 #include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/distributed/world.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/step/random_fork.h"
 #include "runtime/train/step/snapshot.h"
 

@@ -1,5 +1,5 @@
 // A trained network in a program of your own: iterators/README.md.
-#include "runtime/train/networks/load_network.h"
+#include <stepop/load_network.h>
 #include "words.cpp"
 
 // apply logs/<time>_<name>

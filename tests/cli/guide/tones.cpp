@@ -1,6 +1,6 @@
 #include <stepop/stepop.h>
 
-#include <iterators/audio/mel.h>
+#include <stepop/audio.h>
 #include <algorithm>
 #include <bit>
 #include <filesystem>

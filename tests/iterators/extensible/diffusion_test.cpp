@@ -14,6 +14,7 @@
 
 #include "iterators/extensible/injector.h"
 #include "runtime/core/base/error.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"

@@ -14,7 +14,7 @@
 
 #include "iterators/extensible/batch_rules.h"
 #include "runtime/core/config/yaml_reader.h"
-#include "runtime/tools/cli/from_dlas.h"
+#include "runtime/tools/migrate/from_dlas.h"
 #include "runtime/train/optim/schedule.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"

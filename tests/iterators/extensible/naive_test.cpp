@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/network.h"
 #include "tests/test_run.h"
 

@@ -1,4 +1,5 @@
 #include "iterators/trainer/trainer.h"
+#include "runtime/train/iterator/splits.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>

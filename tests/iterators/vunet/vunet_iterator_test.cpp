@@ -8,6 +8,7 @@
 #include "models/vunet/vunet.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/pictures/image_grid.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/checkpoint_modules.h"
 #include "tests/iterators/vunet/vunet_run.h"
 #include "tests/message_of.h"

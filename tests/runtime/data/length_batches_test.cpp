@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/core/config/yaml_reader.h"
+#include "runtime/data/batch_source.h"
 #include "runtime/data/sampler.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"

@@ -1,4 +1,5 @@
 #include "runtime/data/sampler.h"
+#include "runtime/data/batch_source.h"
 
 #include <ATen/ops/arange.h>
 #include <doctest/doctest.h>

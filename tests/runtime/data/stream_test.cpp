@@ -1,4 +1,5 @@
 #include "runtime/data/stream.h"
+#include "runtime/train/distributed/world.h"
 
 #include <ATen/ops/scalar_tensor.h>
 #include <doctest/doctest.h>

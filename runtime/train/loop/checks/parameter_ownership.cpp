@@ -16,7 +16,10 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/distributed/world.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/networks/networks.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {

@@ -11,6 +11,8 @@
 
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/log/metric_direction.h"
+#include "runtime/train/iterator/splits.h"
+#include "runtime/train/networks/networks.h"
 #include "runtime/train/optim/update.h"
 #include "runtime/train/when/duration.h"
 

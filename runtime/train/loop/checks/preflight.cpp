@@ -12,6 +12,8 @@
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/eval_schema.h"
 #include "runtime/core/base/error.h"
+#include "runtime/data/batch_source.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/checks/non_finite_data.h"
 #include "runtime/train/loop/checks/parameter_ownership.h"
 #include "runtime/train/step/batch_mistakes.h"

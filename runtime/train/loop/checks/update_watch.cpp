@@ -10,6 +10,8 @@
 #include "runtime/core/base/text.h"
 #include "runtime/train/distributed/world.h"
 #include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/networks.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "runtime/core/config/registry.h"
 #include "runtime/data/dataset.h"
-#include "runtime/tools/cli/commands.h"
+#include "runtime/tools/cli/run_command.h"
 #include "tests/runtime/train/loop/command_training.h"
 #include "tests/same_state.h"
 

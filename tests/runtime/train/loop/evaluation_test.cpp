@@ -1,4 +1,5 @@
 #include "runtime/train/loop/evaluation.h"
+#include "runtime/train/iterator/splits.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>

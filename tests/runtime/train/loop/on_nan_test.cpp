@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/optim/non_finite.h"
 #include "tests/message_of.h"

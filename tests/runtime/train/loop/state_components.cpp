@@ -14,8 +14,10 @@
 #include <limits>
 #include <thread>
 
+#include "runtime/data/dataset.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/batch_norm.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "runtime/tools/graph/network_graphs.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/python.h"
@@ -78,7 +79,7 @@ TEST_CASE("TensorBoard gets the numbers of the metrics file, images and the conf
 
 TEST_CASE("TensorBoard gets what the networks compute, after the check that runs them") {
   TestRun run(kTraining + kActive + "num_steps: 1\n");
-  run.session.check();
+  run.session.check(logged_graph);
   run.train();
   const auto graph = events_of(run).at(3).at("graph");
   CHECK(graph.at(0) ==
@@ -98,7 +99,7 @@ TEST_CASE("the graph changes no bit of a training, and can be left out") {
   // With the check that runs the ops first, as `stepop -t` does it.
   const auto train = [](const std::string& integrations, auto look) {
     TestRun run(with_dropout() + "num_steps: 3\n" + integrations);
-    run.session.check();
+    run.session.check(logged_graph);
     run.train();
     look(events_of(run));
     return load_checkpoint(run.checkpoint_path(3)).tensors;

@@ -1,4 +1,5 @@
 #include "runtime/train/loop/training_loop.h"
+#include "runtime/train/iterator/splits.h"
 
 #include <ATen/TensorOperators.h>
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 #include "runtime/train/networks/swa.h"
+#include "runtime/train/iterator/splits.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linear.h>

@@ -1,4 +1,5 @@
 #include "runtime/train/optim/optimizer.h"
+#include "runtime/train/networks/networks.h"
 
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>

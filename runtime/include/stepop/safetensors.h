@@ -1,0 +1,5 @@
+#pragma once
+
+// Files of named tensors, as Python's safetensors reads and writes them.
+
+#include "runtime/core/formats/safetensors.h"

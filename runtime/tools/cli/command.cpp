@@ -1,0 +1,85 @@
+#include "runtime/tools/cli/command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <tuple>
+
+#include "runtime/core/base/error.h"
+#include "runtime/tools/cli/remedy.h"
+
+namespace stepop {
+namespace {
+
+struct Registered {
+  CommandInfo info;
+  std::unique_ptr<Command> (*make)();
+};
+
+std::vector<std::unique_ptr<Registered>>& registered() {
+  static std::vector<std::unique_ptr<Registered>> all;
+  return all;
+}
+
+}  // namespace
+
+std::string CommandInfo::usage() const {
+  return fmt::format("stepop {}{}{}", name, *operands != 0 ? " " : "", operands);
+}
+
+bool CommandInfo::takes_flag(std::string_view flag) const {
+  if (flag == "help" || flag == "version") return true;
+  if (flag == "project" && most > 0) return true;
+  std::istringstream words(takes);
+  for (std::string word; words >> word;) {
+    if (word == flag) return true;
+  }
+  return false;
+}
+
+std::vector<const CommandInfo*> commands() {
+  std::vector<const CommandInfo*> all;
+  for (const auto& each : registered()) all.push_back(&each->info);
+  std::ranges::sort(all, {}, [](const CommandInfo* info) {
+    return std::tuple(info->group, std::string_view(info->name));
+  });
+  return all;
+}
+
+const CommandInfo* find_command(std::string_view name) {
+  for (const auto& each : registered()) {
+    if (each->info.name == name) return &each->info;
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Command> make_command(const CommandInfo& info) {
+  for (const auto& each : registered()) {
+    if (&each->info == &info) return each->make();
+  }
+  throw Error(fmt::format("the command {} is not registered", info.name));
+}
+
+bool register_command(const CommandInfo& info, std::unique_ptr<Command> (*make)()) {
+  registered().push_back(std::make_unique<Registered>(Registered{info, make}));
+  return true;
+}
+
+RunDirectory open_run(const Arguments& arguments, const std::string& root) {
+  std::error_code failed;
+  if (!std::filesystem::is_directory(root, failed)) {
+    throw UsageError(
+        fmt::format("stepop {}: {}: no such folder; give the folder of a run, "
+                    "logs/<time>_<name>{}",
+                    arguments.command->name, root, run_near(root)));
+  }
+  if (!std::filesystem::is_directory(root + "/configs", failed)) {
+    throw UsageError(fmt::format("stepop {}: {}: not the folder of a run: it has no configs/{}",
+                                 arguments.command->name, root, run_near(root)));
+  }
+  return RunDirectory::open(root);
+}
+
+}  // namespace stepop

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "runtime/tools/cli/arguments.h"
+
+namespace stepop {
+
+/// Trains or evaluates, as the arguments say. Returns the exit code: 0; 3 when a callback of an
+/// evaluation failed; 128 + the signal's number after a signal. Throws Error for anything else.
+int run_command(const Arguments& arguments);
+
+/// What run_command and `stepop eval` return when a callback failed.
+inline constexpr int kCallbackFailed = 3;
+
+}  // namespace stepop

@@ -1,0 +1,176 @@
+// `stepop config`: the resolved config, its paths, or a table of all keys that its components take.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/config/component_places.h"
+#include "runtime/core/config/config.h"
+#include "runtime/core/config/references.h"
+#include "runtime/core/config/registry.h"
+#include "runtime/core/config/resolve.h"
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/config/yaml_writer.h"
+#include "runtime/tools/cli/command.h"
+#include "runtime/tools/cli/run_source.h"
+
+namespace stepop {
+namespace {
+
+struct ConfigFlags {
+  bool keys = false;
+  bool paths = false;
+
+  void add_to(Flags& flags) {
+    flags.add("keys", keys,
+              "each key of the config and of its components: type, value or (default), meaning");
+    flags.add("paths", paths,
+              "only the paths of its keys; its code is neither compiled nor loaded");
+  }
+};
+
+void print_paths(const Value& value, const std::string& path) {
+  if (!path.empty()) fmt::print("{}\n", path);
+  if (!value.is_map()) return;
+  for (const auto& [key, item] : value.as_map()) print_paths(item, join_path(path, key));
+}
+
+/// A line of the table of keys.
+struct Key {
+  std::string path;
+  std::string type;
+  std::string value;  ///< As the config has it, or the default in parentheses.
+  std::string about;
+};
+
+const char* type_of(const Value& value) {
+  if (value.is_bool()) return "bool";
+  if (value.is_int()) return "int";
+  if (value.is_float()) return "float";
+  if (value.is_text()) return "text";
+  if (value.is_list()) return "list";
+  return value.is_map() ? "map" : "any";
+}
+
+/// Of a parameter that the config leaves out.
+std::string type_of_default(const Parameter& parameter) {
+  if (parameter.is_path) return "path";
+  try {
+    const Value read = parse_yaml("x: " + parameter.default_value, {"", 0});
+    return type_of(*read.find("x"));
+  } catch (const UsageError&) {
+    return "text";  // a sentence
+  }
+}
+
+const Registration* integration_at(const std::string& path) {
+  const auto parts = split_path(path);
+  if (parts.size() != 2 || parts[0] != "integrations") return nullptr;
+  for (const Catalogue* catalogue : Catalogue::all()) {
+    if (catalogue->kind() != "integration") continue;
+    for (const auto& each : catalogue->registrations()) {
+      if (each.name == parts[1]) return &each;
+    }
+  }
+  return nullptr;
+}
+
+/// All keys of a config, and those that its components take besides.
+class Keys {
+ public:
+  explicit Keys(const Value& root) { visit(root, ""); }
+
+  void print() const {
+    size_t widths[3] = {};
+    for (const auto& key : keys_) {
+      widths[0] = std::max(widths[0], key.path.size());
+      widths[1] = std::max(widths[1], key.type.size());
+      widths[2] = std::max(widths[2], std::min<size_t>(key.value.size(), kWidest));
+    }
+    for (const auto& key : keys_) {
+      std::string line = fmt::format("{:<{}}  {:<{}}  {:<{}}  {}", key.path, widths[0], key.type,
+                                     widths[1], key.value, widths[2], key.about);
+      line.erase(line.find_last_not_of(' ') + 1);
+      fmt::print("{}\n", line);
+    }
+  }
+
+ private:
+  static constexpr size_t kWidest = 40;
+
+  void visit(const Value& value, const std::string& path) {
+    if (!path.empty() && !value.is_map()) {
+      keys_.push_back({path, type_of(value), flow_yaml(value), about_[path]});
+    }
+    add_components(value, path);
+    if (!value.is_map()) return;
+    for (const auto& [key, item] : value.as_map()) visit(item, join_path(path, key));
+  }
+
+  void add_components(const Value& value, const std::string& path) {
+    if (path.empty() || path.ends_with("/class")) return;
+    std::vector<const Registration*> found;
+    for (const auto& component : components_at(value, path))
+      found.push_back(component.registration);
+    if (const Registration* integration = integration_at(path)) found.push_back(integration);
+    for (const auto* component : found) {
+      const bool has_class = value.find("class") != nullptr;
+      if (value.is_map())
+        about_[path + (has_class ? "/class" : "/type")] = component->about.summary;
+      if (!value.is_map()) keys_.back().about = component->about.summary;
+      for (const auto& parameter : component->about.parameters) add(value, path, parameter);
+    }
+  }
+
+  void add(const Value& value, const std::string& path, const Parameter& parameter) {
+    const std::string full = join_path(path, parameter.name);
+    about_[full] = parameter.about;
+    const bool is_given = value.is_map() && value.find(parameter.name) != nullptr;
+    if (is_given) return;
+    const bool is_needed = parameter.default_value.empty();
+    keys_.push_back({full, is_needed ? "" : type_of_default(parameter),
+                     is_needed ? "(must be given)" : "(" + parameter.default_value + ")",
+                     parameter.about});
+  }
+
+  std::vector<Key> keys_;
+  std::map<std::string, std::string> about_;
+};
+
+int config_command(const Arguments& arguments, const ConfigFlags& own) {
+  if (arguments.base.empty()) {
+    throw UsageError("stepop config: no config given: -b base.yaml");
+  }
+  const Config config(resolve_config(arguments.base, arguments.overrides));
+  if (own.paths) {
+    print_paths(*config.peek(), "");
+    return 0;
+  }
+  load_code(config, "");
+  if (own.keys) {
+    Keys(*config.peek()).print();
+    return 0;
+  }
+  make_paths_absolute(config);
+  fmt::print("{}", to_yaml(escape_references(*config.peek())));
+  return 0;
+}
+
+STEPOP_REGISTER_COMMAND(config_command, ConfigFlags,
+                        {.name = "config",
+                         .group = CommandGroup::kBegin,
+                         .operands = "-b base.yaml [--path/key value ...] [--keys]",
+                         .fewest = 0,
+                         .most = 0,
+                         .about = "print the resolved config; --keys: each key of it and of its "
+                                  "components, with its meaning",
+                         .takes = "base",
+                         .example = "stepop config -b configs/digits.yaml --optimizer/lr "
+                                    "1e-3\nstepop config -b configs/digits.yaml --keys"});
+
+}  // namespace
+
+}  // namespace stepop

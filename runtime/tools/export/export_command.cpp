@@ -1,0 +1,214 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/interrupt_scope.h"
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/system/atomic_file.h"
+#include "runtime/tools/cli/checkpoint_choice.h"
+#include "runtime/tools/cli/command.h"
+#include "runtime/tools/cli/run_source.h"
+#include "runtime/tools/export/example_calls.h"
+#include "runtime/tools/export/exported_network.h"
+#include "runtime/tools/export/onnx.h"
+#include "runtime/train/loop/batch_norm.h"
+#include "runtime/train/loop/session.h"
+#include "runtime/train/run/signals.h"
+
+namespace stepop {
+namespace fs = std::filesystem;
+namespace {
+
+struct ExportFlags {
+  std::optional<std::string> output;
+  std::optional<std::string> network;
+
+  void add_to(Flags& flags) {
+    flags.add({'o', "output"}, output, "the file to write: NAME.pt for TorchScript, NAME.onnx");
+    flags.add("network", network, "which one, of a run with several networks");
+  }
+};
+
+/// The file to write: that of -o, else `<network>.pt` in the run.
+std::string output_of(const ExportFlags& own, const std::string& run, const std::string& network) {
+  const std::string path = own.output.value_or(run + "/" + network + ".pt");
+  const std::string ending = fs::path(path).extension().string();
+  if (ending != ".pt" && ending != ".onnx") {
+    throw UsageError(fmt::format(
+        "-o {}: expected a name that ends with .pt, for TorchScript, or with .onnx", path));
+  }
+  const fs::path folder = fs::absolute(path).parent_path();
+  if (!fs::is_directory(folder)) {
+    throw UsageError(fmt::format("-o {}: there is no folder {}", path, folder.string()));
+  }
+  if (fs::is_directory(path)) throw UsageError(fmt::format("-o {}: it is a folder", path));
+  return path;
+}
+
+/// The network that is meant.
+std::string network_of(const ExportFlags& own, const Networks& networks) {
+  const std::vector<std::string> names = networks.names();
+  const std::string all = fmt::format("{}", fmt::join(names, ", "));
+  if (names.empty()) throw UsageError("stepop export: the config of the run has no network");
+  if (!own.network) {
+    if (names.size() == 1) return names.front();
+    throw UsageError(fmt::format(
+        "stepop export: the run has several networks: name one with --network: {}", all));
+  }
+  if (std::ranges::find(names, *own.network) != names.end()) return *own.network;
+  const auto near = nearest_names(*own.network, names, 1);
+  throw UsageError(fmt::format("--network {}: the run has no such network; there are: {}{}",
+                               *own.network, all,
+                               near.empty() ? "" : "; did you mean " + near[0] + "?"));
+}
+
+/// A session of the run with the weights of the checkpoint.
+class RunSession {
+ public:
+  RunSession(const Config& config, const ChosenCheckpoint& chosen, bool train, bool allow_unknown)
+      : chosen_(chosen), session_(config, train, /*debug=*/false, allow_unknown) {
+    restore();
+    session_.initialize();
+  }
+
+  void restore() { session_.restore_for_evaluation(chosen_.checkpoint, chosen_.path); }
+  Session& operator*() { return session_; }
+  Session* operator->() { return &session_; }
+
+ private:
+  const ChosenCheckpoint& chosen_;
+  Session session_;
+};
+
+void print_shapes(const char* title, const std::vector<std::string>& names,
+                  const std::vector<std::string>& shapes) {
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    fmt::print("{:<9} {}{}\n", title, i < names.size() ? names[i] + ": " : "", shapes[i]);
+  }
+}
+
+/// ` (ema)` for averages.
+std::string kind_of_weights(const Config& config, const Checkpoint& checkpoint,
+                            const std::string& network) {
+  const std::string kind = config.get("eval_weights", "model");
+  if (kind == "model") return "";
+  const std::string prefix = fmt::format("{}_{}.", kind, network);
+  const bool is_averaged = std::ranges::any_of(
+      checkpoint.tensors, [&](const auto& entry) { return entry.first.starts_with(prefix); });
+  return is_averaged ? fmt::format(" ({})", kind)
+                     : fmt::format(" (its own: the checkpoint has no {} of it)", kind);
+}
+
+/// Python that runs the file.
+std::string how_to_load(const std::string& path, const ExportedNetwork& exported) {
+  const std::string inputs = fmt::format("{}", fmt::join(exported.inputs, ", "));
+  if (path.ends_with(".pt")) {
+    return fmt::format("torch.jit.load(\"{}\")({})", path, inputs);
+  }
+  std::vector<std::string> given;
+  for (const auto& name : exported.inputs) given.push_back(fmt::format("\"{0}\": {0}", name));
+  return fmt::format("onnxruntime.InferenceSession(\"{}\").run(None, {{{}}})", path,
+                     fmt::join(given, ", "));
+}
+
+int export_command(const Arguments& given, const ExportFlags& own) {
+  const std::string run = open_run(given, given.operands.front()).root();
+  const SignalGuard signals;
+  const InterruptScope interrupt(throw_if_signal_arrived);
+  Arguments arguments = given;
+  arguments.project = given.operands.front();
+  const auto is_given = [&](const char* key) {
+    return std::ranges::any_of(given.overrides, [&](const auto& each) { return each.path == key; });
+  };
+  // What a trace makes itself lies on the device of the trace.
+  if (!is_given("device")) arguments.overrides.push_back({"device", Value("cpu")});
+  Arguments of_run = arguments;
+  of_run.base.clear();
+  RunSource source = find_source(of_run);
+  source.base.insert(source.base.end(), given.base.begin(), given.base.end());
+
+  Console console(given.log_level);
+  const auto chosen = choose_checkpoint(arguments, source, console);
+  if (!chosen) throw UsageError(fmt::format("{}: the run has no checkpoint to export yet", run));
+  const RunConfig code = read_run_config(arguments, source);
+  if (!code.code_note.empty()) console.info(code.code_note);
+
+  std::optional<RunSession> session;
+  session.emplace(code.config, *chosen, /*train=*/false, given.allow_unknown);
+  const std::string name = network_of(own, (*session)->context().networks);
+  const std::string path = output_of(own, run, name);
+  std::vector<NetworkInputs> calls = example_calls(**session, name);
+  const char* example = "of an evaluation";
+  if (calls.empty()) {
+    // One that only a training calls.
+    session.emplace(code.config, *chosen, /*train=*/true, given.allow_unknown);
+    calls = example_calls(**session, name);
+    session->restore();
+    example = "of a training";
+  }
+  const Context& context = (*session)->context();
+  measure_batch_norm((*session)->iterator(), context, (*session)->position(),
+                     throw_if_signal_arrived);
+  const AveragesGuard weights = context.networks.evaluation_weights();
+  const auto names = context.networks.names();
+  const auto place = static_cast<size_t>(std::ranges::find(names, name) - names.begin());
+  console.info(fmt::format("network   {}", context.networks.descriptions().at(place)));
+  console.info(fmt::format("weights   {}{}", chosen->path,
+                           kind_of_weights(context.config, chosen->checkpoint, name)));
+  ExportedNetwork exported;
+  try {
+    exported = export_network(*context.networks.get(name), context.networks.class_names().at(place),
+                              calls);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(
+        fmt::format("{} is not written: the network \"{}\": {}", path, name, error_text(error)));
+  }
+  throw_if_signal_arrived();
+  print_shapes("input", exported.inputs, exported.input_shapes);
+  print_shapes("output", {}, exported.output_shapes);
+  console.info(fmt::format("compared  with the network, on examples {}: {}; largest difference {}",
+                           example, fmt::join(exported.compared, ", "),
+                           short_number(exported.most_difference)));
+  if (path.ends_with(".pt")) {
+    write_file_atomically(path, exported.file);
+  } else {
+    const OnnxReport report = write_onnx(exported, path, throw_if_signal_arrived);
+    console.info(fmt::format("onnx      opset {}, {}", report.opset,
+                             exported.is_random
+                                 ? "not compared: its random numbers are others"
+                                 : fmt::format("onnxruntime on the same examples: largest "
+                                               "difference {}",
+                                               short_number(report.most_difference))));
+  }
+  for (const auto& text : exported.notes) console.info("note      " + text);
+  for (const auto& text : exported.warnings) console.warn(text);
+  console.info(fmt::format("{} ({}): {}", path, size_text(static_cast<double>(fs::file_size(path))),
+                           how_to_load(path, exported)));
+  return 0;
+}
+
+STEPOP_REGISTER_COMMAND(
+    export_command, ExportFlags,
+    {.name = "export",
+     .group = CommandGroup::kOneRun,
+     .operands =
+         "RUN [-c CHECKPOINT] [--network NAME] [-o net.pt | net.onnx] [--path/key value ...]",
+     .fewest = 1,
+     .most = 1,
+     .about = "write the network of a run for Python and other programs, checked on its data",
+     .takes = "base checkpoint current-code log_level allow-unknown",
+     .example = "stepop export logs/<time>_digits -c best -o net.pt"});
+
+}  // namespace
+
+}  // namespace stepop

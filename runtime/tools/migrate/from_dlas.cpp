@@ -1,0 +1,329 @@
+#include "runtime/tools/migrate/from_dlas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/base/error.h"
+#include "runtime/tools/migrate/from_dlas_datasets.h"
+#include "runtime/tools/migrate/from_dlas_steps.h"
+
+namespace stepop {
+namespace {
+
+using Row = std::pair<std::string_view, std::string_view>;
+
+/// Keys at the top that have no counterpart, and why. Those whose value switches them off are left
+/// out without a word.
+constexpr std::array kTop = {
+    Row{"name", "a run is named when it starts: -n NAME"},
+    Row{"suffix", "no counterpart"},
+    Row{"grad_scaler_enabled", "gradients of 32 bits and of bfloat16 need no scaling"},
+    Row{"training_data_encountered", "a training begins with step 0, or resumes"},
+    Row{"force_start_step", "a training begins with step 0, or resumes"},
+    Row{"wandb_run_name", "left out: a run is sent by the name of its folder"},
+    Row{"wandb_progress_use_raw_steps", "left out: steps are those of the training"},
+    Row{"dist_backend", "left out: --processes N trains with several processes, over gloo"},
+    Row{"ddp_find_unused_parameters", "left out: --processes N sums gradients without it"},
+    Row{"ddp_static_graph", "left out: --processes N sums gradients without it"},
+    Row{"keep_optimizer_states_on_cpu", "averages stay on the device of the weights"},
+    Row{"automatically_scale_grads_for_fanin",
+        "gradients are not scaled by the width of layers; param_groups of optimizer_params give "
+        "layers a learning rate of their own"},
+    Row{"automatically_scale_base_layer_size", "gradients are not scaled by the width of layers"},
+    Row{"automatically_recover_nan_by_reverting_n_saves", "nothing reads it there"},
+    Row{"anomaly_detection", "an error of a backward pass names the loss that it began with"},
+    Row{"cuda_benchmarking_enabled", "left out: cuDNN chooses as LibTorch does by default"},
+    Row{"experiments", "is Python: write a hook, hooks: {name: {class: MyHook}}"},
+    Row{"image_normalization_range", "pictures are in [-1, 1]"},
+    Row{"colab_mode", "no copies to a server"},
+    Row{"amp_opt_level", "nothing that works reads it there"},
+    Row{"dataset", "is of process_video.py: `stepop predict` makes something of new files"},
+};
+
+/// Keys at the top that nothing reads there.
+constexpr std::array<std::string_view, 7> kRead = {
+    "model", "scale", "distortion", "ssh_server", "ssh_username", "ssh_password", "remote_path"};
+
+/// Which keys of `train` a scheme reads; all others of this table belong to other schemes.
+constexpr std::array kOfScheme = {
+    Row{"gen_lr_steps", "MultiStepLR ProgressiveMultiStepLR"},
+    Row{"lr_gamma", "MultiStepLR ProgressiveMultiStepLR"},
+    Row{"progressive_starts", "ProgressiveMultiStepLR"},
+    Row{"restarts", "MultiStepLR CosineAnnealingLR_Restart"},
+    Row{"restart_weights", "MultiStepLR CosineAnnealingLR_Restart"},
+    Row{"clear_state", "MultiStepLR"},
+    Row{"warmup_steps", "MultiStepLR"},
+    Row{"T_period", "CosineAnnealingLR_Restart"},
+    Row{"warmup", "CosineAnnealingLR_Restart"},
+    Row{"eta_min", "CosineAnnealingLR_Restart"},
+};
+
+class DlasTranslation {
+ public:
+  DlasTranslation(const Value& dlas, TranslatedConfig& result) : dlas_(dlas), result_(result) {}
+
+  void run() {
+    set("iterator", "ExtensibleTrainer");
+    take_length();
+    for (const auto& [key, value] : dlas_.as_map()) take(key, value);
+    end();
+  }
+
+ private:
+  void take(const std::string& key, const Value& value) {
+    if (is_off(value) && key != "gpu_ids") return;
+    if (std::ranges::find(kRead, key) != kRead.end()) return;
+    if (const auto why = find_in(kTop, key); !why.empty()) return note(key, std::string(why));
+    if (key == "gpu_ids") return take_devices(value);
+    if (key == "start_step") return take_start(value);
+    if (key == "fp16") return take_precision();
+    if (key == "checkpointing_enabled") return set("checkpoint_modules", ".");
+    if (key == "use_tb_logger") return set("integrations/tensorboard/active", true);
+    if (key == "wandb") return set("integrations/wandb/active", true);
+    if (key == "wandb_project_name") return set("integrations/wandb/project", value);
+    if (!value.is_map()) return note(key, "no counterpart");
+    if (key == "datasets") return translate_dlas_datasets(value, result_);
+    if (key == "networks") return translate_dlas_steps(dlas_, result_);
+    if (key == "steps") return;  // with the networks
+    if (key == "path") return take_path(value);
+    if (key == "train") return take_train(value);
+    if (key == "eval") return take_eval(value);
+    if (key == "logger") return take_logger(value);
+    note(key, "no counterpart");
+  }
+
+  void take_length() {
+    const Value* iterations = dlas_.find("train/niter");
+    if (iterations != nullptr) return set("num_steps", *iterations);
+    note("train/niter", "is missing: num_steps says when a training ends");
+  }
+
+  void take_devices(const Value& value) {
+    if (!value.is_list()) return;
+    if (value.as_list().empty()) set("device", "cpu");
+    if (value.as_list().size() > 1) {
+      note("gpu_ids",
+           "one device is used; --processes N trains with several processes, which share it or "
+           "the CPU");
+    }
+  }
+
+  void take_start(const Value& value) {
+    if (value != Value(int64_t{0})) note("start_step", "a training begins with step 0, or resumes");
+  }
+
+  void take_precision() {
+    set("precision", "bfloat16");
+    note("fp16",
+         "becomes precision: bfloat16, 16 bits with the range of 32: gradients are not "
+         "scaled");
+  }
+
+  void take_path(const Value& paths) {
+    const Value* strict = find_in_map(paths, "strict_load");
+    Value::List entries;
+    for (const auto& [key, value] : paths.as_map()) {
+      constexpr std::string_view kModel = "pretrain_model_";
+      constexpr std::string_view kBase = "pretrain_base_path_";
+      if (value.is_null() || key == "strict_load" || key.starts_with(kBase)) continue;
+      if (key == "resume_state") {
+        note("path/resume_state",
+             "its file is of torch.save and has the state of Python's "
+             "optimizers: begin with the weights, init_from");
+        continue;
+      }
+      if (!key.starts_with(kModel)) {
+        if (!is_off(value)) note("path/" + key, "no counterpart");
+        continue;
+      }
+      const std::string network = key.substr(kModel.size());
+      const Value* networks = dlas_.find("networks/" + network);
+      if (!value.is_text() || networks == nullptr) {
+        note("path/" + key, "left out: there is no such network");
+        continue;
+      }
+      const std::string file = value.as_text();
+      const std::string converted =
+          std::filesystem::path(file).replace_extension(".safetensors").string();
+      Value::Map entry;
+      entry.set("path", Value(converted));
+      entry.set("network", Value(network));
+      if (const Value* base = find_in_map(paths, std::string(kBase) + network)) {
+        entry.set("prefix", *base);
+      }
+      entry.set("strict", Value(strict != nullptr && *strict == Value(true)));
+      entries.emplace_back(std::move(entry));
+      note("path/" + key,
+           fmt::format("becomes init_from: write {} from {} first, as models/README.md says; the "
+                       "path is relative to this file now",
+                       converted, file));
+    }
+    if (!entries.empty()) set("init_from", Value(std::move(entries)));
+  }
+
+  void take_train(const Value& train) {
+    const Value* scheme = find_in_map(train, "default_lr_scheme");
+    for (const auto& [key, value] : train.as_map()) {
+      const std::string path = "train/" + key;
+      if (value.is_null() || key == "niter") continue;
+      const std::string_view schemes = find_in(kOfScheme, key);
+      if (!schemes.empty()) {
+        const bool is_read =
+            scheme != nullptr && scheme->is_text() && is_among(schemes, scheme->as_text());
+        is_read ? set(path, value) : note(path, "left out: another scheme reads it");
+      } else if (key == "manual_seed") {
+        set("seed", value);
+      } else if (key == "val_freq" || key == "val_freq_megasamples") {
+        take_frequency(key, value);
+      } else if (key == "ema_enabled" || key == "ema_rate") {
+        take_average(train);
+      } else if (key == "batch_size_optimizer") {
+        note(path, "a batch has a fixed size: accumulate: N adds up the gradients of N batches");
+      } else if (key == "ema_on_cpu") {
+        if (!is_off(value)) note(path, "averages stay on the device of the weights");
+      } else if (key == "mod_batch_factor_also_disable_checkpointing") {
+        if (!is_off(value)) note(path, "checkpoint_modules counts in every iteration");
+      } else if (key != "warmup_iter" || !is_off(value)) {
+        set(path, value);
+      }
+    }
+  }
+
+  static bool is_among(std::string_view names, std::string_view name) {
+    for (size_t at = names.find(name); at != std::string_view::npos;
+         at = names.find(name, at + 1)) {
+      const size_t end = at + name.size();
+      if ((at == 0 || names[at - 1] == ' ') && (end == names.size() || names[end] == ' ')) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void take_average(const Value& train) {
+    const Value* is_on = find_in_map(train, "ema_enabled");
+    if (is_on != nullptr && *is_on == Value(false)) return;
+    const Value* rate = find_in_map(train, "ema_rate");
+    set("ema/decay", rate != nullptr ? *rate : Value(0.999));
+  }
+
+  void take_frequency(const std::string& key, const Value& value) {
+    const Value* batch_size = dlas_.find("datasets/train/batch_size");
+    if (dlas_.find("datasets/val") == nullptr) return;
+    if (key == "val_freq") return set("eval_hook/freq", value);
+    if (batch_size == nullptr || !batch_size->is_int() || batch_size->as_int() < 1) return;
+    const double samples = (value.is_int()     ? static_cast<double>(value.as_int())
+                            : value.is_float() ? value.as_float()
+                                               : 1) *
+                           1e6;
+    const double steps = std::ceil(samples / static_cast<double>(batch_size->as_int()));
+    set("eval_hook/freq", static_cast<int64_t>(std::max(steps, 1.0)));
+  }
+
+  void take_eval(const Value& eval) {
+    for (const auto& [key, value] : eval.as_map()) {
+      if (key == "output_state") {
+        set("eval/output_state", value);
+      } else if (key == "evaluators" && value.is_map()) {
+        for (const auto& [name, evaluator] : value.as_map()) take_evaluator(name, evaluator);
+      } else if (key == "injectors") {
+        note("eval/injectors",
+             "an evaluation goes through the steps: put these injectors into "
+             "one, with eval: true");
+      } else if (!is_off(value)) {
+        note("eval/" + key,
+             key == "pure" ? "an evaluation always goes through the steps" : "no counterpart");
+      }
+    }
+  }
+
+  void take_evaluator(const std::string& name, const Value& evaluator) {
+    const Value* type = find_in_map(evaluator, "type");
+    const std::string path = "eval/evaluators/" + name;
+    if (type != nullptr && type->is_text() &&
+        find_component("evaluator", type->as_text()) != nullptr) {
+      return set(path, evaluator);
+    }
+    note(path, fmt::format("left out: {} is not here; `stepop list evaluator` shows what is",
+                           type == nullptr ? "its type" : type->describe()));
+  }
+
+  void take_logger(const Value& logger) {
+    for (const auto& [key, value] : logger.as_map()) {
+      if (key == "print_freq") {
+        set("log_freq", value);
+      } else if (key == "save_checkpoint_freq") {
+        set("ckpt_freq", value);
+      } else if (key == "visuals" || key == "visual_debug_rate") {
+        set("logger/" + key, value);
+      } else if (key != "reverse_n1_to_1" && !is_off(value)) {
+        note("logger/" + key, "no counterpart");
+      }
+    }
+  }
+
+  /// What depends on several sections.
+  void end() {
+    // Noise is in [0, 1], pictures of files are in [-1, 1].
+    const Value* data = result_.config.find("datasets/train/class");
+    const bool is_noise = data != nullptr && *data == Value("RandomTensors");
+    if (is_noise && result_.config.find("logger/visuals") != nullptr) {
+      set("logger/reverse_n1_to_1", false);
+    }
+    if (dlas_.find("datasets/train") == nullptr) {
+      note("datasets/train", "is missing: `stepop list dataset` shows what there is");
+    }
+    if (result_.config.find("datasets/validation") == nullptr) return;
+    if (result_.config.find("eval/output_state") == nullptr &&
+        result_.config.find("eval/evaluators") == nullptr) {
+      set("eval_hook", Value());
+      note("datasets/val",
+           "nothing is evaluated: eval/output_state names keys of the state that "
+           "an evaluation writes");
+    }
+  }
+
+  void set(std::string_view path, Value value) { result_.set(path, std::move(value)); }
+  void note(const std::string& key, std::string text) { result_.note(key, std::move(text)); }
+
+  const Value& dlas_;
+  TranslatedConfig& result_;
+};
+
+}  // namespace
+
+TranslatedConfig translate_dlas(const Value& dlas) {
+  Value read = dlas;
+  read_words_of_truth(read);
+  for (const char* key : {"networks", "steps"}) {
+    const Value* found = find_in_map(read, key);
+    if (found != nullptr && found->is_map()) continue;
+    throw UsageError(
+        fmt::format("{}: not a config of DL-Art-School's ExtensibleTrainer: it has no "
+                    "map of {}",
+                    dlas.origin().file, key));
+  }
+  TranslatedConfig result;
+  DlasTranslation(read, result).run();
+  return result;
+}
+
+void refuse_dlas(const Config& config) {
+  const Value* root = config.peek();
+  if (root == nullptr || find_in_map(*root, "iterator") != nullptr) return;
+  if (find_in_map(*root, "steps") == nullptr || find_in_map(*root, "networks") == nullptr) return;
+  throw config.error("steps",
+                     "steps and networks, and no iterator: `stepop new NAME --from-dlas FILE` "
+                     "translates a config of DL-Art-School; one of this program has the key "
+                     "iterator: ExtensibleTrainer");
+}
+
+}  // namespace stepop

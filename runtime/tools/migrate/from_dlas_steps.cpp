@@ -1,0 +1,226 @@
+#include "runtime/tools/migrate/from_dlas_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/train/networks/network.h"
+
+namespace stepop {
+namespace {
+
+using Row = std::pair<std::string_view, std::string_view>;
+
+/// Keys that once stood in a step itself, where nothing reads them now.
+constexpr std::array<std::string_view, 4> kLegacy = {"lr", "weight_decay", "beta1", "beta2"};
+
+/// Keys that every part of a kind has, beside those of its registration.
+constexpr std::array<std::string_view, 9> kOfNetwork = {
+    "type",      "class", "which_model", "which_model_G", "which_model_D",
+    "trainable", "after", "args",        "output_mode"};
+constexpr std::array<std::string_view, 10> kOfInjector = {
+    "type", "in", "out", "train", "eval", "no_grad", "no_accum", "after", "before", "every"};
+constexpr std::array<std::string_view, 6> kOfLoss = {"type",   "weight", "after",
+                                                     "before", "every",  "which_model_F"};
+
+/// Keys of parts that have no counterpart, and why.
+constexpr std::array kGoneFromParts = {
+    Row{"wandb_debug", "left out: telemetry/parameters logs histograms of parameters"},
+    Row{"blocks_per_checkpoint", "left out: checkpoint_modules says what is computed again"},
+    Row{"method", "left out: a network is called by its forward"},
+    Row{"args", "left out: a network is called by its forward"},
+    Row{"fp16", "left out: precision counts for the whole training"},
+    Row{"min_loss",
+        "left out: it fails there in the first call; every and after of the step say it"},
+};
+constexpr std::string_view kEntropy = "corruption_entropy";  ///< A key of its corrupted images.
+
+class StepsTranslation {
+ public:
+  StepsTranslation(const Value& dlas, TranslatedConfig& result) : dlas_(dlas), result_(result) {}
+
+  void run() {
+    take_networks(*dlas_.find("networks"));
+    take_steps(*dlas_.find("steps"));
+    note_untrained();
+  }
+
+ private:
+  void take_networks(const Value& networks) {
+    Value copy = networks;
+    for (auto& [name, network] : copy.as_map()) {
+      if (!network.is_map()) continue;
+      names_.insert(name);
+      for (const char* key : {"which_model", "which_model_G", "which_model_D"}) {
+        const Value* model = find_in_map(network, key);
+        if (model == nullptr) continue;
+        if (!model->is_text() || !is_registered(models(), model->as_text())) {
+          note(fmt::format("networks/{}/{}", name, key),
+               fmt::format("{} is not here: `stepop list model` shows what there is, models/ says "
+                           "how to write one",
+                           model->describe()));
+        } else {
+          leave_unread("networks/" + name, network.as_map(), kOfNetwork,
+                       find_component(models().kind(), model->as_text()));
+        }
+        break;
+      }
+    }
+    set("networks", std::move(copy));
+  }
+
+  void take_steps(const Value& steps) {
+    Value copy = steps;
+    for (auto& [name, step] : copy.as_map()) {
+      if (step.is_map()) take_step("steps/" + name, step.as_map());
+    }
+    set("steps", std::move(copy));
+  }
+
+  void take_step(const std::string& place, Value::Map& step) {
+    for (const char* key : {"generator", "generator_outputs"}) step.erase(key);
+    take_optimizer(place, step);
+    for (const char* kind : {"injectors", "losses"}) {
+      Value* components = step.find(kind);
+      if (components == nullptr || !components->is_map()) continue;
+      for (auto& [name, component] : components->as_map()) {
+        const std::string of_part = fmt::format("{}/{}/{}", place, kind, name);
+        leave_entropy(of_part, component);
+        kind == std::string_view("losses") ? take_part(of_part, component, "loss term", kOfLoss)
+                                           : take_part(of_part, component, "injector", kOfInjector);
+      }
+    }
+  }
+
+  template <class Keys>
+  void take_part(const std::string& place, Value& component, std::string_view kind,
+                 const Keys& common) {
+    const Value* type = find_in_map(component, "type");
+    if (type == nullptr || !type->is_text()) return;
+    const Registration* registration = find_component(kind, type->as_text());
+    if (registration == nullptr) {
+      return note(place, fmt::format("{} is not here: `stepop list '{}'` shows what there is; "
+                                     "remove it, or write a class of your own",
+                                     type->as_text(), kind));
+    }
+    if (type->as_text() == "feature" && find_in_map(component, "vgg19") == nullptr) {
+      note(place,
+           "needs vgg19: the file of VGG19's weights, which you make once; the message of a "
+           "start without it has the line");
+    }
+    leave_unread(place, component.as_map(), common, registration);
+  }
+
+  /// Takes out what neither the component nor its place reads, with a note of each.
+  template <class Keys>
+  void leave_unread(const std::string& place, Value::Map& part, const Keys& common,
+                    const Registration* registration) {
+    std::vector<std::string> unread;
+    for (const auto& [key, value] : part) {
+      const auto& own = registration->about.parameters;
+      const auto is_key = [&](const Parameter& each) { return each.name == key; };
+      if (std::ranges::find(common, key) != common.end() || std::ranges::any_of(own, is_key)) {
+        continue;
+      }
+      const std::string_view why = find_in(kGoneFromParts, key);
+      note(place + "/" + key, why.empty()
+                                  ? fmt::format("left out: {} has no such key", registration->name)
+                                  : std::string(why));
+      unread.push_back(key);
+    }
+    for (const auto& key : unread) part.erase(key);
+  }
+
+  /// Images are not corrupted, so nothing measures how much.
+  void leave_entropy(const std::string& place, Value& value) {
+    if (!value.is_map()) return;
+    std::vector<std::string> names;
+    for (auto& [key, below] : value.as_map()) {
+      leave_entropy(place + "/" + key, below);
+      if (below == Value(std::string(kEntropy))) names.push_back(key);
+    }
+    for (const auto& name : names) {
+      value.as_map().erase(name);
+      note(place + "/" + name, fmt::format("left out: {} is of corrupted images", kEntropy));
+    }
+  }
+
+  void take_optimizer(const std::string& place, Value::Map& step) {
+    const bool has_losses = step.contains("losses") && !is_off(*step.find("losses"));
+    const Value* params = step.find("optimizer_params");
+    const bool has_params = params != nullptr && !params->is_null();
+    Value::Map legacy;
+    for (const auto key : kLegacy) {
+      if (const Value* found = step.find(key)) legacy.set(key, *found);
+      step.erase(key);
+    }
+    if (!has_params && has_losses && legacy.contains("lr")) {
+      step.set("optimizer_params", Value(legacy));
+      note(place,
+           "its lr, weight_decay and betas are optimizer_params now: where they were, nothing read "
+           "them, and the step trained nothing");
+    } else if (!has_params && has_losses) {
+      step.set("optimizer_params", Value());
+      note(place, "has no optimizer_params, and trained nothing: its losses are logged alone");
+    } else if (!has_losses) {
+      step.erase("optimizer_params");
+      step.erase("optimizer");
+      step.erase("clip_grad_eps");
+    }
+    const Value* optimizer = step.find("optimizer");
+    if (optimizer != nullptr && *optimizer == Value("adamw_zero")) {
+      step.set("optimizer", Value("adamw"));
+      set("distributed/shard_optimizer", true);
+      note(place + "/optimizer",
+           "adamw_zero becomes adamw, and distributed/shard_optimizer: with --processes N each has "
+           "a share of the averages");
+    } else if (optimizer != nullptr && *optimizer == Value("mu_adamw")) {
+      note(place + "/optimizer", "mu_adamw needs the Python package mup, and is refused here");
+    }
+    if (has_losses && step.contains("optimizer_params") &&
+        !step.find("optimizer_params")->is_null()) {
+      if (find_in_map(*step.find("optimizer_params"), "param_groups") != nullptr) {
+        note(place + "/optimizer_params/param_groups",
+             "each group needs the names of its parameters: match: \"^head\\.\"");
+      }
+      const Value* training = step.find("training");
+      if (training != nullptr && training->is_text()) trained_.insert(training->as_text());
+    }
+    if (step.contains("check_grads_for_nan") && *step.find("check_grads_for_nan") == Value(true)) {
+      set("on_nan", "skip");
+    }
+  }
+
+  void note_untrained() {
+    for (const auto& name : names_) {
+      if (trained_.contains(name)) continue;
+      const Value* network = dlas_.find("networks/" + name);
+      const Value* trainable = find_in_map(*network, "trainable");
+      if (trainable != nullptr && *trainable == Value(false)) continue;
+      set("networks/" + name + "/trainable", false);
+      note("networks/" + name, "no step trains it: trainable: false says that it is meant so");
+    }
+  }
+
+  void set(std::string_view path, Value value) { result_.set(path, std::move(value)); }
+  void note(const std::string& key, std::string text) { result_.note(key, std::move(text)); }
+
+  const Value& dlas_;
+  TranslatedConfig& result_;
+  std::set<std::string> names_;    ///< Of the networks.
+  std::set<std::string> trained_;  ///< Those that a step trains.
+};
+
+}  // namespace
+
+void translate_dlas_steps(const Value& dlas, TranslatedConfig& result) {
+  StepsTranslation(dlas, result).run();
+}
+
+}  // namespace stepop

@@ -1,0 +1,70 @@
+#include "runtime/tools/reproduce/start_chain.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/core/config/value.h"
+#include "runtime/tools/code/code_copy.h"
+
+namespace stepop {
+namespace {
+
+/// A config without what the bits of a training do not depend on.
+Value for_bits(Value config) {
+  if (!config.is_map()) return config;
+  for (const char* key :
+       {"stop_at", "max_time", "data_checksums", "n_data_processes", "n_prefetch", "extra"}) {
+    config.as_map().erase(key);
+  }
+  return config;
+}
+
+/// Whether it took no checkpoint of the run's own.
+bool begins_elsewhere(const KnownStart& start) {
+  if (!start.record) return false;
+  const std::string& from = start.record->checkpoint;
+  return from.empty() || from.starts_with('/');
+}
+
+/// Whether both trained with one config, and with the same copy of the user's own code.
+bool are_alike(const std::string& root, const KnownStart& a, const KnownStart& b) {
+  return for_bits(a.config) == for_bits(b.config) &&
+         CodeCopy(root, a.time).folder() == CodeCopy(root, b.time).folder();
+}
+
+}  // namespace
+
+std::vector<ChainedStart> chain_of_trainings(const std::string& root,
+                                             const std::vector<KnownStart>& trainings,
+                                             std::vector<std::string>& problems) {
+  std::vector<ChainedStart> chain;
+  for (const auto& start : trainings) {
+    if (!start.problem.empty()) {
+      problems.push_back(fmt::format("the config of the start at {} cannot be read: {}", start.time,
+                                     start.problem));
+      continue;
+    }
+    if (chain.empty() || begins_elsewhere(start)) {
+      chain.clear();
+      chain.push_back({&start, start.step.value_or(0)});
+      continue;
+    }
+    while (start.step && chain.size() > 1 && chain.back().begin >= *start.step) chain.pop_back();
+    if (are_alike(root, start, *chain.back().start)) {
+      chain.back().also.push_back(start.time);
+      continue;
+    }
+    if (!start.step) {
+      problems.push_back(
+          fmt::format("at which step the start at {} changed the config is not known: below, the "
+                      "training before it comes to its end first",
+                      start.time));
+    }
+    chain.push_back({&start, start.step.value_or(-1)});
+  }
+  return chain;
+}
+
+}  // namespace stepop

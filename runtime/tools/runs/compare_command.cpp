@@ -1,0 +1,315 @@
+#include <ATen/ops/abs.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/shown_text.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/base/text_table.h"
+#include "runtime/core/config/resolve.h"
+#include "runtime/core/log/metric_direction.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/tools/cli/command.h"
+#include "runtime/tools/report/code_changes.h"
+#include "runtime/tools/report/config_table.h"
+#include "runtime/tools/report/run_curves.h"
+#include "runtime/tools/runs/compare_rows.h"
+#include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/train/checkpoint/checkpoint_folder.h"
+#include "runtime/train/run/run_summary.h"
+
+namespace stepop {
+namespace {
+
+constexpr size_t kMostValue = 40;
+/// More runs than these get a row each, and not three columns.
+constexpr size_t kMostSideBySide = 4;
+
+/// Reads what can be read; what cannot is reported on the standard error.
+ComparedRun read_run(const RunDirectory& run, size_t i) {
+  ComparedRun compared{.label = letter_of(i), .summary = summarize_run(run.root())};
+  try {
+    compared.config = resolve_config({run.last_config()}, {});
+  } catch (const Error& error) {
+    fmt::print(stderr, "stepop: {}: left out of the configs: {}\n", shown_text(run.root()),
+               shown_text(error.what()));
+  }
+  try {
+    compared.scalars = summarize_scalars(run.metrics_file());
+    add_unlogged_scalars(run, compared.scalars);
+  } catch (const Error& error) {
+    fmt::print(stderr, "stepop: {}\n", shown_text(error.what()));
+  }
+  return compared;
+}
+
+void print_runs(const std::vector<ComparedRun>& runs) {
+  TextTable table({{""}, {"run"}, {"state"}, {"step", true}, {"epoch", true}});
+  for (const auto& [label, run, config, scalars] : runs) {
+    table.add({label, run.root, run.status.text(), run.step ? with_thousands(*run.step) : kNoValue,
+               run.epoch ? fmt::format("{:.1f}", *run.epoch) : kNoValue});
+  }
+  fmt::print("{}\n", table.text());
+}
+
+void print_configs(const std::vector<ComparedRun>& runs) {
+  std::vector<Value> configs;
+  std::vector<TextTable::Column> columns = {{"config"}};
+  for (const auto& run : runs) {
+    if (!run.config) continue;
+    configs.push_back(*run.config);
+    columns.push_back({run.label});
+  }
+  if (configs.size() < 2) return;
+  TextTable table(columns);
+  const std::vector<ConfigRow> rows = compare_configs(configs);
+  for (const ConfigRow& row : rows) {
+    std::vector<std::string> cells;
+    for (const auto& value : row.values) cells.push_back(value.value_or(kNoValue));
+    cells = shortened_names(cells, kMostValue);
+    cells.insert(cells.begin(), row.path);
+    table.add(std::move(cells));
+  }
+  if (rows.empty()) {
+    fmt::print("The configs are the same.\n\n");
+    return;
+  }
+  for (const TextTable& part : table.parts(kMostCompareWidth, 1)) fmt::print("{}\n", part.text());
+}
+
+void print_code(const std::vector<ComparedRun>& runs,
+                const std::vector<RunDirectory>& directories) {
+  std::vector<std::string> labels;
+  for (const auto& run : runs) labels.push_back(run.label);
+  const std::string text = describe_code_changes(labels, directories);
+  if (!text.empty()) fmt::print("{}\n", text);
+}
+
+std::vector<std::string> scalar_names(const std::vector<ComparedRun>& runs) {
+  std::vector<std::string> names;
+  for (const auto& run : runs) {
+    for (const auto& [name, scalar] : run.scalars) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  // What the runtime measures comes after the task's own.
+  std::ranges::stable_partition(names,
+                                [](const auto& name) { return !name.starts_with("runtime/"); });
+  return names;
+}
+
+std::string value_text(const std::optional<ScalarAt>& at) {
+  return at ? short_number(at->value) : kNoValue;
+}
+
+std::string step_text(const std::optional<ScalarAt>& at) {
+  return at ? with_thousands(at->step) : kNoValue;
+}
+
+MetricDirection direction_of(const std::string& name, const std::vector<ComparedRun>& runs) {
+  MetricDirection better = MetricDirection::kUnknown;
+  for (const auto& run : runs) {
+    const Value* config = run.config ? &*run.config : nullptr;
+    if (better == MetricDirection::kUnknown) better = metric_direction(name, config);
+  }
+  return better;
+}
+
+/// The scalars of `count` of the runs, side by side.
+TextTable scalar_table(const std::vector<ComparedRun>& runs, size_t first, size_t count) {
+  std::vector<TextTable::Column> columns = {{"metric"}, {"best is"}};
+  for (size_t i = first; i < first + count; ++i) {
+    columns.push_back({runs[i].label + " last", true});
+    columns.push_back({"best", true});
+    columns.push_back({"at step", true});
+  }
+  TextTable table(columns);
+  for (const auto& name : scalar_names(runs)) {
+    const MetricDirection better = direction_of(name, runs);
+    std::vector<std::string> cells = {name, better == MetricDirection::kLower    ? "lowest"
+                                            : better == MetricDirection::kHigher ? "highest"
+                                                                                 : ""};
+    for (size_t i = first; i < first + count; ++i) {
+      const ScalarSummary* found = runs[i].scalars.find(name);
+      const ScalarSummary scalar = found != nullptr ? *found : ScalarSummary{};
+      const auto best = best_of(scalar, better);
+      cells.push_back(value_text(scalar.last));
+      cells.push_back(value_text(best));
+      cells.push_back(step_text(best));
+    }
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+void print_scalars(const std::vector<ComparedRun>& runs) {
+  if (scalar_names(runs).empty()) {
+    fmt::print("None of them has logged a number yet.\n");
+    return;
+  }
+  // Two are side by side, whatever the width; more where they fit.
+  size_t at_once = runs.size();
+  while (at_once > 2 && scalar_table(runs, 0, at_once).width() > kMostCompareWidth) --at_once;
+  for (size_t first = 0; first < runs.size(); first += at_once) {
+    const size_t count = std::min(at_once, runs.size() - first);
+    fmt::print("{}{}", first > 0 ? "\n" : "", scalar_table(runs, first, count).text());
+  }
+}
+
+/// The newest step that both have.
+std::optional<int64_t> common_step(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  for (auto step = a.rbegin(); step != a.rend(); ++step) {
+    if (std::binary_search(b.begin(), b.end(), *step)) return *step;
+  }
+  return std::nullopt;
+}
+
+bool have_same_bits(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  return a.nbytes() == 0 ||
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), static_cast<size_t>(a.nbytes())) == 0;
+}
+
+/// `model.fc1.weight by at most 0.25`, or what the tensors are.
+std::string difference_text(const std::string& name, const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) {
+    return fmt::format("{}: {} and {}", name, describe_tensor(a), describe_tensor(b));
+  }
+  const double most = a.to(at::kDouble).sub(b.to(at::kDouble)).abs().max().item<double>();
+  return fmt::format("{} by at most {}", name, short_number(most));
+}
+
+std::string describe(const State& a, const State& b) {
+  size_t different = 0;
+  size_t missing = 0;
+  std::string first;
+  for (const auto& [name, tensor] : a) {
+    const auto other = b.find(name);
+    if (other == b.end()) {
+      ++missing;
+    } else if (!have_same_bits(tensor, other->second)) {
+      if (different++ == 0) first = difference_text(name, tensor, other->second);
+    }
+  }
+  const size_t extra = b.size() - (a.size() - missing);
+  if (different + missing + extra == 0) {
+    return fmt::format("the same bits in all {}, weights and everything else",
+                       counted(a.size(), "tensor"));
+  }
+  std::string text;
+  if (different > 0) {
+    text = fmt::format("{} of {} {}, first {}", different, counted(a.size() - missing, "tensor"),
+                       different == 1 ? "differs" : "differ", first);
+  }
+  if (missing + extra > 0) {
+    text += fmt::format("{}{} {} in one alone", text.empty() ? "" : "; ",
+                        counted(missing + extra, "tensor"), missing + extra == 1 ? "is" : "are");
+  }
+  return text;
+}
+
+/// A line on how the checkpoints of two runs, called `a` and `b`, differ at the newest step that
+/// both have: whether all tensors, the weights and everything else that is tracked, have the same
+/// bits; else how many differ, and the first one by how much.
+std::string compare_states(const std::string& a, const RunDirectory& run_a, const std::string& b,
+                           const RunDirectory& run_b) {
+  const std::string runs = fmt::format("state of {} and {}", a, b);
+  try {
+    const CheckpointFolder folder_a(run_a.checkpoints());
+    const CheckpointFolder folder_b(run_b.checkpoints());
+    const auto step = common_step(folder_a.steps(), folder_b.steps());
+    if (!step) return runs + ": there is no step at which both have a checkpoint";
+    const Checkpoint checkpoint_a = load_checkpoint(folder_a.path_of(*step));
+    const Checkpoint checkpoint_b = load_checkpoint(folder_b.path_of(*step));
+    return fmt::format("{} at step {}: {}", runs, with_thousands(*step),
+                       describe(checkpoint_a.tensors, checkpoint_b.tensors));
+  } catch (const Error& error) {
+    return fmt::format("{}: {}", runs, error.what());
+  }
+}
+
+/// Whether two runs are to have the same bits, as far as their configs say.
+bool have_same_configs(const ComparedRun& a, const ComparedRun& b) {
+  return a.config && b.config && compare_configs({*a.config, *b.config}).empty();
+}
+
+/// How the checkpoints differ from those of the first run that has any; of many runs those that
+/// have the config of an earlier one from that one's.
+void print_states(const std::vector<ComparedRun>& runs,
+                  const std::vector<RunDirectory>& directories) {
+  const auto has_checkpoints = [](const RunDirectory& directory) {
+    return !CheckpointFolder(directory.checkpoints()).steps().empty();
+  };
+  const bool are_many = runs.size() > kMostSideBySide;
+  std::string text;
+  std::vector<size_t> before;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (!has_checkpoints(directories[i])) continue;
+    const auto other = std::find_if(before.begin(), before.end(), [&](size_t k) {
+      return !are_many || have_same_configs(runs[k], runs[i]);
+    });
+    if (other != before.end()) {
+      text +=
+          compare_states(runs[*other].label, directories[*other], runs[i].label, directories[i]) +
+          "\n";
+    }
+    before.push_back(i);
+  }
+  if (!text.empty()) fmt::print("\n{}", text);
+}
+
+/// Those of the folders that are runs. Others, such as logs/debug_runs among logs/*, are reported.
+std::vector<RunDirectory> open_runs(const Arguments& arguments) {
+  std::vector<RunDirectory> runs;
+  std::string problem;
+  for (const auto& root : arguments.operands) {
+    std::error_code failed;
+    try {
+      runs.push_back(open_run(arguments, root));
+    } catch (const UsageError& error) {
+      if (!std::filesystem::exists(root, failed)) throw;
+      if (problem.empty()) problem = error.what();
+      fmt::print(stderr, "stepop: {}: not the folder of a run: left out\n", shown_text(root));
+    }
+  }
+  if (runs.size() < 2) throw UsageError(problem);
+  return runs;
+}
+
+int compare_command(const Arguments& arguments, const NoFlags& /*own*/) {
+  const std::vector<RunDirectory> directories = open_runs(arguments);
+  std::vector<ComparedRun> runs;
+  for (size_t i = 0; i < directories.size(); ++i) runs.push_back(read_run(directories[i], i));
+  if (runs.size() > kMostSideBySide) {
+    fmt::print("{}", compare_rows_text(runs));
+    print_code(runs, directories);
+  } else {
+    print_runs(runs);
+    print_configs(runs);
+    print_code(runs, directories);
+    print_scalars(runs);
+  }
+  print_states(runs, directories);
+  return 0;
+}
+
+STEPOP_REGISTER_COMMAND(
+    compare_command, NoFlags,
+    {.name = "compare",
+     .group = CommandGroup::kManyRuns,
+     .operands = "logs/a logs/b [...]",
+     .fewest = 2,
+     .most = 100,
+     .about = "the differences between the configs of runs, and their metrics side by side",
+     .takes = "",
+     .example = "stepop compare logs/*_a logs/*_b"});
+
+}  // namespace
+
+}  // namespace stepop

@@ -1,0 +1,249 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/shell_text.h"
+#include "runtime/core/config/resolve.h"
+#include "runtime/core/log/console.h"
+#include "runtime/core/log/console_sink.h"
+#include "runtime/core/system/atomic_file.h"
+#include "runtime/core/system/folders.h"
+#include "runtime/tools/cli/command.h"
+#include "runtime/tools/cli/kept_settings.h"
+#include "runtime/tools/cli/processes.h"
+#include "runtime/tools/cli/run_source.h"
+#include "runtime/tools/tune/batch_sizes.h"
+#include "runtime/tools/tune/learning_rates.h"
+#include "runtime/tools/tune/measured_training.h"
+#include "runtime/tools/tune/trainee.h"
+#include "runtime/tools/tune/tune_folder.h"
+#include "runtime/tools/tune/tune_mode.h"
+#include "runtime/tools/tune/tune_steps.h"
+#include "runtime/tools/tune/tune_table.h"
+#include "runtime/tools/tune/tuned_file.h"
+#include "runtime/train/distributed/place.h"
+#include "runtime/train/distributed/world.h"
+#include "runtime/train/run/signals.h"
+#include "runtime/train/when/duration.h"
+
+namespace stepop {
+namespace {
+
+struct TuneFlags {
+  std::optional<std::string> time_limit;
+  bool precision = false;
+  bool batch_size = false;
+  bool lr = false;
+  std::optional<std::string> output;
+
+  void add_to(Flags& flags) {
+    using enum Flag::Takes;
+    flags.add("time", time_limit,
+              "how long it may take: 2m (default: a minute, longer for slow steps)");
+    flags.add("precision", precision, "also try bfloat16, which changes results", kUnlessValue);
+    flags.add("batch_size", batch_size,
+              "speed and memory by batch size instead, as a table and a picture", kUnlessValue);
+    flags.add("lr", lr, "a test of learning rates instead, as a picture, and a suggestion",
+              kUnlessValue);
+    flags.add({'o', "output"}, output,
+              "the file to write (default: tuned.yaml, batch_size.png or lr.png)");
+  }
+};
+
+constexpr const char* kTunedFile = "tuned.yaml";
+constexpr const char* kBatchSizeFile = "batch_size.png";
+constexpr const char* kRatesFile = "lr.png";
+constexpr int kBarColumns = 24;
+
+/// The words of a training with the same config.
+Arguments training_of(const Arguments& arguments) {
+  Arguments training = arguments;
+  training.command = nullptr;
+  training.train = true;
+  return training;
+}
+
+/// A process that `stepop tune` started.
+int be_measured(const Arguments& arguments, const std::string& mode) {
+  const Arguments training = training_of(arguments);
+  const RunConfig run = read_run_config(training, find_source(training));
+  const auto world = World::join(read_place(), {});
+  const std::string folder = std::filesystem::path(arguments.base.at(0)).parent_path().string();
+  if (mode == kTestRates) {
+    run_rate_test(run.config, *world, folder, arguments.checkpoint.value_or(""), kTuneAnswers);
+  }
+  if (mode != kMeasureSteps) throw Error(fmt::format("{}={}: no such mode", kTuneVariable, mode));
+  run_measured_training(run.config, *world, folder, kTuneAnswers);
+}
+
+/// What the command line asks for, read and found right.
+struct TuneSource {
+  std::string files;  ///< As words of a shell: `-b configs/digits.yaml`.
+  Value raw;          ///< The config with its paths as they were written.
+  Value config;       ///< The same with absolute paths.
+};
+
+TuneSource read_tune_source(const Arguments& arguments) {
+  const Arguments training = training_of(arguments);
+  const RunSource source = find_source(training);
+  if (source.base.empty()) {
+    throw UsageError("stepop tune: no config given: stepop tune -b base.yaml");
+  }
+  TuneSource result;
+  for (const auto& file : source.base) {
+    result.files += (result.files.empty() ? "-b " : " ") + shell_word(file);
+  }
+  result.raw = resolve_config(source.base, arguments.overrides);
+  result.config = *read_run_config(training, source).config.peek();
+  return result;
+}
+
+/// The keys that the command line sets, to be pasted, but for those that `tuned` sets: they would
+/// win over it.
+std::string typed_overrides(const Arguments& arguments, const OrderedMap<Value>& tuned) {
+  std::string words;
+  for (const auto& [path, typed] : arguments.typed_overrides) {
+    if (!tuned.contains(path)) words += " " + typed;
+  }
+  return words;
+}
+
+/// In seconds; 0 for none.
+double read_time_limit(const TuneFlags& own) {
+  if (!own.time_limit) return 0;
+  Value::Map flags;
+  flags.set("--time", Value(*own.time_limit).set_origin({Origin::kCommandLine, 0}));
+  return read_seconds(Config(Value(std::move(flags))), "--time");
+}
+
+/// Kept for --tuned auto. A folder that cannot be written is no reason to fail.
+std::string keep(const TunedSteps& tuned, const TuneSource& source, const std::string& text) {
+  if (tuned.result.winner.changes_results) return "";
+  try {
+    const std::string file = kept_settings_file(source.raw);
+    make_folders(std::filesystem::path(file).parent_path().string());
+    write_file_atomically(file, text);
+    return "";
+  } catch (const Error& error) {
+    return fmt::format("not kept for --tuned auto: {}", error.what());
+  }
+}
+
+int tune_settings(const Arguments& arguments, const TuneFlags& own, const TuneSource& source,
+                  const TuneOptions& options, const TraineeOptions& trainees, Console& console) {
+  const TunedSteps tuned = [&] {
+    try {
+      return tune_steps(options, trainees);
+    } catch (const CandidateFailed& failed) {
+      throw Error(fmt::format("stepop tune: the config as it is cannot train: {}", failed.what()));
+    }
+  }();
+  console.end_progress();
+  console.info(tune_table(tuned));
+  const std::string file = own.output.value_or(kTunedFile);
+  const std::string text = tuned_text(tuned, source.files + typed_overrides(arguments, {}));
+  write_file_atomically(file, text);
+  if (const std::string problem = keep(tuned, source, text); !problem.empty()) {
+    console.warn(problem);
+  }
+  console.info(fmt::format("wrote {}; train with it:  {} {} {}{} -t", file,
+                           shell_word(program_name()), source.files, shell_word(file),
+                           typed_overrides(arguments, tuned.settings())));
+  return 0;
+}
+
+int tune_batches(const TuneFlags& own, const TuneOptions& options, const TraineeOptions& trainees,
+                 Console& console) {
+  const std::vector<BatchSizeRow> rows = tune_batch_size(options, trainees);
+  console.end_progress();
+  console.info(batch_size_table(rows));
+  const std::string file = own.output.value_or(kBatchSizeFile);
+  write_file_atomically(file, batch_size_picture(rows));
+  console.info(fmt::format("wrote {}", file));
+  return 0;
+}
+
+int tune_rates(const TuneFlags& own, const TuneOptions& options, const TraineeOptions& trainees,
+               Console& console) {
+  const std::vector<RatePoint> points = [&] {
+    try {
+      return test_rates(options, trainees);
+    } catch (const CandidateFailed& failed) {
+      throw Error(fmt::format("stepop tune --lr: {}", failed.what()));
+    }
+  }();
+  console.end_progress();
+  const RateSuggestion suggestion = suggest_rate(points);
+  const std::string file = own.output.value_or(kRatesFile);
+  write_file_atomically(file, rate_picture(points, suggestion));
+  console.info(suggestion.reason);
+  if (suggestion.rate) console.info("learning rate: " + short_number(*suggestion.rate));
+  console.info(fmt::format("wrote {}", file));
+  return 0;
+}
+
+int tune_command(const Arguments& arguments, const TuneFlags& own) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (const auto mode = environment_variable(kTuneVariable)) return be_measured(arguments, *mode);
+  if (own.batch_size && own.lr) {
+    throw UsageError("stepop tune: --batch_size and --lr: give one");
+  }
+  if (arguments.checkpoint && !own.lr) {
+    throw UsageError("stepop tune: -c gives the weights that --lr begins with: give both");
+  }
+  if (arguments.project) {
+    throw UsageError(
+        "stepop tune: -p: give the config of the run, -b RUN/configs/train_<time>.yaml");
+  }
+  if (own.time_limit && own.lr) {
+    throw UsageError("stepop tune: --time: --lr takes 320 steps, or fewer; leave --time out");
+  }
+  const double time_limit = read_time_limit(own);
+  const SignalGuard signals;
+  const TuneSource source = read_tune_source(arguments);
+  const TuneFolder folder;
+  TraineeOptions trainees{.folder = folder.path(),
+                          .words = {"tune"},
+                          .places = places_of_processes,
+                          .interrupt = throw_if_signal_arrived};
+  if (arguments.checkpoint)
+    trainees.words.insert(trainees.words.end(), {"-c", *arguments.checkpoint});
+  Console console(arguments.log_level);
+  const TuneOptions options{
+      .config = source.config,
+      .time_limit = time_limit,
+      .begin = begin,
+      .precision = own.precision,
+      .processes = World::can_join(),
+      .progress = [&](const std::string& what, double share) {
+        console.progress(
+            fmt::format("{} {:3.0f} %  {}", progress_bar(share, kBarColumns), 100 * share, what));
+      }};
+  if (own.lr) return tune_rates(own, options, trainees, console);
+  if (own.batch_size) return tune_batches(own, options, trainees, console);
+  return tune_settings(arguments, own, source, options, trainees, console);
+}
+
+STEPOP_REGISTER_COMMAND(
+    tune_command, TuneFlags,
+    {.name = "tune",
+     .group = CommandGroup::kBegin,
+     .operands = "-b base.yaml [--path/key value ...] [--time 2m] [--batch_size | --lr]",
+     .fewest = 0,
+     .most = 0,
+     .about = "measure training steps with other threads, oneDNN, loaders, ...; writes tuned.yaml "
+              "for -b",
+     .takes = "base checkpoint project log_level",
+     .example = "stepop tune -b configs/digits.yaml --time 2m\nstepop tune -b configs/digits.yaml "
+                "--lr -o lr.png"});
+
+}  // namespace
+
+}  // namespace stepop

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace stepop {
+
+/// Every number of a run that resumes.
+struct Progress {
+  int64_t global_step = 0;        ///< Training steps that are complete.
+  int64_t epoch = 0;              ///< Epochs that are complete.
+  int64_t batch = 0;              ///< Batches of this epoch that are complete.
+  int64_t batches_per_epoch = 0;  ///< 0 before the first training.
+  /// In the training dataset; 0 before the first training, and for a stream that does not know it.
+  int64_t train_examples = 0;
+  int64_t samples_seen = 0;  ///< Training examples so far; one counts each time it is seen.
+  double seconds = 0;        ///< Training time of all starts.
+  /// Batches that the logs of other splits took.
+  std::map<std::string, int64_t> batches_taken;
+  /// Of the splits that are streams: the place behind the last batch, see
+  /// data/record_sequence.h.
+  std::map<std::string, std::string> streams;
+  /// The folder of an evaluation that follows this checkpoint, relative to the run; else empty. A
+  /// run that was killed in it resumes it.
+  std::string evaluation_folder;
+  /// Those of them that are due there, by their names; empty for that of `eval_hook`.
+  std::vector<std::string> evaluations;
+  /// What gives the order of the training examples, as Sampler::algorithm has it.
+  std::string order_algorithm;
+  /// The hooks before the next step were called: what they did is in the state, and they are not
+  /// called again. So it is when a training ends while it waits for the batch of that step.
+  bool has_begun_step = false;
+  /// That trained together up to here.
+  int64_t processes = 1;
+  /// Why a hook ended the training after this step; empty when none did.
+  std::string stopped_by;
+
+  /// Epochs that are complete, and the part of this one: 30.4.
+  double fractional_epoch() const;
+
+  std::string to_json() const;
+  /// Throws Error when `text` is not what `to_json` wrote.
+  static Progress from_json(const std::string& text);
+};
+
+}  // namespace stepop
