@@ -39,6 +39,11 @@ set_target_properties(stepop PROPERTIES INSTALL_RPATH "$ORIGIN/../${lib};${progr
 set_target_properties(libstepop PROPERTIES INSTALL_RPATH "${torch_rpath}" INSTALL_RPATH_USE_LINK_PATH OFF)
 install(TARGETS stepop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS libstepop LIBRARY DESTINATION ${lib})
+# The last is the wheel's.
+set_target_properties(stepop_probe_hdf5 PROPERTIES INSTALL_RPATH
+                      "$ORIGIN;${torch_rpath};$ORIGIN/${lib_to_prefix}/../torch/lib"
+                      INSTALL_RPATH_USE_LINK_PATH OFF)
+install(TARGETS stepop_probe_hdf5 RUNTIME DESTINATION ${lib} COMPONENT stepop)
 
 # The public headers, and of the private ones those that they include. None is a tool's.
 file(GLOB public_headers RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS runtime/include/stepop/*.h)

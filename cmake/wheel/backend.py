@@ -25,7 +25,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     build = pathlib.Path(os.environ.get("STEPOP_BUILD", _source / "build"))
     if not (build / "CMakeCache.txt").exists():
         _run("cmake", "--preset", "release", "-B", build)
-    _run("cmake", "--build", build, "--target", "stepop_wheel")
+    _run("cmake", "--build", build, "--target", "stepop_wheel", "stepop_probe_hdf5")
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         for component in "stepop", "wheel":

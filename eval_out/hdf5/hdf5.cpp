@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "eval_out/hdf5/hdf5_driver.h"
 #include "runtime/core/base/error.h"
 
 namespace stepop {
@@ -25,14 +26,10 @@ std::recursive_mutex& library_mutex() {
 }
 
 int lock_depth = 0;  // locks that the thread that holds the mutex has
-bool is_alone = false;
 
 }  // namespace
 
-void hdf5_is_alone() { is_alone = true; }
-
-Hdf5Lock::Hdf5Lock() : lock_(library_mutex(), std::defer_lock) {
-  if (!is_alone) lock_.lock();
+Hdf5Lock::Hdf5Lock() : lock_(library_mutex()) {
   // Only the outermost: these calls forget the error that an inner lock may be there to report.
   if (lock_depth++ > 0) return;
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
@@ -95,6 +92,7 @@ void Hdf5Id::close(std::string_view context) {
 
 Hdf5Id hdf5_file_access(bool is_locked) {
   Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "HDF5 properties");
+  check_hdf5(H5Pset_driver(access, hdf5_driver(), nullptr), "HDF5 properties");
 #if H5_VERSION_GE(1, 10, 7) && !(H5_VERS_MAJOR == 1 && H5_VERS_MINOR == 12 && H5_VERS_RELEASE == 0)
   check_hdf5(H5Pset_file_locking(access, is_locked, /*ignore_when_disabled=*/true),
              "HDF5 properties");

@@ -27,10 +27,6 @@ class Hdf5Lock {
   void* print_data_ = nullptr;
 };
 
-/// This process is the child of a fork, with one thread: whatever the parent's threads held, a
-/// Hdf5Lock waits for nobody any more.
-void hdf5_is_alone();
-
 /// What the last call of this thread failed with; the operating system's own words when it was the
 /// operating system: `No space left on device`.
 std::string hdf5_reason();

@@ -1,6 +1,6 @@
 #include "eval_out/hdf5/hdf5_arrays.h"
 
-#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 
 #include <algorithm>

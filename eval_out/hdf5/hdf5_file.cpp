@@ -133,8 +133,8 @@ double product(const std::vector<hsize_t>& lengths) {
 }  // namespace
 
 int64_t hdf5_file_size(hid_t file) {
-  hsize_t size = 0;
-  check_hdf5(H5Fget_filesize(file, &size), "cannot read the file's size");
+  haddr_t size = 0;
+  check_hdf5(H5Fget_eoa(file, &size), "cannot read the file's size");
   return static_cast<int64_t>(size);
 }
 

@@ -20,7 +20,7 @@ namespace stepop {
 /// one that is missing, no file, no HDF5, cut short, or being written.
 Hdf5Id open_hdf5(const std::string& path);
 
-/// The length of the file as the library counts it.
+/// The length of the file as the library counts it, without what lies behind its end.
 int64_t hdf5_file_size(hid_t file);
 
 /// The descriptor that the library has the file open by; -1 where it is not read by one.

@@ -44,7 +44,8 @@ TEST_CASE("nothing of an installation names the source tree") {
       run_in(installed().folder, "grep -rlI '" STEPOP_SOURCE_DIR
                                  "' moved/bin moved/share moved/lib/cmake "
                                  "moved/lib/libstepop.json moved/include/stepop; "
-                                 "readelf -d moved/bin/stepop moved/lib/libstepop.so | grep PATH | "
+                                 "readelf -d moved/bin/stepop moved/lib/libstepop.so "
+                                 "moved/lib/stepop_probe_hdf5 | grep PATH | "
                                  "grep '" STEPOP_SOURCE_DIR "'");
   CHECK(found.out == "");
 }

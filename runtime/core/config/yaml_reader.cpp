@@ -65,7 +65,8 @@ class ValueBuilder : public YAML::EventHandler {
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& text) override {
+                const std::string& read) override {
+    const std::string text = read.empty() ? line_breaks(mark) : read;
     if (!is_utf8(text)) fail(mark, "\\N and \\_ are not supported; write \\x85 and \\xa0");
     if (expects_key()) {
       take_key(text, mark, tag == "?" && text == "<<");
@@ -109,6 +110,18 @@ class ValueBuilder : public YAML::EventHandler {
     bool is_merge_key = false;
     bool has_merge_key = false;
   };
+
+  /// What a quoted text of empty lines alone is, which yaml-cpp reads as an empty one: the first
+  /// break is folded into the others.
+  std::string line_breaks(const YAML::Mark& mark) const {
+    const auto start = static_cast<size_t>(mark.pos);
+    if (start >= text_.size() || (text_[start] != '\'' && text_[start] != '"')) return "";
+    const size_t end = text_.find_first_not_of(" \t\r\n", start + 1);
+    if (end == std::string::npos || text_[end] != text_[start]) return "";
+    const auto breaks = std::count(&text_[start], &text_[end], '\n');
+    return breaks == 1 ? " "
+                       : std::string(static_cast<size_t>(std::max<int64_t>(breaks - 1, 0)), '\n');
+  }
 
   bool expects_key() const {
     return !stack_.empty() && stack_.back().value.is_map() && !stack_.back().key;

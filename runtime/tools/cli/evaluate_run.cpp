@@ -255,7 +255,12 @@ class Evaluations {
       return folders_->take(position.global_step, rows_left_behind, all_are_over, console_);
     });
     for (const auto& evaluation : evaluations_) {
-      if (asks_root([&] { return is_over(evaluation, folder); })) continue;
+      const bool was_over = asks_root([&] {
+        if (!is_over(evaluation, folder)) return false;
+        remove_remains(evaluation.settings().folder_in(folder));
+        return true;
+      });
+      if (was_over) continue;
       const std::string op = evaluation.settings().op.text();
       measure_batch_norm(session_.iterator(), session_.context(), position,
                          throw_if_signal_arrived);

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -37,9 +38,12 @@ constexpr std::chrono::seconds kMeetWithin{300};
 constexpr std::chrono::seconds kLongest{std::chrono::hours(24 * 365)};
 constexpr std::chrono::milliseconds kLookAgain{5};
 constexpr std::chrono::seconds kSayEvery{10};
+/// A store answers at once; another program that has its port may never do.
+constexpr std::chrono::seconds kAnswerWithin{10};
 /// Why the processes do not fit together.
 constexpr const char* kRefused = "refused";
 constexpr const char* kNames = "names";
+constexpr const char* kConnected = "connected";
 
 /// The address of this machine at which others that know `host` reach it.
 std::string address_towards(const std::string& host, int port) {
@@ -89,6 +93,7 @@ class Meeter {
     if (place_.rank == 0) set(kNames, nlohmann::json(names_of_all()).dump());
     read_names();
     make_group();
+    wait_for_connections();
     return std::move(met_);
   }
 
@@ -161,6 +166,37 @@ class Meeter {
     return -1;
   }
 
+  /// c10d has a limit for the connection, none for the first answer.
+  c10::intrusive_ptr<c10d::Store> answering_store(const c10d::TCPStoreOptions& options) const {
+    auto opening = std::async(std::launch::async, [&] {
+      return c10::intrusive_ptr<c10d::Store>(
+          c10::make_intrusive<c10d::TCPStore>(place_.host, options));
+    });
+    const auto end = Clock::now() + options.timeout + kAnswerWithin;
+    bool is_silent = false;
+    std::exception_ptr asked;
+    while (opening.wait_for(kLookAgain) != std::future_status::ready) {
+      try {
+        if (interrupt_ && !asked) interrupt_();
+      } catch (...) {
+        asked = std::current_exception();
+      }
+      is_silent = Clock::now() > end;
+      if (asked || is_silent) break_connections(place_.port);  // the thread's call fails then
+    }
+    if (asked) std::rethrow_exception(asked);
+    try {
+      return opening.get();
+    } catch (const std::exception&) {
+      if (!is_silent) throw;
+    }
+    throw Error(fmt::format(
+        "rank {} of {}: what listens at {}, port {}, takes connections and did not answer for {} "
+        "seconds: it is another program, or rank 0 is stopped\nanother port: MASTER_PORT, the same "
+        "for all processes",
+        place_.rank, place_.size, place_.host, place_.port, kAnswerWithin.count()));
+  }
+
   c10::intrusive_ptr<c10d::Store> open_store(bool listens) const {
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(place_.port);
@@ -170,8 +206,7 @@ class Meeter {
       options.masterListenFd = socket;  // it is the store's from here on
     }
     options.timeout = std::chrono::seconds(listens ? 30 : 2);
-    c10::intrusive_ptr<c10d::Store> store =
-        c10::make_intrusive<c10d::TCPStore>(place_.host, options);
+    c10::intrusive_ptr<c10d::Store> store = answering_store(options);
     store->setTimeout(kMeetWithin);
     return c10::make_intrusive<c10d::PrefixStore>(
         fmt::format("stepop/{}/{}", environment_variable("STEPOP_SECRET").value_or(""),
@@ -183,6 +218,8 @@ class Meeter {
     if (place_.rank == 0 && !place_.has_store) {
       try {
         met_.store = open_store(/*listens=*/true);
+      } catch (const Error&) {
+        throw;
       } catch (const std::exception& error) {
         throw Error(fmt::format(
             "rank 0 cannot listen on port {} of {}: {}\nanother port: MASTER_PORT, the same for "
@@ -193,6 +230,8 @@ class Meeter {
     while (!met_.store) {
       try {
         met_.store = open_store(/*listens=*/false);
+      } catch (const Error&) {
+        throw;
       } catch (const std::exception& error) {
         if (place_.local_rank == 0) {
           say(fmt::format("waiting for rank 0 of {} processes, at {}, port {}", place_.size,
@@ -296,6 +335,16 @@ class Meeter {
     met_.group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO,
                            c10::intrusive_ptr<c10d::Backend>(gloo));
     met_.group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+  }
+
+  /// Nobody goes on before each is connected with each: one that fails at once, and ends, would
+  /// break the connections of others before these can hear why.
+  void wait_for_connections() {
+    met_.store->add(kConnected, 1);
+    while (met_.store->add(kConnected, 0) < place_.size) {
+      if (!may_wait()) throw Error("some processes did not connect to all others");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
 
   const Place& place_;

@@ -79,8 +79,9 @@ void set_aside_damaged(EvaluationResult& result, const InterruptCheck& interrupt
       std::error_code failed;
       std::filesystem::rename(path, aside, failed);
       if (failed) continue;
-      result.warning += fmt::format("{}{}; it is now {}, and this evaluation starts again",
-                                    result.warning.empty() ? "" : "\n", error.what(), aside);
+      result.warning +=
+          fmt::format("{}{}; this evaluation starts again, and the file is {} until it is over",
+                      result.warning.empty() ? "" : "\n", error.what(), aside);
     }
   }
 }
@@ -301,18 +302,25 @@ void Evaluation::finish(int64_t step, const InterruptCheck& interrupt,
                         EvaluationResult& result) const {
   look_at_outputs(step, interrupt, result);
   const Span span(context_.profile.get(), "write");
-  write_file_atomically(scalars_file(result.folder), to_json(result.scalars) + "\n");
-  // Outputs that a failed callback could not look at are worth keeping.
-  if (!settings_.clean_after_callbacks || !result.failures.empty()) return;
+  // Outputs that a failed callback could not look at are worth keeping. Others are a .part before
+  // the numbers are there: a process that is killed between the two leaves nothing that looks
+  // whole.
+  const bool cleans = settings_.clean_after_callbacks && result.failures.empty();
+  const std::string part = result.outputs + ".part";
   std::error_code failed;
-  std::filesystem::remove(result.outputs, failed);
+  if (cleans) std::filesystem::rename(result.outputs, part, failed);
+  write_file_atomically(scalars_file(result.folder), to_json(result.scalars) + "\n");
+  if (cleans && !failed) std::filesystem::remove(part, failed);
   if (failed) {
     result.warning +=
         fmt::format("{}clean_after_callbacks: cannot remove {}: {}",
                     result.warning.empty() ? "" : "\n", result.outputs, failed.message());
-  } else {
+    std::error_code ignored;
+    std::filesystem::rename(part, result.outputs, ignored);
+  } else if (cleans) {
     result.outputs.clear();
   }
+  remove_remains(result.folder);
 }
 
 std::optional<EvaluationRows> Evaluation::rows_left_behind(const Position& position,
@@ -324,6 +332,13 @@ std::optional<EvaluationRows> Evaluation::rows_left_behind(const Position& posit
   const auto done = rows_in(outputs + ".part", about);
   // Without rows there is nothing to resume.
   return done && *done > 0 ? std::optional(EvaluationRows{*done, total()}) : std::nullopt;
+}
+
+void remove_remains(const std::string& folder) {
+  for (const char* name : {"outputs.h5.part", "outputs.h5.part.damaged", "outputs.h5.damaged"}) {
+    std::error_code ignored;
+    std::filesystem::remove(std::filesystem::path(folder) / name, ignored);
+  }
 }
 
 std::optional<OrderedMap<double>> scalars_of_evaluation(const std::string& folder) {

@@ -53,7 +53,8 @@ class Evaluation {
   /// to `folder`/scalars.json. `checkpoint`, the checksum of the one that the weights are of
   /// (empty: none), is stored in the file. What a process that was killed left of the same
   /// evaluation in `folder` is resumed: behind its last row, or with the callbacks. A damaged file
-  /// is renamed to `.damaged`, with a warning in the result.
+  /// is renamed to `.damaged`, with a warning in the result, and removed when the evaluation is
+  /// over.
   ///
   /// Throws Error when something but a callback failed, and what `interrupt` throws between
   /// batches, between callbacks, and whenever a callback reads from the file; `folder` then lacks
@@ -92,6 +93,10 @@ class Evaluation {
 
 /// The scalars of the evaluation in `folder`, when it ended, with its callbacks; else nothing.
 std::optional<OrderedMap<double>> scalars_of_evaluation(const std::string& folder);
+
+/// Removes what a process that was killed may have left in `folder`, whose evaluation is over: the
+/// file of an evaluation that cleans up, and damaged ones.
+void remove_remains(const std::string& folder);
 
 /// Adds scalars of callbacks that ran afterwards, in the place of those of the same names, when the
 /// evaluation ended; else there is no file of them, which says so, and none is made.

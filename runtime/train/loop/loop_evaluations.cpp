@@ -84,6 +84,7 @@ void TrainingLoop::run_evaluations(bool was_interrupted) {
 std::optional<OrderedMap<double>> TrainingLoop::scalars_before(const std::string& folder) {
   const std::string text = world_.from_root([&] {
     const auto found = scalars_of_evaluation(folder);
+    if (found) remove_remains(folder);
     return found ? to_json(*found) : std::string();
   });
   if (text.empty()) return std::nullopt;

@@ -120,6 +120,18 @@ TEST_CASE("a quoted scalar stays text") {
         std::string("tab\t, nul\0, A, \xc3\xa4, \xf0\x9f\x98\x80, /, \x1b", 29));
 }
 
+TEST_CASE("a quoted text of empty lines alone is their breaks but the first, as PyYAML has it") {
+  const std::pair<const char*, const char*> table[] = {
+      {"''", ""},        {"'   '", "   "},    {"'\n '", " "},
+      {"'\n\n '", "\n"}, {"\"\n\n \"", "\n"}, {"\"  \n \n\n \"", "\n\n"},
+  };
+  for (const auto& [yaml, text] : table) {
+    CAPTURE(yaml);
+    CHECK(parse(std::string("a: ") + yaml).find("a")->as_text() == text);
+    CHECK(parse(std::string("[ä, ") + yaml + "]").as_list().at(1).as_text() == text);
+  }
+}
+
 TEST_CASE("block and folded text keep their lines") {
   CHECK(parse("a: |\n  one\n  two\n").find("a")->as_text() == "one\ntwo\n");
   CHECK(parse("a: |-\n  12\n").find("a")->as_text() == "12");

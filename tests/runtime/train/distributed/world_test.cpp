@@ -307,6 +307,48 @@ TEST_CASE("a port that is taken is said by rank 0, with what helps") {
   CHECK(texts[0].find("Exception raised from") == std::string::npos);
 }
 
+TEST_CASE("a program that has the port, takes connections and stays silent is said, too") {
+  std::vector<Place> places = places_of(2);
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(places[0].port));
+  REQUIRE(::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  REQUIRE(::listen(socket, 10) == 0);
+  places[0].rank = 2;
+  places[0].size = places[1].size = 3;
+  const Texts texts = in_processes(places, [&](const Place& place) {
+    World::join(place, [&] {
+      if (place.rank == 2) throw Interrupted("SIGINT arrived", 130);
+    });
+    return std::string("joined");
+  });
+  ::close(socket);
+  CHECK(texts[0] == "Interrupted 130: SIGINT arrived");
+  CHECK(texts[1] ==
+        fmt::format("Error: rank 1 of 3: what listens at 127.0.0.1, port {}, takes connections and "
+                    "did not answer for 10 seconds: it is another program, or rank 0 is stopped\n"
+                    "another port: MASTER_PORT, the same for all processes",
+                    places[0].port));
+}
+
+TEST_CASE("one that fails as soon as all have met breaks no other's connections") {
+  constexpr int kProcesses = 5;
+  for (int i = 0; i < 5; ++i) {
+    CAPTURE(i);
+    const Texts texts = together(kProcesses, [](World& world) {
+      if (world.rank() == kProcesses - 1) throw Error("no space is left");
+      world.sum(at::full({1}, 1.0));
+      return std::string("nothing");
+    });
+    for (size_t rank = 0; rank + 1 < kProcesses; ++rank) {
+      CHECK(plain(texts[rank]) ==
+            fmt::format("PeerError: rank {}: no space is left", kProcesses - 1));
+    }
+  }
+}
+
 TEST_CASE("two processes with one rank are refused, and all end") {
   std::vector<Place> places = places_of(3);
   places[2].rank = 1;

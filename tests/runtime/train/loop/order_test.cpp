@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "eval_out/callbacks/callback.h"
+#include "runtime/core/system/file_calls.h"
 #include "tests/message_of.h"
 #include "tests/test_run.h"
 
@@ -286,6 +287,46 @@ TEST_CASE("outputs that the config removes are not made again at a resume") {
   CHECK(Events(happened.begin(), happened.begin() + 6) ==
         Events{"before_training", "after_checkpoint model-3", "before_evaluation 3",
                "after_log 3: validation/eval_op/loss", "after_evaluation 3", "before_epoch 1"});
+}
+
+/// Ends the training, as a kill would, around the rename that gives scalars.json its name.
+class EndedAtScalars : public FileCalls {
+ public:
+  explicit EndedAtScalars(bool is_after) : is_after_(is_after) {}
+
+  int rename(const char* from, const char* to) override {
+    if (!std::string(to).ends_with("/scalars.json")) return FileCalls::rename(from, to);
+    if (is_after_) FileCalls::rename(from, to);
+    throw Error("killed");
+  }
+
+ private:
+  bool is_after_;
+  FileCallsOverride override_{*this};
+};
+
+TEST_CASE("outputs that the config removes do not stay where a kill came before their removal") {
+  std::string cleaned = kConfig;
+  cleaned.replace(cleaned.find("{eval_callbacks"), 1, "{clean_after_callbacks: true, ");
+  for (const bool is_after : {true, false}) {
+    CAPTURE(is_after);
+    TestRun before(cleaned);
+    {
+      const EndedAtScalars ended(is_after);
+      CHECK(message_of([&] { events_of(before); }) == "killed");
+    }
+    const std::string folder = before.root() + "/eval/2026-11-21T10-00-00_test/3/";
+    CHECK(std::filesystem::exists(folder + "scalars.json") == is_after);
+    TestRun run(cleaned, before, 3);
+    const Events happened = events_of(run);
+    // Where the numbers were not there yet, the rows were, and the callbacks run again.
+    CHECK(happened.at(3) == (is_after ? "after_log 3: validation/eval_op/loss" : "callback"));
+    CHECK(std::filesystem::exists(folder + "scalars.json"));
+    for (const char* left : {"outputs.h5", "outputs.h5.part"}) {
+      CAPTURE(left);
+      CHECK_FALSE(std::filesystem::exists(folder + left));
+    }
+  }
 }
 
 TEST_CASE("a run that ends in the middle of an epoch saves and evaluates what it ends with") {
