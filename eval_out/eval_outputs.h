@@ -14,7 +14,7 @@ namespace stepop {
 /// in all dimensions but the first (ragged), or B texts.
 using EvalValue = std::variant<at::Tensor, std::vector<at::Tensor>, std::vector<std::string>>;
 
-/// What `eval_op` returns for one batch. A slash in a key makes a group in the HDF5 file.
+/// The outputs of `eval_op` for one batch. A slash in a key makes a group in the HDF5 file.
 struct EvalOutputs {
   OrderedMap<EvalValue> outputs = {};
   /// Small values per example, shape [B] each; the mean over the split is logged.

@@ -10,8 +10,8 @@
 
 namespace stepop {
 
-/// How the tensors of an evaluation are stored: as they are, or in HDF5 chunks with the library's
-/// own shuffle and deflate filters, which every HDF5 reader knows.
+/// How the tensors of an evaluation are stored: uncompressed, or in HDF5 chunks with the library's
+/// standard filters shuffle and deflate, which every HDF5 reader supports.
 enum class EvalCompression { kNone, kGzip };
 
 enum class EvalKind { kTensor, kRagged, kText };
@@ -20,9 +20,9 @@ enum class EvalKind { kTensor, kRagged, kText };
 struct EvalArray {
   std::string key;  ///< `outputs/logits`, `labels/loss`
   EvalKind kind = EvalKind::kTensor;
-  /// As stored (bfloat16 as float32); kByte for text.
+  /// The stored type (float32 for bfloat16); kByte for text.
   at::ScalarType dtype = at::kByte;
-  /// Of one example; of one value of a ragged array; empty for text.
+  /// The shape of one example, or of one value of a ragged array; empty for text.
   std::vector<int64_t> shape;
 };
 
@@ -35,11 +35,11 @@ void check_eval_outputs(const EvalOutputs& outputs, int64_t batch_size);
 /// Outputs and labels in one map, under their keys in the file.
 OrderedMap<EvalValue> flatten(const EvalOutputs& outputs);
 
-/// What is in the flattened outputs of a batch; throws as check_eval_outputs does.
+/// Describes the arrays in the flattened outputs of a batch; throws as check_eval_outputs does.
 std::vector<EvalArray> describe(const OrderedMap<EvalValue>& values, int64_t batch_size);
 
-/// Throws Error when a batch's arrays are not those of the first batch: a key that vanished or
-/// appeared, another kind, type or shape. `rows` says which batch: `rows 64 to 127`.
+/// Throws Error when a batch's arrays differ from the first batch: a key that vanished or appeared,
+/// or another kind, type or shape. `rows` names the batch: `rows 64 to 127`.
 void check_same(const std::vector<EvalArray>& first, const std::vector<EvalArray>& batch,
                 const std::string& rows);
 

@@ -54,7 +54,7 @@ Logs top_k(const CallbackArguments& arguments) {
     const Classes::Block block = classes.read(first, count);
     const at::Tensor truth = block.truth.unsqueeze(1);
     const at::Tensor own = block.scores.gather(1, truth);
-    // Of equal scores the first class counts as the larger one, as in the accuracy.
+    // For equal scores, the first class counts as larger, as in the accuracy.
     const at::Tensor before = block.scores.eq(own).logical_and(numbers.lt(truth));
     const at::Tensor rank = block.scores.gt(own).logical_or(before).sum(1);
     for (size_t i = 0; i < wanted.size(); ++i) {

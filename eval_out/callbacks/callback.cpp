@@ -13,7 +13,7 @@
 namespace stepop {
 namespace {
 
-/// That of the order in which the evaluation went through its split: as in Splits.
+/// The seed of the order in which the evaluation went through its split, as in Splits.
 uint64_t order_seed(const CallbackArguments& arguments) {
   constexpr int64_t kDefaultSeed = 1;
   const Value* seed = arguments.config.root().peek("seed");

@@ -15,7 +15,7 @@
 namespace stepop {
 namespace {
 
-/// The keys at a parameter, a text or a list of texts, which is `usual` where it is not given.
+/// The keys at a parameter, a text or a list of texts; `usual` is the default.
 std::vector<std::string> named_keys(const Config& params, const std::string& parameter,
                                     const std::string& usual) {
   const Value* value = params.peek(parameter);
@@ -36,7 +36,7 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// A dataset that cannot say may have them.
+/// A dataset whose labels cannot be read may have the key.
 bool has_labels(const Dataset& data, const std::string& key) {
   try {
     return data.labels(key).defined();

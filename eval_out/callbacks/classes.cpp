@@ -9,7 +9,8 @@
 namespace stepop {
 namespace {
 
-/// When none has scores: a larger number is hardly a class, and counts are kept for all below it.
+/// The limit without scores: a larger number is hardly a class, and a count is kept for each
+/// smaller number.
 constexpr int64_t kMostClasses = 1'000'000;
 
 bool is_class(const std::vector<int64_t>& shape, at::ScalarType dtype) {
@@ -40,7 +41,7 @@ RowValues find_truth(const CallbackArguments& arguments) {
     bool is_there = false;
     try {
       is_there = arguments.data_in.labels(key).defined();
-    } catch (const Error& error) {  // of a dataset that is not there
+    } catch (const Error& error) {  // the dataset is missing
       reason = fmt::format("{}, and {} has no", error.what(), file.path());
     }
     if (!is_there) {

@@ -11,16 +11,16 @@
 
 namespace stepop {
 
-/// What a classifier said of each row and what was true, read block by block. The parameter
-/// `logits` names scores [classes], or an integer [] that is the class itself; `target` the true
-/// class, an integer [] in the file or in the dataset's labels.
+/// The predicted and the true class of each row, read block by block. The parameter `logits` names
+/// scores [classes], or an integer [], the class itself; `target` names the true class, an integer
+/// [] in the file or in the dataset's labels.
 class Classes {
  public:
-  /// Throws Error, which says what there is, for keys that are missing and for other shapes.
-  /// `needs_scores`: classes in the place of scores are refused.
+  /// Throws Error, with the available keys, for missing keys and for other shapes. With
+  /// `needs_scores`, classes in place of scores are an error.
   explicit Classes(const CallbackArguments& arguments, bool needs_scores = false);
 
-  /// How many classes there are: of the scores, else one more than the largest class that occurs.
+  /// The number of classes: the number of scores, or else the largest class that occurs plus one.
   int64_t count() const { return count_; }
   int64_t rows() const { return scores_.rows(); }
   int64_t rows_per_block() const;
@@ -30,8 +30,8 @@ class Classes {
     at::Tensor predicted;  ///< int64 [rows], the first of the largest scores.
     at::Tensor truth;      ///< int64 [rows]
   };
-  /// Throws Error, which names the row, for a NaN among the scores and for a class below 0 or not
-  /// below count(), and without scores for one that is a million or more.
+  /// Throws Error with the row for a NaN among the scores, for a class outside [0, count()), and,
+  /// without scores, for a class of a million or more.
   Block read(int64_t first, int64_t count) const;
 
  private:
@@ -40,11 +40,11 @@ class Classes {
   RowValues scores_;
   RowValues truth_;
   bool has_scores_ = true;
-  int64_t count_ = -1;  ///< -1: not yet known.
+  int64_t count_ = -1;  ///< -1 until it is known.
 };
 
-/// The names of `count` classes: the parameter `class_names`, else their numbers. Throws UsageError
-/// for another number of names.
+/// The names of `count` classes: the parameter `class_names`, or else the classes' numbers. Throws
+/// UsageError unless there are `count` names.
 std::vector<std::string> class_names(const CallbackArguments& arguments, int64_t count);
 
 /// What a callback that counts classes says of its parameters, once it is known how many classes

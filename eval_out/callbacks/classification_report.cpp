@@ -8,20 +8,20 @@
 namespace stepop {
 namespace {
 
-/// Precision, recall and F1 of one class, or an average of them.
+/// Precision, recall and F1 of one class, or their averages.
 struct ReportRow {
   std::string name;
   double precision = 0;
   double recall = 0;
   double f1 = 0;
-  int64_t support = 0;  ///< Examples of that class.
+  int64_t support = 0;  ///< The number of examples of the class.
 };
 
 double ratio(int64_t part, int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// Of each class that is the true or the predicted one of any example.
+/// The report has a row for each class that is the true or the predicted class of an example.
 struct Report {
   std::vector<ReportRow> classes;
   double accuracy = 0;

@@ -14,11 +14,11 @@
 namespace stepop {
 namespace {
 
-/// Of more classes neither the table nor the picture could be looked at.
+/// With more classes, neither the table nor the picture is readable.
 constexpr int64_t kMostMatrixClasses = 2000;
 
-/// How many examples of each true class (row) were said to be of each class (column); int64
-/// [classes, classes].
+/// The number of examples of each true class (row) and predicted class (column); int64 [classes,
+/// classes].
 at::Tensor count_pairs(const Classes& classes) {
   const int64_t n = classes.count();
   at::Tensor counts = at::zeros({n * n}, at::kLong);
@@ -53,25 +53,25 @@ void write_csv(const std::string& path, const at::Tensor& values,
 }
 
 constexpr int64_t kMostWithNumbers = 30;
-constexpr int64_t kLabelWidth = 240;  ///< Longer names are cut.
+constexpr int64_t kLabelWidth = 240;  ///< Longer names are shortened.
 constexpr int64_t kMatrixMargin = 16;
 constexpr int64_t kBarWidth = 20;
-/// A matrix of many classes is about that large.
+/// The approximate side of a matrix with many classes.
 constexpr int64_t kSide = 900;
 
 std::string cell_text(int64_t count, double share, bool show_shares) {
   if (!show_shares) return std::to_string(count);
   if (share == 1) return "1";
-  // Two digits behind the point, without the 0 before it; what would round to nothing says so.
+  // Two decimals without the leading 0; shares that would round to 0 or 1 are "<.01" or ">.99".
   return share < 0.005 ? "<.01" : share > 0.994 ? ">.99" : fmt::format("{:.2f}", share).substr(1);
 }
 
-/// Where everything is.
+/// The layout of the picture.
 struct Layout {
   int64_t classes;
-  int64_t cell;        ///< The side of a cell, with its line.
-  int64_t label_step;  ///< Every so many classes are named.
-  int64_t label_size;  ///< The longest name in the picture.
+  int64_t cell;        ///< The side of a cell, including its line.
+  int64_t label_step;  ///< One class in `label_step` gets a label.
+  int64_t label_size;  ///< The width of the longest name in the picture.
   bool has_numbers;
   int64_t left;
   int64_t top;
@@ -105,7 +105,7 @@ void draw_labels(Canvas& canvas, const Layout& layout, const std::vector<std::st
     const int64_t width = pixel_width(name);
     const int64_t place = i * layout.cell;
     canvas.text(layout.left - 8 - width, layout.top + place + middle, name);
-    if (layout.label_size <= layout.cell) {  // else they would touch
+    if (layout.label_size <= layout.cell) {  // otherwise labels would touch
       canvas.text(layout.left + place + (layout.cell - width) / 2, layout.top - 6 - pixel_height(),
                   name);
     } else {
@@ -140,7 +140,7 @@ void draw_cells(Canvas& canvas, const Layout& layout, const at::Tensor& counts,
   }
 }
 
-/// What the colours mean.
+/// Draws the legend of the colours.
 void draw_bar(Canvas& canvas, const Layout& layout) {
   const int64_t left = layout.left + layout.side() + kMatrixMargin;
   const int64_t height = std::max<int64_t>(layout.side(), 120);
@@ -157,9 +157,9 @@ void draw_bar(Canvas& canvas, const Layout& layout) {
 }
 
 /// A confusion matrix as the bytes of a PNG file: a row for each true class, a column for each
-/// predicted one. `counts` is int64 [classes, classes] and `shares`, float64, has each row divided
-/// by its sum, which is what the colours show. Cells of up to 30 classes have their count, or with
-/// `show_shares` their share, written on them; a cell without examples is left blank.
+/// predicted one. `counts` is int64 [classes, classes]; `shares`, float64, has each row divided by
+/// its sum and gives the colours. With up to 30 classes, each cell shows its count, or with
+/// `show_shares` its share; a cell without examples is left blank.
 std::string matrix_picture(const at::Tensor& counts, const at::Tensor& shares,
                            const std::vector<std::string>& names, bool show_shares) {
   const Layout layout = lay_out(counts, names);

@@ -28,7 +28,7 @@ OrderedMap<double> scalars_of_callback(const std::string& prefix, const Logs& lo
 /// The class that runs scripts.
 constexpr const char* kScript = "Script";
 
-/// The name is a folder beside the outputs.
+/// Checks a callback's name, which becomes a folder beside the outputs.
 void check_callback_name(const std::string& name, const Config& config, const std::string& place) {
   try {
     check_file_name("the callback", name);
@@ -54,7 +54,7 @@ EvaluationCallbacks::EvaluationCallbacks(const Config& config, std::string place
   }
 }
 
-/// `accuracy`, `./my_report.py`, or a map with the class.
+/// Reads one callback: `accuracy`, `./my_report.py`, or a map with the class.
 EvaluationCallbacks::Named EvaluationCallbacks::read(const Config& config, const Config& here,
                                                      const std::string& name) const {
   const std::string place = join_path(place_, name);
@@ -101,7 +101,7 @@ CallbackResults EvaluationCallbacks::call(const std::string& folder, const Datas
     } catch (const Interrupted&) {
       throw;
     } catch (const DiskError&) {
-      throw;  // not the callback's fault: with room again, all of them are run again
+      throw;  // a full disk is not the callback's fault: all callbacks run again once there is room
     } catch (const std::exception& error) {
       results.failures.set(callback.name, error_text(error));
     } catch (...) {

@@ -9,60 +9,60 @@
 
 namespace stepop {
 
-/// What the callbacks over one evaluation returned, by the name that the config gives each.
+/// The results of the callbacks over one evaluation, by their names in the config.
 struct CallbackResults {
   OrderedMap<Logs> logs;
-  OrderedMap<std::string> failures;  ///< The message of each that threw.
+  OrderedMap<std::string> failures;  ///< The message of each callback that failed.
 };
 
-/// The same as it is logged.
+/// The results as they are logged.
 struct CallbackScalars {
   OrderedMap<double> scalars;        ///< By full name: `validation/eval_op/accuracy/accuracy`.
   OrderedMap<std::string> failures;  ///< The message of each callback that failed.
 };
 
-/// Where the config names the callbacks of an evaluation.
+/// The place in the config of an evaluation's callbacks.
 inline constexpr const char* kEvalCallbacks = "eval_hook/eval_callbacks";
-/// Where it has the parameters of those that it names without any.
+/// The place in the config of parameters for callbacks that are given by name only.
 inline constexpr const char* kCallbackArguments = "eval_pipeline/callback_kwargs";
 
-/// The callbacks that a config names in `eval_hook/eval_callbacks`, or for another evaluation in
-/// `evaluations/<name>/eval_callbacks`, for every evaluation of a session and afterwards alike:
-/// `accuracy: accuracy`, with its parameters in `eval_pipeline/callback_kwargs/accuracy`, or
-/// `accuracy: {class: accuracy, logits: scores}`; `report: ./my_report.py` is a Python script, see
-/// script.h; null switches one off.
+/// The callbacks in a config at `eval_hook/eval_callbacks`, or for another evaluation at
+/// `evaluations/<name>/eval_callbacks`. They run in every evaluation of a session, and can run
+/// afterwards. A callback is `accuracy: accuracy`, with its parameters at
+/// `eval_pipeline/callback_kwargs/accuracy`, or `accuracy: {class: accuracy, logits: scores}`;
+/// `report: ./my_report.py` is a Python script, see script.h; null switches a callback off.
 class EvaluationCallbacks {
  public:
-  /// Those that the config names in the map at `place`. Throws UsageError for what is no map of
-  /// callbacks and for an unknown callback.
+  /// Reads the callbacks in the config's map at `place`. Throws UsageError for anything but a map
+  /// of callbacks and for an unknown callback.
   explicit EvaluationCallbacks(const Config& config, std::string place = kEvalCallbacks);
 
-  /// Makes the parameters that the callbacks are going to read known. Throws UsageError for a
-  /// script that is not there.
+  /// Declares the parameters that the callbacks will read. Throws UsageError for a missing script.
   void declare() const;
 
-  /// Throws UsageError, with the place and the nearest key, for a callback that names a key which
-  /// neither `outputs` nor, where the callback looks there, the dataset has; `batch` is one of the
-  /// dataset, `outputs` what the eval op returned for it.
+  /// Throws UsageError, with the place and the nearest key, for a callback whose key is missing
+  /// from `outputs` and, if the callback looks there, from the dataset. `batch` is a batch of the
+  /// dataset, `outputs` the eval op's result for it.
   void check_keys(const EvalOutputs& outputs, const Batch& batch, const Dataset& data) const;
 
-  /// Calls them in the config's order over the finished file `data_out`; what they write goes to
-  /// `folder`. One that throws does not stop the others, except by Interrupted, which passes.
+  /// Calls the callbacks in the config's order over the finished file `data_out`; they write their
+  /// files into `folder`. An exception in one callback does not stop the others, except
+  /// Interrupted, which is passed on.
   CallbackResults call(const std::string& folder, const Dataset& data_in,
                        const EvalFile& data_out) const;
 
-  /// The same, with their images as `folder`/<callback>/<name>_<step>.png. `op` is what the file
-  /// came out of, `validation/eval_op`. What is no scalar or no image is a failure as well; the
-  /// Error of an image that cannot be written passes.
+  /// The same, and writes the callbacks' images to `folder`/<callback>/<name>_<step>.png. `op` is
+  /// the op that made the file, `validation/eval_op`. A value that is neither a scalar nor an image
+  /// is a failure too. An Error from writing an image is passed on.
   CallbackScalars run(const std::string& op, int64_t step, const std::string& folder,
                       const Dataset& data_in, const EvalFile& data_out) const;
 
  private:
   struct Named {
     std::string name;
-    std::string callback;  ///< Its registered name.
+    std::string callback;  ///< The callback's registered name.
     Config params;
-    std::string script;  ///< Absolute path of the Python script that it is; else empty.
+    std::string script;  ///< For a Python script, its absolute path; else empty.
     std::function<Logs(const CallbackArguments&)> function;
   };
 

@@ -22,8 +22,8 @@ struct ExampleRow {
 
 enum class NaNs { kFirst, kLeftOut };
 
-/// The `count` rows that come first, the smallest or the largest, found while rows pass by. Of
-/// equal ones the earlier come first.
+/// Collects, in one pass over the rows, the `count` rows with the smallest or the largest values.
+/// Among equal values, earlier rows come first.
 class FirstRows {
  public:
   FirstRows(size_t count, bool ascending, NaNs nans)
@@ -54,7 +54,8 @@ class FirstRows {
   std::vector<ExampleRow> rows_;
 };
 
-/// Each row with the same chance (Vitter's algorithm R), in their order.
+/// A random choice in which each row has the same chance (Vitter's algorithm R), in the order of
+/// the rows.
 class RandomRows {
  public:
   RandomRows(size_t count, uint64_t seed) : count_(count), random_(seed) {}
@@ -87,7 +88,7 @@ struct ChosenRows {
   std::vector<ExampleRow> random;
 };
 
-/// NaN is worse than any number, and never among the best.
+/// Chooses rows by value. NaN is worse than any number, and never among the best.
 ChosenRows choose(const RowValues& by, size_t count, bool least_is_best, uint64_t seed) {
   FirstRows best(count, least_is_best, NaNs::kLeftOut);
   FirstRows worst(count, !least_is_best, NaNs::kFirst);
@@ -107,7 +108,7 @@ ChosenRows choose(const RowValues& by, size_t count, bool least_is_best, uint64_
   return {best.rows(), worst.rows(), random.rows()};
 }
 
-/// `class 9`; of a vector the place of its largest number: `logits 4`.
+/// The text of a value, `class 9`; for a vector, the place of its largest number, `logits 4`.
 std::string value_text(const RowValues& values, const std::string& key, int64_t row) {
   const at::Tensor value = values.read(row, 1)[0];
   const auto number = value.dim() == 1 ? static_cast<double>(at::argmax(value).item<int64_t>())
@@ -115,7 +116,7 @@ std::string value_text(const RowValues& values, const std::string& key, int64_t 
   return fmt::format("{} {}", key, short_number(number));
 }
 
-/// What is asked for, found in the file and the dataset.
+/// The values that the parameters request, found in the file and the dataset.
 struct Sources {
   using From = RowValues::From;
 
@@ -164,7 +165,7 @@ struct Sources {
   std::vector<RowValues> shown;
 };
 
-/// Whether the smallest value is the best one.
+/// Whether the smallest value is the best.
 bool read_mode(const Config& params) {
   const auto mode = params.get("mode", "min");
   if (mode == "min" || mode == "max") return mode == "min";

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kMostBins = 10'000;
 
-/// What one pass over the numbers finds; infinite ones and NaN are only counted.
+/// The result of one pass over the numbers; infinite numbers and NaN are only counted.
 struct Moments {
   int64_t count = 0;
   int64_t nan = 0;
@@ -48,7 +48,7 @@ struct Moments {
   }
 };
 
-/// Looks at all numbers, block by block.
+/// Visits all numbers, block by block.
 template <class Look>
 void for_all_numbers(const RowValues& values, const Look& look) {
   for_each_block(values.rows(), values.rows_per_block(), [&](int64_t first, int64_t count) {
@@ -56,7 +56,7 @@ void for_all_numbers(const RowValues& values, const Look& look) {
   });
 }
 
-/// The parameter `range`, else that of the numbers.
+/// The parameter `range`, or else the range of the numbers.
 std::pair<double, double> range_of(const Config& params, const RowValues& values,
                                    const Moments& moments, int64_t bins) {
   if (!params.has("range")) {

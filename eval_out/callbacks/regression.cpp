@@ -10,7 +10,7 @@
 namespace stepop {
 namespace {
 
-/// Sums over the rows, one for each of the numbers that a row has; float64 [numbers].
+/// Sums over the rows, one sum for each number in a row; float64 [numbers].
 class Sums {
  public:
   explicit Sums(int64_t numbers)
@@ -19,12 +19,12 @@ class Sums {
         mean_(absolute_.clone()),
         spread_(absolute_.clone()) {}
 
-  /// Both [rows, numbers].
+  /// Adds rows; both tensors are [rows, numbers].
   void add(const at::Tensor& prediction, const at::Tensor& target) {
     const at::Tensor error = prediction.sub(target);
     absolute_ += error.abs().sum(0);
     squares_ += error.square().sum(0);
-    // Chan, Golub and LeVeque, 1979: without the cancellation of a sum of squares.
+    // Chan, Golub and LeVeque, 1979: this avoids the cancellation in a sum of squares.
     const auto before = static_cast<double>(rows_);
     const auto count = static_cast<double>(target.size(0));
     const at::Tensor mean = target.mean(0);
@@ -37,8 +37,8 @@ class Sums {
 
   int64_t numbers() const { return squares_.numel(); }
 
-  /// Of each number; r2 as in scikit-learn: of a target that is always the same 1 when it is hit,
-  /// else 0.
+  /// The metrics of each number. r2 is as in scikit-learn: for a constant target, it is 1 if every
+  /// prediction is exact, else 0.
   double mae(int64_t i) const { return at(absolute_, i) / static_cast<double>(rows_); }
   double rmse(int64_t i) const { return std::sqrt(at(squares_, i) / static_cast<double>(rows_)); }
   double r2(int64_t i) const {
@@ -59,7 +59,7 @@ class Sums {
 
   int64_t rows_ = 0;
   at::Tensor absolute_, squares_, mean_;
-  at::Tensor spread_;  ///< Of the target: the sum of the squared distances to its mean.
+  at::Tensor spread_;  ///< The sum of the target's squared distances to its mean.
 };
 
 void check_shapes(const RowValues& prediction, const RowValues& target) {

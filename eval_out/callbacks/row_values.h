@@ -12,32 +12,32 @@
 namespace stepop {
 
 /// The numbers that each row has under one key, of any shape, read block by block: from the file's
-/// outputs, else its labels, else the dataset's labels, else its examples one by one.
+/// outputs, or else the file's labels, the dataset's labels, or the dataset's examples one by one.
 class RowValues {
  public:
   /// Where to look besides the file.
   enum class From { kFile, kFileOrDataset };
 
-  /// `parameter` is the callback's that names the key. Throws Error, which says what there is, when
-  /// nobody has the key, or has no tensors under it, or the file has no rows.
+  /// `parameter` is the callback's parameter that names the key. Throws Error, with the available
+  /// keys, when no source has tensors under the key, or when the file has no rows.
   RowValues(const CallbackArguments& arguments, const std::string& key,
             const std::string& parameter, From from);
 
   /// `outputs/logits`, or `"image" of the dataset`.
   const std::string& name() const { return name_; }
   bool is_in_file() const { return where_ == Where::kFile; }
-  /// Of one row.
+  /// The shape of one row.
   const std::vector<int64_t>& shape() const { return shape_; }
   at::ScalarType dtype() const { return dtype_; }
   int64_t rows() const { return arguments_.data_out.rows(); }
-  /// How many rows take about 8 MB, at least 1.
+  /// The number of rows that take about 8 MB, at least 1.
   int64_t rows_per_block() const;
 
-  /// Rows `first` to `first + count`, [count, ...].
+  /// The rows `first` to `first + count`, [count, ...].
   at::Tensor read(int64_t first, int64_t count) const;
 
-  /// `outputs/logits has a NaN in row 3 (example 17 of the dataset)`: throws that for the first row
-  /// of `values`, which begin at row `first`, that has one.
+  /// Throws `outputs/logits has a NaN in row 3 (example 17 of the dataset)` for the first row with
+  /// a NaN in `values`, which begin at row `first`.
   void refuse_nan(const at::Tensor& values, int64_t first) const;
 
   /// `row 3 (example 17 of the dataset)`
@@ -57,15 +57,15 @@ class RowValues {
   at::ScalarType dtype_ = at::kFloat;
 };
 
-/// Throws Error when what is to be compared is the same array, or of two shapes.
+/// Throws Error when the two are the same array, or have different shapes.
 void check_pair(const RowValues& prediction, const RowValues& target);
 
 /// Throws Error unless each row of `values` is an image: [C, H, W] with C = 1 or 3, or [H, W], of
 /// floats in [-1, 1] or of uint8.
 void check_images(const RowValues& values);
 
-/// The rows of such values as float images [rows, C, H, W] in [-1, 1]; 0 of uint8 is -1 and 255 is
-/// 1. What lies outside stays.
+/// The rows of such values as float images [rows, C, H, W] in [-1, 1]; uint8 0 becomes -1 and 255
+/// becomes 1. Floats outside the range are not changed.
 at::Tensor to_images(const at::Tensor& rows);
 
 }  // namespace stepop

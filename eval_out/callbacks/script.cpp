@@ -57,8 +57,8 @@ std::string without_blank_end(std::string text) {
   return text;
 }
 
-/// The line with NaN, Infinity and -Infinity, which Python's json prints and JSON has not, as
-/// texts.
+/// The line with NaN, Infinity and -Infinity as texts: Python's json prints these, but JSON does
+/// not have them.
 std::string with_quoted_numbers(const std::string& line) {
   std::string json;
   bool is_text = false;
@@ -74,7 +74,7 @@ std::string with_quoted_numbers(const std::string& line) {
       }
     }
     if (is_text && line[i] == '\\' && i + 1 < line.size()) {
-      json += line[i++];  // what it escapes follows
+      json += line[i++];  // the escaped character
     } else if (line[i] == '"') {
       is_text = !is_text;
     }
@@ -83,7 +83,7 @@ std::string with_quoted_numbers(const std::string& line) {
   return json;
 }
 
-/// A number, also one of kNotFinite as a text.
+/// The number in `value`, which may be a text in kNotFinite.
 std::optional<double> number_of(const Json& value) {
   if (value.is_number()) return value.get<double>();
   if (!value.is_string()) return std::nullopt;

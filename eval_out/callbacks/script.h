@@ -7,28 +7,27 @@
 
 namespace stepop {
 
-/// Whether a callback that is given by its name alone is a Python script: `./my_report.py`.
+/// Whether a callback that is given by name only is a Python script: `./my_report.py`.
 bool is_script(std::string_view name);
 
-/// Finds mistakes before the run starts: throws UsageError, which begins with the place of
-/// `config`'s `path`, when there is no such script or no Python. Makes all of `params`, which the
-/// script is handed, known.
+/// Finds mistakes before the run starts: throws UsageError, which begins with the place `path` in
+/// `config`, when the script or Python is missing. Declares all of `params` as known, since the
+/// script receives them.
 void check_script(const std::string& script, const Config& config, std::string_view path,
                   const Config& params);
 
-/// Runs the script as `python script OUTPUTS ROOT [--key value ...]`, with the file and the folder
-/// of the evaluation and what `arguments.params` has besides `class`, `path` and `python`: lists
-/// and maps as JSON, nulls not at all.
+/// Runs the script as `python script OUTPUTS ROOT [--key value ...]`, with the evaluation's file
+/// and folder and all of `arguments.params` except `class`, `path` and `python`. Lists and maps are
+/// passed as JSON; nulls are left out.
 ///
-/// Python is the parameter `python`, else $STEPOP_PYTHON, else .venv/bin/python3 in the folder of
-/// the program or in the one above it, else python3 on the PATH. The script's standard input is
-/// empty. The last line of its standard output that is not blank is a JSON object of numbers, its
-/// scalars, with NaN and Infinity as Python's json prints them; a script that prints nothing has
-/// none.
+/// Python is the parameter `python`, else $STEPOP_PYTHON, else .venv/bin/python3 in the program's
+/// folder or its parent, else python3 on the PATH. The script's standard input is empty. The last
+/// line of its standard output that is not blank must be a JSON object of numbers, its scalars,
+/// with NaN and Infinity as Python's json prints them; a script that prints nothing has no scalars.
 ///
-/// Throws Error for another last line, and for a script that fails, with its exit status and the
-/// end of what it wrote to its standard error. What the file's interrupt check throws passes, once
-/// the script and what it started in its process group are killed.
+/// Throws Error for any other last line, and for a script that fails, with its exit status and the
+/// end of its standard error. If the file's interrupt check throws, the script and the other
+/// processes in its process group are killed first, and the exception is passed on.
 Logs run_script(const CallbackArguments& arguments, const std::string& script);
 
 }  // namespace stepop

@@ -17,7 +17,7 @@
 namespace stepop {
 namespace {
 
-/// The map at `path`, made when it is not there or is no map.
+/// The map at `path`; made if it is missing or not a map.
 Value::Map& map_at(Value& root, const std::string& path) {
   Value* place = &root;
   for (const auto& part : split_path(path)) {
@@ -28,7 +28,7 @@ Value::Map& map_at(Value& root, const std::string& path) {
   return place->as_map();
 }
 
-/// One callback that is asked for, as `name: value` in the config.
+/// One requested callback, as `name: value` in the config.
 OrderedMap<Value>::Entry read_wanted(const std::string& text, const Value::Map& stored) {
   const Value* known = stored.find(text);
   if (known != nullptr && known->is_null()) {
@@ -73,7 +73,7 @@ Value::Map choose(const Value::Map& stored, const std::vector<std::string>& want
   return chosen;
 }
 
-/// `confusion_matrix/normalize` as the place in the config where that callback's parameters are.
+/// Turns `confusion_matrix/normalize` into the place of that callback's parameters in the config.
 Override placed(Override given, const Value& root, const Value::Map& chosen) {
   const auto parts = split_path(given.path);
   const std::string first = parts.empty() ? "" : parts[0];
@@ -95,8 +95,8 @@ Override placed(Override given, const Value& root, const Value::Map& chosen) {
           : fmt::format("; did you mean --{}{}?", near[0], given.path.substr(first.size()))));
 }
 
-/// Finds callbacks, scripts and parameters that are not there. Only this part of the config is
-/// looked at: what a training reads besides is none of ours.
+/// Finds unknown callbacks, scripts and parameters. Only this part of the config is checked; a
+/// training's other keys do not matter here.
 void check(const Config& config) {
   EvaluationCallbacks(config).declare();
   Value part = Value(Value::Map{});
@@ -126,12 +126,12 @@ void find_pipes(const Value& value, const std::string& path, std::vector<std::st
   }
 }
 
-/// Throws UsageError for a program that only the file names.
+/// Throws UsageError for a program that only the stored config names.
 void check_programs(const Value& root, const Value* trusted, const std::string& file) {
   const auto check_place = [&](const std::string& path, const std::string& remedy) {
     const Value* value = root.find(path);
     if (value == nullptr || value->is_null()) return;
-    if (value->origin().file != file) return;  // the user's
+    if (value->origin().file != file) return;  // the user gave this value
     const Value* known = trusted == nullptr ? nullptr : trusted->find(path);
     if (known != nullptr && *known == *value) return;
     throw UsageError(fmt::format(

@@ -18,32 +18,33 @@ namespace stepop {
 /// The config that is stored in a file of outputs. Throws UsageError when there is none.
 Value read_stored_config(const EvalFile& file);
 
-/// The config to run callbacks with over a file of outputs: the one that is stored in it, with
-/// `eval_hook/eval_callbacks` cut down to those that are asked for.
+/// The config with which callbacks run over a file of outputs: the config that is stored in the
+/// file, with `eval_hook/eval_callbacks` reduced to the requested callbacks.
 ///
-/// `callbacks` has one text each: a name of the stored config (`accuracy`), which brings its
-/// parameters; a registered callback (`confusion_matrix`); `my_name:my_callback`; a Python script
-/// (`./my_report.py`, with the name `my_report`). Without any, those of the stored config.
+/// `callbacks` has one text for each callback: a name in the stored config (`accuracy`), whose
+/// parameters are used; a registered callback (`confusion_matrix`); `my_name:my_callback`; or a
+/// Python script (`./my_report.py`, with the name `my_report`). If empty, all callbacks of the
+/// stored config run.
 ///
-/// `base` are config files that are laid over the stored config: further callbacks, their
-/// parameters, a dataset that moved.
+/// `base` are config files that override the stored config: further callbacks, their parameters, a
+/// dataset that moved.
 ///
 /// `overrides` change parameters, `confusion_matrix/normalize`, and other keys of the stored
 /// config, such as `datasets/validation/path` of a dataset that moved.
 ///
-/// `trusted` is the config of the run that the file lies in; null: it lies in none. A file may be
-/// from anywhere, so a script, or a `python` to run it with, is taken from the stored config only
-/// when `trusted` has the same; those that the user gives are taken always.
+/// `trusted` is the config of the run in whose folder the file is; null if there is none. A file
+/// may come from anywhere, so a script, or the `python` that runs it, is taken from the stored
+/// config only when `trusted` has the same value. Values from the user are always taken.
 ///
-/// Throws UsageError for no callback at all, the same name twice, an unknown callback or script,
-/// a script that only the file names, and a key that nobody reads.
+/// Throws UsageError when there are no callbacks, for a name that occurs twice, an unknown callback
+/// or script, a script that only the stored config names, and a key that no component reads.
 Config stored_config(const EvalFile& file, const std::vector<std::string>& callbacks,
                      const std::vector<std::string>& base, std::vector<Override> overrides,
                      const Value* trusted);
 
-/// The dataset that was evaluated, for callbacks that run afterwards: the component at `path` of
-/// the config, built when it is first asked for anything. When it cannot be built - its files
-/// moved, it is not in this program - every function throws Error that says so.
+/// The evaluated dataset, for callbacks that run afterwards: the component at `path` of the config,
+/// built at the first call of a function. If it cannot be built, because its files moved or its
+/// class is not in this program, every function throws an Error that says so.
 class StoredDataset : public Dataset {
  public:
   StoredDataset(Config config, std::string path)

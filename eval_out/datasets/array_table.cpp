@@ -12,7 +12,7 @@
 namespace stepop {
 namespace {
 
-/// Tensors [length, ...] as one, [B, longest, ...], filled up with zeros.
+/// Tensors [length, ...] as one tensor [B, longest, ...], padded with zeros.
 at::Tensor padded(const std::vector<at::Tensor>& parts) {
   std::vector<int64_t> shape = parts.at(0).sizes().vec();
   for (const auto& part : parts) shape[0] = std::max(shape[0], part.size(0));
@@ -52,7 +52,7 @@ void add_key(const Config& params, const std::string& place, std::string key, co
   keys.push_back({std::move(key), std::move(name), place, is_listed});
 }
 
-/// Those of a map, whose own key is `parent`.
+/// Adds the arrays of a map; `parent` is the map's own key.
 void add_keys(const Config& params, const std::string& parent, const Value& map,
               std::vector<ArrayKey>& keys) {
   for (const auto& [name, value] : map.as_map()) {
@@ -87,7 +87,7 @@ std::optional<std::vector<ArrayKey>> read_array_keys(const Config& params) {
 }
 
 std::vector<at::Tensor> ArrayTable::Column::ragged(std::span<const int64_t> examples) const {
-  std::vector<int64_t> wanted;  // rows of `values`
+  std::vector<int64_t> wanted;  // the rows of `values`
   std::vector<std::pair<int64_t, int64_t>> places;
   for (const int64_t example : examples) {
     const auto begin = static_cast<int64_t>(wanted.size());

@@ -15,7 +15,7 @@ namespace {
 /// `logits` of `outputs/logits`.
 std::string short_key(const std::string& key) { return key.substr(key.find('/') + 1); }
 
-/// The one key in the file that a key of the config means.
+/// The key in the file to which a key in the config refers.
 std::string key_in_file(const Config& params, const EvalFile& file, const ArrayKey& key) {
   const std::vector<std::string> found = file.keys_named(key.array);
   if (found.size() == 1) return found[0];
@@ -73,7 +73,7 @@ const Hdf5Array& named(const std::vector<Hdf5Array>& arrays, const std::string& 
   throw Error(fmt::format("{}: no array {}", path, name));
 }
 
-/// Where each example's values begin, [rows + 1].
+/// The offset of each example's values, and the end of the last, [rows + 1].
 std::vector<int64_t> read_offsets(hid_t file, const EvalFile& outputs, const std::string& key,
                                   const std::vector<Hdf5Array>& arrays) {
   const std::string name = key + "/offsets";
@@ -93,8 +93,8 @@ std::vector<int64_t> read_offsets(hid_t file, const EvalFile& outputs, const std
   return offsets;
 }
 
-/// Outputs of an evaluation, joined with the dataset that they came from when there is one;
-/// see eval_out/README.md for the parameters.
+/// Outputs of an evaluation, joined with the evaluated dataset if it is given; see
+/// eval_out/README.md for the parameters.
 class EvalOutputsDataset : public Dataset {
  public:
   explicit EvalOutputsDataset(const Config& params) {
@@ -135,7 +135,7 @@ class EvalOutputsDataset : public Dataset {
     return Batch(std::move(tensors), std::move(texts), {indices.begin(), indices.end()});
   }
 
-  /// Of the outputs, else of the joined dataset.
+  /// The labels of the outputs, or else of the joined dataset.
   at::Tensor labels(std::string_view key) const override {
     at::Tensor values = table_.labels(key);
     if (values.defined() || !source_) return values;
@@ -155,7 +155,7 @@ class EvalOutputsDataset : public Dataset {
     return keys;
   }
 
-  /// Only for a dataset that changes these examples; `get_batch` does it at once.
+  /// Used only by a dataset that changes these examples; `get_batch` loads whole batches.
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     OrderedMap<at::Tensor> tensors;
     OrderedMap<std::vector<std::string>> texts;
@@ -182,7 +182,7 @@ class EvalOutputsDataset : public Dataset {
   static void add(const Batch& batch, OrderedMap<at::Tensor>& tensors,
                   OrderedMap<std::vector<std::string>>& texts) {
     for (const auto& [key, value] : batch.tensors()) {
-      if (key != "index") tensors.set(key, value);  // its place in the joined dataset
+      if (key != "index") tensors.set(key, value);  // the example's place in the joined dataset
     }
     for (const auto& [key, value] : batch.texts()) texts.set(key, value);
   }
@@ -209,7 +209,7 @@ class EvalOutputsDataset : public Dataset {
     }
   }
 
-  /// Finds here what would else be found at the first batch.
+  /// Finds errors here that would otherwise appear only at the first batch.
   void join(const Config& params, const EvalFile& file, const Chosen& chosen) {
     source_ = datasets().build(params, "dataset");
     for (size_t row = 0; row < index_.size(); ++row) {

@@ -31,7 +31,7 @@ const Hdf5Array& find_array(const Config& params, const std::string& path, const
                                             key.array, list_of(arrays)));
 }
 
-/// The chosen arrays, or all those whose first dimension is the most common one.
+/// The chosen arrays, or all arrays with the most common first dimension.
 std::vector<std::pair<std::string, Hdf5Array>> choose(const Config& params, const std::string& path,
                                                       const std::vector<Hdf5Array>& arrays) {
   std::vector<std::pair<std::string, Hdf5Array>> chosen;

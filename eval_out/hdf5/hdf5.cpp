@@ -13,12 +13,12 @@ namespace stepop {
 namespace {
 
 std::recursive_mutex& library_mutex() {
-  // Lives on, for static objects that hold an id.
+  // Never destroyed, since static objects may hold an id.
   static auto* mutex = [] {
-    // When the process exits the library would close what is still open, and it crashes on a file
-    // that a full disk kept it from closing. Every Hdf5Id closes its own.
+    // At exit, the library would close all open objects, and it crashes on a file that it could not
+    // close before because the disk was full. Every Hdf5Id closes its own object.
     H5dont_atexit();
-    // Whatever a file says, reading it opens no other file.
+    // Reading a file must never open another file, whatever the file contains.
     H5Lunregister(H5L_TYPE_EXTERNAL);
     return new std::recursive_mutex;
   }();

@@ -11,9 +11,9 @@
 
 namespace stepop {
 
-/// Guards the HDF5 library, which is not thread-safe: everything that calls it, a dataset that
-/// reads HDF5 included, holds one of these. A thread may hold several. HDF5 prints no errors of
-/// this thread meanwhile; `check_hdf5` turns them into exceptions.
+/// Guards the HDF5 library, which is not thread-safe: all code that calls it, including datasets
+/// that read HDF5, must hold a Hdf5Lock. A thread may hold several. While a thread holds one, HDF5
+/// does not print this thread's errors; `check_hdf5` turns them into exceptions.
 class Hdf5Lock {
  public:
   Hdf5Lock();
@@ -49,9 +49,9 @@ class Hdf5Id {
   operator hid_t() const { return id_; }
   explicit operator bool() const { return id_ >= 0; }
 
-  /// Closes it, without regard to errors.
+  /// Closes the object and ignores errors.
   void reset();
-  /// Closes it; throws Error `context: reason` when that fails.
+  /// Closes the object; throws Error `context: reason` when that fails.
   void close(std::string_view context);
 
  private:
@@ -59,19 +59,20 @@ class Hdf5Id {
   Close close_ = nullptr;
 };
 
-/// Properties to open a file with. A locked one is refused to others: to those that write it while
-/// it is read, to all while it is written; where the file system has no locks there is none.
+/// The properties with which a file is opened. With a lock, other processes cannot write the file
+/// while it is read, and cannot open it while it is written. On a file system without locks, no
+/// lock is taken.
 Hdf5Id hdf5_file_access(bool is_locked);
 
-/// Whether the last call of this thread failed as another process holds a lock on the file.
+/// Whether this thread's last call failed because another process holds a lock on the file.
 bool hdf5_was_locked_out();
 
 /// The dataspace of an array with these lengths.
 Hdf5Id hdf5_space(const std::vector<hsize_t>& lengths);
 
 /// The dataspace of `dataset` with a block of rows selected: `lengths[0]` rows (of the first
-/// dimension) from `first` on, whole in the other dimensions. Throws Error when the array has
-/// another number of dimensions.
+/// dimension) from `first` on, with the full lengths of the other dimensions. Throws Error when the
+/// array has another number of dimensions.
 Hdf5Id hdf5_rows(hid_t dataset, hsize_t first, const std::vector<hsize_t>& lengths);
 
 }  // namespace stepop

@@ -20,7 +20,7 @@ Hdf5Id creation_properties(H5D_fill_time_t fill_time) {
   Hdf5Id properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "HDF5 properties");
   check_hdf5(H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY), "HDF5 properties");
   check_hdf5(H5Pset_fill_time(properties, fill_time), "HDF5 properties");
-  // Without the times of its changes a file has the same bytes whenever it was written.
+  // Without modification times, a file has the same bytes whenever it is written.
   check_hdf5(H5Pset_obj_track_times(properties, false), "HDF5 properties");
   return properties;
 }

@@ -45,7 +45,7 @@ std::string read_text(hid_t attribute, hid_t type, const std::string& context) {
   return value.substr(0, value.find('\0'));
 }
 
-/// Whether it is a text that lies elsewhere in the file.
+/// Whether the attribute is a text that is stored elsewhere in the file.
 bool is_reference(hid_t attribute) {
   const Hdf5Id type(H5Aget_type(attribute), H5Tclose, "HDF5 type");
   return is_variable_text(type);

@@ -11,11 +11,11 @@ namespace stepop {
 /// Adds the attribute `name` to a file or group and returns it, for `set_attribute`.
 Hdf5Id create_attribute(hid_t object, const std::string& name, const Attribute& value);
 
-/// Gives an attribute another value of the type that it was created with.
+/// Gives an attribute another value of the type with which it was created.
 void set_attribute(hid_t attribute, const Attribute& value);
 
-/// All attributes of a file or group, sorted by name; those that are no scalar bool, integer, float
-/// or text are left out.
+/// All attributes of a file or group that are a scalar bool, integer, float or text, sorted by
+/// name.
 OrderedMap<Attribute> read_attributes(hid_t object);
 
 }  // namespace stepop

@@ -24,7 +24,7 @@ namespace {
 constexpr int kLockedTries = 10;
 constexpr std::chrono::milliseconds kLockedPause{10};
 
-/// Where an object is in its file: the same for all links to it.
+/// An object's address in its file, which is the same for all links to the object.
 using Address = std::array<unsigned char, 16>;
 
 Address address_of(hid_t object) {
@@ -42,7 +42,7 @@ Address address_of(hid_t object) {
   return address;
 }
 
-/// The names of a group's links; with `hard_only` without those that lead to other links or files.
+/// The names of a group's links; with `hard_only`, without soft and external links.
 std::vector<std::string> link_names(hid_t group, bool hard_only) {
   struct Found {
     std::vector<std::string> names;
@@ -100,7 +100,8 @@ void visit_object(hid_t parent, const std::string& link, const std::string& name
   }
 }
 
-/// Before anything else of it is asked for: a virtual dataset opens its files to find its shape.
+/// To be called before any other query of the dataset: a virtual dataset opens its files to find
+/// its shape.
 void check_own_storage(hid_t dataset, const std::string& name) {
   const Hdf5Id creation(H5Dget_create_plist(dataset), H5Pclose, "HDF5 properties");
   const bool is_virtual = H5Pget_layout(creation) == H5D_VIRTUAL;
@@ -113,8 +114,8 @@ void check_own_storage(hid_t dataset, const std::string& name) {
                              : "has its numbers in another file"));
 }
 
-/// Throws Error for lengths whose elements cannot be counted, also when another one is 0: there is
-/// no such tensor.
+/// Throws Error for lengths whose product overflows, even when another length is 0: no tensor can
+/// have such lengths.
 void check_lengths(const std::vector<hsize_t>& lengths, const std::string& name) {
   int64_t count = 1;
   for (const hsize_t length : lengths) {
@@ -140,7 +141,8 @@ int64_t hdf5_file_size(hid_t file) {
 
 int hdf5_descriptor(hid_t file) {
   void* handle = nullptr;
-  // Of the library's usual way to read; it keeps the file open as long as something of it is.
+  // The descriptor of the library's default driver, which keeps the file open as long as an object
+  // in it is open.
   if (H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0 || handle == nullptr) return -1;
   return *static_cast<int*>(handle);
 }
@@ -156,7 +158,7 @@ Hdf5Extent::Hdf5Extent(hid_t dataset, std::string path, int64_t opened_size)
   const Hdf5Id file(H5Iget_file_id(dataset), H5Fclose, "HDF5 file");
   unsigned intent = 0;
   check_hdf5(H5Fget_intent(file, &intent), "HDF5 file");
-  // What this process writes itself may be in the library's memory still.
+  // When this process writes the file itself, some data may still be in the library's memory.
   if ((intent & H5F_ACC_RDWR) != 0) return;
   file_ = hdf5_descriptor(file);
   const haddr_t offset = H5Dget_offset(dataset);
@@ -178,17 +180,19 @@ Hdf5Id open_hdf5(const std::string& path) {
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
     throw Error(fmt::format("cannot read {}: it is a pipe or a device, not a regular file", path));
   }
-  // The evaluation that writes a .part holds a lock on it; one that resumes it wants one.
+  // The evaluation that writes a .part holds a lock on it, and an evaluation that resumes it needs
+  // this lock.
   const bool is_part = path.ends_with(".part");
-  const Hdf5Id locked = hdf5_file_access(true);  // closing it forgets the library's reason
+  const Hdf5Id locked = hdf5_file_access(true);  // closed late, since closing it clears the
+                                                 // library's reason
   const Hdf5Id unlocked = hdf5_file_access(false);
   hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, is_part ? unlocked : locked);
-  // A program that another thread starts holds, for a moment, the locks that were held here.
+  // A program that another thread starts holds this process's locks for a moment.
   for (int i = 0; i < kLockedTries && file < 0 && !is_part && hdf5_was_locked_out(); ++i) {
     std::this_thread::sleep_for(kLockedPause);
     file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, locked);
   }
-  // The library opens no file twice with different locking.
+  // The library refuses to open a file twice with different locking.
   if (file < 0 && is_part) file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, locked);
   if (file >= 0) return {file, H5Fclose, path};
   const bool is_locked = hdf5_was_locked_out();
@@ -267,7 +271,7 @@ void Hdf5Sizes::add(hid_t dataset, const std::string& name) {
   std::vector<hsize_t> lengths(static_cast<size_t>(std::max(H5Sget_simple_extent_ndims(space), 0)));
   H5Sget_simple_extent_dims(space, lengths.data(), nullptr);
   double elements = product(lengths);
-  // A chunk is unpacked whole, however few of its rows there are.
+  // A chunk is always unpacked as a whole, even if the array has only a few of its rows.
   if (is_chunked(dataset)) elements = std::max(elements, product(chunk_lengths(dataset)));
   const double claimed = elements * static_cast<double>(H5Tget_size(type));
   const auto stored = static_cast<double>(H5Dget_storage_size(dataset));

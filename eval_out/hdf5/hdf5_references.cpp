@@ -16,12 +16,12 @@
 namespace stepop {
 namespace {
 
-constexpr uint64_t kReferenceBytes = 16;  // of a length, an address and an index
+constexpr uint64_t kReferenceBytes = 16;  // a length, an address and an index
 constexpr uint64_t kObjectHeaderBytes = 16;
 constexpr uint64_t kHeapPieceBytes = 1 << 20;
-constexpr size_t kMostCollections = 4096;  // in memory
+constexpr size_t kMostCollections = 4096;  // the limit in memory
 constexpr size_t kMostMessageChunks = 1000;
-constexpr uint64_t kMostHead = 64;  // bytes of an object's header before its messages
+constexpr uint64_t kMostHead = 64;  // the bytes of an object's header before its messages
 
 constexpr uint64_t kContinuation = 0x10;  // types of messages
 constexpr uint64_t kAttribute = 0x0c;
@@ -33,7 +33,7 @@ uint64_t padded(uint64_t size) { return (size + 7) / 8 * 8; }
 
 std::string unshuffled(const std::string& bytes, size_t element_bytes) {
   const size_t count = element_bytes == 0 ? 0 : bytes.size() / element_bytes;
-  std::string raw = bytes;  // what is left over at the end stays
+  std::string raw = bytes;  // remaining bytes at the end stay in place
   for (size_t byte = 0; byte < element_bytes; ++byte) {
     for (size_t i = 0; i < count; ++i) raw[i * element_bytes + byte] = bytes[byte * count + i];
   }
@@ -52,7 +52,7 @@ std::string inflated(const std::string& bytes, size_t most, const std::string& n
   return raw;
 }
 
-/// A chunk as it was before `dataset`'s filters, of at most `most` bytes.
+/// A chunk with `dataset`'s filters undone, of at most `most` bytes.
 std::string unfiltered(hid_t dataset, std::string bytes, uint32_t left_out, size_t most,
                        const std::string& name) {
   const Hdf5Id creation(H5Dget_create_plist(dataset), H5Pclose, "HDF5 properties");
@@ -108,7 +108,7 @@ class Hdf5References::Bytes {
     return bytes_.substr(at_ - size, size);
   }
 
-  /// Of little endian.
+  /// A little-endian number.
   uint64_t number(uint64_t size) {
     uint64_t value = 0;
     std::memcpy(&value, take(size).data(), size);
@@ -133,7 +133,7 @@ Hdf5References::Hdf5References(hid_t file) : file_(hdf5_descriptor(file)) {
   is_known_ = address == 8 && length == 8;
 }
 
-/// From a place in the file, base included.
+/// Reads from a place in the file that includes the base address.
 std::string Hdf5References::read(uint64_t place, uint64_t size) const {
   std::string bytes;
   if (place <= end_ && size <= end_ - place) {
@@ -192,12 +192,12 @@ const Hdf5References::Sizes& Hdf5References::collection(uint64_t place) {
   return collections_.emplace(place, std::move(sizes)).first->second;
 }
 
-/// Returns the length of the text that a reference leads to.
+/// Returns the length of the text to which a reference points.
 uint64_t Hdf5References::check(Bytes& reference) {
   const uint64_t length = reference.number(4);
   const uint64_t place = reference.number(8);
   const uint64_t index = reference.number(4);
-  if (place == 0) return 0;  // none
+  if (place == 0) return 0;  // there is no text
   const Sizes& sizes = collection(place);
   const auto found =
       std::lower_bound(sizes.begin(), sizes.end(), std::pair(index, uint64_t{0}),
@@ -211,7 +211,7 @@ uint64_t Hdf5References::check(Bytes& reference) {
 std::set<std::string> Hdf5References::check_attributes(hid_t object) {
   std::set<std::string> checked;
   if (!is_known_) return checked;
-  // Chunks of messages that are not looked at yet: where they begin, and their length.
+  // The chunks of messages that are still to be checked: beginning and length.
   std::vector<std::pair<uint64_t, uint64_t>> rest;
   uint64_t begin = base_ + address_of_header(object);
   const uint64_t head_bytes = std::min(kMostHead, end_ - std::min(begin, end_));
@@ -241,7 +241,7 @@ std::set<std::string> Hdf5References::check_attributes(hid_t object) {
     begin = base_ + place;
     if (version == 1) {
       check_messages(Bytes(read(begin, size)), version, has_order, rest, checked);
-    } else if (size >= 8) {  // a signature before, a check sum behind
+    } else if (size >= 8) {  // a signature before the messages, a checksum after them
       check_messages(Bytes(read(begin + 4, size - 8)), version, has_order, rest, checked);
     }
   }
@@ -275,7 +275,7 @@ void Hdf5References::check_attribute(Bytes message, std::set<std::string>& check
   const uint64_t type_size = message.number(2);
   const uint64_t space_size = message.number(2);
   if (version == 3) message.take(1);
-  // Of version 1 the second byte has no meaning.
+  // In version 1, the second byte has no meaning.
   if (version < 1 || version > 3 || (version > 1 && (flags & 0x03) != 0)) return;
   const auto whole = [&](uint64_t size) { return version == 1 ? padded(size) : size; };
   const std::string name = message.take(whole(name_size)).c_str();
@@ -283,7 +283,7 @@ void Hdf5References::check_attribute(Bytes message, std::set<std::string>& check
   message.take(whole(space_size));
   if (type_size < 8 || (type.number(1) & 0x0f) != kVariableLength) return;
   if ((type.number(1) & 0x0f) != kText) return;
-  type.take(10);  // its own size, and the type of its characters
+  type.take(10);  // the type's size and the type of its characters
   try {
     if (type.number(4) != 1) throw Error("the file is damaged: its characters have many bytes");
     while (message.left() >= kReferenceBytes) check(message);
@@ -293,7 +293,7 @@ void Hdf5References::check_attribute(Bytes message, std::set<std::string>& check
   }
 }
 
-/// The references as they are in the file; empty when it stores none.
+/// The references as they are in the file; empty when the file stores none.
 std::string Hdf5References::stored(hid_t dataset, const std::string& name, uint64_t first,
                                    uint64_t count) const {
   const Hdf5Id creation(H5Dget_create_plist(dataset), H5Pclose, "HDF5 properties");
@@ -325,7 +325,7 @@ std::string Hdf5References::stored(hid_t dataset, const std::string& name, uint6
         throw Error(name + ": the file is damaged: a chunk is too short");
       }
     }
-    chunk.resize(rows * kReferenceBytes);  // zeros for one that is not stored
+    chunk.resize(rows * kReferenceBytes);  // zeros for a chunk that is not stored
     const uint64_t from = std::max(begin, first) - begin;
     const uint64_t end = std::min(begin + rows, first + count) - begin;
     references.append(chunk, from * kReferenceBytes, (end - from) * kReferenceBytes);

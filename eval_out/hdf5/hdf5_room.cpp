@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kMinBlock = int64_t{1} << 20;
 constexpr int64_t kMaxBlock = int64_t{64} << 20;
 constexpr int64_t kBatchesPerBlock = 8;
-constexpr int64_t kHeaderBytes = int64_t{8} << 10;  ///< What the library writes about a block.
+constexpr int64_t kHeaderBytes = int64_t{8} << 10;  ///< The size of the header that the library
+                                                    ///< writes for a block.
 
 Hdf5Id make_block(hid_t file, const std::string& path, int64_t size) {
   const Hdf5Id creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "HDF5 properties");
@@ -24,13 +25,13 @@ Hdf5Id make_block(hid_t file, const std::string& path, int64_t size) {
           H5Dclose, path + ": cannot make room"};
 }
 
-/// Free places inside of the file, which the library takes before it makes the file longer.
+/// The free space inside the file, which the library uses before it makes the file longer.
 int64_t free_space(hid_t file) {
   return check_hdf5(H5Fget_freespace(file), "cannot read the file's free space");
 }
 
-/// Reserves `size` bytes behind the file's end, or half, or a quarter ... but no less than `least`;
-/// returns how many it were.
+/// Reserves `size` bytes after the file's end, or half, or a quarter ... but no less than `least`;
+/// returns the reserved size.
 int64_t reserve_at_most(const std::string& path, int64_t end, int64_t size, int64_t least) {
   for (;; size = std::max(size / 2, least)) {
     try {
@@ -50,13 +51,13 @@ void Hdf5Room::ensure(hid_t file, const std::string& path, int64_t bytes, int64_
   while (left_ < bytes) {
     Block next = append_block(file, path, bytes, to_come);
     left_ = last_.size;
-    last_ = std::move(next);  // the one before is freed
+    last_ = std::move(next);  // the block before is freed
   }
   free_ = free_space(file);
 }
 
-/// A block of at least `bytes`, more when the disk has more. The disk comes first: the library does
-/// not recover from one that is full.
+/// Appends a block of at least `bytes`, or more when the disk has more. The space on the disk is
+/// reserved first, since the library does not recover from a full disk.
 Hdf5Room::Block Hdf5Room::append_block(hid_t file, const std::string& path, int64_t bytes,
                                        int64_t to_come) {
   const int64_t end = hdf5_file_size(file);
@@ -65,7 +66,7 @@ Hdf5Room::Block Hdf5Room::append_block(hid_t file, const std::string& path, int6
   size = reserve_at_most(path, end, size, bytes);
   Block block{make_block(file, path, size), size};
   while (static_cast<int64_t>(H5Dget_offset(block.dataset)) + block.size <= end) {
-    // A free place in the file was large enough; the end is behind all of them.
+    // The library used a free place inside the file; a larger block goes to the end.
     size *= 2;
     reserve_space(path, end, end + size + kHeaderBytes);
     block = {make_block(file, path, size), size};

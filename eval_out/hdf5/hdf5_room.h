@@ -8,22 +8,22 @@
 
 namespace stepop {
 
-/// Room at the end of an open HDF5 file for what is going to make it longer. The library writes a
-/// longer heap of strings before the file's own record of its length, and a reader takes what lies
-/// behind that for damage: a process that is killed in between would leave texts that nobody can
-/// read. And a disk that fills meanwhile leaves the same. So the file is made longer first, by a
-/// dataset that has no name; its place is then free for what comes, as another one lies behind it.
+/// Room at the end of an open HDF5 file for data that will make it longer. The library writes a
+/// longer heap of strings before the file's record of its own length, and readers treat data past
+/// that length as damage. So a process that is killed in between, or a full disk, would leave texts
+/// that cannot be read. Therefore the file is made longer first, by a dataset without a name. Its
+/// place is then freed for the new data, while another such dataset after it keeps the file long.
 ///
 /// All functions need a Hdf5Lock.
 class Hdf5Room {
  public:
-  /// Makes sure that the next `bytes` bytes find room inside of the file, and on the disk. Throws
-  /// Error when the disk has none. At once it takes room for several such calls, but no more than
-  /// `to_come`: what the file is expected to grow by until its end.
+  /// Makes sure that the next `bytes` bytes have room inside the file and on the disk. Throws Error
+  /// when the disk has no room. It takes room for several such calls at once, but no more than
+  /// `to_come`, the number of bytes by which the file is expected to grow until its end.
   void ensure(hid_t file, const std::string& path, int64_t bytes,
               int64_t to_come = std::numeric_limits<int64_t>::max());
 
-  /// Lets the file end behind what it holds.
+  /// Gives back the unused room at the end of the file.
   void give_back();
 
  private:
@@ -34,9 +34,9 @@ class Hdf5Room {
 
   static Block append_block(hid_t file, const std::string& path, int64_t bytes, int64_t to_come);
 
-  int64_t left_ = 0;  ///< Of the last block that was freed, in one piece.
-  int64_t free_ = 0;  ///< In the whole file when that was last looked at.
-  Block last_;        ///< Taken, at the end of the file.
+  int64_t left_ = 0;  ///< The rest of the last freed block, in one piece.
+  int64_t free_ = 0;  ///< The free space in the whole file at the last check.
+  Block last_;        ///< The block that is in use at the end of the file.
 };
 
 }  // namespace stepop

@@ -15,7 +15,7 @@
 namespace stepop {
 namespace {
 
-/// Reading what lies between two rows costs less than a reading of its own up to about this.
+/// Up to about this distance, reading the bytes between two rows costs less than a separate read.
 constexpr size_t kGapBytes = 8 << 10;
 constexpr size_t kPieceBytes = 8 << 20;
 constexpr size_t kMostChunkCache = 64 << 20;
@@ -24,10 +24,10 @@ constexpr size_t kMostChunkCache = 64 << 20;
 struct Piece {
   int64_t first;
   int64_t last;
-  std::span<const size_t> places;  ///< Of its rows among the wanted ones.
+  std::span<const size_t> places;  ///< The places of the piece's rows among the requested rows.
 };
 
-/// `order` gets the places of `rows`, sorted by row; the pieces point into it.
+/// `order` receives the places of `rows`, sorted by row; the pieces point into `order`.
 std::vector<Piece> pieces_of(std::span<const int64_t> rows, size_t row_bytes,
                              std::vector<size_t>& order) {
   order.resize(rows.size());
@@ -54,7 +54,7 @@ bool is_consecutive(std::span<const int64_t> rows) {
   return true;
 }
 
-/// So that a chunk of rows is unpacked once for all of its rows that one batch wants.
+/// Opens an array with a cache, so that a chunk is unpacked once for all of its rows in a batch.
 Hdf5Id open_with_cache(hid_t file, const std::string& name, size_t row_bytes) {
   Hdf5Id dataset = open_dataset(file, name);
   if (!is_chunked(dataset)) return dataset;
@@ -248,7 +248,8 @@ std::vector<std::string> Hdf5Rows::gather_texts(std::span<const int64_t> rows) c
     return texts;
   }
   const Hdf5Lock lock;
-  // A text between two costs as much as a wanted one: only neighbours are read at once.
+  // A text between two requested texts costs as much as a requested text, so only neighbours are
+  // read together.
   std::vector<size_t> order;
   for (const auto& piece : pieces_of(rows, kGapBytes, order)) {
     const auto read_rows = read_texts(piece.first, piece.last - piece.first + 1);

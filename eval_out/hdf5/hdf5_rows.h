@@ -26,22 +26,22 @@ class Hdf5Rows {
   const Hdf5Array& array() const { return array_; }
   int64_t rows() const { return rows_; }
 
-  /// The memory that all rows take; of texts about, by 200 of them.
+  /// The memory that all rows take; for texts, an estimate from 200 of them.
   double bytes() const;
 
   /// Reads all rows into memory; from then on nothing is read from the file.
   void keep();
 
-  /// All rows, [N, ...], when they are in memory; else undefined.
+  /// All rows, [N, ...], if they are in memory; else undefined.
   const at::Tensor& kept() const { return kept_; }
 
-  /// These rows in this order, [rows, ...]; a row may be there twice. What lies near in the file is
-  /// read at once. Throws Error for a row that is not there, when the file cannot be read, and
-  /// when it became shorter since it was opened.
+  /// The rows in the given order, [rows, ...]; a row may occur twice. Rows that are near each other
+  /// in the file are read together. Throws Error for a row that does not exist, when the file
+  /// cannot be read, and when the file became shorter after it was opened.
   at::Tensor gather(std::span<const int64_t> rows) const;
   std::vector<std::string> gather_texts(std::span<const int64_t> rows) const;
 
-  /// Rows `first` to `first + count`; throws Error for rows that are not there.
+  /// The rows `first` to `first + count`; throws Error for rows that do not exist.
   at::Tensor read(int64_t first, int64_t count) const;
 
  private:
@@ -55,11 +55,11 @@ class Hdf5Rows {
   std::string path_;
   Hdf5Array array_;
   int64_t rows_ = 0;
-  size_t row_bytes_ = 0;  ///< Of a row in memory; of the reference of a text.
+  size_t row_bytes_ = 0;  ///< The size of a row in memory, or of a reference to a text.
   Hdf5Id dataset_;
-  Hdf5Id type_;  ///< In memory.
+  Hdf5Id type_;  ///< The type in memory.
   std::optional<Hdf5Extent> extent_;
-  std::unique_ptr<Hdf5References> references_;  ///< Of text of variable length.
+  std::unique_ptr<Hdf5References> references_;  ///< For text of variable length.
   double file_bytes_ = 0;
   bool is_kept_ = false;
   at::Tensor kept_;

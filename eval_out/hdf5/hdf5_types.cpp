@@ -48,7 +48,7 @@ bool is_complex(hid_t type, size_t part_size) {
   return H5Tget_class(part) == H5T_FLOAT && H5Tget_size(part) == part_size;
 }
 
-/// By its 5 bits of exponent.
+/// Whether a type is a half, which has 5 exponent bits.
 bool is_half(hid_t type) {
   size_t sign = 0;
   size_t exponent = 0;
@@ -154,7 +154,7 @@ std::optional<at::ScalarType> tensor_type(hid_t type) {
       return std::nullopt;
     }
     case H5T_FLOAT:
-      // Other small ones, such as bfloat16, are converted while they are read.
+      // Other types of 2 bytes, such as bfloat16, are converted while they are read.
       if (size == 2) return is_half(type) ? at::kHalf : at::kFloat;
       if (size == 4) return at::kFloat;
       if (size == 8) return at::kDouble;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What programs need of HDF5 files without the library and its header: what an attribute holds, how
-// types and shapes are written in messages, and in which blocks rows are read.
+// The parts of HDF5 support that need neither the library nor its header: the values of attributes,
+// the texts of types and shapes in messages, and the blocks in which rows are read.
 
 #include <c10/core/ScalarType.h>
 
@@ -13,10 +13,11 @@
 
 namespace stepop {
 
-/// What a file of evaluation outputs says about itself: `global_step`, `split`, `config`, ...
+/// The value of an attribute. A file of evaluation outputs has `global_step`, `split`, `config`,
+/// ...
 using Attribute = std::variant<bool, int64_t, double, std::string>;
 
-/// `float32`, `int64`, `bool`: as numpy names them.
+/// `float32`, `int64`, `bool`: NumPy's names.
 std::string type_name(at::ScalarType type);
 
 /// `[3, 256, 256]`
@@ -25,10 +26,10 @@ std::string shape_text(const std::vector<int64_t>& shape);
 /// `rows 64 to 127`
 std::string rows_text(int64_t first, size_t count);
 
-/// What is read of an array at once, about: so much takes little memory and few calls.
+/// About how much of an array is read at once: this size takes little memory and few calls.
 inline constexpr int64_t kBlockBytes = 8'000'000;
 
-/// How many rows of this shape and type a block has, at least 1.
+/// The number of rows of this shape and type in a block, at least 1.
 inline int64_t rows_of_block(const std::vector<int64_t>& shape, at::ScalarType dtype) {
   auto bytes = static_cast<int64_t>(c10::elementSize(dtype));
   for (const int64_t length : shape) bytes *= length;

@@ -11,12 +11,12 @@
 namespace stepop {
 namespace {
 
-/// The array that the link `name` of a group leads to; its size is looked at with `sizes`.
+/// Opens the array to which a group's link `name` points; `sizes` checks its size.
 Hdf5Id open_array(hid_t group, const std::string& name, const std::string& full_name,
                   Hdf5Sizes* sizes) {
   Hdf5Id dataset = open_linked(group, name, full_name);
   if (H5Iget_type(dataset) != H5I_DATASET) throw Error(full_name + " is no array");
-  describe_hdf5(dataset, full_name);  // refuses what lies elsewhere
+  describe_hdf5(dataset, full_name);  // throws for data in other files
   if (sizes != nullptr) sizes->add(dataset, full_name);
   return dataset;
 }
@@ -26,8 +26,8 @@ void check_length(const std::string& name, int64_t found, int64_t rows) {
   throw Error(fmt::format("{} has {} rows, the file says that {} were written", name, found, rows));
 }
 
-/// Throws Error when the array is none that a writer of this format makes. `rows` is what it has at
-/// least.
+/// Throws Error unless the array has the form that a writer of this format makes, with at least
+/// `rows` rows.
 EvalArray describe_rows(hid_t dataset, const std::string& name, int64_t rows) {
   const Hdf5Array found = describe_hdf5(dataset, name);
   if (found.shape.empty()) throw Error(name + " is a single value");
@@ -48,8 +48,8 @@ EvalArray describe_rows(hid_t dataset, const std::string& name, int64_t rows) {
   return array;
 }
 
-/// Throws Error when the array holds no whole numbers of one dimension, `shape` in words; returns
-/// how many there are.
+/// Throws Error unless the array holds whole numbers in one dimension; `shape` describes it in the
+/// message. Returns how many there are.
 int64_t check_numbers(hid_t dataset, const std::string& name, const char* shape) {
   const Hdf5Array found = describe_hdf5(dataset, name);
   const bool is_whole = found.dtype && c10::isIntegralType(*found.dtype, /*includeBool=*/false);

@@ -8,15 +8,15 @@
 
 namespace stepop {
 
-// Which arrays an open file of evaluation outputs has, and that they are as the format has them.
-// `rows` is how many rows the file says that it has; with `sizes`, what the arrays claim to hold is
-// compared with what the file stores. All functions need a Hdf5Lock, and throw Error with the
-// array's name, what was expected and what was found.
+// Lists the arrays of an open file of evaluation outputs, and checks that they follow the format.
+// `rows` is the number of rows that the file claims to have; with `sizes`, the sizes that the
+// arrays claim are compared with the sizes that the file stores. All functions need a Hdf5Lock, and
+// throw Error with the array's name, the expected form and the found form.
 
-/// The rows that the file was made for: the length of its index.
+/// The number of rows for which the file was made: the length of its index.
 int64_t check_index_array(hid_t file, int64_t rows, Hdf5Sizes* sizes);
 
-/// Its labels and outputs, sorted by key; `shape` is that of an example.
+/// The file's labels and outputs, sorted by key; `shape` is the shape of an example.
 std::vector<EvalArray> list_eval_arrays(hid_t file, int64_t rows, Hdf5Sizes* sizes);
 
 }  // namespace stepop

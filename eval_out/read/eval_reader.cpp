@@ -43,8 +43,8 @@ T required(const OrderedMap<Attribute>& attributes, const char* name) {
   throw Error(fmt::format("{}it has no attribute \"{}\"", kNoOutputs, name));
 }
 
-/// What texts are read into: no more than `left` bytes, as each text is in the file once, and a
-/// thousand references to a long one would fill the memory.
+/// The memory for texts, at most `left` bytes. Each text is in the file once, but a thousand
+/// references to one long text would fill the memory.
 struct TextMemory {
   int64_t left;
 
@@ -226,7 +226,7 @@ std::vector<int64_t> EvalFile::read_lengths(std::string_view key, int64_t first,
   return lengths;
 }
 
-/// int64 [count + 1], where these rows begin and the last one ends.
+/// int64 [count + 1]: the beginnings of these rows and the end of the last row.
 at::Tensor EvalFile::read_offsets(const EvalArray& array, int64_t first, int64_t count) const {
   at::Tensor offsets =
       read_rows(array.key + "/offsets", {"", EvalKind::kTensor, at::kLong, {}}, first, count + 1);

@@ -15,49 +15,50 @@
 
 namespace stepop {
 
-/// Where a file is from. One that this process wrote is read as it is. One that another process of
-/// ours left may be damaged, so that a child process walks through it first, see probe_hdf5. One
-/// from anywhere may be made to fill the memory, too: arrays that claim to hold far more than the
-/// file stores are refused, see Hdf5Sizes; elsewhere a mask may be as empty as it likes.
+/// Where a file comes from. A file from this process (kOwn) is read directly. A file that another
+/// stepop process left (kLeftBehind) may be damaged, so a child process walks through it first, see
+/// probe_hdf5. A file from anywhere may also be made to fill the memory, so arrays that claim to
+/// hold far more than the file stores are refused, see Hdf5Sizes. This last check is not used for
+/// the other two, whose arrays, such as masks, may be nearly empty.
 enum class EvalOrigin { kAnywhere, kLeftBehind, kOwn };
 
-/// A file of evaluation outputs, opened for reading; eval_out/README.md describes its format.
-/// Nothing is held in memory but the list of arrays. Also opens the .part of an evaluation that was
-/// killed, with the rows that it had written. May be used by several threads at once.
+/// A file of evaluation outputs, opened for reading; eval_out/README.md describes its format. Only
+/// the list of arrays is held in memory. Also opens the .part of an evaluation that was killed,
+/// with the rows that were written. May be used by several threads at once.
 ///
-/// Keys are those in the file: `outputs/logits`, `labels/loss`; a key that is not there throws
-/// Error with those that are.
+/// Keys are the keys in the file: `outputs/logits`, `labels/loss`; an unknown key throws Error with
+/// the available keys.
 class EvalFile {
  public:
-  /// Throws Error for a file that is missing, no HDF5, cut short, no evaluation outputs, of a newer
-  /// format, with arrays that are not those of the format, or whose arrays lie in other files.
-  /// `interrupt` is called before each reading; what it throws passes.
+  /// Throws Error for a file that is missing, not HDF5, truncated, not a file of evaluation
+  /// outputs, or of a newer format; and for arrays that do not follow the format or are in other
+  /// files. `interrupt` is called before each read; its exceptions are passed on.
   explicit EvalFile(std::string path, InterruptCheck interrupt = {},
                     EvalOrigin origin = EvalOrigin::kAnywhere);
   ~EvalFile();
   EvalFile(EvalFile&&) noexcept;
 
   const std::string& path() const { return path_; }
-  /// The rows that were written; all of them when `complete`.
+  /// The number of rows that were written; all rows when `complete`.
   int64_t rows() const { return rows_; }
   bool complete() const { return complete_; }
   const OrderedMap<Attribute>& attributes() const { return attributes_; }
 
-  /// Sorted by key; `shape` is that of an example, without the rows.
+  /// The arrays, sorted by key; `shape` is the shape of an example, without the rows.
   const std::vector<EvalArray>& arrays() const { return arrays_; }
   std::vector<std::string> keys() const;
-  /// The same for messages: `labels/loss, outputs/logits`, or `none`.
+  /// The keys for messages: `labels/loss, outputs/logits`, or `none`.
   std::string key_list() const;
-  /// The keys that `name` may mean: itself, else those among `outputs/<name>` and `labels/<name>`
-  /// that are there, the output first.
+  /// The keys that `name` may mean: `name` itself, or else the existing ones of `outputs/<name>`
+  /// and `labels/<name>`, the output first.
   std::vector<std::string> keys_named(const std::string& name) const;
   bool contains(std::string_view key) const;
   const EvalArray& array(std::string_view key) const;
 
-  /// The rows that it was made for.
+  /// The number of rows for which the file was made.
   int64_t index_length() const { return index_length_; }
 
-  /// Whether it is of the evaluation with these attributes, made for `rows` rows.
+  /// Whether the file belongs to the evaluation with these attributes and was made for `rows` rows.
   bool is_of(const OrderedMap<Attribute>& attributes, int64_t rows) const;
 
   /// The length of the file.
@@ -67,8 +68,8 @@ class EvalFile {
   at::Tensor index() const { return index(0, rows_); }
   at::Tensor index(int64_t first, int64_t count) const;
 
-  /// Rows `first` to `first + count` of a tensor array, [count, ...]; throws Error for rows that
-  /// are not there and for an array of another kind.
+  /// The rows `first` to `first + count` of a tensor array, [count, ...]; throws Error for rows
+  /// that do not exist and for an array of another kind.
   at::Tensor read(std::string_view key, int64_t first, int64_t count) const;
   at::Tensor read(std::string_view key) const { return read(key, 0, rows_); }
 
@@ -76,22 +77,23 @@ class EvalFile {
   /// are damaged.
   std::vector<at::Tensor> read_ragged(std::string_view key, int64_t first, int64_t count) const;
 
-  /// Of ragged arrays the first dimension of each of these rows, of texts their bytes. Of texts
-  /// nothing is read but where they are.
+  /// For ragged arrays, the first dimension of each row; for texts, the bytes of each text. The
+  /// texts themselves are not read, only their references.
   std::vector<int64_t> read_lengths(std::string_view key, int64_t first, int64_t count) const;
 
-  /// The same for text. Throws Error for references that lead to no text, and when the texts are
-  /// longer than the file.
+  /// The same for text. Throws Error for references that do not point to a text, and when the texts
+  /// are longer than the file.
   std::vector<std::string> read_texts(std::string_view key, int64_t first, int64_t count) const;
 
-  /// How many rows of a tensor array take about 8 MB, at least 1: for reading it block by block.
+  /// The number of rows of a tensor array that take about 8 MB, at least 1: for reading it block by
+  /// block.
   int64_t rows_per_block(std::string_view key) const;
 
-  /// Calls the `interrupt` of the constructor: for what takes long without reading.
+  /// Calls the constructor's `interrupt`: for code that takes long without reading.
   void throw_if_interrupted() const;
 
-  /// The bytes that the array takes in the file, compressed where it is; of text only the
-  /// references, not the characters.
+  /// The bytes that the array takes in the file, after compression; for text, only the references,
+  /// not the characters.
   int64_t stored_bytes(std::string_view key) const;
 
  private:

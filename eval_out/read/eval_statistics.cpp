@@ -19,7 +19,7 @@ void add_length(EvalStatistics& statistics, int64_t length) {
 
 void read_ragged(const EvalFile& file, const std::string& key, EvalStatistics& statistics) {
   const EvalArray& array = file.array(key);
-  const int64_t block = rows_of_block(array.shape, array.dtype);  // in values
+  const int64_t block = rows_of_block(array.shape, array.dtype);  // the number of values in a block
   int64_t values = 0;
   const auto read = [&](int64_t first, int64_t count) {
     for (const at::Tensor& row : file.read_ragged(key, first, count)) statistics.numbers.add(row);
@@ -46,7 +46,7 @@ void read_ragged(const EvalFile& file, const std::string& key, EvalStatistics& s
   }
 }
 
-/// Their lengths are known without reading them.
+/// Texts: their lengths are known without reading them.
 void read_texts(const EvalFile& file, const std::string& key, EvalStatistics& statistics) {
   int64_t total = 0;
   for_each_block(file.rows(), kLengthsAtOnce, [&](int64_t first, int64_t count) {

@@ -9,20 +9,21 @@
 
 namespace stepop {
 
-/// What the valid rows of one array of an evaluation hold.
+/// Statistics of the valid rows of one array of an evaluation.
 struct EvalStatistics {
-  TensorStatistics numbers;  ///< Of all values; nothing for text.
+  TensorStatistics numbers;  ///< The statistics of all values; none for text.
 
-  /// Of ragged arrays in values, of text in bytes; none without rows and for other arrays.
+  /// The shortest and longest row: in values for ragged arrays, in bytes for text; empty without
+  /// rows and for other arrays.
   std::optional<int64_t> shortest;
   std::optional<int64_t> longest;
   double mean_length = 0;
 
-  /// Space in the file: as stored, so smaller than the numbers when it is compressed.
+  /// The space in the file, after compression.
   int64_t stored_bytes = 0;
 };
 
-/// Reads the array once, in blocks of about 8 MB (one row, where a row is larger). Throws Error as
+/// Reads the array once, in blocks of about 8 MB (or one row, if a row is larger). Throws Error as
 /// EvalFile does.
 EvalStatistics statistics_of(const EvalFile& file, const std::string& key);
 

@@ -13,9 +13,9 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// Those with names of the same step; other folders there are of callbacks.
+/// Adds the named evaluations of the same step; other folders there belong to callbacks.
 void add_named(const FoundEvaluation& main, std::vector<FoundEvaluation>& found) {
-  const FoundEvaluation of_step = main;  // `found` moves its own
+  const FoundEvaluation of_step = main;  // copied, since `found` may reallocate
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(of_step.folder, failed)) {
     if (!entry.is_directory(failed)) continue;
@@ -28,7 +28,7 @@ void add_named(const FoundEvaluation& main, std::vector<FoundEvaluation>& found)
   }
 }
 
-/// The steps that one start evaluated.
+/// Adds the steps that one start evaluated.
 void add_steps(const fs::path& start, std::vector<FoundEvaluation>& found) {
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(start, failed)) {
@@ -46,10 +46,10 @@ void sort(std::vector<FoundEvaluation>& found) {
   });
 }
 
-/// One that is being written, or was killed, is no reason to hide a whole one.
+/// The newest complete evaluation comes before an evaluation that is being written or was killed.
 std::string newest_outputs(const std::vector<FoundEvaluation>& found) {
   for (const char* ending : {"outputs.h5", "outputs.h5.part"}) {
-    // That of eval_hook before those with names.
+    // The evaluation of eval_hook comes before named evaluations.
     for (const bool is_named : {false, true}) {
       const auto newest = std::find_if(found.rbegin(), found.rend(), [&](const auto& evaluation) {
         return evaluation.outputs.ends_with(ending) && evaluation.name.empty() != is_named;
@@ -74,7 +74,7 @@ std::vector<FoundEvaluation> find_evaluations(const std::string& run) {
 
 std::string outputs_in(const std::string& folder) {
   std::error_code failed;
-  // The last look is for one whose .part became the whole file between the first two.
+  // The third check is for a .part that became the complete file between the first two checks.
   for (const char* name : {"/outputs.h5", "/outputs.h5.part", "/outputs.h5"}) {
     if (fs::is_regular_file(folder + name, failed)) return folder + name;
   }

@@ -20,13 +20,13 @@
 namespace stepop {
 namespace {
 
-/// HDF5 makes its heaps of strings, and extends them, by up to this.
+/// HDF5 makes and extends its heaps of strings in steps of up to this size.
 constexpr int64_t kHeapBytes = int64_t{64} << 10;
 
 constexpr int64_t kMinRaggedChunkBytes = int64_t{64} << 10;
 constexpr int64_t kMaxRaggedChunkBytes = int64_t{1} << 30;  // HDF5 allows 4 GiB
 constexpr int64_t kChunks = 32;  // a chunk index of 64 entries is one block, never split
-/// When the array grows, its chunk index does by less than this.
+/// When the array grows, its chunk index grows by less than this.
 constexpr int64_t kIndexBytes = int64_t{64} << 10;
 
 class TensorWriter : public EvalArrayWriter {
@@ -61,10 +61,10 @@ class TextWriter : public EvalArrayWriter {
                                 creation_properties(H5D_FILL_TIME_IFSET))) {}
 
   int64_t growth(const EvalColumn& column) const override {
-    constexpr size_t kOverhead = 32;  // of a string in a heap
+    constexpr size_t kOverhead = 32;  // for each string in a heap
     size_t bytes = 0;
     for (const auto& text : column.texts) bytes += text.size() + kOverhead;
-    // A heap may stay half empty, when the next string does not fit.
+    // A heap may stay half empty when the next string does not fit.
     return kHeapBytes + 2 * static_cast<int64_t>(bytes);
   }
 
@@ -79,10 +79,10 @@ class TextWriter : public EvalArrayWriter {
   Hdf5Id dataset_;
 };
 
-/// `values` grows: nobody knows its length before the end. Growing changes the chunk index, and a
-/// file that is killed while an index is written cannot be read; so `values` gets room for the
-/// whole evaluation, as the first batch lets expect, grows by half when that was too little (with a
-/// flush on either side), and is cut to its length in the end.
+/// The length of `values` is known only at the end. Growing changes the chunk index, and if the
+/// process is killed while an index is written, the file cannot be read. So `values` gets room for
+/// the whole evaluation, estimated from the first batch; grows by half when that was too little,
+/// with a flush before and after; and is cut to its length at the end.
 class RaggedWriter : public EvalArrayWriter {
  public:
   RaggedWriter(hid_t file, const EvalArray& array, int64_t rows, int64_t expected_values)
@@ -117,7 +117,7 @@ class RaggedWriter : public EvalArrayWriter {
   int64_t growth(const EvalColumn& column) const override {
     const int64_t capacity = capacity_for(column);
     if (capacity == capacity_) return 0;
-    // Beside the chunks, of which one is partly used, their index.
+    // The chunks, one of them partly used, and their index.
     return (capacity - capacity_ + chunk_values_) * value_bytes_ + kIndexBytes;
   }
 
@@ -140,7 +140,7 @@ class RaggedWriter : public EvalArrayWriter {
     return needed <= capacity_ ? capacity_ : std::max(needed, capacity_ + capacity_ / 2);
   }
 
-  /// Where the values of the row `rows` begin.
+  /// The offset at which the values of row `rows` begin.
   static int64_t read_offset(hid_t file, const std::string& key, int64_t rows) {
     const Hdf5Id offsets = open_dataset(file, key + "/offsets");
     int64_t offset = 0;
@@ -151,7 +151,7 @@ class RaggedWriter : public EvalArrayWriter {
     return offset;
   }
 
-  /// Without a cache of chunks every row goes straight into the file.
+  /// Without a chunk cache, every row is written directly into the file.
   static Hdf5Id values_access() {
     Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, "HDF5 properties");
     check_hdf5(H5Pset_chunk_cache(access, 0, 0, 0), "HDF5 properties");
@@ -196,13 +196,13 @@ class RaggedWriter : public EvalArrayWriter {
   int64_t capacity_;
   int64_t value_bytes_ = 0;
   int64_t chunk_values_ = 0;
-  int64_t total_ = 0;  ///< Values that were written.
+  int64_t total_ = 0;  ///< The number of written values.
   Hdf5Id group_;
   Hdf5Id offsets_;
   Hdf5Id values_;
 };
 
-/// Overwrites a part of a file with zeros, past the library.
+/// Overwrites a part of a file with zeros, without the library.
 void zero_bytes(const std::string& path, int64_t begin, int64_t count) {
   OpenFile file = open_file(path, O_WRONLY, "open " + path);
   const std::string zeros(size_t{1} << 16, '\0');
@@ -216,8 +216,8 @@ void zero_bytes(const std::string& path, int64_t begin, int64_t count) {
   if (reason != 0) fail_file("write " + path, reason);
 }
 
-/// Makes null references of those from row `rows` on: before HDF5 writes a text it looks at the one
-/// that was there, which may point at a heap that a killed process did not write.
+/// Sets the references from row `rows` on to null: before HDF5 writes a text, it reads the old
+/// reference, which may point to a heap that a killed process did not write.
 void forget_rows(const std::string& path, hid_t texts, int64_t rows) {
   const haddr_t begin = H5Dget_offset(texts);
   const hsize_t size = H5Dget_storage_size(texts);

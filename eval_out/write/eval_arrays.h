@@ -15,7 +15,7 @@ class EvalArrayWriter {
  public:
   virtual ~EvalArrayWriter() = default;
 
-  /// At most how many bytes the file grows by when `column` is written; 0 for an array that has all
+  /// The most bytes by which the file grows when `column` is written; 0 for an array that has all
   /// its space.
   virtual int64_t growth(const EvalColumn& column) const;
 
@@ -26,13 +26,13 @@ class EvalArrayWriter {
   virtual void finish() {}
 };
 
-/// Creates the array for `rows` rows; the first batch, of `batch_size` rows, shows how much room a
-/// ragged array is going to need.
+/// Creates the array for `rows` rows; the room for a ragged array is estimated from the first
+/// batch, of `batch_size` rows.
 std::unique_ptr<EvalArrayWriter> create_array(hid_t file, const EvalArray& array, int64_t rows,
                                               const EvalColumn& batch, int64_t batch_size);
 
-/// Opens an array of the file `path` that another process left, to resume behind its first `rows`
-/// rows. What it wrote of later rows is not looked at: it may be half written.
+/// Opens an array of the file `path` that another process left, to resume after its first `rows`
+/// rows. Later rows are not read, since they may be half written.
 std::unique_ptr<EvalArrayWriter> open_array(hid_t file, const std::string& path,
                                             const EvalArray& array, int64_t rows);
 

@@ -11,7 +11,8 @@
 namespace stepop {
 namespace {
 
-/// Copied even when it is on the CPU already: the caller may write into it while it waits here.
+/// Copied even when the tensor is on the CPU already: the caller may change it while the copy waits
+/// to be written.
 at::Tensor to_cpu(const at::Tensor& tensor, at::ScalarType type, at::Tensor spare) {
   if (!spare.defined() || spare.sizes() != tensor.sizes()) {
     spare = at::empty(tensor.sizes(), at::TensorOptions().dtype(type));
@@ -19,8 +20,8 @@ at::Tensor to_cpu(const at::Tensor& tensor, at::ScalarType type, at::Tensor spar
   const bool is_plain = tensor.is_cpu() && tensor.scalar_type() == type && tensor.is_contiguous() &&
                         !tensor.is_conj() && !tensor.is_neg();
   if (!is_plain) return spare.copy_(tensor);
-  // copy_ wakes LibTorch's threads, and on a busy machine waits for the last of them for longer
-  // than one thread takes.
+  // copy_ would wake LibTorch's threads, and on a busy machine waiting for the last thread takes
+  // longer than copying with one thread.
   if (tensor.nbytes() > 0) {
     std::memcpy(spare.mutable_data_ptr(), tensor.const_data_ptr(), tensor.nbytes());
   }

@@ -11,16 +11,17 @@
 
 namespace stepop {
 
-/// One batch of one array, on the CPU and in the order of the file, owned by nobody else.
+/// One batch of one array, on the CPU and in the order of the file; its tensors are not shared.
 struct EvalColumn {
-  at::Tensor values;             ///< [B, ...]; all examples' values behind one another if ragged.
-  std::vector<int64_t> lengths;  ///< Of each example, if ragged.
+  at::Tensor values;             ///< [B, ...]; for ragged arrays, all examples' values one after
+                                 ///< another.
+  std::vector<int64_t> lengths;  ///< Each example's length, for ragged arrays.
   std::vector<std::string> texts;
 };
 
 /// Copies `value`, whose description is `array`, away from its device and its graph. `spare` is a
-/// column of an earlier batch, or empty; its memory is used again when it fits: fresh memory costs
-/// as much as the copy.
+/// column of an earlier batch, or empty; its memory is reused when it fits, because fresh memory
+/// costs as much as the copy.
 EvalColumn to_column(const EvalArray& array, const EvalValue& value, EvalColumn spare);
 
 /// Rows on their way to the file.
@@ -29,14 +30,15 @@ struct EvalBatch {
   std::vector<int64_t> indices;
   std::vector<EvalColumn> columns;  ///< In the order of the file's arrays.
 
-  /// In memory, about.
+  /// The approximate size in memory.
   size_t bytes() const;
 };
 
-/// The rows of `batches`, which follow each other and are of the same arrays, as one batch.
+/// The rows of `batches`, which follow each other and have the same arrays, as one batch.
 EvalBatch join_batches(std::span<const EvalBatch> batches);
 
-/// The bytes that `rows` rows of these arrays take; ragged arrays and text as their first batch.
+/// The bytes that `rows` rows of an array take; for ragged arrays and text, estimated from the
+/// first batch.
 double bytes_of(const EvalColumn& batch, int64_t batch_size, int64_t rows);
 
 }  // namespace stepop

@@ -18,9 +18,9 @@ namespace stepop {
 namespace {
 
 constexpr int64_t kMinRowBytes = 64;
-constexpr int64_t kMaxRowBytes = int64_t{1} << 30;  // HDF5's chunks end at 4 GiB
+constexpr int64_t kMaxRowBytes = int64_t{1} << 30;  // HDF5 limits chunks to 4 GiB
 constexpr int64_t kMinChunkBytes = int64_t{256} << 10;
-/// What HDF5 and h5py keep of an array: a chunk that is larger is read again for every row.
+/// The default chunk cache of HDF5 and h5py: a larger chunk is read again for every row.
 constexpr int64_t kMaxChunkBytes = int64_t{1} << 20;
 constexpr int kMostThreads = 4;
 
@@ -42,7 +42,7 @@ int64_t largest_divisor(int64_t number, int64_t most) {
 }
 
 Hdf5Id chunk_properties(const std::vector<hsize_t>& chunk) {
-  // The zeros are written: a chunk that is not there cannot be read.
+  // The zeros are written, because a missing chunk cannot be read.
   Hdf5Id creation = creation_properties(H5D_FILL_TIME_ALLOC);
   check_hdf5(H5Pset_chunk(creation, static_cast<int>(chunk.size()), chunk.data()),
              "HDF5 properties");

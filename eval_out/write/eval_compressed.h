@@ -12,52 +12,54 @@
 
 namespace stepop {
 
-/// For each array the rows of a chunk, or 0 for one that is not compressed: text, ragged arrays,
-/// and rows of less than 64 bytes or more than 1 GiB. A chunk has whole rows and at most 1 MB, or
-/// one row. All rows of a chunk come into the file at once; so the numbers are divisors of the
-/// batch size or, when a batch of the largest rows has less than 256 KB, one multiple of it for all
-/// arrays.
+/// For each array, the number of rows in a chunk, or 0 for an array that is not compressed: text,
+/// ragged arrays, and rows of less than 64 bytes or more than 1 GiB. A chunk has whole rows and at
+/// most 1 MB, or one row. All rows of a chunk are written at once. So the numbers of rows divide
+/// the batch size or, when a batch of the largest rows has less than 256 KB, are one multiple of
+/// the batch size for all arrays.
 std::vector<int64_t> rows_of_chunks(const std::vector<EvalArray>& arrays, int64_t batch_size,
                                     int64_t rows);
 
-/// The compressed arrays of a file. Chunks are compressed in other threads while batches come; what
-/// they made is written when it is there. The chunk index is there from the start, with a chunk of
-/// zeros in all places, which take about a thousandth of the raw bytes; writing a chunk changes its
-/// entry in the index, and no other part of the structure.
+/// The compressed arrays of a file. Chunks are compressed in other threads while batches arrive,
+/// and written when they are ready. The chunk index is complete from the start, with a chunk of
+/// zeros in all places, which take about a thousandth of the raw bytes. Writing a chunk changes
+/// only its entry in the index and no other part of the structure.
 class CompressedArrays {
  public:
-  /// Below this a free place in a file with compressed arrays must not be used again, see
-  /// eval_out/README.md: one that was a chunk of zeros.
+  /// A smaller free place in a file with compressed arrays must not be used again, since it may
+  /// have been a chunk of zeros; see eval_out/README.md.
   static constexpr int64_t kMinFreePlace = int64_t{64} << 10;
 
-  /// Creates the array, whose batches are the column `column`, for `rows` rows. With a Hdf5Lock.
+  /// Creates the array for `rows` rows; its data is the column `column` of each batch. Needs a
+  /// Hdf5Lock.
   void create(hid_t file, const EvalArray& array, size_t column, int64_t rows, int64_t chunk_rows);
 
-  /// Resumes `dataset` behind its first `first_row` rows; throws Error when a chunk does not
-  /// end there. With a Hdf5Lock.
+  /// Resumes `dataset` after its first `first_row` rows; throws Error when no chunk ends there.
+  /// Needs a Hdf5Lock.
   void open(Hdf5Id dataset, const EvalArray& array, size_t column, int64_t first_row);
 
   bool empty() const { return arrays_.empty(); }
 
-  /// Adds a batch. Waits for other threads, so without a Hdf5Lock.
+  /// Adds a batch. Waits for other threads, so the caller must not hold a Hdf5Lock.
   void add(const std::vector<EvalColumn>& columns);
-  /// Waits until all full chunks are compressed, and the last one, if it is not full, with
-  /// `is_last`. Without a Hdf5Lock.
+  /// Waits until all full chunks are compressed; with `is_last` also the last chunk, even if it is
+  /// not full. The caller must not hold a Hdf5Lock.
   void settle(bool is_last);
 
-  /// By how many bytes the next `write` makes the file longer.
+  /// The number of bytes by which the next `write` makes the file longer.
   int64_t growth() const;
-  /// By how many, about, all that are not written yet do, with what the next one writes.
+  /// The approximate number of bytes by which all unwritten chunks will make the file longer,
+  /// including the next `write`.
   int64_t growth_to_come() const;
-  /// Writes what is compressed. With a Hdf5Lock.
+  /// Writes the compressed chunks. Needs a Hdf5Lock.
   void write();
 
-  /// Rows that are in the file in all of the arrays; a multiple of `step`, or all of them.
+  /// The number of rows that are in the file for all arrays; a multiple of `step`, or all rows.
   int64_t written_rows(int64_t step) const;
-  /// The least number of rows that are whole chunks of all arrays, and whole batches.
+  /// The smallest number of rows that consists of whole chunks of all arrays and of whole batches.
   int64_t rows_at_once(int64_t batch_size) const;
 
-  /// Closes them. With a Hdf5Lock.
+  /// Closes the arrays. Needs a Hdf5Lock.
   void clear() { arrays_.clear(); }
 
  private:
@@ -70,11 +72,11 @@ class CompressedArrays {
     size_t row_bytes;
     size_t element_bytes;
     size_t dimensions;
-    int64_t next_row;                      ///< Where the next chunk belongs in the file.
-    std::vector<unsigned char> open = {};  ///< The chunk that is filled, in its full size.
-    int64_t open_rows = 0;                 ///< So many rows of it.
+    int64_t next_row;                      ///< The row in the file at which the next chunk begins.
+    std::vector<unsigned char> open = {};  ///< The chunk that is being filled, in its full size.
+    int64_t open_rows = 0;                 ///< The number of rows that are filled in `open`.
     std::deque<std::future<CompressedChunk>> compressing = {};
-    std::deque<CompressedChunk> compressed = {};  ///< To be written.
+    std::deque<CompressedChunk> compressed = {};  ///< Chunks that are ready to be written.
   };
 
   void keep(Hdf5Id dataset, const EvalArray& array, size_t column, int64_t first_row);

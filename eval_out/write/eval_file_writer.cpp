@@ -32,8 +32,8 @@ Hdf5Id access_properties() {
   return access;
 }
 
-/// Chunks of zeros give way to those that are written. Their places are not used again: a process
-/// that is killed in between would leave an index that still points at them.
+/// Written chunks replace chunks of zeros. The places of the zeros are not used again, because
+/// after a kill in between, the index would still point to them.
 Hdf5Id file_properties(EvalCompression compression) {
   Hdf5Id creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "HDF5 properties");
   if (compression == EvalCompression::kGzip) {
@@ -62,7 +62,7 @@ bool EvalPartFile::can_open(const std::string& part) {
 
 void EvalPartFile::make_way() const {
   if (const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC)); file) {
-    // Readers share HDF5's lock, a writer has it alone.
+    // Readers share HDF5's lock; a writer holds it exclusively.
     const bool is_written = try_lock(file, /*is_shared=*/true) == Locked::kHeld;
     if (is_written) throw Error("cannot create " + path + ": another process is writing it");
   }
@@ -78,7 +78,8 @@ EvalFileWriter::EvalFileWriter(std::string part, int64_t rows,
       last_index_(std::numeric_limits<int64_t>::min()) {
   const Hdf5Lock lock;
   part_.make_way();
-  // It gets its name when it can be opened: a kill before that leaves nothing under it.
+  // The file gets its name only when it can be opened: a kill before that leaves no file with this
+  // name.
   EvalPartFile temporary(part_.path + std::string(AtomicFile::kTemporarySuffix));
   temporary.make_way();
   file_ = Hdf5Id(H5Fcreate(temporary.path.c_str(), H5F_ACC_EXCL, file_properties(compression),
@@ -110,14 +111,14 @@ std::unique_ptr<EvalFileWriter> EvalFileWriter::resume(const std::string& part, 
   std::unique_ptr<EvalFileWriter> writer(new EvalFileWriter(Reopened(), part, rows));
   try {
     const EvalFile file(part, {}, EvalOrigin::kLeftBehind);
-    // Without rows there is nothing to resume, and some of the arrays may not be there yet.
+    // Without rows there is nothing to resume, and some arrays may not exist yet.
     if (!file.is_of(attributes, rows) || file.rows() == 0) return nullptr;
     writer->arrays = file.arrays();
     writer->first_row_ = writer->claimed_rows_ = file.rows();
     writer->last_index_ = file.index(file.rows() - 1, 1).item<int64_t>();
   } catch (const Error&) {
     return nullptr;
-  }  // closed: the library opens a file either for reading or for writing
+  }  // `file` is closed, because the library opens a file either for reading or for writing
   const Hdf5Id access = access_properties();
   const hid_t file = H5Fopen(part.c_str(), H5F_ACC_RDWR, access);
   if (file < 0) {
@@ -162,7 +163,7 @@ void EvalFileWriter::write(const EvalBatch& batch) {
   if (rows_at_once_ == 0) {
     rows_at_once_ = compressed_.rows_at_once(static_cast<int64_t>(batch.indices.size()));
   }
-  compressed_.add(batch.columns);  // without the lock: it waits for those who compress
+  compressed_.add(batch.columns);  // without the lock: this waits for the compressing threads
   write_batch(batch);
   is_sound_ = true;
 }
@@ -185,7 +186,8 @@ void EvalFileWriter::write_batch(const EvalBatch& batch) {
   });
 }
 
-/// Writes the chunks that are compressed. At the end nothing has made room for them before.
+/// Writes the compressed chunks, and makes room for them first: at the end, no other call has done
+/// so.
 void EvalFileWriter::write_compressed() {
   const int64_t bytes = compressed_.growth();
   if (bytes == 0) return;
@@ -199,8 +201,8 @@ void EvalFileWriter::write_compressed() {
 
 void EvalFileWriter::claim_rows(int64_t rows) {
   if (rows <= claimed_rows_) return;
-  // A flush writes its parts in an order of its own. Where rows make the file longer, they must be
-  // there before the file claims them.
+  // A flush writes its parts in an unspecified order. Rows that make the file longer must be
+  // written before the file claims them.
   if (grows_) flush();
   set_attribute(written_rows_, rows);
   flush();
@@ -245,7 +247,7 @@ void EvalFileWriter::create_arrays(const EvalBatch& batch) {
   if (compression_ == EvalCompression::kGzip) chunks = rows_of_chunks(arrays, batch_size, rows_);
   double bytes = 8.0 * static_cast<double>(rows_);
   for (size_t i = 0; i < arrays.size(); ++i) {
-    // How small the compressed ones get is not known.
+    // The size of compressed arrays is not known in advance.
     if (chunks[i] == 0) bytes += bytes_of(batch.columns[i], batch_size, rows_);
   }
   check_space(bytes);
@@ -279,8 +281,8 @@ void EvalFileWriter::open_arrays() {
   }
 }
 
-/// For what makes the file longer: compressed chunks, text, and ragged arrays that were expected to
-/// be shorter.
+/// Reserves room for data that makes the file longer: compressed chunks, text, and ragged arrays
+/// that were expected to be shorter.
 void EvalFileWriter::reserve_growth(const EvalBatch& batch) {
   int64_t others = 0;
   for (size_t i = 0; i < writers_.size(); ++i) {
@@ -293,7 +295,7 @@ void EvalFileWriter::reserve_growth(const EvalBatch& batch) {
   room_.ensure(file_, part_.path, growth, compressed_.growth_to_come() + others * batches_left);
 }
 
-/// Finds a disk that is too small now instead of in the middle of the evaluation.
+/// Detects a disk that is too small now instead of in the middle of the evaluation.
 void EvalFileWriter::check_space(double bytes) const {
   struct statvfs disk {};
   if (::statvfs(part_.path.c_str(), &disk) != 0) return;

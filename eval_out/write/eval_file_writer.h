@@ -16,52 +16,52 @@
 
 namespace stepop {
 
-/// The file that an evaluation writes until it has its name. Removes it in the end when it is
-/// worthless: when its writing failed, or did not begin, before it held a row.
+/// The .part file that an evaluation writes before the file gets its final name. Removes the file
+/// at the end if it is worthless: if writing failed, or did not begin, before the file held a row.
 struct EvalPartFile {
   explicit EvalPartFile(std::string part) : path(std::move(part)) {}
   ~EvalPartFile();
   EvalPartFile(const EvalPartFile&) = delete;
   EvalPartFile& operator=(const EvalPartFile&) = delete;
 
-  /// Whether there is such a file. Throws Error when there is one that the system does not open.
+  /// Whether the file exists. Throws Error when the file exists but the system cannot open it.
   static bool can_open(const std::string& part);
 
-  /// Removes one that is there; who reads it keeps it as it is. Throws Error, also when another
-  /// process is writing it.
+  /// Removes an existing file; a process that has it open for reading keeps its contents. Throws
+  /// Error when that fails, and when another process is writing the file.
   void make_way() const;
 
   std::string path;
   bool is_worthless = false;
 };
 
-/// The .part of an evaluation as an open HDF5 file; what EvalWriter's thread writes into. What is
-/// written finds its space reserved: after a write that finds the disk full, a heap of strings may
-/// be longer than the file says it is, and the rows that were there before could not be read.
+/// The .part of an evaluation as an open HDF5 file, into which EvalWriter's thread writes. Space is
+/// reserved before each write: if a write found the disk full, a heap of strings could be longer
+/// than the file records, and earlier rows could not be read.
 class EvalFileWriter {
  public:
-  /// Creates the file `part` for `rows` rows, in the place of one that is there; who has that one
-  /// open keeps it. Throws Error with the path and the reason.
+  /// Creates the file `part` for `rows` rows and replaces an existing file; a process that has the
+  /// old file open keeps it. Throws Error with the path and the reason.
   EvalFileWriter(std::string part, int64_t rows, const OrderedMap<Attribute>& attributes,
                  EvalCompression compression);
 
-  /// Opens the file `part` that another process left, to resume behind its rows; null when there is
-  /// none, when it has no rows, is not for as many rows with exactly these attributes, or is
-  /// damaged. Its arrays stay compressed, or not. Throws Error when the system does not open it,
-  /// and when another process has it open: its rows may be whole.
+  /// Opens the file `part` that another process left, to resume after its rows. Null when the file
+  /// is missing, damaged, without rows, or was made for another number of rows or other attributes.
+  /// The compression of its arrays does not change. Throws Error when the system cannot open the
+  /// file, and when another process has it open, since its rows may be valid.
   static std::unique_ptr<EvalFileWriter> resume(const std::string& part, int64_t rows,
                                                 const OrderedMap<Attribute>& attributes);
 
-  /// Writes the chunks that are full.
+  /// Writes the full chunks.
   ~EvalFileWriter();
   EvalFileWriter(const EvalFileWriter&) = delete;
   EvalFileWriter& operator=(const EvalFileWriter&) = delete;
 
-  /// The arrays of the first batch, empty before. Set by the thread that prepares batches and read
-  /// by the one that writes them, with a queue between the two.
+  /// The arrays of the first batch; empty before. The thread that prepares batches sets this member
+  /// and the thread that writes them reads it, with a queue between the two.
   std::vector<EvalArray> arrays;
 
-  /// The rows that were there when the file was opened, and the last one's index in the dataset.
+  /// The number of rows in the file when it was opened, and the last row's index in the dataset.
   int64_t first_row() const { return first_row_; }
   int64_t last_index() const { return last_index_; }
 
@@ -87,20 +87,20 @@ class EvalFileWriter {
   void flush();
   void close_arrays();
 
-  EvalPartFile part_;  // first: destroyed when the file is closed
+  EvalPartFile part_;  // the first member, so that it is destroyed after the file is closed
   int64_t rows_;
   EvalCompression compression_ = EvalCompression::kNone;
   int64_t first_row_ = 0;
   int64_t last_index_;
   int64_t claimed_rows_ = 0;
-  int64_t rows_at_once_ = 0;  // with compressed arrays: so many are claimed together
+  int64_t rows_at_once_ = 0;  // with compressed arrays: the file claims this many rows together
   bool grows_ = false;        // has arrays that are not allocated in advance
-  bool is_sound_ = false;     // wrote something, and nothing failed
+  bool is_sound_ = false;     // data was written and no write failed
   Hdf5Id file_;
   Hdf5Id index_;
   Hdf5Id written_rows_;
   Hdf5Id complete_;
-  std::vector<std::unique_ptr<EvalArrayWriter>> writers_;  // null for one that is compressed
+  std::vector<std::unique_ptr<EvalArrayWriter>> writers_;  // null for a compressed array
   CompressedArrays compressed_;
   Hdf5Room room_;
 };

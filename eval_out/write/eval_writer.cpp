@@ -15,7 +15,7 @@ namespace stepop {
 namespace {
 
 /// Batches are gathered up to this size: each write wakes a thread and goes through HDF5 for every
-/// array, which costs an evaluation of small outputs more than the bytes do.
+/// array, which costs an evaluation with small outputs more than writing the bytes.
 constexpr size_t kGatheredBytes = size_t{256} << 10;
 
 void check_attributes(const std::string& path, const OrderedMap<Attribute>& attributes) {
@@ -112,7 +112,7 @@ void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indi
   gathered_.push_back(std::move(batch));
   next_row_ += count;
   last_index_ = last_index;
-  // The first one is not waited for: it finds a disk that is too small. last_push_ is far behind.
+  // The first batch is written at once, to detect a disk that is too small: last_push_ is long ago.
   if (gathered_bytes_ >= kGatheredBytes ||
       std::chrono::steady_clock::now() - last_push_ >= gather_time_) {
     push_gathered();

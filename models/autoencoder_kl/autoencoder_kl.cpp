@@ -31,7 +31,7 @@ nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride =
   return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2));
 }
 
-/// Normalized in groups, then SiLU.
+/// Group normalization, then SiLU.
 class Activation : public nn::Module {
  public:
   explicit Activation(int64_t channels)
@@ -48,7 +48,7 @@ class Activation : public nn::Module {
   at::Tensor bias_;
 };
 
-/// A part that turns images into images.
+/// A layer from images to images.
 class Part : public nn::Module {
  public:
   virtual at::Tensor forward(const at::Tensor& x) = 0;
@@ -76,7 +76,8 @@ class Residual : public Part {
   nn::Conv2d skip_{nullptr};
 };
 
-/// A convolution, of an activation where `has_norm`, of images twice as large where `grows`.
+/// A convolution; its input is normalized and activated with `has_norm`, and doubled in size with
+/// `grows`.
 class Layer : public Part {
  public:
   Layer(int64_t in, int64_t out, int64_t stride, bool has_norm, bool grows)
@@ -117,7 +118,7 @@ namespace {
 using autoencoder_kl::Layer;
 using autoencoder_kl::Residual;
 
-/// Channels of each level, the largest images first.
+/// The channels of each level, the largest images first.
 std::vector<int64_t> read_levels(const Config& params) {
   const int64_t base = params.get_at_least("base_channels", 1, 32);
   auto levels = params.get("channel_mult", std::vector<int64_t>{1, 2});

@@ -15,19 +15,19 @@ namespace autoencoder_kl {
 class Stack;
 }
 
-/// An autoencoder whose latents are normally distributed (Kingma and Welling, 2014), of residual
-/// convolutions, as the first stage of latent diffusion (Rombach et al., 2022).
+/// An autoencoder with normally distributed latents (Kingma and Welling, 2014) and residual
+/// convolutions, as in the first stage of latent diffusion (Rombach et al., 2022).
 class AutoencoderKL : public torch::nn::Module {
  public:
   /// `params` is the model's part of the config. Throws UsageError for sizes that do not fit.
   explicit AutoencoderKL(const Config& params);
 
-  /// Of the latents, [B, latent_channels, h, w] each.
+  /// The distribution of the latents; each tensor is [B, latent_channels, h, w].
   struct Posterior {
     at::Tensor mean;
     at::Tensor log_variance;  ///< Within [-30, 20].
 
-    /// By the default generator.
+    /// Draws from the default generator.
     at::Tensor sample() const;
     /// The divergence from N(0, I) in nats, summed over each example: [B].
     at::Tensor kl() const;
@@ -38,7 +38,7 @@ class AutoencoderKL : public torch::nn::Module {
   /// Latents to images.
   at::Tensor decode(const at::Tensor& latents);
 
-  /// Of one example: [latent_channels, h, w].
+  /// The shape of one example: [latent_channels, h, w].
   std::vector<int64_t> latent_shape() const;
 
  private:

@@ -27,10 +27,10 @@ namespace {
 
 namespace nn = torch::nn;
 
-constexpr int64_t kFrequencies = 256;  // of the embedding of timesteps
-constexpr double kEpsilon = 1e-6;      // of layer normalization
+constexpr int64_t kFrequencies = 256;  // in the embedding of timesteps
+constexpr double kEpsilon = 1e-6;      // for layer normalization
 
-/// Without parameters of its own: scale and shift come from the conditions.
+/// Layer normalization without parameters: scale and shift come from the conditions.
 at::Tensor normalized(const at::Tensor& x) {
   return at::layer_norm(x, {x.size(-1)}, {}, {}, kEpsilon);
 }
@@ -40,7 +40,7 @@ at::Tensor modulated(const at::Tensor& x, const at::Tensor& shift, const at::Ten
   return normalized(x) * (1 + scale.unsqueeze(1)) + shift.unsqueeze(1);
 }
 
-/// Cosines, then sines, of each number [N] at `size` / 2 frequencies: [N, size].
+/// The cosines and sines of each number [N] at `size` / 2 frequencies: [N, size].
 at::Tensor waves(const at::Tensor& numbers, int64_t size, bool cosine_first) {
   const int64_t half = size / 2;
   const at::Tensor powers =
@@ -52,7 +52,8 @@ at::Tensor waves(const at::Tensor& numbers, int64_t size, bool cosine_first) {
   return parts.to(at::kFloat);
 }
 
-/// Where each patch is: half of the numbers say its column, half its row. [1, rows * columns, D]
+/// The embedding of each patch's position: half of the numbers encode the column, half the row. [1,
+/// rows * columns, D]
 at::Tensor places(int64_t rows, int64_t columns, int64_t width) {
   const at::Tensor of_column = waves(at::arange(columns), width / 2, /*cosine_first=*/false);
   const at::Tensor of_row = waves(at::arange(rows), width / 2, /*cosine_first=*/false);
@@ -60,7 +61,7 @@ at::Tensor places(int64_t rows, int64_t columns, int64_t width) {
       .unsqueeze(0);
 }
 
-/// A linear layer that begins as zero: each block then changes nothing.
+/// A linear layer initialized to zero, so that each block changes nothing at first.
 nn::Linear zero_linear(int64_t in, int64_t out) {
   nn::Linear layer(in, out);
   nn::init::zeros_(layer->weight);
@@ -119,7 +120,7 @@ class Block : public nn::Module {
 
 /// A diffusion transformer (Peebles and Xie, 2023): x [B, channels, H, W], timesteps [B] from 0 to
 /// 1000, and with `num_classes` the classes y [B], to [B, out_channels, H, W]. The class
-/// `num_classes` stands for none. The names of its parameters are those of facebookresearch/DiT.
+/// `num_classes` means no class. Parameters have the names of facebookresearch/DiT.
 class DiT : public MultiNetwork {
  public:
   explicit DiT(const Config& params)
@@ -209,7 +210,7 @@ class DiT : public MultiNetwork {
     }
   }
 
-  /// Patches [B, T, patch * patch * C] as images [B, C, H, W].
+  /// Arranges patches [B, T, patch * patch * C] as images [B, C, H, W].
   at::Tensor image_of(const at::Tensor& tokens) const {
     return tokens.reshape({tokens.size(0), rows_, columns_, patch_, patch_, out_channels_})
         .permute({0, 5, 1, 3, 2, 4})
@@ -220,7 +221,7 @@ class DiT : public MultiNetwork {
   int64_t out_channels_;
   int64_t patch_;
   int64_t classes_;
-  int64_t rows_ = 0;  ///< Of patches.
+  int64_t rows_ = 0;  ///< The number of rows of patches.
   int64_t columns_ = 0;
   nn::Conv2d patches_{nullptr};
   nn::Linear time_first_{nullptr}, time_second_{nullptr};

@@ -54,7 +54,7 @@ class LeNet : public Network {
   }
 
  private:
-  /// What a 5x5 convolution and a 2x2 pooling leave of a side.
+  /// The length of a side after a 5x5 convolution and a 2x2 pooling.
   static int64_t pooled(int64_t side, int64_t padding) { return (side + 2 * padding - 4) / 2; }
 
   std::optional<ImageInput> input_;

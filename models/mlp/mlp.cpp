@@ -10,7 +10,7 @@
 
 namespace stepop {
 
-/// Linear layers with rectifiers between them, and dropout behind these. Anything [B, ...] with
+/// Linear layers with rectifiers between them, each followed by dropout. Any tensor [B, ...] with
 /// `inputs` numbers an example to logits [B, classes].
 class MLP : public Network {
  public:

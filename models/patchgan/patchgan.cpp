@@ -19,9 +19,9 @@ namespace {
 
 namespace nn = torch::nn;
 
-/// The discriminator of pix2pix (Isola et al., 2017): two images [B, in_channels, H, W], the one
-/// that goes in and the one that came out, to logits [B, 1, h, w], each of which sees a patch. The
-/// names of its parameters are those of NectarGAN.
+/// The discriminator of pix2pix (Isola et al., 2017): two images [B, in_channels, H, W], the
+/// generator's input and its output, to logits [B, 1, h, w], each of which sees a patch. Parameters
+/// have NectarGAN's names.
 class PatchGan : public MultiNetwork {
  public:
   explicit PatchGan(const Config& params) {
@@ -34,7 +34,7 @@ class PatchGan : public MultiNetwork {
     const auto model = register_module("model", std::make_shared<nn::Module>());
     layers_.push_back({model->register_module("0", conv(in + of_second, base, 2, true)), false});
     int64_t channels = base;
-    int64_t place = 2;  // in the original's list, where activations count
+    int64_t place = 2;  // the index in the original's list, in which activations count
     for (int64_t i = 1; i < n_layers; ++i, ++place) {
       const int64_t out = std::min(channels * 2, most);
       const auto block =

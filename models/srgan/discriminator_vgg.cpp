@@ -18,9 +18,9 @@ namespace nn = torch::nn;
 
 enum class Norm { kBatch, kGroup };
 
-/// The discriminator of SRGAN (Ledig et al., 2017): images [B, in_nc, size, size] to one logit,
-/// [B, 1]. Five stages, each of which halves the image; the names of its parameters are those of
-/// DL-Art-School and BasicSR.
+/// The discriminator of SRGAN (Ledig et al., 2017): images [B, in_nc, size, size] to one logit, [B,
+/// 1]. Five stages, each of which halves the image. Parameters have the names of DL-Art-School and
+/// BasicSR.
 class DiscriminatorVgg : public Network {
  public:
   DiscriminatorVgg(const Config& params, Norm norm)

@@ -25,7 +25,8 @@ namespace nn = torch::nn;
 
 at::Tensor activated(const at::Tensor& x) { return at::leaky_relu(x, 0.2); }
 
-/// Its weights are Kaiming's times 0.1, so that a residual block begins near nothing.
+/// A convolution with Kaiming's initialization times 0.1, so that a residual block changes little
+/// at first.
 nn::Conv2d small_conv(int64_t in, int64_t out, int64_t kernel = 3, int64_t stride = 1) {
   nn::Conv2d conv(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2));
   const at::NoGradGuard no_grad;
@@ -35,7 +36,7 @@ nn::Conv2d small_conv(int64_t in, int64_t out, int64_t kernel = 3, int64_t strid
   return conv;
 }
 
-/// Five convolutions, each of which sees what all before it made.
+/// Five convolutions, each of which sees the outputs of all earlier convolutions.
 class DenseBlock : public nn::Module {
  public:
   DenseBlock(int64_t channels, int64_t growth) {
@@ -58,7 +59,7 @@ class DenseBlock : public nn::Module {
   std::vector<nn::Conv2d> convolutions_;
 };
 
-/// Three dense blocks in a residual one.
+/// Three dense blocks in a residual block.
 class ResidualDenseBlocks : public nn::Module {
  public:
   ResidualDenseBlocks(int64_t channels, int64_t growth) {
@@ -78,8 +79,9 @@ class ResidualDenseBlocks : public nn::Module {
 };
 
 /// The generator of ESRGAN (Wang et al., 2018): images [B, in_nc, H, W] to [B, out_nc, scale H,
-/// scale W]. The names of its parameters are those of DL-Art-School and BasicSR, which differ in
-/// one skip: BasicSR's leads around the body, as in the paper, DL-Art-School's begins behind it.
+/// scale W]. Parameters have the names of DL-Art-School and BasicSR. The two differ in one skip
+/// connection: in BasicSR it leads around the body, as in the paper; in DL-Art-School it begins
+/// after the body.
 class RrdbNet : public Network {
  public:
   explicit RrdbNet(const Config& params)

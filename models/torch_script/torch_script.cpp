@@ -29,7 +29,7 @@ namespace {
 constexpr const char* kExport =
     "export the module in Python: torch.jit.script(module).save(\"net.pt\")";
 
-/// What a file is that cannot be read as an archive of PyTorch's, by its first bytes.
+/// Describes, from its first bytes, a file that is not a PyTorch archive.
 std::string describe_start(const std::string& path) {
   std::array<char, 9> start{};
   std::ifstream file(path, std::ios::binary);
@@ -44,7 +44,7 @@ std::string describe_start(const std::string& path) {
   return "no archive of PyTorch's";
 }
 
-/// What is wrong with the archive; empty when it holds a script.
+/// The problem with the archive; empty when the archive holds a script.
 std::string problem_of(const std::string& path) {
   try {
     caffe2::serialize::PyTorchStreamReader reader(path);
@@ -61,8 +61,9 @@ std::string problem_of(const std::string& path) {
   }
 }
 
-/// Loads what `torch.jit.save` wrote at the path that stands at `key`. Throws UsageError, which
-/// says what the file is, for anything else: a folder, a state_dict, weights without code.
+/// Loads a script from `torch.jit.save` at the path that `key` gives. Throws UsageError for
+/// anything else, such as a folder, a state_dict or weights without code; the message describes the
+/// file.
 torch::jit::Module load_script(const Config& params, std::string_view key) {
   const std::string path = get_file(params, key);
   const std::string problem = problem_of(path);
@@ -77,19 +78,19 @@ torch::jit::Module load_script(const Config& params, std::string_view key) {
   }
 }
 
-/// What the code of a script's `forward` shows before it runs.
+/// Facts about a script's `forward` that its code shows before it runs.
 struct ScriptGraph {
-  /// Something that `forward` assigns to, of the class in which it lies.
+  /// An attribute to which `forward` assigns, and the class that has it.
   struct Assigned {
     c10::ClassTypePtr owner;
     std::string name;
   };
 
   std::vector<Assigned> assigned;
-  /// Operations that behave differently in training, such as `dropout`, whose mode is a constant of
-  /// the code: `training` or `evaluation`. Sorted, each once.
+  /// Operations that behave differently in training, such as `dropout`, and whose mode is a
+  /// constant in the code: `training` or `evaluation`. Sorted, each once.
   std::vector<std::string> training, evaluation;
-  /// It calls through an interface, so that not all of it can be seen.
+  /// The code calls through an interface, so not all of the code can be seen.
   bool is_partial = false;
 };
 
@@ -101,14 +102,14 @@ void add_once(std::vector<std::string>& names, const std::string& name) {
   if (place == names.end() || *place != name) names.insert(place, name);
 }
 
-/// The constant that a node of this schema is given for an argument; none when it is computed.
+/// The constant that a node has for an argument of its schema; empty when the argument is computed.
 std::optional<c10::IValue> constant(const Node& node, const char* argument) {
   const auto position = node.schema().argumentIndexWithName(argument);
   if (!position) return std::nullopt;
   return torch::jit::toIValue(node.input(static_cast<size_t>(*position)));
 }
 
-/// An operation that drops nothing is the same in both modes.
+/// Whether a dropout drops nothing, so that it is the same in both modes.
 bool drops_nothing(const Node& node) {
   for (const char* argument : {"p", "dropout"}) {
     const auto share = constant(node, argument);
@@ -138,7 +139,7 @@ void read_block(const Block& block, ScriptGraph& found) {
   }
 }
 
-/// Looks at the forward method of a script, with all that it calls.
+/// Reads the graph of a script's forward method, including all functions that it calls.
 ScriptGraph read_graph(const torch::jit::Module& script) {
   const auto graph = script.get_method("forward").graph()->copy();
   torch::jit::Inline(*graph);
@@ -157,15 +158,15 @@ std::string describe_arguments(const c10::FunctionSchema& schema) {
   return fmt::format("({})", fmt::join(texts, ", "));
 }
 
-/// Part of a script with the names of its own parameters and buffers.
+/// A part of a script, with its parameters and buffers under their names.
 class Part : public torch::nn::Module {};
 
-/// A module that Python exported with torch.jit.script or torch.jit.trace. Its parameters and
-/// buffers are this network's, the very same tensors, under the names that it gave them.
+/// A module that Python exported with torch.jit.script or torch.jit.trace. This network shares the
+/// script's parameters and buffers, the same tensors under the same names.
 ///
-/// Its code runs operation by operation, as it was written: the optimizer of TorchScript recompiles
-/// a function after its first calls, so that a resumed run would round differently from one that
-/// was never stopped.
+/// The code runs operation by operation, as it was written: TorchScript's optimizer recompiles a
+/// function after its first calls, so a resumed run would round differently from an uninterrupted
+/// run.
 class TorchScript : public Network {
  public:
   explicit TorchScript(const Config& params)
@@ -177,12 +178,13 @@ class TorchScript : public Network {
     } catch (const Error& error) {
       throw params.error("path", error.what());
     }
-    script_.train(is_training());  // whatever mode it was exported in
+    script_.train(is_training());  // regardless of the mode in which it was exported
   }
 
   at::Tensor forward(const at::Tensor& input) override {
-    // A graph may keep a buffer that is then assigned; so the script is lent a tensor object of its
-    // own, which shares the buffer's memory, and the buffer takes what it finds afterwards.
+    // A graph may save a buffer that `forward` then assigns. So the script gets a separate tensor
+    // object that shares the buffer's memory, and the assigned value is copied into the buffer
+    // afterwards.
     for (auto& [owner, name, buffer] : assigned_) owner.setattr(name, buffer.detach());
     const torch::jit::GraphOptimizerEnabledGuard as_written(false);
     const c10::IValue output = call(input);
@@ -218,7 +220,7 @@ class TorchScript : public Network {
   }
 
  private:
-  /// A buffer that `forward` assigns to.
+  /// A buffer to which `forward` assigns.
   struct Buffer {
     torch::jit::Module owner;
     std::string name;
@@ -250,7 +252,8 @@ class TorchScript : public Network {
     }
   }
 
-  /// Registers the tensors of `script` in `part`, and in parts of it those of its submodules.
+  /// Registers the tensors of `script` in `part`, and the tensors of its submodules in parts below
+  /// `part`.
   void adopt(torch::nn::Module& part, const torch::jit::Module& script, const std::string& prefix) {
     const auto type = script.type();
     for (size_t slot = 0; slot < type->numAttributes(); ++slot) {

@@ -30,24 +30,25 @@ namespace nn = torch::nn;
 
 enum class Activation { kLeakyRelu, kRelu, kTanh };
 
-/// What all blocks of a generator have in common.
+/// The settings that all blocks of a generator share.
 struct BlockKind {
   bool is_residual = false;
-  bool is_bilinear = false;  ///< How images become larger: else by transposed convolutions.
+  bool is_bilinear = false;  ///< Images are enlarged by bilinear interpolation instead of
+                             ///< transposed convolutions.
 };
 
-/// One block of a generator, with its own choices.
+/// The settings of one block of a generator.
 struct BlockOptions {
   int64_t in = 0;
   int64_t out = 0;
-  bool is_down = false;  ///< Halves height and width; else doubles them.
+  bool is_down = false;  ///< The block halves height and width; otherwise it doubles them.
   bool has_norm = false;
   bool has_bias = false;
   bool has_dropout = false;
   Activation activation = Activation::kRelu;
 };
 
-/// A module that only gives its children a name.
+/// A module that only groups its children under a name.
 std::shared_ptr<nn::Module> make_parent() { return std::make_shared<nn::Module>(); }
 
 /// Convolution, instance norm, activation, dropout: [B, in, H, W] to [B, out, H / 2, W / 2] or
@@ -82,7 +83,8 @@ class UnetBlock : public nn::Module {
     }
   }
 
-  /// Of the last block the activation is applied to the sum, which so stays in its range.
+  /// In the last block the activation is applied to the sum, so that the output stays in the
+  /// activation's range.
   at::Tensor forward(const at::Tensor& input, bool is_last = false) {
     at::Tensor x = convolved(input);
     if (options_.has_norm) {
@@ -134,9 +136,9 @@ bool read_choice(const Config& params, const char* key, const char* first, const
   throw params.error(key, fmt::format("expected {} or {}, found \"{}\"", first, second, name));
 }
 
-/// The generator of pix2pix (Isola et al., 2017): images [B, in_channels, H, W] to images
-/// [B, out_channels, H, W] in [-1, 1], where H and W are multiples of 2^(n_downs + 2). The names of
-/// its parameters are those of NectarGAN.
+/// The generator of pix2pix (Isola et al., 2017): images [B, in_channels, H, W] to images [B,
+/// out_channels, H, W] in [-1, 1], where H and W are multiples of 2^(n_downs + 2). Parameters have
+/// NectarGAN's names.
 class UnetGenerator : public Network {
  public:
   explicit UnetGenerator(const Config& params)
@@ -151,7 +153,7 @@ class UnetGenerator : public Network {
         .is_bilinear = read_choice(params, "upconv_type", "Transposed", "Bilinear")};
     if (params.has("input_size")) check_input_size(params, n_downs);
 
-    std::vector<int64_t> channels = {features};  // behind each of the downs
+    std::vector<int64_t> channels = {features};  // after each of the down blocks
     for (int64_t i = 0; i < n_downs; ++i) {
       channels.push_back(std::min(channels.back() * 2, features * 8));
     }
@@ -175,7 +177,7 @@ class UnetGenerator : public Network {
                                   down(channels.back(), channels.back(), false, Activation::kRelu));
     const auto ups = register_module("ups", make_parent());
     for (size_t i = 0; i < channels.size(); ++i) {
-      const size_t level = channels.size() - 1 - i;  // whose size comes out
+      const size_t level = channels.size() - 1 - i;  // the level with the size of the output
       const BlockOptions options{.in = i == 0 ? channels.back() : 2 * channels[level + 1],
                                  .out = channels[level],
                                  .has_norm = true,
@@ -233,7 +235,7 @@ class UnetGenerator : public Network {
   }
 
   std::optional<ImageInput> input_;
-  int64_t multiple_;  ///< Of pixels, that heights and widths are.
+  int64_t multiple_;  ///< Heights and widths must be multiples of this number of pixels.
   std::shared_ptr<UnetBlock> initial_down_;
   std::vector<std::shared_ptr<UnetBlock>> downs_;
   std::shared_ptr<UnetBlock> bottleneck_;

@@ -29,7 +29,7 @@ namespace {
 
 namespace nn = torch::nn;
 
-/// A module that only has others, by their names.
+/// Adds a module that only groups others under a name.
 std::shared_ptr<nn::Module> add_group(nn::Module& parent, const char* name) {
   return parent.register_module(name, std::make_shared<nn::Module>());
 }
@@ -46,7 +46,7 @@ Convolution::Convolution(int64_t dims, int64_t in, int64_t out, int64_t kernel, 
   shape[1] = in;
   weight_ = register_parameter("weight", at::empty(shape));
   bias_ = register_parameter("bias", at::empty({out}));
-  // As torch.nn.Conv2d begins.
+  // The initialization of torch.nn.Conv2d.
   const at::NoGradGuard no_grad;
   nn::init::kaiming_uniform_(weight_, std::sqrt(5.0));
   const double limit = 1 / std::sqrt(static_cast<double>(weight_[0].numel()));

@@ -18,7 +18,7 @@ class Layer : public torch::nn::Module {
   virtual at::Tensor forward(const at::Tensor& x, const at::Tensor& embedding) = 0;
 };
 
-/// A convolution over one or two dimensions that keeps their size, but for its stride.
+/// A convolution over one or two dimensions that keeps their size, except for the stride.
 class Convolution : public Layer {
  public:
   Convolution(int64_t dims, int64_t in, int64_t out, int64_t kernel, int64_t stride = 1);
@@ -34,10 +34,11 @@ class Convolution : public Layer {
   at::Tensor bias_;
 };
 
-/// Group normalization with as many groups as suit the channels, a multiple of 4.
+/// Group normalization; the number of groups depends on the channels, which must be a multiple of
+/// 4.
 torch::nn::GroupNorm normalization(int64_t channels);
 
-/// Twice as large; sequences four times.
+/// Doubles the size; for sequences, makes them four times as long.
 class Upsample : public Layer {
  public:
   Upsample(int64_t channels, bool has_convolution, int64_t dims);
@@ -48,7 +49,7 @@ class Upsample : public Layer {
   std::shared_ptr<Convolution> convolution_;  ///< May be null.
 };
 
-/// Half as large; sequences a quarter.
+/// Halves the size; for sequences, makes them a quarter as long.
 class Downsample : public Layer {
  public:
   Downsample(int64_t channels, bool has_convolution, int64_t dims);
@@ -56,7 +57,7 @@ class Downsample : public Layer {
 
  private:
   int64_t dims_;
-  std::shared_ptr<Convolution> convolution_;  ///< Null: averages.
+  std::shared_ptr<Convolution> convolution_;  ///< If null, the layer averages.
 };
 
 enum class Resize { kNone, kUp, kDown };
@@ -67,7 +68,8 @@ struct ResBlockOptions {
   int64_t embedding = 0;
   double dropout = 0;
   int64_t dims = 2;
-  bool use_scale_shift_norm = false;  ///< The embedding scales and shifts, else it is added.
+  bool use_scale_shift_norm = false;  ///< The embedding scales and shifts the features; otherwise
+                                      ///< it is added.
   Resize resize = Resize::kNone;
 };
 
@@ -84,15 +86,16 @@ class ResBlock : public Layer {
   torch::nn::Linear of_embedding_{nullptr};
   torch::nn::GroupNorm out_norm_{nullptr};
   std::shared_ptr<Convolution> out_convolution_;
-  std::shared_ptr<Convolution> skip_;  ///< Null: x itself.
-  std::shared_ptr<Layer> resize_;      ///< Null: the size stays.
+  std::shared_ptr<Convolution> skip_;  ///< If null, the skip is x itself.
+  std::shared_ptr<Layer> resize_;      ///< If null, the size does not change.
 };
 
-/// Every position attends to every other one.
+/// Every position attends to all positions.
 class AttentionBlock : public Layer {
  public:
-  /// Throws Error when the heads do not divide the channels. `in_new_order`: the channels are
-  /// queries, keys, values, each with all heads; else heads, each with these three.
+  /// Throws Error when the heads do not divide the channels. With `in_new_order`, the channels are
+  /// queries, keys and values, each with all heads; otherwise the channels are heads, each with
+  /// queries, keys and values.
   AttentionBlock(int64_t channels, int64_t heads, bool in_new_order);
   at::Tensor forward(const at::Tensor& x, const at::Tensor&) override;
 

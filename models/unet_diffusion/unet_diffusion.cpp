@@ -25,12 +25,12 @@ namespace {
 
 namespace nn = torch::nn;
 
-/// The options of a network, below `args` as in DL-Art-School, or beside its name.
+/// The options of a network: below `args`, as in DL-Art-School, or next to its class.
 Config args_of(const Config& params) { return params.has("args") ? params.at("args") : params; }
 
 /// The UNet of guided-diffusion (Dhariwal and Nichol, 2021): x [B, in_channels, H, W], timesteps
-/// [B], and with `num_classes` the classes y [B], to [B, out_channels, H, W]. The names of its
-/// parameters are those of the original.
+/// [B], and with `num_classes` the classes y [B], to [B, out_channels, H, W]. Parameters have the
+/// original's names.
 class UNetModel : public MultiNetwork {
  public:
   explicit UNetModel(const Config& params) { build(args_of(params), 0); }
@@ -44,7 +44,7 @@ class UNetModel : public MultiNetwork {
  protected:
   UNetModel() = default;
 
-  /// `more_channels`: those that come in beside `in_channels`.
+  /// `more_channels`: the number of input channels in addition to `in_channels`.
   void build(const Config& args, int64_t more_channels) {
     read(args);
     const int64_t in = args.get_at_least("in_channels", 1) + more_channels;
@@ -95,7 +95,7 @@ class UNetModel : public MultiNetwork {
 
  private:
   void read(const Config& args) {
-    args.get_at_least("image_size", 1, 1);  // any size goes in
+    args.get_at_least("image_size", 1, 1);  // read but not used: any size is accepted
     channels_ = args.get_at_least("model_channels", 4);
     if (channels_ % 4 != 0) {
       throw args.error("model_channels",
@@ -266,10 +266,10 @@ class UNetModel : public MultiNetwork {
   int64_t res_blocks_ = 0;
   double dropout_ = 0;
   std::vector<int64_t> multipliers_;
-  std::vector<int64_t> attention_;  ///< How many times smaller the levels are that attend.
+  std::vector<int64_t> attention_;  ///< The reduction factors of the levels that have attention.
   bool resamples_by_convolution_ = true;
   int64_t dims_ = 2;
-  int64_t classes_ = 0;  ///< 0: there are none.
+  int64_t classes_ = 0;  ///< 0 without classes.
   int64_t heads_ = 1;
   int64_t heads_upsample_ = 1;
   int64_t head_channels_ = -1;
@@ -288,9 +288,9 @@ class UNetModel : public MultiNetwork {
   std::shared_ptr<Convolution> out_convolution_;
 };
 
-/// The same, which also sees a smaller image, `low_res` [B, in_channels, h, w], made as large, and
-/// in further channels how it was corrupted, `corruption_factor` [B, num_corruptions]; without
-/// these numbers they are 0.
+/// The same network with two further inputs: a smaller image, `low_res` [B, in_channels, h, w],
+/// which is resized to the size of x, and in further channels the strength of its corruption,
+/// `corruption_factor` [B, num_corruptions], by default 0.
 class SuperResModel : public UNetModel {
  public:
   explicit SuperResModel(const Config& params) {

@@ -25,7 +25,7 @@ at::Tensor convolved(const at::Tensor& x, const at::Tensor& weight, const at::Te
   return at::conv2d(x, weight, bias, shape.stride, shape.kernel / 2);
 }
 
-/// What a new Conv2d of PyTorch begins with: weight and bias.
+/// The initial weight and bias of a Conv2d in PyTorch.
 std::pair<at::Tensor, at::Tensor> first_weights(const ConvShape& shape) {
   torch::nn::Conv2dOptions options(shape.in, shape.out, shape.kernel);
   const torch::nn::Conv2d conv(options);
@@ -68,8 +68,8 @@ class NormConv : public Conv {
         beta_(register_parameter("beta", at::zeros({1, shape.out, 1, 1}))) {}
 
   at::Tensor forward(const at::Tensor& x) const override {
-    // gamma conv(x) + beta, with gamma and beta taken into the weights, which are smaller than what
-    // comes out of the convolution.
+    // gamma conv(x) + beta. Gamma and beta are multiplied into the weights, which are smaller than
+    // the convolution's output.
     const at::Tensor scale = conv_->weight_g * gamma_.transpose(0, 1);  // [out, 1, 1, 1]
     const at::Tensor weight = at::_weight_norm(conv_->weight_v, scale, 0);
     const at::Tensor bias = conv_->bias * gamma_.flatten() + beta_.flatten();

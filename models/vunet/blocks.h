@@ -10,12 +10,12 @@
 
 namespace stepop::vunet {
 
-/// What all parts of a VUNet have in common.
+/// The settings that all parts of a VUNet share.
 struct Options {
-  int64_t stages = 0;  ///< S: stage i has the width of the images / 2^(i - 1), stage S the width 1.
-  int64_t nf_start = 0;  ///< Channels of stage 1.
-  int64_t nf_max = 0;    ///< Channels of all other stages.
-  double dropout = 0;    ///< Probability in residual blocks.
+  int64_t stages = 0;    ///< S: stage i has the images' width / 2^(i - 1), stage S the width 1.
+  int64_t nf_start = 0;  ///< The channels of stage 1.
+  int64_t nf_max = 0;    ///< The channels of all other stages.
+  double dropout = 0;    ///< The dropout probability in residual blocks.
   bool normalized_convolutions = false;
 };
 
@@ -77,7 +77,7 @@ at::Tensor space_to_depth(const at::Tensor& x);
 /// The inverse: [B, 4 C, H, W] to [B, C, 2 H, 2 W].
 at::Tensor depth_to_space(const at::Tensor& x);
 
-/// Modules of one type by name, named in checkpoints as those of torch.nn.ModuleDict.
+/// Modules of one type by name; checkpoints name them as torch.nn.ModuleDict does.
 template <class T>
 class Modules : public torch::nn::Module {
  public:

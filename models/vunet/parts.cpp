@@ -97,8 +97,8 @@ Bottleneck::Bottleneck(const Options& options) : stages_(options.stages) {
     auto_blocks_[i] = std::make_shared<ResBlock>(options, nf, /*has_skip=*/i > 0);
     autos->add(std::to_string(i), auto_blocks_[i]);
   }
-  // No group follows the last one, so its block is never used. It is there for the checkpoints of
-  // others, which have it.
+  // No group follows the last group, so its block is never used. The block exists because
+  // checkpoints of the original have it.
   for (auto& parameter : auto_blocks_.back()->parameters()) parameter.set_requires_grad(false);
   param_converter_ = register_module("param_converter", make_conv(options, 4 * nf, nf));
 }
@@ -128,7 +128,7 @@ Bottleneck::Output Bottleneck::forward(const Features& pose, const Latents* z) c
   return output;
 }
 
-/// Each group's mean depends on the groups before it: on those of `z` where it is given, else on
+/// Each group's mean depends on the groups before it: on the groups of `z` if it is given, else on
 /// samples. `h` is [B, nf, 2, 2].
 Bottleneck::Stage Bottleneck::groups(const at::Tensor& h, const at::Tensor& z) const {
   const auto given = z.defined() ? z.chunk(kGroups, 1) : std::vector<at::Tensor>();

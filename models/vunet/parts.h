@@ -7,8 +7,8 @@
 
 namespace stepop::vunet {
 
-/// What an encoder keeps: `s<i>_<1|2>`, the output of each residual block of stage i,
-/// [B, nf, W / 2^(i-1), W / 2^(i-1)].
+/// The outputs of an encoder: `s<i>_<1|2>`, the output of each residual block of stage i, [B, nf, W
+/// / 2^(i-1), W / 2^(i-1)].
 using Features = OrderedMap<at::Tensor>;
 
 /// `e_theta` on the pose, `f_phi` on the appearance: two residual blocks a stage, a halving between
@@ -27,8 +27,8 @@ class Encoder : public torch::nn::Module {
   std::shared_ptr<Modules<Down>> downs_;
 };
 
-/// A tensor for each of the two stages that are stochastic, under their names: the last, `s<S>`,
-/// [B, nf_max, 1, 1]; and the one before, `s<S-1>`, of width 2, as [B, 4 nf_max, 1, 1], where each
+/// A tensor for each of the two stochastic stages, under their names: the last stage, `s<S>`, [B,
+/// nf_max, 1, 1]; and the stage before it, `s<S-1>`, of width 2, as [B, 4 nf_max, 1, 1], where each
 /// of its four pixels is a group of nf_max channels.
 using Latents = OrderedMap<at::Tensor>;
 
@@ -42,9 +42,9 @@ class ZConverter : public torch::nn::Module {
 
   struct Posterior {
     Latents means;
-    Latents z;  ///< Samples, or the means themselves.
+    Latents z;  ///< Samples, or the means if nothing is drawn.
   };
-  /// With `samples` false nothing is drawn: a mean stands wherever a sample would.
+  /// With `samples` false nothing is drawn: the means replace the samples.
   Posterior forward(const Features& appearance, bool samples) const;
 
  private:
@@ -72,7 +72,7 @@ class Bottleneck : public torch::nn::Module {
  private:
   struct Stage {
     at::Tensor mean;
-    at::Tensor z;  ///< Undefined when it was given.
+    at::Tensor z;  ///< The drawn latents; undefined when `z` was given.
   };
   Stage groups(const at::Tensor& h, const at::Tensor& z) const;
 

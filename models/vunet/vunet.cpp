@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kOutputChannels = 3;
 
-/// Stages of images of that width, whose last has the width 1.
+/// The number of stages for images of this width; the last stage has the width 1.
 int64_t stages_of(const Config& params, int64_t spatial_size) {
   if (spatial_size < 4 || !std::has_single_bit(static_cast<uint64_t>(spatial_size))) {
     throw params.error("spatial_size",

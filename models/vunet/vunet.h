@@ -21,11 +21,11 @@ class VUNet : public MultiNetwork {
     kAppearanceTransfer,  ///< `appearance_transfer`: means of the posterior; nothing is random.
     kSampleAppearance     ///< `sample_appearance`: samples of the prior.
   };
-  /// Throws Error, which lists the three, for another name.
+  /// Throws Error, which lists the three modes, for any other name.
   static Mode mode_of(std::string_view name);
 
-  /// `params` is the model's part of the config. Throws UsageError for a `spatial_size` that is no
-  /// power of two from 4 on, for an `nf_start` that is not half of `nf_max`.
+  /// `params` is the model's part of the config. Throws UsageError for a `spatial_size` that is not
+  /// a power of two of at least 4, and for an `nf_start` that is not half of `nf_max`.
   explicit VUNet(const Config& params);
 
   struct Inputs {
@@ -35,15 +35,15 @@ class VUNet : public MultiNetwork {
   /// The image [B, 3, W, W], in [-1, 1] with `final_act`. Throws Error for inputs of other shapes.
   at::Tensor forward(const Inputs& inputs, Mode mode = Mode::kTrain);
 
-  /// The pose and the appearance to the image, by the mode `appearance_transfer`.
+  /// Renders the image from the pose and the appearance, in the mode `appearance_transfer`.
   std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) override;
   std::vector<std::string> input_names() const override { return {"pose", "appearance"}; }
 
   struct SavedTensors {
-    vunet::Latents q_means;  ///< Of the posterior, by stage.
-    vunet::Latents p_means;  ///< Of the prior.
+    vunet::Latents q_means;  ///< The posterior's means, by stage.
+    vunet::Latents p_means;  ///< The prior's means.
   };
-  /// Of the last call of `forward`.
+  /// The tensors of the last call of `forward`.
   const SavedTensors& saved_tensors() const { return saved_tensors_; }
 
  private:

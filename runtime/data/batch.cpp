@@ -30,14 +30,14 @@ OrderedMap<T> below(const OrderedMap<T>& map, const std::string& prefix) {
                   first, other, key, what));
 }
 
-/// Whether the tensor's values are its bytes in memory, one after another.
+/// Whether the tensor's bytes in memory are its values, one after another.
 bool is_plain(const at::Tensor& tensor) {
   return tensor.device().is_cpu() && tensor.layout() == at::kStrided && !tensor.is_quantized() &&
          !tensor.is_conj() && !tensor.is_neg() && tensor.is_contiguous();
 }
 
-/// Stacks tensors of one type, shape and device with one copy each into one allocation; plain ones
-/// by memcpy, which for small tensors costs a tenth of at::stack.
+/// Stacks tensors of one type, shape and device with one copy each into one allocation. Plain
+/// tensors are copied by memcpy, which for small tensors costs a tenth of at::stack.
 at::Tensor stack(const std::vector<const at::Tensor*>& parts) {
   const at::Tensor& first = *parts.front();
   if (!std::all_of(parts.begin(), parts.end(), [](const auto* part) { return is_plain(*part); })) {
@@ -84,8 +84,8 @@ Batch Batch::to(const at::Device& device) const {
   Batch moved = *this;
   for (auto& [key, tensor] : moved.tensors_) {
     if (tensor.device() == device) continue;
-    // Nobody waits for a copy to the CPU before its values are read; and only pinned memory is
-    // copied to a device while the CPU continues.
+    // A copy to the CPU must be complete before its values are read, and no code would wait for it.
+    // Only pinned memory is copied to a device while the CPU continues.
     const bool may_overlap = !device.is_cpu() && tensor.device().is_cpu() && tensor.is_pinned();
     tensor = tensor.to(tensor.options().device(device), /*non_blocking=*/may_overlap);
   }

@@ -28,7 +28,7 @@ class Batch {
         std::vector<int64_t> indices)
       : tensors_(std::move(tensors)), texts_(std::move(texts)), indices_(std::move(indices)) {}
 
-  /// The tensor at a key path; throws Error with the keys that there are.
+  /// The tensor at a key path; throws Error with the available keys.
   const at::Tensor& operator[](std::string_view key) const;
   const std::vector<std::string>& text(std::string_view key) const;
   bool contains(std::string_view key) const { return tensors_.contains(key); }
@@ -41,7 +41,7 @@ class Batch {
   /// Each example's index in its dataset.
   const std::vector<int64_t>& indices() const { return indices_; }
 
-  /// Sets the tensor at `key`, whose first dimension is B.
+  /// Sets the tensor at `key`; its first dimension must be B.
   void set(std::string_view key, at::Tensor tensor) { tensors_.set(key, std::move(tensor)); }
   void set_indices(std::vector<int64_t> indices) { indices_ = std::move(indices); }
 
@@ -61,8 +61,8 @@ class Batch {
   std::vector<int64_t> indices_;
 };
 
-/// Stacks examples. Throws Error with the key and the dataset's indices when keys, shapes, types or
-/// devices of two examples differ.
+/// Stacks examples. Throws Error with the key and the dataset's indices when the keys, shapes,
+/// types or devices of two examples differ.
 Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices);
 
 }  // namespace stepop

@@ -16,9 +16,9 @@ TakenBatch DatasetBatches::take(int64_t number, const InterruptCheck& /*interrup
 
 TakenBatch EveryNthBatch::take(int64_t number, const InterruptCheck& interrupt) {
   const int64_t wanted = first_ + number * stride_;
-  // What the others take is read past, and not decoded.
+  // The batches of the other processes are skipped and not decoded.
   if (source_->is_in_order()) {
-    // One that is interrupted was not taken.
+    // An interrupted batch was not taken, so `next_` does not count it.
     for (; next_ < wanted; ++next_) source_->take(next_, interrupt);
     next_ = wanted + 1;
   }

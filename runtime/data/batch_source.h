@@ -16,29 +16,31 @@
 
 namespace stepop {
 
-/// A batch whose examples are chosen and not prepared yet.
+/// A batch whose examples are chosen but not yet prepared.
 struct TakenBatch {
-  /// Prepares it, which may take long. Any thread may call it, once. The source must live.
+  /// Prepares the batch, which may take long. Any thread may call it, once, while the source
+  /// exists.
   std::function<Batch()> load;
-  /// The source's state behind this batch, as a text; null where the number of the next batch says
-  /// all. It may be called when further batches were taken.
+  /// Returns the source's state after this batch, as a text; null where the number of the next
+  /// batch is the whole state. It may be called after further batches were taken.
   std::function<std::string()> state = {};
 };
 
-/// The part of each batch that one of several processes takes: its neighbouring examples, of which
-/// the first processes have one more when the batch does not divide.
+/// The part of each batch that one of several processes takes: a run of neighbouring examples. When
+/// the batch does not divide evenly, the first processes take one example more.
 struct BatchSlice {
   int64_t rank = 0;
-  int64_t size = 1;  ///< Processes.
+  int64_t size = 1;  ///< The number of processes.
 
-  /// How many of `count` examples are before this part, and in it.
+  /// How many of `count` examples come before this part, and how many are in it.
   int64_t first(int64_t count) const {
     return rank * (count / size) + std::min(rank, count % size);
   }
   int64_t length(int64_t count) const { return count / size + (rank < count % size ? 1 : 0); }
 
-  /// Leaves this part of `items`, one for each example of a batch. A part without examples becomes
-  /// the batch's first one, so that every process runs every step; it counts for nothing then.
+  /// Reduces `items`, one for each example of a batch, to this part. A part without examples
+  /// becomes the batch's first example, so that every process runs every step; that example then
+  /// counts for nothing.
   template <class Item>
   void cut(std::vector<Item>& items) const {
     if (size == 1) return;
@@ -53,13 +55,14 @@ struct BatchSlice {
 
 /// Where the batches of a source begin.
 struct SourceStart {
-  int64_t batch = 0;  ///< The number of the first one.
-  /// What TakenBatch::state gave behind the batch before it; empty where the number says all.
+  int64_t batch = 0;  ///< The number of the first batch.
+  /// What TakenBatch::state returned for the batch before; empty where the number is the whole
+  /// state.
   std::string state = {};
 };
 
-/// Where a loader's batches come from: cheap choices, one after another, and expensive work that
-/// several threads do at once.
+/// Where a loader's batches come from. Choosing a batch is cheap and happens in order; preparing a
+/// batch is expensive and runs in several threads at once.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
@@ -67,16 +70,16 @@ class BatchSource {
   /// What errors begin with: `datasets/train`.
   virtual const std::string& name() const = 0;
 
-  /// Whether `take` gives batch after batch, so that it must be called in order and by one thread
-  /// at a time. Otherwise any batch may be asked for, by several threads at once.
+  /// Whether `take` must be called in the order of the batches and by one thread at a time.
+  /// Otherwise any batch may be requested, by several threads at once.
   virtual bool is_in_order() const = 0;
 
   /// Chooses batch `number`, counted over all epochs. Calls `interrupt` while it waits for data;
-  /// what that throws passes.
+  /// exceptions from `interrupt` are passed on.
   virtual TakenBatch take(int64_t number, const InterruptCheck& interrupt) = 0;
 };
 
-/// The batches of a dataset, which must outlive this, as `order` must.
+/// The batches of a dataset. The dataset and `order` must outlive this object.
 class DatasetBatches : public BatchSource {
  public:
   DatasetBatches(const Dataset& dataset, const BatchOrder& order, BatchSlice slice = {})
@@ -91,8 +94,8 @@ class DatasetBatches : public BatchSource {
   const BatchSlice slice_;
 };
 
-/// Of another source, which begins with batch `first`, those that one of several processes takes
-/// when each takes one in turn. They are numbered from 0.
+/// The batches of another source that one of several processes takes when the processes take turns.
+/// The other source begins with batch `first`; the batches here are numbered from 0.
 class EveryNthBatch : public BatchSource {
  public:
   EveryNthBatch(std::shared_ptr<BatchSource> source, int64_t first, int64_t rank, int64_t processes)
@@ -105,7 +108,7 @@ class EveryNthBatch : public BatchSource {
   std::shared_ptr<BatchSource> source_;
   int64_t first_;
   int64_t stride_;
-  int64_t next_;  ///< Of a source that gives batch after batch: the one that comes next.
+  int64_t next_;  ///< The next batch of a source that is in order.
 };
 
 }  // namespace stepop

@@ -49,7 +49,7 @@ std::string get_folder(const Config& params, std::string_view key) {
 
 namespace {
 
-/// The dataset's own `get_batch`. What it throws that is no std::exception names no example.
+/// The dataset's own `get_batch`. An exception that is not a std::exception names no example.
 std::optional<Batch> gather(const Dataset& dataset, std::span<const int64_t> indices,
                             std::span<Random> randoms) {
   try {

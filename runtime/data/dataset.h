@@ -17,7 +17,7 @@
 namespace stepop {
 
 /// Examples by index. `get`, `get_batch` and `labels` are called from several threads at once, so
-/// they must not change the dataset (or must guard what they change).
+/// they must not change the dataset, or must guard their changes with a lock.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -26,11 +26,12 @@ class Dataset {
   virtual int64_t size() const = 0;
 
   /// The example at `index`, 0 <= index < size(). All randomness comes from `random`, which depends
-  /// on the seed, the epoch and the position only: so a resumed run sees the same examples.
+  /// only on the seed, the epoch and the position, so a resumed run sees the same examples.
   virtual Example get(int64_t index, Random& random) const = 0;
 
-  /// The examples at `indices` as one batch, for datasets that gather faster than example by
-  /// example; `randoms` has one generator for each. Empty by default: `get` is used.
+  /// The examples at `indices` as one batch, for datasets that can gather a batch faster than
+  /// single examples. `randoms` has one generator for each example. Empty by default: `get` is
+  /// used.
   virtual std::optional<Batch> get_batch(std::span<const int64_t> indices,
                                          std::span<Random> randoms) const {
     (void)indices, (void)randoms;
@@ -60,24 +61,24 @@ class Dataset {
 using DatasetRegistry = Registry<std::unique_ptr<Dataset>(const Config&)>;
 DatasetRegistry& datasets();
 
-/// The batch of the examples at `indices`. Whatever `get` throws, of any type, becomes an Error
+/// The batch of the examples at `indices`. An exception of any type from `get` becomes an Error
 /// that begins with the example's index: `example 17: ...`. `get_batch` and `collate` name the
 /// example themselves.
 Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
                  std::span<Random> randoms);
 
-/// Throws Error unless 0 <= index < size: for `get` and `get_batch`.
+/// Throws Error unless 0 <= index < size. For use in `get` and `get_batch`.
 void check_index(int64_t index, int64_t size);
 
 /// The path at `key`, as Config::get_path has it; throws UsageError when there is no such file.
 std::string get_file(const Config& params, std::string_view key);
 
-/// The same for a folder.
+/// The same as `get_file`, for a folder.
 std::string get_folder(const Config& params, std::string_view key);
 
 }  // namespace stepop
 
-/// Registers a class that has a constructor from `const Config&`, its own part of the config:
+/// Registers a class with a constructor that takes its part of the config, `const Config&`:
 /// STEPOP_REGISTER_DATASET(Idx, {"MNIST's format.", {{"images", "", "the file", true}}});
 #define STEPOP_REGISTER_DATASET(Class, ...) \
   STEPOP_REGISTER(                          \

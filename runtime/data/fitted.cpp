@@ -10,7 +10,7 @@
 namespace stepop {
 namespace {
 
-/// The path below `value` of the first map that is of that class.
+/// The path below `value` of the first map whose class is `name`.
 std::optional<std::string> path_of_class(const Value& value, const std::string& name) {
   if (value.is_text() && value.as_text() == name) return "";
   if (value.is_map()) {

@@ -29,10 +29,10 @@ void shuffle(std::vector<int64_t>& items, Random& random) {
 
 /// Examples of nearly equal length share a batch, so that padding them costs little.
 ///
-/// The examples are put into buckets by their length, which never changes. In each epoch a bucket
-/// is shuffled and cut into batches; what is left joins the next bucket, of longer ones; then the
-/// order of the batches is shuffled. So every epoch has as many batches, and the shortage of the
-/// last bucket is the only one: that batch is the last of the epoch.
+/// The examples are put into buckets by their length, once. In each epoch, each bucket is shuffled
+/// and cut into batches; the remaining examples join the next bucket, which has longer examples.
+/// Then the order of the batches is shuffled. So every epoch has the same number of batches, and
+/// only one batch, from the last bucket, may be too small: that batch is the last of the epoch.
 class LengthBatches : public BatchSampler {
  public:
   LengthBatches(const Config& params, const Dataset& dataset, uint64_t seed) : seed_(seed) {
@@ -48,14 +48,15 @@ class LengthBatches : public BatchSampler {
   Epoch epoch(int64_t epoch, int64_t batch_size) const override {
     Random random(mix_seed({seed_, static_cast<uint64_t>(epoch)}));
     Epoch made;
-    std::vector<std::pair<int64_t, int64_t>> batches;  // first and end in `order`
+    std::vector<std::pair<int64_t, int64_t>> batches;  // begin and end in `order`
     std::vector<int64_t> order;
     std::vector<int64_t> left;
     for (size_t i = 0; i < buckets_.size(); ++i) {
       std::vector<int64_t> members = buckets_[i].indices;
       const bool is_last = i + 1 == buckets_.size();
       if (!is_last) shuffle(members, random);
-      // Those that are left from shorter ones come first: they wait for one batch only.
+      // The examples that remain from the shorter bucket come first, so that they are not carried
+      // on again.
       left.insert(left.end(), members.begin(), members.end());
       if (is_last) shuffle(left, random);
       const auto room = static_cast<size_t>(room_for(buckets_[i].longest, batch_size));
@@ -116,7 +117,7 @@ class LengthBatches : public BatchSampler {
       }
       longest = std::max(longest, lengths[i]);
     }
-    // Up to 8 all are as good as equal; then each bucket reaches `spread` further.
+    // Lengths up to 8 share a bucket; each later bucket ends at `spread` times the limit before.
     std::vector<int64_t> limits = {8};
     while (limits.back() < longest) {
       const auto step = static_cast<double>(limits.back()) * spread;
@@ -134,7 +135,7 @@ class LengthBatches : public BatchSampler {
     }
   }
 
-  /// The number of examples of a batch, padding counted.
+  /// The number of examples in a batch, with padding counted.
   int64_t room_for(int64_t longest, int64_t batch_size) const {
     if (!tokens_ || longest == 0) return batch_size;
     return std::clamp<int64_t>(*tokens_ / longest, 1, batch_size);
@@ -142,7 +143,7 @@ class LengthBatches : public BatchSampler {
 
   uint64_t seed_;
   std::optional<int64_t> tokens_;
-  std::vector<Bucket> buckets_;  ///< The shortest first.
+  std::vector<Bucket> buckets_;  ///< Sorted, the shortest first.
 };
 
 STEPOP_REGISTER_SAMPLER(

@@ -24,7 +24,7 @@
 
 namespace stepop {
 
-/// What is done to a batch before it is handed out.
+/// The changes to a batch before the loader returns it.
 struct BatchFinish {
   explicit BatchFinish(const LoaderOptions& options)
       : channels_last(options.channels_last), pin(!options.device.is_cpu()) {}
@@ -34,19 +34,19 @@ struct BatchFinish {
 
 namespace {
 
-/// One slow batch may be a thread that had to wait for its core; so many in a row are the
-/// dataset's.
+/// One slow batch may come from a thread that waited for its core. This many slow batches in a row
+/// come from the dataset.
 constexpr int kSlowInARow = 3;
-/// A first batch that takes this many times longer than a quick one needs no second.
+/// If a first batch takes this many times longer than a fast batch, no second is timed.
 constexpr double kVerySlow = 100;
-/// How often a wait asks whether it should end.
+/// How often a wait checks whether it should end.
 constexpr std::chrono::milliseconds kInterruptEvery{50};
-/// How long a loader's end waits for workers that are in the middle of an example.
+/// How long a loader's destructor waits for workers that are in the middle of an example.
 constexpr std::chrono::milliseconds kPatience{500};
 
 std::atomic<int64_t> left_behind = 0;
 
-/// Begins the message of whatever was thrown with the source's name.
+/// Rethrows the current exception with the source's name at the beginning of its message.
 [[noreturn]] void rethrow_of(const BatchSource& source) {
   try {
     throw;
@@ -83,13 +83,14 @@ Batch prepare(const BatchSource& source, const TakenBatch& taken, BatchFinish fi
 
 }  // namespace
 
-/// A batch that is ready, and the state of the source behind it.
+/// A prepared batch, and the source's state after it.
 struct Loader::Prepared {
   Batch batch;
   std::function<std::string()> state;
 };
 
-/// Threads that each take the next number, prepare that batch, and put it into its slot of a ring.
+/// Threads that each take the next batch number, prepare that batch, and put it into its slot of a
+/// ring.
 class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
  public:
   Workers(std::shared_ptr<BatchSource> source, const LoaderOptions& options)
@@ -119,7 +120,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
     }
   }
 
-  /// Ends the threads, or leaves them behind when they do not end.
+  /// Ends the threads, or abandons threads that do not end in time.
   void stop() {
     std::unique_lock lock(mutex_);
     stopping_ = true;  // also ends a wait for data
@@ -197,7 +198,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
         done.error = std::current_exception();
       }
       lock.lock();
-      // Behind a batch that could not be taken there is none.
+      // After a batch that could not be taken, there are no further batches.
       if (is_mine) has_failed_ = true;
       slots_[static_cast<size_t>(number) % slots_.size()] = std::move(done);
       changed_.notify_all();
@@ -211,7 +212,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
   const InterruptCheck interrupt_;
   const std::shared_ptr<const void> owner_;
   const std::shared_ptr<Profile> profile_;
-  /// For a thread that waits for data.
+  /// Ends a thread's wait for data.
   const InterruptCheck waiting_ = [this] {
     if (stopping_) throw Interrupted("the loader ends");
   };
@@ -278,8 +279,8 @@ Loader::Prepared Loader::prepare_one(bool is_first) {
   return prepared;
 }
 
-/// In a thread of its own, so that the wait can be interrupted: nobody knows yet how long this
-/// dataset takes.
+/// Prepares the batch in another thread, so that the wait can be interrupted: how long this dataset
+/// takes is not yet known.
 Loader::Prepared Loader::prepare_apart() {
   if (!workers_) {
     LoaderOptions one = options_;

@@ -19,40 +19,40 @@ namespace stepop {
 class Profile;
 
 struct LoaderOptions {
-  /// Threads that prepare batches; 0 prepares each in `next()`.
+  /// The number of threads that prepare batches; 0 prepares each batch in `next()`.
   int64_t workers = 0;
-  /// Seconds. Batches that are prepared in less are prepared in `next()`, and the workers start
-  /// only when some take longer: waking a worker and taking over what it wrote costs tens of
-  /// microseconds. 0 starts them at once, as a source whose batches come in order does always: what
-  /// it waits for is to arrive while the loop computes.
+  /// Seconds. While batches take less, `next()` prepares them, and the workers start only when
+  /// batches take longer: waking a worker and moving its data between cores costs tens of
+  /// microseconds. 0 starts the workers at once. A source whose batches come in order always starts
+  /// them at once, so that its data arrives while the loop computes.
   double quick = 0;
-  /// Batches that each worker may be ahead.
+  /// The number of batches that each worker may prepare ahead.
   int64_t prefetch = 2;
-  /// Number of the first batch, counted over all epochs: resuming is a jump.
+  /// The number of the first batch, counted over all epochs: resuming is a jump.
   int64_t first_batch = 0;
-  /// Number of the batch before which to stop; -1 for none: epoch follows epoch.
+  /// The number of the batch before which the loader stops; -1 for no end: epoch follows epoch.
   int64_t end_batch = -1;
-  /// Where `next()` puts the tensors.
+  /// The device of the batches that `next()` returns.
   c10::Device device = c10::kCPU;
   /// Whether images get their channels last in memory, as `Batch::channels_last` does.
   bool channels_last = false;
   /// Called while `next()` waits for a worker, and after a batch was prepared. When it throws, that
   /// batch counts as not taken.
   InterruptCheck interrupt = {};
-  /// Owns what the source refers to, such as the dataset and the order. With it, a loader's end
-  /// waits at most half a second for workers that are in the middle of an example, such as a read
-  /// from a disk that hangs; then it leaves them behind, and they keep this alive. Without it, the
-  /// loader's end waits for them.
+  /// Owns the objects to which the source refers, such as the dataset and the order. With an owner,
+  /// the loader's destructor waits at most half a second for workers that are in the middle of an
+  /// example, such as a read from a disk that hangs; then it abandons them, and they keep the owner
+  /// alive. Without an owner, the destructor waits for the workers.
   std::shared_ptr<const void> owner = {};
   /// Records when workers prepare batches; may be null.
   std::shared_ptr<Profile> profile = {};
 };
 
-/// The batches of a source in order. The number of workers changes the speed and nothing else.
+/// The batches of a source in order. The number of workers changes only the speed.
 class Loader {
  public:
-  /// What `source` refers to must outlive the loader, unless `owner` owns it. A source whose
-  /// batches come in order gives `first_batch` first.
+  /// The objects to which `source` refers must outlive the loader, unless `owner` owns them. A
+  /// source whose batches come in order must give `first_batch` first.
   Loader(std::shared_ptr<BatchSource> source, LoaderOptions options);
   /// The same for `dataset` and `order`.
   Loader(const Dataset& dataset, const BatchOrder& order, LoaderOptions options)
@@ -61,22 +61,22 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The next batch, on the device. Throws Error with the split and the example's index for
-  /// whatever the dataset threw, of any type. Must not be called after the last batch.
+  /// The next batch, on the device. An exception of any type from the dataset becomes an Error with
+  /// the split and the example's index. Must not be called after the last batch.
   Batch next();
 
   /// Whether `next()` has another batch.
   bool has_next() const { return options_.end_batch < 0 || next_batch_ < options_.end_batch; }
 
-  /// The number of the batch that `next()` will give, counted over all epochs.
+  /// The number of the batch that `next()` will return, counted over all epochs.
   int64_t position() const { return next_batch_; }
 
-  /// The source's state behind the last batch that `next()` gave, as TakenBatch has it; null before
-  /// the first batch, and for a source without one.
+  /// TakenBatch::state of the last batch that `next()` returned; null before the first batch, and
+  /// for a source without a state.
   const std::function<std::string()>& state() const { return state_; }
 
-  /// The number of workers of this process that were left behind and are still busy. While there
-  /// are any, the process must end by `_exit`, which destroys nothing that they use.
+  /// The number of this process's workers that were abandoned and are still busy. While there are
+  /// any, the process must end by `_exit`, which destroys no objects that they use.
   static int64_t workers_left_behind();
 
  private:
@@ -91,8 +91,8 @@ class Loader {
   LoaderOptions options_;
   int64_t next_batch_;
   std::function<std::string()> state_;
-  int slow_batches_ = 0;              ///< In a row.
-  std::shared_ptr<Workers> workers_;  ///< Each of its threads keeps it alive.
+  int slow_batches_ = 0;              ///< The number of slow batches in a row.
+  std::shared_ptr<Workers> workers_;  ///< Each worker thread keeps this object alive.
 };
 
 }  // namespace stepop

@@ -13,24 +13,25 @@
 namespace stepop {
 namespace {
 
-/// Marks are so many times denser than the buffer is large: a resume reads little more than it
-/// must.
+/// The number of marks per length of the buffer. Marks this dense keep a resume from reading much
+/// more than it must.
 constexpr int64_t kMarksPerBuffer = 16;
 
-/// Mixed into the seed of what the buffer gives next.
+/// Mixed into the seed that selects the next record from the buffer.
 constexpr uint64_t kDraw = seed_of("buffer");
 
-/// Below any number that a program counts to, and far above any count of records.
+/// The limit for numbers in a state, far above any count of records.
 constexpr int64_t kMostRecords = int64_t{1} << 60;
 
-/// What is written into a checkpoint.
+/// The state as it is written into a checkpoint.
 struct Saved {
   int64_t pass = 0;
   int64_t number = 0;
-  int64_t read = 0;   ///< Records of the pass that were read.
-  int64_t place = 0;  ///< Those that were read before the stream's state.
+  int64_t read = 0;   ///< The number of records of the pass that were read.
+  int64_t place = 0;  ///< The number of records that were read before the stream's state was taken.
   std::string stream;
-  std::vector<int64_t> held;  ///< Positions of those in the buffer, in its order.
+  std::vector<int64_t> held;  ///< The positions of the records in the buffer, in the buffer's
+                              ///< order.
 
   std::string to_json() const {
     const nlohmann::ordered_json json = {{"pass", pass},   {"number", number}, {"read", read},

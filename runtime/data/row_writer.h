@@ -13,13 +13,13 @@
 
 namespace stepop {
 
-/// Room for the examples of a batch, which are written row by row.
+/// Memory for the examples of a batch, which are written row by row.
 struct BatchRows {
   OrderedMap<at::Tensor> tensors;  ///< [B, ...], on the CPU and contiguous.
   OrderedMap<std::vector<std::string>> texts;
 
-  /// Where the values of row `row` of the tensor at `key`, of type T, begin. Throws Error for a key
-  /// that is not there.
+  /// The first value of row `row` of the tensor at `key`, whose type must be T. Throws Error for a
+  /// missing key.
   template <class T>
   T* at(std::string_view key, int64_t row) const {
     const at::Tensor& tensor = tensors.at(key);
@@ -27,20 +27,20 @@ struct BatchRows {
   }
 };
 
-/// What a Dataset is as well when it can write an example into a row of a batch: a batch out of
-/// several such datasets is made without another copy. Called by several threads at once, each with
-/// rows of its own.
+/// A further interface for a Dataset that can write an example directly into a row of a batch: a
+/// batch from several such datasets is then made without another copy. Several threads call it at
+/// once, each with different rows.
 class RowWriter {
  public:
   virtual ~RowWriter() = default;
 
-  /// Room for `count` examples, with the keys, types and shapes that `get_batch` gives; values are
-  /// arbitrary. Nothing when the examples differ in these. The answer depends on nothing but
+  /// Memory for `count` examples, with the keys, types and shapes of `get_batch`; values are
+  /// arbitrary. Empty when the examples differ in keys, types or shapes. The result depends only on
   /// `count`.
   virtual std::optional<BatchRows> rows_for(int64_t count) const = 0;
 
-  /// Writes all that the example at `index` has, as `get` gives it with the same `random`, into row
-  /// `row` of `rows`, which may have further keys. Throws what `get` throws.
+  /// Writes the example at `index`, as `get` returns it with the same `random`, into row `row` of
+  /// `rows`, which may have further keys. Throws the same exceptions as `get`.
   virtual void write_row(int64_t index, Random& random, int64_t row, BatchRows& rows) const = 0;
 };
 

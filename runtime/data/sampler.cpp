@@ -21,7 +21,7 @@ SamplerRegistry& samplers() {
 
 namespace {
 
-/// Up to here a shuffled order is stored, which takes a second and 128 MB at most.
+/// Up to this size a shuffled order is stored, which takes at most a second and 128 MB.
 constexpr int64_t kMostStored = int64_t{1} << 24;
 
 class Sequential : public ComputedSampler {
@@ -61,8 +61,9 @@ class StoredShuffle : public Sampler {
 };
 
 /// A keyed permutation of 0 .. size-1: a Feistel network (Luby and Rackoff 1988) over the next
-/// power of two. What falls beyond the size is sent through again, which ends below it, as a cycle
-/// of the larger permutation comes back to where it began (Black and Rogaway 2002).
+/// power of two. A result beyond the size is sent through the network again until it is below the
+/// size. This ends, because each cycle of the larger permutation returns to its start (Black and
+/// Rogaway 2002).
 class Permutation {
  public:
   Permutation(int64_t size, uint64_t key) : size_(static_cast<uint64_t>(size)) {
@@ -100,7 +101,7 @@ class Permutation {
   uint64_t size_;
   int low_bits_;
   int high_bits_;
-  std::array<uint64_t, 8> keys_;  ///< One for each round.
+  std::array<uint64_t, 8> keys_;  ///< One key for each round.
 };
 
 class ComputedShuffle : public ComputedSampler {
@@ -131,7 +132,7 @@ std::unique_ptr<Sampler> make_shuffle(const Config& params, const Dataset& datas
   throw params.error("order", fmt::format("expected stored or computed, found \"{}\"", order));
 }
 
-/// Draws with replacement, in proportion to a weight per example.
+/// Draws examples with replacement, in proportion to their weights.
 class Weighted : public ComputedSampler {
  public:
   Weighted(const Config& params, const Dataset& dataset, uint64_t seed) : seed_(seed) {
@@ -171,7 +172,7 @@ class Weighted : public ComputedSampler {
   int64_t length() const override { return static_cast<int64_t>(cumulative_.size()); }
 
   std::vector<int64_t> indices(int64_t epoch, int64_t first, int64_t count) const override {
-    // Each draw takes one number, and each number moves the generator's state on by this constant.
+    // Each draw takes one number, and each number advances the generator's state by this constant.
     constexpr uint64_t kStateStep = 0x9e3779b97f4a7c15;
     Random random(mix_seed({seed_, static_cast<uint64_t>(epoch)}) +
                   static_cast<uint64_t>(first) * kStateStep);

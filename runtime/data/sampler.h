@@ -22,32 +22,34 @@ class Sampler {
   /// length. The orders of two epochs are kept in memory, 8 bytes an example.
   virtual std::vector<int64_t> order(int64_t epoch) const = 0;
 
-  /// Which algorithm gives the order, where one name has had several. Checkpoints record it: a run
-  /// resumes within an epoch only with the algorithm that the epoch began with.
+  /// The algorithm of the order, for a sampler whose algorithm has changed over time. Checkpoints
+  /// record it: a run resumes within an epoch only with the algorithm with which the epoch began.
   virtual std::string algorithm() const { return ""; }
 };
 
-/// A sampler that computes any part of an order when it is asked for: no order is stored, so a
-/// dataset may have any number of examples.
+/// A sampler that computes any part of an order on demand: no order is stored, so a dataset may
+/// have any number of examples.
 class ComputedSampler : public Sampler {
  public:
   /// The number of indices in each epoch.
   virtual int64_t length() const = 0;
 
   /// The indices at the positions `first` ... `first + count - 1` of `epoch`, all below `length()`.
-  /// Called by several threads at once.
+  /// Several threads call this function at once.
   virtual std::vector<int64_t> indices(int64_t epoch, int64_t first, int64_t count) const = 0;
 
   std::vector<int64_t> order(int64_t epoch) const override { return indices(epoch, 0, length()); }
 };
 
-/// A sampler that also says which examples share a batch, such as those of nearly equal length.
+/// A sampler that also decides which examples share a batch, such as examples of nearly equal
+/// length.
 class BatchSampler : public Sampler {
  public:
   struct Epoch {
     std::vector<int64_t> order;
-    std::vector<int64_t> ends;  ///< Of each batch, as a position in `order`.
-    bool has_rest = false;      ///< The last batch is what was left, which `drop_last` leaves out.
+    std::vector<int64_t> ends;  ///< The end of each batch, as a position in `order`.
+    bool has_rest = false;      ///< The last batch holds the remaining examples; `drop_last` leaves
+                                ///< it out.
   };
 
   /// Batches of at most `batch_size` examples. Every epoch has the same number of examples and of
@@ -63,49 +65,49 @@ using SamplerRegistry =
 SamplerRegistry& samplers();
 
 struct BatchOrderOptions {
-  /// Of a BatchSampler: the most examples of a batch.
+  /// The size of a batch; for a BatchSampler, the largest size.
   int64_t batch_size = 1;
   /// Leaves out an epoch's last batch when it is smaller than the others.
   bool drop_last = false;
-  /// Cuts an epoch; 0 for no limit.
+  /// The largest number of batches in an epoch; 0 for no limit.
   int64_t max_batches = 0;
   /// The run's seed mixed with the split's name.
   uint64_t seed = 0;
 };
 
-/// Which examples are in which batch: a pure function of (seed, epoch, batch), whatever was asked
-/// for before and from whichever thread.
+/// The examples of each batch: a pure function of (seed, epoch, batch), independent of earlier
+/// calls and of the thread.
 class BatchOrder {
  public:
-  /// Throws Error that begins with `name` for an empty dataset, and for `drop_last` with a dataset
-  /// that is smaller than one batch.
+  /// Throws an Error that begins with `name` for an empty dataset, and for `drop_last` with a
+  /// dataset smaller than one batch.
   BatchOrder(std::string name, std::unique_ptr<Sampler> sampler, BatchOrderOptions options);
 
   int64_t batches_per_epoch() const { return batches_per_epoch_; }
   int64_t batch_size() const { return options_.batch_size; }
   const std::string& name() const { return name_; }
-  /// As Sampler has it.
+  /// The sampler's algorithm.
   std::string algorithm() const { return sampler_->algorithm(); }
 
-  /// One line when a batch holds fewer examples than the config asks for, as there are no more;
-  /// else empty.
+  /// One line when batches hold fewer examples than the config requests because the dataset has too
+  /// few; else empty.
   std::string warning() const;
 
   /// The number of examples in the first `batches` batches of `epoch`; it is the same in all
-  /// epochs, but for the batches of a BatchSampler.
+  /// epochs, except with a BatchSampler.
   int64_t examples_in(int64_t batches, int64_t epoch = 0) const;
 
-  /// The number of examples in a batch; `batch` continues to count in the next epochs.
+  /// The number of examples in a batch; `batch` counts over all epochs.
   int64_t size_of(int64_t batch) const { return place_of(batch).count; }
 
-  /// The dataset's indices of a batch; `batch` continues to count in the next epochs.
+  /// The dataset's indices of a batch; `batch` counts over all epochs.
   std::vector<int64_t> indices(int64_t batch) const;
 
-  /// One generator for each example of that batch, each a function of (seed, epoch, position).
+  /// One generator for each example of a batch; each is a function of (seed, epoch, position).
   std::vector<Random> randoms(int64_t batch) const;
 
  private:
-  /// A batch's place: positions within an epoch.
+  /// A batch's place within an epoch.
   struct Place {
     int64_t epoch;
     int64_t first;
@@ -118,13 +120,13 @@ class BatchOrder {
   std::string name_;
   std::unique_ptr<Sampler> sampler_;
   const ComputedSampler* computed_;  ///< `sampler_`, or null when its orders are stored.
-  const BatchSampler* batches_;      ///< `sampler_`, or null when it knows no batches.
+  const BatchSampler* batches_;      ///< `sampler_`, or null when it is not a BatchSampler.
   BatchOrderOptions options_;
   int64_t size_ = 0;
   int64_t batches_per_epoch_ = 0;
 
   mutable std::mutex mutex_;
-  /// The orders of two epochs: around an epoch's end, workers ask for both.
+  /// The orders of two epochs: around an epoch's end, workers need both.
   mutable std::shared_ptr<const BatchSampler::Epoch> stored_[2];
   mutable int64_t stored_epoch_[2] = {-1, -1};
 };

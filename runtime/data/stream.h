@@ -18,25 +18,25 @@
 
 namespace stepop {
 
-/// One example of a stream as it is stored, not decoded yet.
+/// One example of a stream as it is stored, not yet decoded.
 struct Record {
-  std::string name;               ///< What errors call it: `digits-000003.tar: 00/0017`.
+  std::string name;               ///< The record's name in errors: `digits-000003.tar: 00/0017`.
   OrderedMap<std::string> parts;  ///< Bytes by name, such as `png` and `cls`.
 };
 
 /// One pass over all records of a stream.
 struct StreamPass {
   int64_t number = 0;     ///< Counted from 0.
-  uint64_t seed = 0;      ///< Of the run and the split.
-  bool shuffles = false;  ///< Whether the order is to be another one in each pass.
+  uint64_t seed = 0;      ///< Depends on the run and the split.
+  bool shuffles = false;  ///< Whether the order should differ in each pass.
 };
 
-/// Counts the records that were left out since they are damaged. Any thread may call it.
+/// Counts the records that are left out because they are damaged. Any thread may call it.
 class SkippedRecords {
  public:
-  /// `what` names the record and says what is wrong with it.
+  /// `what` names the record and the damage.
   void add(const std::string& what);
-  /// One line about all of them, when there are more than at the last call; else empty.
+  /// One line about all records left out, when there are more than at the last call; else empty.
   std::string news();
 
  private:
@@ -46,44 +46,44 @@ class SkippedRecords {
   std::string last_;
 };
 
-/// Records one after another, for data that is too large, or too far away, to be read by index. It
-/// has no size, but a state that can be saved. One thread at a time calls everything but `decode`
-/// and `collate`, which are called by several threads, also while another one reads.
+/// Records one after another, for data that is too large, or too far away, to be read by index. A
+/// stream has no size, but its state can be saved. Only one thread at a time calls its functions,
+/// except `decode` and `collate`, which several threads call, even while another thread reads.
 class Stream {
  public:
   virtual ~Stream() = default;
 
-  /// Goes to the beginning of a pass. All that it shuffles depends on `pass` alone.
+  /// Moves to the beginning of a pass. The shuffled order depends only on `pass`.
   virtual void begin(const StreamPass& pass) = 0;
 
-  /// The next record of the pass, or nothing behind its last one. Cheap: decoding is for `decode`.
-  /// Calls `interrupt`, if it is not null, several times a second while it waits for data; what
-  /// that throws passes.
+  /// The next record of the pass, or nothing after its last record. This should be cheap: `decode`
+  /// does the decoding. Calls `interrupt`, if it is not null, several times a second while it waits
+  /// for data; exceptions from `interrupt` are passed on.
   virtual std::optional<Record> next(const InterruptCheck& interrupt) = 0;
 
-  /// The place in the pass as a short text of UTF-8, such as JSON.
+  /// The place in the pass as a short text in UTF-8, such as JSON.
   virtual std::string save() const = 0;
 
-  /// Goes to the place in the pass that was begun last where `save` gave `state`. Throws Error when
-  /// the data has changed since, so that the records would be others.
+  /// Moves to the place where `save` returned `state`, in the pass that was begun last. Throws
+  /// Error when the data has changed since, so that the records would differ.
   virtual void load(const std::string& state, const InterruptCheck& interrupt) = 0;
 
-  /// The example of a record; all randomness comes from `random`. What it throws is reported with
-  /// the record's name.
+  /// The example of a record; all randomness comes from `random`. Exceptions are reported with the
+  /// record's name.
   virtual Example decode(const Record& record, Random& random) const = 0;
 
-  /// The number of records in a pass, where the stream can find that out; else nothing.
+  /// The number of records in a pass, if the stream can find it out; else nothing.
   virtual std::optional<int64_t> count(const InterruptCheck& interrupt) {
     (void)interrupt;
     return std::nullopt;
   }
 
-  /// As Dataset::collate.
+  /// The same as Dataset::collate.
   virtual Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const {
     return stepop::collate(examples, std::move(indices));
   }
 
-  /// Where records are counted that `next` leaves out; null for nowhere.
+  /// Sets the counter of records that `next` leaves out; null for none.
   void count_skipped(std::shared_ptr<SkippedRecords> skipped) { skipped_ = std::move(skipped); }
 
  protected:
@@ -97,13 +97,13 @@ class Stream {
 
 using StreamFactory = std::function<std::unique_ptr<Stream>(const Config&)>;
 
-/// Makes a stream known among the datasets; adds the parameters that all streams have.
+/// Registers a stream among the datasets; adds the parameters that all streams have.
 bool register_stream(Registration registration, StreamFactory factory);
 
 }  // namespace stepop
 
-/// Registers a class that has a constructor from `const Config&`, its own part of the config. A
-/// config names it where it names a dataset: `datasets/train`.
+/// Registers a class with a constructor that takes its part of the config, `const Config&`. In a
+/// config, a stream is given in place of a dataset: `datasets/train`.
 #define STEPOP_REGISTER_STREAM(Class, ...)                                            \
   [[maybe_unused]] static const bool STEPOP_CONCAT(stepop_registered_, __COUNTER__) = \
       ::stepop::register_stream(                                                      \

@@ -62,7 +62,8 @@ struct StreamBatches::Work {
                        : "; on_damage: skip in the config of the stream leaves damaged records out";
   }
 
-  /// Damaged examples by the nearest good ones of the batch, so that it keeps its size.
+  /// Replaces damaged examples by the nearest good examples of the batch, so that the batch keeps
+  /// its size.
   void replace(std::vector<Example>& examples, const std::vector<size_t>& damaged,
                const std::string& last) {
     if (damaged.size() == examples.size()) {
@@ -103,8 +104,8 @@ void StreamBatches::begin(const InterruptCheck& interrupt) {
   has_begun_ = true;
   if (start_.state.empty()) return;
   sequence_.load(start_.state, interrupt);
-  // An epoch's last examples, which drop_last leaves out, are still to be read. Any other distance
-  // comes from epochs of another length: the stream continues where it was.
+  // The last examples of an epoch, which drop_last leaves out, must still be read. Any other
+  // distance comes from epochs of another length: the stream continues where it was.
   const int64_t first = order_.indices(start_.batch)[0];
   const int64_t left_out = first - sequence_.number();
   if (left_out < 0 || left_out >= order_.batch_size()) sequence_.set_number(first);

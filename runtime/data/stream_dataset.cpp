@@ -15,9 +15,9 @@ namespace stepop {
 namespace {
 
 constexpr int64_t kDefaultBuffer = 1000;
-/// Each may read ahead.
+/// The limit is low because each cursor may read ahead.
 constexpr size_t kMostCursors = 8;
-/// Seconds that are worth a line.
+/// A count that takes longer, in seconds, is reported.
 constexpr double kSlowCount = 2;
 constexpr int64_t kMostBuffer = int64_t{1} << 30;
 
@@ -123,7 +123,7 @@ int64_t StreamDataset::size() const {
 
 Record StreamDataset::record(int64_t index) const {
   const std::lock_guard lock(mutex_);
-  // The one that is nearest before it.
+  // The nearest cursor at or before the index.
   Cursor* best = nullptr;
   for (const auto& cursor : cursors_) {
     const int64_t number = cursor->sequence.number();

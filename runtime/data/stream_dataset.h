@@ -15,45 +15,46 @@
 
 namespace stepop {
 
-/// An example behind the last one of a stream.
+/// An example past the end of a stream was requested.
 class EndOfStream : public Error {
  public:
   using Error::Error;
 };
 
-/// What a config says of any stream.
+/// The settings that all streams share.
 struct StreamSettings {
-  /// Whether a training sees the records in another order in each pass.
+  /// Whether a training sees the records in a different order in each pass.
   bool shuffles = true;
-  int64_t buffer = 1000;  ///< Records in memory, from which the next one is drawn.
+  int64_t buffer = 1000;  ///< The number of records in memory from which the next record is drawn.
   /// Whether a training leaves damaged records out.
   bool skips_damaged = false;
 };
 
-/// A stream as a dataset: what a config builds for its name. Trainings and evaluations open the
-/// stream and read it in its order; for everything else, such as callbacks of an evaluation, the
-/// example `index` is that of the record `index` of a pass in the stored order. It is read on to
-/// there, or anew for one that lies before. Several places are kept, so that several threads that
-/// each go on from index to index begin seldom.
+/// A stream as a dataset: a config builds this class for the stream's name. Trainings and
+/// evaluations open the stream and read it in its order. For everything else, such as callbacks of
+/// an evaluation, the example `index` is the record `index` of a pass in the stored order. The
+/// stream is read forward to this record, or from the beginning if the record lies before the
+/// current place. Several places are kept, so that several threads that each read in order seldom
+/// start from the beginning.
 class StreamDataset : public Dataset {
  public:
   StreamDataset(const Config& params, StreamFactory factory);
 
-  /// The number of records in a pass. Throws Error when nobody knows it.
+  /// The number of records in a pass. Throws Error when it is unknown.
   int64_t size() const override;
   Example get(int64_t index, Random& random) const override;
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override;
   std::string notice() const override;
 
-  /// The same as `size()`, as the config has it as `examples` or the stream counts it, once;
-  /// nothing when neither knows it.
+  /// The number of records in a pass, from the config's `examples` or, once, from the stream's
+  /// count; nothing when both are missing.
   std::optional<int64_t> examples() const;
 
-  /// The stream, from its beginning.
+  /// Opens the stream at its beginning.
   std::shared_ptr<Stream> open() const;
 
   const StreamSettings& settings() const { return settings_; }
-  /// Of all that were opened.
+  /// The damaged records that all opened streams left out.
   const std::shared_ptr<SkippedRecords>& skipped() const { return skipped_; }
 
  private:
@@ -61,9 +62,9 @@ class StreamDataset : public Dataset {
   StreamFactory factory_;
   StreamSettings settings_;
   std::shared_ptr<SkippedRecords> skipped_ = std::make_shared<SkippedRecords>();
-  std::shared_ptr<const Stream> stream_;  ///< To decode with.
+  std::shared_ptr<const Stream> stream_;  ///< Used for decoding.
 
-  /// A place where the stream is read on.
+  /// A place from which the stream is read.
   struct Cursor {
     explicit Cursor(std::shared_ptr<Stream> opened)
         : stream(std::move(opened)), sequence(*stream, {.is_one_pass = true}) {}
@@ -74,9 +75,9 @@ class StreamDataset : public Dataset {
 
   Record record(int64_t index) const;
 
-  mutable std::mutex mutex_;  ///< Of all that follows.
+  mutable std::mutex mutex_;  ///< Guards all later members.
   mutable bool is_counted_ = false;
-  mutable double seconds_ = 0;  ///< That counting took.
+  mutable double seconds_ = 0;  ///< The duration of the count.
   mutable std::optional<int64_t> examples_;
   mutable std::vector<std::unique_ptr<Cursor>> cursors_;
   mutable int64_t calls_ = 0;

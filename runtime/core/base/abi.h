@@ -2,13 +2,14 @@
 
 #include <torch/version.h>
 
-/// What a library is built against. Whoever includes this header has it in its file, where it is
-/// read before the library is loaded: loading one of another version can crash.
+/// The versions against which a library is built. The text is in the file of every library that
+/// includes this header, and is read before the library is loaded: loading a library of another
+/// version can crash.
 #define STEPOP_BUILT_AGAINST "stepop " STEPOP_VERSION " and LibTorch " TORCH_VERSION
 
 namespace stepop {
 
-/// What the text below begins with in the file.
+/// The mark at the beginning of the text below.
 #define STEPOP_ABI_MARK "stepop-built-against:"
 
 namespace {

@@ -7,8 +7,8 @@
 
 namespace stepop {
 
-/// Which of the user's code the training runs, and on what: for the message of a crash, whose
-/// signal handler can only look at what is there.
+/// The op of the user's code that is running, and its examples: for the message of a crash, whose
+/// signal handler can only look at existing data.
 struct CrashPlace {
   std::atomic<const std::string*> op = nullptr;                 ///< `train_op`
   std::atomic<const std::vector<int64_t>*> examples = nullptr;  ///< Indices in the dataset.
@@ -16,7 +16,7 @@ struct CrashPlace {
 
 inline CrashPlace crash_place;
 
-/// Sets a part of it while it lives.
+/// Sets one member of the crash place during its lifetime.
 template <class T>
 class CrashPlaceGuard {
  public:

@@ -10,7 +10,7 @@
 namespace stepop {
 namespace {
 
-/// The type of the exception that is being handled, as in source code.
+/// The type of the current exception, as in source code.
 std::string current_exception_type() {
   const std::type_info* type = abi::__cxa_current_exception_type();
   if (type == nullptr) return "an unknown type";

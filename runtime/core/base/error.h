@@ -6,8 +6,8 @@
 
 namespace stepop {
 
-/// An error that the user can fix: the message says where it is, what was found and what would
-/// help. The program prints it without a stack trace and exits with `exit_code()`.
+/// An error that the user can fix: the message says where the error is, what was found and what
+/// would help. The program prints it without a stack trace and exits with `exit_code()`.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, int exit_code = 1)
@@ -25,15 +25,15 @@ class UsageError : public Error {
   explicit UsageError(const std::string& message) : Error(message, 2) {}
 };
 
-/// The message of an exception, without the stack trace that LibTorch's carry.
+/// The message of an exception, without the stack trace of LibTorch's exceptions.
 std::string error_text(const std::exception& error);
 
-/// The same of the exception that is being handled, of whatever type: `throw "text"` and `throw 42`
-/// are legal, too. To be called in a `catch (...)`.
+/// The same for the current exception, of whatever type: `throw "text"` and `throw 42` are also
+/// legal. Called in a `catch (...)`.
 std::string text_of_current_exception();
 
-/// Runs `call`, a part of a user's code: what it throws that is no std::exception becomes an Error
-/// that begins with `place`; anything else passes.
+/// Runs `call`, a part of the user's code. An exception that is no std::exception becomes an Error
+/// that begins with `place`; other exceptions are passed on.
 template <class Call>
 auto with_std_exceptions(const std::string& place, const Call& call) {
   try {

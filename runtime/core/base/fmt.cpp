@@ -1,6 +1,6 @@
-// fmt, compiled once. With its headers alone (FMT_HEADER_ONLY) each file would compile all of it
-// anew, which takes as long as the rest of a file. LibTorch brings fmt's headers but not its
-// library, and those of another version cannot be mixed with them.
+// Compiles fmt once. With the headers alone (FMT_HEADER_ONLY) each file would compile all of fmt
+// again, which takes as long as the rest of the file. LibTorch brings fmt's headers but not its
+// library, and fmt's library must have the same version as its headers.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

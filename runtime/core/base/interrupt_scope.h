@@ -4,9 +4,9 @@
 
 namespace stepop {
 
-/// While it lives, work of this thread may be interrupted that has nobody to ask: `Dataset::get` of
-/// data that comes from elsewhere waits deep below whoever called it. Such work calls `current()`
-/// regularly. A training has none: its steps are not to be cut in two.
+/// During its lifetime, deep work of this thread may be interrupted that gets no InterruptCheck:
+/// for example, `Dataset::get` of a remote dataset waits far below its caller. Such work calls
+/// `current()` regularly. A training has no scope: its steps must not be cut in two.
 class InterruptScope {
  public:
   explicit InterruptScope(InterruptCheck check);
@@ -14,7 +14,7 @@ class InterruptScope {
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
 
-  /// The check of the innermost one of this thread; null when there is none.
+  /// The check of this thread's innermost scope; null without a scope.
   static const InterruptCheck& current();
 
  private:

@@ -5,8 +5,8 @@
 
 namespace stepop {
 
-/// A hash for the keys of tables. It differs between processes, so nobody can write a file of keys
-/// that collide, with which a table takes hours.
+/// A hash for the keys of tables. It differs between processes, so that no file can be made whose
+/// keys collide; a table would need hours for such a file.
 struct KeyHash {
   size_t operator()(std::string_view key) const;
 };

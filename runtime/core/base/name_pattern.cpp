@@ -11,12 +11,13 @@ bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 |
 
 }  // namespace
 
-/// Goes all ways through the states at once: no state is looked at twice at one place in the name.
+/// Follows all paths through the states at once: no state is visited twice at the same place in the
+/// name.
 class NamePattern::Search {
  public:
   Search(const NamePattern& pattern, std::string_view name) : pattern_(pattern), name_(name) {}
 
-  /// Whether a match begins at one of the places from `first` to `last`.
+  /// Whether a match begins between the places `first` and `last`, inclusive.
   bool run(int32_t start, size_t first, size_t last) {
     std::vector<bool> seen(pattern_.states_.size() * (name_.size() + 1), false);
     std::vector<std::pair<int32_t, size_t>> waiting;
@@ -54,7 +55,7 @@ class NamePattern::Search {
       case Kind::kNoWordEdge:
         return !is_word_edge(at);
       case Kind::kLook: {
-        // What is found depends on the place alone.
+        // The result only depends on the place.
         const auto [known, is_new] = looked_.try_emplace({index, at}, false);
         if (is_new) {
           const bool found = run(state.other, at, at);

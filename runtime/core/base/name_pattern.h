@@ -8,17 +8,18 @@
 
 namespace stepop {
 
-/// A regular expression in ECMAScript's syntax, as std::regex reads it, that is looked for in
-/// names. Whatever the pattern, the time is at most in proportion to its length times that of the
-/// name, where std::regex may need years, and no pattern exhausts the stack. In return it has no
+/// A regular expression for searches in names, in ECMAScript's syntax, as std::regex reads it.
+/// Whatever the pattern, the time is at most proportional to the pattern's length times the name's
+/// length (std::regex may need years), and no pattern exhausts the stack. In return, references to
+/// groups (`\1`) are not supported.
 /// references to groups (`\1`).
 ///
-/// It has: literals, `.`, `[a-z]`, `[^a-z]`, `[[:alpha:]]`, `\d \w \s` and `\D \W \S`; `*`, `+`,
-/// `?`, `{2}`, `{2,}`, `{2,5}`, also lazy ones; groups and `|`; `^`, `$`, `\b`, `\B`; `(?=...)` and
+/// Supported: literals, `.`, `[a-z]`, `[^a-z]`, `[[:alpha:]]`, `\d \w \s` and `\D \W \S`; `*`, `+`,
+/// `?`, `{2}`, `{2,}`, `{2,5}`, also lazy; groups and `|`; `^`, `$`, `\b`, `\B`; `(?=...)` and
 /// `(?!...)`; `\t \n \r \f \v \0 \x41`.
 class NamePattern {
  public:
-  /// Throws Error that says what is wrong, and where in `pattern`. At most kMostBytes.
+  /// Throws Error that says what is wrong, and where in `pattern`, and for more than kMostBytes.
   explicit NamePattern(const std::string& pattern);
 
   /// Whether a part of `name` matches.
@@ -35,10 +36,10 @@ class NamePattern {
 
   struct State {
     Kind kind = Kind::kMatch;
-    bool is_negative = false;  ///< Of kLook.
-    int32_t set = 0;           ///< Of kSet, in `sets_`.
+    bool is_negative = false;  ///< For kLook.
+    int32_t set = 0;           ///< For kSet, the position in `sets_`.
     int32_t next = -1;
-    int32_t other = -1;  ///< Of kSplit the second way, of kLook where what is looked for begins.
+    int32_t other = -1;  ///< For kSplit the second way; for kLook the first state of its pattern.
   };
 
   class Search;

@@ -20,8 +20,8 @@ constexpr int kMostLooks = 20;
 
 }  // namespace
 
-/// Compiles a pattern from its end to its beginning: each part is made with the state that follows
-/// it. A part that is repeated is parsed once for each time.
+/// Compiles a pattern from its end to its beginning, so that each part knows the state that follows
+/// it. A part that is repeated is compiled once for each repetition.
 class NamePatternParser {
  public:
   NamePatternParser(std::string_view text, NamePattern& pattern) : text_(text), pattern_(pattern) {}
@@ -41,8 +41,8 @@ class NamePatternParser {
   struct Node {
     enum class Type { kState, kSequence, kChoice, kRepeat, kLook };
     Type type = Type::kSequence;
-    State state = {};  ///< Of kState; `is_negative` of kLook.
-    int least = 0;     ///< Of kRepeat.
+    State state = {};  ///< For kState; `is_negative` also for kLook.
+    int least = 0;     ///< For kRepeat.
     int most = 0;      ///< -1: any number.
     std::vector<Node> parts = {};
   };
@@ -104,7 +104,7 @@ class NamePatternParser {
       at_ = begin;
       fail(fmt::format("nothing that \"{}\" could repeat", text_[at_]));
     }
-    take('?');  // lazy: of what matches, another part; whether it matches is the same
+    take('?');  // lazy: this changes what matches, not whether there is a match
     if (next_is('*') || next_is('+') || next_is('?')) {
       fail(fmt::format("nothing that \"{}\" could repeat", text_[at_]));
     }
@@ -192,7 +192,7 @@ class NamePatternParser {
     return set;
   }
 
-  /// Behind a backslash.
+  /// After a backslash.
   Set escaped() {
     if (at_ >= text_.size()) fail("a backslash at the end");
     const char c = text_[at_++];
@@ -243,7 +243,7 @@ class NamePatternParser {
     return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
   }
 
-  /// Behind `[`.
+  /// After `[`.
   Set brackets() {
     const bool is_negative = take('^');
     Set set;
@@ -305,9 +305,9 @@ class NamePatternParser {
         fmt::format("it has more than {} steps with its repetitions written out", kMostStates));
   }
 
-  /// The state where `node` begins that is followed by `next`.
+  /// Returns the first state of `node` when `next` follows the node.
   int32_t compile(const Node& node, int32_t next) {
-    // Repetitions of nothing make no states.
+    // Repetitions of an empty part make no states.
     if (++compiled_ > kMostCompiled) fail_too_long();
     switch (node.type) {
       case Node::Type::kState: {

@@ -39,7 +39,7 @@ std::vector<std::string> sorted_by_distance(std::string_view name, std::vector<s
 
 namespace {
 
-/// Whether two texts at this distance still look alike, as `lr` and `wd` do not.
+/// Whether two texts at this distance look alike; `lr` and `wd` do not.
 bool looks_alike(std::string_view name, int distance) {
   return distance <= std::max(1, static_cast<int>(name.size() + 1) / 3);
 }
@@ -50,7 +50,7 @@ std::pair<std::string, std::string> parent_and_key(const std::string& path) {
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
-template <class Distance>  // int(const std::string&), negative when the two look different
+template <class Distance>  // int(const std::string&), negative when the texts do not look alike
 std::vector<std::string> nearest(std::vector<std::string> candidates, size_t count,
                                  const Distance& distance) {
   std::vector<std::pair<int, std::string>> close;
@@ -73,7 +73,7 @@ std::vector<std::string> nearest_names(std::string_view name, const std::vector<
                                        size_t count) {
   return nearest(names, count, [&](const std::string& candidate) {
     if (candidate == name) return -1;
-    // Names that differ in case only are at distance 0, and the nearest.
+    // Names that only differ in case have distance 0, the smallest.
     const int distance = edit_distance(name, candidate);
     return looks_alike(name, distance) ? distance + 1 : -1;
   });
@@ -87,7 +87,7 @@ std::vector<std::string> nearest_paths(const std::string& path,
     const auto [other_parent, other_key] = parent_and_key(candidate);
     const int parents = edit_distance(parent, other_parent);
     const int keys = edit_distance(key, other_key);
-    // The right key in a wrong place is near too, though never as near as one in the same place.
+    // The right key in a wrong place is also near, but never as near as a key in the same place.
     if (keys == 0 && !looks_alike(parent, parents)) return 1000 + parents;
     return looks_alike(key, keys) && looks_alike(parent, parents) ? keys + parents + 1 : -1;
   });

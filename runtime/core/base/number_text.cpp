@@ -23,7 +23,7 @@ std::string counted(int64_t number, std::string_view noun) {
 }
 
 std::string short_number(double number) {
-  if (std::isnan(number)) return "nan";  // its sign says nothing
+  if (std::isnan(number)) return "nan";  // the sign of NaN has no meaning
   if (number == std::floor(number) && std::abs(number) < 1e6) return fmt::format("{:.0f}", number);
   return fmt::format("{:.4g}", number);
 }

@@ -13,8 +13,8 @@
 
 namespace stepop {
 
-/// A map from text to T that keeps the order of insertion. Made for few keys, which are looked
-/// through; many have a table of hashes beside them. Whoever iterates does not change keys.
+/// A map from text to T that keeps the order of insertion. Made for few keys, which are searched
+/// one by one; many keys get a hash table. Keys must not be changed through iterators.
 template <class T>
 class OrderedMap {
  public:
@@ -46,13 +46,13 @@ class OrderedMap {
   }
   T* find(std::string_view key) { return const_cast<T*>(std::as_const(*this).find(key)); }
 
-  /// The value at `key`; throws Error with the keys that there are.
+  /// The value at `key`; throws Error with the existing keys.
   const T& at(std::string_view key) const {
     if (const T* value = find(key)) return *value;
     throw Error("no key \"" + std::string(key) + "\"; there are: " + key_list());
   }
 
-  /// Sets `key`, in its old place when it is there already.
+  /// Sets `key`; an existing key keeps its place.
   T& set(std::string_view key, T value) {
     if (T* old = find(key)) return *old = std::move(value);
     entries_.emplace_back(std::string(key), std::move(value));
@@ -60,7 +60,7 @@ class OrderedMap {
     return entries_.back().second;
   }
 
-  /// The value at `key`, made by default when it is not there.
+  /// The value at `key`, default-constructed when it is missing.
   T& operator[](std::string_view key) {
     T* value = find(key);
     return value != nullptr ? *value : set(key, T());
@@ -98,7 +98,7 @@ class OrderedMap {
  private:
   static constexpr size_t kFew = 16;
 
-  /// Where `key` stands in `places_`, or the free slot where it would.
+  /// The slot of `key` in `places_`, or the free slot for it.
   size_t slot_of(std::string_view key) const {
     const size_t last = places_.size() - 1;
     size_t slot = KeyHash()(key) & last;
@@ -106,7 +106,7 @@ class OrderedMap {
     return slot;
   }
 
-  /// After an entry was added at the end.
+  /// Called after an entry was added at the end.
   void add_place() {
     if (2 * entries_.size() > places_.size()) return make_places();
     places_[slot_of(entries_.back().first)] = static_cast<uint32_t>(entries_.size());
@@ -124,7 +124,7 @@ class OrderedMap {
   }
 
   std::vector<Entry> entries_;
-  std::vector<uint32_t> places_;  ///< Of entries, from 1, by their keys' hashes; empty for few.
+  std::vector<uint32_t> places_;  ///< Entries, from 1, by their keys' hashes; empty for few.
 };
 
 }  // namespace stepop

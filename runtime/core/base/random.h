@@ -8,7 +8,7 @@
 
 namespace stepop {
 
-/// A number that depends on every one of `parts` and their order: (seed, split, epoch) -> a seed.
+/// A number that depends on all of `parts` and their order: (seed, split, epoch) -> a seed.
 constexpr uint64_t mix_seed(std::initializer_list<uint64_t> parts) {
   uint64_t state = 0x9e3779b97f4a7c15;
   for (uint64_t part : parts) {

@@ -20,7 +20,7 @@ std::string shell_word(std::string_view word) {
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
     return std::string(word);
   }
-  // A terminal that shows the command would act on its control characters.
+  // A terminal that shows the command would execute its control characters.
   const bool is_shown = shown_text(word) == word;
   std::string quoted = is_shown ? "'" : "$'";
   for (const char c : word) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kCut = "...";
 
-/// The part of `text` from character `begin` on, `count` characters.
+/// `count` characters of `text`, starting at character `begin`.
 std::string characters(std::string_view text, size_t begin, size_t count) {
   std::string part;
   size_t at = 0;
@@ -121,7 +121,7 @@ std::vector<std::string> short_paths(const std::vector<std::string>& paths) {
     for (size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0;
          slash = path.rfind('/', slash - 1)) {
       const std::string end = path.substr(slash + 1);
-      // `0` of `hidden/0` would say nothing.
+      // `0` of `hidden/0` would not identify the path.
       const bool is_number = end.find_first_not_of("0123456789") == std::string::npos;
       if (is_number || by_end[end].size() > 1) continue;
       shortest = end;

@@ -5,15 +5,15 @@
 
 namespace stepop {
 
-/// Stands in a cell for a value that is not known.
+/// The text in a cell for an unknown value.
 inline constexpr const char* kNoValue = "-";
 
-/// A table for people: columns two spaces apart, each as wide as its widest cell.
+/// A table in plain text: columns two spaces apart, each as wide as its widest cell.
 class TextTable {
  public:
   struct Column {
     std::string title;
-    bool is_right = false;  ///< Numbers stand to the right.
+    bool is_right = false;  ///< For numbers.
   };
 
   explicit TextTable(std::vector<Column> columns);
@@ -21,15 +21,15 @@ class TextTable {
   /// One row, with a cell for each column.
   void add(std::vector<std::string> cells);
 
-  /// The columns it takes at its widest line.
+  /// The width of the widest line, in columns of the terminal.
   size_t width() const;
 
-  /// The same in tables of at most `most` columns of the terminal, each with some of the columns:
-  /// the first `repeated` ones, and as many others as there is room for, one at least.
+  /// Splits the table into tables of at most `most` columns of the terminal. Each has the first
+  /// `repeated` columns and as many other columns as fit, at least one.
   std::vector<TextTable> parts(size_t most, size_t repeated) const;
 
-  /// Lines that end with newlines, the titles first (none when all are empty). Control characters
-  /// of a cell become `?`.
+  /// The lines, each with a newline, titles first (no titles when all are empty). Control
+  /// characters in a cell become `?`.
   std::string text() const;
 
  private:
@@ -39,7 +39,8 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// What a table calls its `i`-th thing whose name is too long for it: `a`, `b`, ... `z`, `27`, ...
+/// A short name for the `i`-th item of a table, for a name that is too long: `a`, `b`, ... `z`,
+/// `27`, ...
 std::string letter_of(size_t i);
 
 }  // namespace stepop

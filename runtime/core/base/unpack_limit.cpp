@@ -10,7 +10,7 @@ namespace stepop {
 namespace {
 
 constexpr double kUnpackLimit = 2e9;
-/// Masks and flat pictures become a hundred times smaller, zeros a thousand times.
+/// Masks and flat pictures shrink to a hundredth, zeros to a thousandth.
 constexpr double kMostUnpacked = 100;
 constexpr const char* kUnpackLimitName = "STEPOP_UNPACK_LIMIT";
 

@@ -1,4 +1,4 @@
-// Of registry.h: the paths of all components in a config.
+// Makes the paths of all components in a config absolute (registry.h).
 #include <string>
 
 #include "runtime/core/config/component_places.h"
@@ -7,7 +7,7 @@
 namespace stepop {
 namespace {
 
-/// `init_from: weights.safetensors`, `init_from: {path: weights.safetensors}`, a list of such.
+/// `init_from: weights.safetensors`, `init_from: {path: weights.safetensors}`, or a list of either.
 void make_init_from_absolute(const Config& config) {
   const Value* value = config.peek();
   if (value == nullptr) return;

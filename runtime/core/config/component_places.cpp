@@ -3,7 +3,7 @@
 namespace stepop {
 namespace {
 
-/// Whether components of this kind stand at `.../parent/key`.
+/// Whether components of this kind belong at `.../parent/key`.
 bool is_place_of(const std::string& kind, const std::string& parent, const std::string& key) {
   return key == kind || kind.ends_with(" " + key) || parent == kind + "s" ||
          (kind == "model" && parent == "networks") ||

@@ -13,10 +13,10 @@ struct PlacedComponent {
   const Registration* registration;
 };
 
-/// What the `value` at the full path `path` may name: a text, or a map with `class` or `type`.
-/// Where components of several kinds share the name, `networks/x` and `eval_callbacks/x` tell them
-/// apart. A map with `class` that stands elsewhere may be of any kind; a text elsewhere is just a
-/// text.
+/// The components that the `value` at the full path `path` may name: `value` is a text, or a map
+/// with `class` or `type`. Where components of several kinds share a name, `networks/x` and
+/// `eval_callbacks/x` distinguish them. A map with `class` in any other place may be of any kind; a
+/// text in any other place is just a text.
 std::vector<PlacedComponent> components_at(const Value& value, const std::string& path);
 
 }  // namespace stepop

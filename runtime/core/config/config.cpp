@@ -13,7 +13,7 @@
 namespace stepop {
 namespace {
 
-/// `a/b` and `c` of `a/b/c`.
+/// Splits `a/b/c` into `a/b` and `c`.
 std::pair<std::string, std::string> parent_and_key(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {"", path};
@@ -120,7 +120,7 @@ void Config::claim(std::string_view path) const {
 std::string Config::where(std::string_view path) const {
   const auto guard = lock();
   const std::string full = join_path(prefix_, path);
-  // A missing key is placed at the nearest map around it.
+  // The place of a missing key is the nearest map around it.
   std::string place = full;
   const Value* value = shared_->root.find(place);
   while ((value == nullptr || value->origin().file.empty()) && !place.empty()) {
@@ -203,7 +203,7 @@ namespace {
 
 template <class T>
 std::vector<T> read_list(const Config& config, std::string_view path, const std::string& expected) {
-  const Value* value = config.peek(path);  // under the caller's lock
+  const Value* value = config.peek(path);  // with the caller's lock
   if (value != nullptr && !value->is_list()) {
     throw config.error(path, fmt::format("expected {}, found {}", expected, value->describe()));
   }

@@ -17,9 +17,9 @@
 
 namespace stepop {
 
-/// A place in a resolved config, read by slash paths relative to it. Copies are cheap and share one
-/// tree and one record of what was read; that record finds misspelt keys before a run starts. Any
-/// thread may read, such as a worker in a dataset's `get`.
+/// A place in a resolved config, with slash-separated paths relative to it. Copies are cheap; they
+/// share one tree and one record of the keys that were read. The record finds misspelt keys before
+/// a run starts. Any thread may read, such as a worker in a dataset's `get`.
 ///
 /// Types of `get`: bool, int64_t, int, double, std::string, Value, and vectors of int64_t, double
 /// and std::string. An int reads as a double; a float without a fraction (1e5) reads as an int.
@@ -44,37 +44,40 @@ class Config {
     return get<std::string>(path, fallback);
   }
 
-  /// As `get`, and throws when the number is below `minimum`.
+  /// Like `get`; also throws when the number is below `minimum`.
   int64_t get_at_least(std::string_view path, int64_t minimum) const;
   int64_t get_at_least(std::string_view path, int64_t minimum, int64_t fallback) const;
-  /// The same with an upper limit, beyond which no machine could do it.
+  /// The same with an upper limit, which is beyond any machine.
   int64_t get_between(std::string_view path, int64_t minimum, int64_t maximum,
                       int64_t fallback) const;
 
-  /// The name of a file or folder: relative to the config file that holds it, or to the current
-  /// folder when it comes from the command line. Absolute from here on, also in the saved config.
+  /// The name of a file or folder. A relative name is relative to the config file that has it, or
+  /// to the current folder for a name on the command line. From now on the name is absolute, also
+  /// in the saved config.
   std::string get_path(std::string_view path) const;
 
-  /// Checks and makes absolute as `get_path` does, for a file that is not opened in this run.
+  /// Checks the path and makes it absolute like `get_path`, for a file that is not opened in this
+  /// run.
   void declare_path(std::string_view path) const;
 
-  /// Makes the text at `path` absolute as `get_path` does, without reading it. It must be there.
+  /// Makes the text at `path` absolute like `get_path`, without reading it. The key must exist.
   void resolve_path(std::string_view path) const;
 
-  /// What stands for the file at `path` is in truth this one: it is what the record of a start
-  /// looks at.
+  /// Notes that `file` is opened in place of the file at `path`; the record of a start looks at
+  /// `file`.
   void note_opened(std::string_view path, const std::string& file) const;
 
   /// The files and folders that `get_path` returned, by the paths of their keys.
   std::map<std::string, std::string> opened() const;
 
-  /// Whether the key is there and is not null. Makes the key known, without reading it.
+  /// Whether the key exists and is not null. Makes the key known, without reading it.
   bool has(std::string_view path) const;
 
-  /// Gives the key at `path` this value when it is missing; the saved config shows it.
+  /// Sets the key at `path` when it is missing; the saved config shows the value.
   void set_default(std::string_view path, Value value) const;
 
-  /// The key at `path` is missing, and this is what counts instead; `get` notes its default itself.
+  /// Notes the value that is used because the key at `path` is missing; `get` notes its default
+  /// itself.
   void note_default(std::string_view path, const Value& value) const;
 
   /// Defaults that were taken so far, in the order of the first reads.
@@ -84,39 +87,39 @@ class Config {
   Config at(std::string_view path) const;
   Config root() const;
 
-  /// The keys of the map here, in order; none when there is no map.
+  /// The keys of the map at this place, in order; none if it is no map.
   std::vector<std::string> keys() const;
 
-  /// Everything below `path` counts as read: for code that reads lazily and for free-form maps.
+  /// Marks everything below `path` as read: for code that reads later, and for free-form maps.
   void claim(std::string_view path = "") const;
 
-  /// The value at `path` as it stands, or null; not recorded as a read. Valid until the config is
-  /// changed by `set_default` or by the first `get_path` of that key; not for other threads.
+  /// The value at `path` without any processing, or null; not recorded as read. Valid until
+  /// `set_default` or the first `get_path` of that key changes the config; not for other threads.
   const Value* peek(std::string_view path = "") const;
   const std::string& path() const { return prefix_; }
 
-  /// `configs/digits.yaml:12: optimizer/lr`, to begin a message with.
+  /// `configs/digits.yaml:12: optimizer/lr`, the beginning of a message.
   std::string where(std::string_view path = "") const;
 
   /// A UsageError that begins with `where(path)`.
   UsageError error(std::string_view path, const std::string& message) const;
 
-  /// One message for all keys that nobody read, a line and the nearest known key each; empty when
-  /// all were read. Keys below `extra` are the user's own.
+  /// One message for all keys that were never read, one line for each, with the nearest known key;
+  /// empty when all keys were read. Keys below `extra` are the user's own.
   std::string unknown_keys() const;
 
-  /// Every path that `get`, `has` and `claim` were asked for so far.
+  /// All paths that were passed to `get`, `has` and `claim` so far.
   std::vector<std::string> known_paths() const;
 
  private:
   struct Shared {
-    std::recursive_mutex mutex;  ///< Of all that follows.
+    std::recursive_mutex mutex;  ///< Protects all following members.
     Value root;
     std::set<std::string, std::less<>> known;
     std::set<std::string, std::less<>> claimed;
     std::map<std::string, std::string> opened;
     std::vector<TakenDefault> defaults;
-    std::map<std::string, size_t, std::less<>> place_of_default;  ///< In `defaults`, by its path.
+    std::map<std::string, size_t, std::less<>> place_of_default;  ///< In `defaults`, by path.
   };
 
   template <class T>
@@ -131,13 +134,13 @@ class Config {
   Config(std::shared_ptr<Shared> shared, std::string prefix)
       : shared_(std::move(shared)), prefix_(std::move(prefix)) {}
 
-  /// Until it is destroyed no other thread reads or changes the config.
+  /// Keeps other threads from reading or changing the config during its lifetime.
   std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(shared_->mutex); }
 
-  /// With `lock` held.
+  /// Called with `lock` held.
   const Value& read(std::string_view path) const;
   [[noreturn]] void fail_missing(std::string_view path) const;
-  /// Where `key`, which is missing in `parent`, stands unread: above it, or one map too deep.
+  /// The unread place of `key`, which is missing in `parent`: above `parent`, or one map too deep.
   std::optional<std::string> wrongly_indented(const std::string& parent,
                                               const std::string& key) const;
   UsageError wrong_type(std::string_view path, const std::string& expected) const;

@@ -15,10 +15,10 @@
 namespace stepop {
 namespace {
 
-/// Reads config files with those that they include.
+/// Reads config files together with the files that they include.
 class ConfigFiles {
  public:
-  /// The file laid over those that its `include` names.
+  /// The file, merged over the files that its `include` names.
   Value read(const std::string& path) {
     Value content = read_yaml_file(path);
     const Value* included = content.find(kInclude);
@@ -58,7 +58,7 @@ class ConfigFiles {
     return names;
   }
 
-  /// Relative to the file that includes it.
+  /// The path of an included file, relative to the file that includes it.
   std::string place_of(const std::string& name, const Value& from) const {
     namespace fs = std::filesystem;
     const fs::path path = (fs::path(open_.back()).parent_path() / name).lexically_normal();
@@ -78,7 +78,7 @@ class ConfigFiles {
     return path.string();
   }
 
-  std::vector<std::string> open_;  ///< That are being read, each included by the one before.
+  std::vector<std::string> open_;  ///< The files being read, each included by the last.
   int files_ = 0;
 };
 

@@ -6,9 +6,9 @@
 
 namespace stepop {
 
-/// The config file at `path`, laid over those that its `include` names, `include: [base.yaml]` or
-/// one name alone, which are relative to it. Throws UsageError, with its place, for one that is not
-/// there, that includes itself, and for more than a thousand files.
+/// The config file at `path`, merged over the files that its `include` names: `include:
+/// [base.yaml]` or a single name, relative to the file. Throws UsageError, with its place, for a
+/// missing file, a file that includes itself, and more than a thousand files.
 Value read_config_file(const std::string& path);
 
 }  // namespace stepop

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostBytes = 80;
 
-/// One line for people: as flow YAML, but `2e` needs no quotes.
+/// A value in one readable line: flow YAML, except that `2e` needs no quotes.
 std::string text_of(const Value& value) {
   const bool is_bare = value.is_text() && !value.as_text().empty() &&
                        plain_scalar(value.as_text()).is_text() &&
@@ -26,13 +26,13 @@ std::string text_of(const Value& value) {
   return is_bare ? value.as_text() : flow_yaml(value);
 }
 
-/// `text` from `begin` on, cut to what a line can hold; never inside of a UTF-8 character.
+/// `text` from `begin` on, shortened to a line; never cut inside a UTF-8 character.
 std::string cut(const std::string& text, size_t begin) {
   begin = cut_position(text, begin);
   return (begin > 0 ? "..." : "") + shortened(text.substr(begin), kMostBytes);
 }
 
-/// Where to begin to show two texts, so that the difference is seen.
+/// The position from which two texts must be shown so that their difference is visible.
 size_t first_shown(const std::string& a, const std::string& b) {
   constexpr size_t kContext = 20;
   size_t same = 0;
@@ -43,7 +43,7 @@ size_t first_shown(const std::string& a, const std::string& b) {
 class Comparison {
  public:
   void compare(const std::string& path, const Value* before, const Value* now) {
-    // A key without a value is read as one that is missing.
+    // A key without a value counts as a missing key.
     if (before != nullptr && before->is_null()) before = nullptr;
     if (now != nullptr && now->is_null()) now = nullptr;
     if (before == nullptr && now == nullptr) return;
@@ -88,12 +88,12 @@ class Comparison {
         if (find(before, key) == nullptr) compare(join_path(path, key), nullptr, &value);
       }
     }
-    // `ema: {}` has no leaf of its own.
+    // `ema: {}` has no leaf that shows the difference.
     const bool is_one_sided = before == nullptr || now == nullptr;
     if (is_one_sided && found.size() == known) add_one_sided(path, before, now);
   }
 
-  /// `model: LeNet` says what `model: {class: LeNet}` says.
+  /// `model: LeNet` means the same as `model: {class: LeNet}`.
   void compare_component(const std::string& path, const Value* before, const Value* now) {
     const Value* map = before->is_map() ? before : now;
     if (!map->as_map().contains("class")) {

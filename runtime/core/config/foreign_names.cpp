@@ -14,7 +14,7 @@ namespace stepop {
 namespace {
 
 constexpr ForeignNames kNames[] = {
-    // How long.
+    // The length of the training.
     {"epochs n_epochs max_epoch */max_epochs */num_train_epochs", "num_epochs: 20", ""},
     {"steps iterations max_iter max_iters total_steps num_iterations */max_steps",
      "num_steps: 1000", ""},
@@ -43,7 +43,7 @@ constexpr ForeignNames kNames[] = {
     {"*/shuffle */sampler", "samplers: {train: shuffle}", "sequential is the dataset's own order"},
     {"*/drop_last */dataloader_drop_last", "drop_last: true", ""},
 
-    // What is trained, and how.
+    // The network and its training.
     {"model_class model_name model_type arch architecture net network backbone",
      "model: {class: NETWORK}", "`stepop list model` shows them"},
     {"task trainer_class lightning_module", "iterator: ITERATOR",
@@ -74,7 +74,7 @@ constexpr ForeignNames kNames[] = {
     {"resume_from_checkpoint ckpt_path resume resume_from", "init_from: weights.safetensors",
      "`stepop -p logs/RUN -t` resumes a run with all of its state"},
 
-    // Where it computes.
+    // The device and the processes.
     {"accelerator gpu gpus n_gpu num_gpus gpu_ids devices cuda use_cuda", "device: auto",
      "cuda:1 is one GPU; processes: 2 uses several"},
     {"num_processes num_nodes world_size nproc_per_node strategy ddp", "processes: 1",
@@ -88,7 +88,7 @@ constexpr ForeignNames kNames[] = {
      ""},
     {"profiler", "", "--profile shows where the time of a training went"},
 
-    // When something is evaluated, logged and saved.
+    // Evaluations, logs and checkpoints.
     {"val_freq val_every val_interval val_check_interval check_val_every_n_epoch eval_every "
      "eval_freq eval_interval eval_steps eval_strategy evaluation_strategy validation_freq",
      "eval_hook: {freq: 1e}", "1e is an epoch, 500 are steps"},
@@ -115,14 +115,14 @@ constexpr ForeignNames kNames[] = {
      "--logs FOLDER on the command line is the folder of new runs"},
     {"run_name exp_name", "experiment_name: digits", "-n NAME does the same"},
 
-    // How configs are composed.
+    // The composition of configs.
     {"defaults extends _base_ base inherit inherits", "include: [base.yaml]",
      "names are relative to this file"},
     {"hydra", "", "`stepop sweep` trains with many values, --logs FOLDER is the folder of runs"},
     {"trainer training train", "", "the keys of a training are at the top level of the config"},
 };
 
-/// The class of a component, as in `optimizer: {type: Adam}`.
+/// Foreign names of a component's `class`, as in `optimizer: {type: Adam}`.
 constexpr std::string_view kClass[] = {"name",   "type",       "_target_",
                                        "target", "class_name", "class_path"};
 
@@ -160,7 +160,7 @@ constexpr ForeignNames kClasses[] = {
 
 struct ForeignValue {
   std::string_view path;
-  std::string_view values;  ///< With spaces between.
+  std::string_view values;  ///< Separated by spaces.
   std::string_view here;
 };
 
@@ -204,7 +204,7 @@ struct Example {
   Value value;
 };
 
-/// `optimizer/lr` and 1 of `optimizer: {lr: 1}`: maps of one key are parts of the path.
+/// `optimizer/lr` and 1 from `optimizer: {lr: 1}`: maps with one key are parts of the path.
 Example read_example(std::string_view yaml) {
   Example example{"", parse_yaml(std::string(yaml), {"", 0})};
   while (example.value.is_map() && example.value.as_map().size() == 1) {
@@ -214,7 +214,7 @@ Example read_example(std::string_view yaml) {
   return example;
 }
 
-/// What a row says behind `did you mean "KEY"`.
+/// The text of a row after `did you mean "KEY"`.
 std::string more_of(const ForeignNames& row) {
   std::string text;
   const Value value = row.example.empty() ? Value() : read_example(row.example).value;
@@ -266,7 +266,7 @@ std::string foreign_name_of(const Config& config, const std::string& missing) {
   for (const std::string& place : {parent, std::string()}) {
     for (const auto& name : root.at(place).keys()) {
       const std::string path = join_path(place, name);
-      // The same name in another place has a wrong indentation.
+      // The same name in another place is an indentation error.
       if (known.contains(path) || missing.ends_with("/" + name)) continue;
       if (is_class(path) && missing == class_beside(path)) return message(path, missing, "");
       const ForeignNames* row = find(path);

@@ -8,14 +8,15 @@
 
 namespace stepop {
 
-/// Keys as people know them from PyTorch, Lightning, Keras, Hugging Face and Hydra, and what does
-/// the same here.
+/// Keys that users know from PyTorch, Lightning, Keras, Hugging Face and Hydra, and the keys with
+/// the same meaning here.
 struct ForeignNames {
-  std::string_view names;    ///< With spaces between: keys at the top, or `*/name` in any map.
-  std::string_view example;  ///< YAML of the key here; empty where a flag of the program does it.
-  std::string_view note;     ///< What else helps; empty where nothing does.
+  std::string_view names;    ///< Separated by spaces: top-level keys, or `*/name` for any map.
+  std::string_view example;  ///< YAML with the key here; empty when a flag replaces it.
+  std::string_view note;     ///< Further advice; may be empty.
 
-  /// The key of `example`, `optimizer/lr` of `optimizer: {lr: 1}`; empty without one.
+  /// The key in `example`, such as `optimizer/lr` in `optimizer: {lr: 1}`; empty without an
+  /// example.
   std::string key() const;
 };
 
@@ -23,8 +24,8 @@ std::span<const ForeignNames> foreign_names();
 /// The same for classes, of callbacks and hooks most of all.
 std::span<const ForeignNames> foreign_classes();
 
-/// What to write in place of the key at `path`: `did you mean "num_epochs"?`; empty for a key that
-/// is not known from elsewhere. `is_in_component`: beside a `class`.
+/// The advice for the key at `path`: `did you mean "num_epochs"?`; empty for a key that is unknown
+/// elsewhere too. `is_in_component`: the key is next to a `class`.
 std::string foreign_hint(const std::string& path, bool is_in_component);
 
 /// What to write in place of a component of this name, which is none here; empty for another one.
@@ -35,8 +36,8 @@ std::string foreign_class_hint(const std::string& name);
 /// when there is none.
 std::string foreign_name_of(const Config& config, const std::string& missing);
 
-/// `; did you mean bfloat16?` for a value of the key `path` that is known from elsewhere, such as
-/// `bf16-mixed`; else empty.
+/// `; did you mean bfloat16?` if other programs have this value for the key `path`, such as
+/// `bf16-mixed`; otherwise empty.
 std::string foreign_value_hint(std::string_view path, const Value& value);
 
 }  // namespace stepop

@@ -3,7 +3,7 @@
 namespace stepop {
 namespace {
 
-/// Drops the tags that only a merge understands, and what they remove.
+/// Removes the tags that only a merge understands, and the values tagged for removal.
 void clear_merge_tags(Value& value) {
   value.set_merge(Value::Merge::kDefault);
   if (value.is_list()) {

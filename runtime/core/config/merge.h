@@ -4,8 +4,8 @@
 
 namespace stepop {
 
-/// `later` laid over `base`: maps merge deeply, lists and scalars replace. In `later`, the tag
-/// `!replace` on a map replaces the map of `base` whole, `!remove` drops the key.
+/// Merges `later` over `base`: maps merge deeply, lists and scalars are replaced. In `later`, the
+/// tag `!replace` on a map replaces the whole map of `base`; `!remove` removes the key.
 void merge(Value& base, const Value& later);
 
 }  // namespace stepop

@@ -1,4 +1,4 @@
-// Of a Config: a key that must be there and is not.
+// The error of a Config for a required key that is missing.
 #include <fmt/format.h>
 
 #include <optional>
@@ -15,7 +15,7 @@
 namespace stepop {
 namespace {
 
-/// `a/b` and `c` of `a/b/c`.
+/// Splits `a/b/c` into `a/b` and `c`.
 std::pair<std::string, std::string> parent_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {"", path};
@@ -27,7 +27,7 @@ std::pair<std::string, std::string> parent_of(const std::string& path) {
 void Config::fail_missing(std::string_view path) const {
   const std::string full = join_path(prefix_, path);
   const auto [parent, key] = parent_of(full);
-  // A list or a number where a map must be.
+  // Looks for a list or a number in the place of a map.
   for (auto [place, next] = std::pair(parent, key); !place.empty();
        std::tie(place, next) = parent_of(place)) {
     const Value* above = shared_->root.find(place);

@@ -9,16 +9,15 @@
 
 namespace stepop {
 
-/// The regular expression at `path`, such as one that chooses parameters by their names. Throws
-/// UsageError with the place for text that is none.
+/// The regular expression at `path`, for example to choose parameters by their names. Throws
+/// UsageError with the place for a text that is no regular expression.
 NamePattern read_pattern(const Config& config, std::string_view path);
-/// The same, or a list of them.
+/// The same for one expression or a list.
 std::vector<NamePattern> read_patterns(const Config& config, std::string_view path);
 
-/// The positions of the names of parameters or modules that `pattern` means: of `names` that have
-/// it, else of those that have it in their other form. `model.encoder.weight` and `encoder.weight`
-/// are the two forms of a name, with and without that of its network; `others` are in the order of
-/// `names`.
+/// The positions of the parameter or module names that match `pattern`. If none of `names` matches,
+/// their other form is tried: `model.encoder.weight` and `encoder.weight` are the two forms of a
+/// name, with and without the network's name. `others` have the order of `names`.
 std::vector<size_t> find_names(const NamePattern& pattern, const std::vector<std::string>& names,
                                const std::vector<std::string>& others);
 

@@ -17,7 +17,7 @@
 namespace stepop {
 namespace {
 
-/// The path inside of `{path}`, or empty when `text` is no reference.
+/// The path in `{path}`; empty when `text` is no reference.
 std::string reference_path(const std::string& text) {
   const bool is_reference = text.size() > 2 && text.front() == '{' && text.back() == '}' &&
                             text.find_first_of("{} ,:", 1) == text.size() - 1;
@@ -26,8 +26,8 @@ std::string reference_path(const std::string& text) {
 
 constexpr std::string_view kEnvironment = "env:";
 
-/// Behind the brace that closes what begins at `begin` and looks like a reference, `{path}` or
-/// `{env:NAME:default}`; `begin` when nothing does.
+/// The position after the closing brace of a reference that starts at `begin`: `{path}` or
+/// `{env:NAME:default}`. Returns `begin` when there is no reference.
 size_t end_of_reference(std::string_view text, size_t begin) {
   if (text[begin] != '{') return begin;
   const bool is_environment = text.substr(begin + 1).starts_with(kEnvironment);
@@ -36,12 +36,12 @@ size_t end_of_reference(std::string_view text, size_t begin) {
   return is_whole ? end + 1 : begin;
 }
 
-/// Whether `text` is wholly `{env:NAME}` or `{env:NAME:default}`.
+/// Whether the whole `text` is `{env:NAME}` or `{env:NAME:default}`.
 bool is_environment(const std::string& text) {
   return text.starts_with("{env:") && end_of_reference(text, 0) == text.size();
 }
 
-/// What `env:NAME` or `env:NAME:default` stands for; the name is added to `variables`.
+/// The value of `env:NAME` or `env:NAME:default`; adds the name to `variables`.
 std::string environment(const std::string& reference, const Value& from, const std::string& path,
                         std::set<std::string>* variables) {
   const size_t begin = kEnvironment.size();
@@ -55,7 +55,7 @@ std::string environment(const std::string& reference, const Value& from, const s
       from.origin().text(), path, name, name));
 }
 
-/// Whether resolving would change `text`, or might.
+/// Whether resolving may change `text`.
 bool has_braces(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text.substr(i, 2) == "{{" || end_of_reference(text, i) > i) return true;
@@ -63,7 +63,7 @@ bool has_braces(std::string_view text) {
   return false;
 }
 
-/// With each brace doubled.
+/// Doubles each brace.
 std::string escaped(const std::string& text) {
   std::string doubled;
   for (const char c : text) doubled.append(c == '{' || c == '}' ? 2 : 1, c);
@@ -86,7 +86,7 @@ void collect_paths(const Value& value, const std::string& path, std::vector<std:
   for (const auto& [key, item] : value.as_map()) collect_paths(item, join_path(path, key), paths);
 }
 
-/// Replaces references in place. What a reference names is resolved first, so that each value is
+/// Replaces references in place. The target of a reference is resolved first, so that each value is
 /// resolved once, whatever the order of the keys.
 class References {
  public:
@@ -129,17 +129,17 @@ class References {
         return;
       }
       value = follow(target, value, path);
-      resolve(value, path, depth);  // holds no reference any more; measures the depth
+      resolve(value, path, depth);  // has no references left; checks the depth
     }
   }
 
  private:
-  /// Values that are being resolved, in one another: each takes some of the stack.
+  /// The largest number of nested values in resolution: each needs some of the stack.
   static constexpr int kMostLevels = 5 * kMaxDepth;
   static constexpr size_t kMostBytes = 1'000'000;
   static constexpr int64_t kBytesOfValue = 64;
 
-  /// How many values a copy takes; a long text counts as several.
+  /// The number of values that a copy costs; a long text counts as several.
   static int64_t weight(const Value& value) {
     int64_t sum = 1;
     if (value.is_list()) {
@@ -160,7 +160,7 @@ class References {
     int& count;
   };
 
-  /// `text` with the references inside of it replaced; nothing when there are none.
+  /// `text` with its references replaced; nothing when it has none.
   std::optional<std::string> interpolated(const std::string& text, const Value& value,
                                           const std::string& path) {
     std::string out;
@@ -198,7 +198,7 @@ class References {
     return out;
   }
 
-  /// Whether there is a value at `target`, or a reference on the way to it.
+  /// Whether `target` has a value, or leads through a reference.
   bool may_lead(const std::string& target) const {
     const Value* value = &root_;
     for (const auto& part : split_path(target)) {
@@ -209,19 +209,19 @@ class References {
     return true;
   }
 
-  /// Whether a text in braces that leads nowhere was meant as a reference: `{data/rot}/train`.
+  /// Whether braces that refer to no value were meant as a reference: `{data/rot}/train`.
   bool is_mistyped(const std::string& target, const std::string& path) const {
-    constexpr int64_t kMany = 10'000;  // a config of people has fewer values
-    constexpr size_t kShort = 3;       // too short to be near another by a mistake
+    constexpr int64_t kMany = 10'000;  // configs written by hand have fewer values
+    constexpr size_t kShort = 3;       // a shorter text would be near other keys by chance
     if (target.find('/') != std::string::npos) return true;
     return target.size() > kShort && values_ < kMany && !near(target, path).empty();
   }
 
-  /// The nearest of the paths that `path` could refer to instead of `target`; empty for none.
+  /// The nearest path that `path` could refer to instead of `target`; empty for none.
   std::string near(const std::string& target, const std::string& path) const {
     std::vector<std::string> paths;
     collect_paths(root_, "", paths);
-    // What holds this reference cannot be its target.
+    // A value that contains this reference cannot be its target.
     std::erase_if(paths, [&](const std::string& candidate) {
       return path == candidate || path.starts_with(candidate + "/");
     });
@@ -240,7 +240,7 @@ class References {
     const bool is_circle = std::find(chain_.begin(), chain_.end(), path) != chain_.end();
     chain_.push_back(path);
     for (const auto& seen : chain_) {
-      // A value that contains the reference to it has no end.
+      // A value that contains a reference to itself has no end.
       if (is_circle || seen == target || seen.starts_with(target + "/")) {
         std::string circle;
         for (const auto& step : chain_) circle += step + " -> ";
@@ -263,7 +263,7 @@ class References {
     return *found;
   }
 
-  /// The value at `path`, also when a part of the way is itself a reference; or null.
+  /// The value at `path`, even if a part of the path is a reference; or null.
   Value* locate(const std::string& path) {
     Value* value = &root_;
     std::string place;

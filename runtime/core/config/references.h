@@ -7,17 +7,17 @@
 
 namespace stepop {
 
-/// Replaces every text that is wholly `{path/to/key}` by the value at that path, with its type, and
-/// `{path/to/key}` inside of a longer text by its text; `{env:NAME}` and `{env:NAME:default}` by a
-/// variable of the environment, which has the type that a plain scalar of YAML would have where it
-/// is the whole text. `{{` becomes a literal brace. Throws UsageError for a path that is not there,
-/// a variable that is not there and has no default, and a circle. Inside of a longer text, braces
-/// around what is near no key stay as they are. The names of the variables that were asked for are
-/// added to `variables`.
+/// Replaces references. A text that is exactly `{path/to/key}` becomes the value at that path, with
+/// its type; within a longer text, `{path/to/key}` becomes the value's text. `{env:NAME}` and
+/// `{env:NAME:default}` become an environment variable; if the reference is the whole text, the
+/// variable gets the type of a plain YAML scalar. `{{` becomes a literal brace. Throws UsageError
+/// for a missing path, a missing variable without a default, and a circle. Within a longer text,
+/// braces stay as they are if their text is near no key. Adds the names of the requested variables
+/// to `variables`.
 void resolve_references(Value& root, std::set<std::string>* variables = nullptr);
 
-/// The inverse of the above for a resolved config: texts that would be taken for references, or
-/// whose braces would be halved, are escaped, so that writing and resolving again changes nothing.
+/// The inverse of the above for a resolved config: escapes texts that look like references, or
+/// whose braces would be halved, so that writing and resolving the config again changes nothing.
 Value escape_references(const Value& root);
 
 }  // namespace stepop

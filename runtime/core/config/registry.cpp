@@ -12,7 +12,7 @@
 namespace stepop {
 namespace {
 
-/// For a name that is none of the known ones misspelt.
+/// The advice for a name that is not near any known name.
 std::string own_hint(const std::string& kind) {
   std::string macro = "STEPOP_REGISTER_" + kind;
   std::transform(macro.begin(), macro.end(), macro.begin(),
@@ -26,7 +26,7 @@ std::vector<Catalogue*>& catalogues() {
   return all;
 }
 
-/// The names of a kind, the likeliest first; of many some, and how to see all.
+/// The names of a kind, most likely first; for many names only some, and how to list all.
 std::string known_names(const std::string& kind, const std::vector<std::string>& sorted) {
   constexpr size_t kMost = 16;
   constexpr size_t kSome = 10;
@@ -100,7 +100,7 @@ Component read_component(const Config& config, std::string_view path) {
   const Config params = config.at(path);
   if (value != nullptr && value->is_text()) return {value->as_text(), params};
   if (value != nullptr && value->is_map()) return {params.get<std::string>("class"), params};
-  if (value == nullptr) return {config.get<std::string>(path), params};  // throws: it is missing
+  if (value == nullptr) return {config.get<std::string>(path), params};  // throws: key missing
   throw config.error(path, fmt::format("expected a name, or a map with \"class\" and parameters, "
                                        "found {}",
                                        value->describe()));
@@ -114,7 +114,7 @@ void declare_component(const Catalogue& catalogue, const Config& config, std::st
   if (about.summary.empty() && about.parameters.empty()) return config.claim(path);
   for (const auto& parameter : about.parameters) {
     const bool is_given = component.params.has(parameter.name);
-    // A map or a list is such as the dataset of an Augment, or the datasets of a Concat.
+    // A map or a list is, for example, the dataset of an Augment, or the datasets of a Concat.
     const Value* value = is_given ? component.params.peek(parameter.name) : nullptr;
     if (value != nullptr && parameter.is_path && !value->is_map()) {
       component.params.declare_path(parameter.name);

@@ -9,12 +9,12 @@
 
 namespace stepop {
 
-/// One parameter of a component, as `stepop list` shows it.
+/// One parameter of a component, as shown by `stepop list`.
 struct Parameter {
   std::string name;
-  std::string default_value;  ///< As it is written in a config; empty when it must be given.
+  std::string default_value;  ///< As in a config; empty for a required parameter.
   std::string about;
-  bool is_path = false;  ///< The name of a file or folder, made absolute in the saved config.
+  bool is_path = false;  ///< The name of a file or folder, absolute in the saved config.
 };
 
 /// The documentation of a component.
@@ -23,7 +23,7 @@ struct About {
   std::vector<Parameter> parameters;
 };
 
-/// What a registration's trailing arguments say, if there are any.
+/// Turns a registration's optional trailing arguments into an About.
 inline About about(About given = {}) { return given; }
 
 /// One registered name of one kind.
@@ -46,24 +46,24 @@ class Catalogue {
   /// Sorted by name.
   const std::vector<Registration>& registrations() const { return registrations_; }
 
-  /// What is registered as `name`, which stands at `path` of `config`; throws UsageError with the
-  /// known names, nearest first.
+  /// The registration of `name`, which is at `path` of `config`; throws UsageError with the known
+  /// names, nearest first.
   const Registration& registration(const std::string& name, const Config& config,
                                    std::string_view path) const {
     return registrations_[find(name, config, path)];
   }
 
-  /// Every kind that has a registry, sorted by kind.
+  /// Every kind with a registry, sorted by kind.
   static std::vector<const Catalogue*> all();
 
-  /// Throws Error when a name was registered twice in a kind, with both files. Registration runs
-  /// before main() and cannot throw itself.
+  /// Throws Error when a name was registered twice for a kind, with both files. Registration itself
+  /// runs before main() and cannot throw.
   static void check();
 
  protected:
   /// The position of the new entry among the sorted registrations.
   size_t insert(Registration registration);
-  /// The position of `name`; throws as `registration` does.
+  /// The position of `name`; throws the same errors as `registration`.
   size_t find(const std::string& name, const Config& config, std::string_view path) const;
 
  private:
@@ -72,22 +72,22 @@ class Catalogue {
   std::vector<std::string> duplicates_;
 };
 
-/// A component as a config names it: `model: LeNet`, or `model: {class: LeNet, hidden: [120, 84]}`.
+/// A component in a config: `model: LeNet`, or `model: {class: LeNet, hidden: [120, 84]}`.
 struct Component {
   std::string name;
-  Config params;  ///< The map's part of the config; `class` is read.
+  Config params;  ///< The config's part for the component; `class` is already read.
 };
 
-/// Reads the component at `path`; throws UsageError when it is neither a name nor a map with one.
+/// Reads the component at `path`; throws UsageError unless it is a name, or a map with a name.
 Component read_component(const Config& config, std::string_view path);
 
-/// Marks the declared parameters of a component that is not built in this run as known and makes
-/// its paths absolute. An unknown class is an error as in a build.
+/// Marks the declared parameters of a component as known and makes its paths absolute, although
+/// this run does not build it. An unknown class is an error, as in a build.
 void declare_component(const Catalogue& catalogue, const Config& config, std::string_view path);
 
-/// Makes the paths of all components in a config absolute, built or not, by their declared
-/// parameters, those of `init_from` and of callbacks that are scripts: so that a config that is
-/// printed or saved loads from anywhere.
+/// Makes all paths in a config absolute, so that a printed or saved config loads from any folder:
+/// the declared path parameters of all components, whether they are built or not, the paths of
+/// `init_from`, and callbacks that are scripts.
 void make_paths_absolute(const Config& config);
 
 /// Name -> factory for one kind of component.
@@ -104,13 +104,14 @@ class Registry : public Catalogue {
     return true;
   }
 
-  /// The factory of `name`, which stands at `path` of `config`.
+  /// The factory of `name`, which is at `path` of `config`.
   const Factory& factory(const std::string& name, const Config& config,
                          std::string_view path) const {
     return factories_[find(name, config, path)];
   }
 
-  /// Builds the component at `path`: its factory is called with its parameters, then `arguments`.
+  /// Builds the component at `path`: calls its factory with its parameters, followed by
+  /// `arguments`.
   template <class... Arguments>
   auto build(const Config& config, std::string_view path, Arguments&&... arguments) const {
     const Component component = read_component(config, path);
@@ -127,7 +128,7 @@ class Registry : public Catalogue {
 #define STEPOP_CONCAT_(a, b) a##b
 #define STEPOP_CONCAT(a, b) STEPOP_CONCAT_(a, b)
 
-/// Adds `factory` to `registry` before main(). The trailing arguments make an `About`.
+/// Adds `factory` to `registry` before main(). The trailing arguments form an `About`.
 #define STEPOP_REGISTER(registry, name, factory, ...)                                 \
   [[maybe_unused]] static const bool STEPOP_CONCAT(stepop_registered_, __COUNTER__) = \
       (registry).add({name, ::stepop::about(__VA_ARGS__), __FILE__, __LINE__}, factory)

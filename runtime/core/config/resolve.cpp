@@ -21,7 +21,7 @@ namespace {
       fmt::format("{}: --{}: {}", override.value.origin().text(), override.path, message));
 }
 
-/// The child of `parent` that `part` names, made when it is missing.
+/// The child of `parent` with the name `part`; made when it is missing.
 Value& child(Value& parent, const std::string& part, const Override& override) {
   if (parent.is_list()) {
     auto& list = parent.as_list();
@@ -61,7 +61,7 @@ Value& child(Value& parent, const std::string& part, const Override& override) {
 
 bool removes(const Override& override) { return override.value.merge() == Value::Merge::kRemove; }
 
-/// Drops the key, or the element of a list, that `parts` name.
+/// Removes the key, or the list element, at the path `parts`.
 void remove(Value& root, const std::vector<std::string>& parts, const Override& override) {
   const std::string& last = parts.back();
   Value* parent = &root;
@@ -90,7 +90,7 @@ void apply_overrides(Value& root, std::vector<Override> overrides) {
   std::stable_sort(overrides.begin(), overrides.end(), [](const auto& a, const auto& b) {
     return split_path(a.path).size() < split_path(b.path).size();
   });
-  // Removals come last, of the later elements of a list first.
+  // Removals come last, and later elements of a list are removed first.
   std::vector<std::pair<std::vector<std::string>, const Override*>> removals;
   for (const auto& override : overrides) {
     const auto parts = split_path(override.path);

@@ -8,21 +8,23 @@
 
 namespace stepop {
 
-/// One `--path/key value` of the command line.
+/// One `--path/key value` from the command line.
 struct Override {
   std::string path;
   Value value;
 };
 
-/// Sets each override, parents before children; `list/0` is an element, `list/+` appends. A map
-/// replaces what is there whole, with `!replace` or without; `!remove` drops the key or element,
-/// once all others are set, and within a map the keys that have it. A child set on a component that
-/// is given by its name alone turns `Name` into `{class: Name}` first. Throws UsageError for the
-/// same path twice, an index outside of its list, and where there is nothing to remove.
+/// Applies the overrides, parents before children; `list/0` is an element, `list/+` appends. A map
+/// replaces the whole previous value, with or without `!replace`. `!remove` removes the key or
+/// element after all other overrides are set; within a map it removes the keys that have the tag.
+/// If a component is given by its name alone, setting a child first turns `Name` into `{class:
+/// Name}`. Throws UsageError for two overrides of the same path, an index outside of its list, and
+/// a removal of a missing key.
 void apply_overrides(Value& root, std::vector<Override> overrides);
 
-/// A whole config: the files from left to right, each laid over the ones before it, then the
-/// overrides, then the references; those to the environment add their names to `variables`.
+/// Resolves a whole config: the files from left to right, each merged over the previous ones, then
+/// the overrides, then the references. Adds the names of referenced environment variables to
+/// `variables`.
 Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides,
                      std::set<std::string>* variables = nullptr);
 

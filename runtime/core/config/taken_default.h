@@ -7,10 +7,10 @@
 
 namespace stepop {
 
-/// A key that a config lacks, or has as null, and the default that was taken instead.
+/// A key that is missing or null in a config, and the default that was used instead.
 struct TakenDefault {
   std::string path;
-  std::vector<Value> values;  ///< Several where readers of one key have different defaults.
+  std::vector<Value> values;  ///< Several if the key's readers have different defaults.
 };
 
 }  // namespace stepop

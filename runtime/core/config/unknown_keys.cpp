@@ -1,4 +1,4 @@
-// Of a Config: the keys that nobody read.
+// The keys of a Config that were never read.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ bool is_below(std::string_view path, std::string_view ancestor) {
                               (path.size() == ancestor.size() || path[ancestor.size()] == '/'));
 }
 
-/// For a key that nobody reads beside a `class` from another file: it may be what is left of the
-/// component before. Empty for another key.
+/// For an unknown key next to a `class` from another file: the key may be left over from the
+/// previous component. Empty for any other key.
 std::string class_of_another_file(const Value& root, const std::string& path, const Value& value) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return "";
@@ -35,8 +35,8 @@ std::string class_of_another_file(const Value& root, const std::string& path, co
       component, name->as_text(), name->origin().text());
 }
 
-/// For a key that other components of the same kind read, which are not in this run. The keys at
-/// the top are those of iterators.
+/// Lists other components of the same kind, not in this run, that read the key. The top-level keys
+/// are those of iterators.
 std::string readers(const Value& root, const std::string& path) {
   const size_t slash = path.rfind('/');
   const bool is_at_top = slash == std::string::npos;
@@ -58,8 +58,8 @@ std::string readers(const Value& root, const std::string& path) {
   return "";
 }
 
-/// What is wrong with the key `path`, which nobody read, and what helps: first by what it means,
-/// then by its letters.
+/// What is wrong with the unread key `path`, and what would help: first by its meaning, then by its
+/// spelling.
 std::string help_for(const Value& root, const std::string& path, const Value& value,
                      const std::vector<std::string>& known) {
   const std::string beside = path.substr(0, path.rfind('/') + 1) + "class";
@@ -97,7 +97,7 @@ std::string Config::unknown_keys() const {
   const auto guard = lock();
   std::string message;
   std::vector<std::string> known = known_paths();
-  for (const auto& path : known_paths()) {  // what holds a known key is known too
+  for (const auto& path : known_paths()) {  // a map with a known key is also known
     for (size_t slash = path.find('/'); slash != std::string::npos;
          slash = path.find('/', slash + 1)) {
       known.push_back(path.substr(0, slash));
@@ -115,9 +115,9 @@ std::string Config::unknown_keys() const {
     return next != shared_->known.end() && is_below(*next, path);
   };
 
-  constexpr int kMostShown = 20;  // a data file, given by mistake, has a million
+  constexpr int kMostShown = 20;  // a data file, given by mistake, may have a million
   int unknown = 0;
-  // Descends to the highest key of each part that nobody read.
+  // Finds the highest unread key of each part.
   const auto visit = [&](auto& self, const Value& value, const std::string& path) -> void {
     if (claimed(path)) return;
     const bool read_below = is_read_below(path);
@@ -133,7 +133,7 @@ std::string Config::unknown_keys() const {
       return;
     }
     if (path.empty() || shared_->known.contains(path)) return;
-    if (read_below && value.is_null()) return;  // `optimizer:` with all of its keys left out
+    if (read_below && value.is_null()) return;  // `optimizer:` without any keys
     if (++unknown > kMostShown) return;
     if (read_below) {
       message += fmt::format("{}{}: {}: expected a map, found {}", message.empty() ? "" : "\n",

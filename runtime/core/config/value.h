@@ -10,10 +10,10 @@
 
 namespace stepop {
 
-/// Where a value was written: a line of a file, or the command line.
+/// The origin of a value: a line of a file, or the command line.
 struct Origin {
   std::string file;  ///< Empty for a value made in code; `kCommandLine` for the command line.
-  int line = 0;      ///< Counted from 1; 0 when there is none.
+  int line = 0;      ///< Counted from 1; 0 without a line.
 
   static constexpr const char* kCommandLine = "command line";
 
@@ -60,7 +60,7 @@ class Value {
     return *this;
   }
 
-  /// What a later file asks to be done with the value below it, by a YAML tag.
+  /// What a later file does with the earlier value, by a YAML tag.
   enum class Merge { kDefault, kReplace, kRemove };
   Merge merge() const { return merge_; }
   void set_merge(Merge merge) { merge_ = merge; }
@@ -69,7 +69,7 @@ class Value {
   const Value* find(std::string_view path) const;
   Value* find(std::string_view path);
 
-  /// As found in a message: `"fast"`, `12`, `a list of 3`, `a map`. Long text is cut.
+  /// For a message after "found": `"fast"`, `12`, `a list of 3`, `a map`. Long texts are cut.
   std::string describe() const;
 
   /// Equal in type and content; origins do not matter. NaN equals NaN.
@@ -81,25 +81,26 @@ class Value {
   Merge merge_ = Merge::kDefault;
 };
 
-/// How many values there are in `value`, with itself.
+/// The number of values in `value`, including itself.
 int64_t count_values(const Value& value);
 
 /// Maps and lists nest at most this deep, so that no input can exhaust the stack.
 inline constexpr int kMaxDepth = 200;
 
-/// A key is written in one line, which a YAML reader must take even when each byte is escaped.
+/// The limit for a key. A key is written in one line, which a YAML reader must accept even if each
+/// byte is escaped.
 inline constexpr size_t kMaxKeyBytes = 250;
 
-/// A config holds at most this many values: aliases and references multiply what they name.
+/// The largest number of values in a config: aliases and references multiply values.
 inline constexpr int64_t kMaxValues = 1'000'000;
 
-/// `a/b/c` in its parts. An empty path has none.
+/// The parts of `a/b/c`. An empty path has none.
 std::vector<std::string> split_path(std::string_view path);
 
 /// `a` + `b` -> `a/b`; either may be empty.
 std::string join_path(std::string_view parent, std::string_view child);
 
-/// The number that `text` is wholly made of, or -1.
+/// The number if `text` consists of digits only, otherwise -1.
 int64_t list_index(std::string_view text);
 
 }  // namespace stepop

@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kMostConfigBytes = 64'000'000;  // a data file, given by mistake
 constexpr std::string_view kCoreTag = "tag:yaml.org,2002:";
 
-/// Builds a Value from yaml-cpp's events, which carry what its node tree loses: marks, quotes,
+/// Builds a Value from yaml-cpp's events, which have what its node tree loses: marks, quotes,
 /// duplicate keys.
 class ValueBuilder : public YAML::EventHandler {
  public:
@@ -38,7 +38,8 @@ class ValueBuilder : public YAML::EventHandler {
   void OnAnchor(const YAML::Mark&, const std::string&) override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    // `{path}` arrives as a key with a null; only the text distinguishes it from `{path: null}`.
+    // `{path}` arrives as a key with null; only the source text distinguishes it from `{path:
+    // null}`.
     if (!stack_.empty() && stack_.back().flow && stack_.back().key) {
       const auto start = static_cast<size_t>(stack_.back().key_mark.pos);
       const auto end = std::min(static_cast<size_t>(mark.pos), text_.size());
@@ -106,7 +107,7 @@ class ValueBuilder : public YAML::EventHandler {
     bool reference = false;
     std::optional<std::string> key;
     YAML::Mark key_mark;
-    std::vector<Value> merged;  // what `<<` brought, in the order of precedence
+    std::vector<Value> merged;  // values of `<<`, in the order of precedence
     bool is_merge_key = false;
     bool has_merge_key = false;
   };
@@ -185,7 +186,7 @@ class ValueBuilder : public YAML::EventHandler {
     add(std::move(done.value), done.mark, done.anchor);
   }
 
-  /// What `<<` brought comes first, and yields to what the map says itself.
+  /// Puts the values of `<<` first; the map's own values take precedence.
   static void merge_below(Open& done) {
     if (done.merged.empty()) return;
     Value::Map map;
@@ -222,7 +223,7 @@ class ValueBuilder : public YAML::EventHandler {
     }
   }
 
-  /// A key is kept as it is written: `010` and `1e3` are found by that name.
+  /// A key keeps its spelling: `010` and `1e3` are found by that name.
   void take_key(const std::string& key, const YAML::Mark& mark, bool is_merge_key) {
     if (key.empty()) fail(mark, "an empty key");
     if (key.size() > kMaxKeyBytes) {
@@ -286,13 +287,13 @@ Value parse_document(std::string_view text, const Origin& origin, bool keep_line
     throw UsageError(fmt::format("{}: not valid YAML: the byte 0x{:02x} is {}", place.text(),
                                  bad->byte, bad->what));
   }
-  if (text == "!remove") {  // yaml-cpp forgets a tag with nothing behind it
+  if (text == "!remove") {  // yaml-cpp drops a tag without a value
     Value value = Value().set_origin(origin);
     value.set_merge(Value::Merge::kRemove);
     return value;
   }
   std::string closed(text);
-  // yaml-cpp takes the end of the file for the end of a quote, but not behind a comment.
+  // For yaml-cpp, a quote may end with the file, but not after a comment.
   if (text.ends_with('\n') || text.ends_with('\r')) closed += '#';
   std::istringstream stream{closed};
   ValueBuilder builder(text, origin, keep_line, takes_paths);

@@ -28,7 +28,7 @@ std::string quoted_yaml(const std::string& text) {
       out += fmt::format("\\x{:02x}", next);
       i += 1;
     } else if (rest.starts_with("\xe2\x80\xa8") || rest.starts_with("\xe2\x80\xa9")) {
-      out += rest[2] == '\xa8' ? "\\L" : "\\P";  // line and paragraph separator
+      out += rest[2] == '\xa8' ? "\\L" : "\\P";  // line and paragraph separators
       i += 2;
     } else if (rest.starts_with("\xef\xbb\xbf")) {  // byte order mark
       out += "\\ufeff";

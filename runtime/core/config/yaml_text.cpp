@@ -10,7 +10,7 @@
 namespace stepop {
 namespace {
 
-/// The `line`th line of `text`, counted from 0.
+/// Line number `line` of `text`, counted from 0.
 std::string_view line_of(std::string_view text, int line) {
   for (; line > 0; --line) {
     const size_t end = text.find('\n');
@@ -62,7 +62,7 @@ std::optional<Value> integer(const std::string& text) {
   errno = 0;
   const std::string number = base == 10 ? text : text.substr(2);
   const int64_t value = std::strtoll(number.c_str(), nullptr, base);
-  if (errno == ERANGE) return Value(text);  // larger than an int: kept as it was written
+  if (errno == ERANGE) return Value(text);  // larger than an int: keeps its spelling
   return Value(value);
 }
 

@@ -8,7 +8,8 @@
 
 namespace stepop {
 
-/// The plain scalar `text` by YAML 1.2's core schema: `true`, `null`, `0x10`, `1e-3`, `text`.
+/// The value of the plain scalar `text` in YAML 1.2's core schema: `true`, `null`, `0x10`, `1e-3`,
+/// `text`.
 Value plain_scalar(const std::string& text);
 
 struct BadByte {
@@ -17,12 +18,12 @@ struct BadByte {
   const char* what;
 };
 
-/// The first byte of `text` that no YAML may hold: not UTF-8, or a control character. yaml-cpp
-/// replaces the former, and ends in silence at the control character 4.
+/// The first byte of `text` that is not allowed in YAML: not UTF-8, or a control character.
+/// yaml-cpp replaces the former, and stops without an error at control character 4.
 std::optional<BadByte> find_bad_byte(std::string_view text);
 
-/// What is wrong at the `line` of `text`, counted from 0, said for people who do not know
-/// yaml-cpp's grammar; `message` is its own.
+/// Explains the error at `line` of `text`, counted from 0, for users who do not know yaml-cpp's
+/// grammar; `message` is yaml-cpp's message.
 std::string explain_yaml(const std::string& message, std::string_view text, int line);
 
 }  // namespace stepop

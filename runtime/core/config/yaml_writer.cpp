@@ -17,8 +17,8 @@
 namespace stepop {
 namespace {
 
-/// Text that every YAML reader takes for the same text without quotes, in block and in flow style.
-/// Those of YAML 1.1, such as PyYAML, read `yes` as a bool and `2026-11-21` as a date.
+/// Whether every YAML reader reads the text as the same text without quotes, in block and in flow
+/// style. Readers of YAML 1.1, such as PyYAML, read `yes` as a bool and `2026-11-21` as a date.
 bool is_plain(const std::string& text) {
   if (text.empty() || !plain_scalar(text).is_text()) return false;
   const std::string_view letters =
@@ -45,7 +45,7 @@ std::string key_text(const std::string& key) { return is_plain(key) ? key : quot
 
 bool is_leaf(const Value& value) { return !value.is_list() && !value.is_map(); }
 
-/// Short lists of plain values stand in one line, as people write them.
+/// Short lists of plain values are written on one line.
 bool is_flow(const Value& value) {
   if (is_leaf(value)) return true;
   if (value.is_map()) return value.as_map().empty();
@@ -55,7 +55,7 @@ bool is_flow(const Value& value) {
   return true;
 }
 
-/// Defaults that were taken, as their paths nest.
+/// Taken defaults, nested like their paths.
 struct Defaults {
   OrderedMap<Defaults> below;
   std::vector<Value> values;
@@ -71,7 +71,8 @@ Defaults nested(const std::vector<TakenDefault>& defaults) {
   return all;
 }
 
-/// `key: 5  # default`; empty for what is no line of YAML. A long one is cut, as it is to be read.
+/// `key: 5  # default`; empty if it would not be a line of YAML. A long line is cut to stay
+/// readable.
 std::string default_line(const std::string& key, const std::vector<Value>& values) {
   constexpr size_t kMostBytes = 200;
   std::string others;
@@ -83,7 +84,7 @@ std::string default_line(const std::string& key, const std::vector<Value>& value
   return find_bad_byte(line) ? "" : line;
 }
 
-/// `key`, which the config does not have, as comments.
+/// Writes `key`, which the config lacks, as comments.
 void write_missing(const std::string& key, const Defaults& defaults, const std::string& margin,
                    std::string& out) {
   if (!defaults.values.empty()) {
@@ -95,7 +96,7 @@ void write_missing(const std::string& key, const Defaults& defaults, const std::
   for (const auto& [name, item] : defaults.below) write_missing(name, item, margin + "  ", out);
 }
 
-/// Of what is in a list that stands in one line: by its path, as on the command line.
+/// Writes defaults within a list that is on one line: by their paths, as on the command line.
 void write_by_path(const std::string& path, const Defaults& defaults, const std::string& margin,
                    std::string& out) {
   if (!defaults.values.empty()) {
@@ -107,7 +108,7 @@ void write_by_path(const std::string& path, const Defaults& defaults, const std:
   }
 }
 
-/// What was taken below a value that stands in one line: a component's name, null, a list.
+/// Writes the defaults below a value that is on one line: a component's name, null, a list.
 void write_defaults_below(const Value& value, const Defaults* defaults, int indent,
                           std::string& out) {
   if (defaults == nullptr) return;

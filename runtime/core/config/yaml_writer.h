@@ -12,8 +12,8 @@ namespace stepop {
 /// Block YAML that reads back as the same types and values; ends with a newline.
 std::string to_yaml(const Value& value);
 
-/// The same with a comment for each of these defaults where its key would stand, so that it reads
-/// back as `value` alone:
+/// The same with a comment for each of these defaults at the place of its key, so that the text
+/// still reads back as `value`:
 ///
 ///     optimizer:
 ///       class: Adam
@@ -24,16 +24,16 @@ std::string to_yaml(const Value& value);
 ///     #   freq: 1e  # default
 std::string to_yaml(const Value& value, const std::vector<TakenDefault>& defaults);
 
-/// What `to_yaml` wrote, without its comments.
+/// The output of `to_yaml` without its comments.
 std::string without_comments(std::string_view yaml);
 
 /// One line of flow YAML: `[1, 2]`, `{a: 1.5, b: text}`.
 std::string flow_yaml(const Value& value);
 
-/// One line of JSON with the types and values of a resolved config, for programs that have no YAML:
-/// a float has a point or an exponent, an integer has none. What JSON cannot say is written as
-/// Python's module json reads it: NaN, Infinity and -Infinity. Braces are not doubled, so this is
-/// no config to load again.
+/// One line of JSON with the types and values of a resolved config, for programs without YAML: a
+/// float has a point or an exponent, an integer has neither. NaN, Infinity and -Infinity, which
+/// JSON lacks, are written as Python's module json reads them. Braces are not doubled, so the line
+/// cannot be loaded as a config.
 std::string to_json(const Value& value);
 
 }  // namespace stepop

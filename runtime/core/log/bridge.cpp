@@ -28,7 +28,7 @@ constexpr int64_t kMostWait = 86'400;
 constexpr int kPollMilliseconds = 20;
 constexpr const char* kBesideOption = "--beside";
 
-/// The package of this version comes before one that Python would find.
+/// Puts the package of this version before any that Python would find.
 std::vector<std::string> environment_with(const std::string& package) {
   if (package.empty()) return {};
   const char* given = std::getenv("PYTHONPATH");
@@ -36,15 +36,15 @@ std::vector<std::string> environment_with(const std::string& package) {
   return {"PYTHONPATH=" + package + others};
 }
 
-/// How a process ended; empty when it ended well.
+/// How a process ended; empty after a success.
 std::string ending(int status) {
   if (WIFSIGNALED(status)) return fmt::format("was ended by signal {}", WTERMSIG(status));
   const int code = WEXITSTATUS(status);
   return code == 0 ? "" : fmt::format("ended with exit status {}", code);
 }
 
-/// The last line that it printed, which says why, and in the end what helps; empty when there is
-/// none.
+/// The last line that the process printed: the reason, and at its end the advice; empty without any
+/// line.
 std::string last_line_of(const std::string& path) {
   constexpr size_t kMost = 4000;  // a server may answer with a page
   try {
@@ -117,7 +117,7 @@ std::string Bridge::finish(const std::function<void(const std::string&)>& waitin
 
 namespace {
 
-/// Throws UsageError unless the key is missing or a text.
+/// Throws UsageError for a key that is neither missing nor a text.
 void check_texts(const Config& params, const std::vector<const char*>& keys) {
   for (const char* key : keys) {
     if (params.has(key)) params.get<std::string>(key);

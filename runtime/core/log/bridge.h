@@ -10,33 +10,33 @@
 
 namespace stepop {
 
-/// An integration that is a program of its own, beside the training: `python -m
-/// stepop_eval.<name> --beside RUN` follows the files of the run, which are all that it is given,
-/// and sends them to a service. It outlives the training until it has sent the rest. Whatever
-/// becomes of it, the training goes on: that is a warning, once.
+/// An integration that is a separate program next to the training: `python -m stepop_eval.<name>
+/// --beside RUN` gets only the path of the run, follows its files, and sends them to a service. It
+/// outlives the training until the rest is sent. If the program fails, the training continues with
+/// one warning.
 class Bridge : public Sink {
  public:
-  /// `name`: that of the integration, of the Python module, and of its folder in the run. Throws
-  /// UsageError for a `wait` that is no number of seconds.
+  /// `name`: the name of the integration, of the Python module, and of its folder in the run.
+  /// Throws UsageError for a `wait` that is no number of seconds.
   Bridge(std::string name, const Config& params);
 
   void begin(const SinkStart& start) override;
   void write(const LogEvent& /*event*/, const LogRecord& /*record*/) override {}
-  /// What is warned of, when it could not be started or has failed since.
+  /// Returns a warning if the program could not be started or has failed since.
   std::string mend() override;
 
-  /// Once the run's state is written: waits until the rest is sent, at most the `wait` of the
-  /// config; `waiting` is called with a text for people when that takes more than a second. Returns
-  /// what is warned of.
+  /// Called after the run's state is written: waits until the rest is sent, at most the config's
+  /// `wait`. If that takes more than a second, calls `waiting` with a text for the user. Returns a
+  /// warning, or an empty text.
   std::string finish(const std::function<void(const std::string&)>& waiting);
 
  private:
   std::string name_;
   std::string python_;
-  int64_t wait_ = 0;  ///< Seconds.
+  int64_t wait_ = 0;  ///< In seconds.
   std::string run_ = {};
   std::string output_ = {};
-  std::string failure_ = {};  ///< Why it could not be started.
+  std::string failure_ = {};  ///< Why the program could not be started.
   bool has_warned_ = false;
   std::unique_ptr<Child> child_ = nullptr;
 };

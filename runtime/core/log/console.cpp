@@ -35,7 +35,7 @@ LogLevel parse_log_level(const std::string& text) {
       fmt::format("-l: unknown log level \"{}\"; there are debug, info, warn, critical", text));
 }
 
-/// Those who print to the terminal without the console.
+/// Handles output to the terminal that does not come from the console.
 class Console::Others {
  public:
   explicit Others(Console& console);
@@ -48,7 +48,7 @@ class Console::Others {
   std::unique_ptr<PassingFile> file_;
 };
 
-/// Passes on what is printed to a C++ stream, once the progress bar is out of the way.
+/// Forwards output to a C++ stream after removing the progress bar.
 class Console::Others::PassingBuffer : public std::streambuf {
  public:
   PassingBuffer(std::ostream& stream, Console& console)
@@ -79,7 +79,7 @@ class Console::Others::PassingBuffer : public std::streambuf {
   std::streambuf* target_;
 };
 
-/// The same for C's stdout. It passes on whole lines, and what is flushed.
+/// The same for C's stdout. Forwards whole lines, and flushed output.
 class Console::Others::PassingFile {
  public:
   explicit PassingFile(Console& console) : console_(console), target_(stdout) {
@@ -138,7 +138,7 @@ void Console::Stream::print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0) {
     return;
   }
-  // A reader that is only slow comes back.
+  // A reader that is only slow may read again.
   is_gone = errno != EAGAIN && errno != EINTR;
   std::clearerr(file);
 }
@@ -194,7 +194,7 @@ void Console::clear_bar() {
   has_progress_ = false;
 }
 
-/// A line of ours, or of main(), does not stick to it.
+/// Ends another writer's unfinished line, so that our line, or main()'s, starts on a new line.
 void Console::end_foreign_line() {
   if (is_in_foreign_line_) out_.print("\n");
   is_in_foreign_line_ = false;

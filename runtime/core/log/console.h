@@ -11,19 +11,21 @@
 
 namespace stepop {
 
-/// `kDebug` shows what is otherwise in the log file alone, and which files are written.
+/// `kDebug` also shows the lines that otherwise only go to the log file, and which files are
+/// written.
 enum class LogLevel { kDebug, kInfo, kWarning, kCritical };
 
 /// `debug`, `info`, `warn` or `critical`; throws UsageError for another word.
 LogLevel parse_log_level(const std::string& text);
 
-/// Lines for people: on the console and, once a run has its folder, in its log file. A progress bar
-/// stands below them on a terminal; a pipe or a file never gets a control character. What others
-/// print to a terminal, by std::cout, std::cerr, std::clog or C's stdout, takes the bar away first.
+/// Lines for the user: on the console and, once a run has its folder, in its log file. On a
+/// terminal a progress bar is below the lines; a pipe or a file never gets a control character.
+/// Other output to a terminal, by std::cout, std::cerr, std::clog or C's stdout, removes the bar
+/// first.
 ///
-/// A terminal or a pipe that nobody reads any more is not an error: the lines still go to the log
-/// file. A log file that cannot be written is one: the Error is thrown once, by the call that found
-/// it, and from then on the lines go to the console alone.
+/// A terminal or a pipe without a reader is not an error: the lines still go to the log file. A log
+/// file that cannot be written is an error: the call that finds it throws Error, once, and from
+/// then on the lines only go to the console.
 class Console {
  public:
   explicit Console(LogLevel level = LogLevel::kInfo, std::FILE* out = stdout);
@@ -35,31 +37,31 @@ class Console {
   void info(std::string_view text) { line(LogLevel::kInfo, text); }
   void warn(std::string_view text) { line(LogLevel::kWarning, text); }
 
-  /// For the log file, and for a console that shows no progress bar or has the level debug.
+  /// A line for the log file, and for a console without a progress bar or with the level debug.
   void detail(std::string_view text);
 
-  /// For the log file alone.
+  /// A line for the log file only.
   void record(std::string_view text);
 
-  /// Shows one line in place of the last one: on a terminal only.
+  /// Replaces the progress line; only on a terminal.
   void progress(std::string_view text);
-  /// Takes the progress line away.
+  /// Removes the progress line.
   void end_progress();
-  /// Takes it away because somebody else prints `text`; the bar comes back once that has ended its
-  /// line. May be called in any thread.
+  /// Removes the progress line because another writer prints `text`; the bar returns after the end
+  /// of that writer's line. May be called in any thread.
   void make_way(std::string_view text);
 
   bool is_terminal() const { return is_terminal_; }
-  /// The terminal's width in columns; 80 when it does not say.
+  /// The terminal's width in columns; 80 if it is unknown.
   int width() const;
 
-  /// Appends to the file from here on, first what was said before.
+  /// From now on also appends to the file, beginning with all earlier lines.
   void open_log_file(const std::string& path);
-  /// As AppendFile::mend, of that file.
+  /// Calls AppendFile::mend for the log file.
   std::string mend_log_file() { return file_ ? file_->mend() : ""; }
 
  private:
-  /// Where people read; silent once they are gone.
+  /// A terminal, pipe or file; silent once its reader is gone.
   struct Stream {
     std::FILE* file;
     bool is_gone = false;
@@ -77,12 +79,12 @@ class Console {
   Stream out_;
   Stream error_{stderr};
   bool is_terminal_;
-  std::mutex screen_;  ///< Guards the two below and what is printed.
+  std::mutex screen_;  ///< Protects the next two members and the output.
   bool has_progress_ = false;
-  bool is_in_foreign_line_ = false;  ///< Somebody printed text without a newline at its end.
+  bool is_in_foreign_line_ = false;  ///< Another writer's last line has no newline yet.
   bool is_before_file_ = true;
   std::string before_file_;
-  std::optional<AppendFile> file_;  // empty when it could not be written
+  std::optional<AppendFile> file_;  // empty when the file could not be written
   std::unique_ptr<Others> others_;
 };
 

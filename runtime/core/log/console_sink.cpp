@@ -11,15 +11,15 @@ namespace stepop {
 namespace {
 
 constexpr auto kDrawInterval = std::chrono::milliseconds(100);
-/// A speed is measured over this time, up to twice it.
+/// A speed is measured over this time to twice this time.
 constexpr double kMeasureSeconds = 1.0;
 constexpr int kBarWidth = 18;
 constexpr int kLeastBarWidth = 8;
-/// Of a text the console shows so many bytes; its file has them all.
+/// The console shows this many bytes of a text; the text's file has all of them.
 constexpr size_t kMostShownBytes = 2000;
 
-/// `train/log_op: loss 0.31 accuracy 0.9  validation/log_op: loss 0.4`; not what the runtime tells
-/// of itself.
+/// `train/log_op: loss 0.31 accuracy 0.9  validation/log_op: loss 0.4`, without the runtime's own
+/// numbers.
 std::string grouped(const OrderedMap<double>& scalars) {
   std::string text;
   std::string group;
@@ -35,7 +35,7 @@ std::string grouped(const OrderedMap<double>& scalars) {
   return text;
 }
 
-/// Cut where a character of UTF-8 ends.
+/// Cut at the end of a UTF-8 character.
 std::string beginning_of(const std::string& text) {
   if (text.size() <= kMostShownBytes) return text;
   size_t end = kMostShownBytes;
@@ -94,7 +94,8 @@ void ConsoleSink::step_done(const LogEvent& event) {
   const std::string head = where(event);
   const std::string middle = fmt::format("{:3.0f}%  step {}/{}{}", 100 * fraction, event.step,
                                          plan_.num_steps, loss_.empty() ? "" : "  " + loss_);
-  // A line that is too long would scroll instead of standing still: what matters least goes first.
+  // A long line would scroll instead of staying in place: the least important parts are dropped
+  // first.
   for (const bool with_rate : {true, false}) {
     const std::string tail = middle + (with_rate ? rate() : "") + remaining(event);
     const int room = console_.width() - static_cast<int>(head.size() + tail.size()) - 3;
@@ -122,7 +123,7 @@ bool ConsoleSink::is_time_to_draw() {
 
 std::string ConsoleSink::where(const LogEvent& event) const {
   if (!plan_.trains) return "";
-  // At an epoch's end the position is the next one's start; people mean the epoch that ended.
+  // At an epoch's end the position is the next epoch's start; the text shows the epoch that ended.
   const auto epoch = static_cast<int64_t>(std::max(std::ceil(event.epoch), 1.0));
   return fmt::format("epoch {}/{}  ", epoch, plan_.num_epochs);
 }

@@ -10,11 +10,11 @@
 
 namespace stepop {
 
-/// What a training reports to people: a line for each log and evaluation, its texts, and between
-/// them a progress bar with the speed and the time that is left.
+/// Shows a training on the console: a line for each log and evaluation, the logged texts, and in
+/// between a progress bar with the speed and the remaining time.
 class ConsoleSink : public Sink {
  public:
-  /// Where the training ends; `trains` is false for evaluations without a training.
+  /// The end of the training; `trains` is false for evaluations without a training.
   struct Plan {
     bool trains = true;
     int64_t num_steps = 0;
@@ -33,8 +33,8 @@ class ConsoleSink : public Sink {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// Counts and times of the training alone, without its evaluations; two marks, so that a speed is
-  /// always measured over one to two seconds.
+  /// Counts and times of the training, without its evaluations. There are two marks, so that a
+  /// speed is always measured over one to two seconds.
   struct Mark {
     double seconds = 0;
     int64_t samples = 0;

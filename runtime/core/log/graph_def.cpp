@@ -12,7 +12,7 @@ std::string attribute(std::string_view name, const std::string& value) {
   return pb::bytes_field(5, pb::bytes_field(1, name) + pb::bytes_field(2, value));
 }
 
-/// AttrValue.list with its shapes (TensorShapeProto), one for each result.
+/// AttrValue.list with a TensorShapeProto for each result.
 std::string shapes(const std::vector<std::vector<int64_t>>& all) {
   std::string list;
   for (const auto& sizes : all) {
@@ -26,8 +26,7 @@ std::string shapes(const std::vector<std::vector<int64_t>>& all) {
 }  // namespace
 
 std::string graph_def(const LoggedGraph& graph) {
-  constexpr int64_t kProducer =
-      22;  // the version of the format that TensorBoard's own writers give
+  constexpr int64_t kProducer = 22;  // the format version of TensorBoard's own writers
   std::string bytes;
   for (const auto& node : graph.nodes) {
     std::string definition = pb::bytes_field(1, node.name) + pb::bytes_field(2, node.op);

@@ -6,8 +6,8 @@
 
 namespace stepop {
 
-/// The bytes of a GraphDef (tensorflow/core/framework/graph.proto), as TensorBoard's graph tab
-/// reads it: each node with its shapes in `_output_shapes` and its `parameters`.
+/// The bytes of a GraphDef (tensorflow/core/framework/graph.proto) for TensorBoard's graph tab:
+/// each node has its shapes in `_output_shapes`, and its `parameters`.
 std::string graph_def(const LoggedGraph& graph);
 
 }  // namespace stepop

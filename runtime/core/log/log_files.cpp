@@ -17,8 +17,8 @@
 namespace stepop {
 namespace {
 
-/// `folder` is the run's, which must be there: it would otherwise begin again, without all that the
-/// run has, where somebody moved it away.
+/// `folder` is the run's folder and must exist. If a user has moved the run away, making the folder
+/// again would start a new run folder without the run's other files.
 void write_log_file(const std::string& folder, const std::string& name, const std::string& bytes) {
   if (!std::filesystem::is_directory(folder)) {
     throw Error(fmt::format("{}: this folder of the run was removed or moved", folder));
@@ -46,7 +46,7 @@ std::string curve_csv(const Curve& curve) {
   return csv;
 }
 
-/// In memory of its own, whatever else uses that of `tensor`.
+/// A copy that shares no memory with `tensor`.
 at::Tensor host_copy(const at::Tensor& tensor) {
   return tensor.detach().to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true,
                             at::MemoryFormat::Contiguous);
@@ -162,7 +162,7 @@ std::optional<SteppedName> parse_name_with_step(std::string_view name) {
 }
 
 void check_file_name(const std::string& what, std::string_view name) {
-  constexpr size_t kMostBytes = 200;  // file systems take 255, and the step comes behind
+  constexpr size_t kMostBytes = 200;  // file systems allow 255, and the step is appended
   for (size_t begin = 0; begin <= name.size();) {
     const size_t end = std::min(name.find('/', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);

@@ -11,10 +11,10 @@
 
 namespace stepop {
 
-/// A log whose pictures are not made yet. It shares no memory with the tensors that it is made of:
-/// a training that goes on changes nothing of it.
+/// A log whose pictures are not made yet. It shares no memory with the logged tensors, so the
+/// training may continue.
 struct UnfinishedLog {
-  /// Images [B, C, H, W] on the CPU, which are to be one picture.
+  /// Images [B, C, H, W] on the CPU for one picture.
   struct Images {
     at::Tensor images;
     ImageEncoding encoding;
@@ -22,8 +22,8 @@ struct UnfinishedLog {
 
   LogEvent event = {};
   LogRecord record = {};
-  OrderedMap<Images> images = {};  ///< By the names that their pictures will have in `record`,
-  OrderedMap<Video> videos = {};   ///< and so here, whose frames are on the CPU.
+  OrderedMap<Images> images = {};  ///< By the names of their pictures in `record`
+  OrderedMap<Video> videos = {};   ///< the same, with frames on the CPU.
 
   bool has_files() const {
     return !images.empty() || !videos.empty() || !record.images.empty() || !record.texts.empty() ||
@@ -31,41 +31,41 @@ struct UnfinishedLog {
   }
 };
 
-/// Throws Error, with the name, for what is no video: of another shape or rate than `Video` says.
+/// Throws Error, with the name, for a shape or a rate that `Video` does not allow.
 void check_video(const Video& video, const std::string& name);
 
-/// Adds what of `logs` becomes files - images, videos, texts, histograms, curves - to a log, under
-/// names that begin with `prefix` and a slash. Throws Error, with the key, for what cannot be a
-/// file or is no image or curve.
+/// Adds the parts of `logs` that become files (images, videos, texts, histograms, curves) to a log,
+/// with names that begin with `prefix` and a slash. Throws Error, with the key, for a name that
+/// cannot be a file, and for a bad image or curve.
 void add_files(UnfinishedLog& log, const std::string& prefix, const Logs& logs,
                const ImageEncoding& encoding = {});
 
-/// Makes the pictures of images, videos and curves, which are then in the log's record. Needs
-/// nothing of the training, and may be called in another thread.
+/// Makes the pictures of images, videos and curves, and puts them into the log's record. Does not
+/// access the training, so another thread may call it.
 void make_pictures(UnfinishedLog& log);
 
-/// Writes images and texts as files of their own, `<folder>/<name>_<step>.png` and `.txt`, each
-/// whole or not there: `train/train/log_op/input_0000100.png`. Histograms and curves are a picture
-/// and a table, `.csv`. `folder` must be there.
+/// Writes each image and text to a file, `<folder>/<name>_<step>.png` or `.txt`, whole or not at
+/// all: `train/train/log_op/input_0000100.png`. Histograms and curves become a picture and a table,
+/// `.csv`. `folder` must exist.
 void write_log_files(const std::string& folder, int64_t step, const LogRecord& record);
 
-/// The name of a picture's file within the folder: `train/log_op/input_0000100.jpg`.
+/// The path of a picture's file within the folder: `train/log_op/input_0000100.jpg`.
 std::string picture_file(std::string_view name, int64_t step, std::string_view bytes);
 
-/// `loss_0000700`: a name with a step of at least seven digits behind it.
+/// `loss_0000700`: a name followed by a step with at least seven digits.
 std::string name_with_step(std::string_view name, int64_t step);
 
-/// What `name_with_step` put together, the step with any number of digits.
+/// The parts of such a name; the step may have any number of digits.
 struct SteppedName {
   std::string name;
   int64_t step = 0;
 };
-/// Nothing for a name without a step behind its last `_`.
+/// Nothing for a name without a step after its last `_`.
 std::optional<SteppedName> parse_name_with_step(std::string_view name);
 
-/// Throws Error unless `name`, such as the key of a logged image, can be the end of a path: its
-/// parts between slashes have 1 to 200 bytes and are neither "." nor "..", and it has no byte 0.
-/// `what` names it in the message: `train/log_op: the image`.
+/// Throws Error unless `name`, such as the key of a logged image, can be the end of a path: the
+/// parts between slashes have 1 to 200 bytes and are neither "." nor "..", and no byte is 0. `what`
+/// names the object in the message: `train/log_op: the image`.
 void check_file_name(const std::string& what, std::string_view name);
 
 }  // namespace stepop

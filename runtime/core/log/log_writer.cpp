@@ -9,7 +9,7 @@
 namespace stepop {
 namespace {
 
-/// To be called by the thread before its first log.
+/// Called by the thread before its first log.
 void begin_thread() {
   ::pthread_setname_np(::pthread_self(), "pictures");
   compute_with_one_thread();

@@ -12,9 +12,9 @@
 
 namespace stepop {
 
-/// Makes the pictures of logs and writes their files, in a thread of its own: an image takes longer
-/// to encode than a small step to train. All functions are for one thread; they throw what the
-/// thread failed with, and after that nothing more is written.
+/// Makes the pictures of logs and writes their files in a separate thread, because encoding an
+/// image takes longer than a small training step. All functions must be called by one thread; they
+/// throw the thread's error, after which nothing more is written.
 class LogWriter {
  public:
   /// Writes below `folder`. `profile` may be null, and must outlive this.
@@ -23,21 +23,22 @@ class LogWriter {
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
-  /// Hands a log over; waits while kMostWaiting others wait for the thread. The first one starts
-  /// it: a run without pictures has none.
+  /// Hands a log to the thread; waits while kMostWaiting logs are in the queue. The first log
+  /// starts the thread: a run without pictures has none.
   void push(UnfinishedLog log);
 
-  /// Whether all that were pushed were taken.
+  /// Whether all logs that were pushed were also taken.
   bool is_idle() const { return taken_ == pushed_; }
 
-  /// The next one, in the order of `push`, whose files are on the disk. Does not wait.
+  /// The next log whose files are on the disk, in the order of `push`. Does not wait.
   std::optional<UnfinishedLog> take_written();
 
-  /// Waits until the files of all are on the disk.
+  /// Waits until all files are on the disk.
   void wait();
 
  private:
-  /// Beside the one that is worked on: so many logs' images are kept at most.
+  /// The largest number of logs in the queue, besides the log in progress: limits the images in
+  /// memory.
   static constexpr size_t kMostWaiting = 2;
 
   void write(UnfinishedLog& log) const;
@@ -46,7 +47,8 @@ class LogWriter {
   Profile* profile_;
   int64_t pushed_ = 0;
   int64_t taken_ = 0;
-  std::unique_ptr<BackgroundQueue<UnfinishedLog>> queue_;  // last: its thread uses the others
+  std::unique_ptr<BackgroundQueue<UnfinishedLog>> queue_;  // last, because its thread uses the
+                                                           // other members
 };
 
 }  // namespace stepop

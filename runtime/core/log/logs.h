@@ -22,8 +22,8 @@ class Scalar {
   /// The tensor, or null when it is a number.
   const at::Tensor* tensor() const { return std::get_if<at::Tensor>(&value_); }
 
-  /// The number; waits for the device when it is a tensor there. Throws Error with `name` for a
-  /// tensor that is undefined or has not exactly one element.
+  /// The number; waits for the device if the number is a tensor there. Throws Error with `name`
+  /// unless the tensor is defined and has exactly one element.
   double read(const std::string& name) const;
 
  private:
@@ -32,23 +32,23 @@ class Scalar {
 
 using Scalars = OrderedMap<Scalar>;
 
-/// Pictures that follow one another.
+/// A sequence of pictures.
 struct Video {
-  at::Tensor frames;             ///< [B, T, C, H, W] in [-1, 1], C as of images.
+  at::Tensor frames;             ///< [B, T, C, H, W] in [-1, 1], C as for images.
   double frames_per_second = 8;  ///< Above 0, up to 1000.
 };
 
-/// What `log_op` returns. A slash in a name makes a folder. Images, videos, histograms and curves
-/// are pictures, and no two of them have the same name.
+/// The result of `log_op`. A slash in a name makes a folder. Images, videos, histograms and curves
+/// are pictures, and each picture must have a different name.
 struct Logs {
   Scalars scalars = {};
-  /// Batches of images [B, C, H, W] in [-1, 1], shown as one grid each, as image_grid does.
+  /// Batches of images [B, C, H, W] in [-1, 1], each shown as one grid, see image_grid.
   OrderedMap<at::Tensor> images = {};
-  /// Batches of videos, shown as one grid each, that moves: an animated PNG.
+  /// Batches of videos, each shown as one moving grid: an animated PNG.
   OrderedMap<Video> videos = {};
-  /// UTF-8, such as what a language model wrote; shown above the progress bar and kept as files.
+  /// UTF-8, such as the output of a language model; shown above the progress bar and kept as files.
   OrderedMap<std::string> texts = {};
-  /// Real tensors of any shape, whose elements are counted.
+  /// Real tensors of any shape; the histogram counts their elements.
   OrderedMap<at::Tensor> histograms = {};
   OrderedMap<Curve> curves = {};
 };

@@ -26,7 +26,7 @@ MetricDirection by_config(const std::string& name, const Value& config) {
   return MetricDirection::kUnknown;
 }
 
-/// The last word says most: `error` of `accuracy_error`.
+/// The last word decides: `error` in `accuracy_error`.
 MetricDirection by_words(std::string_view text) {
   const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   while (!text.empty()) {
@@ -51,7 +51,7 @@ MetricDirection metric_direction(const std::string& name, const Value* config) {
   const MetricDirection given =
       config != nullptr ? by_config(name, *config) : MetricDirection::kUnknown;
   if (given != MetricDirection::kUnknown) return given;
-  // What a scalar is stands behind the last slash: `perplexity/tokens` is a count.
+  // The part after the last slash decides: `perplexity/tokens` is a count.
   return by_words(std::string_view(name).substr(name.rfind('/') + 1));
 }
 

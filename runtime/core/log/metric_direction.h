@@ -6,12 +6,12 @@
 
 namespace stepop {
 
-/// Whether a scalar is better when it is lower or higher.
+/// Whether a lower or a higher value of a scalar is better.
 enum class MetricDirection { kUnknown, kLower, kHigher };
 
-/// By the config (`checkpoints` or `stop_when`: metric, mode). Without it, by the words in the last
-/// part of the name: lower for losses and errors, higher for accuracies and returns. Else unknown,
-/// as for a learning rate. `config` may be null.
+/// Decided by the config (`checkpoints` or `stop_when`: metric, mode). Otherwise by the words in
+/// the last part of the name: lower for losses and errors, higher for accuracies and returns.
+/// Otherwise unknown, for example for a learning rate. `config` may be null.
 MetricDirection metric_direction(const std::string& name, const Value* config);
 
 }  // namespace stepop

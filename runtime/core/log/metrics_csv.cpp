@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kHead = "step,epoch,samples,time,name,value\n";
 
-/// The whole lines of steps before `first_step`, below the head.
+/// The complete lines of steps before `first_step`, without the header.
 std::string lines_before(std::string_view text, int64_t first_step) {
   std::string kept(kHead);
   for (size_t end = 0; (end = text.find('\n')) != std::string_view::npos;) {

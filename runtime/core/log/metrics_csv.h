@@ -8,15 +8,16 @@
 
 namespace stepop {
 
-/// The integration `csv`: `train/metrics.csv`, a line for each number, below the names of the
-/// columns: `step,epoch,samples,time,name,value`. Append-only; each event is one write. Numbers are
-/// as C prints them, `nan` and `inf` included. Each function throws Error, as AppendFile does.
+/// The integration `csv` writes `train/metrics.csv`: a header with the column names,
+/// `step,epoch,samples,time,name,value`, and a line for each number. Append-only; each event is one
+/// write. Numbers are written as in C, with `nan` and `inf`. Each function throws the same errors
+/// as AppendFile.
 class MetricsCsv : public Sink {
  public:
   MetricsCsv() = default;
   explicit MetricsCsv(const Config& /*params*/) {}
 
-  /// Goes on behind the lines of the steps before the first one; all others are removed.
+  /// Keeps the lines of steps before the first step, removes all others, and continues after them.
   void begin(const SinkStart& start) override;
   void write(const LogEvent& event, const LogRecord& record) override;
   std::string mend() override { return file_ ? file_->mend() : ""; }

@@ -22,7 +22,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// Throws Error for what is no number of a metrics file.
+/// Throws Error for a value that is no number of a metrics file.
 double metric_number(const std::string& key, const OrderedJson& value) {
   if (value.is_number()) return value.get<double>();
   if (value.is_string()) {
@@ -36,13 +36,14 @@ double metric_number(const std::string& key, const OrderedJson& value) {
 
 int64_t metric_count(const std::string& key, const OrderedJson& value) {
   const bool is_count =
-      value.is_number_integer() && value.get<int64_t>() >= 0;  // what is too large gets negative
+      value.is_number_integer() && value.get<int64_t>() >= 0;  // numbers that are too large become
+                                                               // negative
   if (is_count) return value.get<int64_t>();
   throw Error(
       fmt::format("\"{}\": expected a whole number, found {}", key, value.dump(-1, ' ', true)));
 }
 
-/// Throws Error with what is wrong.
+/// Throws Error that says what is wrong.
 MetricsLine parse_line(std::string_view text) {
   const OrderedJson json = OrderedJson::parse(text);
   if (!json.is_object()) throw Error("not a JSON object");
@@ -144,7 +145,7 @@ std::vector<std::string> last_lines(const std::string& path, int64_t bytes) {
     file.seekg(begin);
     file.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<size_t>(file.gcount()));
-    // Its first line may be half of one.
+    // The first line may be incomplete.
     size_t at = begin > 0 ? std::min(text.find('\n'), text.size() - 1) + 1 : 0;
     std::vector<std::string> lines;
     for (size_t end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {

@@ -12,7 +12,7 @@ namespace stepop {
 namespace {
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
-/// Parts of parts are listed from here on; it shows as 0.1 %.
+/// The smallest share for which nested parts are listed; it shows as 0.1 %.
 constexpr double kLeastShare = 0.0005;
 
 using Microseconds = std::chrono::duration<double, std::micro>;

@@ -6,15 +6,15 @@
 
 namespace stepop {
 
-/// A table for people of where the time of a training went: its parts, those within others below
-/// them from 0.05 % of the whole on, the longest first; each with its share of the whole, its
-/// milliseconds for each step, how often it came, the median of its times (to within 0.4 %), and
-/// their sum. The last row is what lies in no part. Of several processes a line says how much of
-/// their sums lay beside the backward passes.
+/// A table of where the time of a training went: its parts, and below them nested parts with at
+/// least 0.05 % of the whole, longest first. Each has its share of the whole, milliseconds per
+/// step, number of times, median time (to within 0.4 %), and total time. The last row is the time
+/// outside of all parts. For several processes, a line says how much of their sums overlapped with
+/// the backward passes.
 std::string profile_table(const Profile& profile);
 
-/// The events of the first steps in Chrome's trace format (JSON), which chrome://tracing and
-/// Perfetto open: one line a thread, times in microseconds since the profile began.
+/// The events of the first steps in Chrome's trace format (JSON), for chrome://tracing and
+/// Perfetto: one line per thread, times in microseconds since the profile began.
 std::string chrome_trace(const Profile& profile);
 
 }  // namespace stepop

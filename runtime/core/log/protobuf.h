@@ -8,8 +8,8 @@
 
 namespace stepop::protobuf {
 
-// Protocol buffers (https://protobuf.dev/programming-guides/encoding), as event.proto and
-// summary.proto of TensorBoard number the fields.
+// Protocol buffers (https://protobuf.dev/programming-guides/encoding). Fields are numbered as in
+// TensorBoard's event.proto and summary.proto.
 
 template <class Unsigned>
 std::string little_endian(Unsigned number) {

@@ -10,8 +10,8 @@ namespace stepop {
 
 class Console;
 
-/// Lines for people from a user's own code: on the console, above the progress bar, and in the
-/// run's `log.txt`. For the thread that runs the training; not for those that load data.
+/// Lines for the user from the user's own code: on the console, above the progress bar, and in the
+/// run's `log.txt`. Only for the thread that runs the training, not for threads that load data.
 class RunLog {
  public:
   void info(std::string_view text);

@@ -12,36 +12,35 @@
 
 namespace stepop {
 
-/// Where a training is when something is logged.
+/// The progress of a training at an event.
 struct LogEvent {
-  int64_t step = 0;  ///< Training steps that are complete.
+  int64_t step = 0;  ///< Complete training steps.
   double epoch = 0;  ///< With its fraction.
   int64_t samples = 0;
   double seconds = 0;  ///< Training time of all starts.
 };
 
-/// What one event logs, by full names: `train/log_op/loss`.
+/// The content of one event, by full names: `train/log_op/loss`.
 struct LogRecord {
   OrderedMap<double> scalars = {};
   OrderedMap<std::string> images = {};  ///< The bytes of PNG or JPEG files, grey or RGB.
   OrderedMap<std::string> texts = {};
   OrderedMap<Histogram> histograms = {};
-  OrderedMap<Curve> curves = {};  ///< Their pictures are among `images`, under the same names.
+  OrderedMap<Curve> curves = {};  ///< Their pictures are in `images`, with the same names.
   bool is_evaluation = false;     ///< The result of an evaluation, not of log ops.
 };
 
 /// How a training begins or resumes.
 struct SinkStart {
-  std::string folder = {};  ///< `<run>/train`: files of a sink's own go here.
-  int64_t first_step = 0;   ///< What was logged of this step and later ones is logged again.
+  std::string folder = {};  ///< `<run>/train`, the folder for a sink's own files.
+  int64_t first_step = 0;   ///< Logs of this step and later steps are repeated.
   std::string config = {};  ///< The resolved config as YAML.
-  /// What the networks compute; empty unless a sink wants it.
+  /// The graph of the networks; empty unless a sink wants it.
   LoggedGraph graph = {};
 };
 
-/// A place that takes what a run logs: the console, the metrics file, TensorBoard, a service of
-/// your own. All functions but `sync` are called by one thread. What one of them throws ends the
-/// training.
+/// A receiver of a run's logs: the console, the metrics file, TensorBoard, your own service. All
+/// functions but `sync` are called by one thread. An exception of a sink ends the training.
 class Sink {
  public:
   Sink() = default;
@@ -49,31 +48,31 @@ class Sink {
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
-  /// Whether `begin` is to be given the graph, which takes a pass of each network.
+  /// Whether `begin` should get the graph, which takes a pass of each network.
   virtual bool wants_graph() const { return false; }
   /// Called once, before the first step.
   virtual void begin(const SinkStart& /*start*/) {}
-  /// Takes one event. Of `record` any part may be empty. An integration takes those with pictures
-  /// when these are made and on the disk, before the next checkpoint at the latest; all events come
-  /// in their order.
+  /// Takes one event. Any part of `record` may be empty. An integration gets an event with pictures
+  /// once they are made and on the disk, at the latest before the next checkpoint; events always
+  /// come in order.
   virtual void write(const LogEvent& event, const LogRecord& record) = 0;
 
-  /// Called after each training step; must cost next to nothing.
+  /// Called after each training step; must cost almost nothing.
   virtual void step_done(const LogEvent& /*event*/) {}
-  /// An evaluation begins; its result comes by `write`.
+  /// An evaluation begins; `write` will be called with its result.
   virtual void evaluation_begins() {}
-  /// `done` of `total` examples of an evaluation by `op`, `validation/eval_op`, are done.
+  /// An evaluation by `op`, `validation/eval_op`, has finished `done` of `total` examples.
   virtual void evaluating(const std::string& /*op*/, int64_t /*done*/, int64_t /*total*/) {}
 
-  /// Called before a checkpoint: the place to see that a file was removed from under it, and to
-  /// write it again. Returns what people are warned of; empty: nothing.
+  /// Called before a checkpoint: the sink may check whether its file was removed, and write it
+  /// again. Returns a warning for the user; empty: none.
   virtual std::string mend() { return ""; }
-  /// Returns when everything that was written is on the disk. May be called in another thread.
+  /// Returns when everything written so far is on the disk. May be called in another thread.
   virtual void sync() {}
 };
 
 /// Sinks that a config switches on by name: `integrations: {<name>: {active: true, ...}}`. Each is
-/// made from that part of the config before the run has its folder.
+/// made from that part of the config, before the run has its folder.
 using IntegrationRegistry = Registry<std::shared_ptr<Sink>(const Config& params)>;
 IntegrationRegistry& integrations();
 

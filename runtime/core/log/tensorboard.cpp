@@ -27,7 +27,7 @@ using protobuf::number_field;
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 
-/// For each byte, what it does to the remainder of a CRC-32C; bits are reflected.
+/// For each byte, its effect on the remainder of a CRC-32C; bits are reflected.
 constexpr std::array<uint32_t, 256> make_crc_table() {
   constexpr uint32_t kPolynomial = 0x82f63b78;
   std::array<uint32_t, 256> table{};
@@ -48,15 +48,14 @@ double wall_time() {
   return std::chrono::duration<double>(now).count();
 }
 
-/// Event.wall_time and Event.step, before what makes the event.
+/// Event.wall_time and Event.step, followed by the event's content.
 std::string event(int64_t step, const std::string& what) {
   return double_field(1, wall_time()) + number_field(2, step) + what;
 }
 
 std::string file_version() { return event(0, bytes_field(3, "brain.Event:2")); }
 
-/// Event.session_log with SessionLog.status START: what comes from its step on replaces what was
-/// written of it before.
+/// Event.session_log with SessionLog.status START: events from its step on replace earlier ones.
 std::string session_start(int64_t first_step) {
   return event(first_step, bytes_field(7, number_field(1, 1)));
 }
@@ -79,8 +78,8 @@ std::string image(std::string_view name, std::string_view bytes) {
                                           number_field(3, head->channels) + bytes_field(4, bytes)));
 }
 
-/// A tensor of one string for the plugin "text", which takes it for Markdown: indented, it is shown
-/// as it stands.
+/// A tensor of one string for the plugin "text", which reads it as Markdown: indented text is shown
+/// unchanged.
 std::string text(std::string_view name, std::string_view content) {
   constexpr std::string_view kIndent = "    ";
   std::string code;
@@ -102,7 +101,7 @@ std::string doubles_field(uint64_t field, const std::vector<double>& numbers) {
   return bytes_field(field, bytes);
 }
 
-/// HistogramProto. TensorBoard has no place for numbers that are not finite.
+/// HistogramProto. TensorBoard cannot show numbers that are not finite.
 std::string histogram(std::string_view name, const Histogram& histogram) {
   std::vector<double> limits;
   std::vector<double> counts;
@@ -123,7 +122,7 @@ std::string summary(int64_t step, const std::string& values) {
   return event(step, bytes_field(5, values));
 }
 
-/// The second in a file's name; 0 for another file.
+/// The second in a file's name; 0 for other files.
 int64_t second_of(const std::string& name) {
   int64_t second = 0;
   if (name.starts_with(kPrefix)) {
@@ -132,7 +131,7 @@ int64_t second_of(const std::string& name) {
   return second;
 }
 
-/// Later than those of all files that are there, whatever became of the clock.
+/// A name later than those of all existing files, even if the clock was set back.
 std::string new_path(const std::string& folder) {
   make_folders(folder);
   auto second = static_cast<int64_t>(wall_time());

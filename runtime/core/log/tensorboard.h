@@ -10,8 +10,8 @@
 
 namespace stepop {
 
-/// The CRC-32C of `bytes` (Castagnoli's polynomial; RFC 3720, appendix B.4), that of iSCSI, ext4
-/// and TensorFlow's records. 0 for no bytes.
+/// The CRC-32C of `bytes` (Castagnoli's polynomial; RFC 3720, appendix B.4), as in iSCSI, ext4 and
+/// TensorFlow's records. 0 for no bytes.
 uint32_t crc32c(std::string_view bytes);
 
 /// One record of a TFRecord file: the length of `data` (uint64, little endian), its masked CRC-32C,
@@ -20,9 +20,9 @@ uint32_t crc32c(std::string_view bytes);
 std::string tf_record(std::string_view data);
 
 /// The integration `tensorboard`: an event file for each start of a training, in
-/// `train/tensorboard/`; runtime/core/log/README.md says what is in it. Append-only; each event is
-/// one write, so a killed run loses at most its last one. Each function throws Error, as AppendFile
-/// does, when it cannot write.
+/// `train/tensorboard/`; runtime/core/log/README.md describes the content. Append-only; each event
+/// is one write, so a killed run loses at most the last event. Each function throws the same errors
+/// as AppendFile when it cannot write.
 class TensorBoard : public Sink {
  public:
   TensorBoard() = default;
@@ -30,20 +30,20 @@ class TensorBoard : public Sink {
 
   bool wants_graph() const override { return wants_graph_; }
 
-  /// Begins a new file: TensorBoard reads the files of one folder in the order of their names, and
-  /// this name comes last. What the files before have of the first step and later ones is no longer
-  /// shown. The config is shown as text, the graph in its own tab.
+  /// Begins a new file. TensorBoard reads the files of a folder in the order of their names, and
+  /// the new name comes last. Events of the first step and later steps in earlier files are no
+  /// longer shown. The config is shown as text, the graph in its own tab.
   void begin(const SinkStart& start) override;
 
-  /// Adds one event, unless it would be empty. Scalars are stored as float32. A slash in a name
-  /// makes a group.
+  /// Adds one event, unless it is empty. Scalars are stored as float32. A slash in a name makes a
+  /// group.
   void write(const LogEvent& event, const LogRecord& record) override;
   std::string mend() override { return file_ ? file_->mend() : ""; }
   void sync() override {
     if (file_) file_->sync();
   }
 
-  /// Of the file, once the training has begun.
+  /// The path of the file, once the training has begun.
   const std::string& path() const { return file_.value().path(); }
 
  private:

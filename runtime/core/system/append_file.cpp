@@ -48,7 +48,7 @@ std::string AppendFile::mend() {
   const bool is_gone = ::lstat(path_.c_str(), &named) != 0 && errno == ENOENT;
   const bool is_ours = named.st_dev == ours.st_dev && named.st_ino == ours.st_ino;
   if (!is_gone && (is_ours || named.st_ino == 0)) return "";
-  // What was removed is still there for whoever has it open.
+  // The content of a removed file is still available through the open file.
   if (is_gone)
     write_file_atomically(path_, read_file(fmt::format("/proc/self/fd/{}", file_.number())));
   file_ = open_file(path_, kFlags, "open " + path_);
@@ -77,7 +77,7 @@ off_t AppendFile::size() const {
 }
 
 bool AppendFile::take_back(off_t before, off_t written) {
-  // What another process has appended meanwhile must stay.
+  // Lines that another process has appended meanwhile must stay.
   if (before < 0 || size() != before + written) return false;
   return file_calls().ftruncate(file_.number(), before) == 0;
 }

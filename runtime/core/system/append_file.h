@@ -9,27 +9,27 @@
 
 namespace stepop {
 
-/// A file of lines that only grows. Each `append` is one write at its end, so several processes may
-/// append to one file, and a killed one loses at most its last line. A last line that was left
-/// without an end - by a killed process, a full disk - is ended before the first append.
+/// A file of lines that only grows. Each `append` is one write at the end, so several processes may
+/// append to one file, and a killed process loses at most its last line. If a killed process or a
+/// full disk left an incomplete last line, a newline is added before the first append.
 ///
-/// The file itself is never a symbolic link, behind which it could be anybody's. Every failed call
+/// The file must not be a symbolic link, which could lead to another user's file. Every failed call
 /// throws Error with the operation, the path and the system's reason.
 class AppendFile {
  public:
   /// Opens the file, or creates it; the folder must exist.
   explicit AppendFile(std::string path);
 
-  /// Appends one or several whole lines, all or nothing: what a full disk took of them is taken
-  /// back, so that the file still ends with a whole line. The next append may succeed again.
+  /// Appends one or several complete lines, all or nothing: if the disk is full, a partial write is
+  /// removed, so that the file still ends with a complete line. The next append may succeed again.
   void append(std::string_view lines);
 
-  /// Looks whether the file is still what its path names. One that was removed is written anew,
-  /// with all that it held; where it was replaced by another file, that one is appended to from
-  /// here on. Returns a text that says so; empty when all is well.
+  /// Checks whether the path still leads to the file. A removed file is written again with all its
+  /// lines. If another file has replaced it, later lines are appended to the new file. Returns a
+  /// text about this; empty when nothing happened.
   std::string mend();
 
-  /// Returns when what was appended is on the disk, and the file's name in its folder.
+  /// Returns when all appended lines, and the file's name in its folder, are on the disk.
   void sync();
 
   const std::string& path() const { return path_; }

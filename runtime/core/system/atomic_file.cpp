@@ -18,7 +18,8 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/// Opens a temporary file for `path` that no one else writes, and gives its name in `temporary`.
+/// Opens a temporary file for `path` that no other writer uses, and returns its name in
+/// `temporary`.
 OpenFile open_temporary(const std::string& path, std::string& temporary) {
   const std::string suffix(AtomicFile::kTemporarySuffix);
   for (int i = 1;;) {
@@ -29,7 +30,8 @@ OpenFile open_temporary(const std::string& path, std::string& temporary) {
     if (locked == Locked::kHeld) {
       ++i;
     } else if (locked == Locked::kUnknown) {
-      // Without locks, a name that no one else makes. This one may be another writer's: it stays.
+      // Without locks, use a unique name. The file that was just opened may be another writer's: it
+      // stays.
       static std::atomic<int> count = 0;
       temporary = fmt::format("{}.{}-{}{}", path, ::getpid(), ++count, suffix);
       return open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, "create " + temporary);
@@ -37,9 +39,9 @@ OpenFile open_temporary(const std::string& path, std::string& temporary) {
       struct stat its = {};
       struct stat named = {};
       if (::fstat(file.number(), &its) != 0) fail_file(operation, errno);
-      // Before it was locked it may have been given its name, or removed.
+      // Before it was locked, another writer may have renamed or removed the file.
       if (::stat(temporary.c_str(), &named) != 0 || !is_same_file(its, named)) continue;
-      // What a killed process left.
+      // A killed process left some bytes.
       if (its.st_size > 0 && file_calls().ftruncate(file.number(), 0) != 0) {
         fail_file(operation, errno);
       }
@@ -48,7 +50,7 @@ OpenFile open_temporary(const std::string& path, std::string& temporary) {
   }
 }
 
-/// Flushes what a path names to the disk. `what` is for the message: `the folder `.
+/// Flushes the file or folder `path` to the disk. `what` is for the message: `the folder `.
 void flush(const std::string& path, int flags, const std::string& what) {
   flush_file(open_file(path, O_RDONLY | flags, "open " + what + path), what + path);
 }
@@ -61,7 +63,7 @@ AtomicFile::AtomicFile(std::string path)
 }
 
 AtomicFile::~AtomicFile() {
-  // While it is locked: afterwards it may belong to another writer.
+  // Removed while it is locked: afterwards it may belong to another writer.
   if (!is_committed_) file_calls().unlink(temporary_.c_str());
 }
 
@@ -102,7 +104,8 @@ void link_into_place(const std::string& target, const std::string& path) {
   const std::string temporary = path + std::string(AtomicFile::kTemporarySuffix);
   for (int attempt = 1;; ++attempt) {
     if (calls.symlink(target.c_str(), temporary.c_str()) != 0) {
-      // A killed process may have left one behind, or another one makes one at this moment.
+      // A killed process may have left such a link, or another process may be making one at this
+      // moment.
       const bool is_away =
           errno == EEXIST && (calls.unlink(temporary.c_str()) == 0 || errno == ENOENT);
       if (is_away && attempt < kMostAttempts) continue;
@@ -111,7 +114,7 @@ void link_into_place(const std::string& target, const std::string& path) {
     if (calls.rename(temporary.c_str(), path.c_str()) == 0) return flush_folder_of(path);
     const int reason = errno;
     if (reason == ENOENT && attempt < kMostAttempts)
-      continue;  // another one took it for a leftover
+      continue;  // another process removed it as a leftover
     calls.unlink(temporary.c_str());
     fail_file(fmt::format("rename {} to {}", temporary, path), reason);
   }

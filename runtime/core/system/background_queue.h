@@ -14,13 +14,13 @@
 
 namespace stepop {
 
-/// Hands items to a thread of its own, which calls a function with each, in order. What the
-/// function throws is thrown by every later `push`, `check` and `drain`; nothing is called after
-/// it.
+/// Hands items to a separate thread, which calls a function with each, in order. After an exception
+/// of the function, every later `push`, `check` and `drain` throws it, and the function is not
+/// called again.
 template <class Item>
 class BackgroundQueue {
  public:
-  /// At most `limit` items wait, beside the one that is worked on. `task` is what the thread does,
+  /// At most `limit` items wait, besides the item in progress. `task` says what the thread does,
   /// for the error when it cannot start: `writes outputs`.
   BackgroundQueue(const std::string& task, size_t limit, std::function<void(Item&)> function)
       : limit_(limit),
@@ -40,7 +40,7 @@ class BackgroundQueue {
     changed_.notify_all();
   }
 
-  /// The first of the items that are done with and were not taken; empty when there is none.
+  /// The first finished item that was not taken yet; empty when there is none.
   std::optional<Item> take_done() {
     const std::lock_guard lock(mutex_);
     if (done_.empty()) return std::nullopt;
@@ -49,20 +49,21 @@ class BackgroundQueue {
     return item;
   }
 
-  /// Throws what the function threw, if it did.
+  /// Throws the function's exception, if any.
   void check() {
     const std::lock_guard lock(mutex_);
     if (error_) std::rethrow_exception(error_);
   }
 
-  /// Returns when all items are done with; throws what the function threw, if it did.
+  /// Returns when all items are finished; throws the function's exception, if any.
   void drain() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return (waiting_.empty() && !is_busy_) || error_; });
     if (error_) std::rethrow_exception(error_);
   }
 
-  /// Returns when all items are done with or the function has thrown. Nothing is pushed afterwards.
+  /// Returns when all items are finished or the function has thrown. Nothing may be pushed
+  /// afterwards.
   void close() {
     {
       const std::lock_guard lock(mutex_);
@@ -110,7 +111,7 @@ class BackgroundQueue {
   std::exception_ptr error_;
   bool is_busy_ = false;
   bool is_closing_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, because it uses the other members
 };
 
 }  // namespace stepop

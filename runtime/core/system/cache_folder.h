@@ -5,8 +5,9 @@
 
 namespace stepop {
 
-/// Where stepop keeps what it can make again: $STEPOP_CACHE, else $XDG_CACHE_HOME/stepop, else
-/// ~/.cache/stepop. Throws Error `no folder for <what>` when none of them names a folder.
+/// The folder for files that stepop can make again: $STEPOP_CACHE, otherwise
+/// $XDG_CACHE_HOME/stepop, otherwise ~/.cache/stepop. Throws Error `no folder for <what>` when none
+/// of these variables (or $HOME) is set.
 std::string cache_folder(std::string_view what);
 
 }  // namespace stepop

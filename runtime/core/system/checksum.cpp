@@ -10,7 +10,7 @@
 namespace stepop {
 
 struct Checksum::State {
-  XXH3_state_t xxh3;  // demands an alignment of 64 bytes, which `new` obeys
+  XXH3_state_t xxh3;  // needs an alignment of 64 bytes, which `new` provides
 };
 
 void Checksum::Delete::operator()(State* state) const { delete state; }

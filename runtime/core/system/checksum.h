@@ -10,7 +10,7 @@ namespace stepop {
 /// tampering.
 class Checksum {
  public:
-  /// As many hex digits as `text()` has.
+  /// The number of hex digits of `text()`.
   static constexpr size_t kDigits = 16;
 
   Checksum();
@@ -20,7 +20,7 @@ class Checksum {
 
   void add(std::string_view bytes);
 
-  /// Of all bytes so far, as 16 hex digits: `2d06800538d394c2` when there are none.
+  /// The checksum of all bytes so far, as 16 hex digits: `2d06800538d394c2` for no bytes.
   std::string text() const;
 
  private:
@@ -31,7 +31,7 @@ class Checksum {
   std::unique_ptr<State, Delete> state_;
 };
 
-/// The checksum of bytes, or of a file's; a file that cannot be read has that of no bytes.
+/// The checksum of bytes, or of a file's bytes; a file that cannot be read counts as empty.
 std::string content_checksum(std::string_view bytes);
 std::string file_checksum(const std::string& path);
 

@@ -4,11 +4,11 @@
 
 namespace stepop {
 
-/// A child process, which is ended when it is not waited for to its end.
+/// A child process. The destructor ends the process if it is still running.
 class Child {
  public:
-  /// How it is ended. `kGroupPolitely`: its process group, which it leads, gets a SIGTERM and a
-  /// second of time. `kByItself`: it is not, and lives on.
+  /// How the process is ended. `kGroupPolitely`: its process group, which it leads, gets a SIGTERM,
+  /// and a SIGKILL after a second. `kByItself`: not at all; it continues to run.
   enum class Ends { kAtOnce, kGroupPolitely, kByItself };
 
   Child(pid_t pid, Ends ends) : pid_(pid), ends_(ends) {}
@@ -17,9 +17,9 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   pid_t pid() const { return pid_; }
-  /// Whether it has ended, by now or before; does not wait.
+  /// Whether the process has ended; does not wait.
   bool has_ended();
-  /// As waitpid gives it, after `has_ended` was true.
+  /// The status from waitpid, after `has_ended` was true.
   int status() const { return status_; }
 
  private:

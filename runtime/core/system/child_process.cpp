@@ -28,7 +28,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
 
 }  // namespace
 
-/// One stream of the child, of which the end is kept.
+/// One output stream of the child; only its end is kept.
 class ChildStream {
  public:
   explicit ChildStream(size_t most) : most_(most) {
@@ -41,11 +41,11 @@ class ChildStream {
 
   int child_end() const { return write_.number(); }
   void close_child_end() { write_.close(); }
-  /// -1 once all was read, which poll passes over.
+  /// -1 after the end of the stream; poll ignores -1
   int end() const { return read_.number(); }
   bool has_ended() const { return !read_; }
 
-  /// Takes what is there.
+  /// Reads all available bytes.
   void read() {
     std::array<char, 65536> buffer{};
     while (read_) {
@@ -86,7 +86,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-/// Starts a program with `out` and `err` as its streams; `group` is a flag of posix_spawn.
+/// Starts a program with the streams `out` and `err`; `group` is a flag of posix_spawn.
 pid_t start(std::vector<std::string>& words, int out, int err, short group, char** environment) {
   const std::vector<char*> argv = pointers_to(words);
   posix_spawn_file_actions_t actions;
@@ -94,16 +94,17 @@ pid_t start(std::vector<std::string>& words, int out, int err, short group, char
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
-  // What libraries opened here, such as an HDF5 file with its lock, is none of the program's.
+  // Files that libraries have open here, such as an HDF5 file with its lock, must not reach the
+  // program.
   posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-  // Signals that we ignore would stay ignored.
+  // Signals that we ignore would stay ignored in the program.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t signals;
   sigemptyset(&signals);
   for (const int number : {SIGPIPE, SIGXFSZ}) sigaddset(&signals, number);
   posix_spawnattr_setsigdefault(&attributes, &signals);
-  // Our threads let no signal through; a program must hear the one that ends it.
+  // Our threads block all signals; a program must receive the signal that ends it.
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
@@ -129,11 +130,12 @@ ChildResult run_child(std::vector<std::string> words, const InterruptCheck& inte
               Child::Ends::kGroupPolitely);
   out.close_child_end();
   err.close_child_end();
-  // Not until the streams end: what the program leaves running may hold them open.
+  // Does not wait for the end of the streams: a process that the program started may keep them
+  // open.
   while (!child.has_ended()) {
     if (interrupt) interrupt();
     std::array<pollfd, 2> files{{{out.end(), POLLIN, 0}, {err.end(), POLLIN, 0}}};
-    // Whoever has closed both streams is about to end.
+    // A program that has closed both streams is about to end.
     ::poll(files.data(), files.size(), out.has_ended() && err.has_ended() ? 1 : kPollMilliseconds);
     out.read();
     err.read();
@@ -205,18 +207,20 @@ std::unique_ptr<Child> start_self(std::vector<std::string> words, const std::str
   const pid_t child = ::fork();
   if (child < 0) throw Error("cannot start another process: " + reason(errno));
   if (child > 0) {
-    ::setpgid(child, child);  // here as well: it may not have come to that yet
+    ::setpgid(child, child);  // called here too, because the child may not have called it yet
     return std::make_unique<Child>(child, Child::Ends::kGroupPolitely);
   }
-  // From here on only what may be called while other threads hold locks.
+  // From here on only functions that are safe while other threads hold locks.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(128 + SIGTERM);  // it died before it could be seen
+  if (::getppid() != parent)
+    ::_exit(128 + SIGTERM);  // the parent died before the child could
+                             // notice
   for (const int number : {SIGPIPE, SIGXFSZ}) ::signal(number, SIG_DFL);
   ::dup2(in.number(), STDIN_FILENO);
   ::dup2(out.number(), STDOUT_FILENO);
   ::dup2(out.number(), STDERR_FILENO);
-  ::execv("/proc/self/exe", argv.data());  // also where the file was replaced since
+  ::execv("/proc/self/exe", argv.data());  // works even if the file was replaced meanwhile
   constexpr char kText[] = "cannot start this program again\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText, sizeof kText - 1);
   ::_exit(127);
@@ -226,7 +230,7 @@ std::unique_ptr<Child> start_beside(std::vector<std::string> words, const std::s
                                     std::vector<std::string> environment) {
   const OpenFile out =
       open_file(output, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, "write " + output);
-  // The first of a name counts.
+  // The first value of a name counts.
   std::vector<char*> all = pointers_to(environment);
   all.pop_back();
   for (char** each = environ; *each != nullptr; ++each) all.push_back(*each);

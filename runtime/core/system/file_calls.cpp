@@ -16,17 +16,17 @@
 namespace stepop {
 namespace {
 
-/// Linux writes no more than this in one call.
+/// The largest number of bytes that Linux writes in one call.
 constexpr size_t kLargestWrite = 0x7ffff000;
 
 std::atomic<FileCalls*>& calls_in_use() {
-  // Lives on, for files that static objects close.
+  // Never destroyed, for files that static objects close.
   static auto* system = new FileCalls;
   static std::atomic<FileCalls*> calls = system;
   return calls;
 }
 
-/// Calls again what a signal interrupted.
+/// Repeats a call that a signal interrupted.
 template <class Call>
 auto uninterrupted(const Call& call) {
   auto result = call();
@@ -68,13 +68,14 @@ void fail_file(const std::string& operation, int reason) {
 }
 
 OpenFile::~OpenFile() {
-  // Of what was read, or is given up: nobody could act on its failure, so no test makes it fail.
+  // Closes a file that was read, or is given up: a failure would have no consequence, so no test
+  // simulates one.
   if (number_ >= 0) ::close(number_);
 }
 
 int OpenFile::close() {
   if (number_ < 0) return 0;
-  // An interrupted close has released the file on Linux.
+  // On Linux, an interrupted close has released the file.
   const bool is_closed = file_calls().close(std::exchange(number_, -1)) == 0 || errno == EINTR;
   return is_closed ? 0 : errno;
 }
@@ -92,7 +93,8 @@ OpenFile open_file(const std::string& path, int flags, const std::string& operat
 }
 
 OpenFile open_regular_file(const std::string& path, struct stat& status) {
-  // Not by file_calls(): those are what writes. Without O_NONBLOCK it would wait at a pipe.
+  // Does not use file_calls(), which is for writes. Without O_NONBLOCK the call would wait for a
+  // pipe.
   OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file || ::fstat(file.number(), &status) != 0) fail_file("read " + path, errno);
   if (S_ISDIR(status.st_mode)) fail_file("read " + path, EISDIR);
@@ -109,7 +111,7 @@ int write_all(const OpenFile& file, std::string_view bytes, size_t& written) {
     const ssize_t count = uninterrupted(
         [&] { return file_calls().write(file.number(), bytes.data() + written, size); });
     if (count < 0) return errno;
-    if (count == 0) return ENOSPC;  // a file that takes nothing and gives no reason
+    if (count == 0) return ENOSPC;  // a file that takes no bytes and gives no reason
     written += static_cast<size_t>(count);
   }
   return 0;

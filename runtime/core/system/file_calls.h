@@ -12,10 +12,10 @@ struct stat;
 
 namespace stepop {
 
-/// The system calls by which stepop writes files and folders: the one place where a test can make
-/// any of them fail. Others are made by the HDF5 library, or may fail without harm: those that set
-/// the time of a lock's file and that remove files no longer read. Each does what the call of its
-/// name does, and returns and sets `errno` as that does.
+/// The system calls with which stepop writes files and folders: the one place where a test can make
+/// any of them fail. Exceptions: the HDF5 library makes its own calls, and calls whose failure is
+/// harmless are made directly (setting the time of a lock's file, removing files that are no longer
+/// read). Each function behaves like the call of its name, including the result and `errno`.
 class FileCalls {
  public:
   virtual ~FileCalls() = default;
@@ -24,7 +24,7 @@ class FileCalls {
   virtual ssize_t write(int file, const void* data, size_t size);
   virtual int fsync(int file);
   virtual int ftruncate(int file, off_t size);
-  /// In its default mode.
+  /// With the default mode of the call.
   virtual int fallocate(int file, off_t offset, off_t size);
   virtual int close(int file);
   virtual int rename(const char* from, const char* to);
@@ -33,10 +33,10 @@ class FileCalls {
   virtual int mkdir(const char* path, mode_t mode);
 };
 
-/// The calls in use: the system's own, but in a test.
+/// The calls in use: the system's calls, except in tests.
 FileCalls& file_calls();
 
-/// Replaces the calls of all threads while it lives. For tests only; it is made and destroyed while
+/// Replaces the calls of all threads during its lifetime. For tests only; made and destroyed while
 /// no file is being written.
 class FileCallsOverride {
  public:
@@ -49,22 +49,22 @@ class FileCallsOverride {
   FileCalls* before_;
 };
 
-/// A write that failed since a disk is full, has an error, or takes no more writes: whoever wrote,
-/// nothing more can be saved there, and the same can be done again when there is room.
+/// A write failed because a disk is full, has an error, or takes no more writes. No writer can save
+/// anything there now; the same write may succeed when there is room.
 class DiskError : public Error {
  public:
   using Error::Error;
 };
 
-/// Throws Error `cannot <operation>: <the system's reason>`; a DiskError for such a reason.
+/// Throws Error `cannot <operation>: <the system's reason>`; a DiskError for a reason of that kind.
 [[noreturn]] void fail_file(const std::string& operation, int reason);
 
-/// An open file (a file descriptor), which is closed with this object. Empty when made by default,
-/// moved from, or made of the -1 of a call that failed.
+/// An open file (a file descriptor), which is closed with this object. Empty after default
+/// construction, after a move, and for the -1 of a call that failed.
 class OpenFile {
  public:
   OpenFile() = default;
-  /// Takes over what open(2), pipe(2) or such returned.
+  /// Takes over the result of open(2), pipe(2) or a similar call.
   explicit OpenFile(int number) : number_(number) {}
   OpenFile(OpenFile&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   OpenFile& operator=(OpenFile&& other) noexcept {
@@ -75,31 +75,31 @@ class OpenFile {
 
   explicit operator bool() const { return number_ >= 0; }
 
-  /// For the system's calls; -1 when empty.
+  /// The descriptor for system calls; -1 when empty.
   int number() const { return number_; }
 
-  /// Closes the file before the object ends. Returns 0 or the `errno` of what failed: a network
-  /// file system may report only here that a write was lost.
+  /// Closes the file before the object ends. Returns 0 or the `errno` of a failure: a network file
+  /// system may report a lost write only here.
   int close();
 
  private:
   int number_ = -1;
 };
 
-/// Opens a file as `open(2)` does; throws Error `cannot <operation>: <reason>`.
+/// Opens a file like `open(2)`; throws Error `cannot <operation>: <reason>`.
 OpenFile open_file(const std::string& path, int flags, const std::string& operation);
 
-/// Opens a file to read it, and fills `status`. Throws Error `cannot read <path>: <reason>`, also
-/// for a folder and for what is no regular file: a pipe would wait for who writes into it, a device
-/// has no end.
+/// Opens a file for reading, and fills `status`. Throws Error `cannot read <path>: <reason>`, also
+/// for a folder and for anything but a regular file: a pipe would wait for a writer, a device has
+/// no end.
 OpenFile open_regular_file(const std::string& path, struct stat& status);
 
-/// Writes all of `bytes`, however many calls that takes. Returns 0 or the `errno` of the call that
-/// failed; `written` is what got there.
+/// Writes all of `bytes`, with as many calls as needed. Returns 0 or the `errno` of the call that
+/// failed; `written` is the number of bytes that were written.
 int write_all(const OpenFile& file, std::string_view bytes, size_t& written);
 
-/// Flushes a file to the disk; throws Error `cannot flush <what>: <reason>`. Does nothing for one
-/// that cannot be flushed: a pipe, a folder on some network file systems.
+/// Flushes a file to the disk; throws Error `cannot flush <what>: <reason>`. Does nothing for a
+/// file that cannot be flushed: a pipe, a folder on some network file systems.
 void flush_file(const OpenFile& file, const std::string& what);
 
 }  // namespace stepop

@@ -19,7 +19,7 @@ namespace {
 /// Whether an AtomicFile of a living process holds its lock on this file.
 bool is_in_use(const std::string& path) {
   const OpenFile file(file_calls().open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0));
-  if (!file) return true;  // or it is not known
+  if (!file) return true;  // in use, or unknown
   return try_lock(file) == Locked::kHeld;
 }
 
@@ -46,7 +46,7 @@ void make_folders(const std::string& path) {
   }
   if (is_made) return flush_folder_of(clean);
   const int reason = errno;
-  // Another process may have been faster.
+  // Another process may have made the folder first.
   if (reason == EEXIST && fs::is_directory(clean, failed)) return;
   if (reason == EEXIST)
     throw Error(fmt::format("cannot make the folder {}: a file of that name is there", clean));

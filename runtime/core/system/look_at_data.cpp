@@ -32,7 +32,7 @@ bool is_later(const timespec& a, const timespec& b) {
 
 std::string reason_text(int error) { return std::generic_category().message(error); }
 
-/// The checksum of a file's bytes; empty, with a reason, when they cannot be read.
+/// The checksum of a file's bytes; empty, with a reason, when the file cannot be read.
 std::string checksum_of_bytes(const std::string& path, const InterruptCheck& interrupt,
                               std::string& failure) {
   const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -50,13 +50,13 @@ std::string checksum_of_bytes(const std::string& path, const InterruptCheck& int
   return "";
 }
 
-/// All files below a folder, by their names in it.
+/// All files below a folder, by their relative paths.
 class Listing {
  public:
   Listing(std::string root, const InterruptCheck& interrupt, double seconds)
       : root_(std::move(root)), interrupt_(interrupt), seconds_(seconds) {}
 
-  /// Fills in all but the content.
+  /// Sets everything but the content.
   void read(DataFile& file) {
     walk(root_);
     file.files = static_cast<int64_t>(files_.size());
@@ -164,7 +164,7 @@ DataFile look_at_data(const std::string& path, DataChecksums how, const Interrup
 }
 
 std::string change_of_data(const DataFile& before, const DataFile& now) {
-  if (before.modified.empty() && !before.is_folder) return "";  // nothing was known of it
+  if (before.modified.empty() && !before.is_folder) return "";  // nothing was known about the file
   const auto count = [](int64_t number) { return with_thousands(number); };
   if (now.files == 0 && !now.is_folder) {
     return now.failure == "no such file" ? "is gone" : now.failure;

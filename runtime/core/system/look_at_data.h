@@ -8,17 +8,17 @@
 
 namespace stepop {
 
-/// How closely data files are looked at.
+/// How thoroughly data files are recorded.
 enum class DataChecksums {
   kNone,     ///< Not at all.
-  kSize,     ///< At names, sizes and times.
-  kContent,  ///< At every byte as well.
+  kSize,     ///< Names, sizes and times.
+  kContent,  ///< Also every byte.
 };
 
 /// A time in UTC: `2026-11-21T10:00:00.123456789`.
 std::string utc_time(const timespec& time);
 
-/// What is known of a data file, or of all files of a folder together.
+/// The known facts about a data file, or about all files of a folder together.
 struct DataFile {
   std::string path = {};
   bool is_folder = false;
@@ -26,24 +26,24 @@ struct DataFile {
   int64_t bytes = 0;
   std::string modified =
       {};  ///< When the newest was written, in UTC: `2026-11-21T10:00:00.123456789`.
-  std::string listing = {};  ///< Of a folder: the checksum of the names and sizes of its files.
-  std::string content = {};  ///< The checksum of the bytes, when they were read.
+  std::string listing = {};  ///< For a folder: the checksum of the names and sizes of its files.
+  std::string content = {};  ///< The checksum of the bytes, if they were read.
   std::string failure = {};  ///< Why some of this is missing: `no such file`.
 
   bool operator==(const DataFile&) const = default;
 };
 
-/// A folder with more files than can be listed in this time is not known.
+/// A folder with more files than can be listed in this time stays unknown.
 inline constexpr double kListingSeconds = 20;
 
-/// Looks at a file or a folder with all that is below it; does not throw for what it cannot read,
-/// but says so in `failure`. What `interrupt` throws passes.
+/// Reads the facts about a file, or a folder with everything below it. Does not throw for
+/// unreadable files, but reports them in `failure`. Exceptions of `interrupt` are passed on.
 DataFile look_at_data(const std::string& path, DataChecksums how,
                       const InterruptCheck& interrupt = {},
                       double listing_seconds = kListingSeconds);
 
-/// In what `now` differs from `before`: `has 120 bytes, it had 100`, `is gone`; empty when it does
-/// not, as far as both are known.
+/// The difference of `now` from `before`: `has 120 bytes, it had 100`, `is gone`; empty when there
+/// is none, as far as both are known.
 std::string change_of_data(const DataFile& before, const DataFile& now);
 
 }  // namespace stepop

@@ -25,7 +25,7 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
   struct stat status = {};
   file_ = open_regular_file(path_, status);
   size_ = static_cast<size_t>(status.st_size);
-  if (size_ == 0) return;  // which cannot be mapped
+  if (size_ == 0) return;  // an empty file cannot be mapped
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file_.number(), 0);
   if (data == MAP_FAILED) fail_file("read " + path_, errno);
   data_ = static_cast<const char*>(data);

@@ -8,11 +8,12 @@
 
 namespace stepop {
 
-/// A file whose bytes are read as they are needed (mmap): it may be larger than the memory.
+/// A file whose bytes are read when they are accessed (mmap): the file may be larger than the
+/// memory.
 class MappedFile {
  public:
   MappedFile() = default;
-  /// Throws Error as open_regular_file does.
+  /// Throws the same errors as open_regular_file.
   explicit MappedFile(std::string path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
@@ -20,14 +21,14 @@ class MappedFile {
 
   const std::string& path() const { return path_; }
 
-  /// All bytes, which are valid as long as this object. The system ends a process that reads where
-  /// the file has been cut off since: call `check_size` before.
+  /// All bytes, valid as long as this object. If the file was cut meanwhile, the system kills a
+  /// process that reads the missing part: call `check_size` first.
   std::string_view bytes() const { return {data_, size_}; }
 
   /// Throws Error when the file has become shorter since it was opened.
   void check_size() const;
 
-  /// When the file was last changed, in nanoseconds since 1970.
+  /// The time of the file's last change, in nanoseconds since 1970.
   int64_t time() const;
 
  private:

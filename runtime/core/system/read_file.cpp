@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kFirstRoom = 1 << 16;
 
-/// 0 for what has no size before it is read.
+/// 0 for a file whose size is unknown before it is read.
 int64_t expected_size(const OpenFile& file) {
   struct stat status = {};
   return ::fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : 0;
@@ -26,7 +26,7 @@ int64_t expected_size(const OpenFile& file) {
 }  // namespace
 
 std::string read_file(const std::string& path, int64_t most_bytes) {
-  // Not by file_calls(): those are what writes.
+  // Does not use file_calls(), which is for writes.
   const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) fail_file("read " + path, errno);
   const auto check_size = [&](int64_t size) {
@@ -41,7 +41,7 @@ std::string read_file(const std::string& path, int64_t most_bytes) {
   std::string bytes;
   size_t size = 0;
   while (true) {
-    // One byte of room beyond the expected size finds the end without another round.
+    // One extra byte of room beyond the expected size finds the end without another read.
     if (size == bytes.size()) {
       bytes.resize(size == 0 ? static_cast<size_t>(std::max(kFirstRoom, expected + 1)) : 2 * size);
     }

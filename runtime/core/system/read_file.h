@@ -7,15 +7,15 @@
 
 namespace stepop {
 
-/// As many bytes as there are.
+/// Reads any number of bytes.
 inline constexpr int64_t kNoSizeLimit = std::numeric_limits<int64_t>::max();
 
-/// All bytes of a file, or of what can be read to its end, as a pipe or a file of /proc. Throws
-/// Error `cannot read <path>: <the system's reason>`, also for a folder and for a file of more than
-/// `most_bytes`, before more than those are in memory.
+/// All bytes of a file, also of a pipe or a file of /proc. Throws Error `cannot read <path>: <the
+/// system's reason>`, also for a folder, and for a file of more than `most_bytes`, before more
+/// bytes than that are in memory.
 std::string read_file(const std::string& path, int64_t most_bytes = kNoSizeLimit);
 
-/// The same, but none for what cannot be read.
+/// The same, but nothing for a file that cannot be read.
 std::optional<std::string> try_read_file(const std::string& path,
                                          int64_t most_bytes = kNoSizeLimit);
 

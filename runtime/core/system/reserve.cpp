@@ -25,7 +25,7 @@ int allocate(const OpenFile& file, int64_t begin, int64_t end) {
   return 0;
 }
 
-/// What `fallocate` does for a file system that has none.
+/// Replaces `fallocate` on a file system without it.
 int append_zeros(const OpenFile& file, int64_t count) {
   const std::string zeros(static_cast<size_t>(std::clamp<int64_t>(count, 0, 1 << 20)), '\0');
   while (count > 0) {

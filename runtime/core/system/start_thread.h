@@ -10,11 +10,11 @@
 
 namespace stepop {
 
-/// Throws Error for a thread that cannot be started; `task` is what it does: `writes model.bin`.
+/// Throws Error for a thread that cannot be started; `task` says what it does: `writes model.bin`.
 [[noreturn]] void fail_thread(const std::string& task, const std::system_error& error);
 
-/// Starts a thread that no signal is delivered to: those are the main thread's. Throws as
-/// `fail_thread`.
+/// Starts a thread that receives no signals; the main thread handles them. Throws the same errors
+/// as `fail_thread`.
 template <class Call>
 std::thread start_thread(const std::string& task, Call call) {
   sigset_t all;

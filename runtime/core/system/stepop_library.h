@@ -4,8 +4,8 @@
 
 namespace stepop {
 
-/// The file of libstepop.so that this process runs, without links. Throws Error when the system
-/// does not know it.
+/// The path of the libstepop.so that this process runs, with links resolved. Throws Error when the
+/// system does not know it.
 std::filesystem::path stepop_library();
 
 }  // namespace stepop

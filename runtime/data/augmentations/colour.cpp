@@ -22,8 +22,8 @@ namespace {
 
 constexpr double kCircle = 6.283185307179586;
 
-/// A colour moved on the colour circle: of hexagonal HSV, whose six sectors are each between a
-/// primary and a secondary colour.
+/// A colour moved on the colour circle of hexagonal HSV. Each of the circle's six sectors lies
+/// between a primary and a secondary colour.
 std::array<float, 3> turned(float red, float green, float blue, float sectors) {
   const float most = std::max({red, green, blue});
   const float least = std::min({red, green, blue});
@@ -114,7 +114,7 @@ at::Tensor with_motion(const at::Tensor& image, const at::Tensor& kernel) {
   const at::Tensor wide = at::replication_pad2d(image, {half, half, half, half});
   at::Tensor result = at::zeros_like(image);
   const auto weights = kernel.accessor<float, 2>();
-  for (int64_t y = 0; y < size; ++y) {  // few of them are not 0: faster than a convolution
+  for (int64_t y = 0; y < size; ++y) {  // most weights are 0: faster than a convolution
     for (int64_t x = 0; x < size; ++x) {
       if (weights[y][x] == 0) continue;
       result.add_(wide.narrow(1, y, image.size(1)).narrow(2, x, image.size(2)), weights[y][x]);
@@ -127,7 +127,7 @@ at::Tensor motion_kernel(int64_t size, Random& random) {
   at::Tensor kernel = at::zeros({size, size}, at::kFloat);
   const auto half = static_cast<double>(size / 2);
   const double angle = kCircle * random.uniform();
-  // From -1, all behind the middle, to 1, all before it.
+  // From -1, all after the middle, to 1, all before the middle.
   const double direction = 2 * random.uniform() - 1;
   const double first = -half * (1 - std::max(0.0, direction));
   const double last = half * (1 + std::min(0.0, direction));

@@ -93,7 +93,7 @@ at::Tensor InputAugmentations::apply(const at::Tensor& image, Random& random) co
   const uint64_t seed = random();
   const auto change = [&](int64_t first, int64_t count) {
     at::Tensor part = (image.narrow(0, first, count) + 1).div_(2);
-    Random own(seed);  // all parts alike, in number and in strength
+    Random own(seed);  // all parts use the same seed, so holes are the same
     if (jitters) part = jittered(part, own);
     if (has_noise) part = with_noise(part, noise_deviation_.draw(own), own);
     if (moves) {

@@ -13,12 +13,12 @@
 
 namespace stepop {
 
-/// Changes of the input of a pair alone: its colours, noise, blur, compression. Keys and defaults
-/// are those of NectarGAN's `augmentations/input`, whose `colorjitter_` also changes contrast,
-/// saturation and hue; here they have keys as well.
+/// Changes of a pair's input only: its colours, noise, blur, compression. The keys and defaults
+/// match NectarGAN's `augmentations/input`. There, `colorjitter_` also changes contrast, saturation
+/// and hue; here these have their own keys too.
 ///
-/// A fourth channel, alpha, stays as it is. Of two channels, or more than four, each is changed as
-/// a grey image; hue, saturation and grayscale leave them.
+/// A fourth channel, alpha, stays as it is. In an image with two channels, or with more than four,
+/// each channel is changed as a grey image, and hue, saturation and grayscale have no effect.
 class InputAugmentations {
  public:
   explicit InputAugmentations(const Config& params);
@@ -30,7 +30,7 @@ class InputAugmentations {
   static std::vector<Parameter> parameters();
 
  private:
-  /// Of an image in [0, 1] with one channel or three.
+  /// Jitters the colours of an image in [0, 1] with one channel or three.
   at::Tensor jittered(at::Tensor image, Random& random) const;
 
   double jitter_;

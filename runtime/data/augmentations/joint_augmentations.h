@@ -12,13 +12,13 @@
 
 namespace stepop {
 
-/// Changes of both images of a pair that keep them on each other, pixel by pixel: mirrored, turned,
-/// warped, with holes. Keys and defaults are those of NectarGAN's `augmentations/both`. The border
-/// is repeated where a warp looks beyond it.
+/// Changes that apply to both images of a pair alike, so that their pixels still correspond:
+/// mirroring, turning, warping, holes. The keys and defaults match NectarGAN's
+/// `augmentations/both`. The border is repeated where a warp looks beyond it.
 class JointAugmentations {
  public:
-  /// `scale`: how many times larger the first image is. Above 1 they can be mirrored and turned;
-  /// anything else is an error.
+  /// `scale`: how many times larger the first image is. Above 1 the images can be mirrored and
+  /// turned; any other change is an error.
   explicit JointAugmentations(const Config& params, int64_t scale = 1);
 
   /// Changes images [C, H, W] in [-1, 1], whose numbers of channels may differ.
@@ -41,7 +41,7 @@ class JointAugmentations {
   bool is_fisheye_ = false;
   double dropout_;
   NumberRange holes_;
-  NumberRange hole_heights_;  ///< In shares of the image.
+  NumberRange hole_heights_;  ///< As shares of the image's height.
   NumberRange hole_widths_;
 };
 

@@ -39,7 +39,7 @@ at::Tensor blur_matrix(int64_t length, double sigma) {
   return matrix;
 }
 
-/// The map of `place_of(x, y, to)`, which writes two numbers.
+/// The map that `place_of(x, y, to)` gives; it writes two numbers for each pixel.
 template <class PlaceOf>
 WarpMap map_of(int64_t height, int64_t width, const PlaceOf& place_of) {
   WarpMap map = at::empty({height, width, 2}, at::kFloat);

@@ -9,14 +9,14 @@
 namespace stepop {
 
 /// Where each pixel of a warped image is taken from: float [H, W, 2], x and y, in pixels of the
-/// image, whose first pixel's centre is at (0, 0).
+/// image. The centre of the first pixel is at (0, 0).
 using WarpMap = at::Tensor;
 
 /// The map that changes nothing.
 WarpMap identity_map(int64_t height, int64_t width);
 
-/// The image [C, H, W] as the map says: bilinear between the pixels, and beyond the border the
-/// border is repeated.
+/// The image [C, H, W] warped by the map: interpolation is bilinear, and the border is repeated
+/// beyond the image.
 at::Tensor warp(const at::Tensor& image, const WarpMap& map);
 
 /// An elastic transformation (Simard, Steinkraus and Platt, 2003) as albumentations 2.0 has it:

@@ -23,7 +23,7 @@
 namespace stepop {
 namespace {
 
-/// One of CelebA's lists: a row for each image, its name and whole numbers.
+/// One of CelebA's lists. Each row is an image's name and whole numbers.
 struct CelebaList {
   std::string path;
   size_t columns = 0;
@@ -43,8 +43,8 @@ std::vector<std::string_view> words_of(std::string_view line) {
   }
 }
 
-/// `title_lines`: two of attributes and landmarks, how many rows there are and what the columns
-/// are.
+/// `title_lines`: the lists of attributes and landmarks begin with two, the number of rows and the
+/// names of the columns.
 CelebaList read_celeba_list(const std::string& path, size_t columns, int title_lines) {
   const std::string text = read_file(path);
   CelebaList list;
@@ -77,15 +77,15 @@ CelebaList read_celeba_list(const std::string& path, size_t columns, int title_l
   return list;
 }
 
-/// CelebA as its site hands it out: its text files in one folder, or in `Anno` and `Eval` below it,
-/// and the images in a folder `img_align_celeba` or still packed in `img_align_celeba.zip`, there
-/// or in `Img`.
+/// CelebA as its site distributes it. The text files are in one folder, or in `Anno` and `Eval`
+/// below it. The images are in the folder `img_align_celeba` or in the archive
+/// `img_align_celeba.zip`, in the same folder or in `Img` below it.
 ///
 /// Parameters: `path`, the folder; `split`, train, validation, test or all; `crop`, the side of the
-/// square in the middle that is taken of each image; `size` and `channels` as ImageReader has them.
+/// square that is cut from the middle of each image; `size` and `channels` as in ImageReader.
 ///
-/// An example holds `image`, float [C, H, W] in [-1, 1], and the text `path`, the image's name; and
-/// of the lists that are there `attributes`, float [40] of 0 and 1, `identity`, int64 [], and
+/// An example holds `image`, float [C, H, W] in [-1, 1], and the text `path`, the image's name.
+/// Each list that is present adds a key: `attributes`, float [40] of 0 and 1; `identity`, int64 [];
 /// `landmarks`, float [5, 2], x and y in pixels of the image as it is stored.
 class CelebA : public Dataset {
  public:
@@ -93,7 +93,7 @@ class CelebA : public Dataset {
       : folder_(get_folder(params, "path")),
         size_(params.get("size", std::vector<int64_t>())),
         channels_(params.get<int64_t>("channels", 0)) {
-    ImageReader{params};  // which refuses what these cannot be
+    ImageReader{params};  // throws for an invalid size or channels
     if (params.has("crop")) crop_ = params.get_at_least("crop", 1);
     const auto split = params.get("split", "train");
     const std::vector<std::string> splits = {"train", "validation", "test"};
@@ -174,7 +174,7 @@ class CelebA : public Dataset {
     }
   }
 
-  /// Takes the rows of this split from a list, if it is there.
+  /// Takes the rows of this split from a list, if the list is present.
   void add_list(const std::string& key, const char* file, size_t columns, int title_lines) {
     const std::string path = find({file}, {"", "Anno/"});
     if (path.empty()) return;
@@ -230,13 +230,14 @@ class CelebA : public Dataset {
 
   std::string folder_;
   std::vector<int64_t> size_;  ///< [H, W], or empty.
-  int64_t channels_;           ///< 0: as stored.
-  int64_t crop_ = 0;           ///< 0: none.
+  int64_t channels_;           ///< 0 keeps the stored channels.
+  int64_t crop_ = 0;           ///< 0 does not crop.
   std::vector<std::string> names_;
   std::map<std::string, at::Tensor> labels_;  ///< By key, [size(), ...].
   std::string images_;                        ///< A folder or an archive.
   std::shared_ptr<const StoredArray::Source> archive_;
-  std::unordered_map<std::string, ZipEntry> entries_;  ///< Of the archive, by the images' names.
+  std::unordered_map<std::string, ZipEntry> entries_;  ///< The archive's entries by the images'
+                                                       ///< names.
 };
 
 STEPOP_REGISTER_DATASET(

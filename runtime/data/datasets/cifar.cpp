@@ -23,10 +23,10 @@ namespace {
 
 constexpr int64_t kCifarPixels = int64_t{3} * 32 * 32;
 
-/// One of the forms in which https://www.cs.toronto.edu/~kriz/cifar.html hands CIFAR out.
+/// One of the forms in which https://www.cs.toronto.edu/~kriz/cifar.html distributes CIFAR.
 struct CifarForm {
   const char* name;
-  const char* folder;  ///< In its archive.
+  const char* folder;  ///< The folder in its archive.
   bool is_100;
   bool is_pickled;
   std::vector<std::string> train;
@@ -58,7 +58,7 @@ const std::array<CifarForm, 4>& cifar_forms() {
 struct CifarPart {
   std::string images;  ///< [N, 3, 32, 32]
   std::vector<int64_t> classes;
-  std::vector<int64_t> coarse;  ///< Of CIFAR-100 only.
+  std::vector<int64_t> coarse;  ///< For CIFAR-100 only.
 };
 
 void check_class(int64_t value, int64_t count, size_t example, const std::string& name) {
@@ -67,7 +67,7 @@ void check_class(int64_t value, int64_t count, size_t example, const std::string
                           count - 1));
 }
 
-/// Of each image its classes, a byte each, then its pixels.
+/// The file holds, for each image, its classes, a byte each, and then its pixels.
 CifarPart read_binary(const std::string& bytes, bool is_100, const std::string& name) {
   const size_t labels = is_100 ? 2 : 1;
   const size_t record = labels + static_cast<size_t>(kCifarPixels);
@@ -112,14 +112,14 @@ CifarPart read_pickled(const std::string& bytes, bool is_100, const std::string&
   return part;
 }
 
-/// CIFAR-10 or CIFAR-100 as its site hands it out, in its binary or its Python version: a folder
-/// with its files, or with the folder of the archive in it; or the archive itself, .tar or .tar.gz,
-/// which is read whole at each start. The images stay in memory as bytes. The Python version is
-/// read as data: nothing in it is run.
+/// CIFAR-10 or CIFAR-100 as its site distributes it, in the binary or the Python version. `path` is
+/// a folder with the files, a folder that holds the archive's folder, or the archive itself, .tar
+/// or .tar.gz, which is read whole at each start. The images stay in memory as bytes. The Python
+/// version is read as data: no code in it is run.
 ///
-/// Parameters: `path`; `split`, train or test. An example holds `image`, float [3, 32, 32] in
-/// [-1, 1], `class`, int64 [], and for CIFAR-100 `coarse`, int64 [], its superclass. Throws Error
-/// with the file when one is missing or damaged.
+/// Parameters: `path`; `split`, train or test. An example holds `image`, float [3, 32, 32] in [-1,
+/// 1], `class`, int64 [], and for CIFAR-100 `coarse`, int64 [], its superclass. Throws Error with
+/// the file's name when a file is missing or damaged.
 class Cifar : public Dataset, public RowWriter {
  public:
   explicit Cifar(const Config& params) {
@@ -207,13 +207,13 @@ class Cifar : public Dataset, public RowWriter {
     throw params.error("split", fmt::format("expected train or test, found \"{}\"", split));
   }
 
-  /// The form whose files are there.
+  /// The form whose files are present.
   static const CifarForm& find_form(const DatasetFiles& files, const Config& params,
                                     bool is_train) {
     std::vector<const CifarForm*> found;
     for (const CifarForm& form : cifar_forms()) {
       const std::string& first = (is_train ? form.train : form.test).front();
-      // `train` and `test` are names that other things have too.
+      // Other datasets have files named `train` and `test` too.
       const bool is_inside = files.has(std::string(form.folder) + "/" + first);
       const bool is_here =
           files.has(first) && (!form.is_100 || !form.is_pickled || files.has("meta"));

@@ -45,7 +45,7 @@ at::Tensor bools_of(const std::vector<bool>& flags) {
   return tensor;
 }
 
-/// Throws UsageError for a key that is another column's too.
+/// Throws UsageError for a key that another column has too.
 void add_column(std::vector<CsvColumn>& columns, CsvColumn column, const Config& params,
                 const std::string& place) {
   for (const auto& other : columns) {
@@ -57,7 +57,7 @@ void add_column(std::vector<CsvColumn>& columns, CsvColumn column, const Config&
   columns.push_back(std::move(column));
 }
 
-/// With `masks: true`, a column of bools beside each whose missing values are filled.
+/// With `masks: true`, adds a column of bools for each column whose missing values are filled.
 void add_masks(std::vector<CsvColumn>& columns, const MissingValues& missing,
                const std::vector<bool>& is_kept, const Config& params) {
   if (!params.get("masks", false)) return;
@@ -67,7 +67,7 @@ void add_masks(std::vector<CsvColumn>& columns, const MissingValues& missing,
   }
   for (auto [name, is_missing] : masks) {
     const auto of = std::ranges::find(columns, name, &CsvColumn::name);
-    if (of == columns.end()) continue;  // it is skipped
+    if (of == columns.end()) continue;  // the column is skipped
     keep_rows(is_missing, is_kept);
     CsvColumn mask{.name = name + "_missing",
                    .key = of->key + "_missing",
@@ -107,7 +107,7 @@ CsvColumn vector_of(const std::vector<CsvColumn>& columns, const std::string& ke
           .texts = {}};
 }
 
-/// Columns in a vector are no keys of their own.
+/// A column in a vector does not keep its own key.
 void join_vectors(std::vector<CsvColumn>& columns, const Config& params) {
   if (!params.has("vectors")) return;
   const auto value = params.get<Value>("vectors");
@@ -131,14 +131,14 @@ void join_vectors(std::vector<CsvColumn>& columns, const Config& params) {
   }
 }
 
-/// What the parameters make of a table.
+/// The rows of a table after the parameters were applied.
 struct CsvRows {
   CsvTable table;  ///< Path and lines only; the cells are in `columns`.
   std::vector<CsvColumn> columns;
   std::string notice;
 };
 
-/// What became of missing values, in a line; empty when there is nothing to say.
+/// A line about how missing values were handled; empty when there were none to handle.
 std::string notice_of(const std::string& path, const MissingValues& missing, const CsvFit& fit,
                       const std::vector<std::string>& absent) {
   std::vector<std::string> parts;
@@ -188,34 +188,35 @@ CsvRows read_rows(const Config& params) {
   return {std::move(table), std::move(columns), notice};
 }
 
-/// A table in a CSV file (RFC 4180, plain or gzip) whose first line names the columns; one row is
-/// one example, a column's name its key, in which a slash nests.
+/// A table in a CSV file (RFC 4180, plain or gzip) whose first line names the columns. One row is
+/// one example. A column's name is its key; a slash in it nests.
 ///
-/// Parameters: `path`, the file; `separator` = ","; `size` and `channels` of images as ImageReader
-/// has them; `columns`, a map from a column to its type, or to `{type: ..., key: ...}` to give it
-/// another key:
+/// Parameters: `path`, the file; `separator` = ","; `size` and `channels` of images as in
+/// ImageReader; `columns`, a map from a column to its type, or to `{type: ..., key: ...}` to give
+/// it another key:
 ///
 ///     columns: {file: {type: image, key: image}, label: {type: class, key: class}, name: text}
 ///
 /// The types: `int`, an int64 []; `float`, a float []; `text`; `class`, an int64 [] that is the
 /// text's place among all texts of the column, sorted, or in the list `classes` (with `unknown: id`
-/// any other text has the id behind them); `image`, the path
-/// of a PNG or JPEG relative to the CSV file, read as float [C, H, W] in [-1, 1]; `skip`. Columns
-/// that are not named are int, float or text, whatever all of their cells are that are not missing.
-/// A column without a name, as pandas writes its index, is left out.
+/// any other text gets the next id after these); `image`, the path of a PNG or JPEG relative to the
+/// CSV file, read as float [C, H, W] in [-1, 1]; `skip`. A column that is not listed is int, float
+/// or text, whichever fits all cells that are not missing. A column without a name, such as the
+/// index that pandas writes, is left out.
 ///
-/// Missing are, in a column of numbers, cells that are empty, NA, NaN, null or None, and in one of
-/// classes or images empty cells. `missing` says what to do about them: `error`, the default;
-/// `drop`, to leave out the row, so that `index` counts the rows that are left; `nan`; `mean` or
-/// `median` of the training rows; or a map from a column to one of these or to the value to read
-/// instead: {age: 0, income: median}. An empty text counts as missing only where that map names its
-/// column. With `masks: true` each column that is filled has a bool [] beside it, `<key>_missing`.
+/// In a column of numbers, a cell is missing when it is empty, NA, NaN, null or None; in a column
+/// of classes or images, when it is empty. `missing` says how missing cells are handled: `error`,
+/// the default; `drop`, which leaves out the row, so that `index` counts the remaining rows; `nan`;
+/// `mean` or `median` of the training rows; or a map from a column to one of these or to the value
+/// to read instead: {age: 0, income: median}. An empty text counts as missing only where that map
+/// names its column. With `masks: true` each filled column also gives a bool [], `<key>_missing`.
 ///
 /// `vectors`: {x: [age, income], y: [price]} puts columns of numbers side by side, float [columns].
 ///
-/// `folds: 5, fold: 2` takes the rows out of fold 2, with `part: validation` those in it. `fit:
-/// train` takes what is not given from the Csv of that split: its parameters, its means and
-/// medians, its classes. `fills` and `classes` keep these in a run's config; see fitted.h.
+/// `folds: 5, fold: 2` takes the rows outside fold 2, or with `part: validation` the rows in it.
+/// `fit: train` takes everything that is not given from the Csv of the train split: its parameters,
+/// means and medians, and classes. `fills` and `classes` keep these values in a run's config; see
+/// fitted.h.
 ///
 /// Throws Error with file, line and column for a cell of another type and for a missing image, with
 /// the columns for missing values, and when there are no rows.
@@ -245,7 +246,7 @@ class Csv : public Dataset {
     return example;
   }
 
-  /// Gathers at once unless there are images to read.
+  /// Gathers the whole batch at once unless there are images to read.
   std::optional<Batch> get_batch(std::span<const int64_t> indices,
                                  std::span<Random> /*randoms*/) const override {
     if (has_images_) return std::nullopt;
@@ -269,7 +270,7 @@ class Csv : public Dataset {
                  std::vector<int64_t>(indices.begin(), indices.end()));
   }
 
-  /// For the key of an int, float or class column its values, [size()].
+  /// The values of an int, float or class column, [size()].
   at::Tensor labels(std::string_view key) const override {
     for (const auto& column : columns_) {
       if (column.key == key) return column.numbers;

@@ -36,8 +36,8 @@ CsvType type_of(const Value& value, const Config& params, const std::string& pat
                                        value.describe()));
 }
 
-/// The options at `columns/<name>`: a type, or a map of `type`, `key` and `classes`. Names may
-/// hold a slash, so the map is walked as it stands.
+/// The options at `columns/<name>`: a type, or a map of `type`, `key` and `classes`. Names may hold
+/// a slash, so the map is walked directly, not by key paths.
 CsvColumnOptions read_options(const std::string& name, const Value& value, const Config& params) {
   const std::string path = join_path("columns", name);
   CsvColumnOptions options{.key = name, .type = {}, .classes = {}};
@@ -83,7 +83,7 @@ CsvColumnOptions read_options(const std::string& name, const Value& value, const
   return options;
 }
 
-/// The whole of `cell` but spaces around it, as from_chars reads numbers; a plus may stand first.
+/// Parses all of `cell` except spaces around it, with from_chars; a leading plus is allowed.
 template <class T>
 std::errc parse(std::string_view cell, T& number) {
   while (cell.starts_with(' ')) cell.remove_prefix(1);
@@ -148,7 +148,7 @@ at::Tensor class_indices(const CsvTable& table, size_t column, std::vector<std::
                           });
 }
 
-/// The files that the cells name, relative to the table's own folder. A missing one is found here
+/// The files that the cells name, relative to the table's own folder. A missing file is found here
 /// rather than in the middle of a run.
 std::vector<std::string> image_paths(const CsvTable& table, size_t column) {
   namespace fs = std::filesystem;
@@ -246,7 +246,7 @@ std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& par
                                         const std::vector<std::string>& floats) {
   const auto all_options = read_csv_options(table, params);
   std::vector<CsvColumn> columns;
-  std::unordered_map<std::string, std::string, KeyHash> names;  // of columns, by their keys
+  std::unordered_map<std::string, std::string, KeyHash> names;  // the columns' names by their keys
   for (size_t c = 0; c < table.header.size(); ++c) {
     const std::string& name = table.header[c];
     const auto found = all_options.find(name);

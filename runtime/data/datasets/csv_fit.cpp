@@ -19,11 +19,11 @@
 namespace stepop {
 namespace {
 
-/// A config with more names than that is no longer read by people; the others are looked up in the
+/// Nobody reads a config with more names than this. Larger lists of classes are looked up in the
 /// training table at each start.
 constexpr size_t kMostSavedClasses = 1000;
 
-/// None where the config gives none.
+/// Empty if the config has no separator.
 std::optional<char> get_separator(const Config& params) {
   const bool is_given = params.has("separator");
   const auto separator = params.get("separator", ",");
@@ -33,7 +33,7 @@ std::optional<char> get_separator(const Config& params) {
   return is_given ? std::optional(separator[0]) : std::nullopt;
 }
 
-/// A number for each row; rows that share one stay together.
+/// A group number for each row; rows of one group stay in the same fold.
 std::vector<size_t> groups_of(const CsvTable& table, const Config& params) {
   std::vector<size_t> groups(table.lines.size());
   std::iota(groups.begin(), groups.end(), size_t{0});
@@ -48,7 +48,7 @@ std::vector<size_t> groups_of(const CsvTable& table, const Config& params) {
   return groups;
 }
 
-/// The fold of each group: as many groups in each, but one.
+/// The fold of each group. The sizes of folds differ by at most one group.
 std::vector<int64_t> folds_of(size_t groups, int64_t folds, uint64_t seed) {
   std::vector<int64_t> fold(groups);
   for (size_t i = 0; i < groups; ++i) fold[i] = static_cast<int64_t>(i) % folds;
@@ -59,7 +59,8 @@ std::vector<int64_t> folds_of(size_t groups, int64_t folds, uint64_t seed) {
   return fold;
 }
 
-/// The texts of a column among the rows that are taken, sorted, with what fills it.
+/// The texts of a column in the rows that are taken, sorted, including the text that fills missing
+/// cells.
 std::vector<std::string> classes_of(const CsvTable& table, size_t column,
                                     const std::vector<bool>& is_taken, const std::string& fill) {
   std::set<std::string> names;
@@ -77,7 +78,8 @@ CsvTable read_table(const Config& params) {
   return table;
 }
 
-/// Whether a table has a column, or the one that a mask is of; else its name is noted.
+/// Whether a table has a column, or the column to which a mask belongs; if not, its name is added
+/// to `absent`.
 bool is_there(const std::string& name, const CsvTable& table, std::vector<std::string>& absent) {
   constexpr std::string_view kMask = "_missing";
   const bool is_mask = name.ends_with(kMask) && !table.places.contains(name);
@@ -87,7 +89,8 @@ bool is_there(const std::string& name, const CsvTable& table, std::vector<std::s
   return false;
 }
 
-/// A map from columns, or from vectors to lists of them, without those that the table lacks.
+/// A map from columns, or from vectors to lists of columns, without the columns that the table
+/// lacks.
 Value without_absent(const Value& value, const CsvTable& table, std::vector<std::string>& absent) {
   if (!value.is_map()) return value;
   Value::Map left;
@@ -103,7 +106,7 @@ Value without_absent(const Value& value, const CsvTable& table, std::vector<std:
   return Value(left).set_origin(value.origin());
 }
 
-/// What the config has of an earlier start, or null.
+/// The map that an earlier start saved in the config, or null.
 const Value* saved_map(const Config& params, const char* key) {
   if (!params.has(key)) return nullptr;
   const Value* value = params.peek(key);
@@ -150,7 +153,7 @@ void save(const CsvFit& fit, const Config& params) {
   if (!classes.empty()) params.set_default("classes", classes);
 }
 
-/// The columns of classes whose order the config does not give.
+/// The class columns whose classes the config does not list.
 std::vector<std::string> open_classes(const CsvTable& table, const Config& params) {
   std::vector<std::string> names;
   for (const auto& [name, options] : read_csv_options(table, params)) {
@@ -165,7 +168,7 @@ bool has_all(const CsvFit& fit, const std::vector<std::string>& fills,
          std::ranges::all_of(classes, [&](const auto& name) { return fit.classes.contains(name); });
 }
 
-/// What is fitted on the table's own training rows.
+/// The fit on the table's own training rows.
 CsvFit fit_here(const CsvTable& table, const MissingValues& missing, const CsvFolds& folds,
                 const Config& params) {
   std::vector<bool> is_taken = folds.is_training;
@@ -180,7 +183,7 @@ CsvFit fit_here(const CsvTable& table, const MissingValues& missing, const CsvFo
   return fit;
 }
 
-/// What this table or the training's needs and the config does not have.
+/// Completes the values from the config with fitted values.
 CsvFit complete(CsvFit saved, const CsvFit& fitted) {
   saved.fills.insert(fitted.fills.begin(), fitted.fills.end());
   saved.classes.insert(fitted.classes.begin(), fitted.classes.end());
@@ -199,7 +202,7 @@ CsvTable read_csv_table(const Config& params, std::vector<std::string>& absent) 
     return true;
   };
   inherit("separator");
-  // Folds are of one table; another one is taken as it is.
+  // Folds belong to one table; another table is used whole.
   if (inherit("path")) {
     for (const char* key : {"folds", "fold", "fold_seed", "fold_by"}) inherit(key);
   }
@@ -256,7 +259,7 @@ CsvFit fit_csv(const CsvTable& table, const MissingValues& missing, const CsvFol
     CsvFit fit = read_saved(params);
     if (has_all(fit, fills, classes)) return fit;
     fit = complete(std::move(fit), fit_here(table, missing, folds, params));
-    // Without statistics and folds a table's classes are its own.
+    // Without statistics and folds, the classes come from this table, so nothing needs to be saved.
     if (!fit.fills.empty() || params.has("folds")) save(fit, params);
     return fit;
   }

@@ -108,7 +108,7 @@ MissingValues::MissingValues(const CsvTable& table, const Config& params)
 void MissingValues::add(size_t place, const std::map<std::string, CsvColumnOptions>& options) {
   const std::string& name = table_.header[place];
   const auto option = options.find(name);
-  if (name.empty() && option == options.end()) return;  // it is not read
+  if (name.empty() && option == options.end()) return;  // the column is not read
   const auto named = rules_.find(name);
   Column column{.place = place,
                 .rule = named != rules_.end() ? named->second : rule_,
@@ -117,7 +117,7 @@ void MissingValues::add(size_t place, const std::map<std::string, CsvColumnOptio
                 .gaps = {}};
   column.type = column.has_type ? *option->second.type : type_of_present(place);
   MissingRule& rule = column.rule;
-  // New rows may all miss what is known of the training data.
+  // New rows may all lack a column that the training data has, such as a target.
   if (rule.is_fitted() && !column.has_type &&
       std::all_of(table_.columns[place].begin(), table_.columns[place].end(), is_missing_number)) {
     column.type = CsvType::kFloat;
@@ -133,7 +133,7 @@ void MissingValues::add(size_t place, const std::map<std::string, CsvColumnOptio
               rule.action == Action::kMean ? "mean" : "median",
               column.type == CsvType::kInt ? fmt::format(": columns: {{{}: float}}", name) : ""));
     }
-    rule.action = Action::kError;  // of all columns: this one has no such number
+    rule.action = Action::kError;  // a rule for all columns does not fit this column
   }
   const auto& cells = table_.columns[place];
   for (size_t row = 0; row < cells.size(); ++row) {
@@ -153,7 +153,7 @@ void MissingValues::add(size_t place, const std::map<std::string, CsvColumnOptio
                       "columns: {{{}: float}}",
                       name, name));
     }
-    rule.action = Action::kError;  // a class or an image: not a number
+    rule.action = Action::kError;  // a class or an image is not a number
   }
   if (!column.gaps.empty() || rule.is_filled()) columns_.push_back(std::move(column));
 }
@@ -204,7 +204,7 @@ std::map<std::string, double> MissingValues::fit(const std::vector<bool>& is_tak
       if (cell.starts_with('+')) cell.remove_prefix(1);
       double value = 0;
       const auto [end, status] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-      // What is no number is reported when the column is read.
+      // A cell that is not a number is reported when the column is read.
       if (status == std::errc() && end == cell.data() + cell.size()) values.push_back(value);
     }
     const bool is_mean = column.rule.action == Action::kMean;
@@ -271,7 +271,7 @@ std::vector<std::string> MissingValues::fill_texts(
   return texts;
 }
 
-/// As the cells that are there are; text when there are none.
+/// The type that fits all present cells; text when there are none.
 CsvType MissingValues::type_of_present(size_t column) const {
   const auto& cells = table_.columns[column];
   const CsvType type = infer_csv_type(cells);

@@ -12,14 +12,15 @@
 
 namespace stepop {
 
-/// What becomes of the missing values of a column.
+/// How the missing values of a column are handled.
 struct MissingRule {
   enum class Action { kError, kDrop, kNan, kFill, kMean, kMedian };
 
   Action action = Action::kError;
-  std::string fill = {};          ///< Of kFill: the cell to read instead.
-  std::string place = "missing";  ///< In the config.
-  bool is_named = false;          ///< The config names the column, rather than all columns.
+  std::string fill = {};          ///< For kFill: the cell to read instead.
+  std::string place = "missing";  ///< The rule's place in the config.
+  bool is_named = false;          ///< The rule names this column rather than applying to all
+                                  ///< columns.
 
   bool is_fitted() const { return action == Action::kMean || action == Action::kMedian; }
   bool is_filled() const { return is_fitted() || action == Action::kFill; }
@@ -28,26 +29,26 @@ struct MissingRule {
 /// The missing values of a table, and the parameter `missing`, which says what to do about them.
 class MissingValues {
  public:
-  /// Finds them. Throws UsageError for a rule that cannot be.
+  /// Finds the missing values. Throws UsageError for an invalid rule.
   MissingValues(const CsvTable& table, const Config& params);
 
-  /// Throws Error with the columns that miss values and have no rule for it, how many, and what
-  /// helps.
+  /// Throws Error if columns have missing values but no rule. The message lists the columns, the
+  /// number of missing values and remedies.
   void check() const;
 
   /// The rows that the rules leave out.
   const std::vector<bool>& dropped() const { return is_dropped_; }
 
-  /// Of the columns whose rule is a statistic, whether they miss a value here or not: what it is
-  /// among the values of the rows that `is_taken`. Throws Error for a column that has none there.
+  /// The statistics of all columns whose rule is a statistic, with or without missing values here,
+  /// over the rows that `is_taken` marks. Throws Error for a column without values in these rows.
   std::map<std::string, double> fit(const std::vector<bool>& is_taken) const;
-  /// The names of those columns.
+  /// The names of the columns whose rule is a statistic.
   std::vector<std::string> fitted_columns() const;
 
   /// The constant that fills a column; empty when there is none.
   std::string constant_of(const std::string& name) const;
 
-  /// Writes the values to read instead into the cells of `table`; `fitted` are those of `fit`.
+  /// Fills the missing cells of `table`; `fitted` is the result of `fit`.
   void fill(CsvTable& table, const std::map<std::string, double>& fitted) const;
 
   /// The columns whose missing values are filled, here or in another file of this config, each with
@@ -59,11 +60,11 @@ class MissingValues {
 
  private:
   struct Column {
-    size_t place;  ///< In the table.
+    size_t place;  ///< The column's index in the table.
     MissingRule rule;
     CsvType type;
-    bool has_type;             ///< The config gives it.
-    std::vector<size_t> gaps;  ///< Rows.
+    bool has_type;             ///< The config gives the type.
+    std::vector<size_t> gaps;  ///< The rows with missing cells.
   };
 
   void add(size_t place, const std::map<std::string, CsvColumnOptions>& options);
@@ -73,7 +74,7 @@ class MissingValues {
 
   const CsvTable& table_;
   const Config& params_;
-  MissingRule rule_;                          ///< Of columns that `rules_` does not name.
+  MissingRule rule_;                          ///< For columns that `rules_` does not name.
   std::map<std::string, MissingRule> rules_;  ///< By column.
   std::vector<Column> columns_;
   std::vector<bool> is_dropped_;

@@ -18,9 +18,9 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// No file of a data set that is read from an archive has more.
+/// The limit for one file in an archive; no data set here has larger ones.
 constexpr uint64_t kMostMemberBytes = 200'000'000;
-/// Nor all of them.
+/// The limit for all files of an archive.
 constexpr uint64_t kMostArchiveBytes = 600'000'000;
 
 std::map<std::string, std::string> read_archive(const std::string& path) {

@@ -8,11 +8,11 @@
 
 namespace stepop {
 
-/// The files of a data set as its site hands them out: in a folder, or in an archive, .tar or
+/// The files of a data set as its site distributes them: in a folder, or in an archive, .tar or
 /// .tar.gz, which is read whole.
 class DatasetFiles {
  public:
-  /// A file read, and how messages name it.
+  /// A file's bytes, and its name in messages.
   struct File {
     std::string bytes;
     std::string name;
@@ -23,17 +23,17 @@ class DatasetFiles {
 
   const std::string& path() const { return path_; }
 
-  /// Whether there is a file of that name, relative to the folder or in the archive.
+  /// Whether a file `name` exists, relative to the folder or in the archive.
   bool has(const std::string& name) const;
 
-  /// The first of these that is there, unpacked when it is gzip. Throws Error with all of them when
-  /// none is.
+  /// The first of these files that exists, unpacked when it is gzip. Throws Error with all names
+  /// when none exists.
   File read(const std::vector<std::string>& names) const;
 
  private:
   std::string path_;
   bool is_archive_ = false;
-  std::map<std::string, std::string> members_;  ///< Of an archive.
+  std::map<std::string, std::string> members_;  ///< The files of an archive.
 };
 
 }  // namespace stepop

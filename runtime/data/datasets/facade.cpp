@@ -8,7 +8,7 @@
 namespace stepop {
 namespace {
 
-/// A colour, [0, 255] each.
+/// A colour; each channel is in [0, 255].
 struct Light {
   float red = 0;
   float green = 0;
@@ -44,7 +44,7 @@ class FacadePicture {
     });
   }
 
-  /// Takes the share `1 - strength` of the light there.
+  /// Multiplies the light there by `1 - strength`.
   void shade(const FacadeElement& element, float strength) {
     each_pixel(element, [&](int64_t at, float, float, float share) {
       float* value = values_ + at;
@@ -89,22 +89,22 @@ class FacadeSurface {
  public:
   FacadeSurface(const FacadeElement& element, float pixel) : element_(element), pixel_(pixel) {}
 
-  /// In [0, 1] from left to right, from the top to the bottom.
+  /// Positions in [0, 1] from left to right and from top to bottom.
   float across(float x) const { return (x - element_.left) / (element_.right - element_.left); }
   float down(float y) const { return (y - element_.top) / (element_.bottom - element_.top); }
 
-  /// How far a point is within the border, in shares of the image's side.
+  /// A point's distance from the border, inwards, in shares of the image's side.
   float depth(float x, float y) const {
     return std::min({x - element_.left, element_.right - x, y - element_.top, element_.bottom - y});
   }
 
-  /// The share of a pixel that a line covers, which stands at `x == middle` of the element's width
-  /// and is `width` of it wide.
+  /// The share of a pixel that an upright line covers. Its middle is at `x == middle`; `middle` and
+  /// `width` are shares of the element's width.
   float upright(float x, float middle, float width) const {
     const float whole = element_.right - element_.left;
     return line((across(x) - middle) * whole, width * whole);
   }
-  /// The same for a level line, in shares of the element's height.
+  /// The same for a horizontal line, in shares of the element's height.
   float level(float y, float middle, float width) const {
     const float whole = element_.bottom - element_.top;
     return line((down(y) - middle) * whole, width * whole);
@@ -115,13 +115,13 @@ class FacadeSurface {
   }
 
   /// The same for parallel lines every `period`, the first at 0, all in shares of the image's side.
-  /// They fade into their mean where they are too close for the pixels.
+  /// Lines that are too close for the pixels fade into their mean.
   float lines(float position, float period, float width) const {
     const float from_line = position - period * std::round(position / period);
     const float sharpness = limited(period / pixel_ - 1.5F);
     return width / period + (line(from_line, width) - width / period) * sharpness;
   }
-  /// `count` of them in the width, or in the height, of the element.
+  /// `count` lines across the width, or the height, of the element.
   float uprights(float x, int count, float width) const {
     const float whole = element_.right - element_.left;
     return lines(x - element_.left, whole / static_cast<float>(count), width * whole);
@@ -132,7 +132,8 @@ class FacadeSurface {
   }
 
  private:
-  /// At `distance` from its middle, all in shares of the image's side.
+  /// The share of a pixel that a line covers; `distance` is from the line's middle, in shares of
+  /// the side.
   float line(float distance, float width) const {
     return limited((0.5F * (width + pixel_) - std::abs(distance)) / pixel_) *
            std::min(1.0F, width / pixel_);
@@ -148,7 +149,7 @@ constexpr Light kPaleGlass{150, 178, 196};
 
 Light sky(float y) { return mix({96, 150, 214}, {214, 228, 238}, limited(1.4F * y)); }
 
-/// Bricks or plaster, brighter to the left; each floor is a little darker towards its ground.
+/// Bricks or plaster, brighter to the left; each floor is a little darker towards its lower edge.
 class FacadeWall {
  public:
   FacadeWall(const Facade& facade, const FacadeSurface& surface)
@@ -172,7 +173,7 @@ class FacadeWall {
   }
 
  private:
-  static constexpr float kCourses = 8;  ///< Rows of bricks in a floor.
+  static constexpr float kCourses = 8;  ///< Rows of bricks in one floor.
 
   const Facade& facade_;
   const FacadeSurface& surface_;
@@ -244,7 +245,7 @@ Light colour_of(FacadeClass kind, const FacadeSurface& surface, float x, float y
   }
 }
 
-/// How far an element stands out of the wall; what stands out throws a shadow to the lower right.
+/// How far an element stands out from the wall. Such an element casts a shadow to the lower right.
 float relief(FacadeClass kind) {
   switch (kind) {
     case FacadeClass::kCornice:

@@ -8,7 +8,7 @@
 
 namespace stepop {
 
-/// The classes of the CMP Facade Database (Tylecek and Sara, 2013), in its order.
+/// The classes of the CMP Facade Database (Tylecek and Sara, 2013), in the same order.
 enum class FacadeClass : uint8_t {
   kBackground,
   kWall,
@@ -38,19 +38,20 @@ struct FacadeElement {
 /// A building's front.
 struct Facade {
   std::vector<FacadeElement> elements;  ///< From the back to the front; the first is the wall.
-  std::vector<float> floors;  ///< Where each floor begins, from the top, and where the last ends.
-  bool is_brick = false;      ///< Else plaster, which is known by its moldings.
+  std::vector<float> floors;  ///< The edges of the floors from the top: where each floor begins and
+                              ///< where the last ends.
+  bool is_brick = false;      ///< Otherwise the wall is plaster; moldings show which.
 };
 
-/// Floors of windows between a cornice and a ground floor, in a style of the building's own.
+/// Floors of windows between a cornice and a ground floor, in a random style.
 Facade random_facade(Random& random);
 
-/// The map of its classes, each in the colour that it has in CMP's label images: 3 * size * size
-/// numbers in [-1, 1], [3, size, size]. Edges between pixels are anti-aliased.
+/// Draws the map of classes, each in its colour in CMP's label images: 3 * size * size numbers in
+/// [-1, 1], [3, size, size]. Edges between pixels are anti-aliased.
 void draw_label_map(const Facade& facade, int64_t size, float* values);
 
-/// What it looks like in the light from the upper left, in the same form. All that is drawn follows
-/// from the label map: its materials, and where in its element a point lies.
+/// Draws the building in light from the upper left, in the same form. The rendering follows from
+/// the label map alone: from the materials, and from each point's position within its element.
 void draw_rendering(const Facade& facade, int64_t size, float* values);
 
 /// The colour of a class in the label map, in bytes.

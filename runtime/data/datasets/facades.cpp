@@ -11,12 +11,12 @@ constexpr int64_t kLeastSize = 16;
 constexpr int64_t kMostSize = 4096;
 constexpr int64_t kMostExamples = int64_t{1} << 40;
 
-/// Made-up fronts of buildings, for translation of images without a download: a map of their
-/// parts, coloured as in the CMP Facade Database, and what it looks like rendered. The rendering
-/// follows from the map, so a network can learn it.
+/// Synthetic fronts of buildings, for image translation without a download: a map of the parts,
+/// coloured as in the CMP Facade Database, and a rendering of it. The rendering follows from the
+/// map, so a network can learn it.
 ///
 /// Parameters: `size` = 64, pixels a side; `examples` = 1000; `seed` = 0; `offset` = 0, the number
-/// of the first building: those beyond the ones of train are held out.
+/// of the first building. For a validation split, choose an offset past the training examples.
 ///
 /// An example holds `input`, the map, and `target`, each float [3, size, size] in [-1, 1].
 class Facades : public Dataset {

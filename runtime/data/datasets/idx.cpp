@@ -49,8 +49,8 @@ at::Tensor read_labels(const std::string& path) {
 ///
 /// Parameters: `images`, a file of uint8 [N, H, W] or [N, H, W, C]; `labels`, a file of whole
 /// numbers [N], none negative. An example holds `image`, float [C, H, W] in [-1, 1], and `class`,
-/// int64 []. Throws Error with the file when one is damaged, of another type, empty, or when the
-/// two differ in N.
+/// int64 []. Throws Error with the file's name when a file is damaged, of another type or empty,
+/// and when the two files differ in N.
 class Idx : public Dataset, public RowWriter {
  public:
   explicit Idx(const Config& params) : Idx(params, get_file(params, "images")) {}
@@ -62,7 +62,7 @@ class Idx : public Dataset, public RowWriter {
                                  std::span<Random> randoms) const override;
   std::optional<BatchRows> rows_for(int64_t count) const override;
   void write_row(int64_t index, Random& random, int64_t row, BatchRows& rows) const override;
-  /// For "class" the labels, int64 [N].
+  /// The classes, int64 [N], for the key "class".
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override { return {"class"}; }
 
@@ -135,11 +135,12 @@ at::Tensor Idx::labels(std::string_view key) const {
   return key == "class" ? labels_ : at::Tensor();
 }
 
-/// MNIST, FashionMNIST or another data set with the names of its files, in the folder into which
-/// they were downloaded: `train-images-idx3-ubyte`, `t10k-labels-idx1-ubyte`, ..., as they are,
-/// .gz, or unpacked, or in a folder `raw` below it, as torchvision leaves them.
+/// MNIST, FashionMNIST or another data set with the same file names, `train-images-idx3-ubyte`,
+/// `t10k-labels-idx1-ubyte`, ..., as downloaded (.gz) or unpacked. The files are in the folder
+/// itself or in a folder `raw` below it, as torchvision leaves them.
 ///
-/// Parameters: `path`, the folder; `split`, train or test. Examples as of Idx.
+/// Parameters: `path`, the folder; `split`, train or test. The examples are the same as those of
+/// Idx.
 class Mnist : public Idx {
  public:
   explicit Mnist(const Config& params) : Mnist(params, file_of(params, "images-idx3-ubyte")) {}

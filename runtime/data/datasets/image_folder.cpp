@@ -27,7 +27,7 @@ std::vector<std::string> list_classes(const std::string& folder) {
   return names;
 }
 
-/// The `classes` that the config names, each once and with a folder.
+/// The `classes` that the config lists. Throws if a class occurs twice or has no folder.
 std::vector<std::string> get_classes(const Config& params, const std::string& folder) {
   const auto names = params.get<std::vector<std::string>>("classes");
   for (size_t i = 0; i < names.size(); ++i) {
@@ -45,22 +45,22 @@ std::vector<std::string> get_classes(const Config& params, const std::string& fo
 /// A folder with one folder of PNG and JPEG images for each class: `path/cat/1.png`.
 ///
 /// Parameters: `path`, the folder; `classes`, the class folders in the order of their index, by
-/// default all of them sorted by name; `size` and `channels` as ImageReader has them. Images are
-/// found by their extension, at any depth below a class folder, in the order of their names.
-/// Hidden files and folders, and images that lie beside the class folders, are left out. With
-/// `classes: []` there are no classes: all images at any depth below the folder.
+/// default all folders sorted by name; `size` and `channels` as in ImageReader. Images are found by
+/// their extension, at any depth below a class folder, in the order of their names. Hidden files
+/// and folders, and images that lie beside the class folders, are left out. With `classes: []`
+/// there are no classes: all images at any depth below the folder.
 ///
-/// An example holds `image`, float [C, H, W] in [-1, 1], `class`, int64 [], if there are any, and
-/// the text `path`, relative to the folder. Throws Error when there are no images, or none of a
-/// class that `classes` does not name: a missing one would silently change the index of all that
-/// follow.
+/// An example holds `image`, float [C, H, W] in [-1, 1], `class`, int64 [], if there are classes,
+/// and the text `path`, relative to the folder. Throws Error when there are no images. Without the
+/// parameter `classes`, a class folder without images is an error too: a missing class would
+/// silently change the index of all later classes.
 class ImageFolder : public Dataset {
  public:
   explicit ImageFolder(const Config& params);
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   Example get(int64_t index, Random& random) const override;
-  /// For "class" the classes, int64 [size()].
+  /// The classes, int64 [size()], for the key "class".
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override {
     return has_classes_ ? std::vector<std::string>{"class"} : std::vector<std::string>{};

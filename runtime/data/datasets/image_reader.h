@@ -11,8 +11,9 @@
 
 namespace stepop {
 
-/// An image [C, H, W] with the size [H, W]: bilinear over the whole area that a new pixel covers,
-/// as in pillow; the aspect ratio is not kept. The image itself when it has that size.
+/// Resizes an image [C, H, W] to the size [H, W]: bilinear over the whole area that a new pixel
+/// covers, as in Pillow; the aspect ratio is not kept. Returns the image itself when it has that
+/// size.
 at::Tensor resize_image(const at::Tensor& image, at::IntArrayRef size);
 
 /// The PNG and JPEG files at any depth below `folder`/`below`, by their extension, relative to
@@ -20,8 +21,8 @@ at::Tensor resize_image(const at::Tensor& image, at::IntArrayRef size);
 /// folder that cannot be listed.
 std::vector<std::string> list_images(const std::string& folder, const std::string& below = "");
 
-/// Reads a dataset's images as its parameters ask for: `channels`, 1, 3 or 4, by default as many as
-/// each file has; `size`, [H, W] to resize to, by default as stored.
+/// Reads a dataset's images according to its parameters: `channels`, 1, 3 or 4, by default as many
+/// as each file has; `size`, [H, W] to resize to, by default as stored.
 class ImageReader {
  public:
   explicit ImageReader(const Config& params);
@@ -29,13 +30,14 @@ class ImageReader {
   /// The image in a PNG or JPEG file: float [C, H, W] in [-1, 1], resized as by resize_image.
   at::Tensor read(const std::string& path) const;
 
-  /// The same for the bytes of a file; `name` is what errors begin with.
+  /// The same for the bytes of a file; errors begin with `name`.
   at::Tensor decode(std::string_view bytes, const std::string& name) const;
 
-  /// The same as stepop::read_stored_image has it, for a caller who resizes it.
+  /// The image as stepop::read_stored_image returns it, for a caller that resizes it.
   at::Tensor read_stored(const std::string& path) const;
 
-  /// As stepop::collate; images that do not fit together name the parameters that help.
+  /// The same as stepop::collate, but an error about images of different shapes names the
+  /// parameters that help.
   static Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices);
 
  private:

@@ -25,10 +25,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kLongestCaption = 1 << 24;  // tokens
+constexpr int64_t kLongestCaption = 1 << 24;  // in tokens
 constexpr int64_t kMostCaptionBytes = 16'000'000;
 
-/// Without white space at its ends.
+/// The text without white space at its ends.
 std::string trimmed(std::string text) {
   const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
   while (!text.empty() && is_space(text.back())) text.pop_back();
@@ -36,18 +36,18 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-/// Images with a text about each.
+/// Images with captions.
 ///
 /// Parameters: `path`, a folder with PNG and JPEG images at any depth, each with its caption in a
-/// file of the same name, `a.txt` beside `a.jpg`; with `table` a CSV file instead, whose columns
-/// `image_column` and `caption_column` have paths below `path` and captions. `tokenizer` and
-/// `length` as the dataset Text has them; `size` and `channels` as ImageReader has them.
+/// file of the same name, `a.txt` beside `a.jpg`. With `table`, the captions come from a CSV file
+/// instead: its columns `image_column` and `caption_column` hold paths below `path` and captions.
+/// `tokenizer` and `length` are as in the dataset Text, `size` and `channels` as in ImageReader.
 ///
 /// An example holds `image`, float [C, H, W] in [-1, 1], the texts `text` and `path`, and with a
-/// tokenizer `tokens`, int64 [T], whose number `labels("length")` gives. A caption file with
-/// several lines has several captions when `lines` is true: one of them is drawn each time, and
-/// there is no such label. Captions that are missing are an error, or left out with their images,
-/// or empty.
+/// tokenizer `tokens`, int64 [T]; `labels("length")` gives T for all examples. When `lines` is
+/// true, each line of a caption file is a caption: one is drawn each time, and the label "length"
+/// is undefined. Missing captions are an error, or their images are left out, or the captions are
+/// empty texts.
 class ImageText : public Dataset {
  public:
   explicit ImageText(const Config& params)
@@ -77,7 +77,7 @@ class ImageText : public Dataset {
     return example;
   }
 
-  /// Of "length", when all captions are read for the first time.
+  /// Defined for "length". The first call reads all captions.
   at::Tensor labels(std::string_view key) const override {
     if (key != "length" || !tokenizer_ || has_lines_) return {};
     std::call_once(is_counted_, [&] {
@@ -201,7 +201,8 @@ class ImageText : public Dataset {
   int64_t length_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<std::string> images_;    ///< Relative to `folder_`.
-  std::vector<std::string> captions_;  ///< Of a table; empty: they are in files.
+  std::vector<std::string> captions_;  ///< The captions of a table; empty when the captions are in
+                                       ///< files.
   bool allows_missing_ = false;
   int64_t left_out_ = 0;
   mutable std::once_flag is_counted_;

@@ -23,17 +23,17 @@
 namespace stepop {
 namespace {
 
-/// Labels of more bytes are not read at once.
+/// Larger labels are not read at once.
 constexpr int64_t kMostMetaLabelBytes = 64'000'000;
 constexpr int64_t kMostMetaSide = 1 << 14;
 
-/// What a loader makes of a row, by edflow's names and parameters.
+/// How a row is loaded, with edflow's names and parameters.
 struct MetaLoader {
   enum class Kind { kNone, kImage, kArray, kCategory };
 
   Kind kind = Kind::kNone;
   std::string root = {};
-  std::string support = {};        ///< Empty: -1->1.
+  std::string support = {};        ///< Empty means "-1->1".
   std::vector<int64_t> size = {};  ///< [H, W], or empty.
   Value categories = {};           ///< A list or a map.
 };
@@ -44,7 +44,7 @@ struct MetaField {
   MetaLoader loader;
 };
 
-/// Where a value stands in meta.yaml, to begin a message with.
+/// An error whose message begins with the value's place in meta.yaml.
 Error meta_error(const MetaFolder& folder, const std::string& place, const std::string& what) {
   return Error(fmt::format("{}/meta.yaml: {}: {}", folder.path, place, what));
 }
@@ -57,7 +57,7 @@ std::string text_at(const Value& map, const char* key, const MetaFolder& folder,
   throw meta_error(folder, join_path(place, key), "expected a text, found " + value->describe());
 }
 
-/// `resize_to`: a side, or [width, height] as Pillow has it.
+/// `resize_to`: a side, or [width, height] in Pillow's order.
 std::vector<int64_t> size_at(const Value& kwargs, const MetaFolder& folder,
                              const std::string& place) {
   const Value* value = kwargs.is_map() ? kwargs.as_map().find("resize_to") : nullptr;
@@ -85,7 +85,7 @@ MetaLoader loader_of(const MetaFolder& folder, const MetaLabel& label, const Con
   const Value kwargs = found != nullptr ? *found : Value(Value::Map{});
   loader.root =
       params.has("root") ? params.get_path("root") : text_at(kwargs, "root", folder, place);
-  // As in a folder that was copied from another machine.
+  // The absolute root may be missing in a folder that was copied from another machine.
   std::error_code ignored;
   if (std::filesystem::path(loader.root).is_absolute() &&
       !std::filesystem::is_directory(loader.root, ignored)) {
@@ -124,15 +124,15 @@ MetaLoader loader_of(const MetaFolder& folder, const MetaLabel& label, const Con
 /// A folder with a meta.yaml in edflow's form: arrays with a row for each example, mapped into
 /// memory, and loaders that turn some of them into images, arrays or names.
 ///
-/// Parameters: `path`, the folder; `keys`, which labels are read, by default all; `root`, in front
-/// of the paths in labels, in place of the one in meta.yaml; `float64`, true to keep them, which
-/// are else read as float32.
+/// Parameters: `path`, the folder; `keys`, which labels are read, by default all; `root`, the
+/// prefix of paths in labels, in place of the root in meta.yaml; `float64`, true to keep float64
+/// values, which by default are read as float32.
 ///
 /// An example holds each label under its key, numbers as tensors and texts as texts. A label with a
-/// loader holds what that makes of it, and its row under `<key>_`: of `image` a picture, [C, H, W],
-/// float in [-1, 1] unless `support` says otherwise: "0->1" floats in [0, 1], "0->255" bytes; of
-/// `np` the array in a file; of `category` the text or number among `categories`. Paths that are
-/// not absolute begin at the folder.
+/// loader holds the loaded value, and its row under `<key>_`. The loader `image` gives a picture,
+/// [C, H, W], float in [-1, 1] unless `support` says otherwise: "0->1" gives floats in [0, 1],
+/// "0->255" bytes. The loader `np` gives the array in a file, and `category` the text or number
+/// among `categories`. Relative paths begin at the folder.
 class Meta : public Dataset {
  public:
   explicit Meta(const Config& params)
@@ -179,7 +179,7 @@ class Meta : public Dataset {
     return example;
   }
 
-  /// Of labels of numbers of up to 64 MB, [size(), ...].
+  /// Defined for labels of numbers of up to 64 MB, [size(), ...].
   at::Tensor labels(std::string_view key) const override {
     for (const MetaField& field : fields_) {
       if (is_label(field) && key_of(field) == key) return finished(field.label.array.all());
@@ -210,7 +210,7 @@ class Meta : public Dataset {
     return !field.label.array.type().is_text() && field.label.array.bytes() <= kMostMetaLabelBytes;
   }
 
-  /// Throws Error for a loader that takes something else.
+  /// Throws Error if the loader cannot read a label of this type.
   bool is_readable(const MetaLabel& label, const MetaLoader& loader) {
     const bool is_text = label.array.type().is_text();
     const bool is_flat = label.array.shape().size() == 1;

@@ -38,7 +38,7 @@ std::vector<int64_t> shape_of(std::string_view text, const std::string& path) {
   }
 }
 
-/// The array in a file whose name says what it is.
+/// The array in a file whose name gives its shape and type.
 StoredArray open_label(const std::string& path, const std::vector<int64_t>& shape,
                        const std::string& dtype) {
   const auto source = map_source(path);
@@ -51,12 +51,12 @@ StoredArray open_label(const std::string& path, const std::vector<int64_t>& shap
   StoredArray array(source, path, type, shape);
   const auto found = static_cast<int64_t>(source->bytes().size());
   if (array.bytes() == found) return array;
-  if (is_npy(source->bytes())) return open_npy(path);  // saved by np.save, with a head
+  if (is_npy(source->bytes())) return open_npy(path);  // saved by np.save, with a header
   throw Error(fmt::format("{}: has {} bytes; its name says {}, which are {}", path,
                           with_thousands(found), array.describe(), with_thousands(array.bytes())));
 }
 
-/// One file, unless its name is none of a label's.
+/// Adds one file, unless its name is not a label's name.
 void add_label(const fs::path& file, const fs::path& folder, std::vector<MetaLabel>& labels) {
   std::string name = file.filename().string();
   if (!name.ends_with(".npy")) return;

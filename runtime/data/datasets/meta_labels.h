@@ -10,11 +10,12 @@
 namespace stepop {
 
 /// An array with a row for each example, in a file `labels/<key>-*-<shape>-*-<dtype>.npy` or
-/// `labels/<key>:<loader>-*-...`. In spite of their ending these files are the bytes of the array
-/// alone, as numpy.memmap writes them.
+/// `labels/<key>:<loader>-*-...`. Despite the extension, these files hold only the array's bytes,
+/// as numpy.memmap writes them.
 struct MetaLabel {
-  std::string key;     ///< Folders below `labels` are parts of it: `a/b`.
-  std::string loader;  ///< What turns a row into a value; empty: the row is the value.
+  std::string key;     ///< Folders below `labels` are part of the key: `a/b`.
+  std::string loader;  ///< The loader that turns a row into a value; if empty, the row is the
+                       ///< value.
   StoredArray array;
 };
 
@@ -25,11 +26,11 @@ struct MetaFolder {
   std::vector<MetaLabel> labels;  ///< Sorted by key; one for each.
 };
 
-/// Throws Error with the path for a folder without meta.yaml or labels, for a name that is none of
-/// theirs, a file that has not as many bytes as its name says, and labels of different lengths.
+/// Throws Error with the path for a folder without meta.yaml or labels, for a file with an invalid
+/// name or a size that differs from its name, and for labels of different lengths.
 MetaFolder read_meta_folder(const std::string& path);
 
-/// The name of the file of a label: `kps-*-100x18x2-*-float32.npy`.
+/// The file name of a label: `kps-*-100x18x2-*-float32.npy`.
 std::string meta_label_file(const std::string& key, const std::vector<int64_t>& shape,
                             const std::string& dtype);
 

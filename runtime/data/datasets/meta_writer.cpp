@@ -27,7 +27,7 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// NumPy's name of a tensor's type.
+/// NumPy's name for a tensor's type.
 std::string dtype_of(const at::Tensor& tensor, const std::string& key) {
   switch (tensor.scalar_type()) {
     case at::kBool:
@@ -90,7 +90,7 @@ std::string utf32_rows(const std::vector<std::string>& texts, size_t& longest) {
   return bytes;
 }
 
-/// Throws Error for a key that cannot be a part of a file's name, or stands for something else
+/// Throws Error for a key that cannot be part of a file's name, or that has a special meaning
 /// there.
 void check_key(const std::string& key) {
   bool is_good = !key.empty() && key.find(':') == std::string::npos &&
@@ -103,13 +103,13 @@ void check_key(const std::string& key) {
       fmt::format("the key \"{}\" cannot be the name of a label; give it another one", key));
 }
 
-/// A key of the examples, while it is written.
+/// A key of the examples, while its file is written.
 struct MetaColumn {
   bool is_image = false;
   bool is_text = false;
-  std::vector<int64_t> shape = {};  ///< Of an example.
+  std::vector<int64_t> shape = {};  ///< The shape of one example.
   std::string dtype = {};
-  std::string part = {};  ///< The file while the number of rows is open.
+  std::string part = {};  ///< The path of the file while the number of rows is not known.
   OpenFile file = {};
   std::vector<std::string> texts = {};
 };
@@ -205,14 +205,15 @@ class MetaWriter {
                               index, key, describe_tensor(tensor)));
     }
     const std::string name = fmt::format("{}/{:08}.png", key, index);
-    const at::Tensor bytes = tensor.mul(127.5).add(128).to(at::kByte);  // as to_byte
+    const at::Tensor bytes = tensor.mul(127.5).add(128).to(at::kByte);  // the same rounding as
+                                                                        // to_byte
     if (index == 0) make_folders(fs::path(folder_ + "/" + name).parent_path().string());
     write_file_atomically(folder_ + "/" + name, encode_png(bytes.permute({1, 2, 0}).contiguous()));
     made.texts.push_back(name);
   }
 
   std::string folder_;
-  std::string final_;  ///< Its path once it is whole.
+  std::string final_;  ///< The folder's path once it is complete.
   std::map<std::string, MetaColumn> columns_;
 };
 
@@ -224,7 +225,7 @@ void write_meta_folder(const Dataset& dataset, const std::string& folder,
   const std::string whole = fs::absolute(folder).lexically_normal().string();
   const std::string part = whole + ".part";
   if (fs::exists(whole)) throw Error(whole + " is there already; nothing was changed");
-  fs::remove_all(part);  // of one that was killed
+  fs::remove_all(part);  // left by a process that was killed
   make_folders(part + "/labels");
   MetaWriter writer(part, whole);
   for (int64_t i = 0; i < dataset.size(); ++i) {

@@ -14,9 +14,10 @@ namespace stepop {
 /// paths in a label; other numbers, of one shape and type in all examples, and texts as labels.
 /// Examples are read one at a time.
 ///
-/// The folder is there as a whole or not at all: it is `folder`.part while it is written. Throws
-/// Error when `folder` is there, with the example's index for one that differs from those before
-/// it, and what `interrupt` throws; `progress` gets the examples that are done.
+/// The folder appears as a whole or not at all: its name is `folder`.part while it is written.
+/// Throws Error when `folder` exists. An example that differs from the examples before it is an
+/// Error with its index. Exceptions from `interrupt` are passed on. `progress` gets the number of
+/// examples written.
 void write_meta_folder(const Dataset& dataset, const std::string& folder,
                        const std::string& description, const InterruptCheck& interrupt,
                        const std::function<void(int64_t)>& progress);

@@ -20,7 +20,7 @@
 namespace stepop {
 namespace {
 
-/// Labels of more bytes are not read at once.
+/// Larger labels are not read at once.
 constexpr int64_t kMostLabelBytes = 64'000'000;
 
 /// One key of the examples and the array that it is read from.
@@ -34,7 +34,7 @@ struct NpyColumn {
 
 std::string stem_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
 
-/// Of `files: {image: images.npy}`, or of the one file at `path`.
+/// Opens the arrays of `files: {image: images.npy}`, or of the file at `path`.
 std::vector<NpyColumn> open_files(const Config& params) {
   std::vector<NpyColumn> columns;
   if (params.has("path")) {
@@ -56,7 +56,7 @@ std::vector<NpyColumn> open_files(const Config& params) {
   return columns;
 }
 
-/// The parameter `keys`, a map from keys to arrays: those that are left.
+/// The columns that the parameter `keys`, a map from keys to arrays, selects.
 std::vector<NpyColumn> chosen(std::vector<NpyColumn> columns, const Config& params) {
   if (!params.has("keys")) return columns;
   const auto keys = params.get<Value>("keys");
@@ -93,17 +93,17 @@ at::Tensor images_of(const at::Tensor& bytes) {
   return from_stored_image(images.contiguous());
 }
 
-/// Arrays of NumPy's files side by side: row i of each belongs to example i. Rows are read when
-/// they are asked for, so the files may be larger than the memory.
+/// Arrays in NumPy's files, side by side: row i of each array belongs to example i. Rows are read
+/// on demand, so the files may be larger than memory.
 ///
 /// Parameters: `files`, a map from keys to .npy files; or `path`, an .npz with its arrays, or one
 /// .npy, whose key is its name; `keys`, a map from a key to an array, by default each under its own
-/// name; `images`, keys of uint8 [N, H, W], [N, H, W, C] or [N, C, H, W] that are images, float
-/// [C, H, W] in [-1, 1]; `float64`, true to keep them, which are else read as float32.
+/// name; `images`, keys of uint8 [N, H, W], [N, H, W, C] or [N, C, H, W] that are images, float [C,
+/// H, W] in [-1, 1]; `float64`, true to keep float64 values, which by default are read as float32.
 ///
-/// Numbers keep their type, but unsigned ones of more than a byte become signed (uint16 int32,
-/// uint32 and uint64 int64). Texts [N] are texts. Throws Error with the file for anything else,
-/// such as pickled objects, and when the arrays differ in their first dimension.
+/// Numbers keep their type, except that unsigned integers of more than a byte become signed (uint16
+/// becomes int32, uint32 and uint64 become int64). Texts [N] are texts. Throws Error with the file
+/// for anything else, such as pickled objects, and when the arrays differ in their first dimension.
 class Npy : public Dataset {
  public:
   explicit Npy(const Config& params)
@@ -161,7 +161,7 @@ class Npy : public Dataset {
     return Batch(std::move(tensors), std::move(texts), {indices.begin(), indices.end()});
   }
 
-  /// For the key of an array of numbers of up to 64 MB its values, [size(), ...].
+  /// The values of an array of numbers of up to 64 MB, [size(), ...].
   at::Tensor labels(std::string_view key) const override {
     for (const auto& column : columns_) {
       if (column.key == key && is_label(column)) return finished(column, column.array.all());

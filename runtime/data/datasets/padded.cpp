@@ -17,12 +17,12 @@
 namespace stepop {
 namespace {
 
-/// A dataset whose examples differ in size, in batches whose examples are made equal: values are
-/// added behind those that are there.
+/// Pads the examples of another dataset, which differ in size, to the largest example of each
+/// batch. The padding follows the example's own values.
 ///
-/// Each batch also has, for each padded `key`, `key_length`, int64 [B], the sizes of the first
-/// dimension, and with `mask` `key_mask`, bool [B, T], which is true where values are the example's
-/// own. An example by itself is as the other dataset has it.
+/// For each padded `key`, a batch also holds `key_length`, int64 [B], the sizes of the first
+/// dimension, and with `mask` also `key_mask`, bool [B, T], which is true for the example's own
+/// values. A single example is not padded.
 class Padded : public Dataset {
  public:
   explicit Padded(const Config& params)
@@ -120,7 +120,7 @@ class Padded : public Dataset {
     for (size_t i = 0; i < parts.size(); ++i) {
       at::Tensor row = out.select(0, static_cast<int64_t>(i));
       const at::Tensor& part = parts[i];
-      // A sequence of rows of one size is one piece of memory.
+      // When the rows have the full size, the whole sequence is one piece of memory.
       if (part.sizes().slice(1) == row.sizes().slice(1)) {
         if (part.numel() > 0)
           std::memcpy(row.mutable_data_ptr(), part.const_data_ptr(), part.nbytes());
@@ -133,7 +133,7 @@ class Padded : public Dataset {
   }
 
   std::unique_ptr<Dataset> source_;
-  std::vector<std::pair<std::string, double>> pads_;  ///< Keys, and what they are padded with.
+  std::vector<std::pair<std::string, double>> pads_;  ///< Keys and the values that pad them.
   bool has_mask_;
   int64_t multiple_;
 };

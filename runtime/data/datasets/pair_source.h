@@ -13,28 +13,31 @@
 
 namespace stepop {
 
-/// Where PairedImages has its pairs from: an example holds two images, float [C, H, W] in [-1, 1],
-/// and of a file the text `path`.
+/// The source of PairedImages' pairs. An example holds two images, float [C, H, W] in [-1, 1], and
+/// the text `path` if they come from files.
 class PairSource {
  public:
   virtual ~PairSource() = default;
   virtual int64_t size() const = 0;
   virtual Example get(int64_t index, Random& random) const = 0;
-  /// For messages: the example's file and a colon; empty when it comes from none.
+  /// For messages: the example's file and a colon; empty when the example does not come from a
+  /// file.
   virtual std::string place_of(int64_t index) const = 0;
 };
 
-/// Pairs `hq` and `lq`, which is `scale` times smaller, from the folders of these names, or reduced
-/// from the images of `dataset` (built from it, or null).
+/// Pairs of `hq` and `lq`, which is `scale` times smaller. Both come from the folders of these
+/// names, or `lq` is made by reducing `hq`. `dataset`, built from the parameter of this name or
+/// null, can replace the folder `hq`.
 std::unique_ptr<PairSource> make_scaled_pairs(const Config& params, int64_t scale,
                                               std::unique_ptr<Dataset> dataset);
 
-/// Pairs `input` and `target` of one size: halves of the files in `folder`, files of one name in
-/// the folders `input` and `target`, or those of `dataset`.
+/// Pairs of `input` and `target` with the same size: halves of the files in `folder`, files of the
+/// same name in the folders `input` and `target`, or the pairs of `dataset`.
 std::unique_ptr<PairSource> make_translation_pairs(const Config& params,
                                                    std::unique_ptr<Dataset> dataset);
 
-/// The images in the folder at `key` of the config, relative to it and sorted, at least one.
+/// The images in the folder at `key` of the config, relative to the folder and sorted; at least
+/// one.
 struct ImageList {
   std::string folder;
   std::vector<std::string> files;

@@ -20,26 +20,27 @@
 namespace stepop {
 namespace {
 
-/// Images that belong together: `input` and `target` of one size, for translation as in pix2pix,
-/// or `hq` and, `scale` times smaller, `lq`, for super-resolution. All PNG and JPEG files of a
-/// folder are taken, at any depth, sorted; an example of files has the text `path`.
+/// Pairs of images: `input` and `target` of the same size, for translation as in pix2pix, or `hq`
+/// and `lq`, which is `scale` times smaller, for super-resolution. All PNG and JPEG files of a
+/// folder are taken, at any depth, sorted. An example that comes from files has the text `path`.
 ///
-/// `input` and `target` are, of each file in `folder`, its left and right half; or files of the
-/// same name in the folders `input` and `target`; or those of a `dataset` that has both.
-/// `direction` = AtoB, or BtoA, which swaps them; `load_size`, to which each is resized, a square,
-/// by bicubic interpolation with antialiasing as Pillow's; by default they stay as stored.
+/// `input` and `target` are the left and right half of each file in `folder`; or files of the same
+/// name in the folders `input` and `target`; or the images of a `dataset` that has both.
+/// `direction` = AtoB, or BtoA, which swaps them. `load_size` is the side of the square to which
+/// each image is resized, by bicubic interpolation with antialiasing like Pillow's; by default,
+/// images keep their stored size.
 ///
-/// `hq` is a folder, or the images `key` = image of a `dataset`; `lq` a folder with the small ones
-/// under the same names, by default none: they are made by bicubic reduction with antialiasing, as
-/// MATLAB's imresize and Pillow do it; `scale` = 2: what it does not divide is cut off at the right
-/// and lower border. `flip` and `rotate` = false: half of the pairs are mirrored, turned by a
-/// quarter.
+/// `hq` is a folder, or the images `key` = image of a `dataset`. `lq` is a folder with the small
+/// images under the same names; by default they are made by bicubic reduction with antialiasing,
+/// like MATLAB's imresize and Pillow's. `scale` = 2; rows and columns beyond a multiple of `scale`
+/// are cut off at the lower and right border. `flip` and `rotate` = false: half of the pairs are
+/// mirrored, or turned by a quarter.
 ///
-/// Of both kinds: `crop`, pixels of a square part of the large image, by default the whole;
-/// `random` = true: the part lies anywhere, and is another one each time it is seen, else in the
-/// middle; `augmentations`, by default none: `both` as JointAugmentations have it, `input`, for the
-/// input or the small image alone, as InputAugmentations; `channels` as ImageReader has them, for
-/// files.
+/// For both kinds of pairs: `crop`, the side in pixels of a square part of the large image, by
+/// default the whole image; `random` = true places the part anywhere, each time anew, and false
+/// places it in the middle; `augmentations`, by default none: `both` as in JointAugmentations,
+/// `input`, for the input or the small image only, as in InputAugmentations; `channels` as in
+/// ImageReader, for files.
 class PairedImages : public Dataset {
  public:
   explicit PairedImages(const Config& params);
@@ -101,12 +102,13 @@ class PairedImages : public Dataset {
     small = change(small);
   }
 
-  bool is_scaled_ = true;  ///< hq and lq; else input and target, of which none is larger.
+  bool is_scaled_ = true;  ///< The pairs are hq and lq; otherwise input and target, which have the
+                           ///< same size.
   std::string large_key_ = "hq";
   std::string small_key_ = "lq";
   std::unique_ptr<PairSource> source_;
   int64_t scale_ = 1;
-  int64_t crop_;  ///< 0: the whole image.
+  int64_t crop_;  ///< 0 takes the whole image.
   bool is_random_;
   bool flips_ = false;
   bool rotates_ = false;
@@ -122,7 +124,7 @@ bool has_pairs(const Dataset& dataset) {
   return example.tensors.find("input") != nullptr && example.tensors.find("target") != nullptr;
 }
 
-/// Throws unless the config says in one way where the images are.
+/// Throws unless the config names exactly one source of images.
 void check_sources(const Config& params) {
   std::vector<std::string> found;
   if (params.has("hq") || params.has("lq")) found.emplace_back("hq");

@@ -29,8 +29,8 @@ struct FacadeStyle {
   bool has_sills;
   bool has_decorations;
   bool has_shop;
-  double blinds;        ///< The chance that a window has one.
-  double balconies;     ///< The chance that a floor has them.
+  double blinds;        ///< The chance that a window has a blind.
+  double balconies;     ///< The chance that a floor has balconies.
   float window_width;   ///< As a share of its column.
   float window_height;  ///< As a share of its floor.
 };
@@ -144,7 +144,7 @@ class FacadeBuilder {
   Facade facade_;
   FacadeElement wall_;
   int columns_ = 0;
-  float column_ = 0;  ///< The width of one.
+  float column_ = 0;  ///< The width of one column.
 };
 
 }  // namespace

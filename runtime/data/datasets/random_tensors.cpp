@@ -12,11 +12,11 @@ namespace {
 
 constexpr int64_t kMostValues = int64_t{1} << 30;
 
-/// Noise, to try a training with: every example is the same each time.
+/// Noise for trial runs. An example is the same each time it is read.
 ///
-/// Parameters: `size` = 1000, the number of examples; `tensors`, key -> shape,
-/// `{lq: [3, 8, 8], hq: [3, 16, 16]}`; `range` = [0, 1]; `seed` = 0. An example holds these
-/// tensors, float32 and uniform in the range.
+/// Parameters: `size` = 1000, the number of examples; `tensors`, key -> shape, `{lq: [3, 8, 8], hq:
+/// [3, 16, 16]}`; `range` = [0, 1]; `seed` = 0. An example holds these tensors, float32 and uniform
+/// in the range.
 class RandomTensors : public Dataset {
  public:
   explicit RandomTensors(const Config& params)

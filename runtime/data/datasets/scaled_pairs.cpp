@@ -12,7 +12,7 @@
 namespace stepop {
 namespace {
 
-/// The image without what `scale` does not divide, at its right and lower border.
+/// The image cut at its right and lower border so that `scale` divides its sides.
 at::Tensor multiple_of(const at::Tensor& image, int64_t scale) {
   return image.narrow(1, 0, image.size(1) / scale * scale)
       .narrow(2, 0, image.size(2) / scale * scale);
@@ -51,7 +51,7 @@ class ReducedExamples : public PairSource {
  private:
   int64_t scale_;
   std::unique_ptr<Dataset> dataset_;
-  std::string key_;  ///< Of an image in an example of it.
+  std::string key_;  ///< The key of the image in the dataset's examples.
 };
 
 class ScaledFolders : public PairSource {
@@ -85,7 +85,7 @@ class ScaledFolders : public PairSource {
  private:
   int64_t scale_;
   ImageList large_;
-  std::string small_folder_;  ///< Empty: made from the large ones.
+  std::string small_folder_;  ///< Empty when the small images are made from the large images.
   ImageReader reader_;
 };
 

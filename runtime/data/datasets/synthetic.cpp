@@ -18,13 +18,13 @@ std::vector<float> random_values(int64_t count, uint64_t seed) {
   return values;
 }
 
-/// Made-up images with classes, for benchmarks and trials: an example costs little more than a
-/// copy, and is the same on every machine. Half of an image is its class's own pattern, half is
-/// noise, so a network can learn it.
+/// Synthetic images with classes, for benchmarks and trials: an example costs little more than a
+/// copy, and is the same on every machine. Half of an image is the pattern of its class, half is
+/// noise, so a network can learn the classes.
 ///
-/// Parameters: `size` = 1000, the number of examples; `shape` = [1, 28, 28], of an image as
-/// [C, H, W]; `classes` = 10, example i is of class i mod classes; `seed` = 0, of the noise and not
-/// of the patterns, for splits that differ. An example holds `image`, float [C, H, W] in [-1, 1],
+/// Parameters: `size` = 1000, the number of examples; `shape` = [1, 28, 28], an image's [C, H, W];
+/// `classes` = 10, where example i has class i mod classes; `seed` = 0, which changes the noise but
+/// not the patterns, for splits that differ. An example holds `image`, float [C, H, W] in [-1, 1],
 /// and `class`, int64 [].
 class Synthetic : public Dataset, public RowWriter {
  public:
@@ -36,7 +36,7 @@ class Synthetic : public Dataset, public RowWriter {
                                  std::span<Random> randoms) const override;
   std::optional<BatchRows> rows_for(int64_t count) const override;
   void write_row(int64_t index, Random& random, int64_t row, BatchRows& rows) const override;
-  /// For "class" the classes, int64 [size()].
+  /// The classes, int64 [size()], for the key "class".
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override { return {"class"}; }
 
@@ -49,7 +49,8 @@ class Synthetic : public Dataset, public RowWriter {
   int64_t classes_;
   uint64_t seed_;
   int64_t pixels_ = 1;
-  // An image is the sum of a stretch of each, so that neither grows with the number of examples.
+  // An image is the sum of a part of `patterns_` and a part of `noise_`, so that their sizes do not
+  // depend on the number of examples.
   std::vector<float> patterns_;  ///< In [-0.5, 0.5]; class k begins at k.
   std::vector<float> noise_;     ///< In [-0.5, 0.5]; an example begins anywhere.
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostLoadSize = 8192;
 
-/// What all have in common: which image is the input, and their size.
+/// The common part of all sources: which image is the input, and the size of the images.
 class TranslationPairs : public PairSource {
  public:
   explicit TranslationPairs(const Config& params)
@@ -34,7 +34,7 @@ class TranslationPairs : public PairSource {
     return load_size_ > 0 ? reader.read_stored(path) : reader.read(path);
   }
 
-  /// Swapped and resized as asked for. `where` names both in messages.
+  /// The pair, swapped and resized as the config says. `where` names both images in messages.
   Example pair_of(at::Tensor a, at::Tensor b, const std::string& where) const {
     a = resized(a);
     b = resized(b);
@@ -48,7 +48,7 @@ class TranslationPairs : public PairSource {
   }
 
  private:
-  /// In [-1, 1]. Bytes are resized as bytes, as Pillow does it.
+  /// The resized image in [-1, 1]. Bytes are resized as bytes, as in Pillow.
   at::Tensor resized(at::Tensor image) const {
     const bool is_stored = image.scalar_type() == at::kByte;
     if (load_size_ > 0 && (image.size(1) != load_size_ || image.size(2) != load_size_)) {
@@ -60,7 +60,7 @@ class TranslationPairs : public PairSource {
     return is_stored ? from_stored_image(image) : image;
   }
 
-  int64_t load_size_;  ///< 0: as stored.
+  int64_t load_size_;  ///< 0 keeps the stored size.
   bool is_swapped_ = false;
 };
 

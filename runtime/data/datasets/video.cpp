@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kMostFrames = 1 << 16;
 
-/// A file of a video, not of its frames; empty when the folder holds none.
+/// A video file in the folder; empty when there is none. Only folders of frames can be read.
 std::string find_video_file(const std::string& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) {
@@ -34,10 +34,11 @@ std::string find_video_file(const std::string& folder) {
   return "";
 }
 
-/// Pieces of videos whose frames are images in a folder for each video, sorted by their names.
+/// Pieces of videos. The frames of each video are images in its own folder, sorted by their names.
 ///
 /// An example holds `frames`, float [T, C, H, W] in [-1, 1], `video`, int64 [], the number of the
-/// folder, and the text `path` of its first frame. `labels("video")` gives the folders of all.
+/// folder, and the text `path` of its first frame. `labels("video")` gives the folder numbers of
+/// all pieces.
 class Video : public Dataset {
  public:
   explicit Video(const Config& params)
@@ -118,7 +119,7 @@ class Video : public Dataset {
  private:
   struct Piece {
     int64_t video;
-    int64_t first;  ///< Frame.
+    int64_t first;  ///< The first frame.
   };
 
   std::string nothing_found() const {
@@ -138,10 +139,10 @@ class Video : public Dataset {
   int64_t length_;
   int64_t step_;
   int64_t stride_;
-  std::vector<std::vector<std::string>> videos_;  ///< Their frames, relative to `folder_`.
+  std::vector<std::vector<std::string>> videos_;  ///< Each video's frames, relative to `folder_`.
   std::vector<Piece> pieces_;
-  int64_t longest_ = 0;  ///< Frames.
-  int64_t short_ = 0;    ///< Videos without a piece.
+  int64_t longest_ = 0;  ///< The length of the longest video in frames.
+  int64_t short_ = 0;    ///< The number of videos that are too short for a piece.
 };
 
 STEPOP_REGISTER_DATASET(

@@ -70,7 +70,8 @@ void PipeInput::run(const std::string& command) {
         const auto begin = Clock::now();
         changed_.wait(lock, [&] { return is_stopping_ || waiting_ < options_.read_ahead; });
         if (is_stopping_) return;
-        last += Clock::now() - begin;  // that it waited for us is no fault of the command
+        last += Clock::now() - begin;  // the time that the command waited for this reader does not
+                                       // count as a hang
       }
       const size_t count = child.read(piece.data(), piece.size(), kWaitMilliseconds);
       if (count > 0) {

@@ -12,36 +12,36 @@
 
 namespace stepop {
 
-/// A command that did not give a whole shard. It may at the next attempt.
+/// A command did not give a whole shard. The next attempt may succeed.
 class PipeFailed : public Error {
  public:
   using Error::Error;
 };
 
-/// What a command of the user's prints: `aws s3 cp s3://bucket/a.tar -`. A thread of its own reads
-/// ahead of who asks for it.
+/// The output of a user's command: `aws s3 cp s3://bucket/a.tar -`. A separate thread reads ahead
+/// of the caller.
 class PipeInput : public ByteInput {
  public:
   struct Options {
-    size_t read_ahead = size_t{32} << 20;  ///< Bytes that wait to be asked for.
+    size_t read_ahead = size_t{32} << 20;  ///< The number of bytes that may be read ahead.
     double timeout = 60;  ///< Seconds without a byte after which the command counts as hung.
   };
 
   /// Starts `command` with a shell.
   PipeInput(const std::string& command, Options options);
-  ~PipeInput() override;  ///< Ends the command when it still runs.
+  ~PipeInput() override;  ///< Ends the command if it is still running.
   PipeInput(const PipeInput&) = delete;
   PipeInput& operator=(const PipeInput&) = delete;
 
-  /// Throws PipeFailed when the command ends by a signal or with another status than 0, with the
-  /// end of what it printed on its standard error, and when it hangs. What `interrupt` throws
-  /// passes.
+  /// Throws PipeFailed when the command hangs, is ended by a signal or exits with a status other
+  /// than 0; the message has the end of its standard error. Exceptions from `interrupt` are passed
+  /// on.
   size_t read(char* target, size_t size) override;
 
-  /// What `read` calls several times a second while it waits; null for nothing.
+  /// Sets the function that `read` calls several times a second while it waits; null for none.
   void set_interrupt(const InterruptCheck* interrupt) { interrupt_ = interrupt; }
 
-  /// Whether everything that the command prints has come.
+  /// Whether the command's whole output has arrived.
   bool has_all();
 
  private:
@@ -49,14 +49,14 @@ class PipeInput : public ByteInput {
 
   const Options options_;
   const InterruptCheck* interrupt_ = nullptr;
-  std::string piece_;  ///< What is being given, from `begin_` on.
+  std::string piece_;  ///< The piece that is being returned, from `begin_` on.
   size_t begin_ = 0;
 
-  std::mutex mutex_;  ///< Of all that follows.
+  std::mutex mutex_;  ///< Guards all later members.
   std::condition_variable changed_;
   std::deque<std::string> pieces_;
-  size_t waiting_ = 0;   ///< Bytes of `pieces_`.
-  std::string failure_;  ///< Why no more will come.
+  size_t waiting_ = 0;   ///< The number of bytes in `pieces_`.
+  std::string failure_;  ///< Why no more bytes will arrive.
   bool has_ended_ = false;
   bool is_stopping_ = false;
   std::thread thread_;

@@ -9,24 +9,21 @@
 
 namespace stepop {
 
-/// Makes examples of the parts of records, by their extensions:
+/// Makes examples from the parts of records, by their extensions:
 ///
-/// | extension | key | value |
-/// |---|---|---|
-/// | png, jpg, jpeg | image | float [C, H, W] in [-1, 1] |
-/// | cls | class | int64 [] |
-/// | txt | text | a text |
-/// | npy | array | a tensor of its shape and type |
-/// | json | json/... | numbers, flags, lists of numbers and texts of the map, by their keys |
+/// | extension | key | value | |---|---|---| | png, jpg, jpeg | image | float [C, H, W] in [-1, 1]
+/// | | cls | class | int64 [] | | txt | text | a text | | npy | array | a tensor of its shape and
+/// type | | json | json/... | numbers, flags, lists of numbers and texts of the map, by their keys
+/// |
 ///
-/// The text `key` is the record's own. What stands before the last dot names the key instead:
-/// `mask.png` is `mask`. The parameter `keys` names keys, and those parts alone are read: `{png:
-/// image, json: about}`.
+/// The text `key` is the record's key. In an extension with a dot, the text before the last dot is
+/// the example's key instead: `mask.png` gives `mask`. The parameter `keys` names the keys, and
+/// then only these parts are read: `{png: image, json: about}`.
 class RecordParts {
  public:
   explicit RecordParts(const Config& params);
 
-  /// Whether parts with that extension become something of an example.
+  /// Whether parts with this extension are used in an example.
   bool wants(const std::string& extension) const;
 
   /// Throws Error with the part's extension.
@@ -37,7 +34,7 @@ class RecordParts {
  private:
   std::string key_of(const std::string& extension) const;
 
-  OrderedMap<std::string> keys_;  ///< Extension -> key; empty: by what the extension is.
+  OrderedMap<std::string> keys_;  ///< Extension -> key; when empty, the table above gives the keys.
   ImageReader images_;
 };
 

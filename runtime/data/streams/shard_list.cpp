@@ -26,7 +26,7 @@ std::optional<int64_t> whole_number(std::string_view text) {
   return is_one ? std::optional(number) : std::nullopt;
 }
 
-/// What stands between two braces.
+/// The alternatives of the text between two braces.
 std::vector<std::string> alternatives(std::string_view inside, const std::string& pattern) {
   const auto refuse = [&] {
     return Error(fmt::format(

@@ -9,7 +9,7 @@
 namespace stepop {
 namespace {
 
-/// Of one member.
+/// The size limit for one member.
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
 }  // namespace
@@ -19,7 +19,7 @@ std::optional<ShardName> shard_name(std::string_view member) {
   const size_t slash = member.rfind('/');
   const size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
   const size_t dot = member.find('.', begin);
-  // A name in double underscores is about the shard.
+  // A name in double underscores belongs to the shard as a whole.
   if (dot == std::string_view::npos || dot == begin || dot + 1 == member.size()) return {};
   if (member.starts_with("__") && member.ends_with("__")) return {};
   ShardName name{std::string(member.substr(0, dot)), std::string(member.substr(dot + 1))};
@@ -41,7 +41,7 @@ DamagedShard ShardReader::damaged(const std::string& what, bool is_cut) const {
       is_cut};
 }
 
-/// The next file in the archive; nothing at its end.
+/// The next file in the archive; nothing at the end of the archive.
 std::optional<TarMember> ShardReader::read_header() {
   if (needs_header_ && !tar_.find_header()) return std::nullopt;
   needs_header_ = false;

@@ -142,7 +142,7 @@ std::unique_ptr<PipeInput> TarShards::start_command(size_t place) const {
   return std::make_unique<PipeInput>(command(place), pipe_options_);
 }
 
-/// Opens the shard at hand, at a record that begins `offset` bytes behind its beginning.
+/// Opens the current shard, at a record that begins at `offset`.
 void TarShards::open(const InterruptCheck& interrupt, uint64_t offset) {
   if (interrupt) interrupt();
   const auto wants = [this](const std::string& extension) { return parts_.wants(extension); };
@@ -167,7 +167,7 @@ void TarShards::open(const InterruptCheck& interrupt, uint64_t offset) {
   pass_over_records(interrupt);
 }
 
-/// Those that were given before.
+/// Skips the records that were returned before.
 void TarShards::pass_over_records(const InterruptCheck& interrupt) {
   for (int64_t i = 0; i < record_;) {
     if (interrupt) interrupt();
@@ -183,7 +183,7 @@ void TarShards::pass_over_records(const InterruptCheck& interrupt) {
   }
 }
 
-/// Waits, and opens the shard at hand anew.
+/// Waits, then opens the current shard again.
 void TarShards::retry(const std::string& failure, const InterruptCheck& interrupt) {
   if (record_ > furthest_) failures_ = 0;
   furthest_ = record_;
@@ -208,7 +208,7 @@ void TarShards::retry(const std::string& failure, const InterruptCheck& interrup
   }
 }
 
-/// Starts the command of the next shard once all of this one has come.
+/// Starts the next shard's command once the whole current shard has arrived.
 void TarShards::read_ahead() {
   if (pipe_input_ == nullptr || ahead_ || place_ + 1 >= order_.size()) return;
   if (pipe_input_->has_all()) ahead_ = start_command(place_ + 1);
@@ -308,7 +308,7 @@ std::optional<int64_t> TarShards::count(const InterruptCheck& interrupt) {
       try {
         if (reader.next()) ++count;
       } catch (const DamagedShard& damage) {
-        // Who leaves it out counts it when it is read.
+        // When damaged records are skipped, they are counted when they are read, not here.
         if (!skips_damaged_) throw Error(damage.what() + std::string(kSkip));
       }
     }

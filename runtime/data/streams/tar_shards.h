@@ -14,8 +14,8 @@
 namespace stepop {
 
 /// Examples from tar files in webdataset's layout: members with the same name up to the first dot
-/// are one example. Local files, plain or gzip, or what a command of the user's prints for each
-/// URL, which is read ahead and tried again when it fails.
+/// are one example. The shards are local files, plain or gzip, or the output of a user's command
+/// for each URL, which is read ahead and run again when it fails.
 class TarShards : public Stream {
  public:
   explicit TarShards(const Config& params);
@@ -26,7 +26,7 @@ class TarShards : public Stream {
   void load(const std::string& state, const InterruptCheck& interrupt) override;
   /// See RecordParts.
   Example decode(const Record& record, Random& random) const override;
-  /// Reads through all local shards; nothing for remote ones.
+  /// Reads all local shards; returns nothing for remote shards.
   std::optional<int64_t> count(const InterruptCheck& interrupt) override;
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override;
 
@@ -45,18 +45,21 @@ class TarShards : public Stream {
   std::string pipe_;                 ///< The command; empty for local files.
   PipeInput::Options pipe_options_;
   int64_t retries_;
-  double retry_wait_;  ///< Seconds before the first retry; twice as long before each further one.
+  double retry_wait_;  ///< Seconds before the first retry; the wait doubles before each further
+                       ///< retry.
   bool skips_damaged_;
   RecordParts parts_;
 
-  std::vector<size_t> order_;  ///< Of the shards in this pass.
-  size_t place_ = 0;           ///< Of the shard at hand, in `order_`.
-  int64_t record_ = 0;         ///< Records of it that were given.
+  std::vector<size_t> order_;  ///< The order of the shards in this pass.
+  size_t place_ = 0;           ///< The current shard's position in `order_`.
+  int64_t record_ = 0;         ///< The number of the current shard's records that were returned.
   std::unique_ptr<ShardReader> reader_;
-  PipeInput* pipe_input_ = nullptr;   ///< The reader's, when it is one.
-  std::unique_ptr<PipeInput> ahead_;  ///< Of the next shard.
-  int64_t failures_ = 0;              ///< Of the command since it came further than before.
-  int64_t furthest_ = 0;              ///< Records of the shard at hand.
+  PipeInput* pipe_input_ = nullptr;   ///< The reader's input, when it is a PipeInput.
+  std::unique_ptr<PipeInput> ahead_;  ///< The next shard's input.
+  int64_t failures_ = 0;              ///< The number of failures of the command since it last got
+                                      ///< further than before.
+  int64_t furthest_ = 0;              ///< The largest number of records that was reached in the
+                                      ///< current shard.
 };
 
 }  // namespace stepop

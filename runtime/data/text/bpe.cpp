@@ -31,7 +31,7 @@ Bpe::Bpe(const BpeParts& parts)
     const std::string place = fmt::format("merge {}", rank);
     const std::string end =
         right.starts_with(continuing_prefix_) ? right.substr(continuing_prefix_.size()) : right;
-    // One after the other: which of several is named depends on no compiler.
+    // Each id in its own statement, so that an error names the same symbol with every compiler.
     const int32_t left_id = known(left, place);
     const int32_t right_id = known(right, place);
     const int32_t merged_id = known(left + end, place);
@@ -49,10 +49,10 @@ const Bpe::Merge* Bpe::merge_of(int32_t left, int32_t right) const {
   return found == merges_.end() ? nullptr : &found->second;
 }
 
-/// What there is no token for is written as bytes, or becomes the unknown token, or is left out.
+/// A character without a token is written as bytes, becomes the unknown token, or is left out.
 std::vector<int32_t> Bpe::characters_of(std::string_view word) const {
   std::vector<int32_t> symbols;
-  bool has_unknown = false;  // one that is not among the symbols yet
+  bool has_unknown = false;  // an unknown token that is not yet among the symbols
   const auto add_unknown = [&] {
     if (has_unknown) symbols.push_back(*unknown_);
     has_unknown = false;
@@ -95,7 +95,7 @@ std::vector<int32_t> Bpe::characters_of(std::string_view word) const {
 }
 
 void Bpe::merge(std::vector<int32_t>& symbols) const {
-  /// A merge that may be done at a place.
+  /// A possible merge at a place.
   struct Candidate {
     uint32_t rank;
     uint32_t at;
@@ -116,7 +116,7 @@ void Bpe::merge(std::vector<int32_t>& symbols) const {
   };
   for (uint32_t i = 0; i < size; ++i) {
     next[i] = i + 1;
-    previous[i] = i - 1;  // of the first one: never below `size`
+    previous[i] = i - 1;  // the first element wraps around, so it is never below `size`
     if (i + 1 < size) {
       if (const auto found = candidate(i, i + 1)) candidates.push_back(*found);
     }

@@ -10,20 +10,21 @@
 
 namespace stepop {
 
-/// What a BPE model consists of.
+/// The parts of a BPE model.
 struct BpeParts {
   std::vector<std::pair<std::string, int32_t>> vocabulary;
-  std::vector<std::pair<std::string, std::string>> merges;  ///< The first is done first.
+  std::vector<std::pair<std::string, std::string>> merges;  ///< In the order in which they are
+                                                            ///< applied.
   std::optional<std::string> unknown;
-  std::string continuing_prefix;  ///< Of all characters of a word but the first.
-  std::string end_suffix;         ///< Of the last character of a word.
+  std::string continuing_prefix;  ///< The prefix of all characters of a word except the first.
+  std::string end_suffix;         ///< The suffix of the last character of a word.
   bool fuse_unknown = false;
   bool byte_fallback = false;  ///< Unknown characters are written as bytes, `<0x0A>`.
   bool ignore_merges = false;  ///< A word that is a token is that token, without merges.
 };
 
 /// Byte pair encoding (Sennrich, Haddow and Birch 2016): the characters of a word are merged, pair
-/// by pair, as the list of merges orders it; equal pairs from left to right.
+/// by pair, in the order of the list of merges; equal pairs are merged from left to right.
 class Bpe {
  public:
   /// Throws Error for merges of tokens that are not in the vocabulary.

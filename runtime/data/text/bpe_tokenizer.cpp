@@ -28,7 +28,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Llama 3's, of 128,000 tokens, has 9 MB, the largest known ones 35.
+/// Llama 3's file, with 128,000 tokens, has 9 MB; the largest known files have 35 MB.
 constexpr int64_t kMostBytes = 40'000'000;
 constexpr int32_t kLargestId = (1 << 24) - 1;
 constexpr int kMostNested = 32;
@@ -90,7 +90,7 @@ Bpe build_bpe(const JsonPart& model) {
   }
 }
 
-/// The ids that stand before and behind a text.
+/// The ids that stand before and after a text.
 struct Frame {
   std::vector<int32_t> before;
   std::vector<int32_t> behind;
@@ -269,8 +269,8 @@ class BpeTokenizer : public Tokenizer {
   Bpe bpe_;
   std::unordered_map<int64_t, std::string> tokens_;
   std::unordered_map<std::string, int64_t> added_ids_;
-  AddedTokens added_;         ///< Looked for in the text as it is,
-  AddedTokens added_normal_;  ///< in the normalized text.
+  AddedTokens added_;         ///< Tokens to find in the original text.
+  AddedTokens added_normal_;  ///< Tokens to find in the normalized text.
   Normalizer normalize_;
   PreTokenizer pre_tokenize_;
   Decoder decode_;

@@ -14,13 +14,13 @@ class CharacterSet {
  public:
   void add(char32_t first, char32_t last) { ranges_.emplace_back(first, last); }
   void add_categories(CategoryMask mask) { categories_ |= mask; }
-  /// White space, or all but that.
+  /// Adds white space, or all other characters.
   void add_white_space(bool is_negated) { (is_negated ? has_no_space_ : has_space_) = true; }
-  /// What `\w` means, or all but that.
+  /// Adds the characters of `\w`, or all other characters.
   void add_word(bool is_negated) { (is_negated ? has_no_word_ : has_word_) = true; }
   void negate() { is_negated_ = !is_negated_; }
 
-  /// After the last change: fills the table of ASCII.
+  /// To be called after the last change: fills the table of ASCII.
   void finish() {
     for (char32_t c = 0; c < ascii_.size(); ++c) ascii_[c] = holds(c);
   }

@@ -15,7 +15,7 @@
 
 namespace stepop {
 
-/// A part of a JSON file, which knows where it stands: errors begin with file and place.
+/// A part of a JSON file that knows its place: errors begin with the file and the place.
 class JsonPart {
  public:
   using Json = nlohmann::json;
@@ -32,7 +32,7 @@ class JsonPart {
         fmt::format("\"{}\" is not supported; supported: {}", shortened(what, 80), supported));
   }
 
-  /// Whether this is a map with that key, whose value is not null.
+  /// Whether this is a map that has the key with a value other than null.
   bool has(const char* key) const {
     if (!value_->is_object()) return false;
     const auto found = value_->find(key);

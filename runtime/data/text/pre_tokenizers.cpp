@@ -14,11 +14,11 @@
 namespace stepop {
 namespace {
 
-/// GPT-2's.
+/// GPT-2's pattern.
 constexpr const char* kByteLevelPattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-/// What becomes of the parts of a text that a splitter finds, and of what is between them.
+/// How a splitter handles its matches and the texts between them.
 enum class Behavior { kRemoved, kIsolated, kWithPrevious, kWithNext, kContiguous };
 
 struct Part {
@@ -61,7 +61,7 @@ Parts find_parts(const std::string& what, std::string_view text) {
   return parts;
 }
 
-/// Each character for which `is_match` holds.
+/// Finds each character for which `is_match` holds.
 template <class Predicate>
 Parts find_characters(std::string_view text, const Predicate& is_match) {
   Parts parts;
@@ -231,7 +231,7 @@ PreTokenizer read_pre_tokenizer(const JsonPart& part) {
                     Behavior::kRemoved);
   }
   if (type == "Whitespace") {
-    // In this one \w has the joiners too, as Rust has it.
+    // In this pattern \w includes the joiners too, as in Rust.
     const auto pattern =
         std::make_shared<SplitPattern>(R"([\w\u200c\u200d]+|[^\w\s\u200c\u200d]+)");
     return splitter(

@@ -8,8 +8,9 @@
 namespace stepop {
 namespace {
 
-/// Of the searches in a text: a usual pattern takes some 20 for each byte. One that needs more than
-/// this has ways whose number grows with a power of the text.
+/// The limit for all searches in a text: a usual pattern takes about 20 steps for each byte. A
+/// pattern that needs more than this has a number of ways that grows with a power of the text's
+/// length.
 constexpr int64_t kStepsForAByte = 1000;
 constexpr int64_t kStepsForAText = 10'000'000;
 
@@ -17,11 +18,12 @@ constexpr int64_t kStepsForAText = 10'000'000;
 
 std::optional<size_t> SplitPattern::match(std::string_view text, size_t at, size_t first_step,
                                           int64_t& budget) const {
-  /// Where to go on when the way at hand leads nowhere.
+  /// Where the match continues when the current way fails.
   struct Way {
     size_t step;
     size_t at;
-    size_t least_at;  ///< Of a repetition: gives back a character at a time down to here.
+    size_t least_at;  ///< For a repetition: it gives back one character at a time, down to this
+                      ///< place.
   };
   std::vector<Way> ways;
   size_t i = first_step;

@@ -12,20 +12,20 @@
 
 namespace stepop {
 
-/// A regular expression of the kind by which tokenizers split texts, as Oniguruma reads it:
+/// A regular expression of the kind that tokenizers use to split texts, in Oniguruma's syntax:
 /// characters and their escapes, `.`, `[...]`, `\s \d \w` and `\p{L}` with general categories (and
 /// their opposites), groups `(...)`, `(?:...)` and `(?i:...)`, `|`, look-ahead `(?=...)` and
 /// `(?!...)`, and the quantifiers `? * + {n,m}`, greedy, lazy (`??`) or possessive (`?+`).
 class SplitPattern {
  public:
-  /// Throws Error for what is not supported, with what it is and where it stands.
+  /// Throws Error for unsupported syntax, with the syntax and its place.
   explicit SplitPattern(std::string pattern);
 
-  /// How many steps all searches in a text may take together.
+  /// The number of steps that all searches in a text may take together.
   static int64_t budget_for(std::string_view text);
 
-  /// Where the first match at or behind `from` begins and ends in `text`, which is UTF-8. Takes its
-  /// steps from `budget`, and throws Error when there are none left.
+  /// The beginning and end of the first match at or after `from` in `text`, which is UTF-8.
+  /// Subtracts its steps from `budget`, and throws Error when none are left.
   std::optional<std::pair<size_t, size_t>> find(std::string_view text, size_t from,
                                                 int64_t& budget) const;
 
@@ -37,14 +37,16 @@ class SplitPattern {
   struct Step {
     enum class Kind : uint8_t {
       kSet,         ///< One character of set `a`.
-      kRepeat,      ///< `least` to `most` of them, as many as there are; on failure fewer.
-      kRepeatOnly,  ///< As many as there are, and never fewer.
-      kFork,        ///< Goes on at `a`; on failure at `b`.
-      kJump,        ///< Goes on at `a`.
-      kAhead,       ///< Goes on at `a` if what follows this step, up to its kEnd, matches here.
-      kNotAhead,    ///< The same if it does not.
-      kOnly,        ///< The same as kAhead, behind the match, whose other ways are forgotten.
-      kEnd,         ///< Of the pattern or of what is looked for ahead.
+      kRepeat,      ///< `least` to `most` characters of the set, as many as possible; on failure
+                    ///< fewer.
+      kRepeatOnly,  ///< The same, but never fewer on failure.
+      kFork,        ///< Continues at `a`; on failure at `b`.
+      kJump,        ///< Continues at `a`.
+      kAhead,       ///< Continues at `a` if the steps after this one, up to their kEnd, match here.
+      kNotAhead,    ///< Continues at `a` if these steps do not match.
+      kOnly,        ///< The same as kAhead, but continues after the match and drops the match's
+                    ///< other ways.
+      kEnd,         ///< The end of the pattern or of a look-ahead.
     };
     Kind kind = Kind::kEnd;
     size_t a = 0;
@@ -53,7 +55,7 @@ class SplitPattern {
     uint32_t most = 0;
   };
 
-  /// Where a match that begins at `at` ends; counts its steps down in `budget`.
+  /// The end of a match that begins at `at`; subtracts its steps from `budget`.
   std::optional<size_t> match(std::string_view text, size_t at, size_t first_step,
                               int64_t& budget) const;
 

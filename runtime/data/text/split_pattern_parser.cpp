@@ -66,7 +66,7 @@ class SplitPatternParser {
     return out_.sets_.size() - 1;
   }
 
-  /// Moves the steps from `first` on behind a new one.
+  /// Inserts a step before the steps from `first` on.
   void insert(size_t first, Step step) {
     const std::vector<Step> moved(out_.steps_.begin() + static_cast<std::ptrdiff_t>(first),
                                   out_.steps_.end());
@@ -75,7 +75,7 @@ class SplitPatternParser {
     append(moved, first, first + 1);
   }
 
-  /// Adds steps that stood at `from`, as they are to stand at `to`.
+  /// Appends steps that were at `from`, with their jumps adjusted for `to`.
   void append(const std::vector<Step>& steps, size_t from, size_t to) {
     for (Step step : steps) {
       if (step.kind != Kind::kSet && step.kind != Kind::kRepeat && step.kind != Kind::kRepeatOnly) {
@@ -86,7 +86,7 @@ class SplitPatternParser {
     }
   }
 
-  /// Returns whether what it read can match nothing.
+  /// Returns whether the alternatives can match an empty text.
   bool alternatives(int depth) {
     if (depth > kDeepest) fail("has groups in too many others");
     const size_t first = next();
@@ -133,7 +133,7 @@ class SplitPatternParser {
     return least == 0;
   }
 
-  /// Writes what stands from `first` on `least` times, and up to `most` times as an option.
+  /// Repeats the steps from `first` on: `least` copies, and optional copies up to `most`.
   void repeat(size_t first, uint32_t least, uint32_t most, bool is_lazy) {
     const std::vector<Step> body(out_.steps_.begin() + static_cast<std::ptrdiff_t>(first),
                                  out_.steps_.end());
@@ -183,7 +183,7 @@ class SplitPatternParser {
     return {least, most};
   }
 
-  /// Returns whether it can match nothing.
+  /// Returns whether the atom can match an empty text.
   bool atom(int depth) {
     if (take("(")) return group(depth);
     CharacterSet set;
@@ -232,7 +232,7 @@ class SplitPatternParser {
     return look != Kind::kOnly || can_be_empty;
   }
 
-  /// Behind "[".
+  /// Reads a class after its "[".
   void read_class(CharacterSet& set) {
     const bool is_negated = take("^");
     for (bool is_first = true; is_first || !is_at("]"); is_first = false) {
@@ -263,8 +263,8 @@ class SplitPatternParser {
     if (is_negated) set.negate();
   }
 
-  /// Behind a backslash. A class goes into the set; a character there too, or within [...] into
-  /// `last_`, and the result is true.
+  /// Reads an escape after its backslash. A class is added to the set. A character is added to the
+  /// set too, or within [...] put into `last_`, and the result is true.
   bool escape(CharacterSet& set, bool is_within_class) {
     const char32_t c = take_character();
     switch (c) {
@@ -359,14 +359,14 @@ class SplitPatternParser {
     if (small < 'a' || small > 'z') return;
     set.add(c ^ 0x20, c ^ 0x20);
     if (small == 's') set.add(0x17f, 0x17f);    // the long s
-    if (small == 'k') set.add(0x212a, 0x212a);  // the sign of kelvin
+    if (small == 'k') set.add(0x212a, 0x212a);  // the Kelvin sign
   }
 
   SplitPattern& out_;
   std::string_view text_;
   size_t at_ = 0;
   bool ignores_case_ = false;
-  bool is_interval_ = false;  ///< The quantifier that was read last is {n,m}.
+  bool is_interval_ = false;  ///< The last quantifier was {n,m}.
   char32_t last_ = 0;
 };
 

@@ -19,14 +19,14 @@ namespace {
 
 constexpr uint64_t kSignature = 0x31736e656b6f7473;  // "stokens1"
 
-/// A file's first bytes; the numbers follow, and then the key again, so that a file that was cut
-/// off is known.
+/// A file's first bytes. The numbers follow, and then the key again, so that a truncated file is
+/// detected.
 struct FileHeader {
   uint64_t signature = kSignature;
   uint64_t key = 0;
 };
 
-/// Waits for them at its end.
+/// Joins the threads in its destructor.
 struct Threads {
   ~Threads() {
     for (auto& thread : all) thread.join();
@@ -36,7 +36,7 @@ struct Threads {
 
 using Sink = std::function<void(std::span<const int32_t>)>;
 
-/// Some parts at a time, so that what they become is never in memory as a whole.
+/// Makes the numbers of some parts at a time, so that they are never all in memory.
 void make_all(const NumbersSource& source, const Sink& sink) {
   const int64_t workers = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 16);
   const int64_t at_once = std::min(4 * workers, source.parts);
@@ -68,7 +68,7 @@ void make_all(const NumbersSource& source, const Sink& sink) {
   }
 }
 
-/// None when there is no such file, or that of other numbers.
+/// Empty when there is no such file, or when it holds other numbers.
 std::optional<MappedFile> open_numbers(const NumbersSource& source) {
   std::error_code ignored;
   if (!std::filesystem::exists(source.path, ignored)) return std::nullopt;

@@ -12,8 +12,8 @@ namespace stepop {
 
 struct NumbersSource;
 
-/// Numbers that were made of a text once, in some time: in memory, or, of a large text, in a file
-/// of 4 bytes a number that is read as it is needed.
+/// Numbers that were made once from a text, which takes time. They are in memory or, for a large
+/// text, in a file with 4 bytes a number that is read on demand.
 class StoredNumbers {
  public:
   std::span<const int32_t> values() const {
@@ -30,18 +30,19 @@ class StoredNumbers {
   MappedFile file_;
 };
 
-/// What numbers are made of: parts, which several threads work on at once.
+/// The source of the numbers: parts, which several threads process at once.
 struct NumbersSource {
   int64_t parts = 0;
-  /// The numbers of a part. Called by several threads at once.
+  /// Returns the numbers of a part. Several threads call this function at once.
   std::function<std::vector<int32_t>(int64_t part)> make = {};
-  /// Where a file of them is kept; empty: in memory. It is made when it is not there.
+  /// The file for the numbers, which is made when it is missing; if empty, they stay in memory.
   std::string path = {};
-  /// Of all that the numbers depend on: a file with another one is made again.
+  /// A hash of everything on which the numbers depend: a file with another key is made again.
   uint64_t key = 0;
 };
 
-/// The numbers of all parts, in order. What `make` throws of the first part that fails passes.
+/// The numbers of all parts, in order. An exception of `make` is passed on; if several parts fail,
+/// the exception of the first.
 StoredNumbers store_numbers(const NumbersSource& source);
 
 }  // namespace stepop

@@ -27,9 +27,9 @@ namespace stepop {
 namespace {
 
 constexpr int64_t kLongest = 1 << 24;
-/// Up to here what is made of a text stays in memory.
+/// Up to this size, the numbers of a text stay in memory.
 constexpr size_t kMostInMemory = 16 << 20;
-/// Lines or documents whose tokens are counted at once.
+/// The number of lines or documents whose tokens are counted together.
 constexpr int64_t kCountedAtOnce = 1024;
 
 std::string get_separator_of_text(const Config& params) {
@@ -55,7 +55,8 @@ at::Tensor tensor_of(std::span<const int32_t> ids) {
   return tensor;
 }
 
-/// What is made of the tokens of a text that is kept, by what it depends on.
+/// The path of the file that keeps a text's numbers; `key` stands for everything on which they
+/// depend.
 std::string path_of_numbers(const Config& params, const MappedFile& file, uint64_t key) {
   if (file.bytes().size() <= kMostInMemory && !params.has("cache")) return {};
   std::string folder;
@@ -70,18 +71,17 @@ std::string path_of_numbers(const Config& params, const MappedFile& file, uint64
   return fmt::format("{}/{:016x}.tokens", folder, key);
 }
 
-/// Changes with the tokenizer, the file and how it is cut.
+/// A key that changes with the tokenizer, the file and how the file is cut.
 uint64_t key_of_numbers(const Tokenizer& tokenizer, const MappedFile& file, std::string_view how,
                         std::string_view separator) {
   return mix_seed({tokenizer.fingerprint(), seed_of(file.path()), file.bytes().size(),
                    static_cast<uint64_t>(file.time()), seed_of(how), seed_of(separator)});
 }
 
-/// The lines or the documents of a text.
+/// The lines or documents of a text.
 ///
-/// An example holds `tokens`, int64 [T], and the text `text`. `labels("length")` are their numbers
-/// of tokens; for another tokenizer than bytes, the whole text is encoded when they are asked for,
-/// once.
+/// An example holds `tokens`, int64 [T], and the text `text`. `labels("length")` gives the numbers
+/// of tokens; with any tokenizer except bytes, the first call encodes the whole text.
 class TextParts : public Dataset {
  public:
   explicit TextParts(const Config& params)
@@ -172,8 +172,8 @@ class TextParts : public Dataset {
 
 /// Windows of a fixed number of tokens over a whole text.
 ///
-/// An example holds `tokens` and `targets`, int64 [length]: the target of each token is the one
-/// that follows it.
+/// An example holds `tokens` and `targets`, int64 [length]: the target of each token is the next
+/// token.
 class TextWindows : public Dataset {
  public:
   explicit TextWindows(const Config& params)
@@ -249,7 +249,7 @@ class TextWindows : public Dataset {
     }
   }
 
-  /// Each document by itself, or each piece of some lines.
+  /// Encodes each document, or each piece of some lines, separately.
   void encode_all(const Config& params) {
     const TextPieces pieces(file_.bytes(), separator_);
     const std::vector<size_t> ends = pieces.block_ends();
@@ -284,7 +284,7 @@ class TextWindows : public Dataset {
   int64_t length_;
   int64_t stride_;
   StoredNumbers ids_;
-  int64_t count_ = 0;  ///< Tokens.
+  int64_t count_ = 0;  ///< The number of tokens.
 };
 
 std::unique_ptr<Dataset> make_text(const Config& params) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMegabyte = 1 << 20;
 
-/// Of a line without its end.
+/// The line without "\r" at its end.
 std::string_view without_return(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;

@@ -49,7 +49,7 @@ class Bytes : public Tokenizer {
   uint64_t fingerprint() const override { return seed_of("bytes"); }
 };
 
-/// The characters of a text, sorted by their numbers in Unicode.
+/// The characters of a text, sorted by code point.
 class Characters : public Tokenizer {
  public:
   explicit Characters(const Config& params) : ids_(0x110000, -1) {
@@ -124,7 +124,8 @@ class Characters : public Tokenizer {
   }
 
  private:
-  std::vector<int32_t> ids_;  ///< By character; -1 for those that there are not.
+  std::vector<int32_t> ids_;  ///< The id of each character; -1 for characters that the text does
+                              ///< not have.
   std::vector<char32_t> characters_;
   std::string alphabet_;
   std::optional<char32_t> unknown_;

@@ -17,10 +17,10 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// One more than the largest id: what an embedding needs.
+  /// The largest id plus one: the size of an embedding.
   virtual int64_t vocabulary_size() const = 0;
 
-  /// Appends the ids of `text`. Throws Error for a text that it cannot take, such as one that is no
+  /// Appends the ids of `text`. Throws Error for a text that cannot be encoded, such as invalid
   /// UTF-8.
   virtual void encode(std::string_view text, std::vector<int32_t>& ids) const = 0;
 
@@ -29,8 +29,7 @@ class Tokenizer {
     encode(text, ids);
   }
 
-  /// The text of ids, as UTF-8: bytes that are none become U+FFFD. Throws Error for an id that
-  /// there is not.
+  /// The text of ids, as UTF-8; invalid bytes become U+FFFD. Throws Error for an unknown id.
   virtual std::string decode(std::span<const int64_t> ids) const = 0;
 
   /// The id of a token, such as "<|endoftext|>"; none when there is no such token.
@@ -39,7 +38,7 @@ class Tokenizer {
   /// Whether each byte is a token, whose id is the byte.
   virtual bool is_of_bytes() const { return false; }
 
-  /// Changes with all that changes ids: what is kept of ids is named by it.
+  /// A number that changes with everything that changes ids. Stored ids are found by it.
   virtual uint64_t fingerprint() const = 0;
 };
 
@@ -51,7 +50,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Config& config, std::string_view
 
 }  // namespace stepop
 
-/// Registers a class that has a constructor from `const Config&`.
+/// Registers a class with a constructor from `const Config&`.
 #define STEPOP_REGISTER_TOKENIZER(name, Class, ...) \
   STEPOP_REGISTER(                                  \
       ::stepop::tokenizers(), #name,                \

@@ -15,7 +15,7 @@ namespace {
 
 constexpr char32_t kEnd = 0x110000;
 
-/// The value of each code point: a byte each, made from its runs with the first look-up.
+/// The value of each code point, one byte each; made from the runs at the first look-up.
 std::vector<uint8_t> expanded(std::span<const CategoryRun> runs) {
   std::vector<uint8_t> values(kEnd, 0);
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -65,7 +65,7 @@ void decompose(char32_t character, std::u32string& out) {
   if (parts->second != 0) decompose(parts->second, out);
 }
 
-/// Decomposed, with marks in their canonical order.
+/// The decomposed text, with marks in canonical order.
 std::u32string decomposed(std::string_view text) {
   std::u32string out;
   for (size_t at = 0; at < text.size();) decompose(next_character(text, at), out);
@@ -194,8 +194,8 @@ std::string nfc(std::string_view text) {
   if (is_ascii(text)) return std::string(text);
   const std::u32string parts = decomposed(text);
   std::u32string out;
-  size_t starter = std::u32string::npos;  // the last one in `out`
-  uint8_t last_class = 0;                 // of what follows it there
+  size_t starter = std::u32string::npos;  // the last starter in `out`
+  uint8_t last_class = 0;                 // the class of the last mark after the starter
   for (const char32_t character : parts) {
     const uint8_t own_class = combining_class(character);
     const bool is_next_to_starter = starter != std::u32string::npos && out.size() == starter + 1;
@@ -218,7 +218,7 @@ std::string lower_case(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const char32_t character = next_character(text, at);
     if (character == 0x130) {
-      out += "i\xcc\x87";  // the one capital letter whose small one is two characters
+      out += "i\xcc\x87";  // the only capital letter whose small letter is two characters
     } else if (character < 0x80) {
       out += static_cast<char>(character >= 'A' && character <= 'Z' ? character + 32 : character);
     } else {
@@ -238,7 +238,7 @@ std::string with_replacements(std::string_view bytes) {
       continue;
     }
     text += "\xef\xbf\xbd";
-    // The longest beginning of a character is replaced as one.
+    // The longest valid beginning of a character is replaced by one U+FFFD.
     const auto first = static_cast<unsigned char>(bytes[at++]);
     const size_t wanted = first >= 0xf0 && first <= 0xf4  ? 3
                           : first >= 0xe0 && first < 0xf0 ? 2

@@ -40,14 +40,14 @@ enum class Category : uint8_t {
   kCo,
 };
 
-/// A set of categories, a bit each.
+/// A set of categories, one bit each.
 using CategoryMask = uint32_t;
 
 constexpr CategoryMask mask_of(Category category) {
   return CategoryMask{1} << static_cast<uint8_t>(category);
 }
 
-/// The categories of a name such as `L`, `Lu`, `N` or `Letter`; 0 when there is none.
+/// The categories with a name such as `L`, `Lu`, `N` or `Letter`; 0 when the name is unknown.
 CategoryMask categories_named(std::string_view name);
 
 Category category_of(char32_t character);
@@ -59,10 +59,11 @@ inline bool is_in(char32_t character, CategoryMask mask) {
 /// The property White_Space.
 bool is_white_space(char32_t character);
 
-/// What \w means: letters, marks, decimal numbers, connecting punctuation and other letter-like.
+/// The characters of \w: letters, marks, decimal numbers, connecting punctuation and other
+/// letter-like characters.
 bool is_word_character(char32_t character);
 
-/// The character at `at`, which is moved behind it; the text is UTF-8.
+/// The character at `at`; moves `at` past the character. The text is UTF-8.
 inline char32_t next_character(std::string_view text, size_t& at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(at);
@@ -87,10 +88,10 @@ void append_character(std::string& text, char32_t character);
 std::string nfc(std::string_view text);
 std::string nfd(std::string_view text);
 
-/// Each character by its own small letter, without regard to its neighbours.
+/// The text with each character replaced by its small letter, without regard to its neighbours.
 std::string lower_case(std::string_view text);
 
-/// The same text with what is no UTF-8 replaced by U+FFFD, as Python's errors="replace" does.
+/// The text with invalid UTF-8 replaced by U+FFFD, as with Python's errors="replace".
 std::string with_replacements(std::string_view bytes);
 
 }  // namespace stepop

@@ -5,21 +5,21 @@
 
 namespace stepop {
 
-/// From this code point on, up to that of the next run, the value is this one.
+/// A run of code points with the same value; it ends where the next run begins.
 struct CategoryRun {
   uint32_t first;
   uint8_t value;
 };
 
-/// What a character is canonically equal to: one other, or two.
+/// The canonical decomposition of a character: one other character, or two.
 struct Decomposition {
   uint32_t character;
   uint32_t first;
-  uint32_t second;   ///< 0: there is one.
-  uint8_t composes;  ///< Whether NFC puts the two together again.
+  uint32_t second;   ///< 0 when the decomposition is one character.
+  uint8_t composes;  ///< Whether NFC composes the two again.
 };
 
-/// `first`, `first + step` ... `last` have their small letters at one distance.
+/// The letters `first`, `first + step` ... `last` have their small letters at the same distance.
 struct LowerCaseRun {
   uint32_t first;
   uint32_t last;
@@ -29,7 +29,7 @@ struct LowerCaseRun {
 
 extern const std::span<const CategoryRun> kCategoryRuns;
 extern const std::span<const CategoryRun> kCombiningClassRuns;
-extern const std::span<const Decomposition> kDecompositions;  ///< By their characters, ascending.
+extern const std::span<const Decomposition> kDecompositions;  ///< Sorted by character.
 extern const std::span<const LowerCaseRun> kLowerCaseRuns;
 
 }  // namespace stepop

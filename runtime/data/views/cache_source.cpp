@@ -27,8 +27,8 @@ void add_texts(const Value& value, std::set<std::string>& texts) {
   }
 }
 
-/// The checksums of the files in which the classes are registered that a config names: an edited
-/// dataset of the user's own gives other examples.
+/// The checksums of the files that register the classes in a config: a user's dataset gives other
+/// examples after an edit.
 std::string describe_code(const Value& config) {
   std::set<std::string> texts;
   add_texts(config, texts);

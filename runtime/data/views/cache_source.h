@@ -7,10 +7,10 @@
 
 namespace stepop {
 
-/// All that the examples of the dataset at `key` depend on, as far as it is known, as text: its
-/// config, the files and folders that it opened (sizes, times, names of files), the version of
-/// stepop, and the source files of the classes that the config names, where these are there. To be
-/// called when the dataset was built. Throws Error for a file that cannot be looked at.
+/// Everything known on which the examples of the dataset at `key` depend, as text: its config, the
+/// files and folders that it opened (sizes, times, names of files), the version of stepop, and the
+/// source files of the config's classes, where these exist. To be called after the dataset was
+/// built. Throws Error for a file that cannot be inspected.
 std::string describe_source(const Config& params, std::string_view key);
 
 }  // namespace stepop

@@ -37,7 +37,8 @@ namespace {
 constexpr double kGigabyte = 1e9;
 constexpr double kMemoryLimit = 4;
 constexpr double kFileLimit = 50;
-/// As many examples tell at the start how large all are, and whether they are drawn at random.
+/// The number of examples that are read at the start to estimate the size of all, and to detect
+/// random examples.
 constexpr int64_t kSamples = 8;
 constexpr std::chrono::seconds kSayEvery(10);
 
@@ -57,8 +58,8 @@ bool is_equal(const Example& a, const Example& b) {
   });
 }
 
-/// Another dataset's examples, each read once: they are kept in memory, or in a file that other
-/// runs use, too. They are read with random numbers that depend on their index alone.
+/// Another dataset's examples, each read once. They are kept in memory, or in a file that other
+/// runs use too. They are read with random numbers that depend only on the index.
 class Cached : public SameOrder {
  public:
   explicit Cached(const Config& params)
@@ -82,7 +83,7 @@ class Cached : public SameOrder {
 
   Example get(int64_t index, Random& /*random*/) const override {
     Example example = kept(index);
-    if (path_.empty()) {  // others have the same tensors
+    if (path_.empty()) {  // the stored example shares its tensors with other callers
       for (auto& [key, tensor] : example.tensors) tensor = tensor.clone();
     }
     return example;
@@ -141,8 +142,8 @@ class Cached : public SameOrder {
     store_ = std::make_unique<ExampleFile>(path_, description, size(), limit_);
   }
 
-  /// Before anything is kept: that it has room, and that nothing random is frozen. What cannot be
-  /// read here is reported when it is needed.
+  /// Checks some examples before any are stored: all must have room, and none may be random, since
+  /// the cache would freeze it. An example that cannot be read here is reported when it is needed.
   void check_samples(const Config& params) const {
     double bytes = 0;
     int64_t read = 0;
@@ -179,7 +180,7 @@ class Cached : public SameOrder {
                     std::ceil(1.1 * all / kGigabyte)));
   }
 
-  /// The example, shared with the store, or read and stored.
+  /// The example from the store, shared with it; or the example read and stored.
   Example kept(int64_t index) const {
     check_index(index, size());
     if (auto found = store_->find(index)) return std::move(*found);
@@ -189,13 +190,12 @@ class Cached : public SameOrder {
     return example;
   }
 
-  /// Reads all examples that are not there, in several threads; says how far it is when it takes
-  /// long.
+  /// Reads all missing examples, in several threads; reports its progress when it takes long.
   void fill_all() const {
     constexpr unsigned kMostThreads = 16;
     const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
     std::atomic<int64_t> next = 0;
-    std::mutex mutex;  // of what follows
+    std::mutex mutex;  // guards the variables below
     std::condition_variable ended;
     unsigned at_work = threads;
     std::exception_ptr failure;
@@ -226,7 +226,7 @@ class Cached : public SameOrder {
         workers.push_back(start_thread("fills a cache", work));
       } catch (const Error&) {
         if (workers.empty()) throw;
-        const std::lock_guard lock(mutex);  // those that have started do it all
+        const std::lock_guard lock(mutex);  // the threads that have started do all the work
         at_work -= threads - static_cast<unsigned>(workers.size());
         break;
       }
@@ -242,10 +242,10 @@ class Cached : public SameOrder {
     if (failure) std::rethrow_exception(failure);
   }
 
-  int64_t limit_;  ///< In bytes.
+  int64_t limit_;  ///< The limit in bytes.
   bool is_partial_;
   bool is_frozen_;
-  std::string path_;  ///< Of the file; empty in memory.
+  std::string path_;  ///< The path of the file; empty when examples are kept in memory.
   std::unique_ptr<ExampleStore> store_;
 };
 

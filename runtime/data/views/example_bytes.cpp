@@ -73,8 +73,8 @@ class Reader {
   bool failed_ = false;
 };
 
-/// A tensor's description is read; its values are `bytes[begin + offset ...]`. None for what does
-/// not fit.
+/// Reads a tensor's description; its values are `bytes[begin + offset ...]`. Empty for an invalid
+/// description.
 std::optional<at::Tensor> read_tensor(Reader& reader, const at::Tensor& bytes, int64_t begin) {
   const auto type = static_cast<at::ScalarType>(reader.number<uint32_t>() & 0xff);
   const auto dimensions = reader.number<uint32_t>();
@@ -109,7 +109,7 @@ void append_example(const Example& example, std::string& bytes) {
   const size_t begin = bytes.size();
   append_number(bytes, static_cast<uint32_t>(example.tensors.size()));
   append_number(bytes, static_cast<uint32_t>(example.texts.size()));
-  std::vector<std::pair<size_t, at::Tensor>> values;  // where its offset stands, and the tensor
+  std::vector<std::pair<size_t, at::Tensor>> values;  // the place of its offset, and the tensor
   for (const auto& [key, tensor] : example.tensors) {
     if (!tensor.defined() || tensor.layout() != at::kStrided || !is_known(tensor.scalar_type())) {
       throw Error(fmt::format("\"{}\" cannot be cached: {}", key,

@@ -15,15 +15,15 @@ namespace stepop {
 //   u32 number of tensors, u32 number of texts
 //   of each tensor: u32 bytes of its key, the key, u32 type (c10::ScalarType), u32 dimensions,
 //                   i64 each length, u64 where its values begin, a multiple of 64
-//   of each text:   u32 bytes of its key, the key, u64 bytes of it, the text
+//   of each text:   u32 bytes of its key, the key, u64 bytes of the text, the text
 //   the tensors' values
 
 /// Appends the example to `bytes`, whose length is a multiple of 64. Throws Error for a tensor that
 /// is not made of plain numbers in memory (sparse, quantized).
 void append_example(const Example& example, std::string& bytes);
 
-/// The example in the bytes from `begin` on, a multiple of 64, of a uint8 tensor [N]; its tensors
-/// share the memory. None for bytes that are no example, whatever they are.
+/// The example in a uint8 tensor [N] from byte `begin`, a multiple of 64; its tensors share the
+/// memory. Empty for any bytes that are not an example.
 std::optional<Example> example_in(const at::Tensor& bytes, int64_t begin);
 
 /// About how many bytes the example takes.

@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kRecordHeader = 64;
-/// One write takes at most this many bytes.
+/// One write call writes at most this many bytes.
 constexpr int64_t kMostRecord = 0x7ffff000;
 
 struct TableEntry {
@@ -35,7 +35,8 @@ std::string header_of(const std::string& description, int64_t examples) {
   const auto with_table = [&](size_t table) {
     return fmt::format("stepop examples 1 {} {}\n{}", examples, table, description);
   };
-  // The number of the table's begin has as many digits as it takes; a page more has room for any.
+  // The number of digits of the table's beginning is not known yet; one more page has room for any
+  // number.
   const size_t table = (with_table(0).size() / kPage + 2) * kPage;
   std::string header = with_table(table);
   header.resize(table, '\n');
@@ -61,7 +62,7 @@ int64_t file_size(const OpenFile& file) {
   return ::fstat(file.number(), &status) == 0 ? status.st_size : 0;
 }
 
-/// Of the index and of what follows the record's header.
+/// The checksum of the index and of the bytes after the record's header.
 std::string record_checksum(int64_t index, std::string_view example) {
   Checksum sum;
   sum.add({reinterpret_cast<const char*>(&index), sizeof index});
@@ -69,8 +70,9 @@ std::string record_checksum(int64_t index, std::string_view example) {
   return sum.text();
 }
 
-/// The one who makes the file is alone, so that two runs that start together fill the same one.
-/// Where nothing can be locked the later one replaces the file, and the other's work is lost.
+/// Only one process at a time makes the file, so that two runs that start together fill the same
+/// file. On a filesystem without locks the later run replaces the file, and the other run's work is
+/// lost.
 std::optional<FileLock> lock_of(const std::string& path) {
   try {
     return std::optional<FileLock>(std::in_place, path + ".lock");
@@ -79,7 +81,7 @@ std::optional<FileLock> lock_of(const std::string& path) {
   }
 }
 
-/// Appends `bytes` in one piece and returns where they begin. Other processes may append, too.
+/// Appends `bytes` in one piece and returns their offset. Other processes may append too.
 int64_t append_whole(const OpenFile& file, std::string_view bytes, const std::string& path) {
   size_t written = 0;
   off_t begin = 0;
@@ -91,7 +93,7 @@ int64_t append_whole(const OpenFile& file, std::string_view bytes, const std::st
     const off_t end = ::lseek(file.number(), 0, SEEK_CUR);
     if (written == 0) begin = end - count;
     const bool is_next = begin + static_cast<off_t>(written) == end - count;
-    // A part that stands behind another process's record: from the beginning again.
+    // If another process's record came between, the write begins again.
     written = is_next ? written + static_cast<size_t>(count) : 0;
   }
   return begin;

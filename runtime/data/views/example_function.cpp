@@ -18,12 +18,12 @@ ExampleFunctionRegistry& example_functions() {
 
 namespace {
 
-/// `target/class` is `target` or below it.
+/// Whether `key` is `part` or below it: `target/class` is within `target`.
 bool is_within(std::string_view key, std::string_view part) {
   return key == part || (key.starts_with(part) && key[part.size()] == '/');
 }
 
-/// The same entries under the function's names for their keys.
+/// The same entries under the new names of their keys.
 template <class T>
 OrderedMap<T> renamed(const OrderedMap<T>& map, const KeyFunction& function,
                       const std::string& name) {
@@ -51,7 +51,8 @@ void check_needed(const std::string& name, const std::vector<std::string>& neede
   }
 }
 
-/// `{target: {class: label}}` as `target/class` -> `label`: a key of a config has no slash.
+/// Flattens `{target: {class: label}}` to `target/class` -> `label`: a key in a config has no
+/// slash.
 void add_names(const Value& keys, const std::string& path, const Config& params,
                OrderedMap<std::string>& names) {
   if (keys.is_text() && !path.empty() && !keys.as_text().empty()) {
@@ -82,7 +83,7 @@ std::vector<std::string> keys_of(const OrderedMap<std::string>& names) {
   return keys;
 }
 
-/// Other names for keys.
+/// Renames keys.
 class Rename : public KeyFunction {
  public:
   explicit Rename(const Config& params)
@@ -99,7 +100,7 @@ class Rename : public KeyFunction {
   OrderedMap<std::string> names_;
 };
 
-/// Some of the keys.
+/// Keeps some of the keys.
 class Select : public KeyFunction {
  public:
   explicit Select(const Config& params)

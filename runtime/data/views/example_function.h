@@ -12,7 +12,8 @@
 
 namespace stepop {
 
-/// A change of examples that a config names: the view `Map` applies it. A function of your own:
+/// A function in a config that changes examples; the view `Map` applies it. An example of your own
+/// function:
 ///
 ///     /// Images of one channel as those of three.
 ///     class Colour : public ExampleFunction {
@@ -33,24 +34,24 @@ class ExampleFunction {
  public:
   virtual ~ExampleFunction() = default;
 
-  /// The changed example. Called from several threads at once; all randomness comes from `random`.
-  /// Tensors of the example may be changed in place.
+  /// Returns the changed example. Several threads call this function at once; all randomness comes
+  /// from `random`. Tensors of the example may be changed in place.
   virtual Example operator()(Example example, Random& random) const = 0;
 
-  /// What a label, known for all examples at once, is called afterwards; empty when it is gone or
-  /// when the function changes its values. By default it stays what it is.
+  /// The name after the change of a label that is known for all examples at once; empty when the
+  /// function removes the label or changes its values. By default the name stays the same.
   virtual std::string key_after(const std::string& key) const { return key; }
 };
 
-/// A function that gives keys other names, or takes them away: batches can be changed as a whole.
+/// A function that renames or removes keys, so batches can be changed as a whole.
 class KeyFunction : public ExampleFunction {
  public:
-  /// `needed` are keys, or the beginnings of some (`target` of `target/class`), without which the
-  /// function is a mistake; `name` is for messages.
+  /// `needed` are keys, or beginnings of keys (`target` of `target/class`), that examples must
+  /// have; `name` is for messages.
   KeyFunction(std::string name, std::vector<std::string> needed)
       : name_(std::move(name)), needed_(std::move(needed)) {}
 
-  /// Throws Error for a needed key that is not there, and for two that get the same name.
+  /// Throws Error for a missing key, and for two keys that get the same name.
   Example operator()(Example example, Random& random) const final;
   Batch apply(const Batch& batch) const;
 
@@ -64,7 +65,8 @@ ExampleFunctionRegistry& example_functions();
 
 }  // namespace stepop
 
-/// Registers a class derived from ExampleFunction with a constructor from `const Config&`.
+/// Registers a class that is derived from ExampleFunction and has a constructor from `const
+/// Config&`.
 #define STEPOP_REGISTER_EXAMPLE_FUNCTION(name, Class, ...) \
   STEPOP_REGISTER(                                         \
       ::stepop::example_functions(), #name,                \

@@ -29,7 +29,7 @@ void ExampleMemory::add(int64_t index, const Example& example) {
   }
   auto kept = std::make_unique<Example>();
   for (const auto& [key, tensor] : example.tensors) {
-    // A copy: what the dataset gave may be a small part of a large tensor.
+    // Copied, since the dataset's tensor may be a small part of a large tensor.
     kept->tensors.set(key, tensor.clone(at::MemoryFormat::Contiguous));
   }
   kept->texts = example.texts;

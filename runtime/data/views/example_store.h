@@ -12,23 +12,23 @@
 
 namespace stepop {
 
-/// Examples that are kept, by index. Called by several threads at once.
+/// Stored examples by index. Several threads call its functions at once.
 class ExampleStore {
  public:
   virtual ~ExampleStore() = default;
 
-  /// The example, when it is there. Its tensors may be shared with others, who must not see them
-  /// change.
+  /// The example, if it is stored. Its tensors may be shared with other callers and must not be
+  /// changed.
   virtual std::optional<Example> find(int64_t index) const = 0;
 
-  /// Keeps an example; does nothing when there is no room, or when another one has kept it before.
+  /// Stores an example; does nothing when there is no room, or when the example is stored already.
   virtual void add(int64_t index, const Example& example) = 0;
 
-  /// How many examples are there.
+  /// The number of stored examples.
   virtual int64_t count() const = 0;
 };
 
-/// In memory, up to `limit` bytes.
+/// Examples in memory, up to `limit` bytes.
 class ExampleMemory : public ExampleStore {
  public:
   ExampleMemory(int64_t examples, int64_t limit);
@@ -44,22 +44,23 @@ class ExampleMemory : public ExampleStore {
   int64_t limit_;
 };
 
-/// In one file, up to `limit` bytes, which several threads and processes fill together:
+/// Examples in one file, up to `limit` bytes, which several threads and processes fill together:
 ///
 ///   stepop examples 1 <number of examples> <begin of the table>     one line
-///   what the examples depend on, as text
+///   the description of everything on which the examples depend
 ///   line breaks up to the table, which begins at a multiple of 4096
-///   the table: of each example u64 begin and u64 length of its record; 0 when it is not there
-///   records: u64 index, 16 hex digits: XXH3-64 of the index and of what follows, 40 zero bytes;
+///   the table: for each example, u64 begin and u64 length of its record; 0 when it is not stored
+///   records: u64 index, 16 hex digits: XXH3-64 of the index and the example, 40 zero bytes;
 ///            then the example (example_bytes.h)
 ///
-/// All is little-endian. A record is appended with one write, then its place goes into the table: a
-/// process that is killed leaves bytes that nothing refers to. A record that is damaged, as after a
-/// power cut, is not there: it is made again and its place is overwritten. Nothing is flushed.
+/// All numbers are little-endian. A record is appended with one write, then its place is written
+/// into the table: a killed process leaves only bytes to which no entry refers. A damaged record,
+/// as after a power cut, counts as missing: the example is stored again and its entry in the table
+/// is overwritten. Nothing is flushed.
 class ExampleFile : public ExampleStore {
  public:
-  /// Opens the file at `path`, or makes it when there is none that was made for the same number of
-  /// examples and the same `description`. One that cannot be written is read alone. Throws Error
+  /// Opens the file at `path`, or makes it unless it exists and was made for the same number of
+  /// examples and the same `description`. A file that cannot be written is only read. Throws Error
   /// with the path and the system's reason.
   ExampleFile(std::string path, const std::string& description, int64_t examples, int64_t limit);
 
@@ -77,10 +78,10 @@ class ExampleFile : public ExampleStore {
   std::string path_;
   int64_t examples_;
   int64_t limit_;
-  int64_t table_ = 0;  ///< Where it begins.
+  int64_t table_ = 0;  ///< The table's offset.
   OpenFile file_;      ///< For reading, and for writing into the table.
   OpenFile append_;    ///< Empty when the file cannot be written.
-  std::mutex mutex_;   ///< Of writing.
+  std::mutex mutex_;   ///< Guards writing.
 };
 
 }  // namespace stepop

@@ -17,11 +17,11 @@
 namespace stepop {
 namespace {
 
-/// Which rows of a batch come from one source.
+/// The rows of a batch that come from one source.
 struct Part {
-  std::vector<int64_t> rows;     ///< In the batch.
-  std::vector<int64_t> indices;  ///< In the source.
-  std::vector<int64_t> outer;    ///< In the view.
+  std::vector<int64_t> rows;     ///< The rows in the batch.
+  std::vector<int64_t> indices;  ///< The indices in the source.
+  std::vector<int64_t> outer;    ///< The indices in the view.
   std::vector<Random> randoms;
   Batch batch;
 };
@@ -43,8 +43,8 @@ bool are_alike(const BatchRows& a, const BatchRows& b) {
          std::all_of(a.texts.begin(), a.texts.end(), is_text_in_b);
 }
 
-/// The sources as writers; none unless all of them write rows, and these are alike and have room
-/// for the `source_key`.
+/// The sources as writers; empty unless all sources write rows of the same form that leave the
+/// `source_key` free.
 std::vector<const RowWriter*> writers_of(std::span<const Source> sources,
                                          const std::string& source_key) {
   std::vector<const RowWriter*> writers;
@@ -60,7 +60,7 @@ std::vector<const RowWriter*> writers_of(std::span<const Source> sources,
   return writers;
 }
 
-/// The parts' rows in the order of the batch; none when they do not fit each other.
+/// The parts' rows in the order of the batch; empty when the parts do not fit each other.
 std::optional<Batch> interleaved(const std::vector<Part*>& parts, int64_t count) {
   const Batch& first = parts.front()->batch;
   for (const Part* part : parts) {
@@ -208,7 +208,8 @@ std::optional<Batch> IndexView::gather(std::span<const int64_t> indices,
     used.push_back(&part);
   }
   auto batch = interleaved(used, static_cast<int64_t>(indices.size()));
-  // Such as parts that their `collate` pads to different lengths: from here on example by example.
+  // The parts do not fit, for example because `collate` pads them to different lengths. From here
+  // on, batches are loaded example by example.
   if (!batch) can_gather_.store(false, std::memory_order_relaxed);
   return batch;
 }

@@ -14,36 +14,37 @@
 
 namespace stepop {
 
-/// A view each of whose examples is one example of one of its sources: it says which, and the rest
-/// - examples, batches, labels - is here. A batch is loaded as a whole. That of several
-/// sources is written row by row where all of them can; else gathered from each and put together,
-/// where they can gather.
+/// A view each of whose examples is an example of one of its sources. A derived class only gives
+/// the source and the index; the examples, batches and labels are handled here. A batch is loaded
+/// as a whole. A batch from several sources is written row by row if all of them can write rows;
+/// otherwise a batch is gathered from each source that can gather, and the parts are put together.
 class IndexView : public Dataset, public RowWriter {
  public:
   Example get(int64_t index, Random& random) const final;
   std::optional<Batch> get_batch(std::span<const int64_t> indices,
                                  std::span<Random> randoms) const final;
-  /// Nothing unless all sources write rows, and these are alike.
+  /// Empty unless all sources write rows of the same form.
   std::optional<BatchRows> rows_for(int64_t count) const final;
   void write_row(int64_t index, Random& random, int64_t row, BatchRows& rows) const final;
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override;
   std::string notice() const override { return notices_of(sources_); }
-  /// The first source's.
+  /// Uses the first source's `collate`.
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const final;
 
  protected:
-  /// Where an example comes from.
+  /// The source of an example and its place there.
   struct Place {
     size_t source;
-    int64_t index;  ///< In that source.
+    int64_t index;  ///< The index in that source.
   };
 
-  /// With a `source_key`, examples and labels have under it which source they come from, int64,
-  /// counted from 0.
+  /// With a `source_key`, examples and labels hold under this key the number of their source,
+  /// int64, counted from 0.
   explicit IndexView(std::vector<Source> sources, std::string source_key = "");
 
-  /// For 0 <= index < size(). Called by several threads at once, for every example.
+  /// The place of the example `index`, 0 <= index < size(). Several threads call this function at
+  /// once, for every example.
   virtual Place place_of(int64_t index) const = 0;
 
   const std::vector<Source>& sources() const { return sources_; }
@@ -55,9 +56,10 @@ class IndexView : public Dataset, public RowWriter {
 
   std::vector<Source> sources_;
   std::string source_key_;
-  std::vector<const RowWriter*> writers_;  ///< Of the sources; empty when rows are not written.
+  std::vector<const RowWriter*> writers_;  ///< The sources as writers; empty when rows are not
+                                           ///< written.
   mutable std::atomic<bool> can_gather_ =
-      true;  ///< Until it has shown that several sources cannot.
+      true;  ///< Becomes false when batches of several sources turn out not to fit.
 };
 
 }  // namespace stepop

@@ -47,7 +47,8 @@ class Joined : public Dataset {
 
   std::optional<Batch> get_batch(std::span<const int64_t> indices,
                                  std::span<Random> randoms) const override {
-    // First all examples, then all their first partners, and so on: each is a stretch of the batch.
+    // First all examples, then all their first partners, and so on: each group is one run of the
+    // batch.
     const size_t count = indices.size();
     const size_t parts = prefixes_.size() + 1;
     std::vector<int64_t> inner(count * parts);
@@ -126,7 +127,7 @@ class Joined : public Dataset {
     begins_.push_back(static_cast<int64_t>(sorted_.size()));
   }
 
-  /// The example and its partners, and random numbers for each of them.
+  /// The example and its partners, and random numbers for each.
   std::vector<int64_t> members_of(int64_t index, Random& random,
                                   std::vector<Random>& randoms) const {
     Random choice = split_off(random);
@@ -137,19 +138,20 @@ class Joined : public Dataset {
     return members;
   }
 
-  /// One more of the group, and as long as there are others none that is there already.
+  /// Draws another example of the group; examples repeat only when the group is too small.
   int64_t partner(const std::vector<int64_t>& members, Random& choice) const {
     const int64_t place = place_[static_cast<size_t>(members[0])];
     const auto next = std::upper_bound(begins_.begin(), begins_.end(), place);
     const int64_t begin = *(next - 1);
     const int64_t count = *next - begin;
-    std::vector<int64_t> taken;  // places that are passed over, sorted
+    std::vector<int64_t> taken;  // places to skip, sorted
     for (size_t i = may_be_itself_ ? 1 : 0; i < members.size(); ++i) {
       taken.push_back(place_[static_cast<size_t>(members[i])]);
     }
     std::sort(taken.begin(), taken.end());
     taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
-    if (static_cast<int64_t>(taken.size()) >= count) {  // a small group: they come again
+    if (static_cast<int64_t>(taken.size()) >= count) {  // the group is too small, so examples
+                                                        // repeat
       taken.clear();
       if (!may_be_itself_ && count > 1) taken.push_back(place);
     }
@@ -158,7 +160,7 @@ class Joined : public Dataset {
     return sorted_[static_cast<size_t>(chosen)];
   }
 
-  /// Partner number `number` of every example, where they are fixed.
+  /// Partner `number` of every example, when partners are fixed.
   at::Tensor partners(size_t number) const {
     const at::Tensor all = at::empty({size()}, at::kLong);
     auto* values = all.mutable_data_ptr<int64_t>();
@@ -186,10 +188,11 @@ class Joined : public Dataset {
   Source source_;
   bool is_fixed_;
   bool may_be_itself_;
-  std::vector<std::string> prefixes_;  ///< With the slash: `partner/`.
-  std::vector<int64_t> sorted_;        ///< The source's indices, by the label's value.
-  std::vector<int64_t> place_;         ///< Where each index stands in `sorted_`.
-  std::vector<int64_t> begins_;        ///< Of each value in `sorted_`, and its end.
+  std::vector<std::string> prefixes_;  ///< The prefixes with the slash: `partner/`.
+  std::vector<int64_t> sorted_;        ///< The source's indices, sorted by the label's value.
+  std::vector<int64_t> place_;         ///< The place of each index in `sorted_`.
+  std::vector<int64_t> begins_;        ///< The beginning of each value in `sorted_`, and the end of
+                                       ///< `sorted_`.
 };
 
 STEPOP_REGISTER_DATASET(

@@ -9,7 +9,7 @@
 namespace stepop {
 namespace {
 
-/// The whole key, when neither map has it.
+/// The key with its prefix. Throws if one of the maps has it already.
 template <class A, class B>
 std::string free_key(std::string_view prefix, const std::string& key, const A& tensors,
                      const B& texts) {

@@ -9,14 +9,14 @@
 
 namespace stepop {
 
-// Examples that are put together of several, each under a prefix of its own: `left/image`.
+// Examples that are made of several examples, each under its own prefix: `left/image`.
 
-/// Adds what `part` holds to `whole`, with `prefix` before each key; throws Error for a key that is
-/// there already.
+/// Adds the contents of `part` to `whole`, with `prefix` before each key; throws Error for a key
+/// that exists already.
 void add_part(Example& whole, std::string_view prefix, Example part);
 void add_part(Batch& whole, std::string_view prefix, const Batch& part);
 
-/// What of `whole` is below `prefix`, without it.
+/// The part of `whole` below `prefix`; its keys are without the prefix.
 Example part_below(const Example& whole, std::string_view prefix);
 
 }  // namespace stepop

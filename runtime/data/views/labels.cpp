@@ -17,8 +17,8 @@
 namespace stepop {
 namespace {
 
-/// A dataset with labels that stand in a table, another dataset: in the table's row of the same
-/// number, or in the one that has the same value of a label.
+/// A dataset with additional labels from a table, which is another dataset. The labels of an
+/// example are in the row with the same number, or in the row with the same value of a label.
 class Labels : public SameOrder {
  public:
   explicit Labels(const Config& params)
@@ -147,11 +147,12 @@ class Labels : public SameOrder {
 
   Source table_;
   std::string by_;
-  std::string prefix_;  ///< With the slash, or empty.
+  std::string prefix_;  ///< The prefix with the slash, or empty.
   bool adds_to_examples_;
-  std::vector<std::string> columns_;  ///< Those that are wanted; empty for all.
+  std::vector<std::string> columns_;  ///< The labels to add; empty for all.
   std::vector<std::string> added_;    ///< The table's labels that are added.
-  std::vector<int64_t> rows_;         ///< The table's row of each example; empty for the same.
+  std::vector<int64_t> rows_;         ///< The table's row of each example; empty when the numbers
+                                      ///< are equal.
 };
 
 STEPOP_REGISTER_DATASET(

@@ -12,7 +12,7 @@
 namespace stepop {
 namespace {
 
-/// Another dataset's examples, changed by functions that are registered.
+/// Another dataset's examples, changed by registered functions.
 class Map : public SameOrder {
  public:
   explicit Map(const Config& params) : SameOrder(params) {
@@ -69,8 +69,8 @@ class Map : public SameOrder {
   }
 
   std::vector<std::unique_ptr<ExampleFunction>> functions_;
-  std::vector<const KeyFunction*> key_functions_;  ///< Those of `functions_` that are such.
-  OrderedMap<std::string> labels_;                 ///< The source's label of each label.
+  std::vector<const KeyFunction*> key_functions_;  ///< The key functions among `functions_`.
+  OrderedMap<std::string> labels_;                 ///< The source's name of each label.
 };
 
 STEPOP_REGISTER_DATASET(Map,

@@ -14,7 +14,8 @@
 namespace stepop {
 namespace {
 
-/// Whole numbers as weights are taken as they are up to this sum, all others in parts of it.
+/// Whole weights with a sum up to this number are used unchanged; other weights become shares of
+/// this number.
 constexpr int64_t kMostPeriod = 10'000;
 
 /// The weights as whole numbers, each at least 1.
@@ -48,9 +49,9 @@ std::vector<int64_t> read_weights(const Config& params, size_t sources) {
   return whole;
 }
 
-/// Examples of several datasets in the proportions of weights. Which example stands at an index is
-/// a function of the index alone, so an index names the same example in each epoch, and labels are
-/// known without loading anything; the sampler makes the order of each epoch.
+/// Examples of several datasets in the proportions of weights. An index alone determines its
+/// example, so an index gives the same example in each epoch, and labels are known without loading
+/// examples. The sampler makes the order of each epoch.
 class Mixture : public IndexView {
  public:
   explicit Mixture(const Config& params)
@@ -74,19 +75,19 @@ class Mixture : public IndexView {
     const int64_t number = index / period * weights_[source] + rank;
     const int64_t size = sources()[source].size();
     if (counts_[source] >= size) return {source, number % size};
-    // A source of which not all examples come gives them evenly.
+    // A source that gives only some of its examples gives them evenly.
     __extension__ using int128 = __int128;
     return {source, static_cast<int64_t>(static_cast<int128>(number) * size / counts_[source])};
   }
 
  private:
-  /// A position of the period: its source, and how many of that source's come before it.
+  /// A position of the period: its source, and the number of that source's examples before it.
   struct Turn {
     size_t source;
     int64_t rank;
   };
 
-  /// Each source as evenly over the period as its weight allows.
+  /// Spreads each source over the period as evenly as its weight allows.
   void make_pattern() {
     const int64_t period = std::accumulate(weights_.begin(), weights_.end(), int64_t{0});
     std::vector<int64_t> used(weights_.size());
@@ -101,7 +102,7 @@ class Mixture : public IndexView {
     }
   }
 
-  /// How many of the examples before `end` are from a source.
+  /// The number of examples before `end` that come from a source.
   int64_t count_before(size_t source, int64_t end) const {
     const auto period = static_cast<int64_t>(pattern_.size());
     int64_t count = end / period * weights_[source];
@@ -111,7 +112,7 @@ class Mixture : public IndexView {
     return count;
   }
 
-  /// As many as it takes until each example of each source has come.
+  /// The size at which each example of each source has occurred.
   int64_t whole_size(const Config& params) const {
     const auto period = static_cast<int64_t>(pattern_.size());
     int64_t most = 0;
@@ -134,7 +135,7 @@ class Mixture : public IndexView {
   std::vector<int64_t> weights_;
   std::vector<Turn> pattern_;
   int64_t size_ = 0;
-  std::vector<int64_t> counts_;  ///< How many examples are from each source.
+  std::vector<int64_t> counts_;  ///< The number of examples from each source.
 };
 
 STEPOP_REGISTER_DATASET(

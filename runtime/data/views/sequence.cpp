@@ -21,7 +21,7 @@ Sequence::Sequence(const Config& params)
       step_(params.get_between("step", 1, kMostFrames, 1)),
       every_(params.get_between("every", 1, kMostFrames, 1)),
       same_changes_(params.get("same_changes", false)) {
-  if (!params.has("length")) params.get<int64_t>("length");  // throws: it is missing
+  if (!params.has("length")) params.get<int64_t>("length");  // throws for the missing parameter
   std::vector<int64_t> same;
   std::vector<int64_t> growing;
   if (params.has("within")) same = read_groups(params, "within", source_);

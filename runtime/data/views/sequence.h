@@ -12,16 +12,16 @@
 
 namespace stepop {
 
-/// Examples that follow each other, as one: each tensor [...] of the source is [T, ...] here, and a
-/// text `key` becomes `key/0` ... `key/T-1`. A sequence does not leave the stretch of examples in
-/// which a label keeps its value, or grows by one, where the config names such labels.
+/// Consecutive examples of the source as one example: each tensor [...] of the source is [T, ...]
+/// here, and a text `key` becomes `key/0` ... `key/T-1`. Where the config names labels, a sequence
+/// stays within a run of examples in which one label keeps its value, or another grows by one.
 class Sequence : public Dataset {
  public:
   explicit Sequence(const Config& params);
 
   int64_t size() const override { return runs_.back().first_sequence; }
   Example get(int64_t index, Random& random) const override;
-  /// All frames of a batch are put side by side by the source's `collate`.
+  /// The source's `collate` puts all frames of a batch side by side.
   std::optional<Batch> get_batch(std::span<const int64_t> indices,
                                  std::span<Random> randoms) const override;
   /// [size(), T, ...].
@@ -32,17 +32,17 @@ class Sequence : public Dataset {
   /// T, the number of frames.
   int64_t length() const { return length_; }
 
-  /// Whose examples are the frames.
+  /// The source, whose examples are the frames.
   const Dataset& frames() const { return *source_; }
 
   /// One frame, 0 <= t < T, as it is in `get(index, random)`.
   Example frame(int64_t index, int64_t t, Random& random) const;
 
  private:
-  /// Examples without a border between them.
+  /// A run of examples without a border between them.
   struct Run {
     int64_t first_example;
-    int64_t first_sequence;  ///< Of this dataset.
+    int64_t first_sequence;  ///< The index in this dataset.
   };
 
   void add_run(int64_t begin, int64_t end);
@@ -59,7 +59,8 @@ class Sequence : public Dataset {
   int64_t step_;
   int64_t every_;
   bool same_changes_;
-  std::vector<Run> runs_;  ///< The last one is none: its first_sequence is the number of sequences.
+  std::vector<Run> runs_;  ///< The last entry marks the end: its first_sequence is the number of
+                           ///< sequences.
 };
 
 }  // namespace stepop

@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kMostSplit = int64_t{1} << 32;
 constexpr double kRounding = 1e-9;
 
-/// The chosen part's share begins and ends there, as fractions of the whole.
+/// The beginning and end of the chosen part's share, as fractions of the whole.
 struct Share {
   double begin = 0;
   double end = 0;
@@ -73,8 +73,8 @@ std::vector<int64_t> at_random(int64_t size, uint64_t seed, const Share& share) 
   return part;
 }
 
-/// The groups in a random order, one behind another; a group belongs to the part in whose share its
-/// middle lies.
+/// The groups are put one after another in a random order; a group belongs to the part whose share
+/// contains the group's middle.
 std::vector<int64_t> by_groups(const std::vector<int64_t>& groups, uint64_t seed,
                                const Share& share) {
   std::map<int64_t, int64_t> counts;

@@ -83,8 +83,8 @@ class Moments {
   }
 
   std::string key_;
-  std::vector<int64_t> shape_;  ///< Of an example.
-  int64_t repeats_ = 1;         ///< Numbers that share a mean.
+  std::vector<int64_t> shape_;  ///< The shape of an example.
+  int64_t repeats_ = 1;         ///< How many numbers of an example share a mean.
   std::vector<int64_t> counts_;
   std::vector<double> means_;
   std::vector<double> squares_;  ///< Sums of squared distances to the mean.
@@ -111,7 +111,7 @@ Example example_at(const Dataset& dataset, int64_t index) {
   }
 }
 
-/// Blocks of labels, so that a copy of them all as doubles is never in memory.
+/// Adds labels in blocks, so that a copy of all labels as doubles is never in memory.
 void add_labels(Moments& moments, const at::Tensor& labels) {
   constexpr int64_t kNumbers = 1 << 20;
   const int64_t rows = std::max<int64_t>(kNumbers * labels.size(0) / labels.numel(), 1);

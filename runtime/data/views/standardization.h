@@ -11,28 +11,28 @@
 
 namespace stepop {
 
-/// Where the numbers under a key lie and how far they spread, (x - mean) / std: what the dataset
-/// Standardized does to them, and how it is undone.
+/// The mean and standard deviation of the numbers under a key: applies (x - mean) / std, as the
+/// dataset Standardized does, and undoes it.
 class Standardization {
  public:
   Standardization() = default;
-  /// Of values of any shape with one number each, of vectors [F] with F, of anything else [C, ...],
-  /// such as images, with C. Each `std` is above 0.
+  /// Each list has one number for values of any shape, F numbers for vectors [F], or C numbers for
+  /// other values [C, ...], such as images. Each `std` is above 0.
   Standardization(std::vector<double> mean, std::vector<double> std);
 
-  /// What the Standardized of that split's dataset does to `key`, as the config says or, at the
-  /// first start of a run, as it is fitted now: for an iterator whose predictions are to have the
-  /// units of the data.
+  /// The standardization that the Standardized in the split's dataset applies to `key`: from the
+  /// config or, at the first start of a run, fitted now. For an iterator that gives its predictions
+  /// in the units of the data.
   ///
   ///     y_(context.config, "train", "y")  ...  y_.undo(prediction)
   ///
-  /// Throws Error when that dataset is no Standardized, or not one of this key.
+  /// Throws Error when that dataset is not a Standardized, or does not standardize this key.
   Standardization(const Config& config, const std::string& split, const std::string& key);
 
   /// Float, of the same shape; the last `dims` dimensions are an example.
   at::Tensor apply(const at::Tensor& values, int64_t dims) const;
 
-  /// The opposite, for a batch [B, ...] on any device.
+  /// The inverse, for a batch [B, ...] on any device.
   at::Tensor undo(const at::Tensor& batch) const;
 
   const std::vector<double>& mean() const { return mean_; }
@@ -46,18 +46,19 @@ class Standardization {
   std::vector<double> std_;
 };
 
-/// What is fitted to each key; `keys` empty: all keys of floats. Reads all examples, by `labels`
-/// where it can. NaN is left out. Throws Error for a key whose values are no numbers, are infinite
-/// or are all NaN, and for more than 10,000 numbers in all. Numbers that are all the same have the
-/// standard deviation 1.
+/// Fits a standardization to each of `keys`; if empty, to all keys of floats. Reads all examples,
+/// by `labels` where possible. NaN is left out. Throws Error for a key whose values are not
+/// numbers, are infinite or are all NaN, and for more than 10,000 numbers in all. Equal numbers get
+/// the standard deviation 1.
 std::map<std::string, Standardization> fit_standardization(const Dataset& dataset,
                                                            const std::vector<std::string>& keys);
 
-/// The parameters `mean` and `std` of a Standardized at `params`; empty when they are not there.
-/// Throws UsageError for anything but maps from the same keys to numbers, or lists of as many.
+/// The parameters `mean` and `std` of a Standardized at `params`; empty when they are missing.
+/// Throws UsageError unless both are maps with the same keys, to numbers or to lists of equal
+/// length.
 std::map<std::string, Standardization> read_standardization(const Config& params);
 
-/// Writes them into the config.
+/// Writes the parameters `mean` and `std` into the config.
 void save_standardization(const std::map<std::string, Standardization>& all, const Config& params);
 
 }  // namespace stepop

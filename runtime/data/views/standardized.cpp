@@ -18,9 +18,9 @@ namespace {
 
 /// Another dataset whose numbers have the mean 0 and the standard deviation 1.
 ///
-/// Parameters: `dataset`, the other one; `keys`, by default all floats; `fit`, the split whose
-/// Standardized has the numbers, else they are fitted on this dataset's own examples; `mean` and
-/// `std`, which keep them in a run's config.
+/// Parameters: `dataset`, the other dataset; `keys`, by default all floats; `fit`, the split whose
+/// Standardized has the means and deviations, which by default are fitted on this dataset's
+/// examples; `mean` and `std`, which keep the fitted values in a run's config.
 class Standardized : public Dataset {
  public:
   explicit Standardized(const Config& params) : source_(datasets().build(params, "dataset")) {
@@ -28,7 +28,9 @@ class Standardized : public Dataset {
     if (params.has("keys")) keys = params.get<std::vector<std::string>>("keys");
     if (params.has("fit")) {
       const Config part = part_to_fit(params, "Standardized");
-      if (!part.has("mean")) datasets().build(params.root(), part.path());  // writes it
+      if (!part.has("mean"))
+        datasets().build(params.root(), part.path());  // the constructor
+                                                       // writes the mean
       numbers_ = read_standardization(part);
     } else {
       numbers_ = read_standardization(params);
@@ -56,7 +58,9 @@ class Standardized : public Dataset {
     Example example = source_->get(index, random);
     for (const auto& [key, one] : numbers_) {
       at::Tensor* values = example.tensors.find(key);
-      if (values == nullptr && is_for_all_) continue;  // such as the targets of new rows
+      if (values == nullptr && is_for_all_)
+        continue;  // a missing key, such as the targets of new
+                   // rows
       if (values == nullptr) {
         throw Error("Standardized: there is no tensor \"" + key +
                     "\"; there are: " + example.tensors.key_list());
@@ -94,8 +98,8 @@ class Standardized : public Dataset {
 
  private:
   std::unique_ptr<Dataset> source_;
-  std::map<std::string, Standardization> numbers_;  ///< By key.
-  bool is_for_all_ = false;                         ///< No key is named.
+  std::map<std::string, Standardization> numbers_;  ///< The standardization of each key.
+  bool is_for_all_ = false;                         ///< The config names no keys.
 };
 
 STEPOP_REGISTER_DATASET(

@@ -27,8 +27,7 @@ std::vector<Source> one_source(const Config& params) {
   return sources;
 }
 
-/// A part of another dataset, in its order: a stretch of it, which costs no memory, or a list of
-/// indices.
+/// A part of another dataset: a range with a step, which costs no memory, or a list of indices.
 class Subset : public IndexView {
  public:
   explicit Subset(const Config& params) : IndexView(one_source(params)) {

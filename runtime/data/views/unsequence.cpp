@@ -79,7 +79,7 @@ class UnSequence : public Dataset {
   }
 
   Source source_;
-  const Sequence* sequence_;  ///< The source where it is one: then a frame is read alone.
+  const Sequence* sequence_;  ///< The source if it is a Sequence: then single frames are read.
   int64_t length_ = 1;
 };
 

@@ -46,7 +46,8 @@ std::optional<Batch> Source::gather(std::span<const int64_t> indices, std::span<
   } catch (...) {
     failure = text_of_current_exception();
   }
-  // One by one, to find out which example it was: a source names it by its own index at most.
+  // The examples are loaded one by one to find out which example failed: the source's error names
+  // at most the source's own index.
   for (size_t i = 0; i < indices.size(); ++i) {
     Random random(0);
     try {
@@ -80,7 +81,7 @@ Batch Source::load(std::span<const int64_t> indices, std::span<Random> randoms,
 std::vector<Source> read_sources(const Config& params, std::string_view key) {
   params.has(key);
   const Value* value = params.peek(key);
-  if (value == nullptr) params.get<Value>(key);  // throws: it is missing
+  if (value == nullptr) params.get<Value>(key);  // throws for the missing parameter
   if (!value->is_list() || value->as_list().empty()) {
     throw params.error(key, fmt::format("expected a list of datasets, such as [{{class: Idx, ...}}"
                                         ", {{class: Csv, ...}}], found {}",
@@ -116,7 +117,7 @@ std::vector<int64_t> read_groups(const Config& params, std::string_view key, con
   }
   std::vector<int64_t> groups(static_cast<size_t>(labels.numel()));
   if (groups.empty()) return groups;
-  // Equal floats have equal bits, but for the two zeros.
+  // Equal floats have equal bits, except for the two zeros.
   if (labels.is_floating_point())
     labels = labels.to(at::kDouble).add(0.0);
   else

@@ -14,9 +14,9 @@
 
 namespace stepop {
 
-/// A dataset that a view takes its examples from, with its place in the config, such as
-/// `datasets/train/dataset`. What fails in it is reported with both indices:
-/// `example 17: example 42 of datasets/train/dataset: cannot read a.png`.
+/// A dataset from which a view takes its examples, with its place in the config, such as
+/// `datasets/train/dataset`. Errors from the dataset are reported with both indices: `example 17:
+/// example 42 of datasets/train/dataset: cannot read a.png`.
 class Source {
  public:
   /// The dataset that the config describes at `key`.
@@ -27,26 +27,28 @@ class Source {
   const std::string& place() const { return place_; }
   int64_t size() const { return dataset_->size(); }
 
-  /// Its example at `index`; throws Error that begins with `example <index> of <place>: `.
+  /// The dataset's example at `index`; throws an Error that begins with `example <index> of
+  /// <place>: `.
   Example get(int64_t index, Random& random) const;
 
-  /// The dataset itself where it writes rows, else null.
+  /// The dataset if it can write rows, else null.
   const RowWriter* writer() const { return dynamic_cast<const RowWriter*>(dataset_.get()); }
 
-  /// Its example at `index` as row `row`, written by its `writer`; throws as `get` does.
+  /// Writes the example at `index` into row `row`, using `writer`; throws the same errors as `get`.
   void write_row(const RowWriter& writer, int64_t index, Random& random, int64_t row,
                  BatchRows& rows) const;
 
-  /// Its `get_batch`; leaves `randoms` as they are when there is none. What fails is named as by
-  /// `get`, behind the example of the view that asks: `outer` has an index for each of `indices`.
+  /// Calls the dataset's `get_batch`; leaves `randoms` unchanged when it returns nothing. Errors
+  /// name the example as in `get`, after the view's own example: `outer` has an index for each of
+  /// `indices`.
   std::optional<Batch> gather(std::span<const int64_t> indices, std::span<Random> randoms,
                               std::span<const int64_t> outer) const;
 
-  /// The same for any dataset: by `gather`, or example by example.
+  /// The batch of any dataset: by `gather`, or example by example.
   Batch load(std::span<const int64_t> indices, std::span<Random> randoms,
              std::span<const int64_t> outer) const;
 
-  /// Its labels of that key, [size(), ...]; undefined when it does not hold them.
+  /// The dataset's labels for `key`, [size(), ...]; undefined when the dataset does not hold them.
   at::Tensor labels(std::string_view key) const { return dataset_->labels(key); }
 
  private:
@@ -57,16 +59,16 @@ class Source {
 /// One or more datasets in a list at `key`.
 std::vector<Source> read_sources(const Config& params, std::string_view key);
 
-/// What the sources have to say at the start of a run, each thing once; empty for none.
+/// The sources' notices for the start of a run, each text once; empty when there are none.
 std::string notices_of(std::span<const Source> sources);
 
-/// The values of the label that the config names at `key`, one whole number for each example of
-/// `source`, equal where the label's values are. Throws UsageError, with the labels that there are,
-/// when the source has no such label with one number for each example.
+/// The groups given by the label that the config names at `key`: one whole number for each example
+/// of `source`, equal where the label's values are equal. Throws UsageError with the available
+/// labels when the source has no such label with one number for each example.
 std::vector<int64_t> read_groups(const Config& params, std::string_view key, const Source& source);
 
-/// The dataset of a view that changes neither the examples' number nor their order: everything that
-/// is not overridden is the source's.
+/// The base of views that change neither the number of examples nor their order: functions that are
+/// not overridden call the source.
 class SameOrder : public Dataset {
  public:
   explicit SameOrder(const Config& params) : source_(params, "dataset") {}
@@ -86,8 +88,8 @@ class SameOrder : public Dataset {
   Source source_;
 };
 
-/// Random numbers for one of several things that an example is made of: what one of them draws
-/// changes nothing of the others.
+/// Separate random numbers for one of several parts of an example, so that one part's draws do not
+/// change the other parts.
 inline Random split_off(Random& random) { return Random(random()); }
 
 }  // namespace stepop

@@ -14,7 +14,7 @@
 namespace stepop {
 namespace {
 
-/// The examples of datasets of one length side by side, those of each under a prefix.
+/// The examples of datasets of equal length, side by side, each dataset's keys under a prefix.
 class Zip : public Dataset {
  public:
   explicit Zip(const Config& params) {
@@ -87,7 +87,7 @@ class Zip : public Dataset {
       for (const Example& example : examples) parts.push_back(part_below(example, prefixes_[i]));
       add_part(batch, prefixes_[i], sources_[i]->collate(parts, indices));
     }
-    // What a view around this one has added.
+    // The keys that a view around this one has added.
     std::vector<Example> rest = examples;
     for (Example& example : rest) {
       const auto is_own = [&](const auto& entry) {
@@ -103,7 +103,7 @@ class Zip : public Dataset {
 
  private:
   std::vector<Source> sources_;
-  std::vector<std::string> prefixes_;  ///< With the slash: `left/`.
+  std::vector<std::string> prefixes_;  ///< The prefixes with the slash: `left/`.
 };
 
 STEPOP_REGISTER_DATASET(Zip,

@@ -29,7 +29,7 @@ std::string text_of(const Metadata& metadata, const char* key) {
   return found == metadata.end() ? "" : found->second;
 }
 
-/// Throws Error, without the path, unless the header is that of a checkpoint.
+/// Throws Error, without the path, unless the header belongs to a checkpoint.
 Progress read_progress(const Metadata& metadata) {
   const auto format = metadata.find("format");
   if (format == metadata.end() || format->second != kFormat) {
@@ -40,7 +40,7 @@ Progress read_progress(const Metadata& metadata) {
   return Progress::from_json(text_of(metadata, "progress"));
 }
 
-/// Throws Error, without the path, unless the whole file that was read is as it was written.
+/// Throws Error, without the path, unless the file is exactly as it was written.
 void check_checksum(const SafetensorsReader& reader) {
   const auto given = reader.header().metadata.find(kChecksumKey);
   if (given == reader.header().metadata.end()) throw Error("damaged: it has no checksum");
@@ -54,7 +54,7 @@ Checkpoint read_whole(const std::string& path, bool with_tensors) {
   SafetensorsReader reader(path);
   const Metadata& metadata = reader.header().metadata;
   Checkpoint checkpoint;
-  // Without a checksum it is rather another program's file than a damaged one.
+  // A file without a checksum is more likely another program's file than a damaged checkpoint.
   if (!metadata.contains(kChecksumKey)) read_progress(metadata);
   if (with_tensors) {
     checkpoint.tensors = reader.read_tensors();
@@ -96,7 +96,7 @@ std::optional<int64_t> checkpoint_step(std::string_view name) {
   name.remove_prefix(kPrefix.size());
   name.remove_suffix(kSuffix.size());
   const int64_t step = list_index(name);
-  // `model-007` would be another name than that of step 7.
+  // `model-007` is not the name of step 7's checkpoint.
   if (step < 0 || fmt::format("{}", step) != name) return std::nullopt;
   return step;
 }
@@ -156,7 +156,7 @@ std::vector<int64_t> checkpoint_steps(const std::string& folder) {
     const auto step = checkpoint_step(entry->path().filename().string());
     if (step) steps.push_back(*step);
   }
-  // One that only cannot be read now is not empty: a run would begin again.
+  // A folder that cannot be read now is not empty: otherwise a run would start from the beginning.
   if (failed && failed != std::errc::no_such_file_or_directory) {
     throw Error(fmt::format("cannot read the folder {}: {}", folder, failed.message()));
   }

@@ -21,7 +21,8 @@ namespace {
 constexpr const char* kLatest = "latest.safetensors";
 constexpr const char* kBest = "best.safetensors";
 
-/// A checkpoint can be removed while others are read; the folder is then listed again, this often.
+/// A checkpoint may be removed while others are read; the folder is then listed again, at most this
+/// often.
 constexpr int kMostListings = 10;
 
 }  // namespace
@@ -70,7 +71,7 @@ std::optional<std::string> CheckpointFolder::newest_whole(std::vector<std::strin
       }
       std::error_code failed;
       if (!fs::exists(path, failed) && !failed) {
-        one_is_gone = true;  // a training beside us removed it, as it has a newer one
+        one_is_gone = true;  // another process, a training with a newer checkpoint, removed it
         continue;
       }
       damages.push_back(fmt::format("{}: damaged: {}", checkpoint_name(step), *reason));

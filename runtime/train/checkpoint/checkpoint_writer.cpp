@@ -17,8 +17,8 @@ bool fits(const at::Tensor& buffer, const at::Tensor& tensor) {
          (!tensor.is_cuda() || buffer.is_pinned());
 }
 
-/// Copies the values of `tensor` into `buffer`. One thread copies as fast as the memory takes it;
-/// several, on cores that others want too, wait for each other at every tensor.
+/// Copies the values of `tensor` into `buffer`. One thread is as fast as the memory; several
+/// threads, on cores that others also want, would wait for each other at every tensor.
 void copy_values(const at::Tensor& tensor, at::Tensor& buffer) {
   if (!tensor.is_cpu() || !tensor.is_contiguous()) {
     buffer.copy_(tensor.detach());
@@ -38,7 +38,7 @@ CheckpointWriter::~CheckpointWriter() {
 
 std::string CheckpointWriter::save(const Checkpoint& checkpoint, AfterWrite after_write) {
   wait();
-  written_.store(false, std::memory_order_relaxed);  // the thread's from here on
+  written_.store(false, std::memory_order_relaxed);  // from now on it belongs to the thread
   std::string path = folder_ + "/" + checkpoint_name(checkpoint.progress.global_step);
   check_savable(path, checkpoint.tensors);
   copy(checkpoint);
@@ -64,13 +64,13 @@ void CheckpointWriter::copy(const Checkpoint& checkpoint) {
   copy_.config = checkpoint.config;
   copy_.made_by = checkpoint.made_by;
   State buffers = std::exchange(copy_.tensors, {});
-  // What was tied in the checkpoint before need not be in this one.
+  // Tensors that were tied in the previous checkpoint may be separate in this one.
   for (const auto& [name, first] : find_aliases(buffers)) buffers.erase(name);
   const Aliases aliases = find_aliases(checkpoint.tensors);
   for (const auto& [name, tensor] : checkpoint.tensors) {
     if (aliases.contains(name)) continue;
     at::Tensor buffer = std::move(buffers[name]);
-    // Memory that is pinned is what a GPU copies into at full speed.
+    // A GPU copies at full speed only into pinned memory.
     if (!buffer.defined() || !fits(buffer, tensor)) {
       buffer = at::empty(tensor.sizes(),
                          at::TensorOptions(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
@@ -78,7 +78,7 @@ void CheckpointWriter::copy(const Checkpoint& checkpoint) {
     copy_values(tensor, buffer);
     copy_.tensors.emplace(name, std::move(buffer));
   }
-  // Tied ones are tied in the copy too, so that they are written once.
+  // Tied tensors are also tied in the copy, so that they are written once.
   for (const auto& [name, first] : aliases) copy_.tensors.emplace(name, copy_.tensors.at(first));
 }
 

@@ -21,7 +21,7 @@ std::string owner_of(const std::string& name) { return name.substr(0, name.find(
 
 std::string prefix_of(int rank) { return fmt::format("{}{}/", kRank, rank); }
 
-/// Whether a name is of another process than rank 0.
+/// Whether a name belongs to a process other than rank 0.
 bool is_of_other(const std::string& name) {
   const size_t slash = name.find('/');
   return name.starts_with(kRank) && slash != std::string::npos &&
@@ -41,7 +41,7 @@ std::string digest(const at::Tensor& tensor) {
 
 namespace {
 
-/// What rank 0 takes of another process: all tensors of some tracked things, and single ones.
+/// What rank 0 takes from another process: all tensors of some tracked objects, and single tensors.
 struct Wanted {
   std::set<std::string> owners;
   std::set<std::string> names;
@@ -116,7 +116,7 @@ State gathered_state(World& world, const State& own, const OfThing& must_agree,
 State state_of_rank(const State& whole, int rank) {
   const std::string prefix = prefix_of(rank);
   State state;
-  std::set<std::string> own;  // tracked things that are this process's own
+  std::set<std::string> own;  // tracked objects with this process's own state
   for (const auto& [name, tensor] : whole) {
     if (!name.starts_with(prefix)) continue;
     state[name.substr(prefix.size())] = tensor;

@@ -7,11 +7,11 @@
 
 namespace stepop {
 
-/// A state as bytes, to be sent to another process of the same build. Tensors of other devices are
-/// copied to the CPU first; undefined ones stay so.
+/// A state as bytes, to be sent to another process of the same build. Tensors on other devices are
+/// copied to the CPU first; undefined tensors stay undefined.
 std::string to_bytes(const State& state);
 
-/// What `to_bytes` gave; the tensors have memory of their own.
+/// Restores the state from the result of `to_bytes`; the tensors have their own memory.
 State state_from_bytes(std::string_view bytes);
 
 }  // namespace stepop

@@ -13,21 +13,21 @@ class Module;
 
 namespace stepop {
 
-/// The remedy when a checkpoint does not fit what a run tracks, for messages.
+/// The advice for a checkpoint that does not fit what a run tracks, for messages.
 inline constexpr const char* kHowToFit =
     "Give the config that it was trained with; or start a new run with its weights: -r";
 
-/// What hooks track begins with this. Hooks come and go while a run lasts: a checkpoint may lack
-/// what one tracks, and hold what none tracks any more.
+/// The prefix of what hooks track. Hooks may change while a run lasts: a checkpoint may lack the
+/// state of a hook, and may hold the state of a hook that no longer exists.
 inline constexpr std::string_view kHooksPrefix = "hooks/";
 
-/// What must survive a restart, by name. The runtime saves and restores it.
+/// The state that must survive a restart, by name. The runtime saves and restores it.
 class Tracker {
  public:
   using Save = std::function<State()>;
   using Load = std::function<void(const State&)>;
 
-  /// While it lives, names that are added begin with `prefix`.
+  /// During its lifetime, names that are added begin with `prefix`.
   class Prefix {
    public:
     Prefix(Tracker& tracker, std::string prefix);
@@ -40,8 +40,8 @@ class Tracker {
     std::string before_;
   };
 
-  /// Tracks a thing whose tensors become `<name>.<tensor>` in a checkpoint. Throws Error when the
-  /// name is taken, empty, or has a dot.
+  /// Tracks an object whose tensors become `<name>.<tensor>` in a checkpoint. Throws Error when the
+  /// name is taken, empty, or contains a dot.
   void add(const std::string& name, Save save, Load load);
 
   /// Says that a thing that is tracked is this module, which must live as long.
@@ -52,14 +52,14 @@ class Tracker {
   State save() const;
   State save(const std::string& name) const;
 
-  /// Restores everything tracked. Throws Error for a name that `state` lacks and for a name in it
-  /// that is not tracked, unless it is of a hook; returns those.
+  /// Restores everything tracked. Throws Error for a name that `state` lacks, and for a name in
+  /// `state` that is not tracked, unless the name belongs to a hook; returns the hooks' names.
   std::vector<std::string> load(const State& state) const;
-  /// Restores `name` alone from a state that may hold more.
+  /// Restores only `name`, from a state that may hold more.
   void load(const std::string& name, const State& state) const;
 
   std::vector<std::string> names() const;
-  /// Whether names are added with a prefix, so that none is the runtime's own.
+  /// Whether names are added with a prefix, so that none of them is the runtime's own.
   bool has_prefix() const { return !prefix_.empty(); }
 
  private:

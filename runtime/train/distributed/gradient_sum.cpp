@@ -17,12 +17,12 @@
 namespace stepop {
 namespace {
 
-/// Gradients travel together up to so many bytes, those of the last layers first. PyTorch's own
+/// The number of bytes of gradients in one message; the last layers come first. PyTorch's own
 /// numbers are for fast networks.
 constexpr int64_t kFirstBytes = 1 << 20;
 constexpr int64_t kMostBytes = 25 << 20;
 
-/// Each process's share of the loss is weighted before the backward: the sum is what is wanted.
+/// Sums gradients without dividing: each process weights its share of the loss before the backward.
 class SumHook : public c10d::CommHookInterface {
  public:
   SumHook(Link& link, SumTimes& times) : link_(link), times_(times) {}
@@ -46,7 +46,7 @@ class SumHook : public c10d::CommHookInterface {
 
 }  // namespace
 
-/// c10d's Reducer over those parameters that require gradients now.
+/// c10d's Reducer over the parameters that currently require gradients.
 class GradientSum::Overlapped {
  public:
   Overlapped(Link& link, const std::vector<at::Tensor>& all) : all_(trained(all)) {
@@ -97,7 +97,7 @@ GradientSum::GradientSum(World& world, std::vector<at::Tensor> parameters)
     : world_(world), parameters_(std::move(parameters)) {}
 
 GradientSum::~GradientSum() {
-  if (World::is_broken()) overlapped_.release();  // its operations never end
+  if (World::is_broken()) overlapped_.release();  // the operations of a broken world never end
 }
 
 bool GradientSum::overlaps() const {
@@ -121,7 +121,7 @@ void GradientSum::overlap(const at::Tensor& loss, const std::function<void()>& b
 void GradientSum::sum() {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> trained = Overlapped::trained(parameters_);
-  // By type and device, up to a bucket's bytes at a time.
+  // Messages of gradients with one type and device, of about one bucket's bytes each.
   size_t first = 0;
   while (first < trained.size()) {
     size_t end = first;
@@ -136,7 +136,7 @@ void GradientSum::sum() {
   }
 }
 
-/// Behind the gradients goes how many processes have each of them: one message for both.
+/// The message also has, after the gradients, how many processes have each of them.
 void GradientSum::sum(at::TensorList parameters) {
   std::vector<at::Tensor> flat;
   const at::Tensor counts = at::zeros({static_cast<int64_t>(parameters.size())});

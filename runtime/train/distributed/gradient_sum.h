@@ -11,30 +11,30 @@
 
 namespace stepop {
 
-/// Sums the gradients of parameters over the processes of a world, which has several. Parameters
-/// are in the same order in all processes.
+/// Sums the gradients of parameters over the processes of a world, which has several processes.
+/// Parameters have the same order in all processes.
 ///
-/// A gradient that some processes have and others lack is summed as if those had zeros; one that
-/// none has stays undefined.
+/// A gradient that some processes lack counts as zeros there; a gradient that all processes lack
+/// stays undefined.
 class GradientSum {
  public:
-  /// `parameters` that require no gradient at a step are left out of it.
+  /// Parameters that require no gradient at a step are left out of its sum.
   GradientSum(World& world, std::vector<at::Tensor> parameters);
   ~GradientSum();
   GradientSum(const GradientSum&) = delete;
   GradientSum& operator=(const GradientSum&) = delete;
 
-  /// Whether there is something to overlap: gradients that travel in more than one message.
+  /// Whether sums can overlap with the backward: the gradients need more than one message.
   bool overlaps() const;
 
-  /// Runs `backward`, the only one of an update, from `loss`: c10d's Reducer sums the gradients of
-  /// the last layers while those of the first are still computed, and the gradients are the sums
-  /// when it is over. A profile (or null) is told how long the sums took, and which part of it was
-  /// waited for.
+  /// Runs `backward`, the only backward of an update, from `loss`. c10d's Reducer sums the
+  /// gradients of the last layers while those of the first layers are still being computed;
+  /// afterwards the gradients are the sums. A profile (or null) records how long the sums took, and
+  /// how much of this time was spent waiting.
   void overlap(const at::Tensor& loss, const std::function<void()>& backward,
                Profile* profile = nullptr);
 
-  /// Sums what the gradients are now: after several backwards, or when nothing overlaps.
+  /// Sums the current gradients: after several backwards, or when nothing overlaps.
   void sum();
 
  private:

@@ -14,13 +14,13 @@
 #include "runtime/core/base/text.h"
 #include "runtime/train/distributed/meeting.h"
 
-C10_DECLARE_int(caffe2_log_level);  // of c10's own log, on the standard error
+C10_DECLARE_int(caffe2_log_level);  // c10's own log on the standard error
 
 namespace stepop {
 namespace {
 
-/// A process that cannot say why it ends, such as one that was killed, leaves connections that
-/// break. So long others wait for its reason before they say so.
+/// A process that cannot say why it ends, for example because it was killed, leaves broken
+/// connections. The others wait this long for its reason before they report the loss.
 constexpr std::chrono::seconds kReasonWithin{3};
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -28,8 +28,8 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 std::atomic<Link*> current = nullptr;
 std::terminate_handler usual_terminate = nullptr;
 
-/// Gloo finds out in a thread of its own that processes do different things, and throws where
-/// nobody can catch it.
+/// Gloo notices in its own thread that processes do different things, and throws where no caller
+/// can catch the exception.
 [[noreturn]] void on_terminate() {
   Link* const link = current.exchange(nullptr);
   const std::string text = std::current_exception() ? text_of_current_exception() : "";
@@ -44,7 +44,7 @@ std::terminate_handler usual_terminate = nullptr;
 }  // namespace
 
 Link::Link(const Place& place, const InterruptCheck& interrupt) : place_(place) {
-  // Connections that break, or come late, are reported here, in a sentence.
+  // Broken and late connections are reported here, in one sentence.
   constexpr int kFatal = 3;
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
   Meeting meeting = meet(place, interrupt);
@@ -90,7 +90,7 @@ void Link::wait(const c10::intrusive_ptr<c10d::Work>& work) {
   try {
     const auto future = work->getFuture();
     for (;;) {
-      // A look at the clock in between: the operation itself has no time limit.
+      // Looks for failures in between: the operation itself has no time limit.
       if (work->isCompleted()) break;
       bool is_done = true;
       try {
@@ -123,7 +123,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Link::guarded(const c10::intrusive_ptr<c
     mine = pending_.insert(pending_.end(), Clock::now());
     place = futures_.insert(futures_.end(), guarded);
   }
-  // What is over by now calls this at once.
+  // If the work is already complete, the callback runs at once.
   work->getFuture()->addCallback([this, guarded, mine, place](c10::ivalue::Future& done) {
     {
       const std::lock_guard inner(mutex_);
@@ -168,7 +168,8 @@ std::optional<Failure> Link::failure() {
 
 PeerError Link::peer_error(const std::string& what) {
   is_ending_ = true;
-  // The one that failed says why before it closes its connections; the watch reads it.
+  // A process that fails reports the reason before it closes its connections; the watch reads the
+  // reason.
   const std::vector<std::string> before = failure() ? std::vector<std::string>() : beats_of_all();
   const auto until = Clock::now() + kReasonWithin;
   while (!failure() && Clock::now() < until) std::this_thread::sleep_for(kLookEvery / 10);
@@ -179,13 +180,13 @@ PeerError Link::peer_error(const std::string& what) {
             "{} is gone: it was killed, or the network failed; its launcher says more{}",
             silent.empty() ? "another process" : list_text(silent),
             silent.empty() ? fmt::format("\n  {}", first_line(what)) : "")};
-    report(gone);  // all say the same
+    report(gone);  // all processes report the same
     fail(gone);
   }
   return error_of(*failure());
 }
 
-/// As all processes but the one that failed say it.
+/// The error as all processes except the failed process report it.
 PeerError Link::error_of(const Failure& failure) const {
   const bool is_own =
       failure.rank < 0 || failure.rank >= place_.size || failure.rank == place_.rank;
@@ -195,7 +196,7 @@ PeerError Link::error_of(const Failure& failure) const {
       failure.exit_code);
 }
 
-/// By rank; empty when the store is gone.
+/// The heartbeats by rank; empty when the store is gone.
 std::vector<std::string> Link::beats_of_all() {
   std::vector<std::string> beats;
   try {
@@ -209,7 +210,7 @@ std::vector<std::string> Link::beats_of_all() {
   return beats;
 }
 
-/// Those whose hearts did not beat since they were `before`, some seconds ago.
+/// The names of processes without a heartbeat since `before`, which was read some seconds ago.
 std::vector<std::string> Link::silent_since(const std::vector<std::string>& before) {
   const std::vector<std::string> now = beats_of_all();
   std::vector<std::string> names;
@@ -223,11 +224,11 @@ std::vector<std::string> Link::silent_since(const std::vector<std::string>& befo
 void Link::report(const Failure& failure) noexcept {
   is_ending_ = true;
   try {
-    // The first one counts.
+    // The first failure counts.
     if (!this->failure()) {
       watch_store_->compareSet(kFailureKey, {}, bytes_of(to_text(failure)));
     }
-  } catch (const std::exception&) {  // nobody is left to be told
+  } catch (const std::exception&) {  // no process is left to read it
   }
 }
 
@@ -241,11 +242,11 @@ void Link::leave() noexcept {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }
     }
-  } catch (const std::exception&) {  // nobody is left to be told
+  } catch (const std::exception&) {  // no process is left to read it
   }
 }
 
-/// Known in this process from now on: nobody waits any longer.
+/// Makes a failure known in this process: from now on no operation waits.
 void Link::fail(const Failure& failure) {
   std::list<c10::intrusive_ptr<c10::ivalue::Future>> waiting;
   {
@@ -280,7 +281,7 @@ void Link::finish() {
   watch_.join();
   group_.reset();
   if (is_root && !place_.has_store) {
-    // The others still read from the store that this process keeps.
+    // The other processes still read from the store, which this process keeps.
     try {
       const auto until = Clock::now() + std::chrono::seconds(2);
       while (store_->add("left", 0) < place_.size - 1 && Clock::now() < until) {

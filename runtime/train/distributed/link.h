@@ -25,7 +25,8 @@
 namespace stepop {
 
 /// A process's connections to the others: c10d's group for tensors, its store for texts, and the
-/// thread that watches over them. Only files of this folder include it: c10d's headers are heavy.
+/// thread that watches the connections. Only files of this folder include this header: c10d's
+/// headers are heavy.
 class Link {
  public:
   Link(const Place& place, const InterruptCheck& interrupt);
@@ -36,12 +37,12 @@ class Link {
   const c10::intrusive_ptr<c10d::ProcessGroup>& group() const { return group_; }
   const std::vector<std::string>& names() const { return names_; }
 
-  /// Waits for what the group was asked for. Throws PeerError.
+  /// Waits for an operation of the group. Throws PeerError.
   void wait(const c10::intrusive_ptr<c10d::Work>& work);
   /// The same as a future, which ends with PeerError when another process failed.
   c10::intrusive_ptr<c10::ivalue::Future> guarded(const c10::intrusive_ptr<c10d::Work>& work);
 
-  /// The value of a key of the store, as soon as it is there.
+  /// Waits for the value of a key of the store.
   std::string wait_for(const std::string& key);
   void set(const std::string& key, const std::string& value);
   int64_t next_number() { return number_++; }
@@ -49,23 +50,23 @@ class Link {
   void set_time_limit(double seconds);
   void set_step(int64_t step) { step_.store(step, std::memory_order_relaxed); }
   void report(const Failure& failure) noexcept;
-  /// Reports that the processes do different things; the process ends right after it.
+  /// Reports that the processes do different things; the process ends right after that.
   void report_mismatch() noexcept;
-  /// To be called before a process ends by a failure: rank 0, which keeps the store, waits there
-  /// for a moment until the others have read of it.
+  /// Called before a process ends by a failure: rank 0, which keeps the store, waits for a moment
+  /// until the others have read the failure.
   void leave() noexcept;
   void finish();
-  /// Whether the store cannot be reached any more.
+  /// Whether the store is out of reach.
   bool is_cut_off() const { return is_cut_off_; }
-  /// PeerError for the failure that is known, or for what is found out now.
+  /// A PeerError for the known failure, or for the failure that is found now.
   PeerError peer_error(const std::string& what);
 
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kLookEvery{250};
-  /// When the operations that are under way began.
+  /// The start times of the running operations.
   using Pending = std::list<Clock::time_point>;
-  /// What is known of another process's life.
+  /// The last heartbeat of another process.
   struct Beat {
     std::string text;
     Clock::time_point since;
@@ -89,10 +90,11 @@ class Link {
 
   Place place_;
   c10::intrusive_ptr<c10d::Store> store_;
-  c10::intrusive_ptr<c10d::Store> watch_store_;  ///< One of its own: a store serves one at a time.
+  c10::intrusive_ptr<c10d::Store>
+      watch_store_;  ///< For the watch: a store serves one thread at a time.
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
   std::vector<std::string> names_;  ///< By rank.
-  int64_t number_ = 0;              ///< Of what rank 0 said through the store.
+  int64_t number_ = 0;              ///< Counts the texts of rank 0 in the store.
 
   std::atomic<double> limit_ = 300;
   std::atomic<int64_t> step_ = 0;
@@ -104,9 +106,9 @@ class Link {
   std::optional<Failure> failure_;
   Clock::time_point failed_at_;
   Pending pending_;
-  std::list<c10::intrusive_ptr<c10::ivalue::Future>> futures_;  ///< Of those that are guarded.
+  std::list<c10::intrusive_ptr<c10::ivalue::Future>> futures_;  ///< The futures of `guarded`.
   std::vector<Beat> others_;                                    ///< By rank.
-  int64_t beats_ = 0;                                           ///< Of the watch alone.
+  int64_t beats_ = 0;                                           ///< Only used by the watch.
   std::jthread watch_;
 };
 

@@ -1,4 +1,4 @@
-// The thread that says that this process lives, and looks whether the others do.
+// The thread that sends this process's heartbeat and watches the heartbeats of the others.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,14 +17,14 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-/// A process without a heartbeat for so long is gone, or its machine is.
+/// The number of seconds without a heartbeat after which a process, or its machine, counts as gone.
 constexpr double kSilence = 60;
-/// After a failure the main thread may be where nothing reaches it; or rank 0 may do something
-/// useful, such as callbacks.
+/// After a failure the main thread may hang where nothing reaches it; rank 0 may also be busy with
+/// useful work, such as callbacks.
 constexpr std::chrono::seconds kStuckAfter{15};
 constexpr std::chrono::seconds kBusyAtMost{60};
 
-/// What a heartbeat says.
+/// The content of a heartbeat.
 struct Life {
   int64_t started = -1;  ///< Operations that the process began.
   int64_t step = 0;
@@ -47,7 +47,7 @@ Life life_of(const std::string& beat) {
 
 void Link::set_time_limit(double seconds) {
   limit_ = seconds;
-  // Calls of the store have no limit of their own.
+  // Calls of the store have no time limit themselves.
   end_when_silent(place_.port,
                   std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(silence_limit())));
 }
@@ -79,7 +79,7 @@ void Link::watch(const std::stop_token& stop) {
                         : fmt::format("{} is gone: the connection to it broke. It was killed, or "
                                       "the network failed; its own log or its launcher says more",
                                       store)});
-      break_connections(place_.port);  // another thread may wait for an answer, too
+      break_connections(place_.port);  // another thread may also be waiting for an answer
     }
     end_when_stuck();
     std::this_thread::sleep_for(kLookEvery);
@@ -97,7 +97,7 @@ void Link::beat() {
       bytes_of(fmt::format("{} {} {} {}", ++beats_, started_.load(), step_.load(), waits ? 1 : 0)));
 }
 
-/// Rank 0 looks at all, the others at rank 0.
+/// Rank 0 watches all processes, the others watch rank 0.
 void Link::look_at_beats() {
   if (beats_ % 2 != 0) return;
   for (int rank = 0; rank < (place_.rank == 0 ? place_.size : 1); ++rank) {
@@ -121,7 +121,7 @@ void Link::look_at_beats() {
   }
 }
 
-/// Those that began the fewest operations are waited for. Empty when all wait for each other.
+/// The processes that began the fewest operations are late. Empty when all processes wait.
 std::string Link::who_is_late() {
   std::vector<std::string> late;
   int64_t fewest = started_;
@@ -158,7 +158,7 @@ void Link::look_at_own_wait() {
   watch_store_->compareSet(kFailureKey, {}, bytes_of(to_text(late)));
 }
 
-/// The main thread may wait in an operation that nothing can end.
+/// Ends the process when the main thread waits in an operation that nothing can end.
 void Link::end_when_stuck() {
   std::optional<Failure> known;
   {
@@ -170,7 +170,7 @@ void Link::end_when_stuck() {
     }
     known = failure_;
   }
-  // Where rank 0 is alive, it has said so.
+  // If rank 0 is alive, it has already printed the failure.
   if (place_.rank == 0) std::fputs(("stepop: " + shown_text(known->text) + "\n").c_str(), stderr);
   std::fflush(nullptr);
   ::_exit(known->exit_code);

@@ -18,7 +18,7 @@
 #include <thread>
 #include <utility>
 
-#define USE_C10D_GLOO  // The headers of c10d leave Gloo out without it.
+#define USE_C10D_GLOO  // Without it the headers of c10d leave out Gloo.
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -45,7 +45,7 @@ constexpr const char* kRefused = "refused";
 constexpr const char* kNames = "names";
 constexpr const char* kConnected = "connected";
 
-/// The address of this machine at which others that know `host` reach it.
+/// The address of this machine at which other machines that know `host` reach it.
 std::string address_towards(const std::string& host, int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
@@ -75,13 +75,13 @@ std::string own_host() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
 }
 
-/// The first line of what c10d throws; others are its stack.
+/// The first line of an error of c10d; the other lines are its stack.
 std::string reason_of(const std::exception& error) {
   const std::string text = error_text(error);
   return text.substr(0, text.find('\n'));
 }
 
-/// Finds the others.
+/// Finds the other processes.
 class Meeter {
  public:
   Meeter(const Place& place, const InterruptCheck& interrupt)
@@ -109,35 +109,37 @@ class Meeter {
     return {value.begin(), value.end()};
   }
 
-  /// Between two looks; false when the time is over. Throws when they do not fit together.
+  /// Called between two attempts; false when the time is over. Throws when the processes do not fit
+  /// together.
   bool may_wait() {
     if (interrupt_) interrupt_();
     if (place_.has_store && ::getppid() != parent_) throw Error("torchrun is gone");
     if (met_.store && met_.store->check({kRefused})) {
       const std::string why = get(kRefused);
-      // The others read it from the store that rank 0 keeps.
+      // The others read the reason from the store that rank 0 keeps.
       if (place_.rank == 0 && !place_.has_store) std::this_thread::sleep_for(kHeardWithin);
       throw Error(why);
     }
     return Clock::now() - begin_ < kMeetWithin;
   }
 
-  /// Now and then, while it lasts.
+  /// Prints a message from time to time while the process waits.
   void say(const std::string& text) {
     if (Clock::now() - said_ < kSayEvery) return;
     said_ = Clock::now();
     fmt::print(stderr, "stepop: {}\n", shown_text(text));
   }
 
-  /// Ends all that are here.
+  /// Ends all processes that are here.
   void refuse(const std::string& why) {
     met_.store->compareSet(kRefused, {}, std::vector<uint8_t>(why.begin(), why.end()));
     may_wait();
   }
 
-  /// Takes the port at the address of the host alone, so that no other network of this machine
-  /// leads there; -1 where the host has none here that others would find. A name that stands for
-  /// this machine within itself (Debian's 127.0.1.1) may be another address elsewhere.
+  /// Opens the port only at the host's address, so that the port is not reachable through this
+  /// machine's other networks. Returns -1 if the host has no address here under which other
+  /// machines would find it: a name that refers to the machine itself (Debian's 127.0.1.1) may be
+  /// another address elsewhere.
   int listening_socket() const {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
@@ -203,7 +205,7 @@ class Meeter {
     options.isServer = listens;
     options.waitWorkers = false;
     if (const int socket = listens ? listening_socket() : -1; socket >= 0) {
-      options.masterListenFd = socket;  // it is the store's from here on
+      options.masterListenFd = socket;  // from now on the socket belongs to the store
     }
     options.timeout = std::chrono::seconds(listens ? 30 : 2);
     c10::intrusive_ptr<c10d::Store> store = answering_store(options);
@@ -249,7 +251,7 @@ class Meeter {
     end_when_silent(place_.port, kMeetWithin);
   }
 
-  /// Says to the others who this is.
+  /// Publishes this process's name and rank.
   void introduce() {
     if (met_.store->add(key_of("taken", place_.rank), 1) > 1) {
       refuse(fmt::format(
@@ -270,7 +272,7 @@ class Meeter {
     return ranks;
   }
 
-  /// Rank 0 waits for all, and looks whether they fit together.
+  /// Rank 0 waits for all processes, and checks whether they fit together.
   std::vector<std::string> names_of_all() {
     for (;;) {
       const std::vector<std::string> absent = missing();
@@ -306,9 +308,9 @@ class Meeter {
                             place_.rank, place_.size, met_.names.size()));
   }
 
-  /// The network's interface, with Gloo's thread that waits for what arrives. While a connection
-  /// is written to, that thread asks again and again whether it may read: where it takes the place
-  /// of the writing thread, both stand still for up to 4 ms. So it must not preempt another one.
+  /// Makes the network interface, with Gloo's thread that waits for incoming data. While a
+  /// connection is being written to, that thread polls for data; if it displaces the writing
+  /// thread, both stop for up to 4 ms. So the thread must not preempt others.
   std::shared_ptr<gloo::transport::Device> make_device() {
     const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
     const std::string address = address_towards(place_.host, place_.port);
@@ -316,7 +318,7 @@ class Meeter {
                       [&] {
                         const sched_param none{};
                         ::sched_setscheduler(0, SCHED_BATCH,
-                                             &none);  // of this thread and those it starts
+                                             &none);  // this thread and its children
                         return interface != nullptr ? Gloo::createDeviceForInterface(interface)
                                : address.empty()    ? Gloo::createDefaultDevice()
                                                     : Gloo::createDeviceForHostname(address);
@@ -324,7 +326,7 @@ class Meeter {
         .get();
   }
 
-  /// Connects each with each.
+  /// Connects every process with every other process.
   void make_group() {
     const auto options = Gloo::Options::create(kLongest);
     options->devices.push_back(make_device());

@@ -12,20 +12,20 @@
 
 namespace stepop {
 
-/// Rank 0, which keeps the store, waits so long for the others to read in it why all end.
+/// Rank 0, which keeps the store, waits this long for the others to read why all processes end.
 inline constexpr std::chrono::milliseconds kHeardWithin{1500};
 
-/// The processes that train together have found each other.
+/// The connections of processes that have found each other.
 struct Meeting {
   c10::intrusive_ptr<c10d::Store> store;
-  /// A second connection, for another thread: a store serves one at a time.
+  /// A second connection for another thread, as a store serves one caller at a time.
   c10::intrusive_ptr<c10d::Store> watch_store;
-  c10::intrusive_ptr<c10d::ProcessGroup> group;  ///< Without a time limit of its own.
+  c10::intrusive_ptr<c10d::ProcessGroup> group;  ///< Without its own time limit.
   std::vector<std::string> names;                ///< By rank: `rank 1 on node7, process 123`.
 };
 
-/// Waits for all of them, at most five minutes. Throws Error as World::join, and what `interrupt`
-/// throws meanwhile.
+/// Waits at most five minutes for all processes. Throws Error like World::join, and whatever
+/// `interrupt` throws meanwhile.
 Meeting meet(const Place& place, const InterruptCheck& interrupt);
 
 }  // namespace stepop

@@ -11,7 +11,7 @@
 namespace stepop {
 namespace {
 
-/// Parameters travel together up to so many bytes.
+/// The number of bytes of parameters in one message.
 constexpr int64_t kBytesTogether = 25 << 20;
 
 }  // namespace

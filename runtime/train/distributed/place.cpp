@@ -29,7 +29,7 @@ std::optional<int> number(const Environment& environment, const std::string& nam
       name, *text, least, most));
 }
 
-/// The names under which a launcher says where a process stands.
+/// The variables in which a launcher gives a process's place.
 struct Launcher {
   const char* name;
   const char* rank;
@@ -43,11 +43,12 @@ constexpr Launcher kLaunchers[] = {
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    // Last: an mpirun within a job of Slurm has these as well, of the job.
+    // Last, because an mpirun within a job of Slurm also has these variables, with the job's
+    // values.
     {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""},
 };
 
-/// Ports that Slurm's jobs take, one job each as far as there are enough.
+/// The ports for Slurm jobs: one port per job, as long as there are enough.
 constexpr int kFirstJobPort = 20000;
 constexpr int kJobPorts = 10000;
 
@@ -56,7 +57,8 @@ void read_slurm(Place& place, const Environment& environment) {
   if (hosts) place.host = first_host(*hosts);
   const auto job = number(environment, "SLURM_JOB_ID", 0, std::numeric_limits<int>::max());
   if (job) place.port = kFirstJobPort + *job % kJobPorts;
-  // `4(x2),3`: the tasks of each machine; the number of this one's is not said more simply.
+  // `4(x2),3`: the tasks of each machine. No simpler variable has the number of this machine's
+  // tasks.
   const auto tasks = environment("SLURM_STEP_TASKS_PER_NODE");
   if (tasks) place.local_size = std::max(1, std::atoi(tasks->c_str()));
 }

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// More than Linux is built for.
+/// More than any Linux kernel supports.
 constexpr int kMostProcessors = 8192;
 
 class ProcessorSet {
@@ -36,11 +36,11 @@ class ProcessorSet {
 
 int read_number(const std::string& path) {
   int number = 0;
-  std::ifstream(path) >> number;  // 0 where it is not said
+  std::ifstream(path) >> number;  // 0 if the file is missing
   return number;
 }
 
-/// `0-3,8`
+/// Writes `0-3,8`.
 std::string text_of_numbers(std::vector<int> numbers) {
   std::ranges::sort(numbers);
   std::string text;
@@ -93,7 +93,7 @@ std::string bind_to_share(const Place& place) {
   std::error_code ignored;
   for (const auto& thread : fs::directory_iterator("/proc/self/task", ignored)) {
     const int id = std::atoi(thread.path().filename().c_str());
-    ::sched_setaffinity(id, ProcessorSet::size(), set.get());  // one that is gone needs none
+    ::sched_setaffinity(id, ProcessorSet::size(), set.get());  // it may have ended
   }
   return text_of_numbers(own);
 }

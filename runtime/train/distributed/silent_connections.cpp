@@ -45,9 +45,9 @@ void for_connections_to(int port, const std::function<void(int file)>& call) {
 }  // namespace
 
 void end_when_silent(int port, std::chrono::milliseconds limit) {
-  // The other side is asked for a heartbeat, also when nothing is on the way to it.
+  // Linux asks the other side for a sign of life even if no data are on the way.
   const int ask_every = std::max<int>(1, static_cast<int>(limit.count() / 4000));
-  // The kernel of a process that is stopped still answers: the process itself has to.
+  // The kernel of a stopped process still answers; this limit is for the process itself.
   const timeval answer{.tv_sec = limit.count() / 1000, .tv_usec = limit.count() % 1000 * 1000};
   for_connections_to(port, [&](int file) {
     ::setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &answer, sizeof(answer));

@@ -20,7 +20,7 @@ void SumTimes::add(const c10::intrusive_ptr<c10d::Work>& sum, Profile::Clock::ti
 void SumTimes::end_pass() {
   waiting_.reset();
   if (sums_.empty()) return;
-  // Several travel at a time.
+  // Several sums run at the same time.
   Profile::Clock::duration total{0};
   Profile::Clock::duration beside{0};
   const Profile::Clock::time_point last = sums_.back().begin;

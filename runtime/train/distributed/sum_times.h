@@ -12,24 +12,23 @@
 
 namespace stepop {
 
-/// When the sums of one backward pass began and ended, for a profile.
+/// The start and end times of the sums of one backward pass, for a profile.
 class SumTimes {
  public:
-  /// Null: nothing is measured.
+  /// With null nothing is measured.
   void begin_pass(Profile* profile) { profile_ = profile; }
 
-  /// A sum began; the last one is what the training loop waits for from here on.
+  /// Adds a sum that has begun. From the last sum on, the training loop waits.
   void add(const c10::intrusive_ptr<c10d::Work>& sum, Profile::Clock::time_point begin,
            size_t bytes, bool is_last);
 
-  /// All are over: tells the profile.
+  /// Called when all sums are complete: records them in the profile.
   void end_pass();
 
  private:
   struct Sum {
     Profile::Clock::time_point begin;
-    std::shared_ptr<std::atomic<Profile::Clock::time_point>>
-        end;  ///< A thread of c10d's writes it.
+    std::shared_ptr<std::atomic<Profile::Clock::time_point>> end;  ///< Written by a thread of c10d.
     size_t bytes;
   };
 

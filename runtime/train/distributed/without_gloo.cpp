@@ -1,4 +1,4 @@
-// In the place of the files that connect processes, where c10d's Gloo is not there.
+// Replaces the files that connect processes, in builds without c10d's Gloo.
 #include "runtime/train/distributed/world.h"
 
 #include <string>

@@ -40,7 +40,7 @@ World::World(const Place& place, std::unique_ptr<Link> link)
     : place_(place), link_(std::move(link)) {}
 
 World::~World() {
-  // Threads of c10d wait for processes that do not answer any more; nothing ends them.
+  // Threads of c10d wait for processes that no longer answer; nothing can end these threads.
   if (is_broken()) link_.release();
 }
 
@@ -88,7 +88,7 @@ void World::broadcast(const at::Tensor& tensor, int from) {
 std::vector<double> World::max(const std::vector<double>& numbers) {
   std::vector<double> largest = numbers;
   if (!link_) return largest;
-  // So few bytes are gathered in half as many messages as a sum or a maximum takes.
+  // For so few bytes, gathering takes half as many messages as a sum or a maximum.
   const auto count = static_cast<int64_t>(numbers.size());
   at::Tensor own = at::from_blob(largest.data(), {count}, at::TensorOptions(at::kDouble)).clone();
   at::Tensor all = at::empty({count * size()}, own.options());
@@ -116,7 +116,7 @@ std::string World::broadcast_text(const std::string& text) {
 
 namespace {
 
-/// Fills `size` up with anything: all contribute the same number of bytes.
+/// Pads the text to `size` bytes, because all processes must contribute the same number of bytes.
 at::Tensor padded(const std::string& text, int64_t size) {
   at::Tensor bytes = at::empty({size}, at::TensorOptions(at::kByte));
   if (!text.empty()) std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());

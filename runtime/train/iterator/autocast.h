@@ -7,20 +7,20 @@ namespace stepop {
 
 class Config;
 
-/// In what networks compute; their weights, gradients and optimizers are float32 in either.
+/// The type in which networks compute; weights, gradients and optimizers are always float32.
 enum class Precision {
   kFloat32,
-  /// LibTorch's autocast: convolutions and products of matrices take and give bfloat16, what would
-  /// suffer from it stays float32 (torch.autocast).
+  /// LibTorch's autocast: convolutions and matrix products take and return bfloat16; operations
+  /// that would lose accuracy stay in float32 (torch.autocast).
   kBfloat16,
 };
 
-/// `precision: float32 | bfloat16`, by default the first.
+/// Reads `precision: float32 | bfloat16`; the default is float32.
 Precision read_precision(const Config& config);
 
-/// While it lives, this thread computes in that precision on devices of that kind; with kFloat32 it
-/// does nothing. Weights are converted at each use: a copy that is kept, as torch.autocast has it,
-/// would outlive an update in the same op.
+/// During its lifetime, this thread computes in that precision on devices of that kind; kFloat32
+/// does nothing. Weights are converted at each use: a stored copy, as in torch.autocast, would be
+/// outdated after an update in the same op.
 class AutocastGuard {
  public:
   AutocastGuard(Precision precision, const c10::Device& device);

@@ -46,7 +46,7 @@ void track_number(const Context& context, const std::string& name, T& value, at:
       });
 }
 
-/// The name under which the update from the config at `path` is tracked.
+/// The name under which the update of the config at `path` is tracked.
 std::string tracked_name(std::string path) {
   std::replace(path.begin(), path.end(), '/', '_');
   return path;
@@ -105,7 +105,7 @@ void Context::train_by_hand(const std::vector<std::string>& network_names) const
   for (const auto& name : network_names) networks.set_trained_by_hand(name);
 }
 
-/// What the runtime tracks by itself.
+/// The name must not be one that the runtime tracks by itself.
 void Context::check_name(const std::string& name) const {
   if (tracker.has_prefix()) return;
   const auto names = networks.names();

@@ -33,22 +33,22 @@ class Update;
 class World;
 struct BatchSlice;
 
-/// Where the run is. The loop writes it, an iterator reads it.
+/// The progress of the run. The loop writes it, an iterator reads it.
 struct Position : Progress {
   std::string split = "train";  ///< The split whose step_op or op is running.
 };
 
-/// The run that this start belongs to.
+/// The run to which this start belongs.
 struct RunInfo {
-  /// Absolute; empty before the run has its folder: in constructors, `initialize()`, and the checks
-  /// before a training.
+  /// An absolute path; empty before the run has its folder: in constructors, in `initialize()`, and
+  /// in the checks before a training.
   std::string folder = {};
   std::string name = {};  ///< The end of the folder's name; given with `-n`.
-  /// This start goes on with a run that is there.
+  /// Whether this start resumes an existing run.
   bool is_resuming = false;
 };
 
-/// What a run hands to its iterator. Lives as long as the run.
+/// Everything that a run gives to its iterator. Lives as long as the run.
 struct Context {
   Config config;  ///< The whole config.
   c10::Device device = c10::kCPU;
@@ -57,8 +57,8 @@ struct Context {
   int world_size = 1;
   /// The processes that train together; all run the same ops, each on its part of a batch.
   World& world;
-  OnNan on_nan = OnNan::kStop;  ///< Of every update.
-  /// Of step_op and of every op.
+  OnNan on_nan = OnNan::kStop;  ///< For every update.
+  /// For step_op and every op.
   Precision precision = Precision::kFloat32;
   const Position& position;
   const StepClock& clock;
@@ -71,12 +71,12 @@ struct Context {
   /// The part of each batch that this process takes.
   BatchSlice slice() const;
 
-  /// Null but with --profile: `const Span span(context().profile.get(), "sampling");` measures a
+  /// Null without --profile. `const Span span(context().profile.get(), "sampling");` measures a
   /// part of an op.
   std::shared_ptr<Profile> profile = {};
 
-  /// The network of that name: `model`, or one of `networks`. Throws Error when there is none, or
-  /// when it is of another type.
+  /// The network of that name: `model`, or an entry of `networks`. Throws Error when the network
+  /// does not exist or has another type.
   template <class T>
   std::shared_ptr<T> network(std::string_view name = "model") const {
     auto typed = std::dynamic_pointer_cast<T>(network_module(name));
@@ -84,21 +84,21 @@ struct Context {
     return typed;
   }
 
-  /// An optimizer with all that belongs to an update, from the config at `path`, over the
-  /// parameters of the named networks: `update("discriminator_optimizer", {"discriminator"})`.
+  /// Makes an optimizer with everything that belongs to an update, from the config at `path`, for
+  /// the parameters of the named networks: `update("discriminator_optimizer", {"discriminator"})`.
   /// Tracked under `path`.
   Update& update(const std::string& path = "optimizer",
                  const std::vector<std::string>& network_names = {"model"}) const;
-  /// The same over any parameters.
+  /// The same for any parameters.
   Update& update_of(const std::string& path, NamedParameters parameters) const;
 
   /// The same with a config that the iterator has made, tracked under `name`.
   Update& update_from(const std::string& name, const Config& part,
                       NamedParameters parameters) const;
 
-  /// Says that the iterator trains these networks by other means than an update of the runtime,
-  /// such as an optimizer of its own, whose state it tracks. Without it, a parameter that no update
-  /// holds is a mistake.
+  /// Declares that the iterator trains these networks without the runtime's updates, for example
+  /// with its own optimizer, whose state it tracks. Otherwise a parameter without an update is an
+  /// error.
   void train_by_hand(const std::vector<std::string>& network_names = {"model"}) const;
 
   /// A number of the config that may be a schedule, such as a loss weight: `weight.at(step)`.
@@ -110,17 +110,17 @@ struct Context {
   /// Throws Error when the config has no dataset for that split.
   const Dataset& dataset(const std::string& split) const;
 
-  /// Values of the iterator that must survive a restart: its members, as they are kept by reference
-  /// and must live as long as the run. A tensor may still be undefined; it is then restored on the
-  /// device of the run.
+  /// Tracks a value of the iterator that must survive a restart. It must be a member, because it is
+  /// kept by reference and must live as long as the run. A tensor may still be undefined; it is
+  /// then restored on the device of the run.
   void track(const std::string& name, at::Tensor& value) const;
   void track(const std::string& name, int64_t& value) const;
   void track(const std::string& name, double& value) const;
-  /// The parameters and buffers of a module that is no network of the config. It is moved to the
-  /// device of the run.
+  /// Tracks the parameters and buffers of a module that is not among the config's networks. Moves
+  /// the module to the device of the run.
   void track(const std::string& name, torch::nn::Module& module) const;
-  /// Anything else, by how it is saved and restored: `save` returns a State, tensors by name, and
-  /// `load` takes one.
+  /// Tracks anything else by two functions: `save` returns a State, tensors by name, and `load`
+  /// takes a State.
   void track(const std::string& name, Tracker::Save save, Tracker::Load load) const;
   template <class T>
   requires(!std::is_base_of_v<torch::nn::Module, T>) void track(const std::string& /*name*/,

@@ -9,19 +9,19 @@
 
 namespace stepop {
 
-/// Another evaluation of trained networks than that of the iterator that trained them:
-/// `eval_functor: Predict` in the config, for evaluations without a training. Networks are in
-/// evaluation mode, gradients are off.
+/// Replaces the iterator's evaluation of trained networks, in evaluations without a training:
+/// `eval_functor: Predict` in the config. Networks are in evaluation mode, gradients are off.
 class EvalFunctor {
  public:
   /// `context` outlives the functor.
   explicit EvalFunctor(const Context& context) : context_(context) {}
   virtual ~EvalFunctor() = default;
 
-  /// What is written for the examples of one batch.
+  /// Returns the outputs to be written for the examples of one batch.
   virtual EvalOutputs operator()(const Batch& batch) = 0;
 
-  /// Callbacks that run beside those of the config, in place of the iterator's: name -> class.
+  /// Callbacks that run besides those of the config, in place of the iterator's callbacks: name ->
+  /// class.
   virtual OrderedMap<std::string> eval_callbacks() const { return {}; }
 
  protected:
@@ -34,13 +34,13 @@ class EvalFunctor {
 using EvalFunctorRegistry = Registry<std::unique_ptr<EvalFunctor>(const Config&, const Context&)>;
 EvalFunctorRegistry& eval_functors();
 
-/// An iterator whose only op, by whatever name the config wants it, is the functor that the config
-/// names by `eval_functor`.
+/// An iterator with a single op, the functor of the config's `eval_functor`; the config may refer
+/// to the op by any name.
 std::unique_ptr<Iterator> iterator_of_functor(const Config& config, const Context& context);
 
 }  // namespace stepop
 
-/// Registers a functor that has a constructor from `(const Config& params, const Context&)`.
+/// Registers a functor with a constructor from `(const Config& params, const Context&)`.
 #define STEPOP_REGISTER_EVAL_FUNCTOR(Class, ...)                                       \
   STEPOP_REGISTER(                                                                     \
       ::stepop::eval_functors(), #Class,                                               \

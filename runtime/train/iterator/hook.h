@@ -14,69 +14,70 @@
 
 namespace stepop {
 
-/// Observes a training, and may ask for things. The order of all calls is pinned in
-/// tests/runtime/train/loop/order_test.cpp. An exception that a hook throws ends the training as
-/// any other. An iterator is a hook; others are registered, and named by `hooks` in the config.
+/// Observes a training, and may make requests. The order of all calls is pinned in
+/// tests/runtime/train/loop/order_test.cpp. An exception of a hook ends the training like any other
+/// exception. An iterator is a hook; other hooks are registered, and named by `hooks` in the
+/// config.
 ///
-/// What a hook changes of what is tracked survives a kill: hooks up to `after_epoch` are parts of
-/// the training, so their results are in the checkpoint that follows. The three that follow a
-/// checkpoint, `after_checkpoint`, `before_evaluation` and `after_evaluation`, and `after_log` with
-/// the numbers of an evaluation, are called again by a run that resumes from that checkpoint, with
-/// the state that they found at first. How often one saves and evaluates changes no training: in
-/// these, LibTorch's random generators are forked, as in logs.
+/// Changes that a hook makes to tracked objects survive a kill: hooks up to `after_epoch` are parts
+/// of the training, so their results are in the next checkpoint. Four calls follow a checkpoint:
+/// `after_checkpoint`, `before_evaluation`, `after_evaluation`, and `after_log` with the numbers of
+/// an evaluation. A run that resumes from that checkpoint makes these calls again, with the same
+/// state as the first time. The frequency of checkpoints and evaluations changes no training:
+/// during these calls, LibTorch's random generators are forked, as in logs.
 class Hook {
  public:
   virtual ~Hook() = default;
 
-  /// Weights and all that is tracked are as this start begins with them, new or restored; no batch
-  /// was seen yet, not even by the checks before a training. Called in each start of a training,
-  /// and of an iterator also in an evaluation alone, there for each checkpoint. What it changes of
-  /// what is tracked makes a resume differ from a run that nothing disturbed.
+  /// Weights and all tracked objects have the values with which this start begins, new or restored;
+  /// no batch was seen yet, not even by the checks before a training. Called in each start of a
+  /// training; for an iterator also in an evaluation alone, for each checkpoint. If it changes
+  /// tracked objects, a resumed run differs from an undisturbed run.
   virtual void initialize() {}
-  /// The training begins or goes on: the run has its folder, `context.run.folder`.
+  /// The training begins or resumes: the run has its folder, `context.run.folder`.
   virtual void before_training() {}
-  /// It has ended, or stopped, without an error; all is saved.
+  /// The training has ended, or stopped, without an error; everything is saved.
   virtual void after_training() {}
 
   /// `epoch` counts from 0.
   virtual void before_epoch(int64_t epoch) { (void)epoch; }
   /// `step` is the number of complete steps: N - 1 before the N-th step, N after it.
   virtual void before_step(int64_t step) { (void)step; }
-  /// A batch of training examples is on the device of the run, and no op has seen it: once a step,
-  /// and with `accumulate` once for each batch of the step.
+  /// A batch of training examples is on the device of the run, before any op: once per step, and
+  /// with `accumulate` once for each batch of the step.
   virtual void before_batch(const Batch& batch) { (void)batch; }
-  /// `results`: by their names, `train_op`, what the train ops returned that were due.
+  /// `results`: the values that the train ops returned, by the ops' names, `train_op`.
   virtual void after_batch(const Batch& batch, const OrderedMap<Scalars>& results) {
     (void)batch, (void)results;
   }
-  /// Numbers were logged, by their full names: of log ops and train ops, `train/log_op/loss`; or of
-  /// an evaluation, `validation/eval_op/accuracy/accuracy`.
+  /// Numbers were logged, with their full names: from log ops and train ops, `train/log_op/loss`,
+  /// or from an evaluation, `validation/eval_op/accuracy/accuracy`.
   virtual void after_log(int64_t step, const OrderedMap<double>& scalars) {
     (void)step, (void)scalars;
   }
   virtual void after_step(int64_t step) { (void)step; }
   virtual void after_epoch(int64_t epoch) { (void)epoch; }
-  /// The tensors are copied; the file `path` is written in the background, and is there before an
+  /// The tensors are copied; the file `path` is written in the background, and exists before an
   /// evaluation of these weights begins.
   virtual void after_checkpoint(const std::string& path) { (void)path; }
   virtual void before_evaluation(int64_t step) { (void)step; }
   virtual void after_evaluation(int64_t step) { (void)step; }
-  /// The training ends by `error`, which is thrown on after this returns.
+  /// The training ends because of `error`, which is rethrown after this returns.
   virtual void at_exception(const std::exception& error) { (void)error; }
 
  protected:
-  // What is asked for happens at the end of the step at hand, in this order; what is asked for
-  // between two steps, at the end of the next one. Only a stop that is asked for in or after an
-  // evaluation comes at once: these weights were evaluated.
+  // Requests are fulfilled at the end of the current step, in this order; requests between two
+  // steps at the end of the next step. Only a stop that is requested in or after an evaluation
+  // takes effect at once: these weights were evaluated.
 
-  /// Every op of `log_ops` that was not logged at this step.
+  /// Logs every op of `log_ops` that was not logged at this step.
   void request_log() { requests_.log = true; }
   void request_checkpoint() { requests_.checkpoint = true; }
-  /// Nothing, when the config evaluates nothing.
+  /// Does nothing when the config has no evaluation.
   void request_evaluation() { requests_.evaluation = true; }
-  /// Ends the training as its last step would, with an evaluation; the run is then over, and a
-  /// resume goes on only with a config that was changed. `reason` is shown:
-  /// `the loss is below 0.01`. Of several that ask, the first counts.
+  /// Ends the training as its last step would, with an evaluation. The run is then over; a resume
+  /// continues it only with a changed config. `reason` is shown: `the loss is below 0.01`. If
+  /// several hooks request a stop, the first counts.
   void request_stop(std::string reason) {
     requests_.stop = reason.empty() ? "it asked for that" : std::move(reason);
   }

@@ -15,7 +15,7 @@ struct Place {
   std::string path;  ///< In the config.
 };
 
-/// Where the config has hooks that are on.
+/// The places of the config's hooks that are on.
 std::vector<Place> places_of(const Config& config) {
   std::vector<Place> places;
   const Value* value = config.peek("hooks");

@@ -8,17 +8,17 @@
 
 namespace stepop {
 
-/// A hook of the config and the name that it has there.
+/// A hook of the config, and its name there.
 struct NamedHook {
   std::string name;
   std::string class_name;
   std::unique_ptr<Hook> hook;
 };
 
-/// Makes the hooks of `hooks` in the config, in their order: a map of names,
-/// `hooks: {stop: {class: StopBelow, value: 0.01}, other: null}`, of which null is off; or a list
-/// of components, whose names are those of their classes. What each tracks stands below
-/// `hooks/<name>/` in a checkpoint. Throws UsageError for anything else.
+/// Makes the hooks of `hooks` in the config, in their order. `hooks` is a map of names, `hooks:
+/// {stop: {class: StopBelow, value: 0.01}, other: null}`, where null turns a hook off; or a list of
+/// components, which are named by their classes. A hook's tracked state is below `hooks/<name>/` in
+/// a checkpoint. Throws UsageError for anything else.
 std::vector<NamedHook> make_hooks(const Config& config, const Context& context);
 
 /// Makes the keys of `hooks` known where nothing is trained.

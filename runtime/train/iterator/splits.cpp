@@ -18,10 +18,10 @@
 namespace stepop {
 namespace {
 
-/// Of the random choice of the fixed examples: the same in every run of a dataset.
+/// For the random choice of the fixed examples, which is the same in every run with a dataset.
 constexpr uint64_t kFixedExamplesSeed = 1;
 
-/// Seconds: about what handing a batch from one thread to another costs.
+/// In seconds: about the cost of handing a batch from one thread to another.
 constexpr double kQuickBatch = 50e-6;
 
 /// Each process shows all fixed examples.
@@ -94,14 +94,14 @@ const BatchOrder& Splits::order(const std::string& split) {
     const bool is_given = config_.has(path);
     sampler = is_given ? samplers().build(config_, path, data, seed)
                        : samplers().factory("shuffle", config_, path)(config_.at(path), data, seed);
-    // A log is to be comparable with the one before: no short batch, nor one class of many.
+    // Logs should be comparable with each other: no short batch, and no batch of a single class.
     if (!is_train && !is_given) options.drop_last = data.size() >= options.batch_size;
   }
   order = std::make_unique<BatchOrder>("datasets/" + split, std::move(sampler), options);
   return *order;
 }
 
-/// An epoch of a stream is `max_batches_per_epoch` full batches, or a pass.
+/// An epoch of a stream is `max_batches_per_epoch` full batches, or one pass.
 std::unique_ptr<Sampler> Splits::running_numbers(const std::string& split,
                                                  const BatchOrderOptions& options) {
   if (options.max_batches > 0) {
@@ -110,7 +110,7 @@ std::unique_ptr<Sampler> Splits::running_numbers(const std::string& split,
   if (const int64_t known = examples(split); known > 0) {
     return std::make_unique<RunningNumbers>(known);
   }
-  // Nothing but training has epochs.
+  // Only a training has epochs.
   if (split != "train") return std::make_unique<RunningNumbers>(options.batch_size);
   throw config_.error(
       "datasets/" + split,
@@ -219,7 +219,7 @@ const Batch& Splits::fixed_examples(const std::string& split) {
     }
     if (indices.empty()) throw config_.error(path, "expected at least one index");
   } else if (is_stream) {
-    // Any others would have to be looked for.
+    // The first examples: others would have to be searched in the stream.
     const int64_t batch_size = read_batch_size(config_, kOneProcess);
     indices.resize(static_cast<size_t>(size > 0 ? std::min(batch_size, size) : batch_size));
     std::iota(indices.begin(), indices.end(), 0);

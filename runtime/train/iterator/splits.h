@@ -17,62 +17,62 @@ namespace stepop {
 
 class StreamDataset;
 
-/// The datasets of a run by split: `datasets/train`, `datasets/validation`, .... Each is built when
-/// it is first asked for.
+/// The datasets of a run by split: `datasets/train`, `datasets/validation`, .... Each is built on
+/// the first request.
 class Splits {
  public:
-  /// `processes` train together; `local_processes` are those of this machine, which share its
-  /// cores.
+  /// `processes` train together; `local_processes` run on this machine and share its cores.
   Splits(const Config& config, uint64_t seed, c10::Device device, int local_processes = 1,
          int processes = 1);
 
   /// Throws UsageError when the config has no dataset for that split. A stream is a StreamDataset,
-  /// whose `size()` throws when nobody knows it.
+  /// whose `size()` throws when the size is unknown.
   const Dataset& dataset(const std::string& split);
 
-  /// The number of examples of the split; 0 for a stream that does not know it.
+  /// The number of examples of the split; 0 for a stream of unknown size.
   int64_t examples(const std::string& split);
 
-  /// The batches that training steps and logs see: in the order of `samplers/<split>`, by default
-  /// shuffled; logs of other splits than train then leave out an epoch's last batch where it is
-  /// smaller. The order of a stream is that of the running numbers of its examples. Throws
-  /// UsageError for a stream of which nothing says how many batches an epoch has.
+  /// The batches of training steps and logs, in the order of `samplers/<split>`, by default
+  /// shuffled; with the default, logs of splits other than train leave out an epoch's last batch if
+  /// it is smaller. The order of a stream consists of the running numbers of its examples. Throws
+  /// UsageError for a stream without a known number of batches per epoch.
   const BatchOrder& order(const std::string& split);
 
   /// All examples once, in the dataset's own order, for evaluations. Throws UsageError for a stream
-  /// that does not know how many there are, unless `max_batches` says it.
+  /// of unknown size, unless `max_batches` limits it.
   const BatchOrder& evaluation_order(const std::string& split, int64_t max_batches);
 
-  /// The batches of an order of the split, for a loader whose first one is `start.batch`; the state
-  /// in `start` is that of a stream. The loader needs `loader_options().owner`.
-  /// `slice`: the part of each batch that this process takes.
+  /// The batches of an order of the split, for a loader whose first batch is `start.batch`; the
+  /// state in `start` belongs to a stream. The loader needs `loader_options().owner`. `slice`: this
+  /// process's part of each batch.
   std::shared_ptr<BatchSource> source(const std::string& split, const BatchOrder& order,
                                       SourceStart start = {}, BatchSlice slice = {});
 
-  /// The names of the records of `count` batches of a stream, which are read again for it; none for
-  /// a dataset.
+  /// The names of the records in `count` batches of a stream, which reads these batches again;
+  /// empty for a dataset.
   std::vector<std::vector<std::string>> record_names(const std::string& split, SourceStart start,
                                                      int64_t count);
 
-  /// The options of a loader with the config's workers, which may use datasets and orders for
-  /// longer than this lives.
+  /// The options of a loader with the config's workers. The loader may use datasets and orders
+  /// longer than this object lives.
   LoaderOptions loader_options() const;
 
-  /// The batch of that number of an order of the split, as a loader gives it. Of a stream a batch
-  /// of that size from its beginning, since those before it would have to be read as well.
+  /// The batch with that number in an order of the split, as a loader returns it. For a stream: a
+  /// batch of that size from the stream's beginning, because all earlier batches would have to be
+  /// read as well.
   Batch batch(const std::string& split, const BatchOrder& order, int64_t number);
 
   /// The batch that is the same in every log: `fixed_example_indices/<split>`, by default
-  /// batch_size examples at random (those of one process). On the device.
+  /// batch_size random examples (batch_size of one process). On the device.
   const Batch& fixed_examples(const std::string& split);
 
-  /// What the datasets that were built say of themselves: a line for each that says something.
+  /// The notices of the datasets that were built, one line for each dataset with a notice.
   std::string notices() const;
 
-  /// What is new about records of streams that were left out: a line for each such split.
+  /// New warnings about records that streams left out, one line per split.
   std::vector<std::string> take_warnings();
 
-  /// Makes the keys of datasets known that this run does not build.
+  /// Marks the keys of datasets as known that this run does not build.
   void declare(const std::string& split) const;
 
  private:

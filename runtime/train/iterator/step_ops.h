@@ -12,8 +12,8 @@
 
 namespace stepop {
 
-/// A closure of `step_op`, which returns a `Result`, or none (empty, null). One of another type
-/// does not compile, and the error says what the op should return.
+/// A closure of `step_op` that returns a `Result`, or no closure (empty, null). A closure with
+/// another result does not compile, and the error says what the op should return.
 template <class Result>
 class Op {
  public:
@@ -50,24 +50,25 @@ class Op {
 };
 
 /// Trains. May return nothing, or scalars, which are averaged on the device and logged with the
-/// next log that is due; in a GAN they exist only here.
+/// next log that is due; the losses of a GAN exist only here.
 using TrainOp = Op<Scalars>;
 using LogOp = Op<Logs>;
 using EvalOp = Op<EvalOutputs>;
 
-/// What `step_op` returns for one batch: closures of which the runtime calls those that are due,
-/// each at most once. They capture by value (`[=]`): `step_op` has returned when they run.
+/// The result of `step_op` for one batch: closures, each of which the runtime calls at most once,
+/// if it is due. They capture by value (`[=]`), because they run after `step_op` has returned.
 struct StepOps {
   TrainOp train_op = {};
   LogOp log_op = {};
   EvalOp eval_op = {};
-  /// Further ones by name, such as `train_op/generator`; `train_ops` in the config orders them.
+  /// Further ops by name, such as `train_op/generator`; `train_ops` in the config gives their
+  /// order.
   OrderedMap<TrainOp> train_ops = {};
-  /// Further ones by name, such as `sample_op`; `log_ops` in the config says when each is due.
+  /// Further ops by name, such as `sample_op`; `log_ops` in the config says when each is due.
   OrderedMap<LogOp> log_ops = {};
   OrderedMap<EvalOp> eval_ops = {};
 
-  /// The op of that name, or null when it was not returned.
+  /// The op of that name, or null when `step_op` did not return it.
   const TrainOp* find_train_op(std::string_view name) const;
   const LogOp* find_log_op(std::string_view name) const;
   const EvalOp* find_eval_op(std::string_view name) const;

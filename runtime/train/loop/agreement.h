@@ -6,13 +6,13 @@
 
 namespace stepop {
 
-/// What several processes must see alike, for all to do the same next: the time by rank 0's clock;
-/// signals, and what hooks ask for, of any of them.
+/// The facts that several processes must agree on, so that all do the same next: the time by rank
+/// 0's clock; signals and requests of hooks, from any process.
 class Agreement {
  public:
   struct View {
     double seconds = 0;  ///< Training time of all starts.
-    int signal = 0;      ///< That arrived; 0 for none.
+    int signal = 0;      ///< The signal that arrived; 0 for none.
     bool is_over_time = false;
     bool has_change = false;  ///< The config changes.
     bool asks_log = false;
@@ -24,10 +24,11 @@ class Agreement {
   /// `world` must outlive this.
   explicit Agreement(World& world) : world_(world) {}
 
-  /// All processes call it; `own` is what this one sees. Of a single process it is that.
+  /// All processes call it with their `own` view, and get the common view. A single process gets
+  /// its own view.
   const View& agree(const View& own);
 
-  /// The last one.
+  /// The result of the last call of `agree`.
   const View& last() const { return last_; }
 
  private:

@@ -5,13 +5,14 @@
 
 namespace stepop {
 
-/// Measures the statistics of batch normalization for the averages that evaluations use, where
-/// these lack them: as torch.optim.swa_utils.update_bn, the mean over the batches of one epoch of
-/// the training split, or of its first `swa/batch_norm_batches`, by `step_op` in training mode. A
-/// function of the averages, the seed and the step; random numbers, buffers and what is tracked are
+/// Measures the statistics of batch normalization for the averages that evaluations use, where the
+/// averages lack them. Like torch.optim.swa_utils.update_bn, it takes the mean over the batches of
+/// one epoch of the training split, or of its first `swa/batch_norm_batches` batches, by `step_op`
+/// in training mode. The result depends only on the averages, the seed and the step; random
+/// numbers, buffers and tracked objects are restored. Does nothing where no statistics are missing.
 /// then as they were. Does nothing where nothing is to be measured.
-///
-/// Throws Error for what the dataset or `step_op` threw, and what `interrupt` throws between
+/// Throws Error for exceptions of the dataset or `step_op`, and whatever `interrupt` throws between
+/// batches; the statistics are then still missing.
 /// batches; the averages then still lack them.
 void measure_batch_norm(Iterator& iterator, const Context& context, Position& position,
                         const InterruptCheck& interrupt);

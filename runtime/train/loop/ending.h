@@ -21,9 +21,10 @@ struct StopReason {
 /// The line below an error that says what was saved: `the state after step 12 was saved`.
 std::string saved_text(int64_t step);
 
-/// The exception at hand as the training ends by it: with what was `saved` before, or with what
-/// helps after a NaN or a metric that nothing logs (ErrorWithCommand). What is no std::exception
-/// becomes an Error. `batch` is that of the training at hand, or null.
+/// The current exception, as the error with which the training ends: with the text about what was
+/// `saved`, or with advice after a NaN or a metric that nothing logs (ErrorWithCommand). An
+/// exception that is no std::exception becomes an Error. `batch` is the training's current batch,
+/// or null.
 std::exception_ptr ending_error(const std::string& saved, const NonFiniteRecorder& non_finite,
                                 const RunDirectory& directory, const Batch* batch = nullptr);
 

@@ -10,7 +10,8 @@
 
 namespace stepop {
 
-/// A line of JSON with the keys in their order and the texts, then the tensors, `<entry>.<number>`.
+/// A line of JSON with the keys in their order and the texts, followed by the tensors,
+/// `<entry>.<number>`.
 std::string to_bytes(const EvalMessage& message) {
   nlohmann::json about = nlohmann::json::object();
   about["indices"] = message.indices;
@@ -28,7 +29,7 @@ std::string to_bytes(const EvalMessage& message) {
         tensors[fmt::format("{}.{}", name, i)] = (*ragged)[i];
       }
     } else {
-      // Texts may be of any bytes.
+      // Texts may have arbitrary bytes.
       entry["texts"] = nlohmann::json::array();
       for (const auto& text : std::get<std::vector<std::string>>(value)) {
         entry["texts"].push_back(std::vector<uint8_t>(text.begin(), text.end()));

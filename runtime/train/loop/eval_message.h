@@ -9,7 +9,7 @@
 
 namespace stepop {
 
-/// What one process found for a batch of an evaluation, on its way to the one that writes.
+/// One process's results for a batch of an evaluation, sent to the process that writes the file.
 struct EvalMessage {
   EvalOutputs outputs;
   std::vector<int64_t> indices;

@@ -34,8 +34,8 @@
 namespace stepop {
 namespace {
 
-/// The mean of every label over all examples: each counts once, whatever its batch's size; one with
-/// several numbers counts with their mean. Sums are float64.
+/// The mean of every label over all examples: each example counts once, whatever its batch's size;
+/// an example with several numbers counts with their mean. Sums are float64.
 void mean_labels(const EvalFile& file, const std::string& prefix, OrderedMap<double>& scalars) {
   for (const auto& array : file.arrays()) {
     constexpr std::string_view kGroup = "labels/";
@@ -55,8 +55,8 @@ void mean_labels(const EvalFile& file, const std::string& prefix, OrderedMap<dou
   }
 }
 
-/// An array of the file that h5py opens by its name: that of the first output, `values` of a ragged
-/// one; a label, or the index, when there is no output.
+/// The name of an array of the file for h5py: the first output, with `values` for a ragged output;
+/// a label, or the index, when there is no output.
 std::string first_array(const EvalFile& file, const std::string& first_output) {
   std::string key = first_output;
   if (!file.contains(key) && !file.keys().empty()) key = file.keys().back();
@@ -64,11 +64,11 @@ std::string first_array(const EvalFile& file, const std::string& first_output) {
   return file.array(key).kind == EvalKind::kRagged ? key + "/values" : key;
 }
 
-/// Renames what a process left of an evaluation and that cannot be read, so that it is made again.
+/// Renames unreadable files that a killed process left of an evaluation, so that it starts again.
 void set_aside_damaged(EvaluationResult& result, const InterruptCheck& interrupt) {
   for (const std::string& path : {result.outputs, result.outputs + ".part"}) {
     const OpenFile opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    // What cannot be opened may be whole; what another process holds is not ours.
+    // A file that cannot be opened may be whole, and a file that another process holds is not ours.
     if (!opened || try_lock(opened, /*is_shared=*/true) == Locked::kHeld) continue;
     try {
       const EvalFile file(path, interrupt, EvalOrigin::kLeftBehind);
@@ -86,7 +86,7 @@ void set_aside_damaged(EvaluationResult& result, const InterruptCheck& interrupt
   }
 }
 
-/// The names of callbacks that failed; what they threw is in the log of the process that ran them.
+/// The names of callbacks that failed; their errors are in the log of the process that ran them.
 std::string failures_text(const EvaluationResult& result) {
   std::string text;
   for (const auto& [name, message] : result.failures) text += name + "\n";
@@ -140,13 +140,13 @@ const BatchOrder& Evaluation::order() const {
 
 int64_t Evaluation::total() const { return order().examples_in(order().batches_per_epoch()); }
 
-/// How many rows a file of this evaluation holds; nothing when there is none, or it is another's.
+/// The number of rows in a file of this evaluation; nothing when there is no such file.
 std::optional<int64_t> Evaluation::rows_in(const std::string& path,
                                            const OrderedMap<Attribute>& attributes) const {
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {
     const EvalFile file(path, {}, EvalOrigin::kLeftBehind);
-    // One that another config made may hold fewer examples.
+    // A file from another config may hold fewer examples.
     return file.is_of(attributes, total()) ? std::optional(file.rows()) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
@@ -169,7 +169,7 @@ EvalOutputs Evaluation::outputs_of(const Batch& batch, int64_t number, Position&
   return run_on(context_, split_, batch, [&] { return run_op(context_, split_, op_name, *op); });
 }
 
-/// Ends an evaluation in all processes when it is to end in one.
+/// Ends an evaluation in all processes when one process was asked to end.
 void Evaluation::interrupt_all(const InterruptCheck& interrupt) const {
   World& world = context_.world;
   std::optional<Interrupted> own;
@@ -186,15 +186,15 @@ void Evaluation::interrupt_all(const InterruptCheck& interrupt) const {
   throw own ? *own : Interrupted("another process was asked to end", static_cast<int>(asked[1]));
 }
 
-/// Runs the split through the eval op and writes what it returns. Several processes take one batch
-/// each in turn, and rank 0 writes them in the order of the dataset.
+/// Runs the split through the eval op and writes the outputs. Several processes take turns, one
+/// batch each, and rank 0 writes the outputs in the order of the dataset.
 void Evaluation::write_outputs(Position& position, const OrderedMap<Attribute>& attributes,
                                const EvaluationProgress& progress, const InterruptCheck& interrupt,
                                EvaluationResult& result) const {
   World& world = context_.world;
   Profile* const profile = context_.profile.get();
   std::optional<EvalWriter> writer;
-  // A process that was stopped in this evaluation left the first rows.
+  // A process that was stopped in this evaluation may have left the first rows.
   int64_t done = std::stoll(world.from_root([&] {
     const Span span(profile, "write");
     writer.emplace(result.outputs, total(), attributes,
@@ -278,8 +278,8 @@ EvaluationResult Evaluation::run(Position& position, const std::string& folder,
   World& world = context_.world;
   const std::string is_to_write = world.from_root([&] {
     make_folders(folder);
-    // A process that was killed in a callback left the whole file; one that came to its end may
-    // have been of other weights.
+    // If a process was killed in a callback, the whole file is there. A finished evaluation may
+    // have used other weights.
     const bool is_over = std::filesystem::exists(scalars_file(folder));
     if (!is_over) set_aside_damaged(result, interrupt);
     return is_over || !rows_in(result.outputs, about) ? "1" : "0";
@@ -297,7 +297,7 @@ EvaluationResult Evaluation::run(Position& position, const std::string& folder,
   return result;
 }
 
-/// What follows the rows: callbacks, and the numbers. One process does it.
+/// Runs the callbacks and writes the numbers, after all rows are there. One process does this.
 void Evaluation::finish(int64_t step, const InterruptCheck& interrupt,
                         EvaluationResult& result) const {
   look_at_outputs(step, interrupt, result);

@@ -15,34 +15,34 @@
 
 namespace stepop {
 
-/// What an evaluation found.
+/// The result of an evaluation.
 struct EvaluationResult {
-  std::string name;  ///< Empty for that of `eval_hook`.
+  std::string name;  ///< Empty for `eval_hook`.
   std::string folder;
-  std::string outputs;       ///< The path of the HDF5 file; empty when the config cleans it up.
-  std::string first_output;  ///< An array of that file with rows, `outputs/logits`.
+  std::string outputs;       ///< The path of the HDF5 file; empty when the config removes it.
+  std::string first_output;  ///< An array of that file with one row per example, `outputs/logits`.
   /// By full name: `validation/eval_op/loss`, `validation/eval_op/accuracy/accuracy`, or with the
-  /// name of the evaluation: `test/loss`.
+  /// evaluation's name, `test/loss`.
   OrderedMap<double> scalars;
   /// The name and the message of each callback that threw.
   OrderedMap<std::string> failures;
-  std::string warning;  ///< What else there is to report; empty: nothing.
+  std::string warning;  ///< Anything else to report; empty: nothing.
 };
 
-/// Called now and then with the examples that are done and all of them.
+/// Called from time to time with the number of finished examples, and of all examples.
 using EvaluationProgress = std::function<void(int64_t done, int64_t total)>;
 
-/// The rows of an evaluation.
+/// The progress of an evaluation in rows.
 struct EvaluationRows {
   int64_t done = 0;
   int64_t total = 0;
 };
 
-/// One of the evaluations of a session: an eval op over its whole split in dataset order, then the
-/// callbacks over what it wrote. Built once; the memory needed does not grow with the dataset.
+/// One evaluation of a session: an eval op over its whole split in dataset order, followed by the
+/// callbacks over the outputs. Built once; its memory does not grow with the dataset.
 class Evaluation {
  public:
-  /// All must outlive it. `git` is stored in every file.
+  /// All arguments must outlive it. `git` is stored in every file.
   Evaluation(const EvaluationSettings& settings, Iterator& iterator, const Context& context,
              std::string git);
 
@@ -56,14 +56,14 @@ class Evaluation {
   /// is renamed to `.damaged`, with a warning in the result, and removed when the evaluation is
   /// over.
   ///
-  /// Throws Error when something but a callback failed, and what `interrupt` throws between
+  /// Throws Error when anything but a callback failed, and whatever `interrupt` throws between
   /// batches, between callbacks, and whenever a callback reads from the file; `folder` then lacks
   /// scalars.json.
   EvaluationResult run(Position& position, const std::string& folder,
                        const EvaluationProgress& progress, const InterruptCheck& interrupt = {},
                        const std::string& checkpoint = "") const;
 
-  /// The rows in `folder` behind which `run` would resume; nothing when it would start again.
+  /// The rows in `folder` after which `run` would resume; nothing when it would start again.
   std::optional<EvaluationRows> rows_left_behind(const Position& position,
                                                  const std::string& folder,
                                                  const std::string& checkpoint) const;
@@ -88,10 +88,11 @@ class Evaluation {
   const Context& context_;
   const std::string& split_;
   EvaluationCallbacks callbacks_;
-  OrderedMap<Attribute> attributes_;  ///< What is the same in the files of all evaluations.
+  OrderedMap<Attribute> attributes_;  ///< Attributes that the files of all evaluations share.
 };
 
-/// The scalars of the evaluation in `folder`, when it ended, with its callbacks; else nothing.
+/// The scalars of the evaluation in `folder`, with its callbacks; nothing unless the evaluation
+/// ended.
 std::optional<OrderedMap<double>> scalars_of_evaluation(const std::string& folder);
 
 /// Removes what a process that was killed may have left in `folder`, whose evaluation is over: the

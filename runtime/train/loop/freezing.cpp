@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// Steps: far beyond any training.
+/// In steps; far beyond any training.
 constexpr double kLongest = 1e15;
 
 int64_t read_step(const Config& rule, const char* key, int64_t fallback, int64_t steps_per_epoch) {
@@ -48,7 +48,7 @@ Freezing::Freezing(const Config& config, const Networks& networks, int64_t steps
         fmt::format("expected a list of {{match: REGEX, until: 5e}}, found {}", rules->describe()));
   }
   std::vector<std::string> names;
-  std::vector<std::string> short_names;  // without the network's
+  std::vector<std::string> short_names;  // without the network's name
   for (const auto& network : networks.names()) {
     for (const auto& [name, tensor] : networks.parameters({network})) {
       names.push_back(fmt::format("{}.{}", network, name));

@@ -12,17 +12,17 @@
 namespace stepop {
 
 /// Parameters that are not trained for a time: `freeze: [{match: "^model\\.encoder", until: 5e},
-/// {match: "head", from: 1000}]`. `match` is a regular expression for any part of the name with
-/// that of its network, `model.encoder.weight`, or without (`find_names`); `from` and `until` are
-/// steps (100) or epochs (5e), by default the whole training. Nothing computes the gradients of a
-/// frozen parameter, and no optimizer changes it, not even by weight decay. Which are frozen
-/// depends on the step alone.
+/// {match: "head", from: 1000}]`. `match` is a regular expression for any part of the name, with
+/// the network's name (`model.encoder.weight`) or without it (`find_names`). `from` and `until` are
+/// steps (100) or epochs (5e), by default the whole training. No gradient of a frozen parameter is
+/// computed, and no optimizer changes it, not even by weight decay. Only the step decides which
+/// parameters are frozen.
 class Freezing {
  public:
   /// Freezes nothing.
   Freezing() = default;
   /// Reads `freeze`, which may be missing. Throws UsageError with its place for a bad rule, and for
-  /// one that matches no parameter.
+  /// a rule that matches no parameter.
   Freezing(const Config& config, const Networks& networks, int64_t steps_per_epoch);
 
   /// Makes the keys of `freeze` known where nothing is trained.
@@ -31,15 +31,15 @@ class Freezing {
   /// To be called before the step that follows `step` complete ones.
   void begin_step(int64_t step);
 
-  /// Throws UsageError when there is a step from `step` complete ones on, and before `num_steps`,
-  /// in which no parameter that `updates` have is trained.
+  /// Throws UsageError when, between `step` complete steps and `num_steps`, there is a step in
+  /// which all parameters of `updates` are frozen.
   void check_some_trained(const Config& config, const Networks::Updates& updates, int64_t step,
                           int64_t num_steps) const;
 
-  /// The step from which each rule holds.
+  /// The step from which each rule holds, in the order of the rules.
   std::vector<int64_t> begins() const;
 
-  /// `freeze    model.encoder: 12 parameters until step 500`, one line a rule.
+  /// `freeze    model.encoder: 12 parameters until step 500`, one line per rule.
   std::vector<std::string> descriptions() const;
 
  private:
@@ -50,13 +50,13 @@ class Freezing {
     std::vector<size_t> parameters;  ///< Positions in `parameters_`.
   };
 
-  /// Whether each of `parameters_` is frozen in the step that follows `step` complete ones.
+  /// Whether each of `parameters_` is frozen in the step that follows `step` complete steps.
   std::vector<char> frozen_at(int64_t step) const;
 
   std::vector<Rule> rules_;
   std::vector<at::Tensor> parameters_;
   std::vector<int64_t> changes_;  ///< Steps at which a rule begins or ends, ascending.
-  int64_t last_step_ = -1;        ///< That was begun.
+  int64_t last_step_ = -1;        ///< The last step that began.
 };
 
 }  // namespace stepop

@@ -14,20 +14,21 @@
 
 namespace stepop {
 
-/// The hooks of a training, called in the order in which they were added, and what they ask for.
+/// Calls the hooks of a training in the order in which they were added, and collects their
+/// requests.
 class HookCalls {
  public:
   /// Both must outlive this.
   HookCalls(const Context& context, const Position& position)
       : context_(context), position_(position) {}
 
-  /// `hook` must outlive this. With `is_of_config` an error in it says where it arose:
+  /// `hook` must outlive this. With `is_of_config`, an error in the hook says where it arose:
   /// `hooks/<name>/after_step: ...`.
   void add(std::string name, Hook& hook, bool is_of_config = false) {
     hooks_.push_back({std::move(name), &hook, is_of_config});
   }
 
-  /// Calls hooks that are a part of the training; `name` begins the message of what one throws that
+  /// Calls hooks that are a part of the training. `name` begins the message for an exception that
   /// is no std::exception.
   template <class Call>
   void call(const char* name, const Call& call) {
@@ -42,8 +43,8 @@ class HookCalls {
     }
   }
 
-  /// The same for hooks that follow a checkpoint, with generators of their own: a run that resumes
-  /// from it calls them again.
+  /// The same for hooks after a checkpoint, with separate random generators: a run that resumes
+  /// from the checkpoint calls these hooks again.
   template <class Call>
   void call_forked(const char* name, const Call& call) {
     const auto step = static_cast<uint64_t>(position_.global_step);
@@ -51,11 +52,11 @@ class HookCalls {
     this->call(name, call);
   }
 
-  // Whether a hook asked for it since the last call of this function.
+  // Whether a hook asked for a log since the last call of this function.
   bool take_log() { return std::exchange(requests_.log, false); }
   bool take_checkpoint() { return std::exchange(requests_.checkpoint, false); }
   bool take_evaluation() { return std::exchange(requests_.evaluation, false); }
-  /// Which hook asked for a stop, and why; empty when none did.
+  /// The hook that asked for a stop, and its reason; empty without such a request.
   std::string take_stop() { return std::exchange(requests_.stop, ""); }
 
  private:

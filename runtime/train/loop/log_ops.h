@@ -11,7 +11,7 @@
 
 namespace stepop {
 
-/// The log ops of a training, each of which runs once at the steps where it is due.
+/// The log ops of a training; each op runs once at each step where it is due.
 class LogOps {
  public:
   /// Both must outlive this.
@@ -21,16 +21,16 @@ class LogOps {
         splits_(splits),
         logged_at_(ops_.size() + 1, -1) {}
 
-  /// Which ops are meant: those that are due; also those that log `at_end`; all.
+  /// Selects ops: those that are due; also those with `at_end`; all.
   enum class Which { kDue, kDueAtEnd, kAll };
 
-  /// Whether any of these did not run at the step of `now` yet, or the log that needs no op,
-  /// Settings::plain_log, was not written. `before` is where the step before was looked at.
+  /// Whether a selected op has not run yet at the step of `now`, or the log without an op,
+  /// Settings::plain_log, was not written. `before` is the time of the previous check.
   bool is_any_due(const Elapsed& before, const Elapsed& now, Which which) const;
 
-  /// Runs those that are due; their results by full name, `train/log_op`: none where only the log
-  /// that needs no op is due. One that throws is the last, and what it threw waits for
-  /// `rethrow_failure()`: the step is complete, and can be saved before the training ends.
+  /// Runs the ops that are due; returns their results by full name, `train/log_op`, and nothing
+  /// when only the log without an op is due. An op that throws is the last op; its exception waits
+  /// for `rethrow_failure()`: the step is complete, and can be saved before the training ends.
   OrderedMap<Logs> run_due(const Elapsed& before, const Elapsed& now, Which which);
 
   bool has_failed() const { return failure_ != nullptr; }
@@ -42,7 +42,7 @@ class LogOps {
   const std::vector<ScheduledOp>& ops_;
   const Trigger& plain_;
   SplitSteps& splits_;
-  /// The last step of each op, and of the log that needs none; -1 for none.
+  /// The last step of each op, and of the log without an op; -1 for none.
   std::vector<int64_t> logged_at_;
   std::exception_ptr failure_;
 };

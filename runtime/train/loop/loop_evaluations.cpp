@@ -1,4 +1,4 @@
-// Of a TrainingLoop: its checkpoints, and the evaluations that follow them.
+// The checkpoints of a TrainingLoop, and the evaluations that follow them.
 #include <fmt/format.h>
 
 #include <optional>
@@ -10,7 +10,8 @@
 
 namespace stepop {
 
-/// With the evaluations that follow it; unless the run has this very checkpoint.
+/// Saves a checkpoint with the names of the evaluations that follow it, unless the run already has
+/// this checkpoint.
 void TrainingLoop::save_checkpoint(const std::vector<std::string>& evaluations) {
   if (checkpoints_.last_step() == position_.global_step && evaluations == position_.evaluations) {
     return;
@@ -21,17 +22,17 @@ void TrainingLoop::save_checkpoint(const std::vector<std::string>& evaluations) 
     position_.evaluation_folder =
         evaluations.empty() ? "" : directory_.evaluation(start_.time, position_.global_step);
   }
-  // What is evaluated is what the checkpoint holds. There is no time for it once a signal arrived.
+  // The checkpoint must hold what is evaluated. After a signal there is no time to measure.
   if (!evaluations.empty() && reason_.kind == StopReason::Kind::kNone) measure_statistics();
   write_checkpoint();
   const std::string path = directory_.checkpoints() + "/" + checkpoint_name(position_.global_step);
   hooks_.call_forked("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
 }
 
-/// Of batch normalization, for averages that evaluations use.
+/// Measures statistics of batch normalization for averages that evaluations use.
 void TrainingLoop::measure_statistics() {
   if (context_.networks.averages_to_measure() == nullptr) return;
-  splits_.begin();  // the graphs of the step make room
+  splits_.begin();  // frees the graphs of the step
   measure_batch_norm(session_.iterator(), context_, position_,
                      [this] { throw_if_asked_to_stop(); });
 }
@@ -40,23 +41,23 @@ void TrainingLoop::write_checkpoint() {
   read_non_finite();
   elapsed();
   splits_.save_position();
-  reporter_.finish_files();  // a run that resumes from here makes none of these pictures again
-  checkpoints_.wait();       // for the one before
+  reporter_.finish_files();  // a run that resumes from here will not write these pictures again
+  checkpoints_.wait();       // for the previous checkpoint
   reporter_.mend();
   checkpoints_.save(session_.shared_checkpoint());
 }
 
-/// Those that the checkpoint of this step names. `was_interrupted`: a start before this one was in
-/// them.
+/// Runs the evaluations that the checkpoint of this step names. `was_interrupted`: an earlier start
+/// stopped during them.
 void TrainingLoop::run_evaluations(bool was_interrupted) {
   if (position_.evaluation_folder.empty()) return;
   const Span span(profile_, "evaluation");
   const auto begin = Telemetry::Clock::now();
   const bool was_at_end = is_at_end();
   const int64_t step = position_.global_step;
-  checkpoints_.wait();  // a run that dies in an evaluation resumes it, after its checkpoint
-  splits_.begin();      // their graphs make room
-  // What hooks did around them is not in the checkpoint.
+  checkpoints_.wait();  // a run that dies in an evaluation resumes after this checkpoint
+  splits_.begin();      // frees the graphs of the splits
+  // The checkpoint lacks what hooks did around the evaluations.
   hooks_.call_forked("before_evaluation", [&](Hook& hook) { hook.before_evaluation(step); });
   bool has_run = false;
   for (const auto& name : position_.evaluations) {
@@ -80,7 +81,7 @@ void TrainingLoop::run_evaluations(bool was_interrupted) {
   if (has_run && !was_at_end && is_at_end()) log_between_steps(elapsed());
 }
 
-/// Those of an evaluation that a start before this one ended, as rank 0 finds them.
+/// The scalars of an evaluation that an earlier start finished, as rank 0 finds them.
 std::optional<OrderedMap<double>> TrainingLoop::scalars_before(const std::string& folder) {
   const std::string text = world_.from_root([&] {
     const auto found = scalars_of_evaluation(folder);
@@ -93,11 +94,11 @@ std::optional<OrderedMap<double>> TrainingLoop::scalars_before(const std::string
 
 void TrainingLoop::run_evaluation(const Evaluation& evaluation, const std::string& folder) {
   const int64_t step = position_.global_step;
-  measure_statistics();  // where the start before this one was stopped in it
+  measure_statistics();  // in case the earlier start was stopped during the measurement
   reporter_.begin_evaluation();
   const EvaluationResult result = [&] {
-    // A run that resumes makes the rest of an evaluation, or nothing of it: what is tracked must
-    // not depend on that.
+    // A resumed run repeats only a part of an evaluation, or nothing: tracked objects must not
+    // depend on it.
     const Snapshot before(context_);
     EvaluationResult made = evaluation.run(
         position_, folder,
@@ -114,7 +115,7 @@ void TrainingLoop::run_evaluation(const Evaluation& evaluation, const std::strin
     reporter_.evaluated(position_, result);
   }
   observe_evaluation(result.scalars);
-  // A callback that failed may be the one that gives it.
+  // The metric may come from a callback that failed.
   if (result.failures.empty()) {
     evaluations_.note_complete(evaluation.settings().name);
     if (world_.is_root()) numbers_.check(evaluations_.open_prefixes());
@@ -123,7 +124,8 @@ void TrainingLoop::run_evaluation(const Evaluation& evaluation, const std::strin
   }
 }
 
-/// A hook that asks for a stop then ends the training at once: these weights were evaluated.
+/// Ends the evaluations. A hook that asks for a stop here ends the training at once: these weights
+/// were evaluated.
 void TrainingLoop::end_evaluations() {
   const int64_t step = position_.global_step;
   checkpoints_.update();
@@ -133,7 +135,7 @@ void TrainingLoop::end_evaluations() {
   if (const std::string stop = hooks_.take_stop(); !stop.empty()) position_.stopped_by = stop;
 }
 
-/// On how long they took, and whether a hook ends the training.
+/// Agrees on the time after the evaluations, and on whether a hook ends the training.
 void TrainingLoop::agree_after_evaluations() {
   Agreement::View asked = own_view();
   asked.asks_stop = !position_.stopped_by.empty();
@@ -141,7 +143,7 @@ void TrainingLoop::agree_after_evaluations() {
   if (stops && position_.stopped_by.empty()) position_.stopped_by = "a hook of another process";
 }
 
-/// Those of `eval_forever`, of the checkpoint that this step has, as far as the config says.
+/// Waits for the evaluations of `eval_forever`, after this step's checkpoint, as `run_ahead` says.
 void TrainingLoop::wait_for_other_evaluations() {
   if (settings_.run_ahead == 0 || checkpoints_.last_step() != position_.global_step ||
       is_at_end()) {

@@ -18,7 +18,7 @@
 namespace stepop {
 namespace {
 
-/// How to resume; its state alone leads to the same NaN.
+/// How to resume; the state alone leads to the same NaN.
 std::string what_next(const Session& session, const RunDirectory& directory) {
   const bool has_checkpoint = !checkpoint_steps(directory.checkpoints()).empty();
   const bool has_code = session.config().peek("code") != nullptr;
@@ -40,7 +40,7 @@ void NonFiniteRecorder::begin_step(std::function<std::string()> stream) {
                          std::move(stream)});
 }
 
-/// The state of the session, as far as it can be put back: without gradients that wait for their
+/// The state of the session, as far as it can be restored: without gradients that wait for their
 /// update.
 Checkpoint NonFiniteRecorder::checkpoint_at(const Beginning& beginning) const {
   Checkpoint checkpoint = session_.checkpoint();
@@ -124,7 +124,7 @@ ErrorWithCommand NonFiniteRecorder::record(const NonFinite& error, const Batch* 
       const std::string data = data_text(error, *found, batch);
       if (!data.empty()) text = data + "\n" + error.what();
     } catch (const std::exception&) {
-      // The data that cannot be loaded again were loaded before.
+      // The data were loaded before; an error now does not matter.
     }
     const std::string folder =
         fmt::format("{}/train/non_finite/{}", directory_.root(), error.global_step() + 1);

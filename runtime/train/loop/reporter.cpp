@@ -13,7 +13,7 @@
 namespace stepop {
 namespace {
 
-/// A text as Python reads it.
+/// Writes a text as a Python literal.
 std::string python_text(const std::string& text) {
   std::string literal = "\"";
   for (const char c : text) literal += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
@@ -59,7 +59,7 @@ void Reporter::begin_training(const Position& position, const std::string& confi
                               const LoggedGraph& graph, Profile* profile) {
   if (!writes_) return;
   log_writer_ = std::make_unique<LogWriter>(directory_.root() + "/train", profile);
-  // What a step logs comes before its checkpoint; but a start at step 0 logs it again.
+  // A step's logs come before its checkpoint, except that a start at step 0 logs step 0 again.
   const int64_t first_step = position.global_step == 0 ? 0 : position.global_step + 1;
   const SinkStart start{directory_.root() + "/train", first_step, config, graph};
   for (Sink* sink : sinks()) sink->begin(start);
@@ -79,7 +79,7 @@ OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<L
   return std::move(log.record.scalars);
 }
 
-/// Once for each name.
+/// Warns of images with an unusual range, once for each name.
 void Reporter::look_at_images(const UnfinishedLog& log) {
   for (const auto& [name, images] : log.images) {
     if (!seen_images_.insert(name).second) continue;
@@ -88,7 +88,7 @@ void Reporter::look_at_images(const UnfinishedLog& log) {
   }
 }
 
-/// Everything goes the same way, so that the integrations have it in its order.
+/// All events take the same way, so that the integrations get them in order.
 void Reporter::write(const UnfinishedLog& log) {
   for (const auto& sink : own_sinks_) sink->write(log.event, log.record);
   hand_over_written();
@@ -99,7 +99,7 @@ void Reporter::write(const UnfinishedLog& log) {
   }
 }
 
-/// What became files meanwhile, to the integrations.
+/// Hands events whose files are now written to the integrations.
 void Reporter::hand_over_written() {
   if (!log_writer_) return;
   while (const auto log = log_writer_->take_written()) {
@@ -128,7 +128,7 @@ void Reporter::evaluated(const Position& position, const EvaluationResult& resul
     console_.warn(fmt::format("the callback {} failed: {}", name, message));
   }
   if (!result.warning.empty()) console_.warn(result.warning);
-  // Where there is one without a name, people are shown that.
+  // If there is an evaluation without a name, its outputs are shown.
   if (!result.name.empty() && !last_outputs_.empty()) return;
   last_outputs_ = result.outputs;
   last_output_key_ = result.first_output;
@@ -137,7 +137,7 @@ void Reporter::evaluated(const Position& position, const EvaluationResult& resul
 void Reporter::evaluated_before(const Position& position, const OrderedMap<double>& scalars) {
   if (scalars.empty() || !writes_) return;
   const std::string& name = scalars.begin()->first;
-  // The lines of this step are the file's last ones.
+  // The lines of this step are the last lines of the file.
   for (const auto& text : last_lines(directory_.metrics_file())) {
     const auto line = parse_metrics_line(text);
     if (line && line->event.step == position.global_step && line->values.contains(name)) return;
@@ -164,7 +164,7 @@ void Reporter::mend() {
   for (Sink* sink : sinks()) {
     if (std::string text = sink->mend(); !text.empty()) warnings.push_back(std::move(text));
   }
-  for (const auto& text : warnings) console_.warn(text);  // into a log that is there again
+  for (const auto& text : warnings) console_.warn(text);  // after the log file was restored
 }
 
 void Reporter::sync() {

@@ -9,7 +9,7 @@
 namespace stepop {
 namespace {
 
-/// The name of the evaluation that gives the metric; none when logs do.
+/// The name of the evaluation that yields the metric; nothing when logs yield it.
 std::optional<std::string> evaluation_of(const Settings& settings) {
   for (const auto& evaluation : settings.evaluations) {
     if (settings.retention.metric.starts_with(evaluation.prefix() + "/")) return evaluation.name;
@@ -89,7 +89,7 @@ void RunCheckpoints::update() {
   folder_.update_links_and_sweep(metric_, retention_, unjudged_);
 }
 
-/// Of one that is safe on the disk.
+/// Reports a checkpoint that is safe on the disk.
 void RunCheckpoints::report_written() {
   if (const auto path = writer_.take_written()) console_.detail("checkpoint: " + *path);
 }

@@ -16,42 +16,42 @@
 
 namespace stepop {
 
-/// The checkpoints of a run that is trained: written behind the loop, linked as `latest` and
-/// `best`, and removed when they are not to be kept.
+/// The checkpoints of a training: written in the background, linked as `latest` and `best`, and
+/// removed when they are not to be kept.
 class RunCheckpoints {
  public:
-  /// `before_write` is called in the writer's thread before each file, as CheckpointWriter does.
-  /// The others must outlive this; `profile` may be null. Of several processes one writes; the
-  /// others only keep count.
+  /// `before_write` is called in the writer's thread before each file, as in CheckpointWriter. The
+  /// other arguments must outlive this; `profile` may be null. Among several processes only one
+  /// writes; the others only count.
   RunCheckpoints(const RunDirectory& directory, const Settings& settings, Console& console,
                  Profile* profile, CheckpointWriter::BeforeWrite before_write, bool writes = true);
 
-  /// Begins at `step`: reads what the starts before this one logged of the metric by which
-  /// checkpoints are kept, and brings the folder in order. Returns whether there is a checkpoint of
-  /// that step.
+  /// Begins at `step`: reads the values of the retention metric that earlier starts logged, and
+  /// tidies the folder. Returns whether the checkpoint of that step exists.
   bool begin(int64_t step);
 
-  /// There is a checkpoint of that step, which another process wrote.
+  /// Records that another process wrote the checkpoint of that step.
   void note(int64_t step) { last_step_ = step; }
 
-  /// The step of the newest checkpoint that the run has, or is writing; -1 when there is none.
+  /// The step of the newest checkpoint that exists or is being written; -1 when there is none.
   int64_t last_step() const { return last_step_; }
 
-  /// Notes what the metric, if it is among the scalars, was at `step`.
+  /// Records the metric's value at `step`, if the metric is among the scalars.
   void observe(int64_t step, const OrderedMap<double>& scalars);
-  /// Notes that the evaluation of `step` ended without the metric, since a callback failed: its
-  /// checkpoint is kept, as it may be the best one.
+  /// Records that the evaluation of `step` ended without the metric, because a callback failed: the
+  /// checkpoint is kept, as it may be the best.
   void keep_unjudged(int64_t step);
-  /// Whether the metric, if the config names one, was ever logged.
+  /// Whether the metric was ever logged; true if the config names none.
   bool knows_metric() const { return retention_.metric.empty() || !metric_.empty(); }
 
-  /// Begins to write, and returns the path to be; the one before must have been waited for. Throws
-  /// as CheckpointWriter does, as do the following.
+  /// Starts to write a checkpoint, and returns its future path; the previous write must be
+  /// complete. Throws the same errors as CheckpointWriter, as do the following functions.
   std::string save(const Checkpoint& checkpoint);
-  /// Between two steps: throws what a write failed with, reports one that is done.
+  /// Called between two steps: throws the error of a failed write, reports a finished write.
   void check();
   void wait();
-  /// Waits, sets `latest` and `best`, and removes what is not kept.
+  /// Waits for the write, sets `latest` and `best`, and removes checkpoints that are not to be
+  /// kept.
   void update();
 
  private:
@@ -59,17 +59,17 @@ class RunCheckpoints {
 
   const RunDirectory& directory_;
   const Retention& retention_;
-  /// The name of the evaluation of which the metric is a label or what a callback gives.
+  /// The name of the evaluation whose label or callback yields the metric.
   const std::optional<std::string> evaluation_;
   Console& console_;
   Profile* const profile_;
   const bool writes_;
   CheckpointFolder folder_;
   MetricByStep metric_;         ///< Over all starts.
-  std::set<int64_t> unjudged_;  ///< The same: steps whose evaluation lacks the metric.
+  std::set<int64_t> unjudged_;  ///< Over all starts: steps whose evaluation lacks the metric.
   int64_t last_step_ = -1;
-  std::optional<ThreadSpan> write_;  ///< Of the writer's thread.
-  CheckpointWriter writer_;          // last: its thread uses the others
+  std::optional<ThreadSpan> write_;  ///< The span of the writer's thread.
+  CheckpointWriter writer_;          // last, because its thread uses the other members
 };
 
 }  // namespace stepop

@@ -10,29 +10,30 @@
 
 namespace stepop {
 
-/// The evaluations of a training, and when each is due. They are known by their names.
+/// The evaluations of a training by their names, and when each is due.
 class RunEvaluations {
  public:
   /// All must outlive this.
   RunEvaluations(const Settings& settings, Iterator& iterator, const Context& context,
                  const std::string& git);
 
-  /// Those that come before the first step.
+  /// The evaluations before the first step.
   std::vector<std::string> due_at_start() const;
-  /// Those that come after a step at `now`; with `all`, all of them.
+  /// The evaluations after a step at `now`; all evaluations with `all`.
   std::vector<std::string> due(const Elapsed& now, bool all) const;
 
-  /// It is known of each what was due until `now`.
+  /// Records that every evaluation was checked at `now`: later calls of `due` look at the time
+  /// after it.
   void look_at(const Elapsed& now);
-  /// The same of one that has just run: of its periods that passed meanwhile none is due.
+  /// The same for one evaluation that has just run: its periods that passed meanwhile are not due.
   void look_at(const std::string& name, const Elapsed& now);
 
-  /// Null when the config has none of that name.
+  /// Null when the config has no evaluation of that name.
   const Evaluation* find(const std::string& name);
 
-  /// It gave all of its numbers.
+  /// Records that the evaluation has yielded all of its numbers.
   void note_complete(const std::string& name);
-  /// What the numbers of those begin with that did not give all of them yet in this start.
+  /// The name prefixes of evaluations that have not yet yielded all of their numbers in this start.
   std::vector<std::string> open_prefixes() const;
 
  private:

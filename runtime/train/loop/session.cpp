@@ -31,9 +31,9 @@
 namespace stepop {
 namespace {
 
-/// Reserved for what train ops returned since the last log.
+/// Reserved for the values that train ops returned since the last log.
 constexpr const char* kTrainMeans = "train_means";
-/// Reserved for the best value of the metric that ends a training.
+/// Reserved for the best value of the early stopping metric.
 constexpr const char* kStopWhen = "stop_when";
 /// Reserved for the schedules that follow a metric.
 constexpr const char* kSchedules = "schedules";
@@ -163,7 +163,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   settings_ = std::make_unique<Settings>(config_, batches, train, debug, iterator_->log_ops());
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
   if (train) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);
-  // A default below `eval_hook: null` would turn evaluations on in a run that resumes.
+  // A default below `eval_hook: null` would turn evaluations on in a resumed run.
   const bool has_main = std::ranges::any_of(
       settings_->evaluations, [](const auto& evaluation) { return evaluation.is_of_eval_hook(); });
   const auto callbacks = iterator().eval_callbacks();
@@ -178,11 +178,11 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   for (const auto& evaluation : settings_->evaluations) {
     splits_->dataset(evaluation.op.split);
     if (evaluation.is_of_eval_hook()) continue;
-    // What they look at is what the op of that name returns.
+    // The callbacks look at outputs of the op with that name.
     if (evaluation.op.op == "eval_op") set_callbacks(evaluation.place);
     EvaluationCallbacks(config_, evaluation.place + "/eval_callbacks").declare();
   }
-  splits_->loader_options();  // throws for what cannot be, before a run has its folder
+  splits_->loader_options();  // throws for bad options, before a run has its folder
   read_data_checksums(config_);
   check_unknown_keys(train, allow_unknown);
   made_by_ = build_info(device);
@@ -197,7 +197,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   }
   if (!train) return;
   counted_parameters(*context_, settings_->telemetry);  // throws when there are none
-  if (debug) return;                                    // it ends early
+  if (debug) return;                                    // a debug run ends early
   for (const auto& text :
        plan_warnings(*settings_, *context_, freezing_.begins(), built, metric_schedules_)) {
     add_warning(text);
@@ -211,7 +211,7 @@ void Session::add_warning(const std::string& text) {
 }
 
 void Session::check_unknown_keys(bool train, bool allow_unknown) {
-  // What only the other mode reads is known as well.
+  // Keys that only the other mode reads are known as well.
   for (const char* key : {"name", "experiment_name", "drop_last", "max_batches_per_epoch",
                           "n_data_processes", "n_prefetch", "test_batch_size"}) {
     config_.has(key);

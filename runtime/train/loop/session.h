@@ -27,16 +27,16 @@ namespace stepop {
 /// The name under which the state of LibTorch's random generators is tracked.
 inline constexpr const char* kRandomState = "random";
 
-/// Of a config without `seed`.
+/// The seed of a config without `seed`.
 inline constexpr int64_t kDefaultRunSeed = 1;
 
-/// Everything that a config builds: device, networks, datasets, iterator, and what is tracked of
-/// them. It touches no file but those of the datasets.
+/// Everything that a config builds: device, networks, datasets, iterator, and their tracked state.
+/// It touches no files except those of the datasets.
 class Session {
  public:
-  /// Throws Error for whatever cannot be built, and for keys of the config that nobody read; these
-  /// are a warning, in `warnings`, when `allow_unknown`.
-  /// `world`, if any, must outlive this: the processes that do the same.
+  /// Throws Error for whatever cannot be built, and for keys of the config that nothing read; with
+  /// `allow_unknown` such keys are a warning in `warnings`. `world` has the processes of this
+  /// training; if given, it must outlive this.
   Session(const Config& config, bool train, bool debug, bool allow_unknown, World* world = nullptr);
 
   ~Session();
@@ -45,69 +45,69 @@ class Session {
   /// changed, or on a training dataset of another size. Throws Error that begins with `path` and
   /// says which tensors do not fit.
   void resume(const Checkpoint& checkpoint, const std::string& path);
-  /// Takes all but optimizers and random generators, which have no part in an evaluation.
+  /// Restores everything except optimizers and random generators, which an evaluation does not use.
   void restore_for_evaluation(const Checkpoint& checkpoint, const std::string& path);
-  /// Takes the networks alone; the count begins at 0.
+  /// Restores the networks alone; the step count begins at 0.
   void restore_weights(const Checkpoint& checkpoint, const std::string& path);
 
-  /// What a start from here needs: all that is tracked, the position and the config. Of this
-  /// process alone.
+  /// The checkpoint of the current state: all tracked objects, the position and the config. It only
+  /// covers this process.
   Checkpoint checkpoint() const { return {tracker_.save(), position_, config_yaml(), made_by_}; }
-  /// The same of all processes, at rank 0. All of them call it. Throws Error when weights, or what
-  /// an optimizer knows, are not the same in all.
+  /// The checkpoint of all processes, at rank 0. All processes call it. Throws Error when weights,
+  /// or an optimizer's state, differ between processes.
   Checkpoint shared_checkpoint() const;
-  /// All processes begin with rank 0's weights, and each with random numbers of its own.
+  /// Gives all processes rank 0's weights, and each process its own random numbers.
   void share_beginning();
 
-  /// The names that weights which are trained, and their averages, have in a checkpoint, should
-  /// they be in it; none with `on_nan: ignore`.
+  /// The names that trained weights, and their averages, have in a checkpoint, whether or not they
+  /// are in it; none with `on_nan: ignore`.
   std::vector<std::string> trained_weights() const;
 
-  /// Loads the weights that the config's `init_from` names, for a run that begins without a
-  /// checkpoint, and returns what there is to say of it; see init_from.h.
+  /// Loads the weights of the config's `init_from`, for a run that begins without a checkpoint, and
+  /// returns the report; see init_from.h.
   std::string init_weights();
 
-  /// From here on the time of everything that runs is measured.
+  /// From now on the time of everything that runs is measured.
   void set_profile(std::shared_ptr<Profile> profile);
 
-  /// What other programs took of the cores so far is forgotten: threads that wait for each other
-  /// may spin; see spin_watch.h.
+  /// Forgets how much of the cores other programs used so far: threads that wait for each other may
+  /// spin; see spin_watch.h.
   void restart_spin_watch();
 
-  /// What the context tells of the run.
+  /// Sets the context's information about the run.
   void set_run(RunInfo run) { run_ = std::move(run); }
-  /// Lines of a user's own code go there from here on; `console` must outlive the session.
+  /// From now on lines of the user's code are written to `console`, which must outlive the session.
   void show_log(Console& console) { log_.begin(console); }
 
-  /// Tells the iterator and the hooks that what is tracked is in place.
+  /// Tells the iterator and the hooks that all tracked state is in place.
   void initialize();
 
-  /// What draws the networks of a context by the calls that were seen of them.
+  /// Draws the networks of a context from the calls that were recorded.
   using DrawGraph = std::function<LoggedGraph(const Context&, const NetworkCalls&)>;
 
   /// Runs one batch of every split through everything; see preflight.h. Throws UsageError for a
   /// metric of the config that nothing logs. `draw_graph` is called where an integration wants a
-  /// graph; without it there is none.
+  /// graph; without it there is no graph.
   void check(const DrawGraph& draw_graph = {});
 
-  /// Throws UnknownMetric for a metric of early stopping, or one that a schedule follows, that is
-  /// none of these.
+  /// Throws UnknownMetric for a metric of early stopping, or of a schedule, that is not among
+  /// `names`.
   void check_metrics(const LoggedNames& names) const;
 
-  /// The ops and callbacks that may log numbers which are not known before they ran.
+  /// The ops and callbacks whose numbers are unknown before they ran.
   std::vector<std::string> open_names() const;
 
   bool trains() const { return train_; }
   const Config& config() const { return config_; }
-  /// The resolved config with its paths made absolute, as it is printed and saved.
+  /// The resolved config with absolute paths, as it is printed and saved.
   std::string config_yaml() const;
-  /// The same as a start saves it in configs/: with comments for the defaults that were taken.
+  /// The same as saved in configs/ at a start: with comments for the defaults that were taken.
   std::string config_with_defaults() const;
   const Settings& settings() const { return *settings_; }
   const Context& context() const { return *context_; }
-  /// The config's, or in an evaluation the one of its `eval_functor`.
+  /// The config's iterator; in an evaluation with `eval_functor`, the functor.
   Iterator& iterator() { return functor_ ? *functor_ : *iterator_; }
-  /// Those of the config, in its order; none in an evaluation.
+  /// The hooks of the config, in its order; none in an evaluation.
   const std::vector<NamedHook>& hooks() const { return hooks_; }
   Position& position() { return position_; }
   StepClock& clock() { return clock_; }
@@ -116,10 +116,10 @@ class Session {
   MetricSchedules& metric_schedules() { return metric_schedules_; }
   Freezing& freezing() { return freezing_; }
   const std::string& warnings() const { return warnings_; }
-  /// After `check`, which of the usual log ops a training goes without; empty for none.
+  /// After `check`: the default log ops that the iterator lacks; empty for none.
   const std::string& log_notice() const { return log_notice_; }
-  /// What the networks compute, after `check`, if an integration wants it: those that `step_op`,
-  /// log ops or eval ops call.
+  /// After `check`, if an integration wants it: the graph of the networks that `step_op`, log ops
+  /// or eval ops call.
   const LoggedGraph& graph() const { return graph_; }
   /// What the bits of this start depend on besides its config; see run/provenance.h.
   const std::string& made_by() const { return made_by_; }
@@ -133,7 +133,7 @@ class Session {
   void note_log_ops(const std::vector<ScheduledOp>& asked);
 
   Config config_;
-  std::unique_ptr<World> alone_;  ///< Where no world is given.
+  std::unique_ptr<World> alone_;  ///< Used when no world is given.
   World& world_;
   std::optional<SpinWatch> spin_watch_;
   bool train_;

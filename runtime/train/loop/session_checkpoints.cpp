@@ -1,4 +1,4 @@
-// What a session writes into checkpoints, and takes from them.
+// How a session is saved in checkpoints, and restored from them.
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 namespace stepop {
 namespace {
 
-/// `shuffle` without its parameter `order`, which checkpoints record by itself.
+/// `shuffle` without its parameter `order`, which checkpoints record separately.
 Value order_of_sampler(Value sampler) {
   if (!sampler.is_map()) return sampler;
   const Value* name = sampler.as_map().find("class");
@@ -27,7 +27,7 @@ Value order_of_sampler(Value sampler) {
   return sampler;
 }
 
-/// What an order of training examples depends on beside the dataset.
+/// The keys that the order of training examples depends on, besides the dataset.
 Value order_keys(const Config& config) {
   const Value* seed = config.peek("seed");
   const Value* sampler = config.peek("samplers/train");
@@ -37,7 +37,7 @@ Value order_keys(const Config& config) {
   return keys;
 }
 
-/// The examples of a batch of all processes.
+/// The number of examples in a batch, over all processes.
 int64_t batch_size_of(const std::string& yaml, int64_t processes) {
   return read_batch_size(Config(parse_yaml(yaml, {"", 0})), processes);
 }
@@ -97,7 +97,7 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
         "epoch, or take a checkpoint from there with -c",
         path, progress.batches_per_epoch, progress.batch, batches));
   }
-  // So many batches lead to another example; a stream has a position of its own.
+  // The same number of batches would lead to another example. A stream has its own position.
   if (progress.batch > 0 && examples > 0 && !checkpoint.config.empty()) {
     const int64_t before = batch_size_of(checkpoint.config, progress.processes);
     const int64_t now = batch_size_of(config_yaml(), world_.size());
@@ -135,12 +135,12 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   position_.train_examples = examples;
   position_.order_algorithm = algorithm;
   if (progress.processes != world_.size()) change_processes(checkpoint);
-  // Who changes the config wants more of a run that a hook has ended.
+  // A changed config continues a run that a hook has ended.
   if (!position_.stopped_by.empty() && is_changed(checkpoint.config, config_yaml())) {
     position_.stopped_by.clear();
   }
   clock_.global_step = position_.global_step;
-  // Epochs may have had other numbers of steps before, with another batch_size or accumulate.
+  // Earlier epochs may have had other numbers of steps, with another batch_size or accumulate.
   const int64_t accumulate = settings_->accumulate;
   const int64_t left_of_epoch = (batches - position_.batch + accumulate - 1) / accumulate;
   const int64_t usual = (position_.epoch + 1) * settings_->steps_per_epoch - left_of_epoch;
@@ -152,8 +152,8 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   settings_->num_epochs = position_.epoch + 1 + (in_later_epochs + per_epoch - 1) / per_epoch;
 }
 
-/// After a resume with another number of processes: what each had for itself is nobody's now. The
-/// sums of what is to be logged are rank 0's; all know their names, and how many numbers they are.
+/// Called after a resume with another number of processes: the old processes' own state is dropped.
+/// Rank 0 gets the sums of the values to be logged; all processes get their names and counts.
 void Session::change_processes(const Checkpoint& checkpoint) {
   const int64_t before = checkpoint.progress.processes;
   position_.processes = world_.size();
@@ -177,7 +177,7 @@ void Session::change_processes(const Checkpoint& checkpoint) {
                   world_.size() == 1 ? "is one" : fmt::format("are {}", world_.size())));
 }
 
-/// Within an epoch, a position is one of the order that the epoch began with.
+/// Checks that the order is the same: a position within an epoch depends on the epoch's order.
 void Session::check_order(const std::string& yaml, const std::string& path) const {
   if (yaml.empty()) return;
   const auto changes = differences(order_keys(Config(parse_yaml(yaml, {path, 0}))),

@@ -20,12 +20,12 @@ void share_logs(World& world, OrderedMap<Logs>& logs,
     for (const auto& [key, scalar] : result.scalars) {
       const std::string name = op + "/" + key;
       names += (names.empty() ? "" : ", ") + name;
-      // What counts for nothing may be NaN.
+      // A scalar with no weight may be NaN.
       values.push_back(factor == 0 ? 0 : scalar.read(name) * factor);
     }
   }
-  // 48 bits of the names as two numbers that a double holds, and their opposites: the largest of
-  // all is everybody's own when all have the same.
+  // 48 bits of the names' hash as two numbers that a double holds, and their negatives: the maximum
+  // over all processes equals each process's number if all have the same names.
   const uint64_t hash = seed_of(names);
   const auto high = static_cast<double>(hash >> 40);
   const auto low = static_cast<double>(hash & 0xffffff);

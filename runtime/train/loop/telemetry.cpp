@@ -13,7 +13,7 @@
 namespace stepop {
 namespace {
 
-/// By millions, as size_text.
+/// 10^6 bytes, as in size_text.
 constexpr double kMegabyte = 1e6;
 
 }  // namespace

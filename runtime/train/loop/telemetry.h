@@ -11,35 +11,35 @@
 
 namespace stepop {
 
-/// The parameters of updates that `telemetry/parameters` names, as `optimizer/conv1.weight`, the
-/// update before the slash. Throws UsageError when there are none of those that are trained.
+/// The parameters of updates that match `telemetry/parameters`, as `optimizer/conv1.weight`, with
+/// the update before the slash. Throws UsageError when no trained parameter matches.
 std::set<std::string> counted_parameters(const Context& context, const TelemetrySettings& settings);
 
-/// What a training tells of itself at each log, beside what its ops return: learning rates, the
-/// norms of gradients, its speed, its memory; on request also how weights and gradients are
-/// distributed. Costs next to nothing in steps that are not logged.
+/// Additional numbers in each log of a training: learning rates, the norms of gradients, the speed,
+/// the memory; on request also histograms of weights and gradients. Costs almost nothing in steps
+/// without a log.
 class Telemetry {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Both must outlive this; measures from now on.
+  /// Both must outlive this. The measurement starts now.
   Telemetry(const Context& context, const TelemetrySettings& settings);
-  ~Telemetry();  ///< No update shows it its gradients any more.
+  ~Telemetry();  ///< Stops watching the gradients of updates.
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;
 
-  /// Before a step that leads from `before` to `after`. `is_logged`: a log will follow it.
+  /// Called before a step from `before` to `after`. `is_logged`: a log will follow the step.
   void begin_step(bool is_logged, const Elapsed& before, const Elapsed& after);
 
-  /// Time in which the loop waited for examples.
+  /// Adds time in which the loop waited for examples.
   void add_wait(Clock::duration time) { waited_ += time; }
-  /// Time that was no training, such as an evaluation.
+  /// Excludes time that was no training, such as an evaluation.
   void leave_out(Clock::duration time) { begin_ += time; }
 
-  /// Whether something is due that does not wait for a log.
+  /// Whether something is due that does not need a log.
   bool is_due(const Elapsed& before, const Elapsed& now) const;
 
-  /// What there is to log at `now`, by names such as `optimizer/lr`; the next measurement begins.
+  /// The numbers to log at `now`, by names such as `optimizer/lr`. Starts the next measurement.
   Logs take(const Elapsed& before, const Elapsed& now);
 
  private:
@@ -53,11 +53,11 @@ class Telemetry {
   const Context& context_;
   const TelemetrySettings& settings_;
   std::set<std::string> counted_;
-  OrderedMap<at::Tensor> norms_;      ///< Of the step at hand, by the update's name.
-  OrderedMap<at::Tensor> gradients_;  ///< The same, to be counted; by their full names.
+  OrderedMap<at::Tensor> norms_;      ///< For the current step, by the update's name.
+  OrderedMap<at::Tensor> gradients_;  ///< For histograms, by full name.
   Clock::time_point begin_ = Clock::now();
   Clock::duration waited_{0};
-  int64_t steps_ = 0;  ///< At `begin_`.
+  int64_t steps_ = 0;  ///< The steps at `begin_`.
   int64_t samples_ = 0;
 };
 

@@ -40,7 +40,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
           directory, settings_, reporter.console(), profile_,
           [this, weights = session.trained_weights()](const Checkpoint& checkpoint) {
             check_weights(checkpoint.tensors, weights, checkpoint.progress.global_step);
-            // One that survives a power cut has its metrics beside it.
+            // A checkpoint that survives a power cut has its metrics beside it.
             reporter_.sync();
           },
           /*writes=*/context_.world.is_root()),
@@ -115,11 +115,11 @@ void TrainingLoop::loop() {
   save_checkpoint({});
 }
 
-/// What comes before the first step of this start.
+/// Everything before the first step of this start.
 void TrainingLoop::begin() {
   agree();
   last_ = elapsed();
-  // What hooks did after the checkpoint that this start resumes from is not in it.
+  // The checkpoint of this start lacks what hooks did after it was saved.
   if (checkpoints_.last_step() == first_step_) {
     const std::string path = directory_.checkpoints() + "/" + checkpoint_name(first_step_);
     hooks_.call_forked("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
@@ -174,7 +174,7 @@ void TrainingLoop::train_step() {
     train.begin();
     is_whole_ = clock_.micro_batch == 0;
     const auto asked = Telemetry::Clock::now();
-    const Batch& batch = train.batch();  // fetches it
+    const Batch& batch = train.batch();  // fetches the batch
     telemetry_.add_wait(Telemetry::Clock::now() - asked);
     is_whole_ = false;
     hooks_.call("before_batch", [&](Hook& hook) { hook.before_batch(batch); });
@@ -206,13 +206,13 @@ void TrainingLoop::train_step() {
   }
 }
 
-/// The logs of a step. What they bring may end the training, which makes others due.
+/// Runs the logs of a step. Their numbers may end the training, so that further logs become due.
 void TrainingLoop::run_logs(const Elapsed& now) {
   observe(run_due_logs(now));
   if (is_at_end()) observe(run_due_logs(now));
 }
 
-/// What hooks asked for since the last step. A log may make them ask for more.
+/// Takes the hooks' requests since the last step. A log may cause further requests.
 void TrainingLoop::take_requests(const Elapsed& now) {
   position_.stopped_by.clear();
   Agreement::View asked = own_view();
@@ -234,7 +234,7 @@ void TrainingLoop::take_requests(const Elapsed& now) {
   if (!position_.stopped_by.empty()) run_logs(now);
 }
 
-/// What hooks of this process ask for beside a log.
+/// Adds the requests of this process's hooks, except for a log.
 void TrainingLoop::add_requests(Agreement::View& asked) {
   asked.asks_checkpoint |= hooks_.take_checkpoint();
   asked.asks_evaluation |= hooks_.take_evaluation();
@@ -243,7 +243,7 @@ void TrainingLoop::add_requests(Agreement::View& asked) {
   asked.asks_stop |= !stop.empty();
 }
 
-/// What this process sees now.
+/// The view of this process at this moment.
 Agreement::View TrainingLoop::own_view() const {
   const auto now = std::chrono::steady_clock::now();
   return {.seconds = seconds_before_ + std::chrono::duration<double>(now - begin_).count(),
@@ -251,19 +251,19 @@ Agreement::View TrainingLoop::own_view() const {
           .is_over_time = now >= start_.deadline};
 }
 
-/// By which all processes go: what they agreed on after the last step.
+/// The common view of all processes, from the last step.
 Agreement::View TrainingLoop::view() const {
   return world_.is_alone() ? own_view() : agreement_.last();
 }
 
-/// Of a single process nothing is to be agreed on.
+/// A single process has nothing to agree on.
 Agreement::View TrainingLoop::agree(const Agreement::View& own) {
   if (world_.is_alone()) return agreement_.agree(own);
   const Span span(profile_, "waiting for the other processes");
   return agreement_.agree(own);
 }
 
-/// Where no step is at hand.
+/// Agrees outside of a step.
 void TrainingLoop::agree() { agree(own_view()); }
 
 bool TrainingLoop::config_changes() {
@@ -271,9 +271,9 @@ bool TrainingLoop::config_changes() {
   return start_.takes_changes && change_.is_there(std::chrono::steady_clock::now());
 }
 
-/// The end of an epoch, the checkpoint and the evaluation, as they are due after a step.
+/// Ends an epoch, saves a checkpoint and runs evaluations, if they are due after a step.
 void TrainingLoop::finish_step(const Elapsed& now) {
-  // The weights that a training ends with are evaluated, wherever in an epoch it ends.
+  // The final weights are evaluated, wherever in an epoch the training ends.
   const std::vector<std::string> evaluations =
       evaluations_.due(now, /*all=*/is_at_end() || asked_for_evaluation_);
   const bool is_epoch_end = position_.batch >= batches_per_epoch_;
@@ -296,7 +296,7 @@ void TrainingLoop::finish_step(const Elapsed& now) {
   wait_for_other_evaluations();
 }
 
-/// Every way in which a training stops.
+/// All reasons for which a training stops.
 StopReason TrainingLoop::stop_reason() const {
   using Kind = StopReason::Kind;
   const Agreement::View seen = view();
@@ -331,7 +331,7 @@ StopReason TrainingLoop::stop_reason() const {
       0};
 }
 
-/// Whether the training has come to its own end, after which only logs and an evaluation follow. A
+/// Whether the training has reached its own end, after which only logs and an evaluation follow. A
 /// training that stops by a signal or `max_time` is to be resumed instead.
 bool TrainingLoop::is_at_end() const {
   return position_.global_step >= settings_.num_steps || session_.stop_when().is_over() ||
@@ -347,7 +347,7 @@ void TrainingLoop::throw_if_asked_to_stop() const {
   }
 }
 
-/// Within an evaluation, which agrees by itself on whether it ends.
+/// Throws within an evaluation, whose processes agree by themselves on whether it ends.
 void TrainingLoop::throw_if_asked_here() const {
   const Agreement::View seen = own_view();
   if (seen.signal != 0) {
@@ -356,7 +356,7 @@ void TrainingLoop::throw_if_asked_here() const {
   if (seen.is_over_time && world_.is_root()) throw Interrupted("max_time is over");
 }
 
-/// Runs and reports the log ops that are due; returns the numbers that they brought.
+/// Runs and reports the log ops that are due; returns their numbers.
 OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which which) {
   if (has_failed_log_) return {};
   OrderedMap<Logs> results;
@@ -366,7 +366,7 @@ OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which 
     const Span span(profile_, "logging");
     results = log_ops_.run_due(last_, now, which);
     shared_buffers_.skip_writes();
-    // Before sums over all processes would not fit together.
+    // Checked before the sums over all processes, which would not fit together.
     has_failed_log_ = world_.max({log_ops_.has_failed() ? 1.0 : 0.0})[0] > 0;
     if (has_failed_log_ && !world_.is_alone()) return {};
   }
@@ -382,19 +382,18 @@ OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which 
     if (op == "runtime") return world_.is_root() ? 1.0 : 0.0;
     const bool is_log = results.contains(op);
     return is_log ? splits_[op.substr(0, op.find('/'))].share()
-                  : 1.0;  // means of train ops: theirs
+                  : 1.0;  // the means of train ops are already weighted
   });
   const bool is_empty = std::ranges::all_of(logs, [](const auto& log) {
     return log.second.scalars.empty() && log.second.histograms.empty();
   });
   if (results.empty() && is_empty) return {};
-  elapsed();  // the time of the event
+  elapsed();  // sets the time of the event
   return reporter_.logged(position_, logs);
 }
 
-/// Logs while no step is at hand, with the batches of the next one, which must not see a trace of
-/// it: neither of random numbers that step_op drew nor of running means nor of an iterator's
-/// counts.
+/// Logs outside of a step, with the batches of the next step. The next step must not depend on it:
+/// random numbers, running means and an iterator's counts are restored.
 void TrainingLoop::log_between_steps(const Elapsed& now) {
   const auto which = is_at_end() ? LogOps::Which::kDueAtEnd : LogOps::Which::kDue;
   if (!log_ops_.is_any_due(last_, now, which)) return;
@@ -404,31 +403,31 @@ void TrainingLoop::log_between_steps(const Elapsed& now) {
   const OrderedMap<double> scalars = run_due_logs(now);
   splits_.clear();
   before.restore();
-  observe(scalars);  // what was logged counts
+  observe(scalars);  // logged numbers count
   if (has_failed_log_) end_by_failed_log();
 }
 
-/// Throws what a log op threw here; in another process, that this one hears of it.
+/// Throws the exception of a log op; other processes learn of it by `agree`.
 void TrainingLoop::end_by_failed_log() {
   log_ops_.rethrow_failure();
   agree();
 }
 
-/// Numbers that were logged, for the runtime and for hooks.
+/// Passes logged numbers to the runtime and to hooks.
 void TrainingLoop::observe(const OrderedMap<double>& scalars) {
   if (scalars.empty()) return;
   numbers_.take(scalars, elapsed());
   hooks_.call("after_log", [&](Hook& hook) { hook.after_log(position_.global_step, scalars); });
 }
 
-/// The same for those of an evaluation, which follow a checkpoint.
+/// The same for the numbers of an evaluation, which follow a checkpoint.
 void TrainingLoop::observe_evaluation(const OrderedMap<double>& scalars) {
   numbers_.take(scalars, elapsed());
   hooks_.call_forked("after_log",
                      [&](Hook& hook) { hook.after_log(position_.global_step, scalars); });
 }
 
-/// Of records that streams left out.
+/// Warns of records that streams left out.
 void TrainingLoop::warn_of_data() {
   for (const auto& text : context_.splits.take_warnings()) reporter_.console().warn(text);
 }
@@ -466,21 +465,21 @@ void TrainingLoop::read_non_finite() {
   non_finite_.all_read();
 }
 
-/// Ends the training by the exception at hand.
+/// Ends the training by the current exception.
 void TrainingLoop::fail() {
   reporter_.console().end_progress();
-  // The training ends by what came first, which may be this very error.
+  // The training ends by the first error, which may be this very error.
   try {
     reporter_.finish_files();
   } catch (const std::exception&) {
   }
   try {
-    checkpoints_.wait();  // what there is to resume from decides what is said
+    checkpoints_.wait();  // the message depends on which checkpoints exist
   } catch (const std::exception&) {
   }
   save_what_is_whole();
   try {
-    if (!world_.is_root()) throw;  // what helps to look at it is rank 0's to write
+    if (!world_.is_root()) throw;  // rank 0 writes the data that help to examine it
     std::rethrow_exception(
         ending_error(saved_, non_finite_, directory_, splits_["train"].batch_at_hand()));
   } catch (const std::exception& error) {
@@ -489,7 +488,8 @@ void TrainingLoop::fail() {
   }
 }
 
-/// Before a training ends by an error: saves what would be lost, and notes that in `saved_`.
+/// Called before a training ends by an error: saves what would be lost, and records that in
+/// `saved_`.
 void TrainingLoop::save_what_is_whole() {
   if (!world_.is_alone()) return;  // the others may be within a step
   const int64_t step = position_.global_step;

@@ -27,35 +27,35 @@
 
 namespace stepop {
 
-/// Trains: a batch, its train ops, the logs, checkpoints and evaluations that are due, until there
-/// is a reason to stop. Begins at the session's position, which may have been restored.
+/// The training: batches, their train ops, and the logs, checkpoints and evaluations that are due,
+/// until there is a reason to stop. Begins at the session's position, which may have been restored.
 class TrainingLoop {
  public:
-  /// What a start needs beside its config.
+  /// Settings of a start besides the config.
   struct Start {
     std::string time;  ///< Names the evaluations of this start.
     std::string git;
-    /// When to stop with everything saved, to be resumed later.
+    /// The time to stop with everything saved, to be resumed later.
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
-    /// Whether the training ends here to go on with a changed config; it changes in the run's own
-    /// folder.
+    /// Whether the training may end here to resume with a changed config (LiveChange, a file in the
+    /// run's folder).
     bool takes_changes = false;
   };
 
-  /// All must outlive the loop.
+  /// All arguments must outlive the loop.
   TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter, Start start);
 
-  /// A further observer beside the iterator and the hooks of the config; must outlive the loop.
+  /// Adds a hook besides the iterator and the hooks of the config; the hook must outlive the loop.
   void add_hook(Hook& hook, std::string name = "of the program") {
     hooks_.add(std::move(name), hook);
   }
 
-  /// Throws what an op, a hook, a dataset or the disk threw, after `at_exception` of every hook;
-  /// as an Error when it is no std::exception, or when there is more to say: what was saved, or
-  /// with which command the run resumes (ErrorWithCommand).
+  /// Throws the exceptions of ops, hooks, datasets and the disk, after `at_exception` of every
+  /// hook. It becomes an Error when it is no std::exception, or when there is more to say: what was
+  /// saved, or which command resumes the run (ErrorWithCommand).
   StopReason run();
 
-  /// Callbacks that failed in evaluations of this run.
+  /// The number of callbacks that failed in evaluations of this run.
   int failed_callbacks() const { return failed_callbacks_; }
 
  private:
@@ -117,10 +117,10 @@ class TrainingLoop {
   SplitSteps splits_;
   LogOps log_ops_;
   std::optional<UpdateWatch> update_watch_;
-  OrderedMap<Scalars> results_;  ///< Of the train ops, for the batch at hand.
+  OrderedMap<Scalars> results_;  ///< Results of the train ops, for the current batch.
   bool asked_for_checkpoint_ = false;
   bool asked_for_evaluation_ = false;
-  bool has_failed_log_ = false;  ///< A log op threw, in this process or another one.
+  bool has_failed_log_ = false;  ///< A log op threw, in this or another process.
   bool was_stopped_ = false;     ///< By a hook, before this start.
   StopReason reason_;
   int64_t first_step_ = 0;
@@ -135,11 +135,12 @@ class TrainingLoop {
   SharedBuffers shared_buffers_;
   RunAhead run_ahead_;
   int failed_callbacks_ = 0;
-  /// Whether the state is that between two steps, and no checkpoint has it, while a dataset runs.
+  /// True while the dataset is asked for the first batch of a step: the state is still that between
+  /// two steps, and can be saved.
   bool is_whole_ = false;
-  std::string saved_;  ///< What was saved for an error; empty for nothing.
-  /// Where the step before was looked at for what is due. Periods that begin while the loop waits
-  /// for the disk or evaluates are seen by the next step.
+  std::string saved_;  ///< A text about what was saved for an error; empty for nothing.
+  /// The time of the last check for what is due. Periods that begin while the loop waits for the
+  /// disk or evaluates are found by the next step.
   Elapsed last_;
   double seconds_before_ = 0;
   std::chrono::steady_clock::time_point begin_;

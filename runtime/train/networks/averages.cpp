@@ -13,13 +13,13 @@
 namespace stepop {
 namespace {
 
-/// A small change to a number of 8 or 11 significant bits is rounded away.
+/// A number with 8 or 11 significant bits would round small changes away.
 at::ScalarType type_of_average(const at::Tensor& parameter) {
   const at::ScalarType type = parameter.scalar_type();
   return type == at::kBFloat16 || type == at::kHalf ? at::kFloat : type;
 }
 
-/// Where `tensor` is in `list`, to which it is added when it is not there.
+/// The position of `tensor` in `list`, to which it is added if it is not there.
 size_t place_in(std::vector<at::Tensor>& list, const at::Tensor& tensor) {
   const auto known = std::find_if(list.begin(), list.end(),
                                   [&](const auto& other) { return other.is_same(tensor); });
@@ -56,7 +56,7 @@ std::vector<at::Tensor> Averages::weights() const {
   std::vector<at::Tensor> weights;
   weights.reserve(parameters_.size());
   for (const auto& parameter : parameters_) {
-    weights.push_back(parameter.to(type_of_average(parameter)));  // itself when it has that type
+    weights.push_back(parameter.to(type_of_average(parameter)));  // no copy for equal types
   }
   return weights;
 }
@@ -120,7 +120,7 @@ void use_memory(const at::Tensor& tensor, const at::Tensor& data) {
 
 AveragesGuard::AveragesGuard(const Averages* averages) {
   if (averages == nullptr) return;
-  // All that may throw comes first.
+  // All calls that may throw come first.
   std::vector<at::Tensor> memory;
   const auto replace = [&](const std::vector<at::Tensor>& tensors,
                            const std::vector<at::Tensor>& values) {

@@ -15,47 +15,46 @@ class Module;
 
 namespace stepop {
 
-/// Averages of the parameters of networks over a training: what EMA and SWA have in common. Every
-/// floating-point parameter is averaged, in float32 when its own type has fewer bits. Buffers, such
-/// as running means and counts, are the network's own, but for those of which there are statistics
-/// that belong to the averages.
+/// Averages of the parameters of networks over a training: the common part of EMA and SWA. Every
+/// floating-point parameter is averaged, in float32 when its type has fewer bits. Buffers, such as
+/// running means and counts, stay the network's own, except buffers for which the averages have
+/// statistics.
 class Averages {
  public:
-  /// `kind`, `ema`, is what the config and the names in a checkpoint call them.
+  /// `kind`, such as `ema`, names the averages in the config and in checkpoints.
   explicit Averages(std::string kind) : kind_(std::move(kind)) {}
   virtual ~Averages() = default;
   Averages(const Averages&) = delete;
   Averages& operator=(const Averages&) = delete;
 
-  /// Averages this network as well.
+  /// Adds a network whose parameters are averaged.
   virtual void add(const std::string& name, std::shared_ptr<torch::nn::Module> network);
 
-  /// The tensors of a network by name, with the averages for its parameters; empty as long as there
-  /// are none. They share memory with this and the network.
+  /// The tensors of a network by name, with averages in the place of parameters; empty while there
+  /// are no averages. They share memory with this object and the network.
   State state(const std::string& name) const;
 
-  /// Restores the averages; from an empty state, that there are none. Throws Error, and changes
-  /// nothing, for a state that does not fit. `has_statistics`: whether its buffers are of the
-  /// averages.
+  /// Restores the averages; an empty state restores that there are no averages. Throws Error, and
+  /// changes nothing, for a state that does not fit. `has_statistics`: whether the state's buffers
+  /// belong to the averages.
   void load_state(const std::string& name, const State& state, bool has_statistics = false);
 
  protected:
-  /// Buffers of the network `name` of which there may be statistics of the averages.
+  /// Registers a buffer of the network `name` for which the averages may have statistics.
   void add_statistics(const std::string& name, const std::string& key, const at::Tensor& buffer);
 
-  /// The position of one of them in `buffers_`.
+  /// The position of `buffer` in `buffers_`.
   size_t place_of_buffer(const at::Tensor& buffer) const;
 
   /// The parameters, converted where their averages have another type.
   std::vector<at::Tensor> weights() const;
-  /// Each average that there is not yet becomes its parameter's value.
+  /// Each average that does not exist yet becomes its parameter's value.
   void start_averages();
 
-  std::vector<at::Tensor> parameters_;  ///< Each tensor once, also when it has several names.
+  std::vector<at::Tensor> parameters_;  ///< Each tensor once, even if it has several names.
   std::vector<at::Tensor> averages_;    ///< Undefined before they are restored or started.
   std::vector<at::Tensor> buffers_;
-  std::vector<at::Tensor>
-      statistics_;  ///< Of the averages, for `buffers_`; undefined: there are none.
+  std::vector<at::Tensor> statistics_;  ///< The averages' values for `buffers_`; undefined: none.
 
  private:
   friend class AveragesGuard;
@@ -75,13 +74,13 @@ class Averages {
   std::vector<Averaged> networks_;
 };
 
-/// Lets `tensor` use the memory of `data`. Its version is bumped, so that backward through a graph
-/// over other values throws.
+/// Lets `tensor` use the memory of `data`. Bumps the tensor's version, so that backward through a
+/// graph that needs the old values throws.
 void use_memory(const at::Tensor& tensor, const at::Tensor& data);
 
-/// Puts the averages into the networks while it lives: their parameters then use the averages'
-/// memory, and nothing is copied unless the types differ. A view of a parameter that was made
-/// before keeps the parameter's own weights. Where there are no averages yet, the weights stay.
+/// Puts the averages into the networks during its lifetime: their parameters then use the averages'
+/// memory, and nothing is copied unless the types differ. A view of a parameter from before keeps
+/// the parameter's own weights. Parameters without averages keep their weights.
 class AveragesGuard {
  public:
   /// Does nothing when `averages` is null.
@@ -91,7 +90,7 @@ class AveragesGuard {
   AveragesGuard& operator=(const AveragesGuard&) = delete;
 
  private:
-  /// What uses another's memory, and its own.
+  /// Each tensor with replaced memory, and its own memory.
   std::vector<std::pair<at::Tensor, at::Tensor>> replaced_;
 };
 

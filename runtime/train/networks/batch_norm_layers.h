@@ -4,7 +4,7 @@
 
 namespace stepop {
 
-/// Calls `visit` with the module as the layer of batch normalization that it is, if it is one with
+/// Calls `visit` with the module as a batch normalization layer, if it is such a layer and has
 /// running statistics.
 template <class Visit>
 void visit_batch_norm(torch::nn::Module& module, const Visit& visit) {

@@ -32,10 +32,10 @@ std::atomic<bool> was_called = false;
 /// A module that the config names.
 struct Named {
   std::string path;                   ///< `model.decoder.0`
-  std::set<std::string> of_patterns;  ///< That match it.
-  bool ran = false;                   ///< By `checkpointed`, with gradients.
+  std::set<std::string> of_patterns;  ///< Patterns that match the module.
+  bool ran = false;                   ///< `checkpointed` ran it with gradients.
 };
-/// A module has no room for a mark of its own.
+/// A map from modules to their names; a module itself has no room for a mark.
 std::unordered_map<const torch::nn::Module*, Named>& named_modules() {
   static std::unordered_map<const torch::nn::Module*, Named> modules;
   return modules;
@@ -54,7 +54,7 @@ std::vector<int64_t> versions_of(const std::vector<at::Tensor>& tensors) {
 
 namespace checkpointing {
 
-/// Autocast, apart from where it is on, which at::ThreadLocalState has.
+/// The types of autocast; at::ThreadLocalState has whether it is on.
 class AutocastTypes {
  public:
   explicit AutocastTypes(const c10::Device& device)
@@ -76,8 +76,8 @@ class AutocastTypes {
   bool is_cached_;
 };
 
-/// What a module computes with besides its inputs and weights, on this thread: which ops are
-/// recorded and cast, and the next random numbers.
+/// The state on this thread that a module's result depends on, besides its inputs and weights:
+/// which ops are recorded and cast, and the next random numbers.
 class Surroundings {
  public:
   explicit Surroundings(const c10::Device& device)
@@ -101,10 +101,10 @@ class Surroundings {
   at::Tensor device_state_;
 };
 
-/// Ends the second run of a module when it has given all that was wanted.
+/// Thrown to end the second run of a module once it has given all wanted tensors.
 struct GotAll {};
 
-/// One call of a module, and what its second run gave.
+/// One call of a module, and the tensors of its second run.
 class Region::Call {
  public:
   Call(torch::nn::Module& module, std::function<void()> forward, std::vector<at::Tensor> inputs)
@@ -117,13 +117,13 @@ class Region::Call {
         versions_of_inputs_(versions_of(inputs_)),
         versions_of_weights_(versions_of(weights_)) {}
 
-  /// The number of the next tensor to be saved.
+  /// Returns the number of the next saved tensor.
   size_t save() { return count_++; }
   void end_forward() { is_over_ = true; }
 
-  /// What was saved as `number`; runs the module again when that is not there (any more).
+  /// Returns the saved tensor `number`; runs the module again when the tensor is missing.
   at::Tensor take(size_t number);
-  /// In the second run.
+  /// Called in the second run.
   void give(const at::Tensor& tensor) {
     given_.push_back(tensor);
     if (given_.size() == count_) throw GotAll{};
@@ -153,7 +153,7 @@ class Region::Call {
   std::vector<int64_t> versions_of_weights_;
   size_t count_ = 0;
   bool is_over_ = false;
-  std::mutex mutex_;  ///< Each device of a backward pass has a thread.
+  std::mutex mutex_;  ///< A backward pass has one thread per device.
   std::vector<at::Tensor> given_;
 };
 
@@ -163,7 +163,7 @@ namespace {
 
 using Call = checkpointing::Region::Call;
 
-/// The call whose module runs on this thread, for the first time or again.
+/// The call whose module runs on this thread, for the first or the second time.
 struct Running {
   std::shared_ptr<Call> first;
   Call* again = nullptr;
@@ -173,7 +173,7 @@ Running& running() {
   return calls;
 }
 
-/// In the first run: nothing is kept.
+/// For the first run: keeps nothing.
 class Promise : public torch::autograd::SavedVariableHooks {
  public:
   explicit Promise(std::shared_ptr<Call> call) : call_(std::move(call)) {}
@@ -185,12 +185,12 @@ class Promise : public torch::autograd::SavedVariableHooks {
   size_t number_ = 0;
 };
 
-/// In the second run, whose graph is of use only to a backward pass inside of the module.
+/// For the second run, whose graph only serves a backward pass inside the module.
 class Delivery : public torch::autograd::SavedVariableHooks {
  public:
   explicit Delivery(Call& call) : call_(call) {}
   void call_pack_hook(const at::Tensor& tensor) override {
-    tensor_ = tensor.detach();  // its graph has this hook
+    tensor_ = tensor.detach();  // the tensor's graph holds this hook
     call_.give(tensor_);
   }
   at::Tensor call_unpack_hook() override { return tensor_; }
@@ -200,7 +200,7 @@ class Delivery : public torch::autograd::SavedVariableHooks {
   at::Tensor tensor_;
 };
 
-/// LibTorch's engine, which asks for these hooks whenever an operation saves a tensor.
+/// LibTorch's engine, with hooks that run whenever an operation saves a tensor.
 class Engine : public torch::autograd::Engine {
  public:
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
@@ -211,7 +211,7 @@ class Engine : public torch::autograd::Engine {
   }
 };
 
-/// As PyTorch's Python module does it. Never destroyed: threads of GPUs outlive `main`.
+/// Works like PyTorch's Python module. Never destroyed: threads of GPUs outlive `main`.
 void use_engine_with_hooks() {
   static torch::autograd::Engine& engine = *new Engine;
   torch::autograd::set_default_engine_stub([]() -> torch::autograd::Engine& { return engine; });
@@ -221,7 +221,7 @@ void use_engine_with_hooks() {
 
 namespace checkpointing {
 
-/// Puts these surroundings in place, and those that were there back.
+/// Sets the given surroundings during its lifetime, and restores the previous ones.
 class SurroundingsGuard {
  public:
   explicit SurroundingsGuard(const Surroundings& surroundings)
@@ -237,13 +237,14 @@ class SurroundingsGuard {
   at::ThreadLocalStateGuard thread_;
 };
 
-/// The running statistics of a module, which its second run may not move once more.
+/// Keeps the running statistics of a module, which its second run must not change again.
 class BuffersGuard {
  public:
   explicit BuffersGuard(const torch::nn::Module& module) {
     const at::NoGradGuard no_grad;
     for (const auto& buffer : module.buffers()) {
-      // Its data by another version counter: for autograd nothing happens to the buffer.
+      // A tensor on the same data with another version counter: autograd sees no change of the
+      // buffer.
       if (buffer.defined()) buffers_.emplace_back(buffer.tensor_data(), buffer.clone());
     }
   }
@@ -266,7 +267,7 @@ at::Tensor Region::Call::take(size_t number) {
         "out, or name modules inside of it");
   }
   if (given_.empty() || !given_[number].defined()) run_again();
-  // Each is wanted once in a backward pass.
+  // A backward pass needs each tensor once.
   return std::exchange(given_[number], {});
 }
 
@@ -333,7 +334,7 @@ Region::~Region() {
 CheckpointModules::CheckpointModules(const Config& config, const std::vector<Network>& networks) {
   const Value* found = config.peek(kModulesKey);
   if (found == nullptr || found->is_null() || (found->is_list() && found->as_list().empty())) {
-    config.get(kModulesKey, std::vector<std::string>{});  // is read
+    config.get(kModulesKey, std::vector<std::string>{});  // marks the key as read
     return;
   }
   std::vector<torch::nn::Module*> modules;

@@ -15,13 +15,13 @@
 
 namespace stepop {
 
-/// The modules that `checkpoint_modules: ["decoder.*"]` names: they keep their inputs and nothing
-/// else for the backward pass, which runs them once more (torch.utils.checkpoint; Chen et al.,
-/// 2016). Gradients are the same to the bit: random numbers are drawn again as they were, running
-/// statistics move once.
+/// The modules that `checkpoint_modules: ["decoder.*"]` names. Such a module keeps only its inputs
+/// for the backward pass, which runs the module a second time (torch.utils.checkpoint; Chen et al.,
+/// 2016). Gradients are equal to the last bit: the second run draws the same random numbers, and
+/// running statistics change only once.
 ///
-/// A pattern is a regular expression for any part of the path of a module with its network,
-/// `model.decoder.0`. Of modules inside of each other the outermost is run again.
+/// A pattern is a regular expression for any part of a module's path, which begins with the
+/// network: `model.decoder.0`. Among nested modules only the outermost module is run again.
 class CheckpointModules {
  public:
   using Network = std::pair<std::string, std::shared_ptr<torch::nn::Module>>;
@@ -34,11 +34,11 @@ class CheckpointModules {
 
   bool empty() const { return modules_.empty(); }
 
-  /// The paths of those that were run again, or will be, so far.
+  /// The paths of the modules that so far were run again, or will be.
   std::vector<std::string> ran() const;
 
-  /// What to warn about after training steps: patterns of which no module ran by `checkpointed`.
-  /// Empty when all did.
+  /// A warning, after training steps, about patterns none of whose modules ran by `checkpointed`.
+  /// Empty when a module ran for each pattern.
   std::string warning() const;
 
  private:
@@ -50,18 +50,18 @@ class CheckpointModules {
 
 namespace checkpointing {
 
-/// Whether a call of this module is to be run again: it is named, gradients are wanted, and it is
-/// not inside of another such call.
+/// Whether a call of this module is to be run again: the config names the module, gradients are
+/// wanted, and no outer call is run again.
 bool is_due(const torch::nn::Module& module);
 
-/// Whether any network has called a module by `checkpointed` in this process.
+/// Whether any network in this process has called a module by `checkpointed`.
 bool has_calls();
 
-/// While it lives, what operations save for the backward pass is counted and not kept; the backward
-/// pass calls `forward` for it.
+/// During its lifetime, tensors that operations save for the backward pass are counted, not kept;
+/// the backward pass calls `forward` to get them.
 class Region {
  public:
-  /// `inputs` may not change before the backward pass: an Error there says so.
+  /// If `inputs` change before the backward pass, it throws an Error that says so.
   Region(torch::nn::Module& module, std::function<void()> forward, std::vector<at::Tensor> inputs);
   ~Region();
   Region(const Region&) = delete;
@@ -80,15 +80,15 @@ void add_tensor(std::vector<at::Tensor>& tensors, const Input& input) {
 
 }  // namespace checkpointing
 
-/// `module.forward(inputs...)`, run once more in the backward pass when `checkpoint_modules` names
-/// the module. A network calls its larger blocks so: `h = checkpointed(*block, h, embedding)`. Its
-/// inputs are copied, as tensors are, and read again. Throws what the module throws; the backward
-/// pass throws Error when the inputs or weights have changed since, or when the module does not
-/// repeat what it did.
+/// Calls `module.forward(inputs...)`; the backward pass runs it a second time when
+/// `checkpoint_modules` names the module. A network calls its larger blocks this way: `h =
+/// checkpointed(*block, h, embedding)`. The inputs are copied (tensors share their memory) and read
+/// again. Throws what the module throws. The backward pass throws Error when the inputs or weights
+/// have changed since, or when the module does not repeat its first run.
 template <std::derived_from<torch::nn::Module> Module, class... Inputs>
 auto checkpointed(Module& module, const Inputs&... inputs) {
   if (!checkpointing::is_due(module)) return module.forward(inputs...);
-  // Whoever holds the graph holds the module.
+  // The graph keeps the module alive.
   const auto forward = [kept = module.weak_from_this().lock(), &module, inputs...] {
     return module.forward(inputs...);
   };

@@ -37,7 +37,7 @@ bool Ema::averages_within(int64_t steps) const {
 }
 
 void Ema::update(int64_t global_step) {
-  if (parameters_.empty()) return;  // PyTorch refuses an empty list
+  if (parameters_.empty()) return;  // PyTorch rejects an empty list
   const at::NoGradGuard no_grad;
   at::_foreach_lerp_(averages_, weights(), 1 - decay_at(global_step));
 }

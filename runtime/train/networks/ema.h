@@ -9,35 +9,36 @@
 
 namespace stepop {
 
-/// Exponential moving averages of the parameters of networks, as torch.optim.swa_utils keeps them:
+/// Exponential moving averages of the parameters of networks, as in torch.optim.swa_utils:
 ///
 ///   average += (1 - decay) * (parameter - average)
 ///
-/// after each training step. Buffers are not averaged: the network's own are used.
+/// after each training step. Buffers are not averaged: averages are used with the network's own
+/// buffers.
 ///
-/// Config: `ema: {decay: 0.999, warmup: false, networks: [model]}`. `decay` may be a schedule.
-/// With `warmup` it is at most (1 + n) / (10 + n) after n complete steps, as in TensorFlow, so that
-/// the first weights are forgotten soon. By default all networks that an update trains are
+/// Config: `ema: {decay: 0.999, warmup: false, networks: [model]}`. `decay` may be a schedule. With
+/// `warmup` the decay is at most (1 + n) / (10 + n) after n complete steps, as in TensorFlow, so
+/// that the first weights are forgotten soon. By default all networks that an update trains are
 /// averaged.
 class Ema : public Averages {
  public:
-  /// `config` is the part `ema`. With `must_be_restored`, a checkpoint without averages is refused.
-  /// Throws UsageError for a decay that is not in [0, 1).
+  /// `config` is the part `ema`. With `must_be_restored`, a checkpoint without averages is an
+  /// error. Throws UsageError for a decay outside of [0, 1).
   Ema(const Config& config, bool must_be_restored);
 
-  /// Begins with the weights as they are, where no averages were restored.
+  /// Starts with the current weights, unless averages were restored.
   void start() { start_averages(); }
 
-  /// The step after `global_step` complete ones is done. After `start` only.
+  /// Called after the step that follows `global_step` complete steps, and only after `start`.
   void update(int64_t global_step);
 
-  /// Whether an update of the first `steps` steps gives averages that are neither what they were
-  /// nor a copy of the weights.
+  /// Whether updates in the first `steps` steps give averages that are neither unchanged nor a copy
+  /// of the weights.
   bool averages_within(int64_t steps) const;
 
-  /// Restores the averages. After an empty state, of a checkpoint that was saved without `ema`,
-  /// `start` begins with the weights as they are. Throws Error, and changes nothing, for a state
-  /// that does not fit.
+  /// Restores the averages. After an empty state, from a checkpoint that was saved without `ema`,
+  /// `start` begins with the current weights. Throws Error, and changes nothing, for a state that
+  /// does not fit.
   void load_state(const std::string& name, const State& state);
 
  private:

@@ -9,10 +9,10 @@ class Module;
 
 namespace stepop {
 
-/// While it lives, a network is in evaluation mode, as a log op that samples from it wants it:
-/// `const EvaluationMode guard(*model_);`. Afterwards each of its modules is in the mode that it
-/// had. It leaves gradients as they are: log and eval ops have none, a train op that wants none
-/// also needs an at::NoGradGuard.
+/// During its lifetime, a network is in evaluation mode, for example for a log op that samples from
+/// it: `const EvaluationMode guard(*model_);`. Afterwards each module is back in its previous mode.
+/// Gradients are not affected: log and eval ops have none; a train op without gradients also needs
+/// an at::NoGradGuard.
 class EvaluationMode {
  public:
   /// The network must outlive this.
@@ -24,7 +24,7 @@ class EvaluationMode {
  private:
   torch::nn::Module& network_;
   bool was_training_;
-  std::vector<std::shared_ptr<torch::nn::Module>> evaluating_;  ///< Parts that were so before.
+  std::vector<std::shared_ptr<torch::nn::Module>> evaluating_;  ///< Before this guard.
 };
 
 }  // namespace stepop

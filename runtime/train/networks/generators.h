@@ -10,7 +10,7 @@ namespace stepop {
 /// Seeds LibTorch's default generators of the CPU and of the device.
 void seed_generators(uint64_t seed, const c10::Device& device);
 
-/// The state of the default generator as a byte tensor, and back.
+/// The state of the default generator as a byte tensor, and its restoration.
 at::Tensor generator_state(const c10::Device& device);
 void set_generator_state(const c10::Device& device, const at::Tensor& state);
 

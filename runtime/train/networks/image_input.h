@@ -10,8 +10,8 @@
 
 namespace stepop {
 
-/// The images that a network takes, and the keys of its config that say so, for a message in the
-/// place of LibTorch's, which knows neither.
+/// The images that a network accepts, and the config keys that define them. Its error message
+/// replaces LibTorch's message, which knows neither.
 class ImageInput {
  public:
   /// `size` is a height and a width; empty for any. `channels_key` is empty where no key says how
@@ -19,8 +19,8 @@ class ImageInput {
   ImageInput(const Config& params, const std::string& channels_key, int64_t channels,
              const std::string& size_key = "", std::vector<int64_t> size = {});
 
-  /// Throws Error unless `images` is [B, C, H, W] with that many channels. The size is looked at by
-  /// the network itself, which may take some others.
+  /// Throws Error unless `images` is [B, C, H, W] with the right number of channels. The network
+  /// itself checks the size, because it may accept other sizes.
   void check(const at::Tensor& images) const;
 
   /// Throws Error for images that do not fit.

@@ -24,7 +24,7 @@ constexpr const char* kExpected =
     "expected a file of weights, a map {path: weights.safetensors, strict: false}, or a list of "
     "such";
 
-/// `2 float16 to float32, 1 float64 to float32`, or empty.
+/// `2 float16 to float32, 1 float64 to float32`, or an empty text.
 std::string count_conversions(const std::vector<std::string>& conversions) {
   std::map<std::string, int> counts;
   for (const auto& conversion : conversions) ++counts[conversion];
@@ -35,7 +35,7 @@ std::string count_conversions(const std::vector<std::string>& conversions) {
   return text;
 }
 
-/// What does not fit, a line a list; each line begins with a newline.
+/// Describes what does not fit, one line per list; each line begins with a newline.
 std::string describe_rest(const WeightsMatch& match) {
   std::string text;
   const auto add = [&](const char* what, const std::vector<std::string>& names) {
@@ -56,7 +56,7 @@ std::string type_name(const at::Tensor& tensor) {
   return std::string(c10::getDtypeNames(tensor.scalar_type()).first);
 }
 
-/// Nothing when `found` can be copied into `own`, else what differs.
+/// Nothing when `found` can be copied into `own`, otherwise the difference.
 std::optional<std::string> difference(const at::Tensor& found, const at::Tensor& own) {
   if (found.sizes() != own.sizes()) {
     return fmt::format("[{}] in the file, [{}] here", fmt::join(found.sizes(), ", "),
@@ -67,7 +67,7 @@ std::optional<std::string> difference(const at::Tensor& found, const at::Tensor&
   return fmt::format("{} in the file, {} here", describe_tensor(found), describe_tensor(own));
 }
 
-/// Whether two names stand for one tensor.
+/// Whether two names refer to the same tensor.
 bool are_tied(const at::Tensor& a, const at::Tensor& b) {
   return a.numel() > 0 && a.const_data_ptr() == b.const_data_ptr() && a.sizes() == b.sizes();
 }
@@ -77,7 +77,7 @@ bool are_tied(const at::Tensor& a, const at::Tensor& b) {
 WeightsMatch match_weights(const State& file, const State& own, const NameRules& rules) {
   WeightsMatch match;
   match.wanted = own.size();
-  std::map<std::string, std::string> names;  // of the file, by what they became
+  std::map<std::string, std::string> names;  // new name -> name in the file
   std::vector<bool> is_used(rules.map.size(), false);
   for (const auto& [name, tensor] : file) {
     if (!name.starts_with(rules.prefix)) continue;

@@ -28,7 +28,7 @@ std::string checkpoint_of(const std::string& path, const std::string& checkpoint
 
 Config config_of(const Checkpoint& checkpoint, const std::string& file) {
   Value tree = parse_yaml(checkpoint.config, {file, 0}, /*keep_line=*/true);
-  resolve_references(tree);  // no more than doubled braces
+  resolve_references(tree);  // only doubled braces are left
   return Config(std::move(tree));
 }
 
@@ -42,11 +42,11 @@ std::string name_of(const Networks& networks, const LoadNetworkOptions& options,
   throw Error(fmt::format("{}: it has the networks {}: name one", file, list));
 }
 
-/// Puts the tensors of `file` that begin with `prefix` into those of the network.
+/// Copies the tensors of `file` whose names begin with `prefix` into the network's tensors.
 void take(const State& own, const State& file, const std::string& prefix) {
   for (const auto& [name, tensor] : own) {
     const auto found = file.find(prefix + name);
-    if (found == file.end()) continue;  // there may be no averages yet
+    if (found == file.end()) continue;  // the averages may not exist yet
     tensor.detach().copy_(found->second);
   }
 }

@@ -15,20 +15,20 @@
 
 namespace stepop {
 
-/// What shows its calls, so that examples of its inputs can be had: for its graph, for an export.
+/// Lets others watch a network's calls, to get example inputs for a graph or an export.
 class WatchedCalls {
  public:
   using Watch = std::function<void(const std::vector<at::Tensor>& inputs)>;
 
-  /// `watch` sees the inputs of each call before it runs; an empty one ends that.
+  /// `watch` gets the inputs of each call before the call runs; an empty function ends that.
   void watch_calls(Watch watch) { watch_ = std::move(watch); }
 
  protected:
   WatchedCalls() = default;
   ~WatchedCalls() = default;
 
-  /// A registered network says so of each `forward` and `forward_all` by itself. One that is called
-  /// by a function of its own, `forward(pose, appearance)`, calls this in there.
+  /// A registered network reports each `forward` and `forward_all` by itself. A network with its
+  /// own function, such as `forward(pose, appearance)`, calls `call_begins` in that function.
   void call_begins(const std::vector<at::Tensor>& inputs) const {
     if (watch_) watch_(inputs);
   }
@@ -44,35 +44,35 @@ class Network : public torch::nn::Module, public WatchedCalls {
  public:
   virtual at::Tensor forward(const at::Tensor& input) = 0;
 
-  /// What a user should know about it before a run begins; empty when there is nothing.
+  /// A warning for the user before a run begins; empty for none.
   virtual std::string warning() const { return {}; }
 };
 
-/// A network with several inputs, or several outputs, in an order of its own.
+/// A network with several inputs, or several outputs, in a fixed order.
 class MultiNetwork : public torch::nn::Module, public WatchedCalls {
  public:
   virtual std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) = 0;
 
-  /// The names of its inputs in their order, for a config that gives some of them by name; those
-  /// that it leaves out are undefined tensors. Empty: they have no names.
+  /// The names of the inputs in their order, for a config that gives some of them by name; inputs
+  /// that it leaves out are undefined tensors. Empty: the inputs have no names.
   virtual std::vector<std::string> input_names() const { return {}; }
 };
 
 using ModelRegistry = Registry<std::shared_ptr<torch::nn::Module>(const Config&)>;
 ModelRegistry& models();
 
-/// Keys that name a network's class where there is no `class`. An iterator that reads configs of
-/// another program adds that program's, before main().
+/// Keys that name a network's class in the place of `class`. An iterator that reads configs of
+/// another program adds that program's key before main().
 std::vector<std::string>& other_class_keys();
 
 /// The parameters and buffers of a network by name. They share memory with it.
 State tensors_of(const torch::nn::Module& module);
 
-/// Copies `state` into the tensors `own` of what is tracked as `name`. Throws Error, and changes
+/// Copies `state` into `own`, the tensors that are tracked as `name`. Throws Error, and changes
 /// nothing, when a tensor is missing, left over, or of another shape or type.
 void load_tensors(const std::string& name, const State& own, const State& state);
 
-/// What helps when a layer was not registered, for messages.
+/// The advice for a layer that was not registered, for messages.
 inline constexpr const char* kRegisterModule =
     "layer_ = register_module(\"layer\", torch::nn::Linear(2, 1))";
 
@@ -98,7 +98,8 @@ class WatchedMulti : public Class {
   }
 };
 
-// One that is `final`, or hides the function, is built as it is, and its calls are not seen.
+// A class that is `final`, or hides the function, is built unchanged, and its calls are not
+// watched.
 template <class Class>
 concept HasForward = std::is_base_of_v<Network, Class> && !std::is_final_v<Class> &&
                      requires(Class & network, const at::Tensor& x) {
@@ -110,7 +111,7 @@ concept HasForwardAll = std::is_base_of_v<MultiNetwork, Class> && !std::is_final
   network.Class::forward_all(x);
 };
 
-/// What is made for a registered class: the same, with calls that can be watched.
+/// The type that is built for a registered class: the class, with calls that can be watched.
 template <class Class>
 using Built =
     std::conditional_t<HasForward<Class>, Watched<Class>,
@@ -120,7 +121,7 @@ using Built =
 
 }  // namespace stepop
 
-/// Registers a network that has a constructor from `const Config&`, its own part of the config.
+/// Registers a network with a constructor from `const Config&`, its part of the config.
 #define STEPOP_REGISTER_MODEL(Class, ...)                                  \
   STEPOP_REGISTER(                                                         \
       ::stepop::models(), #Class,                                          \

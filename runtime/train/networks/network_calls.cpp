@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostCalls = 4;
 
-/// What autocast made of 16 bits becomes float32, as the weights are.
+/// Inputs that autocast converted to 16 bits become float32, like the weights.
 NetworkInputs copies_of(const NetworkInputs& inputs) {
   const at::NoGradGuard no_grad;
   NetworkInputs copies;
@@ -36,7 +36,7 @@ bool has_rows(const at::Tensor& tensor, int64_t rows) {
   return tensor.defined() && tensor.dim() > 0 && tensor.size(0) == rows;
 }
 
-/// Whether two calls differ in their rows alone.
+/// Whether two calls differ only in their rows.
 bool fits(const NetworkInputs& a, const NetworkInputs& b) {
   if (a.size() != b.size() || rows_of(b) == 0) return false;
   for (size_t i = 0; i < a.size(); ++i) {

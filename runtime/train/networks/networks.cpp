@@ -30,7 +30,7 @@ bool trains(const Update& update, const torch::nn::Module& network) {
   });
 }
 
-/// A network by its name, its `class`, or another key that names classes.
+/// Reads a network: its name, its `class`, or another key that names classes.
 Component read_network(const Config& config, std::string_view path) {
   const Config params = config.at(path);
   const Value* value = config.peek(path);
@@ -42,7 +42,7 @@ Component read_network(const Config& config, std::string_view path) {
   return read_component(config, path);
 }
 
-/// The network at `path` of `config`, on `device`. Throws Error with the place for what its
+/// Builds the network at `path` of `config`, on `device`. Throws Error with the place when its
 /// constructor throws.
 std::shared_ptr<torch::nn::Module> build_on(const c10::Device& device, const Component& component,
                                             const Config& config, std::string_view path) {
@@ -71,7 +71,7 @@ std::shared_ptr<torch::nn::Module> build_on(const c10::Device& device, const Com
   }
 }
 
-/// Puts the weights of convolutions into the memory layout that batches then have.
+/// Gives the weights of convolutions the memory layout of the batches.
 void put_channels_last(const torch::nn::Module& network) {
   for (const auto& parameter : network.parameters()) {
     if (parameter.dim() == 4) {
@@ -120,7 +120,7 @@ const std::shared_ptr<torch::nn::Module>& Networks::get(std::string_view name) c
 }
 
 void Networks::set_trained_by_hand(std::string_view name) {
-  get(name);  // throws when there is none
+  get(name);  // throws for an unknown name
   trained_by_hand_.emplace(name);
 }
 

@@ -12,7 +12,7 @@
 namespace stepop {
 namespace {
 
-/// Of each type as one tensor, to be sent at once.
+/// All tensors of one type as one tensor, to be sent at once.
 std::vector<at::Tensor> together(const std::vector<at::Tensor>& tensors, double factor) {
   std::vector<at::Tensor> flat;
   for (const auto& tensor : tensors) {
@@ -34,7 +34,7 @@ SharedBuffers::SharedBuffers(World& world, const Networks& networks) : world_(wo
             statistics_.push_back(statistic);
           }
         }
-        known.insert(layer.num_batches_tracked.unsafeGetTensorImpl());  // counts the same in all
+        known.insert(layer.num_batches_tracked.unsafeGetTensorImpl());  // equal in all
       });
     }
     for (const auto& item : networks.get(name)->named_buffers()) {

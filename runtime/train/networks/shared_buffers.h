@@ -11,19 +11,19 @@ namespace stepop {
 
 class Networks;
 
-/// The buffers of networks in several processes that train together, which each step makes the same
-/// in all: running means and variances of batch normalization become their means over the
-/// processes, weighted by examples; all others that a step writes to, rank 0's. For a single
-/// process it does nothing.
+/// Keeps the buffers of networks equal in several processes that train together, after each step:
+/// running means and variances of batch normalization become their means over the processes,
+/// weighted by examples; every other buffer that a step changes is taken from rank 0. Does nothing
+/// with a single process.
 class SharedBuffers {
  public:
   /// Both must outlive this.
   SharedBuffers(World& world, const Networks& networks);
 
-  /// To be called by all after each training step. `share`: the part of its examples that this
-  /// process had.
+  /// Called by all processes after each training step. `share`: this process's part of the step's
+  /// examples.
   void share(double share);
-  /// What was written to others since then, and put back, is no step's: to be called after logs.
+  /// Ignores changes of other buffers so far, such as changes that were undone: called after logs.
   void skip_writes();
 
  private:

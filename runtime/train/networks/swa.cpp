@@ -45,7 +45,7 @@ void Swa::update() {
   const at::NoGradGuard no_grad;
   if (count_ == 0) {
     start_averages();
-  } else if (!parameters_.empty()) {  // PyTorch refuses an empty list
+  } else if (!parameters_.empty()) {  // PyTorch rejects an empty list
     at::_foreach_lerp_(averages_, weights(), 1.0 / static_cast<double>(count_ + 1));
   }
   ++count_;

@@ -16,16 +16,17 @@
 namespace stepop {
 namespace {
 
-/// The one that lives; kernels of the dispatcher are functions.
+/// The active SyncBatchNorm. It is global, because kernels of the dispatcher are functions.
 struct Active {
   World* world = nullptr;
   const StepClock* clock = nullptr;
 } active;
 
-/// PyTorch computes normalization of instances as that of one batch, which is no batch.
+/// PyTorch computes instance normalization as batch normalization of one batch; those calls stay
+/// local.
 thread_local bool is_in_instance_norm = false;
 
-/// All dimensions but that of the channels.
+/// All dimensions except the channels.
 std::vector<int64_t> dimensions_to_sum(const at::Tensor& input) {
   std::vector<int64_t> dimensions;
   for (int64_t d = 0; d < input.dim(); ++d) {
@@ -34,14 +35,14 @@ std::vector<int64_t> dimensions_to_sum(const at::Tensor& input) {
   return dimensions;
 }
 
-/// [C] as it is added to the input.
+/// Reshapes [C] so that it can be added to the input.
 at::Tensor by_channel(const at::Tensor& values, const at::Tensor& input) {
   std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
   shape[1] = values.numel();
   return values.to(input.scalar_type()).view(shape);
 }
 
-/// Summed over the processes, in float64.
+/// Sums over the processes, in float64.
 at::Tensor summed(const at::Tensor& sums) {
   const at::Tensor all = sums.to(at::kCPU, at::kDouble).contiguous();
   active.world->sum(all);
@@ -63,7 +64,7 @@ class Normalize : public torch::autograd::Function<Normalize> {
     const at::Tensor running_var = some_var.value_or(at::Tensor());
     const auto dimensions = dimensions_to_sum(input);
     const int64_t channels = input.size(1);
-    // An example that stands in for none counts for nothing.
+    // A placeholder example, in a process without an example of the batch, has no weight.
     const bool counts = active.clock->counts;
     const double own = counts ? static_cast<double>(input.numel() / channels) : 0;
     const at::Tensor exact = input.to(at::kDouble);
@@ -115,7 +116,7 @@ class Normalize : public torch::autograd::Function<Normalize> {
   }
 };
 
-/// In the place of at::batch_norm.
+/// Replaces at::batch_norm.
 at::Tensor batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& weight,
                       const std::optional<at::Tensor>& bias,
                       const std::optional<at::Tensor>& running_mean,
@@ -128,7 +129,7 @@ at::Tensor batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& 
   return Normalize::apply(input, weight, bias, running_mean, running_var, momentum, eps);
 }
 
-/// In the place of at::instance_norm.
+/// Replaces at::instance_norm.
 at::Tensor instance_norm(const at::Tensor& input, const std::optional<at::Tensor>& weight,
                          const std::optional<at::Tensor>& bias,
                          const std::optional<at::Tensor>& running_mean,

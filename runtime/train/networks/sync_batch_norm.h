@@ -8,16 +8,16 @@
 
 namespace stepop {
 
-/// While it lives, batch normalization in training mode normalizes by the mean and the variance of
-/// the examples of all processes, as one process would that had the whole batch: in the forward and
-/// in the backward pass the sums of each layer are summed over the processes. It takes the place of
-/// PyTorch's operation `batch_norm`, so it holds for every network, TorchScript's included. The
-/// backward pass cannot be differentiated again (gradient penalties through such a layer).
+/// During its lifetime, batch normalization in training mode uses the mean and the variance of the
+/// examples of all processes, as a single process with the whole batch would: the forward and the
+/// backward pass add up the sums of each layer over the processes. It replaces PyTorch's operation
+/// `batch_norm`, so it works for every network, including TorchScript. The backward pass cannot be
+/// differentiated again (gradient penalties through such a layer).
 ///
-/// For a single process it does nothing. Only one may live at a time.
+/// Does nothing with a single process. Only one may exist at a time.
 class SyncBatchNorm {
  public:
-  /// Both must outlive this; `clock` tells of a batch of which this process has no example.
+  /// Both must outlive this. `clock` says when this process has no example of a batch.
   SyncBatchNorm(World& world, const StepClock& clock);
   ~SyncBatchNorm();
   SyncBatchNorm(const SyncBatchNorm&) = delete;

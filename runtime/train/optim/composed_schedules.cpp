@@ -1,4 +1,4 @@
-// Schedules made of others.
+// Schedules that are made of other schedules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class Chain : public Schedule {
   std::vector<Part> parts_;
 };
 
-/// Another schedule that begins small.
+/// Multiplies the start of another schedule by a ramp.
 class Ramp : public Schedule {
  public:
   explicit Ramp(const Config& params)

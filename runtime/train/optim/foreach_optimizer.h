@@ -9,8 +9,8 @@
 
 namespace stepop {
 
-/// An optimizer whose calls know no flag that makes them do nothing: where a GPU found a NaN, the
-/// host waits to know.
+/// An optimizer whose kernels have no flag that makes them do nothing: when a GPU checks for NaN,
+/// the host waits for the result.
 class ForeachOptimizer : public Optimizer {
  protected:
   using Tensors = std::vector<at::Tensor>;
@@ -18,7 +18,7 @@ class ForeachOptimizer : public Optimizer {
 
   virtual void change(const Bucket& bucket, double lr, double weight_decay) = 0;
 
-  /// The gradients with the weight decay added, as torch.optim does.
+  /// The gradients with the weight decay added, as in torch.optim.
   static Tensors decayed(const Bucket& bucket, double weight_decay) {
     if (weight_decay == 0) return bucket.gradients;
     return at::_foreach_add(bucket.gradients, bucket.parameters, weight_decay);

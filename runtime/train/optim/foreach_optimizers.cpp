@@ -1,5 +1,5 @@
-// Optimizers for which LibTorch has no kernel of their own on every device: each line of the
-// formula is one call for many parameters.
+// Optimizers without fused LibTorch kernels on every device: each line of the formula is one call
+// for many parameters.
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_addcdiv.h>
 #include <ATen/ops/_foreach_addcmul.h>

@@ -1,4 +1,4 @@
-// Optimizers whose change of a tensor depends on the norm of its weights, for large batches.
+// Optimizers for large batches: the change of a tensor depends on the norm of its weights.
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_addcmul.h>
 #include <ATen/ops/_foreach_div.h>
@@ -41,7 +41,7 @@ class LAMB : public ForeachOptimizer {
         max_weight_norm_(read_positive(config, "max_weight_norm", kNoBound)) {}
 
  private:
-  /// 1 - beta ^ step, of every parameter.
+  /// 1 - beta ^ step, for every parameter.
   static Tensors bias_correction(const Bucket& bucket, double beta) {
     Tensors powers = at::_foreach_pow(at::Scalar(beta), bucket.steps);
     at::_foreach_mul_(powers, -1);
@@ -53,7 +53,7 @@ class LAMB : public ForeachOptimizer {
     const auto& averages = bucket.slots[0];
     const auto& squares = bucket.slots[1];
     if (!bucket.adapt.value_or(true)) {
-      constexpr double kEps = 1e-8;  // AdamW's own
+      constexpr double kEps = 1e-8;  // AdamW's default
       return at::_fused_adamw_(bucket.parameters, bucket.gradients, averages, squares, {},
                                bucket.steps, lr, betas_.first, betas_.second, weight_decay, kEps,
                                /*amsgrad=*/false, /*maximize=*/false);
@@ -102,10 +102,10 @@ STEPOP_REGISTER_OPTIMIZER(
           {"max_weight_norm", ".inf", "the norm of weights counts as this at most"},
           {"adapt", "true", "false, in one of groups: AdamW's change, whatever the norms"}})});
 
-/// LARS (You, Gitman and Ginsburg 2017), and LARC, which never takes more than `lr`, as NVIDIA's
-/// apex has it: stochastic gradient descent whose rate is, for each tensor of weights,
-/// trust_coefficient * |weights| / (|gradient| + weight_decay * |weights| + eps), times `lr`
-/// without `clip`, at most `lr` with it.
+/// LARS (You, Gitman and Ginsburg 2017), and LARC, whose rate never exceeds `lr`, as in NVIDIA's
+/// apex: stochastic gradient descent with a rate for each tensor of weights, trust_coefficient *
+/// |weights| / (|gradient| + weight_decay * |weights| + eps). Without `clip` it is multiplied by
+/// `lr`; with `clip` it is at most `lr`.
 class LARS : public ForeachOptimizer {
  public:
   LARS(const Config& config, NamedParameters parameters)
@@ -122,7 +122,7 @@ class LARS : public ForeachOptimizer {
     return traits;
   }
 
-  /// What the gradient and the decay are multiplied by: [], by norms [].
+  /// The factor for the gradient and the decay, []; `weights` and `gradient` are norms, [].
   at::Tensor rate(const at::Tensor& weights, const at::Tensor& gradient, double lr,
                   double weight_decay) const {
     at::Tensor rate = weights.mul(trust_).div(gradient.add(weights, weight_decay).add(eps_));

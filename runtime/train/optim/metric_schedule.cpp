@@ -16,11 +16,11 @@ namespace stepop {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kNumbers = 5;  // of a state
+constexpr int64_t kNumbers = 5;  // in a state
 
 thread_local MetricSchedules* current = nullptr;
 
-/// One of two words.
+/// Whether the value is `other`; it must be one of the two words.
 bool read_choice(const Config& params, const char* key, const char* fallback, const char* other) {
   const auto word = params.get(key, fallback);
   if (word == fallback || word == other) return word == other;
@@ -149,7 +149,7 @@ std::vector<std::string> MetricSchedules::observe(int64_t step, const OrderedMap
     std::string text =
         fmt::format("{} falls to {}: {} is {}, and no better than before", plateau->path(),
                     short_number(plateau->value()), plateau->metric(), short_number(*value));
-    // Each group of an optimizer has one of its own.
+    // Each group of an optimizer has its own plateau.
     if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
   }
   return texts;

@@ -11,22 +11,23 @@
 
 namespace stepop {
 
-/// What a schedule that follows a metric knows: `{class: plateau, from: 1e-3, factor: 0.1, metric:
-/// validation/eval_op/loss, patience: 10}`. The rules are those of torch.optim's ReduceLROnPlateau.
+/// The state of a schedule that follows a metric: `{class: plateau, from: 1e-3, factor: 0.1,
+/// metric: validation/eval_op/loss, patience: 10}`. The rules are those of torch.optim's
+/// ReduceLROnPlateau.
 class Plateau {
  public:
   /// Throws UsageError for a bad value.
   explicit Plateau(const Config& params);
 
-  /// The number of now.
+  /// The current number.
   double value() const;
   const std::string& metric() const { return metric_; }
   bool more_is_better() const { return more_is_better_; }
-  /// `optimizer/lr`.
+  /// The key of the schedule, `optimizer/lr`.
   const std::string& path() const { return path_; }
 
-  /// Takes a value of the metric, of the step `step`; one of the same step as the last one, or of
-  /// an earlier one, changes nothing. Returns whether the number fell.
+  /// Takes the metric's value at step `step`. A value for the same step as the last value, or an
+  /// earlier step, changes nothing. Returns whether the number fell.
   bool observe(int64_t step, double metric);
 
   at::Tensor save() const;
@@ -47,18 +48,18 @@ class Plateau {
   bool is_relative_;
   bool more_is_better_;
 
-  double scale_ = 1;   ///< By which `from_` was multiplied so far.
+  double scale_ = 1;   ///< The factor by which `from_` was multiplied so far.
   double best_;        ///< Infinite before the first value.
-  int64_t bad_ = 0;    ///< Values since the best one.
+  int64_t bad_ = 0;    ///< Values since the best value.
   int64_t waits_ = 0;  ///< Values of the cooldown that are left.
   int64_t last_step_ = -1;
 };
 
-/// The schedules of a run that follow metrics. They find this when they are built, within a Scope:
-/// a schedule is made by its part of the config alone.
+/// The schedules of a run that follow metrics. A schedule is built from its part of the config
+/// alone, so it finds this object through a Scope.
 class MetricSchedules {
  public:
-  /// While it lives, schedules that this thread builds are added to `schedules`.
+  /// During its lifetime, schedules that this thread builds are added to `schedules`.
   class Scope {
    public:
     explicit Scope(MetricSchedules& schedules);
@@ -70,18 +71,18 @@ class MetricSchedules {
     MetricSchedules* before_;
   };
 
-  /// Adds one to those of the scope at hand. Throws UsageError, at its place in the config, when
-  /// there is none.
+  /// Adds a schedule to the current scope's schedules. Throws UsageError, at the place in the
+  /// config, without a scope.
   static void add(std::shared_ptr<Plateau> plateau, const Config& params);
 
-  /// Takes the numbers of a log or an evaluation, by their full names. Returns what there is to say
-  /// of it: `optimizer/lr falls to 0.0001: ...`.
+  /// Takes the numbers of a log or an evaluation, by their full names. Returns messages about the
+  /// changes: `optimizer/lr falls to 0.0001: ...`.
   std::vector<std::string> observe(int64_t step, const OrderedMap<double>& scalars);
 
   const std::vector<std::shared_ptr<Plateau>>& all() const { return plateaus_; }
 
   State save() const;
-  /// A schedule that `state` does not know begins anew.
+  /// A schedule that is not in `state` keeps its initial state.
   void load(const State& state);
 
  private:

@@ -30,7 +30,7 @@ std::string finding_text(const std::string& subject, const std::optional<double>
   return fmt::format("{} in {} in step {}", number, subject, global_step + 1);
 }
 
-/// From here on a sum of LibTorch, which uses its threads, is faster than our loop.
+/// From this size on LibTorch's sum, which uses its threads, is faster than our loop.
 constexpr int64_t kManyNumbers = 1 << 18;
 
 /// A number is finite when its bits without the sign, as an integer, are below those of infinity.
@@ -46,7 +46,7 @@ template <class Bits, Bits kInfinity>
     next &= kWithoutSign;
     most = next > most ? next : most;
   };
-  // Four, of which none waits for another.
+  // Four maxima, so that none waits for another.
   Vector first{};
   Vector second{};
   Vector third{};
@@ -97,7 +97,7 @@ bool scan(at::ScalarType type, const void* data, int64_t count) {
   return all_finite(type, data, count);
 }
 
-/// Whether `scan` reads it.
+/// Whether `scan` can read the tensor.
 bool can_scan(const at::Tensor& tensor) {
   const at::ScalarType type = tensor.scalar_type();
   const bool is_known_type =
@@ -156,7 +156,7 @@ void check_weights(const State& state, const std::vector<std::string>& names, in
 bool is_finite(const at::Tensor& tensor) {
   const int64_t count = tensor.numel();
   if (can_scan(tensor)) {
-    // A finite sum has finite parts; one that is not may have overflowed.
+    // A finite sum has finite parts; a sum that is not finite may have overflowed.
     if (count >= kManyNumbers && std::isfinite(tensor.detach().sum().item<double>())) return true;
     return scan(tensor.scalar_type(), tensor.const_data_ptr(), count);
   }
@@ -194,7 +194,7 @@ const at::Tensor& DeviceFiniteCheck::check(const std::vector<at::Tensor>& tensor
                             [&](const at::Tensor& tensor) { return tensor.device() == device; });
   const std::vector<at::Tensor> elsewhere(elsewhere_begin, here.end());
   here.erase(elsewhere_begin, here.end());
-  // It multiplies by 1, which leaves every number as it is.
+  // The call multiplies by 1, which leaves every number unchanged.
   at::_amp_foreach_non_finite_check_and_unscale_(here, found_, one_);
   for (const auto& tensor : elsewhere) {
     at::Tensor found = at::zeros({}, found_.options().device(tensor.device()));

@@ -26,7 +26,7 @@ namespace {
 
 constexpr size_t kNoGroup = std::numeric_limits<size_t>::max();
 
-/// The parameters without repeated tensors, as tied weights have.
+/// The parameters without repeated tensors, which tied weights cause.
 NamedParameters check_parameters(NamedParameters parameters) {
   if (parameters.empty()) {
     throw Error("an optimizer was given no parameters: does the network have any?");
@@ -278,8 +278,8 @@ void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay) {
     if (!gradient.defined()) {
       ++missing;
     } else if (gradient.strides() != parameter.strides()) {
-      // The kernels walk both in the order of memory. Autograd's own gradients have the
-      // parameter's strides; this is for one that was set by hand.
+      // The kernels walk both tensors in the order of memory. Autograd's gradients have the
+      // parameter's strides; this line is for a gradient that was set by hand.
       gradient = at::empty_like(parameter).copy_(gradient);
     }
   }
@@ -314,10 +314,10 @@ void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay) {
   if (missing > 0) partial_ = Bucket();
 }
 
-/// Counts the update that comes; false when it is known not to happen.
+/// Counts the coming update; false when the update is known not to happen.
 bool Optimizer::count_update(Bucket& active) const {
   if (active.found_inf) {
-    // What begins with the first update has to know whether it happens: the host waits this once.
+    // The code of a first update has to know whether the update happens: the host waits this once.
     const bool must_know =
         traits_.first_update_differs &&
         std::find(active.is_first.begin(), active.is_first.end(), 1) != active.is_first.end();
@@ -331,7 +331,8 @@ bool Optimizer::count_update(Bucket& active) const {
   return true;
 }
 
-/// Calls `visit(name, tensor)` for every tensor of the state; undefined ones are another process's.
+/// Calls `visit(name, tensor)` for every tensor of the state. A tensor that another process keeps
+/// is undefined.
 template <class Visit>
 void Optimizer::visit_state(const Visit& visit) const {
   make_slots();

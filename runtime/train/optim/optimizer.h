@@ -18,33 +18,33 @@ namespace stepop {
 
 /// Changes parameters by their gradients, with PyTorch's fused kernels, which update many
 /// parameters in one call. The kernels do not bump the parameters' versions; this class does, so
-/// that backward through a graph that was built before a step throws PyTorch's error instead of
-/// giving wrong gradients.
+/// that backward through a graph from before a step throws PyTorch's error instead of giving wrong
+/// gradients.
 ///
 /// As in torch.optim, a parameter without a gradient is skipped and keeps its count of updates.
 ///
-/// Config: `lr` and `weight_decay`, numbers or schedules; and parameter groups, of which the first
-/// that matches a parameter's name wins: `groups: [{match: "bias$", weight_decay: 0}, {match:
-/// "^encoder", lr: 1e-4}]`. All others use the values outside of `groups`. `match` is a regular
-/// expression that may match any part of the name, or a list of such; see `find_names`.
+/// Config: `lr` and `weight_decay`, numbers or schedules, and parameter groups: `groups: [{match:
+/// "bias$", weight_decay: 0}, {match: "^encoder", lr: 1e-4}]`. A parameter belongs to the first
+/// group that matches its name; all other parameters use the values outside of `groups`. `match` is
+/// a regular expression that may match any part of the name, or a list of expressions; see
+/// `find_names`.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// From here on only these of the parameters, by position, are updated and have a state; the
-  /// others are another process's. To be called before the first step, and before a state is
-  /// loaded.
+  /// From now on only the parameters that `own` marks, by position, are updated and have a state;
+  /// other processes update the rest. Called before the first step, and before a state is loaded.
   void keep(const std::vector<char>& own);
 
-  /// Updates every parameter that has a gradient, which is left as it is. `global_step`: training
-  /// steps that are complete, for schedules. `found_inf`, float32 [], comes from a check on a GPU:
-  /// when it is 1, parameters and state stay as they are, and nobody has to wait to know.
+  /// Updates every parameter that has a gradient; the gradient stays. `global_step`: complete
+  /// training steps, for schedules. `found_inf`, float32 [], comes from a check on a GPU: when it
+  /// is 1, parameters and state stay as they are, and the host does not have to wait.
   void step(int64_t global_step, const at::Tensor& found_inf = {});
 
-  /// A learning rate or a weight decay that is not finite as a float32 at a step, as schedules may
-  /// become; nothing when all are.
+  /// A learning rate or a weight decay that a schedule made infinite or NaN as a float32 at a step;
+  /// nothing when all numbers are finite.
   struct BadRate {
     const char* name;  ///< `the learning rate`
     double value;
@@ -54,26 +54,27 @@ class Optimizer {
   /// The learning rate at a step, outside of groups that have their own.
   double lr(int64_t global_step) const { return groups_.back().lr.at(global_step); }
 
-  /// The learning rates of all groups at a step, in their order; last the one outside of them.
+  /// The learning rates of all groups at a step, in their order; the last is the rate outside of
+  /// groups.
   std::vector<double> lrs(int64_t global_step) const;
 
-  /// Makes all averages and counts what they are before the first update.
+  /// Resets all averages and counts to their values before the first update.
   void clear_state();
 
-  /// The gradients that are there, of each group that has any.
+  /// The gradients that exist, for each group with at least one.
   std::vector<std::vector<at::Tensor>> gradients_by_group() const;
 
-  /// What is optimised. A tensor with several names is listed once, under the first.
+  /// The optimised parameters. A tensor with several names is listed once, under the first name.
   const NamedParameters& parameters() const { return parameters_; }
 
-  /// Of its own parameters `<parameter>.step` (float32, its count of updates) and the optimizer's
-  /// own tensors, such as
-  /// `<parameter>.exp_avg`. They share memory with the optimizer: write or clone them before the
-  /// next step.
+  /// The state of this process's parameters: `<parameter>.step` (float32, its count of updates) and
+  /// the optimizer's tensors, such as `<parameter>.exp_avg`. They share memory with the optimizer:
+  /// write or clone them before the next step.
   State state() const;
 
-  /// Copies a state into this one; it may have that of parameters which are not its own. Throws
-  /// Error, and changes nothing, when a tensor is missing, left over, or of another shape or type.
+  /// Copies a state into this one; it may also have the state of other processes' parameters.
+  /// Throws Error, and changes nothing, when a tensor is missing, left over, or of another shape or
+  /// type.
   void load_state(const State& state);
 
  protected:
@@ -81,24 +82,24 @@ class Optimizer {
   struct Traits {
     double lr = 1e-3;                   ///< Default.
     double weight_decay = 0;            ///< Default.
-    std::vector<std::string> slots;     ///< The tensors that it keeps for each parameter.
-    bool first_update_differs = false;  ///< It reads `is_first`.
+    std::vector<std::string> slots;     ///< The names of the tensors kept for each parameter.
+    bool first_update_differs = false;  ///< The optimizer reads `is_first`.
     bool reads_adapt = false;           ///< Groups may have `adapt`.
   };
 
-  /// Parameters of one group, device and type: what one fused call updates. Entry i of every list
+  /// Parameters of one group, device and type, which one fused call updates. Entry i of every list
   /// belongs to parameter i.
   struct Bucket {
     std::vector<at::Tensor> parameters;
     std::vector<at::Tensor> gradients;
     std::vector<at::Tensor> steps;  ///< float32 [], counts the current update.
     std::vector<char> is_first;     ///< Whether this is the parameter's first update.
-    std::vector<char> is_own;       ///< Others are not updated.
-    /// By slot, in the order of the traits; the tensors are made when they are needed first, never
-    /// by an evaluation.
+    std::vector<char> is_own;       ///< Other parameters are not updated.
+    /// By slot, in the order of the traits; the tensors are made at their first use, never by an
+    /// evaluation.
     mutable std::vector<std::vector<at::Tensor>> slots;
     std::optional<at::Tensor> found_inf;  ///< For the kernel: 1 when it must do nothing.
-    std::optional<bool> adapt;            ///< Of its group.
+    std::optional<bool> adapt;            ///< Of the group.
   };
 
   /// Reads `groups`, `lr` and `weight_decay` of `config`. Throws UsageError for a bad value and for
@@ -115,7 +116,7 @@ class Optimizer {
     Scheduled weight_decay;
     std::optional<bool> adapt;
     std::vector<Bucket> buckets;
-    std::vector<std::vector<size_t>> members;  ///< By bucket: positions in `parameters_`.
+    std::vector<std::vector<size_t>> members;  ///< Positions in `parameters_`, by bucket.
   };
 
   void read_groups(const Config& config);
@@ -128,16 +129,16 @@ class Optimizer {
 
   NamedParameters parameters_;
   Traits traits_;
-  std::vector<Group> groups_;  ///< The last one is the rest.
+  std::vector<Group> groups_;  ///< The last group has the remaining parameters.
   mutable bool has_slots_ = false;
-  Bucket partial_;  ///< Scratch for a bucket of which some gradients are missing.
+  Bucket partial_;  ///< Scratch for a bucket in which some gradients are missing.
 };
 
 using OptimizerRegistry = Registry<std::unique_ptr<Optimizer>(const Config&, NamedParameters)>;
 OptimizerRegistry& optimizers();
 
-/// The parameters of every optimizer in a config, `lr` and `weight_decay` with these defaults, then
-/// its `own`; for `About`.
+/// The parameters of every optimizer in a config, `lr` and `weight_decay` with these defaults,
+/// followed by the optimizer's `own` parameters; for `About`.
 std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_decay,
                                             std::vector<Parameter> own);
 
@@ -149,7 +150,7 @@ double read_non_negative(const Config& config, std::string_view path, double fal
 
 }  // namespace stepop
 
-/// Registers a class that has a constructor from `const Config&`, its own part of the config, and
+/// Registers a class with a constructor from `const Config&`, its part of the config, and
 /// `NamedParameters`.
 #define STEPOP_REGISTER_OPTIMIZER(Class, ...)                                    \
   STEPOP_REGISTER(                                                               \

@@ -40,8 +40,8 @@ class SGD : public Optimizer {
     return traits;
   }
 
-  /// The first momentum of a parameter is its gradient, without dampening, so parameters that are
-  /// updated for the first time need a call of their own.
+  /// Without dampening, the first momentum of a parameter is its gradient, so parameters that are
+  /// updated for the first time need a separate call.
   void update(const Bucket& bucket, double lr, double weight_decay) override {
     if (bucket.slots.empty())
       return call(bucket, bucket.parameters, bucket.gradients, {}, lr, weight_decay, false);
@@ -82,7 +82,7 @@ STEPOP_REGISTER_OPTIMIZER(
                                 {"dampening", "0", "how much less a gradient adds to the momentum"},
                                 {"nesterov", "false", "looks ahead along the momentum"}})});
 
-/// What Adam and AdamW share: they differ only in where the weight decay acts.
+/// The common part of Adam and AdamW, which differ only in where the weight decay acts.
 class AdamBase : public Optimizer {
  protected:
   AdamBase(const Config& config, NamedParameters parameters, double default_weight_decay)

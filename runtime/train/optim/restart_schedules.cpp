@@ -1,4 +1,4 @@
-// Schedules that may begin anew.
+// Schedules that may restart.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,16 +13,16 @@
 namespace stepop {
 namespace {
 
-/// Steps in which a schedule begins anew, each time at its number times a weight.
+/// The steps in which a schedule restarts, each time at its first number times a weight.
 class Restarts {
  public:
   struct Begin {
     int64_t step;
     double weight;
-    size_t count;  ///< Of restarts so far.
+    size_t count;  ///< Restarts so far.
   };
 
-  /// Of `restarts` and `weights`, which are 1 by default.
+  /// Reads `restarts` and `weights`; the weights are 1 by default.
   explicit Restarts(const Config& params) {
     std::vector<int64_t> steps;
     if (params.has("restarts")) steps = params.get<std::vector<int64_t>>("restarts");
@@ -36,7 +36,7 @@ class Restarts {
     for (size_t i = 0; i < steps.size(); ++i) begins_.push_back({steps[i], weights[i], i + 1});
   }
 
-  /// The last one up to `step`; of step 0 and weight 1 before the first.
+  /// The last restart up to `step`; step 0 and weight 1 before the first restart.
   Begin last(int64_t step) const {
     const auto next =
         std::upper_bound(begins_.begin(), begins_.end(), step,
@@ -45,7 +45,7 @@ class Restarts {
   }
 
   size_t size() const { return begins_.size(); }
-  /// The last one of all; there is at least one.
+  /// The last of all restarts; there must be at least one.
   const Begin& end() const { return begins_.back(); }
 
   static void check_ascending(const std::vector<int64_t>& steps, const Config& params,
@@ -165,7 +165,7 @@ class CosineRestarts : public Schedule {
   double from_;
   double to_;
   Restarts restarts_;
-  std::vector<int64_t> steps_;  ///< Of the first fall, and of that after each of `restarts`.
+  std::vector<int64_t> steps_;  ///< The lengths of the first fall, and after each restart.
   int64_t longer_;
   double lower_;
 };

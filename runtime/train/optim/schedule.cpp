@@ -9,7 +9,7 @@
 namespace stepop {
 namespace {
 
-/// Null where nobody collects them, and within the building of one.
+/// Null without a collector, and while a schedule is being built.
 thread_local std::vector<BuiltSchedule>* collected = nullptr;
 
 }  // namespace

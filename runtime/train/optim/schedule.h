@@ -19,23 +19,25 @@ class Schedule {
  public:
   virtual ~Schedule() = default;
 
-  /// The number for the update that follows `step` complete training steps; the first update has
-  /// step 0. A pure function: a resumed run needs no state of it.
+  /// The number for the update after `step` complete training steps; the first update has step 0. A
+  /// pure function: a resumed run needs no saved state.
   virtual double at(int64_t step) const = 0;
 
-  /// The steps in which it falls to a number that it then has for ever; nothing for one that never
-  /// ends, ends with a rise or is meant to stay, as a warm-up or a constant part of a chain.
+  /// The number of steps after which the schedule has fallen to its final number. Nothing for a
+  /// schedule that never ends, ends with a rise or is meant to stay, such as a warm-up or a
+  /// constant part of a chain.
   virtual std::optional<int64_t> fallen_after() const { return std::nullopt; }
 };
 
-/// A schedule, and the place in the config that it was built from.
+/// A schedule, and the place in the config from which it was built.
 struct BuiltSchedule {
   Config config;
   std::string path;
   std::shared_ptr<const Schedule> schedule;
 };
 
-/// Collects the schedules that this thread builds while it lives: of nested ones the outermost.
+/// Collects the schedules that this thread builds during its lifetime. For nested schedules it
+/// collects the outermost one.
 class ScheduleCollector {
  public:
   explicit ScheduleCollector(std::vector<BuiltSchedule>& schedules);
@@ -54,9 +56,9 @@ ScheduleRegistry& schedules();
 /// `lr: {class: cosine, from: 1e-3, steps: 10000}`. Copies are cheap and share the schedule.
 class Scheduled {
  public:
-  /// Reads `path`; throws UsageError with the place for anything but a number or a schedule.
+  /// Reads `path`; throws UsageError with the place unless it is a number or a schedule.
   Scheduled(const Config& config, std::string_view path);
-  /// The same, and `fallback` when the key is missing.
+  /// The same, with `fallback` for a missing key.
   Scheduled(const Config& config, std::string_view path, double fallback);
 
   /// As `Schedule::at`.
@@ -66,8 +68,8 @@ class Scheduled {
     return schedule_ ? schedule_->fallen_after() : std::nullopt;
   }
 
-  /// Throws UsageError at `path` when the number is below `minimum`, is no number at all, or is one
-  /// that a float32 cannot hold. A schedule is asked for its first number only.
+  /// Throws UsageError at `path` when the number is below `minimum`, is NaN, or does not fit into a
+  /// float32. Only the first number of a schedule is checked.
   const Scheduled& at_least(double minimum, const Config& config, std::string_view path) const;
 
  private:
@@ -75,7 +77,7 @@ class Scheduled {
   std::shared_ptr<const Schedule> schedule_;
 };
 
-/// The part of `steps` that is over at `step`, in [0, 1].
+/// The part of `steps` that is complete at `step`, in [0, 1].
 inline double part_done(int64_t step, int64_t steps) {
   return static_cast<double>(std::clamp<int64_t>(step, 0, steps)) / static_cast<double>(steps);
 }
@@ -87,9 +89,9 @@ inline bool fits_float(double number) {
 
 }  // namespace stepop
 
-/// Registers a class that has a constructor from `const Config&`, its own part of the config, under
-/// the name that a config uses:
-/// STEPOP_REGISTER_SCHEDULE(warmup, Warmup, {"Linear, then constant.", {{"steps", "", "..."}}});
+/// Registers a class with a constructor from `const Config&`, its part of the config, under the
+/// name that a config uses: STEPOP_REGISTER_SCHEDULE(warmup, Warmup, {"Linear, then constant.",
+/// {{"steps", "", "..."}}});
 #define STEPOP_REGISTER_SCHEDULE(name, Class, ...) \
   STEPOP_REGISTER(                                 \
       ::stepop::schedules(), #name,                \

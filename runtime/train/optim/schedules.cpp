@@ -1,4 +1,4 @@
-// The schedules that a config names, each a closed form of the step.
+// The schedules of configs, each a closed form of the step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Constant : public Schedule {
   double value_;
 };
 
-/// A line from one number to another; constant before and after it.
+/// A line from one number to another; constant before and after the line.
 class Linear : public Schedule {
  public:
   explicit Linear(const Config& params)
@@ -86,7 +86,7 @@ class Cosine : public Schedule {
   int64_t steps_;
 };
 
-/// A number that falls by the same factor at every step; with `to` and `steps` down to there.
+/// A number that falls by the same factor at every step. With `to` and `steps` it stops at `to`.
 class Exponential : public Schedule {
  public:
   explicit Exponential(const Config& params) : from_(params.get<double>("from")) {
@@ -190,7 +190,7 @@ class OneCycle : public Schedule {
   bool is_linear_;
 };
 
-/// As the Transformer's (Vaswani et al. 2017) after its warm-up.
+/// The Transformer's schedule (Vaswani et al. 2017) after its warm-up.
 class InverseSqrt : public Schedule {
  public:
   explicit InverseSqrt(const Config& params)
@@ -207,8 +207,8 @@ class InverseSqrt : public Schedule {
 };
 
 /// The decay of weight averages in ema_pytorch: 1 - (1 + n / inv_gamma)^-power, n steps after
-/// `update_after_step`, within [min, max]. Up to there the averages are the weights. It is 1, which
-/// changes no average, in steps that are no multiple of `update_every`.
+/// `update_after_step`, within [min, max]. Until then the averages equal the weights. In steps that
+/// are no multiple of `update_every` the decay is 1, which changes no average.
 class PowerLaw : public Schedule {
  public:
   explicit PowerLaw(const Config& params)

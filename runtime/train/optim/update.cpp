@@ -60,7 +60,7 @@ void check_loss(const std::string& update, const at::Tensor& loss) {
   }
 }
 
-/// Throws the exception at hand, of a backward; of PyTorch's own advice, retain_graph=True, most
+/// Rethrows the current exception of a backward. PyTorch advises retain_graph=True, with which most
 /// training loops would run out of memory.
 [[noreturn]] void rethrow_from_backward(const std::string& update) {
   try {
@@ -89,9 +89,9 @@ void check_loss(const std::string& update, const at::Tensor& loss) {
   }
 }
 
-/// As torch.nn.utils.clip_grad_norm_.
+/// Like torch.nn.utils.clip_grad_norm_.
 void scale_to_norm(std::vector<at::Tensor>& gradients, const at::Tensor& norm, double bound) {
-  // Multiplying by 1 costs less than asking the device whether it is needed.
+  // Multiplying by 1 is cheaper than asking the device whether scaling is necessary.
   const at::Tensor factor = norm.add(1e-6).reciprocal_().mul_(bound).clamp_max_(1);
   const bool is_one_device =
       std::all_of(gradients.begin(), gradients.end(),
@@ -103,7 +103,7 @@ void scale_to_norm(std::vector<at::Tensor>& gradients, const at::Tensor& norm, d
   }
 }
 
-/// Names what of the gradients, or of their norm, is not finite.
+/// Names the gradients that are not finite; their norm if all are finite.
 NonFinite describe_non_finite(const std::string& update, const NamedParameters& parameters,
                               const at::Tensor& norm, int64_t global_step) {
   std::vector<std::string> names;
@@ -122,7 +122,7 @@ NonFinite describe_non_finite(const std::string& update, const NamedParameters& 
           global_step};
 }
 
-/// Whether each group of parameters is clipped by a norm of its own.
+/// Whether each group of parameters is clipped by its own norm.
 bool read_clip_by(const Config& config) {
   const std::string by = config.get("clip_by", "all");
   if (by != "all" && by != "group") {
@@ -198,20 +198,20 @@ void Update::backward(const at::Tensor& loss, bool retain_graph) {
   run_backward(loss, retain_graph, /*is_only_one=*/false);
 }
 
-/// What the gradient of the loss begins with: undefined for 1.
+/// The gradient with which the backward pass of the loss starts; undefined for 1.
 at::Tensor Update::seed_of(const at::Tensor& loss) {
   if (world_ == nullptr && clock_->micro_batches == 1) return {};
   at::Tensor seed = at::full_like(loss.detach(), clock_->loss_weight());
   if (world_ == nullptr || on_nan_ == OnNan::kIgnore) return seed;
-  // A loss that is not finite makes all gradients NaN, and so their sum in every process: each
-  // finds out by itself, in the same update.
+  // A loss that is not finite makes all gradients NaN, and so also their sum in every process: each
+  // process finds out by itself, in the same update.
   if (device_check_) return seed.add_(loss.detach().mul(0));
   if (is_finite(loss)) return seed;
   if (!bad_loss_) bad_loss_ = first_non_finite(loss);
   return seed.fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
-/// `is_only_one`: the gradients of the update are those of this backward.
+/// `is_only_one`: all gradients of the update come from this backward.
 void Update::run_backward(const at::Tensor& loss, bool retain_graph, bool is_only_one) {
   const Span span(profile_, "backward");
   check_loss(name_, loss);
@@ -290,7 +290,7 @@ void Update::apply() {
   clear_gradients();
 }
 
-/// Where an update is left out, or due in other steps alone, the next one clears.
+/// If an update is left out, or is due in other steps only, the next update clears the state.
 void Update::clear_when_due(int64_t global_step) {
   const int64_t until = cleared_until_.value_or(global_step - 1);
   const bool is_due = std::ranges::any_of(
@@ -299,10 +299,10 @@ void Update::clear_when_due(int64_t global_step) {
   cleared_until_ = global_step;
 }
 
-/// Checks and clips; false when the update must not be made.
+/// Checks and clips the gradients; false when the update must not be made.
 bool Update::clip() {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
-  // Values that are cut off are finite afterwards.
+  // Values that are cut off are finite afterwards, so their norm is no check.
   const bool norm_tells = clip_norm_ && !clip_value_;
   if (!check_rates()) return false;
   if (!norm_tells && !check_gradients({})) return false;
@@ -325,7 +325,7 @@ bool Update::clip() {
   return true;
 }
 
-/// A schedule may leave the finite numbers.
+/// The numbers of a schedule may become infinite or NaN.
 bool Update::check_rates() {
   if (on_nan_ == OnNan::kIgnore) return true;
   const auto bad = optimizer_->bad_rate(clock_->global_step);
@@ -333,8 +333,8 @@ bool Update::check_rates() {
   return !bad;
 }
 
-/// Looks at `norm`, or at all gradients when it is undefined; false when the update must not be
-/// made, as far as that is known at once.
+/// Checks `norm`, or all gradients when `norm` is undefined. False when the update is known at once
+/// not to be allowed.
 bool Update::check_gradients(const at::Tensor& norm) {
   if (on_nan_ == OnNan::kIgnore) return true;
   if (device_check_) {
@@ -351,7 +351,7 @@ bool Update::check_gradients(const at::Tensor& norm) {
   return all_finite;
 }
 
-/// Of several processes the one whose loss was not finite, if any, is the cause.
+/// Among several processes, the first process whose loss was not finite is the cause.
 NonFinite Update::shared_finding(NonFinite own) {
   if (world_ == nullptr) return own;
   const auto bad = std::exchange(bad_loss_, std::nullopt);
@@ -370,7 +370,7 @@ void Update::clear_gradients() {
   for (const auto& [name, parameter] : optimizer_->parameters()) parameter.mutable_grad().reset();
 }
 
-/// Throws with `stop`; else remembers the first.
+/// Throws with `stop`; otherwise remembers the first finding.
 void Update::leave_out(const NonFinite& why) {
   if (on_nan_ == OnNan::kStop) {
     has_non_finite_ = false;

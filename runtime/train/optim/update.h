@@ -28,63 +28,66 @@ class World;
 ///
 ///   update_.step(loss.mean());
 ///
-/// An update with a loss or a gradient that is NaN or infinite does not happen: parameters, the
+/// An update does not happen when a loss or a gradient is NaN or infinite: parameters, the
 /// optimizer's state and `count` stay as they are. One bad batch of a training step drops the whole
 /// step. All gradients are checked before they are clipped; where `clip_norm` computes their norm
-/// anyway, the norm is checked instead. On the CPU the result is known at once. A GPU keeps it in a
-/// flag that the optimizer's kernels honour, and `read_non_finite` reports it later.
+/// anyway, the norm is checked instead. On the CPU the result is known at once. A GPU keeps the
+/// result in a flag that the optimizer's kernels respect, and `read_non_finite` reports it later.
 class Update {
  public:
-  /// `config` is the optimizer's own part, its name or a map: `{class: Adam, lr: 1e-3, clip_norm:
-  /// 1, clip_value: 0.5}`; both bounds are numbers or schedules and off by default. With `clip_by:
-  /// group` each group of parameters is scaled by the norm of its own. `clear_state_at: [1000]`:
-  /// the first update from that training step on begins with averages as new. `clock` is the
-  /// training loop's, and must outlive this. `checks_on_device` chooses the GPU's way of checking;
-  /// by default it is taken when a parameter is not on the CPU.
+  /// `config` is the optimizer's part, a name or a map: `{class: Adam, lr: 1e-3, clip_norm: 1,
+  /// clip_value: 0.5}`. Both bounds are numbers or schedules, and off by default. With `clip_by:
+  /// group` each group of parameters is scaled by its own norm. `clear_state_at: [1000]`: the first
+  /// update from that training step on starts with new averages. `clock` belongs to the training
+  /// loop, and must outlive this. `checks_on_device` chooses the GPU's way of checking; by default
+  /// it is on when a parameter is not on the CPU.
   Update(const Config& config, NamedParameters parameters, const StepClock& clock,
          OnNan on_nan = OnNan::kStop, std::optional<bool> checks_on_device = std::nullopt);
 
   ~Update();
 
-  /// From here on gradients are summed over the processes of `world`, which must outlive this,
-  /// before they are clipped. Each process has its share of a batch, whose loss counts by
-  /// `StepClock::loss_weight`, so the sum is the gradient of the whole batch. What is not finite in
-  /// one process is so in all. With `shards` each process keeps the optimizer's state of a part of
-  /// the parameters alone, updates these, and gets the others from those that do; then `state` is
+  /// From now on gradients are summed over the processes of `world`, which must outlive this,
+  /// before they are clipped. Each process has its share of a batch, whose loss is weighted by
+  /// `StepClock::loss_weight`, so the sum is the gradient of the whole batch. A NaN or an infinity
+  /// in one process reaches all processes. With `shards` each process keeps the optimizer's state
+  /// for a part of the parameters, updates this part, and gets the other parameters from the other
+  /// processes. Then `state` returns the state of the part, and `load_state` takes the state of
+  /// all.
   /// that of the part, and `load_state` takes one of all.
   void share(World& world, bool shards = false);
 
-  /// `backward(loss)`; after the last batch of the training step also `apply()`. To be called once
-  /// a batch when gradients are accumulated.
+  /// `backward(loss)`, followed by `apply()` after the last batch of the training step. Called once
+  /// per batch when gradients are accumulated.
   void step(const at::Tensor& loss);
 
-  /// Adds the gradients of `loss`, times `StepClock::loss_weight`, to those of this update's
-  /// parameters. No other tensor gets a gradient: a generator's loss leaves nothing in the
-  /// discriminator. `loss` is a mean over the examples of the batch; a sum would be weighted as if
-  /// it were one. `retain_graph` allows a second backward through the same graph. Throws Error for
-  /// a loss that is not one number, that depends on nothing that requires a gradient, or whose
-  /// graph an earlier backward has freed, and where gradients are disabled, as in a log op;
-  /// NonFinite for a loss that is NaN or infinite.
+  /// Adds the gradients of `loss`, times `StepClock::loss_weight`, to the gradients of this
+  /// update's parameters. No other tensor gets a gradient: a generator's loss leaves nothing in the
+  /// discriminator. `loss` must be a mean over the examples of the batch; a sum would be weighted
+  /// as if it were a mean. `retain_graph` allows a second backward through the same graph. Throws
+  /// Error for a loss that has more than one number, that depends on nothing that requires a
+  /// gradient, or whose graph an earlier backward has freed, and where gradients are disabled, as
+  /// in a log op. Throws NonFinite for a loss that is NaN or infinite.
   void backward(const at::Tensor& loss, bool retain_graph = false);
 
   /// Clips the gradients, first each value, then the norm over all, as torch.nn.utils does; makes
-  /// the optimizer's step; makes the gradients undefined; counts. Throws Error when no parameter
-  /// has a gradient; NonFinite, with the gradients made undefined, for one that is NaN or infinite.
+  /// the optimizer's step; makes the gradients undefined; counts the update. Throws Error when no
+  /// parameter has a gradient. Throws NonFinite, with undefined gradients, for a gradient that is
+  /// NaN or infinite.
   void apply();
 
-  /// Reports updates that were left out since the last call: with `on_nan: skip` a warning, empty
-  /// when there were none; with `stop`, throws the NonFinite that a GPU found: no update happened
-  /// since then. Waits for a GPU. To be called before logs and checkpoints are taken.
+  /// Reports the updates that were left out since the last call. With `on_nan: skip` it returns a
+  /// warning, empty when there were none. With `stop` it throws the NonFinite that a GPU found; no
+  /// update has happened since then. Waits for a GPU. Called before logs and checkpoints are taken.
   std::string read_non_finite();
 
-  /// Calls `watch` with every loss before its backward, until it returns false. What it throws,
-  /// `backward` throws.
+  /// Calls `watch` with every loss before its backward, until `watch` returns false. `backward`
+  /// passes on exceptions of `watch`.
   void watch_losses(std::function<bool(const at::Tensor& loss)> watch) {
     watch_loss_ = std::move(watch);
   }
 
-  /// Shows the gradients of the next update to `watch` before they are checked and clipped, once;
-  /// an empty one ends that. They are those of the parameters that have one.
+  /// Calls `watch` once with the gradients of the next update, before they are checked and clipped;
+  /// an empty function ends that. The list has the parameters with a gradient.
   void watch_gradients(std::function<void(const NamedParameters& parameters)> watch) {
     watch_gradients_ = std::move(watch);
   }
@@ -92,35 +95,36 @@ class Update {
   /// Measures `backward` and `apply`; null, the default, measures nothing.
   void set_profile(Profile* profile) { profile_ = profile; }
 
-  /// The norm over all gradients before `clip_norm` scaled them in the last update, also in one
-  /// that was left out: a tensor [] on the device, NaN before the first update of a start, so that
-  /// a log op can return it. Only `clip_norm` computes it; without that key it is undefined, and
-  /// `clip_norm: .inf` computes it without clipping anything.
+  /// The norm over all gradients before `clip_norm` scaled them in the last update, even if that
+  /// update was left out: a tensor [] on the device, NaN before the first update of a start, so
+  /// that a log op can return it. Without `clip_norm` the norm is undefined; `clip_norm: .inf`
+  /// computes it without clipping.
   const at::Tensor& grad_norm() const { return grad_norm_; }
 
-  /// How many updates were made. Those that a GPU left out count until `read_non_finite`.
+  /// The number of updates that were made. Updates that a GPU left out count until
+  /// `read_non_finite`.
   int64_t count() const { return count_; }
 
-  /// How many updates were left out with `on_nan: skip`. Those that a GPU left out count from
-  /// `read_non_finite` on.
+  /// The number of updates that were left out with `on_nan: skip`. Updates that a GPU left out
+  /// count from `read_non_finite` on.
   int64_t skipped() const { return skipped_; }
 
   /// The learning rate of the last update, outside of groups that have their own; before the first
-  /// one, that of the next. Always a number, which a log op can return.
+  /// update, the rate of the next update. Always a number that a log op can return.
   double lr() const { return optimizer_->lr(lr_step_.value_or(clock_->global_step)); }
 
-  /// Those of all groups at the last update, as `Optimizer::lrs` has them.
+  /// The rates of all groups at the last update, as in `Optimizer::lrs`.
   std::vector<double> lrs() const {
     return optimizer_->lrs(lr_step_.value_or(clock_->global_step));
   }
 
   const Optimizer& optimizer() const { return *optimizer_; }
 
-  /// The optimizer's state, `count`, `skipped` and `lr_step`; `cleared_until` with
-  /// `clear_state_at`; between `backward` and `apply` also the gradients that wait,
+  /// The optimizer's state, `count`, `skipped` and `lr_step`, and `cleared_until` with
+  /// `clear_state_at`. Between `backward` and `apply` also the waiting gradients,
   /// `<parameter>.grad`, and `spoilt` when one of their losses was not finite. Waits for a GPU.
   State state() const;
-  /// Throws Error, and changes nothing, when the state is not of such an update.
+  /// Throws Error, and changes nothing, when the state does not fit this update.
   void load_state(const State& state);
 
  private:
@@ -144,32 +148,32 @@ class Update {
   std::vector<int64_t> clears_at_;  ///< Training steps.
   const StepClock* clock_;
   OnNan on_nan_;
-  World* world_ = nullptr;  ///< Of several processes; else null.
+  World* world_ = nullptr;  ///< Null with a single process.
   std::unique_ptr<GradientSum> gradient_sum_;
-  std::unique_ptr<ParameterShards> shards_;  ///< Null where each process updates all.
-  bool is_summed_ = false;                   ///< The gradients at hand are those of all processes.
-  std::optional<double> bad_loss_;           ///< Of this process: the first that is not finite.
+  std::unique_ptr<ParameterShards> shards_;  ///< Null when each process updates all parameters.
+  bool is_summed_ = false;                   ///< The gradients are already the sums.
+  std::optional<double> bad_loss_;           ///< This process's first loss that is not finite.
   Profile* profile_ = nullptr;
   std::function<bool(const at::Tensor&)> watch_loss_;
   std::function<void(const NamedParameters&)> watch_gradients_;
   int64_t count_ = 0;
   int64_t skipped_ = 0;
-  std::optional<int64_t> lr_step_;  ///< Of the last update; none in checkpoints of older versions.
-  /// The step up to which `clears_at_` is done; without a number that before the next update.
+  std::optional<int64_t> lr_step_;  ///< The last update's step; none in older checkpoints.
+  /// The step up to which `clears_at_` is done. Without a number: the step before the next update.
   std::optional<int64_t> cleared_until_;
   at::Tensor grad_norm_;
   std::vector<at::Tensor> tensors_;  ///< Scratch, empty between calls.
 
   bool is_pending_ = false;      ///< Gradients wait for `apply`.
   bool has_non_finite_ = false;  ///< A loss of the next update was not finite.
-  int64_t unread_ = 0;           ///< Left out since the last `read_non_finite`.
+  int64_t unread_ = 0;           ///< Updates left out since the last `read_non_finite`.
   std::optional<NonFinite> first_unread_;
   std::optional<DeviceFiniteCheck> device_check_;
-  at::Tensor found_inf_;  ///< Of the update at hand; undefined without `device_check_`.
+  at::Tensor found_inf_;  ///< For the current update; undefined without `device_check_`.
 };
 
-/// The norm over all of them, as torch.nn.utils.clip_grad_norm_ takes it: [], on the device of the
-/// first. At least one.
+/// The norm over all gradients, as in torch.nn.utils.clip_grad_norm_: [], on the device of the
+/// first gradient. `gradients` has at least one tensor.
 at::Tensor norm_of(const std::vector<at::Tensor>& gradients);
 
 }  // namespace stepop

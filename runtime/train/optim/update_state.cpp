@@ -1,4 +1,4 @@
-// What an update writes into checkpoints, and takes from them.
+// The state of an update in checkpoints.
 
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -36,7 +36,8 @@ State Update::state() const {
   return state;
 }
 
-/// Takes the gradients of `pending`, whose names and shapes fit, as those that wait for `apply`.
+/// Loads the gradients of `pending`, whose names and shapes fit, as gradients that wait for
+/// `apply`.
 void Update::load_pending(const State& pending) {
   clear_gradients();
   for (const auto& [name, parameter] : optimizer_->parameters()) {
@@ -56,7 +57,7 @@ void Update::load_state(const State& state) {
   const auto skipped = of_optimizer.extract("skipped");  // older checkpoints have none
   const auto spoilt = of_optimizer.extract(kSpoilt);
   const auto cleared = of_optimizer.extract(kClearedUntil);
-  const auto lr_step = of_optimizer.extract(kLrStep);  // here, too
+  const auto lr_step = of_optimizer.extract(kLrStep);  // the same here
   State pending;
   for (const auto& [name, parameter] : optimizer_->parameters()) {
     auto gradient = of_optimizer.extract(name + kGradient);

@@ -5,8 +5,8 @@
 
 namespace stepop {
 
-/// `data_checksums` of a config, how a start looks at the data that it opens: `size`, the default,
-/// `content` or `none`. Throws UsageError for anything else.
+/// Reads `data_checksums`, which says how a start records the data that it opens: `size`, the
+/// default, `content` or `none`. Throws UsageError for anything else.
 DataChecksums read_data_checksums(const Config& config);
 const char* data_checksums_text(DataChecksums how);
 

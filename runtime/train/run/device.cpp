@@ -11,8 +11,8 @@
 #include "runtime/core/config/foreign_names.h"
 #include "runtime/train/run/thread_wait.h"
 
-// OpenMP of GCC, which LibTorch's threads are of; Clang's has it, too. Without -fopenmp
-// at::parallel_for calls its function in this thread alone.
+// GCC's OpenMP, whose threads LibTorch uses; Clang's OpenMP also has this function. Without
+// -fopenmp at::parallel_for would call its function in this thread alone.
 extern "C" void GOMP_parallel(void (*call)(void*), void* data, unsigned threads, unsigned flags)
     __attribute__((weak));
 
@@ -21,7 +21,7 @@ namespace {
 
 void set_flush_denormal(void* on) { at::globalContext().setFlushDenormal(on != nullptr); }
 
-/// In this thread, in those that it starts from now on, and in those that LibTorch computes with.
+/// Applies to this thread, to threads that it starts later, and to LibTorch's threads.
 void flush_denormals(const Config& config) {
   if (!config.has("flush_denormals")) return;
   bool on = config.get<bool>("flush_denormals");
@@ -60,7 +60,7 @@ c10::Device read_device(const Config& config, int local_rank) {
 
 void apply_backend_settings(const Config& config, int local_processes) {
   if (config.has("num_threads")) {
-    constexpr int64_t kMost = 1024;  // more would take the machine's threads from all others
+    constexpr int64_t kMost = 1024;  // more threads would leave none to other programs
     at::set_num_threads(static_cast<int>(config.get_between("num_threads", 1, kMost, 1)));
   } else {
     if (local_processes > 1 && std::getenv("OMP_NUM_THREADS") == nullptr) {
@@ -78,7 +78,7 @@ void apply_backend_settings(const Config& config, int local_processes) {
   at::globalContext().setUserEnabledMkldnn(
       config.get("onednn", at::globalContext().userEnabledMkldnn()));
   flush_denormals(config);
-  // Both were dealt with when the process began.
+  // Both keys were handled when the process began.
   read_thread_wait(config);
   if (config.has("processes")) config.get_between("processes", 1, kMostProcesses, 1);
 }

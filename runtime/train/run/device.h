@@ -8,23 +8,23 @@
 
 namespace stepop {
 
-/// `device: auto | cpu | cuda | cuda:1`; auto is the first GPU when there is one, and of several
-/// processes on a machine the one of each process's number there. Throws UsageError for a device
-/// that is not there.
+/// Reads `device: auto | cpu | cuda | cuda:1`. `auto` is the first GPU, if there is one; with
+/// several processes on a machine, each process gets the GPU with its local number. Throws
+/// UsageError for a device that does not exist.
 c10::Device read_device(const Config& config, int local_rank = 0);
 
-/// The most that `processes` and `--processes` start.
+/// The largest number of processes that `processes` and `--processes` start.
 inline constexpr int64_t kMostProcesses = 256;
 
-/// Settings of LibTorch; what the config leaves out stays as LibTorch has it. `num_threads` (at
-/// most 1,024) and `onednn` change the speed. `deterministic: true` is
-/// torch.use_deterministic_algorithms: the same bits each time, on a GPU as well, and an error for
-/// an operation that cannot. Without `num_threads`, nor OMP_NUM_THREADS, the processes of a machine
-/// share its cores. `flush_denormals: true` is torch.set_flush_denormal: numbers of less than
-/// 1.2e-38 count as 0, with which many processors are much faster.
+/// Settings of LibTorch; keys that are missing leave LibTorch's defaults. `num_threads` (at most
+/// 1,024) and `onednn` change the speed. `deterministic: true` is
+/// torch.use_deterministic_algorithms: the same bits each time, also on a GPU, and an error for an
+/// operation without a deterministic version. Without `num_threads` and OMP_NUM_THREADS, the
+/// processes of a machine share its cores. `flush_denormals: true` is torch.set_flush_denormal:
+/// numbers below 1.2e-38 count as 0, which makes many processors much faster.
 void apply_backend_settings(const Config& config, int local_processes = 1);
 
-/// Waits until a GPU has done what it was given; the CPU always has.
+/// Waits until a GPU has finished its work; does nothing on the CPU.
 void synchronize(const c10::Device& device);
 
 /// `cpu, 2 threads, oneDNN on`, `cuda:0`.

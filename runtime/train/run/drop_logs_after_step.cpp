@@ -20,7 +20,7 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// A folder that is not there holds nothing; one that cannot be listed may hold something.
+/// A missing folder is empty; a folder that cannot be listed may not be.
 void check_listed(const std::error_code& failed, const fs::path& folder) {
   if (!failed || failed == std::errc::no_such_file_or_directory) return;
   throw Error(fmt::format("cannot list {}: {}", folder.string(), failed.message()));
@@ -62,7 +62,7 @@ void move_files(const std::vector<fs::path>& files, const fs::path& train, const
   }
 }
 
-/// Moves what was saved of steps after `step` that met NaN: they are made again.
+/// Moves the records of steps after `step` that met NaN: the training writes them again.
 int64_t move_non_finite(int64_t step, const fs::path& train, const fs::path& target) {
   std::error_code failed;
   std::vector<fs::path> folders;
@@ -74,14 +74,14 @@ int64_t move_non_finite(int64_t step, const fs::path& train, const fs::path& tar
   return static_cast<int64_t>(folders.size());
 }
 
-/// Moves evaluations of later steps that left half a file: no start resumes them. Whole ones stay,
-/// as results.
+/// Moves evaluations of later steps with an unfinished file, which no start resumes. Complete
+/// evaluations stay as results.
 int64_t move_unfinished_evaluations(const RunDirectory& directory, int64_t step,
                                     const fs::path& target) {
   int64_t count = 0;
   for (const auto& evaluation : find_evaluations(directory.root())) {
     if (evaluation.step <= step || directory.is_without_training(evaluation.start)) continue;
-    std::error_code moved;  // with the others of its step
+    std::error_code moved;  // moved together with other files of its step
     if (!evaluation.outputs.ends_with(".part") || !fs::exists(evaluation.folder, moved)) continue;
     const fs::path to = target / fs::path(evaluation.folder).lexically_relative(directory.root());
     make_folders(to.parent_path().string());
@@ -91,7 +91,7 @@ int64_t move_unfinished_evaluations(const RunDirectory& directory, int64_t step,
   return count;
 }
 
-/// Moves later lines of the metrics; a folder that stays empty is removed.
+/// Moves later lines of the metrics; removes the target folder if it stays empty.
 MetricsSplit split_later_metrics(const std::string& path, int64_t step, const fs::path& target) {
   make_folders(target.string());
   const MetricsSplit split = split_metrics(path, step, (target / "metrics.jsonl").string());
@@ -110,13 +110,13 @@ DroppedLogs drop_logs_after_step(const RunDirectory& directory, int64_t step,
   const std::string relative = "train/superseded/" + time;
   const fs::path target = fs::path(directory.root()) / relative;
 
-  // The checkpoints go first, the last one before the others: a start that is killed here leaves
-  // nothing from which a training could resume without the metrics that belong to it.
+  // The checkpoints are moved first, beginning with the last one: a start that is killed here
+  // leaves no checkpoint whose metrics are missing.
   auto checkpoints = later_checkpoints(directory, step);
   std::reverse(checkpoints.begin(), checkpoints.end());
   move_files(checkpoints, train, target);
 
-  // What a step logs comes before its checkpoint; but a start at step 0 logs it again.
+  // A step's logs come before its checkpoint, except that a start at step 0 logs step 0 again.
   const int64_t last_logged = step == 0 ? -1 : step;
   const MetricsSplit metrics = split_later_metrics(directory.metrics_file(), last_logged, target);
   moved.metrics = metrics.moved;

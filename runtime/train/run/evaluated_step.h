@@ -7,13 +7,13 @@
 
 namespace stepop {
 
-/// `eval/reached.json`, `{"step": 500}`: the checkpoint up to which `eval_forever` has come, which
-/// was evaluated or passed over. A training that may not run ahead goes by it.
+/// `eval/reached.json`, `{"step": 500}`: the last checkpoint that `eval_forever` evaluated or
+/// skipped. A training with `run_ahead` waits for it.
 
-/// Nothing when there is none, or it cannot be read.
+/// Nothing when the file is missing or cannot be read.
 std::optional<int64_t> evaluated_step(const RunDirectory& run);
 
-/// Throws Error when it cannot be written.
+/// Throws Error when the file cannot be written.
 void write_evaluated_step(const RunDirectory& run, int64_t step);
 
 }  // namespace stepop

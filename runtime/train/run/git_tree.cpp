@@ -26,14 +26,14 @@ namespace {
 
 constexpr std::chrono::seconds kMostGitTime{60};
 
-/// What git says was wrong, in one line.
+/// Git's error message, in one line.
 std::string git_message(const ChildResult& result) {
   const std::string first = result.err.substr(0, result.err.find('\n'));
   return first.empty() ? fmt::format("git ended with status {}", result.exit_code)
                        : shortened(first, 300);
 }
 
-/// Runs git at `top`, without its lock on the index and at most a minute.
+/// Runs git at `top`, without its lock on the index, for at most a minute.
 ChildResult run_git(const std::string& top, std::vector<std::string> words,
                     const InterruptCheck& interrupt) {
   std::vector<std::string> all = {"git", "--no-optional-locks", "-C", top};
@@ -48,9 +48,9 @@ ChildResult run_git(const std::string& top, std::vector<std::string> words,
   });
 }
 
-/// Takes what `git status --porcelain=v2 --branch -z` said.
+/// Reads the output of `git status --porcelain=v2 --branch -z`.
 void read_status(std::string_view text, const std::string& own, GitTree& tree) {
-  bool skips = false;  // a renamed file is followed by its old name
+  bool skips = false;  // the old name follows the entry of a renamed file
   while (!text.empty()) {
     const size_t end = std::min(text.find('\0'), text.size());
     const std::string_view line = text.substr(0, end);
@@ -91,7 +91,7 @@ void write_patch(GitTree& tree, const std::string& path, const InterruptCheck& i
         fmt::format("the patch has more than {}", size_text(static_cast<double>(most_bytes))));
   };
   try {
-    // Whatever the user has configured, it is a patch for `git apply` at the top.
+    // Whatever the user's git settings, the output is a patch for `git apply` at the top.
     const ChildResult result =
         run_git(tree.folder,
                 {"-c", "diff.relative=false", "diff", "HEAD", "--binary", "--full-index",
@@ -140,7 +140,7 @@ GitTree read_git_tree(const std::string& top, const std::string& patch_path, con
     const ChildResult status = run_git(
         top, {"status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal"}, interrupt);
     if (status.exit_code != 0 || status.signal != 0) throw Error(git_message(status));
-    if (!status.out.starts_with("# ")) {  // of a long output the end is kept
+    if (!status.out.starts_with("# ")) {  // only the end of a long output is kept
       throw Error("it has more changed and untracked files than can be listed");
     }
     read_status(status.out, own, tree);

@@ -9,13 +9,13 @@
 
 namespace stepop {
 
-/// A working tree of git as a start found it.
+/// The state of a git working tree at a start.
 struct GitTree {
-  std::string folder = {};  ///< Its top.
-  std::string commit = {};  ///< All digits; empty before the first commit.
+  std::string folder = {};  ///< The tree's top folder.
+  std::string commit = {};  ///< The full hash; empty before the first commit.
   std::string branch = {};
   bool is_changed = false;  ///< Tracked files differ from the commit.
-  std::string patch = {};  ///< The name of the file, in configs/, that has these changes; or empty.
+  std::string patch = {};   ///< The name of the file in configs/ with these changes, or empty.
   int64_t patch_bytes = 0;
   std::string patch_checksum = {};
   std::vector<std::string> untracked = {};  ///< Files and folders, at most `kMostUntracked`.
@@ -31,9 +31,9 @@ inline constexpr int64_t kMostPatchBytes = 10'000'000;
 /// The top of the working tree around `folder`: the nearest folder with `.git`. Runs no program.
 std::optional<std::string> git_top(const std::string& folder);
 
-/// Looks at the working tree whose top is `top`, and writes what differs from its commit to
-/// `patch_path`, for `git apply`. `own` is a folder that does not count as untracked. Says in
-/// `failure` what could not be had; what `interrupt` throws passes.
+/// Reads the working tree with the top folder `top`, and writes its difference from the commit to
+/// `patch_path`, for `git apply`. `own` is a folder that does not count as untracked. `failure` in
+/// the result says what could not be read; exceptions of `interrupt` are passed on.
 GitTree read_git_tree(const std::string& top, const std::string& patch_path, const std::string& own,
                       const InterruptCheck& interrupt = {},
                       int64_t most_patch_bytes = kMostPatchBytes);

@@ -27,7 +27,7 @@ bool LiveChange::is_there(std::chrono::steady_clock::time_point now) {
   next_look_ = now + 1s;
   struct stat status {};
   if (::stat(path_.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  // One whose time lies in the future, by another machine's clock, is not waited for.
+  // A file with a time in the future, by another machine's clock, is taken at once.
   const double age = std::difftime(std::time(nullptr), status.st_mtim.tv_sec);
   return age > 1 || age < -1;
 }

@@ -7,21 +7,23 @@
 
 namespace stepop {
 
-/// A change of the config of a training that is running: a file `train/change.yaml` in the run's
-/// folder, which is laid over the config of the start at hand.
+/// A change of the config of a running training: the file `train/change.yaml` in the run's folder,
+/// which is merged over the config of the current start.
 class LiveChange {
  public:
   explicit LiveChange(const RunDirectory& directory);
 
-  /// Whether there is one that nobody has written to for a second. Looks at the disk once a second
-  /// at most.
+  /// Whether the file exists and was not written to for a second. Looks at the disk at most once a
+  /// second.
   bool is_there(std::chrono::steady_clock::time_point now);
 
   const std::string& path() const { return path_; }
 
-  /// A start at `time` has taken it: it is kept as `configs/change_<time>.yaml`.
+  /// Called by a start at `time` that applied the change: renames the file to
+  /// `configs/change_<time>.yaml`.
   void take(const std::string& time) const;
-  /// It cannot be: it becomes `train/change.yaml.refused`. Returns that path.
+  /// Called when the change is invalid: renames the file to `train/change.yaml.refused`. Returns
+  /// that path.
   std::string refuse() const;
 
  private:

@@ -32,7 +32,7 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// `2.1.5` of 2001005.
+/// `2.1.5` for 2001005.
 std::string by_thousands(int number) {
   return fmt::format("{}.{}.{}", number / 1'000'000, number / 1000 % 1000, number % 1000);
 }
@@ -45,7 +45,7 @@ std::string jpeg_version() {
 #endif
 }
 
-/// What stands behind `key` and a colon in the first line of `text` that begins with it.
+/// The text after `key` and a colon, in the first line of `text` that begins with `key`.
 std::string field_of(const std::string& text, const std::string& key) {
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
@@ -83,7 +83,7 @@ bool matters_in_environment(std::string_view name) {
   constexpr std::string_view kLetters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
   if (name.find_first_not_of(kLetters) != std::string_view::npos) return false;
-  // `--processes` sets them for what it starts.
+  // `--processes` sets these variables for its processes.
   if (name == "STEPOP_PROCESSES" || name == "STEPOP_SECRET" || name == "STEPOP_MEETING") {
     return false;
   }

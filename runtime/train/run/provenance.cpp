@@ -25,21 +25,21 @@
 namespace stepop {
 namespace {
 
-/// The output of a command without its last newline; empty when it failed.
+/// The output of a command without its final newline; empty when the command failed.
 std::string output_of(std::vector<std::string> command) {
   try {
     const ChildResult result = run_child(std::move(command));
     if (result.exit_code != 0 || result.signal != 0) return "";
     return result.out.substr(0, result.out.find_last_not_of('\n') + 1);
-  } catch (const Error&) {  // there is no such program
+  } catch (const Error&) {  // the program does not exist
     return "";
   }
 }
 
 constexpr const char* kProgram = "/proc/self/exe";
 
-/// The later one of `time` and of when the file was written; one that is no file, as the kernel's
-/// own object, has no time.
+/// Sets `time` to the later of `time` and the file's modification time. A path that is no file,
+/// such as the kernel's own object, has no time.
 void take_newer(const char* path, timespec& time) {
   struct stat status {};
   if (::stat(path, &status) != 0) return;
@@ -47,7 +47,7 @@ void take_newer(const char* path, timespec& time) {
   if (std::tie(its.tv_sec, its.tv_nsec) > std::tie(time.tv_sec, time.tv_nsec)) time = its;
 }
 
-/// An entry for people: `4 threads`, `oneDNN on`, `LibTorch 2.13.0`.
+/// An entry in readable form: `4 threads`, `oneDNN on`, `LibTorch 2.13.0`.
 std::string entry_text(const std::string& key, const nlohmann::ordered_json& value) {
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (key == "threads") return fmt::format("{} thread{}", text, text == "1" ? "" : "s");
@@ -68,7 +68,7 @@ std::string git_state() {
 std::string program_time() {
   timespec newest{};
   const auto look_at = [](dl_phdr_info* object, size_t, void* data) {
-    // The program itself comes without its name.
+    // The program itself has an empty name here.
     const char* path = *object->dlpi_name != 0 ? object->dlpi_name : kProgram;
     take_newer(path, *static_cast<timespec*>(data));
     return 0;

@@ -28,10 +28,10 @@ namespace {
 
 constexpr size_t kTimeLength = 19;  // 2026-11-21T10-00-00
 
-/// How a run's folder is called while it is made: `.<time>_<name>.<host>.<pid>.tmp`.
+/// The end of a run folder's name while it is being made: `.<time>_<name>.<host>.<pid>.tmp`.
 std::string making_end(int pid) { return fmt::format(".{}.{}.tmp", host_name(), pid); }
 
-/// Removes the folders that processes of this host were making when they were killed.
+/// Removes unfinished folders of processes of this host that were killed.
 void sweep_half_made(const std::string& parent) {
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(parent, failed)) {
@@ -46,7 +46,7 @@ void sweep_half_made(const std::string& parent) {
   }
 }
 
-/// Whether a text is a time as names have it, `2026-11-21T10-00-00`.
+/// Whether a text is a time in the format of names, `2026-11-21T10-00-00`.
 bool is_time(std::string_view text) {
   constexpr std::string_view kForm = "0000-00-00T00-00-00";
   return std::equal(text.begin(), text.end(), kForm.begin(), kForm.end(), [](char c, char form) {
@@ -54,7 +54,7 @@ bool is_time(std::string_view text) {
   });
 }
 
-/// The time that a name holds: of a config, of an evaluation, of what was superseded.
+/// The time in the name of a config, of an evaluation, or of superseded files.
 std::string_view time_in_name(std::string_view name) {
   for (const std::string_view mode : {"train_", "eval_"}) {
     if (name.starts_with(mode)) name.remove_prefix(mode.size());
@@ -63,7 +63,7 @@ std::string_view time_in_name(std::string_view name) {
   return is_time(name) ? name : std::string_view();
 }
 
-/// The latest time by which something in the run is named; empty when nothing is.
+/// The latest time in a name within the run; empty without one.
 std::string last_time(const RunDirectory& directory) {
   std::string last;
   for (const char* folder : {"/configs", "/eval", "/train/superseded"}) {
@@ -76,7 +76,7 @@ std::string last_time(const RunDirectory& directory) {
   return last;
 }
 
-/// The next second. A time in a name is local, and is counted on here as if days had no gaps.
+/// The next second. Times in names are local, and are counted as if days had no gaps.
 std::string second_after(const std::string& time) {
   constexpr const char* kForm = "%Y-%m-%dT%H-%M-%S";
   std::tm parts{};
@@ -87,7 +87,7 @@ std::string second_after(const std::string& time) {
   return {text.data(), std::strftime(text.data(), text.size(), kForm, &parts)};
 }
 
-/// Only one process can make a folder.
+/// Only one process can succeed in making a folder.
 bool takes_folder(const std::string& path) {
   make_folders(fs::path(path).parent_path().string());
   if (file_calls().mkdir(path.c_str(), 0777) == 0) return true;
@@ -111,7 +111,7 @@ RunDirectory RunDirectory::create(const std::string& parent, const std::string& 
                                   const std::string& name, const std::string& config_name,
                                   const std::string& config,
                                   const std::function<void(const RunDirectory&)>& fill) {
-  // Made under another name, so that a run that is there has its config, whatever happens.
+  // Made under another name, so that an existing run always has its config.
   make_folders(parent);
   sweep_half_made(parent);
   RunDirectory directory(fmt::format("{}/.{}_{}{}", parent, time, name, making_end(getpid())));
@@ -200,7 +200,7 @@ std::string RunDirectory::last_config() const {
   for (const auto& entry : fs::directory_iterator(configs(), failed)) {
     if (entry.path().extension() == ".yaml") names.push_back(entry.path().filename().string());
   }
-  // "train_..." sorts behind "eval_...", and times sort as text.
+  // "train_..." sorts after "eval_...", and times sort as text.
   if (names.empty()) {
     throw UsageError(
         fmt::format("-p: {}: the run has no config in configs/; give one with -b", root_));
@@ -210,16 +210,16 @@ std::string RunDirectory::last_config() const {
 
 std::string take_time(const RunDirectory& directory, const std::string& mode,
                       const std::string& config) {
-  // Another time zone, the end of summer time or a corrected clock may set the time back; names
-  // go on from the last one, so that their order is that of the starts.
+  // Another time zone, the end of summer time or a corrected clock may set the time back. Names
+  // continue from the last name, so that they have the order of the starts.
   const std::string last = last_time(directory);
   std::string time = time_name();
   if (time <= last) time = second_after(last);
   for (;; time = second_after(time)) {
     const std::string evaluations = directory.root() + "/" + directory.evaluations(time);
     const std::string own = directory.config_file(mode, time);
-    // A training shows by its config that it took the time, an evaluation by its folder. Each shows
-    // it before it looks for the other's.
+    // A training claims the time by its config, an evaluation by its folder. Each makes its claim
+    // before it looks for the other's claim.
     if (mode == "train") {
       write_file_atomically(own, config);
       if (!fs::exists(evaluations)) return time;

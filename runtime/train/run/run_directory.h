@@ -10,44 +10,45 @@
 
 namespace stepop {
 
-/// `2026-11-21T10-00-00`, local time: how starts, runs and evaluations are named.
+/// `2026-11-21T10-00-00`, local time: the time in names of starts, runs and evaluations.
 std::string time_name(int64_t seconds_later = 0);
 
-/// The time with which the name of a run or of an evaluation begins, `<time>_<name>`; empty when it
-/// does not.
+/// The time with which the name of a run or an evaluation begins, `<time>_<name>`; empty for other
+/// names.
 std::string time_in(const std::string& folder_name);
 
-/// The folder of a run, `logs/<time>_<name>`, and the names of what is in it.
+/// The folder of a run, `logs/<time>_<name>`, and the names in it.
 class RunDirectory {
  public:
-  /// Makes the folder of a new run below `parent`, with a first config in it, and what `fill` puts
-  /// there; it appears whole or not at all. Two runs of one second get different folders. What a
-  /// process of this host that was killed here left half made is removed. Throws Error with the
-  /// path and the reason when it cannot be written.
+  /// Makes the folder of a new run below `parent`, with a first config and the files of `fill`; the
+  /// folder appears whole or not at all. Two runs in one second get different folders. Removes
+  /// unfinished folders of killed processes of this host. Throws Error with the path and the reason
+  /// when the folder cannot be written.
   static RunDirectory create(const std::string& parent, const std::string& time,
                              const std::string& name, const std::string& config_name = "",
                              const std::string& config = "",
                              const std::function<void(const RunDirectory&)>& fill = {});
 
-  /// The folder of a run that is there. Throws UsageError when it is not, or is no run's.
+  /// Opens the folder of an existing run. Throws UsageError when it does not exist, or is not a
+  /// run's folder.
   static RunDirectory open(const std::string& root);
 
-  /// The same without a look at what is there: for listings, which show what is damaged too.
+  /// The same without a check: for listings, which also show damaged runs.
   static RunDirectory at(const std::string& root);
 
   const std::string& root() const { return root_; }
-  /// The folder's name, `<time>_<name>`, and the part behind the time.
+  /// The folder's name, `<time>_<name>`, and the part after the time.
   std::string folder_name() const;
   std::string run_name() const;
 
   std::string configs() const { return root_ + "/configs"; }
   std::string log_file() const { return root_ + "/train/log.txt"; }
   std::string metrics_file() const { return root_ + "/train/metrics.jsonl"; }
-  /// What --profile traced in the start of that time.
+  /// The trace of --profile in the start at that time.
   std::string profile(const std::string& time) const {
     return root_ + "/train/profile_" + time + ".json";
   }
-  /// Who trains the run; see run_lock.h.
+  /// The process that trains the run; see run_lock.h.
   std::string process_file() const { return root_ + "/train/process.json"; }
   std::string checkpoints() const { return root_ + "/train/checkpoints"; }
   /// `eval/<time>_<name>` and `eval/<time>_<name>/<step>`, relative to the root.
@@ -55,12 +56,12 @@ class RunDirectory {
   std::string evaluation(const std::string& time, int64_t step) const;
   /// The config of the start at `time`; `mode` is `train` or `eval`.
   std::string config_file(const std::string& mode, const std::string& time) const;
-  /// Whether `eval/<start>/`, `start` being `<time>_<name>`, is of evaluations without a training:
-  /// the configs tell.
+  /// Whether `eval/<start>/`, where `start` is `<time>_<name>`, has evaluations without a training,
+  /// according to the configs.
   bool is_without_training(const std::string& start) const;
 
-  /// The newest config that a training of this run used; of an evaluation when none trained.
-  /// Throws UsageError when there is none.
+  /// The newest config of a training of this run; without a training, of an evaluation. Throws
+  /// UsageError without any config.
   std::string last_config() const;
 
  private:
@@ -69,24 +70,24 @@ class RunDirectory {
   std::string root_;
 };
 
-/// Takes a time for a start in the run `directory`, which is there, and writes its config,
-/// `configs/<mode>_<time>.yaml`; `mode` is `train` or `eval`. What starts make in the run -
-/// configs, evaluations, superseded/ - is named by their times, so no two have the same: it is the
-/// next second that nobody took, also when several starts look for one at this moment. Nor does a
-/// time come before one that is there, whatever the clock and the time zone say: names are in the
-/// order of the starts. Of trainings that is one at a time, which has the run's lock. For `eval`
-/// the folder `eval/<time>_<name>` is there then. Throws Error when something cannot be written.
+/// Reserves a time for a start in the existing run `directory`, and writes its config,
+/// `configs/<mode>_<time>.yaml`; `mode` is `train` or `eval`. Everything that starts make in the
+/// run (configs, evaluations, superseded/) has their time in its name, so each start has a
+/// different time: the next free second, even if several starts ask at this moment. A new time is
+/// always later than existing times, whatever the clock and the time zone say: the order of names
+/// is the order of starts. Only one training calls this at a time, with the run's lock. For `eval`
+/// the folder `eval/<time>_<name>` is made too. Throws Error when something cannot be written.
 std::string take_time(const RunDirectory& directory, const std::string& mode,
                       const std::string& config);
 
-/// The evaluations of a run that came to their end, of its trainings or those without a training,
-/// by their starts and then by step. The files are not read.
+/// The finished evaluations of a run, either of its trainings or those without a training, ordered
+/// by start and then by step. Their files are not read.
 std::vector<FoundEvaluation> finished_evaluations(const RunDirectory& run, bool of_trainings);
 
-/// `scalars.json` of the evaluation in `folder`, which is written last.
+/// The path of `scalars.json` of the evaluation in `folder`, the file that is written last.
 std::string scalars_file(const std::string& folder);
 
-/// The numbers of an evaluation; empty when they cannot be read.
+/// The numbers of an evaluation; empty when the file cannot be read.
 OrderedMap<double> scalars_of(const FoundEvaluation& evaluation);
 
 }  // namespace stepop

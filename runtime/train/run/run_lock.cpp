@@ -29,11 +29,11 @@ std::string first_line(const std::string& path) {
   return text.substr(0, text.find('\n'));
 }
 
-/// Field 22 of /proc/<pid>/stat; empty when there is no such process, or one that has ended and
-/// whose parent has not asked for it yet.
+/// Field 22 of /proc/<pid>/stat; empty when the process does not exist, or has ended and its parent
+/// has not collected it yet.
 std::string start_ticks(int pid) {
   const std::string stat = first_line(fmt::format("/proc/{}/stat", pid));
-  // The name of the program, in parentheses, may hold anything.
+  // The program's name, in parentheses, may contain any characters.
   size_t at = stat.rfind(')');
   if (at == std::string::npos) return "";
   if (stat.compare(at, 3, ") Z") == 0 || stat.compare(at, 3, ") X") == 0) return "";
@@ -57,8 +57,8 @@ double seconds_of(const timespec& time) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// How long ago `file` was renewed, both by the clock of the machine that holds the folder: clocks
-/// of different hosts differ.
+/// The time since `file` was renewed. Both times come from the clock of the machine that holds the
+/// folder, because clocks of different hosts differ.
 double seconds_since_renewal(const OpenFile& file, const std::string& path) {
   struct stat renewed {};
   struct stat now {};
@@ -71,7 +71,8 @@ double seconds_since_renewal(const OpenFile& file, const std::string& path) {
   return seconds_of(now.st_mtim) - seconds_of(renewed.st_mtim);
 }
 
-/// By its name: another host's writes are seen in a file that is opened after them.
+/// Opens the file by its name: another host's writes are visible in a file that is opened after
+/// them.
 RunProcess read_process(const std::string& path) {
   return RunProcess::from_json(try_read_file(path).value_or(""));
 }
@@ -172,7 +173,7 @@ RunLock::~RunLock() {
   }
 }
 
-/// Whether the path no longer names the file that is locked.
+/// Whether the path no longer leads to the locked file.
 bool RunLock::is_gone() const {
   struct stat ours {};
   struct stat named {};
@@ -183,7 +184,7 @@ bool RunLock::is_gone() const {
 
 void RunLock::look() {
   const RunProcess process = read_process(path_);
-  // One that is being written says nothing.
+  // A file that is being written says nothing.
   if (!process.state.empty() && !is_same(process, self_)) is_lost_ = true;
   if (is_gone()) is_lost_ = true;
 }
@@ -218,7 +219,7 @@ void RunLock::end(const std::string& state) {
   stop_heartbeat();
   beat();
   self_.state = state;
-  if (!is_lost_) write(self_);  // that the process is gone is seen without it
+  if (!is_lost_) write(self_);  // the end of the process is visible without it
 }
 
 void RunLock::refuse(const RunProcess& other, const std::string& how_it_is_known) {
@@ -229,7 +230,7 @@ void RunLock::refuse(const RunProcess& other, const std::string& how_it_is_known
 }
 
 int RunLock::write(const RunProcess& process) {
-  // In place: the lock belongs to this very file.
+  // Written in place, because the lock belongs to this very file.
   const std::string text = process.to_json();
   size_t written = 0;
   if (::lseek(file_.number(), 0, SEEK_SET) != 0) return errno;

@@ -10,69 +10,71 @@
 
 namespace stepop {
 
-/// After so many seconds without a heartbeat a process of another host counts as dead.
+/// The number of seconds without a heartbeat after which a process of another host counts as dead.
 inline constexpr double kStaleSeconds = 60;
 
-/// The process that trains a run, as `train/process.json` has it:
+/// The process that trains a run, as in `train/process.json`:
 /// `{"state": "running", "host": "a", "pid": 12, "started": "2026-11-21T10-00-00", ...}`.
-/// `state` becomes what the process ended with: `done`, `stopped`, `failed`; it stays `running`
-/// when it was killed.
+/// `state` becomes the way in which the process ended: `done`, `stopped`, `failed`. After a kill it
+/// stays `running`.
 struct RunProcess {
   std::string state;
   std::string host;
   int pid = 0;
-  std::string started;  ///< Local time, as runs are named.
-  std::string boot;     ///< The kernel's id of the boot of that host.
+  std::string started;  ///< Local time, as in names of runs.
+  std::string boot;     ///< The kernel's id of the current boot of that host.
   std::string ticks;    ///< When the process began, in clock ticks since that boot.
 
   std::string to_json() const;
-  /// All empty when `text` is not what `to_json` wrote, as after a kill in the midst of writing.
+  /// All members are empty when `text` was not written by `to_json`, for example after a kill
+  /// during writing.
   static RunProcess from_json(const std::string& text);
   static RunProcess self(const std::string& started);
 };
 
-/// Whether that very process is alive, when it is one of this host.
+/// Whether exactly this process is alive; false for another host's process.
 bool is_alive_here(const RunProcess& process);
 
-/// What is said to a process that is kept out.
+/// The texts for a process that is kept out.
 struct RunLockText {
   std::string busy = "another training of this run is running";
   std::string advice = "Evaluations may run beside it; a second training needs a run of its own";
 };
 
-/// Keeps a second training out of a run while it lives. A process that died holds nothing: on the
-/// same host the kernel released its lock; where a file system knows no locks, its pid or start
-/// time is gone. Of another host one knows it by the file's time, which a living process renews
-/// every ten seconds: after a minute without it counts as dead.
+/// Keeps a second training out of a run during its lifetime. A dead process holds nothing: on the
+/// same host the kernel released its lock, or, on a file system without locks, its pid and start
+/// time no longer exist. For another host the file's time counts, which a living process renews
+/// every ten seconds: after a minute without renewal the process counts as dead.
 class RunLock {
  public:
-  /// `path`: the file, in a folder that exists. Throws UsageError with host and pid of a training
-  /// that is running in it.
+  /// `path`: the file, in an existing folder. Throws UsageError with host and pid of a training
+  /// that is running there.
   RunLock(std::string path, const std::string& started,
           std::chrono::milliseconds heartbeat = std::chrono::seconds(10), RunLockText text = {});
-  /// Without `end` before it, the state is `failed`; without `begin`, as for a start that was
-  /// refused, the file becomes what it was. One that is another's by now is left alone.
+  /// Without a previous `end`, the state is `failed`. Without `begin`, as in a start that was
+  /// refused, the file gets its previous content. A file that now belongs to another process stays
+  /// unchanged.
   ~RunLock();
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 
-  /// What the process before this one left; its state is empty when there was none.
+  /// The state that the previous process left; empty when there was none.
   const RunProcess& before() const { return before_; }
 
-  /// The training begins: what was there before is history.
+  /// The training begins: the previous content is no longer needed.
   void begin() { has_begun_ = true; }
 
-  /// Writes the state that stays: `done`, `stopped`, `failed`.
+  /// Writes the final state: `done`, `stopped`, `failed`.
   void end(const std::string& state);
 
-  /// Throws Error when the file has become that of another process, or is gone, which is looked at
-  /// every heartbeat: when this one had no heartbeat for a minute, a start on another host may have
-  /// taken the run for itself; where the file was removed, one of this host. It costs a look at an
+  /// Throws Error when the file belongs to another process or is gone, which every heartbeat
+  /// checks: after a minute without a heartbeat of this process, a start on another host may take
+  /// over the run; after the file was removed, a start on this host may. The cost is reading an
   /// atomic.
   void check() const {
     if (is_lost_.load(std::memory_order_relaxed)) fail_lost();
   }
-  /// The same, and looks now.
+  /// The same, with a check at once.
   void look_and_check() {
     look();
     check();
@@ -92,27 +94,27 @@ class RunLock {
   RunLockText text_;
   OpenFile file_;
   bool has_begun_ = false;
-  timespec time_before_ = {};  ///< When the file was written last.
+  timespec time_before_ = {};  ///< When the file was last written.
   RunProcess before_;
   RunProcess self_;
   std::atomic<bool> is_lost_ = false;
   std::jthread heartbeat_;
 };
 
-/// What became of a run's last training.
+/// How a run's last training ended.
 enum class RunState {
-  kUnknown,  ///< No readable process.json: none trained, or a version before it did.
+  kUnknown,  ///< No readable process.json: no training, or one by an older version.
   kRunning,
-  kEnded,    ///< It came to its end.
-  kStopped,  ///< By a signal or `max_time`.
-  kFailed,   ///< By an error.
-  kKilled,   ///< It says that it runs, and its process is gone.
+  kEnded,    ///< It ended by itself.
+  kStopped,  ///< Stopped by a signal or `max_time`.
+  kFailed,   ///< Ended by an error.
+  kKilled,   ///< The file says `running`, but the process is gone.
 };
 
 /// `running`, `ended`, ...; `unknown`.
 const char* name_of(RunState state);
 
-/// A run's state with the process that it is known from.
+/// A run's state, and the process that has it.
 struct RunStatus {
   RunState state = RunState::kUnknown;
   RunProcess process;
@@ -121,10 +123,10 @@ struct RunStatus {
   std::string text() const;
 };
 
-/// Reads `train/process.json`. Looks only: it neither takes the lock, which would turn away a
-/// training that starts at this moment, nor writes. A process of this host lives when its pid and
-/// start time are there; one of another host until the file was not renewed for a minute, by the
-/// clock of this one.
+/// Reads `train/process.json` without writing and without taking the lock, which would turn away a
+/// training that starts at this moment. A process of this host is alive when its pid and start time
+/// exist; a process of another host is alive until its file was not renewed for a minute, by this
+/// host's clock.
 RunStatus read_run_status(const std::string& process_file);
 
 }  // namespace stepop

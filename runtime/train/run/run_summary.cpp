@@ -36,10 +36,10 @@ std::optional<double> number_at(const Value& config, const char* path) {
   return value->is_float() ? std::optional(value->as_float()) : std::nullopt;
 }
 
-/// A name as it stands in a line of metrics: within quotes.
+/// A name in quotes, as in a line of metrics.
 std::string quoted(const std::string& name) { return json_text(name); }
 
-/// The last lines of a metrics file. Only those that are asked for are parsed.
+/// The last lines of a metrics file. Only requested lines are parsed.
 class LastMetrics {
  public:
   explicit LastMetrics(const std::string& path) {
@@ -51,7 +51,7 @@ class LastMetrics {
     }
   }
 
-  /// The last one that is metrics and holds `text`.
+  /// The last line of metrics that contains `text`.
   std::optional<MetricsLine> find(const std::string& text) const {
     for (const std::string& line : lines_) {
       if (line.find(text) == std::string::npos) continue;
@@ -60,7 +60,7 @@ class LastMetrics {
     return std::nullopt;
   }
 
-  /// The first number of the newest evaluation, else of the last line.
+  /// The first number of the newest evaluation, otherwise of the last line.
   std::string any_metric(const std::string& eval_op) const {
     if (const auto line = find("\"" + eval_op + "/")) {
       for (const auto& [name, value] : line->values) {
@@ -78,10 +78,10 @@ class LastMetrics {
   }
 
  private:
-  std::vector<std::string> lines_;  ///< The last one first.
+  std::vector<std::string> lines_;  ///< The last line first.
 };
 
-/// The metric of the training's newest evaluation at `step`, by what it left in its folder.
+/// The metric in the training's newest evaluation at `step`, from its folder.
 std::optional<double> value_of_evaluation(const RunDirectory& run, int64_t step,
                                           const std::string& name) {
   std::optional<double> value;
@@ -136,7 +136,7 @@ double seconds_since_writing(const RunDirectory& run) {
   return std::isfinite(age) ? age : 0;
 }
 
-/// The newest config; an empty one when it cannot be read.
+/// The newest config; empty when it cannot be read.
 Value read_config(const RunDirectory& run) {
   try {
     return resolve_config({run.last_config()}, {});
@@ -162,7 +162,7 @@ void read_position(const RunDirectory& run, const LastMetrics& metrics, RunSumma
   }
 }
 
-/// Of a run that never trained: what its newest evaluation found.
+/// For a run without a training: the result of its newest evaluation.
 void read_evaluation(const RunDirectory& run, RunSummary& summary) {
   const std::vector<FoundEvaluation> all = finished_evaluations(run, /*of_trainings=*/false);
   if (all.empty()) return;
@@ -174,7 +174,7 @@ void read_evaluation(const RunDirectory& run, RunSummary& summary) {
   summary.last = named != nullptr ? *named : scalars.begin()->second;
 }
 
-/// What runs sort by: the time in the name, else that of the last writing.
+/// The key for sorting runs: the time in the name, otherwise the time of the last writing.
 std::string start_of(const RunSummary& summary) {
   const std::string time = time_in(fs::path(summary.root).filename().string());
   return time.empty() ? time_name(-static_cast<int64_t>(summary.age)) : time;
@@ -185,12 +185,12 @@ void add_runs(const std::string& folder, const std::string& prefix, std::vector<
   for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
        entry.increment(failed)) {
     const std::string name = entry->path().filename().string();
-    // One that begins with a dot is being made at this moment, or was left behind then.
+    // A folder whose name begins with a dot is still being made, or was left unfinished.
     if (name.starts_with('.') || !is_run(entry->path().string())) continue;
     const std::string root = entry->path().string();
     try {
       runs.push_back(summarize_run(root));
-    } catch (const std::exception&) {  // such as a folder that may not be read
+    } catch (const std::exception&) {  // such as a folder without permission to read
       runs.emplace_back();
       runs.back().root = root;
     }

@@ -10,39 +10,40 @@
 
 namespace stepop {
 
-/// One run as a list of runs shows it. What cannot be read is left empty.
+/// One run in a list of runs. Values that cannot be read are empty.
 struct RunSummary {
-  std::string root;  ///< Its folder.
-  std::string name;  ///< As it is listed: `2026-11-21T10-00-00_digits`, `debug_runs/...`.
+  std::string root;  ///< The run's folder.
+  std::string name;  ///< The name in the list: `2026-11-21T10-00-00_digits`, `debug_runs/...`.
   RunStatus status;
   std::optional<int64_t> step;
   std::optional<double> epoch;       ///< With its fraction.
-  std::optional<double> num_epochs;  ///< Where it is to end, if its config says so.
-  /// The first of these that there is: `checkpoints/metric` of its config, `stop_when/metric`, the
-  /// first number of its newest evaluation, the first number that it logged last. A run that never
-  /// trained is shown by its newest evaluation alone.
+  std::optional<double> num_epochs;  ///< Where the run is to end, if its config says so.
+  /// The first that exists: `checkpoints/metric` of the config, `stop_when/metric`, the first
+  /// number of the newest evaluation, the first number of the last log. A run without a training
+  /// only has the result of its newest evaluation.
   std::string metric;
   std::optional<double> last;  ///< The newest value of the metric.
-  /// The best value, by `metric_direction`. For a metric that the config names: that of the best
-  /// checkpoint. For others it is looked up in the metrics file, if that has no more than 1 MB.
+  /// The best value, by `metric_direction`. For a metric that the config names: the value at the
+  /// best checkpoint. For other metrics: the best in the metrics file, if the file has at most 1
+  /// MB.
   std::optional<double> best;
-  bool more_is_better = false;  ///< Of the metric, as far as that is known.
+  bool more_is_better = false;  ///< For the metric, as far as known.
   double age = 0;               ///< Seconds since the run wrote something.
-  Value config = Value::Map{};  ///< The newest; empty when it cannot be read.
+  Value config = Value::Map{};  ///< The newest config; empty when it cannot be read.
 };
 
-/// `checkpoints/metric` of a config, else `stop_when/metric`; empty when it names neither.
+/// `checkpoints/metric` of a config, otherwise `stop_when/metric`; empty without either.
 std::string metric_of(const Value& config);
 
-/// Whether this is the folder of a run, whole or not.
+/// Whether this is the folder of a run, complete or not.
 bool is_run(const std::string& root);
 
 /// Reads little, however long the run is: the newest config, the end of the metrics file and the
 /// names of the checkpoints. Does not throw for a damaged run.
 RunSummary summarize_run(const std::string& root);
 
-/// The runs in `logs/`, the newest first; with `with_debug` also those in `logs/debug_runs/`.
-/// Throws Error when the folder cannot be read.
+/// The runs in `logs/`, newest first; with `with_debug` also those in `logs/debug_runs/`. Throws
+/// Error when the folder cannot be read.
 std::vector<RunSummary> list_runs(const std::string& logs, bool with_debug);
 
 }  // namespace stepop

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array kAskToEnd = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 constexpr std::array kIgnored = {SIGPIPE, SIGXFSZ};
 
-// What a handler may touch: nothing but such a flag.
+// A signal handler may only touch such a flag.
 volatile sig_atomic_t received_signal = 0;
 
 std::array<struct sigaction, kAskToEnd.size() + kIgnored.size()> old_actions;

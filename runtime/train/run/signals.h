@@ -6,11 +6,11 @@
 
 namespace stepop {
 
-/// While it lives, a signal that asks the program to end sets a flag, which the loop reads between
-/// steps: SIGINT, SIGTERM, SIGUSR1 (Slurm sends it before its time limit) and SIGHUP (the terminal
-/// is gone; not under nohup). A second signal ends the process at once, with the status 128 + its
-/// number. SIGPIPE and SIGXFSZ are ignored, so a closed pipe or a full quota is an error of `write`
-/// with a message. Only one may live at a time.
+/// During its lifetime, a signal that asks the program to end sets a flag, which the loop reads
+/// between steps: SIGINT, SIGTERM, SIGUSR1 (Slurm sends it before its time limit) and SIGHUP (the
+/// terminal is gone; not under nohup). A second signal ends the process at once, with the status
+/// 128 + its number. SIGPIPE and SIGXFSZ are ignored, so a closed pipe or a full quota is an error
+/// of `write` with a message. Only one may exist at a time.
 class SignalGuard {
  public:
   SignalGuard();
@@ -25,7 +25,7 @@ class SignalGuard {
 /// `SIGTERM`.
 std::string signal_name(int signal_number);
 
-/// Throws Interrupted, with the exit code 128 + the signal's number, when one arrived.
+/// Throws Interrupted, with the exit code 128 + the signal's number, when a signal arrived.
 void throw_if_signal_arrived();
 
 }  // namespace stepop

@@ -12,7 +12,7 @@
 #include "runtime/core/measure/processor_time.h"
 #include "runtime/core/system/start_thread.h"
 
-// OpenMP of GCC, which LibTorch's threads are of.
+// GCC's OpenMP, whose threads LibTorch uses.
 extern "C" void GOMP_parallel(void (*call)(void*), void* data, unsigned threads, unsigned flags)
     __attribute__((weak));
 
@@ -22,20 +22,20 @@ namespace {
 constexpr std::chrono::milliseconds kEvery{200};
 constexpr double kMuchTooLate = 0.4;  // seconds
 
-// As shares of the time, for a thread. Where nothing else runs it is 0.005 with two threads, as the
-// system has small work, too; one other program that wants a core makes it 0.7.
+// Shares of the time, per thread. On an otherwise idle machine with two threads the share is 0.005,
+// from small work of the system; one other program that needs a core makes it 0.7.
 constexpr double kMuch = 0.25;
 constexpr double kLittle = 0.05;
 constexpr double kMuchMoreByThread = 0.004;
 constexpr double kLittleMoreByThread = 0.002;
 
-/// Seconds without other work before spinning begins again; twice as many after spinning for less
-/// than so long.
+/// Seconds without other work before spinning begins again. The number doubles if spinning lasted
+/// for less than `kSoon`.
 constexpr double kFirstNeeded = 1;
 constexpr double kSoon = 30;
 constexpr double kMostNeeded = 60;
 
-/// Where libgomp gets no thread, it ends the program. Throws Error instead.
+/// Throws Error instead of libgomp, which ends the program when it cannot start a thread.
 void check_startable(size_t threads) {
   std::binary_semaphore end{0};
   std::vector<std::thread> started;
@@ -101,19 +101,19 @@ void SpinWatch::run(int threads) {
     const auto now = Clock::now();
     const auto after = processor_time();
     if (!before || !after) break;
-    // What threads waited that have ended since is not known.
+    // The waiting time of threads that have ended is unknown.
     const double waited = std::max(after->wait - before->wait, 0.0);
     const double elapsed = std::chrono::duration<double>(now - then).count();
     then = now;
     const bool had_work = after->run + after->wait - before->run - before->wait > elapsed / 2;
     before = after;
-    if (!had_work && elapsed > kMuchTooLate) continue;  // it was stopped, and has just gone on
+    if (!had_work && elapsed > kMuchTooLate) continue;  // the process has just resumed
     if (policy.note(elapsed, waited)) {
       crowd.reset();
     } else if (!crowd) {
       try {
         crowd.emplace(threads);
-      } catch (const Error&) {  // the training has all threads that it needs
+      } catch (const Error&) {  // the training already has all threads that it needs
         break;
       }
     }

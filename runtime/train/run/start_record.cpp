@@ -123,7 +123,7 @@ std::string StartRecord::to_json() const {
                      {"data", files},
                      {"failures", failures},
                      {"is_whole", is_whole}};
-  // Paths and values of the environment are bytes, which need not be UTF-8.
+  // Paths and environment values are bytes, which need not be UTF-8.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -183,7 +183,7 @@ std::vector<std::string> changes_since(const StartRecord& start, const std::stri
   };
   if (before.is_object() && now.is_object()) {
     for (const auto& [key, value] : before.items()) {
-      // The library is among those below; the build here counts the user's own code as well.
+      // The library is compared below; the build here also counts the user's own code.
       if (key == "LibTorch" || key == "build" || !now.contains(key)) continue;
       add(key, text_of(value), text_of(now[key]));
     }

@@ -27,7 +27,7 @@ namespace {
 constexpr std::chrono::seconds kGrace{2};
 constexpr int kLowPriority = 10;
 
-/// Where an earlier start has left the same patch, that one stands for both.
+/// If an earlier start has left the same patch, only that patch is kept.
 void share_patch(const std::string& folder, GitTree& tree) {
   if (tree.patch.empty()) return;
   std::error_code failed;
@@ -69,7 +69,7 @@ StartRecorder::~StartRecorder() {
 }
 
 void StartRecorder::collect() {
-  // Of this thread alone, and of the programs that it runs.
+  // Affects only this thread, and the programs that it runs.
   ::setpriority(PRIO_PROCESS, 0, kLowPriority);
   try {
     collect_git();
@@ -82,7 +82,7 @@ void StartRecorder::collect() {
   }
   try {
     write();
-  } catch (const Error&) {  // the one without it is there
+  } catch (const Error&) {  // the record without this part exists
   }
   const std::lock_guard guard(mutex_);
   is_done_ = true;

@@ -9,25 +9,25 @@
 
 namespace stepop {
 
-/// How the threads that compute wait for their next piece of work: `thread_wait: auto | sleep |
-/// brief | spin`. It changes the speed alone. OpenMP reads it from the environment when it is
-/// loaded, so a program has it from its start on.
+/// How computing threads wait for their next work: `thread_wait: auto | sleep | brief | spin`. It
+/// only changes the speed. OpenMP reads it from the environment when it is loaded, so a program has
+/// it from its start.
 ///
-/// `auto`, the default: they look for it and keep the core busy, as long as nothing else wants
-/// that; see SpinWatch. `sleep`: they leave the core at once. `brief`: they look for some
-/// microseconds, then sleep. `spin`: they keep looking whatever else there is.
+/// `auto`, the default: they look for work and keep the core busy, as long as no other program
+/// wants the core; see SpinWatch. `sleep`: they leave the core at once. `brief`: they look for some
+/// microseconds, then sleep. `spin`: they always keep looking.
 inline constexpr const char* kThreadWaits[] = {"auto", "sleep", "brief", "spin"};
 
-/// Variables of the environment; one without a value is not set.
+/// Environment variables; a variable without a value is not set.
 using Variables = std::vector<std::pair<std::string, std::optional<std::string>>>;
 
-/// The variables with which a program waits so.
+/// The variables that give a program this way of waiting.
 Variables variables_of_thread_wait(const std::string& name);
 
-/// That of the config; empty where the key is missing. Throws UsageError for another word.
+/// Reads the config's value; empty when the key is missing. Throws UsageError for another word.
 std::string read_thread_wait(const Config& config);
 
-/// The one whose variables this process was started with; empty for variables of the user's own.
+/// The value whose variables this process was started with; empty for the user's own variables.
 std::string own_thread_wait();
 
 }  // namespace stepop

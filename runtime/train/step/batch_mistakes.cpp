@@ -18,7 +18,8 @@ bool is_integer(const at::Tensor& tensor) {
   return c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false) && tensor.numel() > 0;
 }
 
-/// `of the example 57 of datasets/train`, whose row holds the element `flat` of `tensor`.
+/// `of the example 57 of datasets/train`: the example whose row holds the element `flat` of
+/// `tensor`.
 std::string example_text(const Batch& batch, const std::string& split, const at::Tensor& tensor,
                          int64_t flat) {
   const int64_t row = tensor.dim() == 0 ? 0 : flat / (tensor.numel() / tensor.size(0));
@@ -29,7 +30,7 @@ std::string example_text(const Batch& batch, const std::string& split, const at:
                      split);
 }
 
-/// What the batch has of that kind, a line each; when there is none, all that it has.
+/// Lists the batch's tensors that are `wanted`, one per line; all tensors when none is.
 template <class Wanted>
 std::string tensors_text(const Batch& batch, const Wanted& wanted, const std::string& remedy,
                          const char* of = "labels") {
@@ -43,12 +44,12 @@ std::string tensors_text(const Batch& batch, const Wanted& wanted, const std::st
   return found.empty() ? fmt::format("{}; {}: {}", all, of, remedy) : found;
 }
 
-/// A number an example, maybe with a dimension too many.
+/// One number per example, maybe with one dimension too many.
 bool is_like_labels(const at::Tensor& tensor) {
   return tensor.dim() == 1 || (tensor.dim() == 2 && tensor.size(1) == 1);
 }
 
-/// `Target 12 is out of bounds.`
+/// For `Target 12 is out of bounds.`
 std::string wrong_class(int64_t value, const std::string& split, const Batch& batch) {
   std::string text;
   for (const auto& [key, tensor] : batch.tensors()) {
@@ -64,7 +65,7 @@ std::string wrong_class(int64_t value, const std::string& split, const Batch& ba
          "output, or other labels";
 }
 
-/// `index out of range in self`, from an embedding.
+/// For `index out of range in self`, thrown by an embedding.
 std::string wrong_index(const Networks& networks, const std::string& split, const Batch& batch) {
   std::string embeddings;
   int64_t fewest = std::numeric_limits<int64_t>::max();
@@ -158,7 +159,7 @@ std::string batch_mistake_text(const std::string& message, const Networks& netwo
   try {
     return text_of(message, networks, split, batch);
   } catch (const std::exception&) {
-    return {};  // the batch cannot be read: the message alone is said
+    return {};  // the batch cannot be read, so the message stays alone
   }
 }
 

@@ -7,9 +7,9 @@
 
 namespace stepop {
 
-/// For LibTorch's complaint of labels or indices, which names neither key nor example: which of
-/// the batch they are, and what would help, as lines below `message`. Empty for other messages.
-/// `split` is the one that the batch is of.
+/// Explains an error of LibTorch about labels or indices, which names neither key nor example: says
+/// which labels or indices of the batch are wrong, and what would help, as lines below `message`.
+/// Empty for other messages. `split` is the batch's split.
 std::string batch_mistake_text(const std::string& message, const Networks& networks,
                                const std::string& split, const Batch& batch);
 

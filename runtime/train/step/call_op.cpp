@@ -22,7 +22,7 @@
 namespace stepop {
 namespace {
 
-/// For LibTorch's complaint of tensors on two devices, which names no tensor.
+/// Explains an error of LibTorch about tensors on two devices, which names no tensor.
 std::string device_hint(const std::string& text) {
   const bool is_of_devices = text.find("on the same device") != std::string::npos ||
                              text.find("not on the expected device") != std::string::npos;
@@ -33,7 +33,8 @@ std::string device_hint(const std::string& text) {
          ".to(context().device)";
 }
 
-/// For a layer that was declared and never made, of which LibTorch does not know the name.
+/// Explains an error about a layer that was declared and never made. LibTorch does not know its
+/// name.
 std::string empty_layer_hint(const std::string& text) {
   if (text.find("Accessing empty ModuleHolder") == std::string::npos) return {};
   return fmt::format(
@@ -52,14 +53,14 @@ void rethrow_from(const std::string& split, const std::string& op) {
   } catch (const UsageError&) {
     throw;
   } catch (const PeerError&) {
-    throw;  // it arose elsewhere
+    throw;  // the error arose in another process
   } catch (const NonFinite&) {
-    throw;  // it says where, and the loop looks into it
+    throw;  // the error says where, and the loop looks into it
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
     const std::string place = split + "/" + op;
     std::string text = error_text(error);
-    if (text.starts_with("eval_op: ")) text.erase(0, 9);  // the place says it
+    if (text.starts_with("eval_op: ")) text.erase(0, 9);  // the place below already says so
     text += device_hint(text) + empty_layer_hint(text);
     throw Error(text.starts_with(place) ? text : place + ": " + text,
                 ours != nullptr ? ours->exit_code() : 1);
@@ -76,9 +77,9 @@ void rethrow_with_examples(const Context& context, const std::string& split, con
   } catch (const UsageError&) {
     throw;
   } catch (const PeerError&) {
-    throw;  // it arose elsewhere
+    throw;  // the error arose in another process
   } catch (const NonFinite&) {
-    throw;  // its batch is recorded
+    throw;  // the loop records the batch
   } catch (const Error& error) {
     std::vector<std::string> indices;
     for (const int64_t index : batch.indices()) indices.push_back(std::to_string(index));
@@ -119,7 +120,7 @@ std::string described(const at::Tensor& tensor) {
 
 bool is_real(const at::Tensor& tensor) { return tensor.defined() && !tensor.is_complex(); }
 
-/// What becomes a picture; two of one name would be one file.
+/// Checks the pictures of a log; two pictures with one name would be one file.
 void check_pictures(const Logs& logs, const std::string& name) {
   std::set<std::string> names;
   const auto check_name = [&](const char* what, const std::string& key) {
@@ -161,7 +162,7 @@ const Logs& checked(const Logs& logs, const std::string& name) {
   for (const auto& [key, value] : logs.scalars) {
     const at::Tensor* tensor = value.tensor();
     if (tensor != nullptr && (!tensor->defined() || tensor->numel() != 1)) {
-      value.read(name + "/" + key);  // throws, and says what it is
+      value.read(name + "/" + key);  // throws an error that describes the value
     }
   }
   check_file_name("the op", name);

@@ -12,11 +12,11 @@
 
 namespace stepop {
 
-/// Throws the exception at hand, of whatever type, as an Error that begins with the place,
-/// `train/log_op`, unless it does already; a mistake in the config has a place of its own.
+/// Rethrows the current exception, of whatever type, as an Error that begins with the place,
+/// `train/log_op`, unless its text already does. A mistake in the config keeps its own place.
 [[noreturn]] void rethrow_from(const std::string& split, const std::string& op);
 
-/// Runs `call`, a part of a user's code; an error in it says where it arose.
+/// Runs `call`, a part of the user's code; an error says where it arose.
 template <class Call>
 auto run_at(const std::string& split, const std::string& op, const Call& call) {
   try {
@@ -26,12 +26,12 @@ auto run_at(const std::string& split, const std::string& op, const Call& call) {
   }
 }
 
-/// Throws the exception at hand with the step and the examples of the batch below it.
+/// Rethrows the current exception with the step and the batch's examples below it.
 [[noreturn]] void rethrow_with_examples(const Context& context, const std::string& split,
                                         const Batch& batch);
 
-/// Runs `call` on a batch of a training or an evaluation; an error in it says with which examples
-/// it arose.
+/// Runs `call` on a batch of a training or an evaluation; an error says with which examples it
+/// arose.
 template <class Call>
 auto run_on(const Context& context, const std::string& split, const Batch& batch,
             const Call& call) {
@@ -43,7 +43,7 @@ auto run_on(const Context& context, const std::string& split, const Batch& batch
   }
 }
 
-/// The same as `run_at` for `step_op` and the ops, which compute in the run's precision.
+/// Like `run_at`, for `step_op` and the ops: they compute in the run's precision.
 template <class Call>
 auto run_op(const Context& context, const std::string& split, const std::string& op,
             const Call& call) {
@@ -53,12 +53,12 @@ auto run_op(const Context& context, const std::string& split, const std::string&
   return run_at(split, op, call);
 }
 
-/// Calls `step_op` for a batch; with training mode and gradients only for the split train of a
-/// training step, never in an evaluation of it.
+/// Calls `step_op` for a batch. Training mode and gradients are only on for the split train in a
+/// training step, never in an evaluation of that split.
 StepOps call_step_op(Iterator& iterator, const Context& context, Position& position,
                      const std::string& split, bool is_training, const Batch& batch);
 
-/// Sets the split that `get_split()` returns while it lives.
+/// Sets what `get_split()` returns during its lifetime.
 class SplitGuard {
  public:
   SplitGuard(Position& position, const std::string& split);
@@ -71,16 +71,17 @@ class SplitGuard {
   std::string before_;
 };
 
-/// An Error for an op that is due and was not returned; where the config names the op, a UsageError
+/// An Error for an op that is due and was not returned. Where the config names the op, a UsageError
 /// with the place and the nearest op that was returned.
 Error missing_op(const Context& context, const std::string& split, const std::string& op,
                  const StepOps& ops);
 
-/// The same for a log op that the config names.
+/// The same for a log op.
 Error missing_log_op(const Context& context, const std::string& split, const std::string& op,
                      const StepOps& ops);
 
-/// A log op's result with every scalar and image checked. Throws Error that begins with `name`.
+/// Returns a log op's result after checking every scalar and image. Throws Error that begins with
+/// `name`.
 const Logs& checked(const Logs& logs, const std::string& name);
 
 }  // namespace stepop

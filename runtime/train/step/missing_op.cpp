@@ -36,7 +36,7 @@ std::vector<std::string> places_of_ops(const Config& config) {
   return places;
 }
 
-/// Where the config names `op`; nothing where it is due by default.
+/// The place where the config names `op`; nothing where the op is due by default.
 std::optional<std::string> place_of_op(const Config& config, const std::string& op) {
   for (const auto& place : places_of_ops(config)) {
     const Value* value = config.peek(place);
@@ -54,7 +54,7 @@ void list(std::vector<std::string>& names, const std::string& split, const char*
   }
 }
 
-/// The ops that may stand at `place`, by their full names.
+/// The ops that may stand at `place`, with their full names.
 std::vector<std::string> ops_for(const std::string& place, const std::string& split,
                                  const StepOps& ops) {
   std::vector<std::string> names;

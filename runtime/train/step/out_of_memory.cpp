@@ -19,16 +19,16 @@ namespace {
 
 constexpr size_t kMostNamed = 4;
 
-/// Of LibTorch's allocators and of C++.
+/// Recognises the messages of LibTorch's allocators and of C++.
 bool is_out_of_memory(const std::string& message) {
   const auto has = [&](const char* words) { return message.find(words) != std::string::npos; };
   return has("can't allocate memory") || has("out of memory") || has("std::bad_alloc");
 }
 
-/// What is held by name in this process.
+/// The tensors that have a name in this process.
 class Tensors {
  public:
-  /// Returns the bytes of those that were not there yet.
+  /// Returns the tensor's bytes; 0 for a tensor that was already added.
   double add(const std::string& prefix, const std::string& name, const at::Tensor& tensor) {
     if (!tensor.defined() || !known_.insert(tensor.unsafeGetTensorImpl()).second) return 0;
     const auto bytes = static_cast<double>(tensor.nbytes());
@@ -52,7 +52,7 @@ class Tensors {
   std::vector<std::pair<double, std::string>> largest_;
 };
 
-/// The words that train the same with half of the memory for what the forward pass keeps.
+/// The arguments that train the same, with half of the memory for what the forward pass keeps.
 std::string half_batches(const Context& context) {
   const Value* batch_size = context.config.root().peek("batch_size");
   const bool is_number = batch_size != nullptr && batch_size->is_int();

@@ -7,8 +7,8 @@
 
 namespace stepop {
 
-/// While it lives, LibTorch's default generators start from `seed`; then they go on as if nothing
-/// had been drawn. So how often one logs never changes the training.
+/// During its lifetime, LibTorch's default generators start from `seed`; afterwards they continue
+/// as if nothing had been drawn. So the frequency of logs never changes the training.
 class RandomFork {
  public:
   RandomFork(uint64_t seed, const c10::Device& device);

@@ -29,15 +29,15 @@ void ScalarMeans::add(const std::string& op, const Scalars& scalars, double shar
     at::Tensor number = is_good_tensor
                             ? tensor->detach().reshape({})
                             : at::scalar_tensor(value.read(full), at::kDouble);  // may throw
-    // What counts for nothing may be NaN.
+    // A scalar with no share may be NaN.
     if (share == 0) number = at::zeros_like(number);
     if (share != 1) number = number.to(at::kDouble) * share;
     Sum& sum = sums_[full];
     if (sum.total.defined()) {
-      // What was restored lies on the CPU. A double and a number of any type give a double.
+      // A restored total is on the CPU. A double plus a number of any type is a double.
       sum.total = sum.total.to(number.device()) + number;
     } else {
-      // Copied: it may be a tensor that the caller changes later.
+      // Copied, because the caller may change the tensor later.
       sum.total = number.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
     }
     ++sum.count;
@@ -62,7 +62,7 @@ State ScalarMeans::save() const {
   State state;
   int number = 0;
   for (const auto& [key, sum] : sums_) {
-    // The number keeps the order, in which a state, sorted by name, is not.
+    // The number keeps the order; a state is sorted by name.
     const std::string name = fmt::format("{:03}/{}", number++, key);
     state.emplace(name + std::string(kTotal), sum.total);
     state.emplace(name + std::string(kCount), at::scalar_tensor(sum.count, at::kLong));
@@ -89,7 +89,7 @@ void ScalarMeans::add_other(const State& state) {
     if (count == state.end() || count->second.numel() != 1 || total.numel() != 1) {
       throw Error(fmt::format("{}{}: missing from the checkpoint", stem, kCount));
     }
-    // Older checkpoints have totals in the scalar's own type and shape.
+    // In older checkpoints, totals have the scalar's own type and shape.
     by_number[number] = {stem.substr(slash + 1),
                          {total.to(at::kDouble).reshape({}), count->second.item<int64_t>()}};
   }

@@ -10,22 +10,23 @@
 
 namespace stepop {
 
-/// The means of what train ops return, from one log to the next. Sums are float64, whatever the
-/// type of the scalars, and stay on the device; nothing is read back before a log is due. A part of
-/// a run's state, so that the log after a restart covers the steps before it as well.
+/// The means of the scalars that train ops return, from one log to the next. Sums are float64,
+/// whatever the type of the scalars, and stay on the device; nothing is read back before a log is
+/// due. The sums are a part of a run's state, so the first log after a restart also covers the
+/// steps before it.
 class ScalarMeans {
  public:
-  /// Adds what the op of that name, `train/train_op`, returned. `share`: the part of the batch that
-  /// this process has; the means of all processes are then to be added up.
+  /// Adds the scalars that the op `op`, `train/train_op`, returned. `share`: this process's part of
+  /// the batch; the sum of all processes' means is then the mean.
   void add(const std::string& op, const Scalars& scalars, double share = 1);
 
-  /// The means by op and key, in the order in which they came first; then begins anew.
+  /// Returns the means by op and key, in the order of their first appearance; then starts again.
   OrderedMap<Logs> take();
 
-  /// Adds those of another process, as its `save` gave them.
+  /// Adds the sums of another process, which its `save` returned.
   void add_other(const State& state);
 
-  /// What was added counts for nothing here, as another process has it.
+  /// Sets the totals here to 0, because another process has them.
   void clear_totals();
 
   State save() const;

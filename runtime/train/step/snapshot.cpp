@@ -25,8 +25,8 @@ void KeptBuffers::keep(const torch::nn::Module& module) {
 KeptBuffers::~KeptBuffers() {
   const at::NoGradGuard no_grad;
   for (const auto& [buffer, values, version] : kept_) {
-    // batch_norm writes to its statistics without another version. What did not change keeps its
-    // own, as a graph may need it.
+    // batch_norm changes its statistics without a new version. An unchanged buffer keeps its
+    // version, because a graph may need it.
     const bool is_changed = static_cast<int64_t>(buffer._version()) != version ||
                             (buffer.is_floating_point() && !at::equal(buffer, values));
     if (is_changed) buffer.copy_(values);
@@ -37,7 +37,7 @@ Snapshot::Snapshot(const Context& context)
     : context_(context), buffers_(context.networks.copy_buffers()) {
   const auto networks = context.networks.names();
   const auto is_of_network = [&](std::string_view name) {
-    // The averages of its weights, and what there is to know of them.
+    // The averages of a network's weights, and their state.
     if (name.starts_with("ema_") || name.starts_with("swa_")) name.remove_prefix(4);
     if (name == "swa") return true;
     return std::find(networks.begin(), networks.end(), name) != networks.end();

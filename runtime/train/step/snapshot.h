@@ -31,14 +31,14 @@ class KeptBuffers {
   std::vector<Kept> kept_;
 };
 
-/// A copy of what ops could change besides parameters, their averages and optimizers, which only
-/// training steps change: buffers, random generators, and what an iterator tracks.
+/// A copy of what ops could change: buffers, random generators, and what an iterator tracks.
+/// Parameters, their averages and optimizers are not copied: only training steps change them.
 class Snapshot {
  public:
   /// `context` must outlive this.
   explicit Snapshot(const Context& context);
 
-  /// Makes everything as it was when this was made.
+  /// Restores the state at construction.
   void restore() const;
 
  private:

@@ -17,8 +17,9 @@
 namespace stepop {
 namespace {
 
-/// Where another split's ops ran last. A network that the iterator itself keeps in evaluation mode
-/// while another one trains is left so.
+/// Sets the mode of all networks after another split's ops ran in the other mode. When the iterator
+/// keeps one network in evaluation mode while another network trains, that network stays in its
+/// mode.
 void set_mode(Networks& networks, bool trains) {
   const bool is_any_training = std::ranges::any_of(
       networks.names(), [&](const auto& name) { return networks.get(name)->is_training(); });
@@ -126,7 +127,7 @@ LoaderOptions SplitSteps::loader_options(const std::string& split) const {
     options.interrupt = interrupt_;
     options.profile = context_.profile;
   } else {
-    // Nothing of another split is fetched before one of its ops is due.
+    // No batch of another split is fetched before one of its ops is due.
     options.workers = 0;
     options.first_batch = position_.batches_taken[split];
   }

@@ -13,40 +13,42 @@
 
 namespace stepop {
 
-/// One split within one training step: its batch is fetched and `step_op` called when an op of it
-/// is first asked for, and each closure runs at most once.
+/// One split within one training step: the first request for one of its ops fetches the batch and
+/// calls `step_op`; each closure runs at most once.
 class SplitStep {
  public:
-  /// `position` is the one that `context` shows to the iterator.
+  /// `position` is the position that `context` shows to the iterator.
   SplitStep(std::string split, Iterator& iterator, const Context& context, Position& position,
             LoaderOptions loader_options, std::string stream_state);
 
-  /// Begins a new step: the last one's batch, closures and graph are released.
+  /// Begins a new step: releases the last step's batch, closures and graph.
   void begin();
 
   /// Runs a train op. Throws Error when `step_op` did not return it.
   Scalars train(const std::string& op);
-  /// The result of a log op, without gradients, with the random state forked and the buffers of
-  /// networks kept.
+  /// The result of a log op. It runs without gradients, with a forked random state and with the
+  /// networks' buffers kept.
   const Logs& log(const std::string& op);
 
-  /// This step's batch; fetches it when need be.
+  /// This step's batch; fetches it if necessary.
   const Batch& batch();
-  /// The same where it was fetched; else null.
+  /// This step's batch if it was fetched; otherwise null.
   const Batch* batch_at_hand() const { return batch_ ? &*batch_ : nullptr; }
-  /// The part of the batch of all processes that this one has.
+  /// This process's part of the batch of all processes.
   double share() const { return share_; }
   /// Batches taken so far, over all epochs.
   int64_t batches_taken() const { return loader_ ? loader_->position() : options_.first_batch; }
-  /// The place in the split's stream behind those batches, as Progress::streams has it; it may be
-  /// asked for later, when further batches were taken. Null for a dataset with an index, and for a
-  /// stream of which no batch was taken since the position that this began with.
+  /// Returns a function for the place in the split's stream after those batches, in the format of
+  /// Progress::streams. The function may be called later, after further batches were taken. Null
+  /// for a dataset with an index, and for a stream without a batch since this object's first
+  /// position.
   std::function<std::string()> stream_state() const {
     return loader_ ? loader_->state() : std::function<std::string()>();
   }
 
  private:
-  /// `trains`: for a train op; else what `step_op` changes beside the iterator's own is put back.
+  /// `trains`: for a train op. Otherwise the random state and the networks' buffers are restored
+  /// after `step_op`.
   const StepOps& ops(bool trains);
   uint64_t fork_seed() const;
 
@@ -55,7 +57,7 @@ class SplitStep {
   const Context& context_;
   Position& position_;
   LoaderOptions options_;
-  std::string begin_state_;  ///< Of a stream.
+  std::string begin_state_;  ///< For a stream.
   std::unique_ptr<Loader> loader_;
   std::optional<Batch> batch_;
   double share_ = 1;
@@ -63,10 +65,11 @@ class SplitStep {
   OrderedMap<Logs> logs_;
 };
 
-/// The splits of a training step by name, each made when it is first asked for.
+/// The splits of a training step by name; each is made on the first request.
 class SplitSteps {
  public:
-  /// `interrupt` is called while the split train waits for data. The others must outlive this.
+  /// `interrupt` is called while the split train waits for data. The other arguments must outlive
+  /// this.
   SplitSteps(Iterator& iterator, const Context& context, Position& position,
              InterruptCheck interrupt)
       : iterator_(iterator),
@@ -75,11 +78,11 @@ class SplitSteps {
         interrupt_(std::move(interrupt)) {}
 
   SplitStep& operator[](const std::string& split);
-  /// Begins a new step in all of them.
+  /// Begins a new step in all splits.
   void begin();
-  /// Forgets them: each begins again where `position` is.
+  /// Forgets the splits: each starts again at `position`.
   void clear() { splits_.clear(); }
-  /// Notes in the position how many batches were taken of each split but train, and the places in
+  /// Saves in the position how many batches were taken from each split but train, and the places in
   /// streams.
   void save_position();
 

@@ -15,7 +15,7 @@ constexpr const char* kFilter = "eval_filter";
 
 }  // namespace
 
-/// `validation/eval_op/loss < 0.5`; the name of a metric may have any other characters.
+/// Reads `validation/eval_op/loss < 0.5`. The metric's name may have any other characters.
 CheckpointFilter::Condition CheckpointFilter::read_condition(const Config& part,
                                                              const std::string& key) {
   const auto text = part.get<std::string>(key);

@@ -13,22 +13,22 @@
 
 namespace stepop {
 
-/// Which checkpoints `eval_all` and `eval_forever` evaluate, by default all:
+/// Which checkpoints `eval_all` and `eval_forever` evaluate, by default all of them:
 /// `eval_filter: {steps: [100, 200], from: 1000, until: 9000, match: "00$",
-/// where: validation/eval_op/loss < 0.5}`. Only those that meet all that is given.
+/// where: validation/eval_op/loss < 0.5}`. A checkpoint has to meet every condition that is given.
 class CheckpointFilter {
  public:
-  /// What a training logged of a metric at the step of a checkpoint; nothing when it logged none.
+  /// The metric's value that the training logged at the checkpoint's step; nothing without a value.
   using FindMetric = std::function<std::optional<double>(const std::string& metric)>;
 
   CheckpointFilter() = default;
-  /// Reads `eval_filter`. Throws UsageError, with the place, for what makes no sense.
+  /// Reads `eval_filter`. Throws UsageError, with the place, for a filter that makes no sense.
   explicit CheckpointFilter(const Config& config);
 
-  /// Whether step and name, `model-<step>` without its ending, meet what is asked of them.
+  /// Whether the step and the name (`model-<step>`, without its ending) meet the conditions.
   bool takes(int64_t step, std::string_view name) const;
 
-  /// Whether all conditions hold; nothing while one of their metrics is not there.
+  /// Whether all conditions hold; nothing while the value of a metric is missing.
   std::optional<bool> holds(const FindMetric& find) const;
 
   bool has_conditions() const { return !conditions_.empty(); }
@@ -44,7 +44,7 @@ class CheckpointFilter {
 
   static Condition read_condition(const Config& part, const std::string& key);
 
-  std::vector<int64_t> steps_;  ///< Empty: any.
+  std::vector<int64_t> steps_;  ///< Empty: any step.
   int64_t from_ = 0;
   int64_t until_ = std::numeric_limits<int64_t>::max();
   NamePattern match_{""};

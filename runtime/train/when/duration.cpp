@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kExpectedTime = "expected a time such as 3h50m, 90m, 1d2h or 45s";
 
-/// The number that `text` begins with, and how long it is; digits with at most one point.
+/// The number at the start of `text`, and its length: digits with at most one point.
 struct Number {
   double value = 0;
   size_t length = 0;
@@ -26,7 +26,7 @@ std::optional<Number> leading_number(std::string_view text) {
   return Number{value, length};
 }
 
-/// The seconds in `3h50m`, or nothing when it is no such text.
+/// The seconds in `3h50m`; nothing for any other text.
 std::optional<double> parse_seconds(std::string_view text) {
   constexpr std::string_view kUnits = "dhms";
   constexpr double kSeconds[] = {86400, 3600, 60, 1};
@@ -76,7 +76,7 @@ Duration read_duration(const Config& config, std::string_view path, bool may_be_
                                          "(epochs) and m (minutes)",
                                          unit, value.describe()));
   }
-  // The very start is a point in time, but no period.
+  // A duration of 0 is the point where the training starts; a period cannot be 0.
   const double amount = duration.amount;
   if (!(amount > 0 || (amount == 0 && may_be_zero)) || std::isinf(amount)) {
     throw config.error(

@@ -17,7 +17,7 @@ struct Duration {
   Unit unit = Unit::kSteps;
 
   bool in_minutes() const { return unit == Unit::kMinutes; }
-  /// In minutes when it is `in_minutes()`, else in steps.
+  /// In minutes when `in_minutes()`, otherwise in steps.
   double length(int64_t steps_per_epoch) const {
     return unit == Unit::kEpochs ? amount * static_cast<double>(steps_per_epoch) : amount;
   }
@@ -25,14 +25,16 @@ struct Duration {
   std::string text() const;
 };
 
-/// Epochs and minutes need not be whole; a point that rounding put just below a period is in it.
+/// Epochs and minutes need not be whole. A point that rounding put just below a period belongs to
+/// that period.
 inline constexpr double kPeriodTolerance = 1e-9;
 
 inline constexpr const char* kExpectedDuration =
     "expected a number of steps (100), epochs (2e) or minutes (10m)";
 
-/// Reads the duration at `path`. Throws UsageError for what is none, for infinity, and for 0 or
-/// less unless it `may_be_zero`; `or_else` is what else may stand there, for the message.
+/// Reads the duration at `path`. Throws UsageError for a value that is no duration, for infinity,
+/// and for 0 or less unless `may_be_zero`. `or_else` says for the message what else the key may
+/// hold.
 Duration read_duration(const Config& config, std::string_view path, bool may_be_zero = false,
                        const char* or_else = "");
 

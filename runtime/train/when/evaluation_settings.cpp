@@ -22,14 +22,14 @@ EvalCompression read_compression(const Config& part) {
   throw part.error("compression", fmt::format("expected none or gzip, found \"{}\"", name));
 }
 
-/// The most batches with `debug`; 0 for no limit.
+/// The largest number of batches with `debug`; 0 for no limit.
 int64_t read_debug_limit(const Config& config, bool debug) {
   const int64_t test_batch_size = read_test_batch_size(config);
   const int64_t examples = config.get_at_least("debug/max_examples", 1, 5 * test_batch_size);
   return debug ? (examples + test_batch_size - 1) / test_batch_size : 0;
 }
 
-/// What both kinds have, but for name and op.
+/// Reads the keys that both kinds of evaluation share: all but the name and the op.
 EvaluationSettings read_part(const Config& config, const std::string& place,
                              int64_t steps_per_epoch, int64_t debug_limit) {
   EvaluationSettings settings{.place = place};
@@ -49,8 +49,8 @@ EvaluationSettings read_part(const Config& config, const std::string& place,
   return settings;
 }
 
-/// The name, which `place` gives, is a folder beside those of the callbacks of `eval_hook`, and
-/// begins those of numbers.
+/// The name that `place` gives is a folder beside the folders of `eval_hook`'s callbacks, and a
+/// prefix of metric names.
 void check_name(const Config& config, const std::string& place, const std::string& name) {
   const auto is_plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -151,7 +151,7 @@ std::vector<EvaluationSettings> read_evaluations(const Config& config, int64_t s
     settings.op = parse_op(config, "eval_hook/eval_op", op, kUsualOp);
     found.push_back(std::move(settings));
   }
-  // A functor takes the place of the op of eval_hook alone.
+  // A functor only replaces the op of `eval_hook`.
   if (!train && config.has("eval_functor")) {
     declare_others(config);
   } else {

@@ -10,10 +10,10 @@
 namespace stepop {
 namespace {
 
-/// The name that was probably meant; empty when none is near.
+/// The name that was probably meant; empty when no name is near.
 std::string nearest_name(const std::string& metric, const LoggedNames& names) {
   std::vector<std::string> candidates = names.known;
-  // What a callback gives is not known before it ran, but its own name is.
+  // A callback's metrics are unknown before it ran, but its name is known.
   const size_t slash = metric.rfind('/');
   if (slash != std::string::npos) {
     for (const auto& place : nearest_paths(metric.substr(0, slash), names.open, 1)) {

@@ -15,8 +15,8 @@ struct OpName {
   std::string text() const { return split + "/" + op; }
 };
 
-/// `text`, which is the config's value at `path`. Throws UsageError when it is no op, or one of a
-/// split without a dataset; `example` is one for the message.
+/// Parses `text`, the config's value at `path`. Throws UsageError when it names no op, or an op of
+/// a split without a dataset. `example` is an op name for the message.
 OpName parse_op(const Config& config, std::string_view path, const std::string& text,
                 const std::string& example);
 

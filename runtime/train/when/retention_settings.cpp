@@ -1,4 +1,4 @@
-// Which checkpoints stay, as the config says it.
+// Reads from the config which checkpoints stay.
 #include <fmt/format.h>
 
 #include "runtime/train/when/settings.h"
@@ -53,7 +53,7 @@ void read_keep_every(const Config& config, int64_t steps_per_epoch, Retention& r
 Retention read_retention(const Config& config, int64_t steps_per_epoch) {
   Retention retention;
   const Config checkpoints = config.at("checkpoints");
-  // Known in every config, whatever the others are.
+  // All keys are read in every config, so that none is reported as unknown.
   const bool has_last = checkpoints.has("keep_last");
   const bool has_every = checkpoints.has("keep_every");
   for (const char* key : {"metric", "mode", "keep_best"}) checkpoints.has(key);

@@ -29,7 +29,7 @@ Trigger default_log_trigger(const Config& config, int64_t steps_per_epoch) {
                               static_cast<double>(full));
 }
 
-/// `{format: jpeg, quality: 90}` at `key`; what it leaves out is as `usual`.
+/// Reads `{format: jpeg, quality: 90}` at `key`; missing keys take their values from `usual`.
 ImageEncoding read_images(const Config& config, const std::string& key,
                           const ImageEncoding& usual) {
   if (!config.has(key)) return usual;
@@ -47,15 +47,15 @@ ImageEncoding read_images(const Config& config, const std::string& key,
           .quality = static_cast<int>(part.get_between("quality", 1, 100, usual.quality))};
 }
 
-/// What the ops of a list have in common: when they are due, how their images become files.
+/// The common settings of a list of ops: when the ops are due, how their images become files.
 struct UsualOp {
   Trigger when;
   std::optional<ImageEncoding> images = {};  ///< None where there are no images.
-  std::string place = {};                    ///< As that of an op.
+  std::string place = {};                    ///< As ScheduledOp::place.
 };
 
-/// The ops that a list of the config names, as texts, or as maps {op, when, images}, of which one
-/// may be left out.
+/// Reads a list of ops at `key`. An op is a text, or a map {op, when, images} in which one of
+/// `when` and `images` may be left out.
 std::vector<ScheduledOp> read_ops(const Config& config, const std::string& key,
                                   const std::string& example, const std::string& map_example,
                                   const UsualOp& usual, int64_t steps_per_epoch) {
@@ -88,7 +88,7 @@ std::vector<ScheduledOp> read_ops(const Config& config, const std::string& key,
   return ops;
 }
 
-/// The log ops that the iterator has beside those of the config.
+/// The log ops that the iterator adds to those of the config.
 std::vector<ScheduledOp> read_own_log_ops(const Config& config, const OrderedMap<std::string>& own,
                                           const ImageEncoding& images, int64_t steps_per_epoch) {
   std::vector<ScheduledOp> ops;
@@ -136,8 +136,8 @@ std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_ep
   return ops;
 }
 
-/// What a step does may depend on the step alone: else a run that resumes would not end as one that
-/// was never stopped.
+/// What a step does may only depend on the step number: otherwise a resumed run would differ from a
+/// run that never stopped.
 void check_train_trigger(const Config& config, const std::string& path, const Trigger& when) {
   if (when.is_in_minutes()) {
     throw config.error(path,
@@ -151,7 +151,7 @@ void check_train_trigger(const Config& config, const std::string& path, const Tr
   }
 }
 
-/// The list of train ops at `key`: of the whole training, or of a stage.
+/// Reads the list of train ops at `key`, for the whole training or for a stage.
 std::vector<ScheduledOp> read_op_list(const Config& config, const std::string& key,
                                       int64_t steps_per_epoch) {
   std::vector<ScheduledOp> ops =
@@ -194,7 +194,7 @@ std::vector<ScheduledOp> read_train_ops(const Config& config, int64_t steps_per_
   return ops;
 }
 
-/// When snapshots are taken: `swa: {from: 5e, every: 1e}`, by default one an epoch.
+/// When snapshots are taken: `swa: {from: 5e, every: 1e}`; by default once an epoch.
 Trigger read_snapshots(const Config& config, int64_t steps_per_epoch) {
   if (!config.has("swa")) return Trigger::never();
   config.set_default("swa/every", Value("1e"));
@@ -206,7 +206,7 @@ Trigger read_snapshots(const Config& config, int64_t steps_per_epoch) {
   return when;
 }
 
-/// `num_epochs`, which need not be whole, as steps; where nothing trains, an epoch has one.
+/// `num_epochs`, which need not be whole, in steps; an epoch has one step where nothing trains.
 int64_t steps_of_epochs(const Config& config, bool train, int64_t steps_per_epoch) {
   const double epochs = config.get<double>("num_epochs");
   const double steps = epochs * static_cast<double>(steps_per_epoch) + 0.5;
@@ -223,7 +223,7 @@ int64_t steps_of_epochs(const Config& config, bool train, int64_t steps_per_epoc
                                                found, steps_per_epoch));
 }
 
-/// Where the training ends.
+/// Reads where the training ends.
 void read_end(const Config& config, bool train, bool debug, Settings& settings) {
   const bool has_steps = config.has("num_steps");
   const bool has_epochs = config.has("num_epochs");
@@ -309,7 +309,8 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   config.claim("extra");
 }
 
-/// Being due until a step is monotone in it, and intervals may be long.
+/// A binary search within each turn, as intervals may be long: whether an op is due up to a step is
+/// monotone in that step.
 int64_t ScheduledOp::first_time(int64_t step, int64_t limit) const {
   constexpr int kMostTurns = 100'000;  // an op may be due in none of its turns
   for (int i = 0; i < kMostTurns && step < limit; ++i) {

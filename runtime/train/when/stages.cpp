@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kStagesExample =
     "[{train_ops: [train/train_op/critic], for: 5}, {train_ops: [train/train_op/generator], for: "
     "1}]";
-/// Far beyond any training, and no sum of a list of such numbers overflows.
+/// Far beyond any training, and a sum of such numbers does not overflow.
 constexpr double kLongestStage = 1e15;
 
 int64_t read_length(const Config& stage, int64_t steps_per_epoch) {
@@ -34,7 +34,7 @@ int64_t read_length(const Config& stage, int64_t steps_per_epoch) {
 }  // namespace
 
 Turn::Span Turn::next(int64_t step) const {
-  const int64_t start = cycle > 0 ? step - step % cycle : 0;  // of the cycle
+  const int64_t start = cycle > 0 ? step - step % cycle : 0;  // where the current cycle starts
   const auto turn_from = [&](int64_t first) {
     const int64_t end = length < kForever - first ? first + length : kForever;
     return Span{std::max(first, step), end};

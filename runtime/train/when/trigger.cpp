@@ -13,7 +13,7 @@
 namespace stepop {
 namespace {
 
-/// Relative: more than what a sum of powers loses.
+/// Relative; larger than the rounding error of a sum of powers.
 constexpr long double kRounding = 1e-16L;
 
 constexpr const char* kOrElse = ", or a map with \"every\"";
@@ -85,10 +85,10 @@ int64_t Trigger::times_until(double point) const {
   if (every_ <= 0) return 0;
   point = std::min(point, until_) - from_ + kPeriodTolerance;
   if (point < 0) return 0;
-  const int64_t first = from_ > 0 ? 1 : 0;  // `from` itself is a time; the start is `at_start`
+  const int64_t first = from_ > 0 ? 1 : 0;  // `from` counts as a time, the start does not
   if (grow_ == 1 || every_ >= up_to_) return first + static_cast<int64_t>(point / every_);
-  // n intervals that grow are as long as a geometric series. Long doubles, as its sum is compared
-  // with steps; grow - 1 may be tiny.
+  // n growing intervals are as long as a geometric series. Long doubles, because the sum is
+  // compared with steps, and grow - 1 may be tiny.
   const long double rate = std::log(static_cast<long double>(grow_));
   const auto length_of = [&](long double n) {
     return every_ * std::expm1(n * rate) / (grow_ - 1.0L) * (1 - kRounding);

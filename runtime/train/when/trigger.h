@@ -8,7 +8,7 @@
 
 namespace stepop {
 
-/// How far a training is, as triggers see it. Minutes count the training time of all starts.
+/// The progress of a training, as triggers see it. Minutes count the training time of all starts.
 struct Elapsed {
   int64_t step = 0;
   double minutes = 0;
@@ -18,14 +18,14 @@ struct Elapsed {
 /// (minutes of training), or a map
 /// `{every: 500, from: 1000, until: 9000, at_start: true, at_end: true, grow: 2, up_to: 1000}`.
 ///
-/// It is due when a new period is entered: at `every`, 2 `every`, ... With `grow` the interval is
-/// multiplied after each time until it is `up_to`. With `from` the first time is there. Being due
-/// is a function of the step and the time alone, so nothing of it needs to be saved.
+/// A trigger is due when a new period begins: at `every`, 2 `every`, ... With `grow` the interval
+/// is multiplied after each time until it reaches `up_to`. With `from` the first time is at `from`.
+/// A trigger is a function of the step and the time alone, so it needs no saved state.
 class Trigger {
  public:
   /// Never due.
   Trigger() = default;
-  /// Throws UsageError for what is no trigger.
+  /// Throws UsageError for a value that is no trigger.
   Trigger(const Config& config, std::string_view path, int64_t steps_per_epoch);
 
   static Trigger every_steps(double every, double grow = 1, double up_to = 0);
@@ -36,14 +36,15 @@ class Trigger {
   bool at_start() const { return at_start_; }
   bool at_end() const { return at_end_; }
   bool is_in_minutes() const { return in_minutes_; }
-  /// Whether it is due in a training of so many steps; of minutes nobody knows.
+  /// Whether the trigger may be due in a training of `steps` steps. True for minutes, as the
+  /// duration of a training is unknown.
   bool is_due_within(int64_t steps) const {
     return at_start_ || at_end_ || (in_minutes_ && every_ > 0) || is_due({}, {steps, 0});
   }
   bool is_ever_due() const { return every_ > 0 || at_start_ || at_end_; }
 
  private:
-  /// The number of times it was due up to a point on the axis of its unit.
+  /// How many times the trigger was due up to a point on the axis of its unit.
   int64_t times_until(double point) const;
   void read_into(const Config& config, std::string_view path, int64_t steps_per_epoch,
                  double& target, bool may_be_zero = false);

@@ -11,7 +11,8 @@
 namespace stepop {
 namespace {
 
-/// The examples of the batch that have such numbers; none when the tensor has no row for each.
+/// The examples of the batch that have NaN or infinity; none when the tensor has no row per
+/// example.
 std::vector<std::string> examples_of(const Batch& batch, const at::Tensor& tensor) {
   std::vector<std::string> examples;
   if (tensor.dim() == 0 || tensor.size(0) != batch.size()) return examples;

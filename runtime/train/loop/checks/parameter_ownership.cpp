@@ -48,7 +48,7 @@ Tensors network_tensors(const Context& context) {
   return tensors;
 }
 
-/// All that is tracked besides networks and updates.
+/// All tracked tensors except those of networks and updates.
 std::vector<at::Tensor> tracked_values(const Context& context) {
   const auto networks = context.networks.names();
   std::vector<at::Tensor> values;
@@ -60,7 +60,7 @@ std::vector<at::Tensor> tracked_values(const Context& context) {
   return values;
 }
 
-/// Which updates train the others of `parameters`: `; "optimizer" holds 3 of its 4`, or nothing.
+/// The updates that hold some of `parameters`: `; "optimizer" holds 3 of its 4`, or an empty text.
 std::string others_text(const Context& context, const NamedParameters& parameters) {
   std::string text;
   for (const auto& [name, update] : context.updates) {
@@ -76,14 +76,14 @@ std::string others_text(const Context& context, const NamedParameters& parameter
   return text.empty() ? "" : fmt::format("{} of its {}", text, parameters.size());
 }
 
-/// Whether it is the tensor itself or a copy of it.
+/// Whether `value` is the tensor itself or a copy of it.
 bool holds(const at::Tensor& value, const at::Tensor& tensor) {
   if (!value.defined() || value.sizes() != tensor.sizes()) return false;
   if (value.is_same(tensor) || value.is_alias_of(tensor)) return true;
   return at::equal(value.to(tensor.options()), tensor.detach());
 }
 
-/// Those of `tensors` that nothing tracked holds.
+/// The entries of `tensors` that no tracked object holds.
 template <class Entry, class TensorOf>
 std::vector<Entry> not_tracked(const Context& context, const std::vector<Entry>& tensors,
                                const TensorOf& tensor_of) {
@@ -97,7 +97,7 @@ std::vector<Entry> not_tracked(const Context& context, const std::vector<Entry>&
   return lost;
 }
 
-/// The tensors that the graph of `loss` ends in and that require a gradient, each once.
+/// The leaves of the graph of `loss` that require a gradient, each once.
 std::vector<at::Tensor> leaves_of(const at::Tensor& loss) {
   using torch::autograd::Node;
   std::vector<at::Tensor> leaves;
@@ -118,13 +118,13 @@ std::vector<at::Tensor> leaves_of(const at::Tensor& loss) {
   return leaves;
 }
 
-/// Looks for leaves that belong to nobody and that the losses of two batches share.
+/// Looks for leaves without an owner that appear in the losses of two batches.
 class LeafWatch {
  public:
   LeafWatch(const Context& context, std::string update)
       : context_(context), update_(std::move(update)) {}
 
-  /// False when there is no more to see.
+  /// Looks at a loss; false when no further loss is needed.
   bool see(const at::Tensor& loss) {
     const Batch batch{context_.clock.global_step, context_.clock.micro_batch};
     if (!batches_.contains(batch) && batches_.size() == 2) return false;
@@ -148,7 +148,7 @@ class LeafWatch {
   }
 
  private:
-  using Batch = std::pair<int64_t, int64_t>;  ///< Step, and batch within it.
+  using Batch = std::pair<int64_t, int64_t>;  ///< The step, and the batch within it.
   using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
 
   bool is_of_first(const at::Tensor& leaf) const {

@@ -117,7 +117,7 @@ class PlanWarnings {
     }
   }
 
-  /// What is measured on examples that were trained says nothing of others.
+  /// A metric on examples of the training says nothing about other examples.
   void look_at_data() {
     const Value* trained = context_.config.peek("datasets/train");
     for (const auto& evaluation : settings_.evaluations) {

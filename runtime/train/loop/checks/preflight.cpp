@@ -24,18 +24,18 @@
 namespace stepop {
 namespace {
 
-/// One batch that the preflight looks at.
+/// One batch that the preflight tries.
 struct Sample {
   const BatchOrder& order;
   int64_t number = 0;
-  bool is_training = false;   ///< A training step sees it.
-  bool is_evaluated = false;  ///< An evaluation sees it.
+  bool is_training = false;   ///< A training step sees the batch.
+  bool is_evaluated = false;  ///< An evaluation sees the batch.
 };
 
-/// What the ops gave.
+/// The results of the ops.
 struct Seen {
-  std::set<std::string> names;    ///< Of numbers.
-  std::set<std::string> log_ops;  ///< Those that were returned.
+  std::set<std::string> names;    ///< Names of numbers.
+  std::set<std::string> log_ops;  ///< Log ops that were returned.
   std::vector<std::string> warnings;
 };
 
@@ -45,7 +45,7 @@ bool is_default_log_op(const Settings& settings, const std::string& name) {
   });
 }
 
-/// Runs the ops of a split that are ever called for such a batch; adds what they gave.
+/// Runs the ops of a split that are ever called for such a batch; adds their results to `seen`.
 void check_ops(const Settings& settings, const DueOps& due, const Sample& sample,
                Iterator& iterator, const Context& context, Position& position, const Batch& batch,
                Seen& seen) {
@@ -86,7 +86,7 @@ void check_ops(const Settings& settings, const DueOps& due, const Sample& sample
   }
 }
 
-/// The same for the sample's batch; an error says what of the batch led to it.
+/// The same for the sample's batch; an error says what in the batch caused it.
 void check_batch(const Settings& settings, const DueOps& due, const Sample& sample,
                  Iterator& iterator, const Context& context, Position& position, Seen& seen) {
   const Batch batch = run_at("datasets", due.split, [&] {
@@ -106,9 +106,8 @@ void check_batch(const Settings& settings, const DueOps& due, const Sample& samp
   }
 }
 
-/// The batches to look at: the first one of an epoch and, where those are of another size, of an
-/// evaluation; and of the last ones those that are smaller, since a size that is fixed in the code
-/// fails there.
+/// The batches to try: the first batch of an epoch, and of an evaluation where the size differs;
+/// the last batches where they are smaller, because code with a fixed batch size fails there.
 std::vector<Sample> samples_of(const DueOps& due, const Settings& settings, const Context& context,
                                const Position& position) {
   const BatchOrder& order = context.splits.order(due.split);
@@ -143,7 +142,7 @@ std::vector<Sample> samples_of(const DueOps& due, const Settings& settings, cons
   return samples;
 }
 
-/// Says of an error with a last batch what it has to do with it.
+/// Rethrows the current exception, with the information that the batch was a smaller last batch.
 [[noreturn]] void rethrow_of_last_batch(const Sample& sample) {
   try {
     throw;

@@ -16,8 +16,8 @@
 namespace stepop {
 namespace {
 
-/// The parameters that no update changed yet, though they require a gradient; at rank 0 also those
-/// that only another process updates.
+/// The parameters that require a gradient and that no update changed so far; at rank 0 also the
+/// parameters that only another process updates.
 std::vector<std::string> untouched(World& world, const Update& update) {
   const State state = update.optimizer().state();
   nlohmann::json own = nlohmann::json::array();
@@ -54,7 +54,7 @@ std::vector<std::string> UpdateWatch::after_step(int64_t global_step) {
   const std::string steps = first_steps(global_step - first_step_);
   std::vector<std::string> warnings;
   for (const auto& [name, update] : context_.updates) {
-    if (update->skipped() > 0) continue;  // a warning has said so, and why
+    if (update->skipped() > 0) continue;  // a warning was already given, with the reason
     if (update->count() == 0) {
       warnings.push_back(fmt::format(
           "{}: no update in {}: no train op that ran called its step() or apply()", name, steps));
