@@ -6,7 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include "eval_out/hdf5/hdf5_driver.h"
 #include "runtime/core/base/error.h"
 
 namespace stepop {
@@ -88,18 +87,6 @@ void Hdf5Id::close(std::string_view context) {
   if (id_ < 0) return;
   const Hdf5Lock lock;
   check_hdf5(close_(std::exchange(id_, -1)), context);
-}
-
-Hdf5Id hdf5_file_access(bool is_locked) {
-  Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "HDF5 properties");
-  check_hdf5(H5Pset_driver(access, hdf5_driver(), nullptr), "HDF5 properties");
-#if H5_VERSION_GE(1, 10, 7) && !(H5_VERS_MAJOR == 1 && H5_VERS_MINOR == 12 && H5_VERS_RELEASE == 0)
-  check_hdf5(H5Pset_file_locking(access, is_locked, /*ignore_when_disabled=*/true),
-             "HDF5 properties");
-#else
-  (void)is_locked;
-#endif
-  return access;
 }
 
 bool hdf5_was_locked_out() { return hdf5_reason() == std::generic_category().message(EAGAIN); }

@@ -59,11 +59,6 @@ class Hdf5Id {
   Close close_ = nullptr;
 };
 
-/// The properties with which a file is opened. With a lock, other processes cannot write the file
-/// while it is read, and cannot open it while it is written. On a file system without locks, no
-/// lock is taken.
-Hdf5Id hdf5_file_access(bool is_locked);
-
 /// Whether this thread's last call failed because another process holds a lock on the file.
 bool hdf5_was_locked_out();
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <set>
 
 namespace stepop {
 namespace {
@@ -28,14 +29,22 @@ bool is_too_long(const H5FD_t* file) {
   return usual().get_eoa(file, H5FD_MEM_SUPER) < usual().get_eof(file, H5FD_MEM_SUPER);
 }
 
+/// The files that the library wants shorter, and that are still open. A file whose opening fails is
+/// never one of them: it keeps its bytes.
+std::set<const H5FD_t*>& uncut() {
+  static std::set<const H5FD_t*> files;
+  return files;
+}
+
 herr_t only_lengthen(H5FD_t* file, hid_t transfer, hbool_t is_closing) {
-  return is_too_long(file) ? 0 : usual().truncate(file, transfer, is_closing);
+  if (!is_too_long(file)) return usual().truncate(file, transfer, is_closing);
+  uncut().insert(file);
+  return 0;
 }
 
 herr_t cut_and_close(H5FD_t* file) {
-  const bool is_written = (file->access_flags & H5F_ACC_RDWR) != 0;
-  const herr_t cut =
-      is_written && is_too_long(file) ? usual().truncate(file, H5P_DEFAULT, /*closing=*/true) : 0;
+  const bool is_cut = uncut().erase(file) > 0 && is_too_long(file);
+  const herr_t cut = is_cut ? usual().truncate(file, H5P_DEFAULT, /*closing=*/true) : 0;
   const herr_t closed = usual().close(file);
   return cut < 0 ? cut : closed;
 }
@@ -57,6 +66,18 @@ hid_t make_driver() {
 hid_t hdf5_driver() {
   static const hid_t driver = make_driver();
   return driver;
+}
+
+Hdf5Id hdf5_file_access(bool is_locked) {
+  Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "HDF5 properties");
+  check_hdf5(H5Pset_driver(access, hdf5_driver(), nullptr), "HDF5 properties");
+#if H5_VERSION_GE(1, 10, 7) && !(H5_VERS_MAJOR == 1 && H5_VERS_MINOR == 12 && H5_VERS_RELEASE == 0)
+  check_hdf5(H5Pset_file_locking(access, is_locked, /*ignore_when_disabled=*/true),
+             "HDF5 properties");
+#else
+  (void)is_locked;
+#endif
+  return access;
 }
 
 }  // namespace stepop

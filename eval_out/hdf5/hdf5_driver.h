@@ -12,4 +12,9 @@ namespace stepop {
 /// Needs a Hdf5Lock. Throws Error when the library has no such driver.
 hid_t hdf5_driver();
 
+/// The properties with which a file is opened. With a lock, other processes cannot write the file
+/// while it is read, and cannot open it while it is written. On a file system without locks, no
+/// lock is taken.
+Hdf5Id hdf5_file_access(bool is_locked);
+
 }  // namespace stepop

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "eval_out/hdf5/hdf5_arrays.h"
+#include "eval_out/hdf5/hdf5_driver.h"
 #include "eval_out/hdf5/hdf5_types.h"
 #include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/core/base/error.h"

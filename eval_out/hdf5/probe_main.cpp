@@ -93,6 +93,7 @@ void look_at(hid_t file, hid_t object, const std::string& name) {
 
 /// What probe_hdf5 reads.
 std::string walk(const std::string& path) {
+  const Hdf5Lock lock;  // with it the library keeps the reason of a failure
   H5Eset_auto2(H5E_DEFAULT, keep_memory_errors, nullptr);
   try {
     const Hdf5Id file = open_hdf5(path);

@@ -11,6 +11,7 @@
 
 #include "eval_out/hdf5/hdf5_arrays.h"
 #include "eval_out/hdf5/hdf5_attributes.h"
+#include "eval_out/hdf5/hdf5_driver.h"
 #include "eval_out/hdf5/hdf5_file.h"
 #include "eval_out/hdf5/hdf5_values.h"
 #include "eval_out/read/eval_reader.h"

@@ -83,7 +83,11 @@ std::string unknown_flag(const std::string& word, const std::vector<Flag>& flags
   }
   std::string takers;
   for (const CommandInfo* command : commands()) {
-    if (find_flag(word, own_flags(*command)) == nullptr) continue;
+    const std::vector<Flag> own = own_flags(*command);
+    if (find_flag("-" + word, own) != nullptr) {
+      return fmt::format("unknown flag \"{}\"; did you mean -{}?", word, word);
+    }
+    if (find_flag(word, own) == nullptr) continue;
     takers += fmt::format("{}stepop {}", takers.empty() ? "" : ", ", command->name);
   }
   if (!takers.empty()) return fmt::format("{}: a flag of {} alone", word, takers);

@@ -72,7 +72,9 @@ stepop::CommandLine read_words(const std::vector<std::string>& words) {
   } catch (const stepop::UsageError& error) {
     const stepop::CommandInfo* command = words.empty() ? nullptr : stepop::find_command(words[0]);
     if (command == nullptr || words[0] == "help") throw;
-    throw stepop::UsageError(fmt::format("{}\n\n{}", error.what(), stepop::help_text(*command)));
+    std::string help = stepop::help_text(*command);
+    help.pop_back();  // whoever prints the error ends the line
+    throw stepop::UsageError(fmt::format("{}\n\n{}", error.what(), help));
   }
 }
 

@@ -8,7 +8,4 @@ namespace stepop {
 /// evaluation failed; 128 + the signal's number after a signal. Throws Error for anything else.
 int run_command(const Arguments& arguments);
 
-/// What run_command and `stepop eval` return when a callback failed.
-inline constexpr int kCallbackFailed = 3;
-
 }  // namespace stepop

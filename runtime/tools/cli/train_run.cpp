@@ -14,7 +14,7 @@
 #include "runtime/core/log/profile_text.h"
 #include "runtime/core/measure/profile.h"
 #include "runtime/core/system/atomic_file.h"
-#include "runtime/tools/cli/run_command.h"
+#include "runtime/tools/cli/exit_codes.h"
 #include "runtime/train/iterator/hook.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/reporter.h"

@@ -15,7 +15,7 @@
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/tools/cli/command.h"
-#include "runtime/tools/cli/run_command.h"
+#include "runtime/tools/cli/exit_codes.h"
 #include "runtime/tools/cli/run_source.h"
 #include "runtime/train/loop/evaluation.h"
 #include "runtime/train/run/run_directory.h"

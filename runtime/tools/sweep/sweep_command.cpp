@@ -19,7 +19,7 @@
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/system/folders.h"
 #include "runtime/tools/cli/command.h"
-#include "runtime/tools/cli/run_command.h"
+#include "runtime/tools/cli/exit_codes.h"
 #include "runtime/tools/cli/run_source.h"
 #include "runtime/tools/sweep/sweep_file.h"
 #include "runtime/tools/sweep/sweep_jobs.h"

@@ -26,6 +26,7 @@
 #include "runtime/core/system/child_process.h"
 #include "runtime/core/system/folders.h"
 #include "runtime/core/system/read_file.h"
+#include "runtime/tools/cli/exit_codes.h"
 #include "runtime/tools/sweep/sweep_results.h"
 #include "runtime/train/run/run_directory.h"
 #include "runtime/train/run/run_lock.h"

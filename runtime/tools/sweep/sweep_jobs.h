@@ -9,10 +9,6 @@
 
 namespace stepop {
 
-/// The exit status of a --check that all ops passed, of steps that, repeated, give something else.
-/// A sweep trains such runs.
-inline constexpr int kDoesNotRepeat = 3;
-
 /// How the runs of a sweep are started.
 struct SweepOptions {
   int64_t jobs = 1;                                  ///< Processes at a time.

@@ -8,7 +8,6 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/train/networks/network.h"
-#include "runtime/train/networks/networks.h"
 
 namespace stepop {
 namespace {

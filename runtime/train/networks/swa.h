@@ -54,8 +54,8 @@ class Swa : public Averages {
 
    private:
     Swa& swa_;
-    std::vector<at::Tensor> own_;  ///< By position in `buffers_`;
-    std::vector<at::Tensor> collected_;  ///< the same.
+    std::vector<at::Tensor> own_;                 ///< By position in `buffers_`;
+    std::vector<at::Tensor> collected_;           ///< the same.
     std::vector<std::optional<double>> momenta_;  ///< By layer.
   };
 

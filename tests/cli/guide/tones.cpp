@@ -1,6 +1,6 @@
+#include <stepop/audio.h>
 #include <stepop/stepop.h>
 
-#include <stepop/audio.h>
 #include <algorithm>
 #include <bit>
 #include <filesystem>

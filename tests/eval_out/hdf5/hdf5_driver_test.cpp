@@ -129,5 +129,20 @@ TEST_CASE("a file that is closed is as long as it says, and reading cuts none") 
   CHECK(read_bytes(path + ".part").size() == bytes.size() + 100);
 }
 
+TEST_CASE("a file that cannot be opened to be written keeps its bytes") {
+  const ScratchFolder folder;
+  const std::string plain = read_bytes(STEPOP_SOURCE_DIR "/tests/data/hdf5/plain.h5");
+  for (const std::string& bytes :
+       {std::string(3000, 'x'), plain.substr(0, plain.size() - 1), plain.substr(0, 100)}) {
+    const std::string path = folder.path("a.h5");
+    write_bytes(path, bytes);
+    {
+      const Hdf5Lock lock;
+      CHECK(H5Fopen(path.c_str(), H5F_ACC_RDWR, hdf5_file_access(true)) < 0);
+    }
+    CHECK(read_bytes(path) == bytes);
+  }
+}
+
 }  // namespace hdf5_driver_test
 }  // namespace stepop
