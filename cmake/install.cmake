@@ -46,7 +46,8 @@ set_target_properties(stepop_probe_hdf5 PROPERTIES INSTALL_RPATH
 install(TARGETS stepop_probe_hdf5 RUNTIME DESTINATION ${lib} COMPONENT stepop)
 
 # The public headers, and of the private ones those that they include. None is a tool's.
-file(GLOB public_headers RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS runtime/include/stepop/*.h)
+file(GLOB public_headers RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
+     runtime/include/stepop/*.h iterators/include/stepop/*.h)
 install(FILES ${public_headers} DESTINATION include/stepop COMPONENT stepop)
 set(headers "")
 while(public_headers)
@@ -72,7 +73,7 @@ install(DIRECTORY configs DESTINATION share/stepop COMPONENT stepop)
 install(DIRECTORY iterators/templates DESTINATION share/stepop/iterators COMPONENT stepop)
 file(GLOB_RECURSE readmes RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
      runtime/*.md eval_out/*.md models/*.md iterators/*.md tests/*.md configs/*.md)
-set(pages README.md CONTRIBUTING.md CHANGELOG.md THIRD_PARTY.md cmake/README.md ${readmes})
+set(pages README.md CONTRIBUTING.md CHANGELOG.md cmake/README.md cmake/licences/THIRD_PARTY.md ${readmes})
 foreach(page ${pages})
   get_filename_component(folder ${page} DIRECTORY)
   install(FILES ${page} DESTINATION share/stepop/${folder} COMPONENT stepop)
@@ -121,7 +122,8 @@ install(CODE "
   include([[${CMAKE_SOURCE_DIR}/cmake/licence_texts.cmake]])
   set(files [[${compiled_in}]])
   stepop_copy_licence_texts(\"${licences}\" \${files})" COMPONENT stepop)
-foreach(text LICENSE LICENSES/Unicode-3.0.txt)
+install(FILES cmake/licences/Unicode-3.0.txt DESTINATION share/stepop/LICENSES COMPONENT stepop)
+foreach(text LICENSE cmake/licences/Unicode-3.0.txt)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${text})
   file(READ ${text} content)
   string(REGEX REPLACE "^(MIT License|UNICODE LICENSE V3)\n\n" "" content "${content}")

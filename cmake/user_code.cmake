@@ -37,5 +37,5 @@ function(stepop_write_settings path compiler includes torch_includes headers tem
 endfunction()
 
 stepop_write_settings(${CMAKE_BINARY_DIR}/libstepop.json ${CMAKE_CXX_COMPILER}
-  "${CMAKE_SOURCE_DIR}/runtime/include;${CMAKE_SOURCE_DIR}" "${TORCH_INCLUDE_DIRS};${FMT_INCLUDE_DIR}"
+  "${CMAKE_SOURCE_DIR}/runtime/include;${CMAKE_SOURCE_DIR}/iterators/include;${CMAKE_SOURCE_DIR}" "${TORCH_INCLUDE_DIRS};${FMT_INCLUDE_DIR}"
   "{here}/stepop_headers" "${CMAKE_SOURCE_DIR}/iterators/templates")

@@ -69,7 +69,7 @@ def _place_licences(folder, licences):
     # As installed: with the texts of the libraries, and of the headers that are compiled in.
     share = folder / "stepop/share/stepop"
     shutil.copytree(share / "LICENSES", licences / "LICENSES")
-    for name in "LICENSE", "THIRD_PARTY.md":
+    for name in "LICENSE", "cmake/licences/THIRD_PARTY.md":
         shutil.copy(share / name, licences)
     files = sorted(path for path in licences.rglob("*") if path.is_file())
     return "".join(f"License-File: {path.relative_to(licences)}\n" for path in files)

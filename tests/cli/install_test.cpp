@@ -56,7 +56,7 @@ TEST_CASE("an installation has its licence, and those of the headers and the Lib
   };
   CHECK(text("share/stepop/LICENSE") == read_bytes(STEPOP_SOURCE_DIR "/LICENSE"));
   const std::string copyright = text("share/doc/stepop/copyright");
-  CHECK(copyright.starts_with("Format: "));
+  CHECK(copyright.starts_with("Upstream-Name: stepop\n"));
   CHECK(copyright.find("Permission is hereby granted, free of charge") != std::string::npos);
   CHECK(copyright.find("1991-2026 Unicode, Inc.\n") != std::string::npos);
   CHECK(fs::exists(installed().prefix + "/share/stepop/LICENSES/Unicode-3.0.txt"));
