@@ -76,7 +76,7 @@ TEST_CASE("a change in mid-run is what a resume with it would have been, also af
   CHECK(differences(state_after(folder, 1500), state_after(other, 1500)) == "");
 }
 
-TEST_CASE("a run in a folder that --logs names takes a change") {
+TEST_CASE("a run in a folder that --logs names takes a change, also one that lies beside train") {
   const ScratchFolder folder;
   folder.write("c.yaml", kSmall);
   std::string script = kBegin + change("optimizer: {lr: 0.002}\\nnum_steps: 300\\n") + "wait $!";
@@ -85,6 +85,7 @@ TEST_CASE("a run in a folder that --logs names takes a change") {
     script.replace(at, 5, "runs/");
   }
   script.replace(script.find("-n a"), 4, "-n a --logs runs");
+  script.replace(script.find("/train/change.yaml"), 6, "");
   const CommandResult result = run_in(folder, script);
   CHECK(result.exit_code == 0);
   CHECK(read_bytes(folder / "err").find("--logs") == std::string::npos);

@@ -63,12 +63,24 @@ int64_t size_of(const std::string& path) {
   return failed ? 0 : static_cast<int64_t>(size);
 }
 
-/// The loader threads of a process.
+/// A file of /proc; empty if its process ended, be it between the opening and the reading.
+std::string read_proc(const std::string& path) {
+  std::string text;
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return text;
+  char part[4096];
+  for (ssize_t n; (n = read(file, part, sizeof(part))) > 0;) text.append(part, static_cast<size_t>(n));
+  close(file);
+  return text;
+}
+
+/// The loader threads of a process; those found so far, if it ends meanwhile.
 int loader_threads(int pid) {
   int count = 0;
   std::error_code failed;
-  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", pid), failed)) {
-    count += read_bytes(task.path().string() + "/comm") == "loader\n" ? 1 : 0;
+  fs::directory_iterator task(fmt::format("/proc/{}/task", pid), failed);
+  for (; !failed && task != fs::directory_iterator(); task.increment(failed)) {
+    count += read_proc(task->path().string() + "/comm") == "loader\n" ? 1 : 0;
   }
   return count;
 }
@@ -119,7 +131,7 @@ const TortureRun& undisturbed(const Torture& torture) {
 }  // namespace
 
 std::vector<int> children_of(int pid) {
-  std::istringstream numbers(read_bytes(fmt::format("/proc/{0}/task/{0}/children", pid)));
+  std::istringstream numbers(read_proc(fmt::format("/proc/{0}/task/{0}/children", pid)));
   std::vector<int> children;
   for (int child; numbers >> child;) children.push_back(child);
   return children;

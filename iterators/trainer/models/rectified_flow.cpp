@@ -37,11 +37,18 @@ class RectifiedFlow : public LossModel {
         time_scale_(params.get("timestep_scale", 1000.0)),
         shape_(params.get<std::vector<int64_t>>("shape")),
         steps_(params.get_at_least("steps", 1, 20)),
-        guidance_(params.get("guidance", 2.0)),
+        guidance_(params.get("guidance", dropout_ > 0 ? 2.0 : 1.0)),
         network_(register_module("network", build_inner<MultiNetwork>(params, "network"))) {
     if (!(dropout_ >= 0 && dropout_ <= 1)) {
       throw params.error("class_dropout",
                          fmt::format("expected a probability, found {}", dropout_));
+    }
+    if (classes_ > 0 && dropout_ == 0 && guidance_ != 1) {
+      throw params.error(
+          "guidance", fmt::format("{}, with class_dropout: 0: guidance needs what the network says "
+                                  "without a class, which such a training never teaches. Take "
+                                  "guidance: 1, or a class_dropout such as 0.1",
+                                  guidance_));
     }
     const auto times = params.get("times", "uniform");
     if (times != "uniform" && times != "logit_normal") {
@@ -124,7 +131,8 @@ STEPOP_REGISTER_MODEL(
       {"times", "uniform", "which times a training sees: uniform or logit_normal"},
       {"timestep_scale", "1000", "what the network gets at time 1"},
       {"steps", "20", "of the sampling"},
-      {"guidance", "2", "how far samples move to their class; 1: no guidance"}}});
+      {"guidance", "2",
+       "how far samples move to their class; 1, with class_dropout: 0 the default: not"}}});
 
 }  // namespace
 }  // namespace stepop

@@ -7,7 +7,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <mutex>
+#include <random>
+#include <thread>
 
 #include "runtime/core/system/file_lock.h"
 
@@ -48,6 +52,14 @@ OpenFile open_temporary(const std::string& path, std::string& temporary) {
       return file;
     }
   }
+}
+
+/// Waits up to 10 ms, the longer the more attempts there were, so that one of two processes that
+/// are in each other's way is done before the other comes again. Not for two threads at once.
+void wait_before(int attempt) {
+  static std::minstd_rand random(static_cast<unsigned>(::getpid()));
+  std::uniform_int_distribution<int> most(0, 100 * attempt);
+  std::this_thread::sleep_for(std::chrono::microseconds(most(random)));
 }
 
 /// Flushes the file or folder `path` to the disk. `what` is for the message: `the folder `.
@@ -99,6 +111,10 @@ void rename_durably(const std::string& part, const std::string& path) {
 }
 
 void link_into_place(const std::string& target, const std::string& path) {
+  // All links of a path are made under one temporary name, which a lock keeps for one thread. Other
+  // processes have it too: whoever comes across them tries again, each time a little later.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   constexpr int kMostAttempts = 100;
   FileCalls& calls = file_calls();
   const std::string temporary = path + std::string(AtomicFile::kTemporarySuffix);
@@ -108,13 +124,18 @@ void link_into_place(const std::string& target, const std::string& path) {
       // moment.
       const bool is_away =
           errno == EEXIST && (calls.unlink(temporary.c_str()) == 0 || errno == ENOENT);
-      if (is_away && attempt < kMostAttempts) continue;
-      fail_file(fmt::format("create the link {} to {}", temporary, target), errno);
+      if (!is_away || attempt == kMostAttempts) {
+        fail_file(fmt::format("create the link {} to {}", temporary, target), errno);
+      }
+      if (attempt > 1) wait_before(attempt);
+      continue;
     }
     if (calls.rename(temporary.c_str(), path.c_str()) == 0) return flush_folder_of(path);
     const int reason = errno;
-    if (reason == ENOENT && attempt < kMostAttempts)
-      continue;  // another process removed it as a leftover
+    if (reason == ENOENT && attempt < kMostAttempts) {
+      wait_before(attempt);  // another process removed it as a leftover
+      continue;
+    }
     calls.unlink(temporary.c_str());
     fail_file(fmt::format("rename {} to {}", temporary, path), reason);
   }

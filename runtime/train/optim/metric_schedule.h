@@ -23,6 +23,8 @@ class Plateau {
   double value() const;
   const std::string& metric() const { return metric_; }
   bool more_is_better() const { return more_is_better_; }
+  /// How many values without a better one the number outlasts.
+  int64_t patience() const { return patience_; }
   /// The key of the schedule, `optimizer/lr`.
   const std::string& path() const { return path_; }
 

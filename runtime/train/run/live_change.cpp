@@ -4,6 +4,7 @@
 
 #include <ctime>
 #include <filesystem>
+#include <optional>
 
 #include "runtime/core/base/error.h"
 
@@ -16,29 +17,43 @@ void move(const std::string& from, const std::string& to) {
   if (failed) throw Error("cannot rename " + from + " to " + to + ": " + failed.message());
 }
 
+/// The time of the last writing; nothing for what is no file.
+std::optional<std::time_t> written(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return status.st_mtim.tv_sec;
+}
+
 }  // namespace
 
 LiveChange::LiveChange(const RunDirectory& directory)
-    : path_(directory.root() + "/train/change.yaml"), configs_(directory.configs()) {}
+    : root_(directory.root()), configs_(directory.configs()) {}
+
+std::string LiveChange::path() const {
+  std::string inner = root_ + "/train/change.yaml";
+  std::string outer = root_ + "/change.yaml";
+  return !written(inner) && written(outer) ? outer : inner;
+}
 
 bool LiveChange::is_there(std::chrono::steady_clock::time_point now) {
   using namespace std::chrono_literals;
   if (now < next_look_) return false;
   next_look_ = now + 1s;
-  struct stat status {};
-  if (::stat(path_.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const auto time = written(path());
+  if (!time) return false;
   // A file with a time in the future, by another machine's clock, is taken at once.
-  const double age = std::difftime(std::time(nullptr), status.st_mtim.tv_sec);
+  const double age = std::difftime(std::time(nullptr), *time);
   return age > 1 || age < -1;
 }
 
 void LiveChange::take(const std::string& time) const {
-  move(path_, configs_ + "/change_" + time + ".yaml");
+  move(path(), configs_ + "/change_" + time + ".yaml");
 }
 
 std::string LiveChange::refuse() const {
-  move(path_, path_ + ".refused");
-  return path_ + ".refused";
+  const std::string from = path();
+  move(from, from + ".refused");
+  return from + ".refused";
 }
 
 }  // namespace stepop

@@ -8,26 +8,26 @@
 namespace stepop {
 
 /// A change of the config of a running training: the file `train/change.yaml` in the run's folder,
-/// which is merged over the config of the current start.
+/// or else `change.yaml` in the folder itself, which is merged over the config of the current start.
 class LiveChange {
  public:
   explicit LiveChange(const RunDirectory& directory);
 
-  /// Whether the file exists and was not written to for a second. Looks at the disk at most once a
+  /// Whether a file exists and was not written to for a second. Looks at the disk at most once a
   /// second.
   bool is_there(std::chrono::steady_clock::time_point now);
 
-  const std::string& path() const { return path_; }
+  /// The file that is there now.
+  std::string path() const;
 
   /// Called by a start at `time` that applied the change: renames the file to
   /// `configs/change_<time>.yaml`.
   void take(const std::string& time) const;
-  /// Called when the change is invalid: renames the file to `train/change.yaml.refused`. Returns
-  /// that path.
+  /// Called when the change is invalid: adds `.refused` to the name of the file. Returns its path.
   std::string refuse() const;
 
  private:
-  std::string path_;
+  std::string root_;
   std::string configs_;
   std::chrono::steady_clock::time_point next_look_ = {};
 };

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "runtime/core/config/config.h"
@@ -40,6 +41,11 @@ class Trigger {
   /// duration of a training is unknown.
   bool is_due_within(int64_t steps) const {
     return at_start_ || at_end_ || (in_minutes_ && every_ > 0) || is_due({}, {steps, 0});
+  }
+  /// How often the trigger is due in a training of `steps` steps; nothing for minutes.
+  std::optional<int64_t> times_within(int64_t steps) const {
+    if (in_minutes_) return std::nullopt;
+    return times_until(static_cast<double>(steps)) + (at_start_ ? 1 : 0) + (at_end_ ? 1 : 0);
   }
   bool is_ever_due() const { return every_ > 0 || at_start_ || at_end_; }
 

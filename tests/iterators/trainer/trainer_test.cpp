@@ -311,6 +311,11 @@ model:
   });
   CHECK(sampled.find("RectifiedFlow: a batch has the classes 0 to 4, and `classes` is 4: 0 to 3") !=
         std::string::npos);
+  const std::string untaught = message_of(
+      [&] { TestRun(config("  classes: 4\n  class_dropout: 0\n  guidance: 2\n")).train(); });
+  CHECK(untaught.find("model/guidance: 2, with class_dropout: 0: guidance needs what the network "
+                      "says without a class") != std::string::npos);
+  TestRun(config("  classes: 4\n  class_dropout: 0\n")).train();  // guidance: 1
 }
 
 TEST_CASE("samplers see averaged weights and evaluation mode") {

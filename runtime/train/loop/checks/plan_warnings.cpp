@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <thread>
 
@@ -21,6 +22,12 @@ namespace {
 
 /// Of averages: above that they are more of the beginning than of all that was trained.
 constexpr double kMostOfBeginning = 0.5;
+
+/// How far a schedule is looked at.
+constexpr int64_t kMostSteps = int64_t{1} << 40;
+
+/// What differs less is rounding.
+constexpr double kClose = 1.001;
 
 /// As in Ema.
 constexpr double kUsualDecay = 0.999;
@@ -92,6 +99,10 @@ class PlanWarnings {
 
   void look_at_schedules(const std::vector<BuiltSchedule>& schedules) {
     for (const auto& [config, path, schedule] : schedules) {
+      // look_at_averages says more.
+      if (config.path() + path != "ema/decay" && config.path() + "/" + path != "ema/decay") {
+        look_at_beginning(config, path, *schedule);
+      }
       const int64_t end = schedule->fallen_after().value_or(settings_.num_steps);
       if (settings_.num_steps - end <= settings_.num_steps / 2) continue;
       add(config, path,
@@ -114,6 +125,7 @@ class PlanWarnings {
     }
     for (const auto& plateau : schedules.all()) {
       look_at_mode(plateau->path(), plateau->metric(), plateau->more_is_better());
+      look_at_patience(*plateau);
     }
   }
 
@@ -190,6 +202,68 @@ class PlanWarnings {
     if (!config.has("ema") || config.get("ema/warmup", false)) return 0;
     if (decay != nullptr && !decay->is_int() && !decay->is_float()) return 0;
     return std::pow(config.get("ema/decay", kUsualDecay), static_cast<double>(settings_.num_steps));
+  }
+
+  /// Of a schedule in a training that ends before the schedule has done what it is there for: it
+  /// stays what it is until after the end, or a learning rate rises to the end and further.
+  void look_at_beginning(const Config& config, const std::string& path, const Schedule& schedule) {
+    constexpr int64_t kMostLooks = 1000;
+    const int64_t end = settings_.num_steps;
+    const double first_number = schedule.at(0);
+    const double last_number = schedule.at(end - 1);
+    double before = first_number;
+    bool is_still = true;
+    bool is_rising = true;
+    for (int64_t i = 1; i <= kMostLooks; ++i) {
+      const double now = schedule.at(std::min(end, end / kMostLooks * i + i));
+      is_still = is_still && now == first_number;
+      is_rising = is_rising && now >= before;
+      before = now;
+    }
+    double highest = before;
+    bool is_still_later = true;
+    for (int64_t step = 1; step < kMostSteps; step += 1 + step / 64) {
+      const double later = schedule.at(end + step);
+      is_still_later = is_still_later && later == first_number;
+      highest = std::max(highest, later);
+    }
+    if (is_still && !is_still_later) {
+      add(config, path,
+          fmt::format("stays {} in all of {}: it begins to move after its end",
+                      short_number(first_number), length_));
+    } else if (is_rising && path.ends_with("lr") && highest > before * kClose) {
+      add(config, path,
+          fmt::format(
+              "still rises at the end of {}: to {}, and would later reach {}. Is its number "
+              "of steps right?",
+              length_, short_number(last_number), short_number(highest)));
+    }
+  }
+
+  /// The most values of a metric that this training gives; nothing if that is unknown.
+  std::optional<int64_t> values_of(const std::string& metric) const {
+    for (const auto& evaluation : settings_.evaluations) {
+      if (metric.starts_with(evaluation.prefix() + "/")) {
+        return evaluation.when.times_within(settings_.num_steps);
+      }
+    }
+    for (const auto& op : settings_.log_ops) {
+      if (metric.starts_with(op.name.text() + "/")) {
+        return op.when.times_within(settings_.num_steps);
+      }
+    }
+    return std::nullopt;
+  }
+
+  void look_at_patience(const Plateau& plateau) {
+    const auto values = values_of(plateau.metric());
+    // The first value is the best one so far.
+    if (!values || *values > plateau.patience() + 1) return;
+    add(plateau.path() + "/patience",
+        fmt::format("the number falls after {} values without a better one, and {} has {} value{} "
+                    "of {}: it never falls",
+                    plateau.patience() + 1, length_, *values, *values == 1 ? "" : "s",
+                    plateau.metric()));
   }
 
   void look_at_patience(const Duration& patience) {

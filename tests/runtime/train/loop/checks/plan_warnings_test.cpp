@@ -173,10 +173,56 @@ TEST_CASE("a schedule that is meant to stay has no warning") {
         "{class: chain, parts: [{schedule: {class: cosine, from: 1, steps: 2}, steps: 2}, "
         "{schedule: 0.1}]}",
         "{class: ramp, steps: 1, schedule: 1}",
-        "{class: plateau, from: 1, metric: validation/eval_op/loss}"}) {
+        "{class: plateau, from: 1, patience: 0, metric: validation/eval_op/loss}",
+        "{class: chain, parts: [{schedule: {class: warmup, to: 1, steps: 8}, steps: 8}, "
+        "{schedule: {class: cosine, from: 1, steps: 50}}]}",
+        "{class: linear, from: 1, to: 0, start: 7, steps: 1}"}) {
     CAPTURE(lr);
     CHECK(warnings("", lr) == "");
   }
+}
+
+TEST_CASE("a learning rate that rises to the end of a training is reported") {
+  const auto said = [](const std::string& last, const std::string& highest) {
+    return "optimizer/lr: still rises at the end of this training of 8 steps: to " + last +
+           ", and would later reach " + highest + ". Is its number of steps right?";
+  };
+  CHECK(warnings("", "{class: warmup, to: 1, steps: 70}") == said("0.1", "1"));
+  CHECK(warnings("",
+                 "{class: chain, parts: [{schedule: {class: warmup, to: 1, steps: 14}, steps: 14}, "
+                 "{schedule: {class: cosine, from: 1, steps: 50}}]}") == said("0.5", "1"));
+  // Only of a rate: the weight of a loss may grow for as long as one likes.
+  std::string config = trainer_config("num_steps: 8");
+  const std::string usual = "lr: {class: cosine, from: 1e-2, to: 1e-4, steps: 12}";
+  config.replace(config.find(usual), usual.size(),
+                 "lr: 1e-2, weight_decay: {class: warmup, to: 1, steps: 70}");
+  CHECK(Session(test_config(config), true, false, false).warnings() == "");
+}
+
+TEST_CASE("a schedule that moves after the end of a training alone is reported, also a group's") {
+  const std::string said =
+      "stays 1 in all of this training of 8 steps: it begins to move after its end";
+  CHECK(warnings("", "{class: step, from: 1, at: [30, 60]}") == "optimizer/lr: " + said);
+  CHECK(warnings("", "{class: cosine, from: 1, start: 8, steps: 5}") == "optimizer/lr: " + said);
+  CHECK(warnings("", "1, groups: [{match: bias, lr: {class: step, from: 1, at: [30]}}]") ==
+        "optimizer/groups/0/lr: " + said);
+}
+
+TEST_CASE("a plateau that no training of that length has is reported") {
+  const auto plateau = [](const std::string& metric, int patience) {
+    return warnings("log_freq: 2",
+                    fmt::format("{{class: plateau, from: 1, mode: min, metric: {}, patience: {}}}",
+                                metric, patience));
+  };
+  CHECK(plateau("validation/eval_op/loss", 1) ==
+        "optimizer/lr/patience: the number falls after 2 values without a better one, and this "
+        "training of 8 steps has 2 values of validation/eval_op/loss: it never falls");
+  CHECK(plateau("validation/eval_op/loss", 0) == "");
+  CHECK(
+      plateau("train/log_op/loss", 3)
+          .starts_with(
+              "optimizer/lr/patience: the number falls after 4 values without a better one, and "));
+  CHECK(plateau("train/log_op/loss", 2) == "");
 }
 
 TEST_CASE("a mode against what the name of its metric says is reported") {
@@ -185,9 +231,10 @@ TEST_CASE("a mode against what the name of its metric says is reported") {
         "is the best");
   CHECK(warnings("stop_when: {metric: validation/eval_op/loss, mode: max, patience: 1e}") ==
         "stop_when/mode: max, but by its name the lowest validation/eval_op/loss is the best");
-  CHECK(warnings("", "{class: plateau, from: 1, metric: validation/eval_op/accuracy}") ==
-        "optimizer/lr/mode: min, but by its name the highest validation/eval_op/accuracy is the "
-        "best");
+  CHECK(
+      warnings("", "{class: plateau, from: 1, patience: 0, metric: validation/eval_op/accuracy}") ==
+      "optimizer/lr/mode: min, but by its name the highest validation/eval_op/accuracy is the "
+      "best");
 }
 
 TEST_CASE("processes that never have an example are reported") {
