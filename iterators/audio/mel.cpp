@@ -21,7 +21,7 @@
 namespace stepop::audio {
 namespace {
 
-// Slaney's scale: 200 / 3 Hz a mel up to 1,000 Hz, from there 27 mels for a factor of 6.4.
+// Slaney's scale: 200 / 3 Hz a mel up to 1,000 Hz; above, 27 mels for a factor of 6.4.
 constexpr double kLinear = 200.0 / 3;
 constexpr double kBreakHertz = 1000;
 constexpr double kBreakMel = kBreakHertz / kLinear;
@@ -46,7 +46,7 @@ at::Tensor mel_filters(const MelBank& bank) {
   const double first = hertz_to_mel(bank.lowest, bank.scale);
   const double last = hertz_to_mel(bank.highest, bank.scale);
   const double step = (last - first) / static_cast<double>(bank.mels + 1);
-  std::vector<double> corners;  // triangle i lies from corner i to corner i + 2
+  std::vector<double> corners;  // triangle i spans corner i to corner i + 2
   for (int64_t i = 0; i < bank.mels + 2; ++i) {
     corners.push_back(mel_to_hertz(first + step * static_cast<double>(i), bank.scale));
   }

@@ -20,9 +20,9 @@ namespace {
 
 constexpr double kCrossings = 6;
 constexpr double kRolloff = 0.99;
-constexpr int64_t kMostNumbers = 50'000'000;  ///< Of all filters: 200 MB.
+constexpr int64_t kMostNumbers = 50'000'000;  ///< The limit for all filters together: 200 MB.
 
-/// The filter at `t` zero crossings from its middle.
+/// The filter's value at `t` zero crossings from its middle.
 double windowed_sinc(double t) {
   t = std::clamp(t, -kCrossings, kCrossings);
   const double window = std::pow(std::cos(t * std::numbers::pi / kCrossings / 2), 2);
@@ -70,7 +70,7 @@ at::Tensor Resampler::operator()(const at::Tensor& audio) const {
       std::accumulate(shape.begin(), shape.end() - 1, int64_t{1}, std::multiplies<>());
   const at::Tensor padded =
       at::constant_pad_nd(audio.reshape({rows, 1, samples}), {width_, width_ + from_});
-  // [N, to, steps]: each step makes `to` samples of `from`.
+  // [N, to, steps]: each step turns `from` samples into `to`.
   const at::Tensor made = at::conv1d(padded, filters_.to(audio.scalar_type()), {}, from_);
   return made.transpose(1, 2).flatten(1).narrow(1, 0, shape.back()).reshape(shape);
 }

@@ -9,8 +9,8 @@ namespace stepop {
 
 /// Trains any network that maps an image to logits with cross entropy.
 ///
-/// Batches: `image` [B, C, H, W], or whatever the network takes, and `class` int64 [B]. Logs the
-/// images where they are some. Evaluates the logits, the classes and the loss of every example.
+/// Batches: `image` [B, C, H, W], or another input of the network, and `class` int64 [B]. Logs the
+/// inputs if they are images. Evaluates the logits, the classes and the loss of every example.
 class Classifier : public Iterator {
  public:
   explicit Classifier(const Context& context)

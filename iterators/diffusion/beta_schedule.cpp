@@ -14,7 +14,7 @@ namespace stepop::diffusion {
 namespace {
 
 std::vector<double> linear(int64_t timesteps) {
-  constexpr int64_t kFewest = 21;  // the last beta is 20 / timesteps, and stays below 1
+  constexpr int64_t kFewest = 21;  // the last beta, 20 / timesteps, must stay below 1
   if (timesteps < kFewest) {
     throw Error(
         fmt::format("the schedule linear has {} timesteps or more, found {}; cosine can "
@@ -31,7 +31,7 @@ std::vector<double> linear(int64_t timesteps) {
   return betas;
 }
 
-/// Of the original signal, what is left at `time`, from 0 to 1.
+/// The part of the original signal that is left at `time`, from 0 to 1.
 double cosine_signal(double time) {
   const double root = std::cos((time + 0.008) / 1.008 * std::numbers::pi / 2);
   return root * root;
@@ -49,7 +49,7 @@ std::vector<double> cosine(int64_t timesteps) {
   return betas;
 }
 
-/// A whole number of at least 1.
+/// Parses an integer of at least 1.
 int64_t count_of(std::string_view text, const std::string& spacing) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
@@ -116,7 +116,7 @@ std::vector<int64_t> spaced_timesteps(int64_t timesteps, const std::string& spac
     }
     const double stride =
         count == 1 ? 1 : static_cast<double>(size - 1) / static_cast<double>(count - 1);
-    double at = 0;  // added up, and rounded to even, as Python does
+    double at = 0;  // summed and rounded half to even, as in Python
     for (int64_t k = 0; k < count; ++k) {
       taken.insert(start + static_cast<int64_t>(std::nearbyint(at)));
       at += stride;

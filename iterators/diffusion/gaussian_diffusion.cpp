@@ -18,7 +18,7 @@
 namespace stepop::diffusion {
 namespace {
 
-/// The betas of the timesteps that are taken, so that the signal at each of them stays the same.
+/// The betas of the taken timesteps, chosen so that the signal at each timestep stays the same.
 std::vector<double> betas_of_taken(const DiffusionOptions& options) {
   std::vector<double> betas;
   double signal = 1;
@@ -205,8 +205,8 @@ GaussianDiffusion::Prediction GaussianDiffusion::predict(const at::Tensor& outpu
   return made;
 }
 
-/// Of each element, in bits: how far the step back is from the posterior; at the first timestep the
-/// likelihood of the data. [B, C, ...]
+/// The divergence of the step back from the posterior, or at the first timestep the negative log
+/// likelihood of the data; for each element, in bits. [B, C, ...]
 at::Tensor GaussianDiffusion::variational_bound(const Prediction& prediction,
                                                 const at::Tensor& start, const at::Tensor& x,
                                                 const at::Tensor& t) const {
@@ -239,7 +239,7 @@ GaussianDiffusion::Losses GaussianDiffusion::losses(const Model& model, const at
   }
   const at::Tensor mean = learns_variance() ? output.narrow(1, 0, x.size(1)) : output;
   if (learns_variance()) {
-    // The bound trains the variances; it does not touch the means.
+    // The bound trains the variances only, so the means are detached.
     const at::Tensor values = output.narrow(1, x.size(1), x.size(1));
     const Prediction prediction =
         predict(at::cat({mean.detach(), values}, 1), x, t, /*clips=*/false);

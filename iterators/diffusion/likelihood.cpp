@@ -9,7 +9,7 @@
 namespace stepop::diffusion {
 namespace {
 
-/// Of the standard normal distribution, approximately.
+/// The approximate distribution function of the standard normal distribution.
 at::Tensor cumulative(const at::Tensor& x) {
   return 0.5 * (1.0 + (std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x.pow(3))).tanh());
 }
@@ -32,7 +32,7 @@ at::Tensor discretized_log_likelihood(const at::Tensor& x, const at::Tensor& mea
   const at::Tensor inverse = (-log_scale).exp();
   const at::Tensor above = cumulative(inverse * (centered + kHalfLevel));
   const at::Tensor below = cumulative(inverse * (centered - kHalfLevel));
-  // The lowest level reaches down to minus infinity, the highest one up.
+  // The lowest level extends to minus infinity, the highest level to infinity.
   return at::where(x < -0.999, safe_log(above),
                    at::where(x > 0.999, safe_log(1.0 - below), safe_log(above - below)));
 }

@@ -40,7 +40,7 @@ Enum read(const Config& params, const char* key, const Names<Enum, N>& names) {
   throw params.error(key, fmt::format("expected {}, found \"{}\"", known, name));
 }
 
-/// What `call` throws, at `key`.
+/// Runs `call`; an Error becomes a UsageError with the place of `key`.
 template <class Call>
 auto at_key(const Config& params, std::string_view key, const Call& call) {
   try {
@@ -75,7 +75,7 @@ DiffusionOptions read_options(const Config& params) {
                      "needs a network that can be called without what it is conditioned on, and "
                      "none is there: leave it out");
   }
-  args.has("conditioning_free_k");  // of no effect without
+  args.has("conditioning_free_k");  // no effect without conditioning_free
   args.has("ramp_conditioning_free");
   return options;
 }

@@ -18,7 +18,7 @@ at::Tensor ddpm_step(const GaussianDiffusion::Prediction& prediction, const at::
 at::Tensor ddim_step(const GaussianDiffusion& diffusion,
                      const GaussianDiffusion::Prediction& prediction, const at::Tensor& x,
                      const at::Tensor& t, bool is_last, double eta) {
-  // Again, as the start may have been clipped, or not come from a prediction of the noise.
+  // The noise is recomputed: the start may be clipped, or not come from a prediction of the noise.
   const at::Tensor noise = diffusion.noise_of_start(x, t, prediction.start);
   const at::Tensor signal = GaussianDiffusion::values_at(diffusion.tables().signal, t, x);
   const at::Tensor before = GaussianDiffusion::values_at(diffusion.tables().signal_before, t, x);

@@ -55,7 +55,7 @@ void LossSecondMomentSampler::update(const at::Tensor& timesteps, const at::Tens
   auto* history = losses_.mutable_data_ptr<double>();
   auto* counts = counts_.mutable_data_ptr<int64_t>();
   for (int64_t i = 0; i < which.size(0); ++i) {
-    if (!std::isfinite(value[i])) continue;  // on_nan sees to it
+    if (!std::isfinite(value[i])) continue;  // on_nan handles such losses
     double* of_it = history + t[i] * kHistory;
     int64_t& count = counts[t[i]];
     if (count == kHistory) {
@@ -92,7 +92,7 @@ std::unique_ptr<TimestepSampler> make_timestep_sampler(std::string_view name, in
 at::Tensor spread_timesteps(int64_t first, int64_t count, int64_t range, int64_t timesteps) {
   std::vector<int64_t> spread;
   for (int64_t i = first; i < first + count; ++i) {
-    // In float32, as the original rounds.
+    // Float32, for the same rounding as in the original.
     const float position = static_cast<float>(i % range) / static_cast<float>(range);
     spread.push_back(static_cast<int64_t>(position * static_cast<float>(timesteps)));
   }

@@ -24,7 +24,7 @@ constexpr const char* kFid =
     "the steps make of the validation split";
 constexpr const char* kSound = "it needs networks for sound that only its author has";
 
-/// Those of DL-Art-School that do not exist here, and why.
+/// DL-Art-School's evaluators that do not exist here, and why.
 const std::map<std::string, const char*>& refused() {
   static const std::map<std::string, const char*> all = {
       {"style_transfer", kFid},
@@ -49,7 +49,7 @@ bool is_registered(const std::string& type) {
                      [&](const Registration& each) { return each.name == type; });
 }
 
-/// The kind that the evaluator at `params` names.
+/// The registered kind of the evaluator at `params`.
 EvaluatorKind kind_of(const Config& params) {
   const auto type = params.get<std::string>("type");
   const auto known = refused().find(type);
@@ -60,10 +60,10 @@ EvaluatorKind kind_of(const Config& params) {
   return evaluators().factory(type, params, "type")();
 }
 
-/// Over the whole split, by the options that stand with the evaluator itself.
+/// Computes an evaluator's metric of the whole split, with the options of the evaluator itself.
 Logs evaluator_over_split(const CallbackArguments& arguments) {
   const Config all = arguments.config.at(kPlace);
-  if (!all.has(arguments.name)) return {};  // it was removed since
+  if (!all.has(arguments.name)) return {};  // the evaluator was removed since
   const Config params = all.at(arguments.name);
   const Attribute* attribute = arguments.data_out.attributes().find("global_step");
   const auto* step = attribute == nullptr ? nullptr : std::get_if<int64_t>(attribute);
@@ -90,7 +90,7 @@ std::vector<EvaluatorPart> build_evaluators(const Context& context, Keys& keys) 
   }
   std::vector<EvaluatorPart> made;
   for (const auto& name : config.at(kPlace).keys()) {
-    if (!config.has(join_path(kPlace, name))) continue;  // null switches it off
+    if (!config.has(join_path(kPlace, name))) continue;  // null disables an evaluator
     const Config params = config.at(join_path(kPlace, name));
     EvaluatorPart part;
     part.name = name;
@@ -99,7 +99,7 @@ std::vector<EvaluatorPart> build_evaluators(const Context& context, Keys& keys) 
     part.type = params.get<std::string>("type");
     part.gate = Gate(params);
     Ports ports(context, keys, params.has("for") ? params.get<std::string>("for") : "");
-    if (params.has("for")) ports.module(params, "for");  // throws when there is none
+    if (params.has("for")) ports.module(params, "for");  // throws for an unknown network
     part.evaluator = kind.make(params, ports);
     part.is_over_split = static_cast<bool>(kind.over_split);
     part.reads = ports.all_read();

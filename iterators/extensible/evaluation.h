@@ -10,17 +10,17 @@
 
 namespace stepop::extensible {
 
-/// An evaluator in its place.
+/// An evaluator, with its place in the config.
 struct EvaluatorPart : Part {
   std::unique_ptr<Evaluator> evaluator;
-  bool is_over_split = false;  ///< It has a metric of the whole split.
+  bool is_over_split = false;  ///< The evaluator has a metric of the whole split.
 };
 
-/// The name of the callback that finds the metrics of whole splits.
+/// The name of the callback that computes the metrics of whole splits.
 inline constexpr const char* kEvaluatorCallback = "evaluator";
 
-/// Builds those of `eval/evaluators` in the config, in its order. Throws UsageError, with the
-/// place, for what the config gets wrong.
+/// Builds the evaluators of `eval/evaluators` in the config's order. Throws UsageError, with the
+/// place, for mistakes in the config.
 std::vector<EvaluatorPart> build_evaluators(const Context& context, Keys& keys);
 
 }  // namespace stepop::extensible

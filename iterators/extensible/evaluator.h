@@ -13,31 +13,31 @@
 
 namespace stepop::extensible {
 
-/// Measures what an evaluation makes: one of `eval/evaluators`. A class of your own is registered
-/// and named by `type`, as an injector is. It only reads keys of the state.
+/// Measures the outputs of an evaluation: an entry of `eval/evaluators`. You register your own
+/// class and name it by `type`, like an injector. An evaluator only reads keys of the state.
 ///
 /// A metric of the whole split is a function of the class, by this name:
 ///
 ///   static Scalars over_split(const CallbackArguments& arguments);
 ///
-/// It is called when all batches are written, also by `stepop eval` much later, and so without an
-/// object: `arguments.data_out` has what `evaluate` wrote, `arguments.params` the evaluator's
-/// options, `arguments.name` its name. What it returns is logged below that name.
+/// The function is called when all batches are written, possibly much later by `stepop eval`, and
+/// so without an object: `arguments.data_out` has the outputs of `evaluate`, `arguments.params` the
+/// evaluator's options, `arguments.name` its name. The returned scalars are logged below that name.
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
 
-  /// Called with each batch, behind all steps, without gradients. What it finds for each example
-  /// goes into `made` under its `name`: a label [B], whose mean over the split is logged, or
+  /// Called with each batch, after all steps, without gradients. The values for each example go
+  /// into `made` under the evaluator's `name`: a label [B], whose mean over the split is logged, or
   /// outputs such as `<name>/features`, which the file keeps.
   virtual void evaluate(const StepState& state, const Iteration& iteration, const std::string& name,
                         EvalOutputs& made) = 0;
 };
 
-/// What is registered of a class.
+/// The registered functions of an evaluator class.
 struct EvaluatorKind {
   std::function<std::unique_ptr<Evaluator>(const Config&, Ports&)> make;
-  /// Empty when it has no metric of the whole split.
+  /// Empty when the class has no metric of the whole split.
   std::function<Scalars(const CallbackArguments&)> over_split;
 };
 
@@ -58,7 +58,7 @@ EvaluatorRegistry& evaluators();
 
 }  // namespace stepop::extensible
 
-/// Registers an evaluator that has a constructor from `(const Config& params, Ports& ports)`.
+/// Registers an evaluator with a constructor from `(const Config& params, Ports& ports)`.
 #define STEPOP_REGISTER_EVALUATOR(name, Class, ...)          \
   STEPOP_REGISTER(::stepop::extensible::evaluators(), #name, \
                   &::stepop::extensible::evaluator_kind<Class>, __VA_ARGS__)

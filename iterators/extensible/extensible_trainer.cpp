@@ -22,8 +22,8 @@
 namespace stepop::extensible {
 namespace {
 
-/// A training that its config describes: `steps` of injectors, which compute values from others,
-/// and of losses, in the manner of DL-Art-School's ExtensibleTrainer. README.md has all keys.
+/// A training that the config describes: `steps` of injectors, which compute values from other
+/// values, and of losses, like DL-Art-School's ExtensibleTrainer. README.md lists all keys.
 class ExtensibleTrainer : public Iterator {
  public:
   explicit ExtensibleTrainer(const Context& context)
@@ -34,7 +34,7 @@ class ExtensibleTrainer : public Iterator {
         are_visuals_in_0_1_(config().has("logger/reverse_n1_to_1") &&
                             !config().get<bool>("logger/reverse_n1_to_1")) {
     take_foreign_keys(config());
-    const LearningRates checked(config().at("train"));  // also where no step trains
+    const LearningRates checked(config().at("train"));  // also if no step trains
     read_networks();
     std::vector<std::string> kept = visuals_;
     kept.insert(kept.end(), outputs_.begin(), outputs_.end());
@@ -43,7 +43,7 @@ class ExtensibleTrainer : public Iterator {
     set_visuals_op();
   }
 
-  /// Those evaluators that have a metric of the whole split.
+  /// The evaluators that have a metric of the whole split.
   OrderedMap<std::string> eval_callbacks() const override {
     OrderedMap<std::string> callbacks;
     for (const auto& part : runner_->evaluators()) {
@@ -65,13 +65,13 @@ class ExtensibleTrainer : public Iterator {
       for (const auto& network : frozen_) network->eval();
       runner_->set_parts(rules_.parts(global_step()));
       Scalars losses = runner_->train(rules_.sorted(batch), global_step());
-      *seen = Seen{{}, pictures()};  // the losses are logged by the runtime
+      *seen = Seen{{}, pictures()};  // the runtime logs the losses
       return losses;
     };
     const auto look = [=, this]() -> const Seen& {
       if (*seen) return **seen;
       Scalars losses;
-      if (is_of_training) {  // shown as it is trained, also where no train op was due
+      if (is_of_training) {  // shown as in training, even if no train op was due
         for (const auto& network : frozen_) network->eval();
         losses = runner_->look(rules_.sorted(batch), global_step());
       } else {
@@ -110,13 +110,13 @@ class ExtensibleTrainer : public Iterator {
   }
 
  private:
-  /// What a log shows of one batch.
+  /// The losses and pictures of one batch for a log.
   struct Seen {
     Scalars losses;
-    std::vector<std::vector<at::Tensor>> pictures;  ///< Of each of `visuals_`, in parts.
+    std::vector<std::vector<at::Tensor>> pictures;  ///< For each of `visuals_`, in parts.
   };
 
-  /// One name or a list of names; none when the key is missing.
+  /// One name or a list of names; empty if the key is missing.
   std::vector<std::string> names_at(const char* key) const {
     if (!config().has(key)) return {};
     if (config().peek(key)->is_text()) return {config().get<std::string>(key)};
@@ -144,7 +144,7 @@ class ExtensibleTrainer : public Iterator {
     }
   }
 
-  /// A network that no step trains is meant so, or forgotten.
+  /// Throws UsageError for a network that no step trains, unless it is marked as not trainable.
   void check_all_are_trained() const {
     for (const auto& name : context().networks.names()) {
       const auto parameters = context().networks.get(name)->parameters();
@@ -160,7 +160,7 @@ class ExtensibleTrainer : public Iterator {
     }
   }
 
-  /// `visual_debug_rate: 5` logs them in iterations 0, 5, 10, ..., so after the steps 1, 6, 11.
+  /// `visual_debug_rate: 5` logs visuals in iterations 0, 5, 10, ..., so after steps 1, 6, 11.
   void set_visuals_op() {
     const bool has_rate = config().has("logger/visual_debug_rate");
     if (!has_rate) return;
@@ -178,7 +178,7 @@ class ExtensibleTrainer : public Iterator {
     config().set_default("log_ops", Value(std::move(ops)));
   }
 
-  /// What the keys that are shown hold of the batch that went through the steps last.
+  /// The values of the keys in `visuals_` for the batch that ran through the steps last.
   std::vector<std::vector<at::Tensor>> pictures() const {
     std::vector<std::vector<at::Tensor>> pictures;
     for (const auto& name : visuals_) pictures.push_back(runner_->kept_parts(name));
@@ -189,7 +189,7 @@ class ExtensibleTrainer : public Iterator {
     for (size_t i = 0; i < visuals_.size(); ++i) {
       const std::string& name = visuals_[i];
       at::Tensor picture = joined(seen.pictures[i]);
-      if (!picture.defined()) continue;  // made by a part that is off now
+      if (!picture.defined()) continue;  // its injector is off now
       if (picture.dim() != 4) {
         throw Error(
             fmt::format("logger/visuals: \"{}\" is not a batch of pictures [B, C, H, W]: {}", name,
@@ -207,11 +207,11 @@ class ExtensibleTrainer : public Iterator {
   BatchRules rules_;
   bool are_visuals_in_0_1_;
   bool has_visuals_op_ = false;
-  std::vector<std::shared_ptr<torch::nn::Module>> frozen_;  ///< Those that never train.
+  std::vector<std::shared_ptr<torch::nn::Module>> frozen_;  ///< The networks that never train.
   std::unique_ptr<Runner> runner_;
 };
 
-/// As configs of DL-Art-School name the class of a network.
+/// Registers DL-Art-School's keys for the class of a network.
 [[maybe_unused]] const bool kNamesClasses = [] {
   for (const char* key : {"which_model", "which_model_G", "which_model_D"}) {
     other_class_keys().emplace_back(key);

@@ -17,7 +17,7 @@
 namespace stepop::extensible {
 namespace {
 
-constexpr size_t kMostIntervals = 10;  ///< Different `every`: two to that many kinds of iterations.
+constexpr size_t kMostIntervals = 10;  ///< Different values of `every`: 2^10 kinds of iterations.
 
 std::vector<const Gate*> gates_of(const std::vector<Step>& steps,
                                   const std::vector<const Part*>& behind) {
@@ -31,8 +31,8 @@ std::vector<const Gate*> gates_of(const std::vector<Step>& steps,
   return gates;
 }
 
-/// The first number in [from, to) that each of `divisors` divides and none of `others`; -1 when
-/// none is found soon.
+/// The first number in [from, to) that each of `divisors` divides and none of `others`; -1 when no
+/// number is found soon.
 int64_t first_multiple(int64_t from, int64_t to, const std::vector<int64_t>& divisors,
                        const std::vector<int64_t>& others) {
   int64_t step = 1;
@@ -52,7 +52,7 @@ int64_t first_multiple(int64_t from, int64_t to, const std::vector<int64_t>& div
   return -1;
 }
 
-/// Walks through one iteration.
+/// Simulates one iteration.
 class Walk {
  public:
   Walk(const std::vector<Step>& steps, const Keys& keys, int64_t iteration, bool is_training,
@@ -69,7 +69,7 @@ class Walk {
     for (const auto& step : steps_) walk(step);
   }
 
-  /// What comes behind all steps.
+  /// Checks the reads of `parts`, which run after all steps.
   void read_behind(const std::vector<const Part*>& parts) const {
     for (const Part* part : parts) {
       if (!part->gate.is_open(iteration_)) continue;
@@ -101,7 +101,7 @@ class Walk {
       if (part.gate.is_open(iteration_)) walk(part, made);
     }
     for (const auto& part : step.losses) {
-      // One that is off is looked at where it can be.
+      // A loss that is off is still computed if all its keys are there.
       if (trains && part.gate.is_open(iteration_)) {
         walk(part, made);
       } else if ((trains || part.in_evaluation) && has_all(part.reads)) {
@@ -176,10 +176,10 @@ class Walk {
   int64_t iteration_;
   bool is_training_;
   bool is_first_part_;
-  std::vector<std::string> made_by_;  ///< By slot; empty: it is not there.
+  std::vector<std::string> made_by_;  ///< By slot, the part that made the key; empty: no part has.
 };
 
-/// What a step says that it hands on, it has to make.
+/// Checks that a step makes the keys that its `step_outputs` names.
 void check_outputs(const Step& step, const Keys& keys) {
   if (!step.outputs) return;
   std::set<int32_t> made;
@@ -249,7 +249,7 @@ void check_flow(const std::vector<Step>& steps, const std::vector<const Part*>& 
 }
 
 void plan_memory(std::vector<Step>& steps, const std::vector<Slot>& kept) {
-  std::set<int32_t> needed;  // behind the place at hand
+  std::set<int32_t> needed;  // read after the current part
   for (const Slot slot : kept) needed.insert(slot.index);
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const std::set<int32_t> needed_later = needed;

@@ -8,19 +8,18 @@
 namespace stepop::extensible {
 
 /// Follows the keys of the state through the steps in every kind of iteration that the gates make,
-/// in training and in evaluation. Throws UsageError, with the place, for a key that is read and
-/// that nothing makes before, in any of them, and for one that is made twice. `given`: the keys of
-/// a batch; `behind`: what reads keys in an evaluation, when all steps are over; `has_parts`: a
-/// batch may be split.
+/// in training and in evaluation. Throws UsageError, with the place, for a key that is read before
+/// any part makes it, and for a key that is made twice. `given`: the keys of a batch; `behind`: the
+/// parts that read keys in an evaluation after all steps; `has_parts`: a batch may be split.
 void check_flow(const std::vector<Step>& steps, const std::vector<const Part*>& behind,
                 const Keys& keys, const std::vector<Slot>& given, bool has_parts);
 
-/// Notes after which part each key can be freed, and which each step hands on. `kept`: those that
-/// are read when all steps are over.
+/// Sets the part after which each key is freed, and the keys that each step passes on. `kept`: the
+/// keys that are read after all steps.
 void plan_memory(std::vector<Step>& steps, const std::vector<Slot>& kept);
 
-/// One iteration of each kind: the parts that are on in any iteration are those that are on in one
-/// of these.
+/// One iteration of each kind: in every iteration, the same parts are on as in one of the returned
+/// iterations.
 std::vector<int64_t> kinds_of_iterations(const std::vector<Step>& steps,
                                          const std::vector<const Part*>& behind = {});
 

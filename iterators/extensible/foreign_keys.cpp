@@ -45,7 +45,7 @@ constexpr ForeignKey kForeign[] = {
     {"path", "init_from names weights to begin with, and -p RUN a run to resume"},
 };
 
-/// Whether it switches something off: false, -1, or nothing.
+/// Whether the value disables a feature: false, -1, or an empty list.
 bool is_off(const Value& value) {
   return value == Value(false) || value == Value(int64_t{-1}) ||
          (value.is_list() && value.as_list().empty());

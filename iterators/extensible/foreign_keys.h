@@ -4,9 +4,9 @@
 
 namespace stepop::extensible {
 
-/// Keys of a config of DL-Art-School that are not this iterator's: `train: {ema_rate: 0.999}`
-/// becomes the runtime's `ema: {decay: 0.999}`; for any other throws UsageError with the key that
-/// says the same here. One that switches off what does not exist here is read, and nothing follows.
+/// Handles DL-Art-School keys that this iterator does not have: `train: {ema_rate: 0.999}` becomes
+/// the runtime's `ema: {decay: 0.999}`; any other key throws UsageError with the equivalent key
+/// here. A key that disables a feature missing here is read and ignored.
 void take_foreign_keys(const Config& config);
 
 }  // namespace stepop::extensible

@@ -7,12 +7,12 @@
 
 namespace stepop::extensible {
 
-/// When a part of the training is on, by the number of the iteration, which counts from 0:
-/// `after: 4` from iteration 4 on, `before: 9` up to iteration 9, `every: 5` in 0, 5, 10, ....
+/// The iterations, counted from 0, in which a part of the training is on: `after: 4` from iteration
+/// 4 on, `before: 9` through iteration 9, `every: 5` in 0, 5, 10, ....
 struct Gate {
   Gate() = default;
-  /// Reads the three keys of `part`; `with_every`: it has the last one. Throws UsageError for a
-  /// negative one, for `every: 0`, and for a gate that never opens.
+  /// Reads the keys of `part`; `every` only with `with_every`. Throws UsageError for a negative
+  /// number, for `every: 0`, and for a gate that never opens.
   explicit Gate(const Config& part, bool with_every = true);
 
   bool is_open(int64_t iteration) const {

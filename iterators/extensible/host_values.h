@@ -8,12 +8,12 @@
 
 namespace stepop::extensible {
 
-/// A number in [0, choices), from the training's generator on the host, which a resume restores.
+/// A random number in [0, choices) from the training's CPU generator, which a resume restores.
 inline int64_t draw(int64_t choices) {
   return at::randint(choices, {1}, at::kLong).item<int64_t>();
 }
 
-/// Whole numbers on the host, in the order of the tensor, of any shape and device.
+/// The integers of a tensor of any shape and device, in its order.
 inline std::vector<int64_t> host_values(const at::Tensor& numbers) {
   const at::Tensor host = numbers.to(at::kCPU, at::kLong).contiguous();
   const auto* begin = host.const_data_ptr<int64_t>();

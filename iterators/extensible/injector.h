@@ -8,7 +8,7 @@
 
 namespace stepop::extensible {
 
-/// Computes values of the state from others. A class of your own is registered and named by `type`:
+/// Computes values of the state from other values. Register your own class and name it by `type`:
 ///
 ///   class Double : public Injector {
 ///    public:
@@ -22,16 +22,16 @@ namespace stepop::extensible {
 ///   };
 ///   STEPOP_REGISTER_INJECTOR(double, Double, {"Twice as much."});
 ///
-/// It changes no tensor in place: others may hold it.
+/// An injector must not change a tensor in place: other keys may share it.
 class Injector {
  public:
   virtual ~Injector() = default;
 
-  /// Reads and writes the keys that it named when it was built.
+  /// Reads and writes only the keys that the constructor named.
   virtual void run(StepState& state, const Iteration& iteration) = 0;
 };
 
-/// From one key to another, `in` to `out`.
+/// An injector from one key, `in`, to another, `out`.
 class UnaryInjector : public Injector {
  public:
   UnaryInjector(const Config& params, Ports& ports)
@@ -50,13 +50,13 @@ class UnaryInjector : public Injector {
 using InjectorRegistry = Registry<std::unique_ptr<Injector>(const Config&, Ports&)>;
 InjectorRegistry& injectors();
 
-/// The injector that `params` names by `type`. Throws UsageError with the known names, and for one
-/// of DL-Art-School that is left out, with the reason.
+/// The injector that `params` names by `type`. Throws UsageError with the known names, or for a
+/// DL-Art-School injector that is left out, with the reason.
 std::unique_ptr<Injector> make_injector(const Config& params, Ports& ports);
 
 }  // namespace stepop::extensible
 
-/// Registers an injector that has a constructor from `(const Config& params, Ports& ports)`.
+/// Registers an injector with a constructor from `(const Config& params, Ports& ports)`.
 #define STEPOP_REGISTER_INJECTOR(name, Class, ...)                                                \
   STEPOP_REGISTER(                                                                                \
       ::stepop::extensible::injectors(), #name,                                                   \

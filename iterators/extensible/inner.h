@@ -8,15 +8,15 @@
 
 namespace stepop::extensible {
 
-/// A config that has `value` at `path`, the place that messages then name.
+/// A config with `value` at `path`, which messages then name.
 Config config_at(const std::string& path, Value value);
 
-/// The options of a component that another one holds, `subtype: add_noise, scale: 0.1`: those of
-/// `params`, its `type` being the subtype, with other values for some keys.
+/// The options of an inner component, `subtype: add_noise, scale: 0.1`: the options of `params`,
+/// with the subtype as `type`, and with other values for some keys.
 Config inner_params(const Config& params, std::vector<std::pair<std::string, Value>> replaced);
 
-/// Throws UsageError for an option that the inner component did not read, once it is built;
-/// `own`: those that the outer one reads.
+/// Throws UsageError for an option that the inner component did not read; call it after the
+/// component is built. `own`: the options that the outer component reads.
 void check_inner(const Config& inner, const Config& params, const std::vector<std::string>& own);
 
 }  // namespace stepop::extensible

@@ -36,7 +36,7 @@ const std::vector<SchemeKey>& scheme_keys() {
   return all;
 }
 
-/// Whole numbers of at least `least`, each above the one before.
+/// Reads strictly ascending integers of at least `least`.
 std::vector<int64_t> read_ascending(const Config& train, const char* key, int64_t least) {
   const auto numbers = train.get<std::vector<int64_t>>(key);
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -74,10 +74,10 @@ LearningRates::LearningRates(const Config& train) : train_(train) {
     if (scheme_ == kMultiStep) read_restarts();
   }
   read_warmup();
-  if (train.has("force_lr")) train.get<double>("force_lr");  // throws for what is no number
+  if (train.has("force_lr")) train.get<double>("force_lr");  // throws unless it is a number
 }
 
-/// A key that another scheme reads would do nothing, without a word.
+/// Throws UsageError for a key of another scheme, which would silently have no effect.
 void LearningRates::refuse_keys_of_others() const {
   for (const auto& key : scheme_keys()) {
     if (std::ranges::find(key.schemes, scheme_) != key.schemes.end() || !train_.has(key.name)) {
@@ -103,7 +103,7 @@ void LearningRates::read_restarts() {
   if (train_.has("restart_weights")) {
     weights_ = train_.get<std::vector<double>>("restart_weights");
   }
-  // [1] is the default there, for no restarts.
+  // [1] is DL-Art-School's default for no restarts.
   if (restarts_.empty() && weights_ == std::vector<double>{1}) weights_.clear();
   if (weights_.size() != restarts_.size()) {
     throw train_.error("restart_weights",
@@ -135,7 +135,7 @@ void LearningRates::read_warmup() {
     throw train_.error("warmup_steps",
                        "found together with warmup_iter, which is a warm-up as well: keep one");
   }
-  // Iteration 0 has one part of `steps`, the last of them all.
+  // The rate rises from 1 / steps in iteration 0 to the full rate in iteration steps - 1.
   warmup_ = steps - 1;
   warmup_from_ = 1 / static_cast<double>(steps);
 }
@@ -154,14 +154,14 @@ Value LearningRates::by_scheme(const Value& lr, int64_t start) const {
       schedule.set("weights", list_of(weights_));
     }
     if (hold_ == 0) return Value(std::move(schedule));
-    // Restarts count from the first fall on.
+    // Restarts count from the start of the first fall.
     Value::List parts;
     parts.emplace_back(Value::Map{{"schedule", lr}, {"steps", Value(hold_)}});
     parts.emplace_back(Value::Map{{"schedule", Value(std::move(schedule))}});
     return Value(Value::Map{{"class", Value("chain")}, {"parts", Value(std::move(parts))}});
   }
   if (milestones_.empty() && restarts_.empty()) return lr;
-  // A milestone takes effect in the iteration before the one of its number, as there.
+  // A milestone takes effect one iteration before its number, as in DL-Art-School.
   std::vector<int64_t> at;
   for (const int64_t milestone : milestones_) at.push_back(milestone + start - 1);
   schedule.set("class", Value("step"));

@@ -8,22 +8,22 @@
 
 namespace stepop::extensible {
 
-/// The learning rates by the scheme of `train`, with DL-Art-School's keys: `default_lr_scheme` and
-/// what belongs to it, `warmup_iter`, `force_lr`. Iterations count from 0.
+/// The learning rates from DL-Art-School's keys in `train`: `default_lr_scheme` and the scheme's
+/// keys, `warmup_iter`, `force_lr`. Iterations count from 0.
 class LearningRates {
  public:
-  /// `train`: that part of the config. Throws UsageError for what it gets wrong.
+  /// `train`: the part of the config. Throws UsageError for mistakes in it.
   explicit LearningRates(const Config& train);
 
-  /// The learning rate `lr` of a group of parameters as the runtime's config has it: a number or a
-  /// schedule. One that is a schedule already is left as it is. `start`: of its milestones.
+  /// The learning rate `lr` of a group of parameters in the runtime's form, a number or a schedule.
+  /// A schedule as `lr` is unchanged. `start`: where the group's milestones begin to count.
   Value of(const Value& lr, int64_t start) const;
 
-  /// Where the milestones of each group begin to count, `progressive_starts`; 0 without them.
-  /// `groups` names the groups.
+  /// The iteration where the milestones of each group begin to count, `progressive_starts`; default
+  /// 0. `groups` names the groups.
   std::vector<int64_t> starts(const std::vector<std::string>& groups) const;
 
-  /// The iterations in which optimizers begin anew: the restarts, with `clear_state`.
+  /// The iterations in which optimizers clear their state: the restarts, with `clear_state`.
   Value::List clears_at() const;
 
  private:
@@ -35,7 +35,7 @@ class LearningRates {
   Value by_scheme(const Value& lr, int64_t start) const;
 
   Config train_;
-  std::string scheme_;  ///< Empty: none.
+  std::string scheme_;  ///< Empty: no scheme.
   std::vector<int64_t> milestones_;
   double gamma_ = 1;
   std::vector<int64_t> restarts_;
@@ -43,8 +43,8 @@ class LearningRates {
   std::vector<int64_t> periods_;
   int64_t hold_ = 0;  ///< Iterations before the first fall.
   double lowest_ = 0;
-  int64_t warmup_ = 0;      ///< Iterations until the rate counts in full.
-  double warmup_from_ = 0;  ///< The part of it in iteration 0.
+  int64_t warmup_ = 0;      ///< Iterations until the full rate.
+  double warmup_from_ = 0;  ///< The fraction of the rate in iteration 0.
   bool clears_state_ = false;
 };
 

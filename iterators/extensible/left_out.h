@@ -5,7 +5,7 @@
 
 namespace stepop::extensible {
 
-/// A component of DL-Art-School that is not here, and why; README.md has the same table.
+/// A DL-Art-School component that is left out, and why; README.md has the same table.
 struct LeftOut {
   std::string_view name;
   std::string_view reason;
@@ -14,7 +14,7 @@ struct LeftOut {
 const std::vector<LeftOut>& left_out_injectors();
 const std::vector<LeftOut>& left_out_losses();
 
-/// Why a component of that name is left out; empty for every other name.
+/// The reason why the component `name` is left out; empty for every other name.
 std::string_view why_injector_is_left_out(std::string_view name);
 std::string_view why_loss_is_left_out(std::string_view name);
 

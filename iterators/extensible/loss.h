@@ -11,30 +11,29 @@
 
 namespace stepop::extensible {
 
-/// One of the losses of a step. A class of your own is registered and named by `type`, as an
-/// injector is.
+/// A loss of a step. You register your own class and name it by `type`, like an injector.
 class Loss {
  public:
   virtual ~Loss() = default;
 
-  /// The loss of the batch, a mean over its examples: []. What it adds to `metrics` is logged as
-  /// `<loss>_<name>`, and what has the empty name as `<loss>`, instead of what it returns: a loss
-  /// with a penalty, which not every iteration has, gives itself without it, so that the number
-  /// under one name is always of one thing. It may write the keys that it named when it was built.
-  /// One that is a derivative returns an undefined tensor where gradients are off, and is not
-  /// logged there.
+  /// The loss of the batch, a mean over its examples: []. Entries of `metrics` are logged as
+  /// `<loss>_<name>`. An entry with the empty name is logged as `<loss>` in place of the returned
+  /// value: a loss with a penalty in only some iterations sets it to the loss without the penalty,
+  /// so that `<loss>` always means the same. The function may write the keys that the constructor
+  /// named. A loss that is a derivative returns an undefined tensor, which is not logged, when
+  /// gradients are off.
   virtual at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) = 0;
 };
 
 using LossRegistry = Registry<std::unique_ptr<Loss>(const Config&, Ports&)>;
 LossRegistry& losses();
 
-/// The loss that `params` names by `type`; throws as `make_injector` does.
+/// The loss that `params` names by `type`; throws like `make_injector`.
 std::unique_ptr<Loss> make_loss(const Config& params, Ports& ports);
 
 }  // namespace stepop::extensible
 
-/// Registers a loss that has a constructor from `(const Config& params, Ports& ports)`.
+/// Registers a loss with a constructor from `(const Config& params, Ports& ports)`.
 #define STEPOP_REGISTER_LOSS(name, Class, ...)                                                \
   STEPOP_REGISTER(                                                                            \
       ::stepop::extensible::losses(), #name,                                                  \

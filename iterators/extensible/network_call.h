@@ -10,7 +10,7 @@
 
 namespace stepop::extensible {
 
-/// A network that a loss calls: with one input, or with several.
+/// A network with one or several inputs that a loss calls.
 class NetworkCall {
  public:
   NetworkCall(const Config& params, std::string_view key, std::shared_ptr<torch::nn::Module> module,
@@ -23,7 +23,7 @@ class NetworkCall {
                                    "stepop::MultiNetwork: it cannot be called from a config");
   }
 
-  /// One of its outputs. Throws std::out_of_range when it has not as many.
+  /// One of the network's outputs. Throws std::out_of_range if the network has too few.
   at::Tensor operator()(const std::vector<at::Tensor>& inputs, size_t output = 0) const {
     if (one_ && output == 0) return one_->forward(inputs.front());
     return many_ ? many_->forward_all(inputs).at(output)

@@ -53,7 +53,7 @@ std::set<std::string> names_of_no_weights(const nn::Module& network,
   return names;
 }
 
-/// Patterns that match these names and no others, as few as can be.
+/// Patterns that match exactly these names, as few patterns as possible.
 Value::List patterns_of(const std::vector<std::string>& names) {
   constexpr size_t kMost = NamePattern::kMostBytes - 100;
   Value::List patterns;
@@ -76,12 +76,12 @@ Value::List patterns_of(const std::vector<std::string>& names) {
   return patterns;
 }
 
-/// DL-Art-School's names for ours, and the defaults that it has.
+/// A stepop optimizer for a DL-Art-School name, with DL-Art-School's defaults.
 struct Kind {
   const char* class_name;
   double weight_decay;
   bool has_betas;
-  bool splits;  ///< Biases, norms and embeddings are a group of their own, without decay.
+  bool splits;  ///< Biases, norms and embeddings are a separate group without decay.
 };
 
 const std::map<std::string, Kind>& kinds() {
@@ -93,7 +93,7 @@ const std::map<std::string, Kind>& kinds() {
   return all;
 }
 
-/// Those that there are there, and why not here.
+/// DL-Art-School's optimizers that do not exist here, and why.
 const std::map<std::string, const char*>& refused_kinds() {
   static const std::map<std::string, const char*> all = {
       {"adamw_zero",
@@ -123,17 +123,17 @@ const Kind& kind_of(const Config& step, const std::string& name) {
                                near.empty() ? "" : "; did you mean " + near[0] + "?"));
 }
 
-/// Parameters that share a learning rate: the `default` group and those of `param_groups`.
+/// Parameters that share a learning rate: the `default` group or a group of `param_groups`.
 struct RateGroup {
   std::string name;
   Value lr;
-  std::vector<NamePattern> patterns;  ///< None: of the parameters that no other group has.
+  std::vector<NamePattern> patterns;  ///< Empty: parameters that no other group has.
   std::vector<std::string> weights;
   std::vector<std::string> others;  ///< Biases, norms and embeddings.
 };
 
 std::vector<RateGroup> read_rate_groups(const Config& params) {
-  params.get<Value>("lr");  // throws when it is missing
+  params.get<Value>("lr");  // throws if missing
   std::vector<RateGroup> groups = {{"default", *params.peek("lr"), {}, {}, {}}};
   if (!params.has("param_groups")) return groups;
   for (const auto& name : params.at("param_groups").keys()) {
@@ -150,7 +150,7 @@ std::vector<RateGroup> read_rate_groups(const Config& params) {
   return groups;
 }
 
-/// Puts each parameter into the first group that matches its name, else into the default one.
+/// Puts each parameter into the first group that matches its name, or else into the default group.
 void fill(std::vector<RateGroup>& groups, const NamedParameters& parameters,
           const std::set<std::string>& no_weights, const Config& params) {
   for (const auto& [name, tensor] : parameters) {
@@ -170,7 +170,7 @@ void fill(std::vector<RateGroup>& groups, const NamedParameters& parameters,
   }
 }
 
-/// The values of an optimizer that all of its groups share.
+/// The options that all groups of an optimizer share.
 Value::Map options_of(const Config& step, const Kind& kind) {
   const Config params = step.at("optimizer_params");
   Value::Map made;
@@ -186,7 +186,7 @@ Value::Map options_of(const Config& step, const Kind& kind) {
   }
   const std::string_view name = kind.class_name;
   if (name == "LARS") made.set("trust_coefficient", params.get<Value>("lars_coefficient"));
-  if (name == "LAMB") {  // as there: the averages count as they are, and norms of weights to 10
+  if (name == "LAMB") {  // as in DL-Art-School: no bias correction, weight norms up to 10
     made.set("bias_correction", Value(false));
     made.set("max_weight_norm", Value(10.0));
   }
@@ -267,7 +267,7 @@ Update& update_of_step(const Context& context, const std::string& step,
                                                network));
   }
   Value::Map optimizer = optimizer_of(context, config, network, parameters);
-  // In the place that the config has for it, which messages name.
+  // Nested at the config's own place, which messages name.
   Value::Map of_step{{"optimizer_params", Value(std::move(optimizer))}};
   Value::Map steps{{step, Value(std::move(of_step))}};
   const Config made(Value(Value::Map{{"steps", Value(std::move(steps))}}));

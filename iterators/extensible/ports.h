@@ -12,12 +12,12 @@
 
 namespace stepop::extensible {
 
-/// What an injector or a loss is connected with while it is built: the keys of the state that it
-/// reads and writes, and the networks that it calls. All is known from then on, so that a mistake
-/// is found before the first batch.
+/// The connections of an injector or a loss: the keys of the state that it reads and writes, and
+/// the networks that it calls. The constructor declares them all, so that a mistake is found before
+/// the first batch.
 class Ports {
  public:
-  /// A key that is read or written, and where the config says so.
+  /// A key that is read or written, and its place in the config.
   struct Use {
     Slot slot;
     std::string place;  ///< `configs/a.yaml:12: steps/generator/injectors/fake/in`
@@ -26,23 +26,23 @@ class Ports {
   Ports(const Context& context, Keys& keys, std::string trained_network)
       : context_(context), keys_(keys), trained_(std::move(trained_network)) {}
 
-  /// The key of the state that is the value of `params` at `key`, `in: lq`.
+  /// The key of the state that `params` names at `key`, `in: lq`.
   Slot reads(const Config& params, std::string_view key);
-  /// The same of a list, `in: [lq, hq]`, or of one name.
+  /// The same for a list, `in: [lq, hq]`, or for one name.
   std::vector<Slot> reads_all(const Config& params, std::string_view key);
-  /// The same of a key that may be missing, or null.
+  /// The same for an option that may be missing or null.
   Slot reads_optional(const Config& params, std::string_view key);
   /// A key by its name.
   Slot reads_key(const Config& params, std::string_view key, const std::string& name);
 
-  /// What an inner component reads, this one reads as well.
+  /// Adds a key that an inner component reads.
   void reads_again(Use use) { reads_.push_back(std::move(use)); }
 
   Slot writes(const Config& params, std::string_view key);
   std::vector<Slot> writes_all(const Config& params, std::string_view key);
   Slot writes_key(const Config& params, std::string_view key, const std::string& name);
 
-  /// The network that is named at `key`. It is of the type `T`.
+  /// The network that `params` names at `key`, as a `T`.
   template <class T>
   std::shared_ptr<T> network(const Config& params, std::string_view key) {
     auto typed = std::dynamic_pointer_cast<T>(module(params, key));

@@ -16,7 +16,7 @@
 namespace stepop::extensible {
 namespace {
 
-/// While it lives, no gradient is computed for these.
+/// Disables the gradients of `parameters` during its lifetime.
 class Frozen {
  public:
   explicit Frozen(const std::vector<at::Tensor>& parameters) {
@@ -36,7 +36,7 @@ class Frozen {
   std::vector<at::Tensor> changed_;
 };
 
-/// What a part throws, with its place in front.
+/// Runs `call`; puts the part's place in front of the message of an exception.
 template <class Call>
 auto in_place(const Part& part, const Call& call) {
   try {
@@ -59,10 +59,10 @@ void free_all(const Part& part, StepState& state) {
 
 }  // namespace
 
-/// The numbers of an iteration: means over the parts of its batch, weighted by their sizes.
+/// The metrics of an iteration: means over the parts of its batch, weighted by their sizes.
 class Runner::Metrics {
  public:
-  /// What is on the CPU is read at once, which costs less than to weight and add tensors.
+  /// Reads values on the CPU at once, which is cheaper than weighting and adding tensors.
   void add(const std::string& name, const Scalar& value, double share) {
     const at::Tensor* tensor = value.tensor();
     const Scalar* before = scalars_.find(name);
@@ -148,7 +148,7 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
   at::Tensor total;
   for (auto& part : step.losses) {
     const bool is_on = part.gate.is_open(at.number);
-    // One that is off is looked at, and nothing follows from it.
+    // A loss that is off is computed and logged, but not trained.
     const bool may_look = at.is_training || part.in_evaluation;
     if ((at.is_training && is_on) || (may_look && has_all(state, part.reads))) {
       std::optional<at::NoGradGuard> no_grad;
@@ -201,7 +201,7 @@ void Runner::run(Step& step, int64_t iteration, Mode mode, Metrics& metrics) {
     at.first = begins_[i];
     const at::Tensor total =
         run_part(step, state, at, /*is_first=*/i == 0, shares_[i], trains, metrics);
-    // What an update is made of: in other iterations of a training a penalty may be missing.
+    // Logs only totals that an update uses: in other training iterations a penalty may be missing.
     const bool is_whole =
         mode == Mode::kEvaluate || step.trains_in(iteration) || step.update == nullptr;
     if (total.defined() && is_whole) {

@@ -14,41 +14,40 @@ namespace stepop::extensible {
 
 class Trace;
 
-/// Carries batches through the steps.
+/// Runs batches through the steps.
 class Runner {
  public:
-  /// `parts`: into how many parts a batch is split, whose gradients add up, `mega_batch_factor`.
-  /// `kept`: the names of the keys that are read when all steps are over. Throws UsageError for a
-  /// mistake in `steps` or `eval/evaluators`.
+  /// `parts`: the number of parts into which a batch is split and whose gradients are summed,
+  /// `mega_batch_factor`. `kept`: the names of the keys that are read after all steps. Throws
+  /// UsageError for a mistake in `steps` or `eval/evaluators`.
   Runner(const Context& context, int64_t parts, const std::vector<std::string>& kept);
 
-  /// Into how many parts the batches that come are split.
+  /// Sets the number of parts into which the next batches are split.
   void set_parts(int64_t parts) { parts_ = parts; }
 
-  /// Looks for keys that nothing makes, given those of such a batch. Done once for each split; in
-  /// that of the training also for pictures that nothing makes.
+  /// Checks for keys that nothing makes, given the keys of `batch`. Each set of keys is checked
+  /// once; in the training split, the pictures are checked too.
   void check(const Batch& batch);
 
-  /// One iteration, with the updates of its steps. Returns the losses.
+  /// Runs one iteration with the updates of its steps. Returns the losses.
   Scalars train(const Batch& batch, int64_t iteration);
 
-  /// The same without an update: what `train` would compute.
+  /// Computes the losses of `train` without an update.
   Scalars look(const Batch& batch, int64_t iteration);
 
-  /// As an evaluation: parts that are for training alone are left out.
+  /// Runs an evaluation: parts for training only are left out.
   Scalars evaluate(const Batch& batch, int64_t iteration);
 
-  /// What the evaluators that are on say of the batch that `evaluate` was given last, added to
-  /// `made`.
+  /// Adds to `made` the values of the evaluators that are on, for the last batch of `evaluate`.
   void measure(int64_t iteration, EvalOutputs& made);
 
-  /// What such a batch goes through, as a table: for each part the keys that it reads and writes,
-  /// the shape of what it makes, and its time. Of an iteration in which as many parts as can be are
-  /// on; nothing is trained.
+  /// A table of the parts that `batch` runs through: for each part the keys that it reads and
+  /// writes, the shape of its output, and its time. The iteration is chosen so that the most parts
+  /// are on; nothing is trained.
   std::string table(const Batch& batch);
 
-  /// What a kept key holds after the last iteration, for each part of the batch, without a graph;
-  /// none when it holds no tensor.
+  /// The value of a kept key after the last iteration, for each part of the batch, without a graph;
+  /// empty when the value is not a tensor.
   std::vector<at::Tensor> kept_parts(const std::string& name) const;
 
   const std::vector<Step>& steps() const { return steps_; }
@@ -75,16 +74,16 @@ class Runner {
   std::vector<EvaluatorPart> evaluators_;
   int64_t parts_;
   std::vector<Slot> kept_;
-  std::vector<StepState> states_;  ///< One for each part of the batch at hand.
-  std::vector<double> shares_;     ///< Of the examples of the batch.
-  std::vector<int64_t> begins_;    ///< The first example of each, and the batch's size.
-  /// The keys of batches that were looked at, of evaluations and of the training.
+  std::vector<StepState> states_;  ///< One for each part of the current batch.
+  std::vector<double> shares_;     ///< Each part's share of the batch's examples.
+  std::vector<int64_t> begins_;    ///< The first example of each part, and the batch size.
+  /// The keys of batches that were checked, in evaluations and in training.
   std::vector<std::vector<std::string>> checked_;
   std::vector<std::vector<std::string>> checked_in_training_;
-  Trace* trace_ = nullptr;  ///< For `table` alone.
+  Trace* trace_ = nullptr;  ///< Used by `table` only.
 };
 
-/// The value of the whole batch, [B, ...], from those of its parts; undefined without parts.
+/// Joins the values of a batch's parts into [B, ...]; undefined without parts.
 at::Tensor joined(const std::vector<at::Tensor>& parts);
 
 }  // namespace stepop::extensible

@@ -1,4 +1,4 @@
-// What Runner looks for before the first batch of a kind.
+// The checks of Runner before the first batch of a kind.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace stepop::extensible {
 
-/// The keys of batches, and those that any part makes.
+/// The keys of batches, and the keys that any part makes.
 std::vector<std::string> Runner::known_with(const std::vector<std::string>& given) const {
   std::vector<std::string> known = given;
   for (const auto* checked : {&checked_, &checked_in_training_}) {
@@ -29,8 +29,8 @@ std::vector<std::string> Runner::known_with(const std::vector<std::string>& give
   return known;
 }
 
-/// A step without what it requires is left out; but what no batch has and no part makes is a
-/// mistake.
+/// A step whose required keys are missing is skipped; but a required key that no batch has and no
+/// part makes is a mistake.
 void Runner::check_required(const std::vector<std::string>& known) const {
   for (const auto& step : steps_) {
     for (const Slot slot : step.requires_) {
@@ -42,7 +42,7 @@ void Runner::check_required(const std::vector<std::string>& known) const {
   }
 }
 
-/// The same of pictures, which are left out while the part that makes them is off.
+/// The same for pictures, which are left out while the part that makes them is off.
 void Runner::check_visuals(const std::vector<std::string>& known) const {
   constexpr const char* kVisuals = "logger/visuals";
   const Config& config = context_.config;
@@ -70,7 +70,7 @@ void Runner::check(const Batch& batch) {
   if (std::ranges::any_of(checked, has_these_names)) return;
   std::vector<std::string> names;
   for (const auto& [name, tensor] : batch.tensors()) names.push_back(name);
-  Keys keys = keys_;  // with those that nothing reads, for messages
+  Keys keys = keys_;  // with the keys that nothing reads, for messages
   std::vector<Slot> given;
   for (const auto& name : names) given.push_back(keys.slot(name));
   const std::vector<std::string> known = known_with(names);

@@ -25,7 +25,7 @@ LossRegistry& losses() {
 
 namespace {
 
-/// Throws UsageError for a component of DL-Art-School that is not here.
+/// Throws UsageError for a DL-Art-School component that is left out.
 void check_is_here(const Config& params, std::string_view reason) {
   if (reason.empty()) return;
   throw params.error(
@@ -48,7 +48,7 @@ std::unique_ptr<Loss> make_loss(const Config& params, Ports& ports) {
 
 namespace {
 
-/// The names of a map of components; none when there is none. Throws UsageError for another value.
+/// The names in a map of components; empty without a map. Throws UsageError for another value.
 std::vector<std::string> names_of(const Config& step, const char* key) {
   if (!step.has(key)) return {};
   if (!step.peek(key)->is_map()) {
@@ -59,7 +59,7 @@ std::vector<std::string> names_of(const Config& step, const char* key) {
   return step.at(key).keys();
 }
 
-/// What `make` makes of `params`, and its ports, put into `part`.
+/// Calls `make` with `params`, and stores the place, the type and the ports in `part`.
 template <class Make>
 auto build(const Make& make, const Config& params, Ports ports, Part& part) {
   part.place = params.where();
@@ -97,7 +97,7 @@ LossPart build_loss(const Config& params, const std::string& name, const Ports& 
   return part;
 }
 
-/// The parameters of all networks but one.
+/// The parameters of all networks except `network`.
 std::vector<at::Tensor> parameters_of_others(const Context& context, const std::string& network) {
   std::vector<at::Tensor> parameters;
   for (const auto& name : context.networks.names()) {
@@ -108,7 +108,7 @@ std::vector<at::Tensor> parameters_of_others(const Context& context, const std::
   return parameters;
 }
 
-/// What it writes and does not hand on, by `step_outputs`.
+/// The keys that the step writes and does not name in `step_outputs`.
 std::vector<Slot> not_among(const std::vector<Slot>& outputs, const Step& step) {
   std::vector<Slot> others;
   const auto look = [&](const Part& part) {
@@ -135,7 +135,7 @@ Step build_step(const Context& context, const std::string& name, Keys& keys) {
   }
   step.network = config.get<std::string>("training");
   Ports ports(context, keys, step.network);
-  ports.module(config, "training");  // throws when there is none
+  ports.module(config, "training");  // throws for an unknown network
   step.gate = Gate(config);
   if (config.has("requires")) step.requires_ = Ports(ports).reads_all(config, "requires");
   for (const auto& each : names_of(config, "injectors")) {
@@ -152,7 +152,7 @@ Step build_step(const Context& context, const std::string& name, Keys& keys) {
     step.keeps_to_itself = not_among(*step.outputs, step);
   }
   step.others = parameters_of_others(context, step.network);
-  config.get("loss_log_buffer", int64_t{50});  // the runtime takes the mean since the last log
+  config.get("loss_log_buffer", int64_t{50});  // ignored: the runtime logs means since the last log
   step.trained_from = Gate(context.config.at("networks/" + step.network), false).after;
   const bool is_watched_alone = config.peek("optimizer_params") != nullptr;  // null
   if (config.has("optimizer_params")) {
@@ -176,7 +176,7 @@ Step build_step(const Context& context, const std::string& name, Keys& keys) {
   return step;
 }
 
-/// `loss_pix`; with its step where two steps have one of the name.
+/// Names a loss in logs `loss_pix`, and adds its step if two steps have a loss of that name.
 void name_logs(std::vector<Step>& steps) {
   std::map<std::string, int> losses;
   std::map<std::string, int> networks;

@@ -17,7 +17,7 @@
 
 namespace stepop::extensible {
 
-/// An injector or a loss in its place: when it is on, and what it is connected with.
+/// An injector or a loss in its place: when it is on, and the keys that it reads and writes.
 struct Part {
   std::string name;   ///< `g_fake`
   std::string place;  ///< `configs/a.yaml:12: steps/generator/injectors/g_fake`
@@ -25,14 +25,14 @@ struct Part {
   Gate gate;
   std::vector<Ports::Use> reads;
   std::vector<Ports::Use> writes;
-  std::vector<Slot> frees;  ///< What nothing reads after it.
+  std::vector<Slot> frees;  ///< The keys that nothing reads after this part.
 };
 
 struct InjectorPart : Part {
   bool in_training = true;    ///< `eval: true` turns it off,
-  bool in_evaluation = true;  ///< `train: true` this.
+  bool in_evaluation = true;  ///< `train: true` turns it off.
   bool no_grad = false;
-  bool no_accum = false;  ///< For the first part of a batch alone.
+  bool no_accum = false;  ///< Runs for the first part of a batch only.
   std::unique_ptr<Injector> injector;
 };
 
@@ -43,22 +43,22 @@ struct LossPart : Part {
   std::unique_ptr<Loss> loss;
 };
 
-/// One of `steps`: what is computed, which losses it has, which network they train.
+/// An entry of `steps`: the injectors, the losses, and the network that they train.
 struct Step {
   std::string name;
   std::string place;
-  std::string network;  ///< That it trains.
-  Gate gate;            ///< Of the whole step; `every`: of its training alone.
+  std::string network;  ///< The network that the step trains.
+  Gate gate;            ///< For the whole step; `every`: for its training only.
   std::vector<Slot> requires_;
-  std::optional<std::vector<Slot>> outputs;  ///< Of what it wrote, what later steps see: else all.
+  std::optional<std::vector<Slot>> outputs;  ///< The keys that later steps see; without: all.
   std::vector<InjectorPart> injectors;
   std::vector<LossPart> losses;
-  Update* update = nullptr;  ///< Null without `optimizer_params`: it computes, and trains nothing.
-  Gate update_gate;          ///< Of `optimizer_params`.
-  int64_t trained_from = 0;  ///< `after` of the network.
+  Update* update = nullptr;           ///< Null without `optimizer_params`: the step trains nothing.
+  Gate update_gate;                   ///< The gate of `optimizer_params`.
+  int64_t trained_from = 0;           ///< The network's `after`.
   std::vector<at::Tensor> others;     ///< The parameters of all other networks.
-  std::vector<Slot> hands_on;         ///< What it writes and a later step, or a log, reads.
-  std::vector<Slot> keeps_to_itself;  ///< What it writes, and its `outputs` do not name.
+  std::vector<Slot> hands_on;         ///< Written keys that a later step or a log reads.
+  std::vector<Slot> keeps_to_itself;  ///< Written keys that `outputs` does not name.
   std::string total_logged_as;        ///< `loss_generator_total`
 
   bool is_on(int64_t iteration) const {
@@ -71,8 +71,8 @@ struct Step {
   }
 };
 
-/// Builds the steps of `steps` in the config, in its order. `keys` gets the names of the state.
-/// Throws UsageError, with the place, for what the config gets wrong.
+/// Builds the steps of `steps` in the config's order. `keys` gets the names of the state. Throws
+/// UsageError, with the place, for mistakes in the config.
 std::vector<Step> build_steps(const Context& context, Keys& keys);
 
 }  // namespace stepop::extensible

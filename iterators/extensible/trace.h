@@ -13,15 +13,15 @@
 
 namespace stepop::extensible {
 
-/// What the parts of an iteration did, as a table.
+/// A table of the parts of an iteration, with their outputs and times.
 class Trace {
  public:
   Trace(const Keys& keys, at::Device device) : keys_(keys), device_(device) {}
 
-  /// To be called before a part runs, and behind it; `value` is what a loss gave.
+  /// Call `begin` before a part runs and `end` after it; `value` is the value of a loss.
   void begin();
   void end(const Step& step, const Part& part, const StepState& state, const at::Tensor& value);
-  /// One that does not run in this iteration.
+  /// Adds a part that does not run in this iteration.
   void add_off(const Step& step, const Part& part);
 
   std::string text() const { return table_.text(); }

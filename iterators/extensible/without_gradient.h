@@ -6,7 +6,7 @@
 
 namespace stepop::extensible {
 
-/// While it lives, a network is in evaluation mode and no graph is made.
+/// Keeps a network in evaluation mode, and makes no graph, during its lifetime.
 struct WithoutGradient {
   explicit WithoutGradient(torch::nn::Module& network) : mode(network) {}
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kLeftOut = -100;
 
-/// What makes of `target` what was expected.
+/// The calls that convert `target` to the expected form, for messages.
 std::string remedy(const at::Tensor& target, const std::vector<int64_t>& expected) {
   const bool is_wrapped = target.dim() == static_cast<int64_t>(expected.size()) + 1 &&
                           target.dim() > 1 && target.size(1) == 1;
@@ -28,7 +28,7 @@ std::string remedy(const at::Tensor& target, const std::vector<int64_t>& expecte
 void check_values(const Batch& batch, const std::string& key, const at::Tensor& target,
                   int64_t classes) {
   if (target.is_cpu() && target.scalar_type() == at::kLong && target.is_contiguous()) {
-    // In each training step: seven operations cost a small network some percent of its time.
+    // A fast path for each training step: seven operations cost a small network a few percent.
     const auto* values = target.const_data_ptr<int64_t>();
     const auto fits = [&](int64_t value) {
       return (value >= 0 && value < classes) || value == kLeftOut;

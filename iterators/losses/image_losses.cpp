@@ -36,7 +36,8 @@ at::Tensor edges(const at::Tensor& x, int64_t dimension) {
   return at::abs(x.narrow(dimension, 1, length) - x.narrow(dimension, 0, length));
 }
 
-/// The mean over the channels of [B, C, H, W], by kernels of 3 x 3, row by row: [B, kernels, H, W].
+/// The mean over the channels of [B, C, H, W], filtered by 3 x 3 kernels (row-major):
+/// [B, kernels, H, W].
 at::Tensor filtered(const at::Tensor& images, std::vector<float> kernels) {
   const auto count = static_cast<int64_t>(kernels.size()) / 9;
   const at::Tensor weight = at::tensor(kernels).view({count, 1, 3, 3}).to(images.options());
@@ -86,14 +87,14 @@ at::Tensor sobel(const at::Tensor& a, const at::Tensor& b) {
 
 at::Tensor laplacian(const at::Tensor& a, const at::Tensor& b) {
   check("laplacian", a, b, 4);
-  // A filter of the difference is the difference of the filtered.
+  // Filtering is linear, so the difference is filtered once.
   const at::Tensor difference = filtered(a - b, {0, 1, 0, 1, -4, 1, 0, 1, 0});
   return mean_of_each(at::abs(difference));
 }
 
 at::Tensor unit_gaussian_kl(const at::Tensor& p_mean, const at::Tensor& q_mean) {
   check("unit_gaussian_kl", p_mean, q_mean, 2);
-  // A sum over thousands is nothing for the 8 bits of bfloat16.
+  // The 8 bits of bfloat16 are too few for a sum over thousands.
   const at::Tensor p =
       c10::isReducedFloatingType(p_mean.scalar_type()) ? p_mean.to(at::kFloat) : p_mean;
   return at::square(p - q_mean).flatten(1).sum(1) * 0.5;

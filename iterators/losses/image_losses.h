@@ -6,8 +6,8 @@
 
 namespace stepop::losses {
 
-/// Losses from two tensors of one shape to one number an example, [B]; the mean of these is a
-/// batch's loss. Each throws Error for two shapes, or for too few dimensions.
+/// Losses of two tensors of one shape: one number for each example, [B], whose mean is the batch's
+/// loss. Each throws Error for different shapes, or for too few dimensions.
 
 /// The mean of |a - b| over all dimensions but the first.
 at::Tensor l1(const at::Tensor& a, const at::Tensor& b);
@@ -15,29 +15,29 @@ at::Tensor l1(const at::Tensor& a, const at::Tensor& b);
 /// The mean of (a - b)^2 over all dimensions but the first.
 at::Tensor l2(const at::Tensor& a, const at::Tensor& b);
 
-/// How much colours differ apart from how light they are: `l2` of what the mean over the channels
-/// leaves. Of images [B, C, H, W], 2 channels or more.
+/// The difference of colours without lightness: `l2` after the mean over the channels is
+/// subtracted. For images [B, C, H, W] with 2 channels or more.
 at::Tensor chroma(const at::Tensor& a, const at::Tensor& b);
 
-/// How much edges differ in strength, whichever way they go: `l1` of the absolute differences of
-/// horizontal neighbours, plus the same of vertical ones. Of images [B, C, H, W], 2 pixels a side
-/// or more. As VUNet has it (github.com/jhaux/VUNet).
+/// The difference in edge strength, regardless of sign: `l1` of the absolute differences of
+/// horizontal neighbours, plus the same for vertical neighbours. For images [B, C, H, W] of 2
+/// pixels a side or more. As in VUNet (github.com/jhaux/VUNet).
 at::Tensor image_gradient(const at::Tensor& a, const at::Tensor& b);
 
-/// How much edges differ in strength: `l1` of the lengths of Sobel's gradients of the mean over the
-/// channels, sqrt(x^2 + y^2 + 1e-6), with zeros around the image. Of images [B, C, H, W]. As
-/// NectarGAN has it (github.com/ZacharyBork/NectarGAN).
+/// The difference in edge strength: `l1` of the lengths of Sobel's gradients of the mean over the
+/// channels, sqrt(x^2 + y^2 + 1e-6), with zero padding. For images [B, C, H, W]. As in NectarGAN
+/// (github.com/ZacharyBork/NectarGAN).
 at::Tensor sobel(const at::Tensor& a, const at::Tensor& b);
 
-/// How much fine details differ: `l1` of the Laplacians of the mean over the channels, the four
-/// neighbours minus four times the pixel, with zeros around the image. Of images [B, C, H, W].
+/// The difference in fine details: `l1` of the Laplacians of the mean over the channels, the four
+/// neighbours minus four times the pixel, with zero padding. For images [B, C, H, W].
 at::Tensor laplacian(const at::Tensor& a, const at::Tensor& b);
 
 /// The Kullback-Leibler divergence of N(p, I) and N(q, I), in nats: the sum of (p - q)^2 / 2 over
 /// all dimensions but the first.
 at::Tensor unit_gaussian_kl(const at::Tensor& p_mean, const at::Tensor& q_mean);
 
-/// The same summed over stages, by their names. Throws Error when `q_means` has not the same ones.
+/// The same, summed over named stages. Throws Error when `q_means` has other stages.
 at::Tensor unit_gaussian_kl(const OrderedMap<at::Tensor>& p_means,
                             const OrderedMap<at::Tensor>& q_means);
 

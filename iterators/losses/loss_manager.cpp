@@ -282,7 +282,7 @@ State LossManager::save() const {
   return state;
 }
 
-/// Values of losses that the config has no more are let go; one that is new begins without any.
+/// Drops values of losses that the config no longer has; a new loss starts without values.
 void LossManager::load(const State& state) {
   for (auto& [name, loss] : losses_) {
     const auto values = state.find(name);

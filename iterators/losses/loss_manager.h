@@ -17,29 +17,29 @@
 
 namespace stepop::losses {
 
-/// What a loss makes of its inputs: one number [], one for each example [B], or a map [B, ...], as
-/// of each pixel. Its value is the mean.
+/// The function of a loss: returns one number [], one for each example [B], or a map [B, ...], such
+/// as one for each pixel. The loss is the mean.
 using LossFunction = std::function<at::Tensor(const std::vector<at::Tensor>& inputs)>;
 
 /// A loss that a training can have.
 struct LossSpec {
   LossFunction function;
-  std::vector<std::string> tags = {};  ///< Which sums it is a part of: `G`, `D`.
-  /// With it the loss is on, unless the config gives another weight; without it, the config says
-  /// so.
+  std::vector<std::string> tags = {};  ///< The sums that include the loss: `G`, `D`.
+  /// With a weight, the loss is on unless the config changes the weight; without, the config must
+  /// turn the loss on.
   std::optional<double> weight = {};
 };
 using LossSpecs = OrderedMap<LossSpec>;
 
-/// The losses of a training by name: their functions, weights and tags, and what they were.
+/// The losses of a training by name: their functions, weights, tags and recorded values.
 ///
 ///   LossManager losses(context, "losses", {{"G_L1", {of_two(l1), {"G"}, 100}},
 ///                                          {"G_GAN", {gan, {"G"}, 1}}});
 ///   update.step(losses("G_L1", fake, real) + losses("G_GAN", logits));
 ///   return losses.take_scalars();
 ///
-/// A part of the config turns losses on and weighs them, by numbers, schedules or ramps, and names
-/// further ones by `loss_functions()`:
+/// A part of the config turns losses on, sets their weights as numbers, schedules or ramps, and
+/// adds losses from `loss_functions()`:
 ///
 ///   losses:
 ///     G_L1: {weight: {class: linear, from: 100, to: 10, steps: 1000}}
@@ -47,62 +47,62 @@ using LossSpecs = OrderedMap<LossSpec>;
 ///     mine: {loss: l2, weight: 3, tags: [G]}
 ///
 /// A ramp is `start_ramp_val` up to step `start_ramp_it`, `end_ramp_val` from `end_ramp_it` on, and
-/// linear between. Steps are training steps that are complete.
+/// linear between. A step is the number of complete training steps.
 ///
-/// Recording never waits for a GPU; asking for what was recorded does.
+/// Recording never waits for a GPU; reading recorded values does.
 class LossManager {
  public:
   static constexpr int64_t kHistory = 1000;
 
-  /// `context` outlives it. Of each loss the newest `history` values are kept, and saved with
-  /// checkpoints under `path`; with 0 none. Throws UsageError with its place for an unknown name, a
-  /// loss without a weight or with two, a ramp that does not end after it began, and when no loss
-  /// is on.
+  /// `context` must outlive the object. The newest `history` values of each loss are kept, and
+  /// saved with checkpoints under `path`; with 0, none. Throws UsageError with the place for an
+  /// unknown name, a loss without a weight or with two, a ramp that does not end after its start,
+  /// and when no loss is on.
   LossManager(const Context& context, const std::string& path, const LossSpecs& specs,
               int64_t history = kHistory);
   LossManager(const LossManager&) = delete;
   LossManager& operator=(const LossManager&) = delete;
 
   bool has(std::string_view name) const { return losses_.contains(name); }
-  /// Those that are on, of a tag or all, in the order of the specs.
+  /// The losses that are on, of one tag or all, in the order of the specs.
   std::vector<std::string> names(std::string_view tag = {}) const;
-  /// Whether the loss has the weight 0 at every step: it is then looked at, but not trained.
+  /// Whether the weight is 0 at every step: such a loss is computed, but not trained.
   bool is_only_watched(std::string_view name) const { return loss(name).is_only_watched; }
-  /// The weight of this step. Throws Error for a loss that is not on, as all that follows.
+  /// The weight at this step. Like all functions below, throws Error for a loss that is not on.
   double weight(std::string_view name) const;
 
-  /// Computes a loss and records its mean: the mean times the weight, []. Where its function
-  /// throws, the message begins with the name.
+  /// Computes a loss and records its mean. Returns the mean times the weight, []. The message of an
+  /// exception from the loss's function gets the name in front.
   template <class... Inputs>
   at::Tensor operator()(std::string_view name, const Inputs&... inputs) {
     return compute(name, {inputs...});
   }
   at::Tensor compute(std::string_view name, const std::vector<at::Tensor>& inputs);
 
-  /// What the function of a loss gives, without a weight and a record: [], [B] or [B, ...].
+  /// The output of a loss's function, without a weight and without recording: [], [B] or [B, ...].
   at::Tensor values(std::string_view name, const std::vector<at::Tensor>& inputs) const;
 
-  /// The sum of weight * value, of values of one shape. Throws Error when none of them is on.
+  /// The sum of weight * value over values of one shape. Throws Error if all losses are off.
   at::Tensor weighted_sum(const OrderedMap<at::Tensor>& values) const;
 
-  /// The sum of the losses of a tag that were computed since the last `take_scalars`, weighted,
-  /// with their graphs: []. Throws Error when none was.
+  /// The weighted sum, [] with its graph, of a tag's losses that were computed since the last
+  /// `take_scalars`. Throws Error when there are no such losses.
   at::Tensor total(std::string_view tag) const;
 
-  /// For a log, what was computed since the last call: each loss as it was recorded, and
-  /// `weight/<loss>` where the weight is no plain number. Lets go of the graphs.
+  /// Values for a log since the last call: each loss as recorded, and `weight/<loss>` unless the
+  /// weight is a plain number. Releases the graphs.
   Scalars take_scalars();
 
-  /// The map that the newest call gave, [B, ...] without a graph; undefined where there is none.
+  /// The map from the newest call, [B, ...] without a graph; undefined if there is none.
   const at::Tensor& map(std::string_view name) const { return loss(name).map; }
 
-  /// The newest value; none when there is none yet.
+  /// The newest value; empty before the first.
   std::optional<double> latest(std::string_view name) const;
-  /// The mean of the newest `count` values, or of as many as there are.
+  /// The mean of the newest `count` values, or of all if there are fewer.
   std::optional<double> mean(std::string_view name, int64_t count) const;
-  /// The values that are kept, the oldest first.
+  /// The kept values, the oldest first.
   std::vector<double> history(std::string_view name) const;
-  /// The newest values of the losses of a tag that have one.
+  /// The newest values of a tag's losses that have values.
   OrderedMap<double> latest_of(std::string_view tag) const;
 
  private:
@@ -112,9 +112,9 @@ class LossManager {
     bool is_only_watched = false;
     bool is_weight_fixed = false;
     at::Tensor ring = {};      ///< [history] float64, on the device of the values.
-    int64_t recorded = 0;      ///< Values ever: the next one goes to recorded % history.
-    at::Tensor mean = {};      ///< Since the last take_scalars, [], without a graph;
-    at::Tensor weighted = {};  ///< the same weighted, with it.
+    int64_t recorded = 0;      ///< All values so far: the next goes to recorded % history.
+    at::Tensor mean = {};      ///< The mean since the last take_scalars, [], without a graph.
+    at::Tensor weighted = {};  ///< The weighted mean, with its graph.
     at::Tensor map = {};
   };
 
@@ -130,13 +130,13 @@ class LossManager {
   OrderedMap<Loss> losses_;
 };
 
-/// Sets of losses by name, such as `basic+vgg`: what a training of a kind can have. A factory is
-/// given the whole config.
+/// Sets of losses by name, such as `basic+vgg`, for one kind of training. A factory gets the whole
+/// config.
 using LossSpecRegistry = Registry<LossSpecs(const Config&, const Context&)>;
 LossSpecRegistry& loss_specs();
 
 /// The set that the config names at `path`, by default `fallback`. Throws UsageError with the known
-/// names for another one.
+/// names for an unknown name.
 LossSpecs named_loss_specs(const Context& context, const std::string& path,
                            const std::string& fallback);
 

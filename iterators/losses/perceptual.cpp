@@ -20,13 +20,14 @@
 namespace stepop::losses {
 namespace {
 
-/// Where torchvision's `features` have convolutions, up to the last that is asked for. A rectifier
-/// follows each.
+/// The indices of the convolutions in torchvision's `features`, up to the last that is used. A ReLU
+/// follows each convolution.
 constexpr std::array<int64_t, 13> kConvolutions = {0, 2, 5, 7, 10, 12, 14, 16, 19, 21, 23, 25, 28};
 constexpr int64_t kLastConvolution = 30;
-/// Those before which a 2x2 maximum is taken.
+/// The convolutions that follow a 2x2 max pooling.
 constexpr std::array<int64_t, 4> kAfterPooling = {5, 10, 19, 28};
-/// Those whose rectified outputs are asked for: conv1_2, conv2_2, conv3_2, conv4_2, conv5_2.
+/// The convolutions of the five layers: conv1_2, conv2_2, conv3_2, conv4_2, conv5_2, each after its
+/// ReLU.
 constexpr std::array<int64_t, Vgg19::kLayers> kWanted = {2, 7, 12, 21, kLastConvolution};
 
 template <size_t N>
@@ -47,7 +48,7 @@ void check_images(const at::Tensor& images, int64_t least_side) {
                   least_side, describe_tensor(images)));
 }
 
-/// The network whose file a loss's own part of the config names.
+/// Loads the network from the file in a loss's part of the config.
 Vgg19 load_vgg19(const Config& config, const c10::Device& device) {
   if (!config.has(kFile)) {
     throw config.error(kFile, fmt::format("the perceptual loss needs the weights of VGG19: name "

@@ -10,11 +10,11 @@
 
 namespace stepop::losses {
 
-/// The convolutions of VGG19 (Simonyan and Zisserman, 2015) with fixed weights, as a measure of how
+/// The convolutions of VGG19 (Simonyan and Zisserman, 2015) with fixed weights, which measure how
 /// images look.
 ///
 /// The weights come from a safetensors file with torchvision's names, `features.0.weight` to
-/// `features.30.bias`; the numbers of channels are those of the file. This line makes it:
+/// `features.30.bias`; the file determines the numbers of channels. This line makes the file:
 ///
 ///   python -c "import torchvision.models as m, safetensors.torch as s; s.save_file(
 ///     m.vgg19(weights='IMAGENET1K_V1').features.state_dict(prefix='features.'),
@@ -27,19 +27,19 @@ class Vgg19 {
   /// Throws Error for a file that cannot be read, or does not hold such weights.
   Vgg19(const std::string& path, const c10::Device& device);
 
-  /// Behind the rectifiers of these convolutions, which are named by their places in torchvision's
-  /// `features`, in rising order, of what is used as it is. Throws Error for images that are not
-  /// [B, 3, H, W] or have not a pixel left in the last layer, and for a place that has none.
+  /// The outputs after the ReLUs of the convolutions at `places`, ascending indices in
+  /// torchvision's `features`, without normalization. Throws Error for images that are not
+  /// [B, 3, H, W] or have no pixel left in the last layer, and for a place without convolution.
   std::vector<at::Tensor> features(const at::Tensor& images,
                                    const std::vector<int64_t>& places) const;
 
-  /// What VGG19 sees, and the first `count` of these layers. `images`: [B, 3, H, W] in [-1, 1],
-  /// which are mapped to [0, 1], clamped, and normalized with ImageNet's mean and deviation: that
-  /// is element 0. Layer i is element i + 1, [B, C, H / 2^i, W / 2^i]. Gradients reach the images
-  /// through every one. Throws Error for images that have not a pixel left in the last layer.
+  /// The input of VGG19, and the first `count` of the layers above. Element 0 is `images`,
+  /// [B, 3, H, W] in [-1, 1], mapped to [0, 1], clamped, and normalized with ImageNet's mean and
+  /// deviation. Layer i is element i + 1, [B, C, H / 2^i, W / 2^i]. Gradients reach the images
+  /// through every element. Throws Error for images that have no pixel left in the last layer.
   std::vector<at::Tensor> forward(const at::Tensor& images, size_t count = kLayers) const;
 
-  /// As ImageNet's: images in [-1, 1] to [0, 1], clamped, then by its mean and deviation.
+  /// Maps images in [-1, 1] to [0, 1], clamps, and normalizes with ImageNet's mean and deviation.
   at::Tensor normalized(const at::Tensor& images) const;
 
   /// The line that makes the file, for messages.
@@ -47,7 +47,7 @@ class Vgg19 {
 
  private:
   struct Conv {
-    int64_t layer;  ///< Its place in torchvision's `features`.
+    int64_t layer;  ///< The index in torchvision's `features`.
     at::Tensor weight, bias;
   };
 
@@ -55,34 +55,33 @@ class Vgg19 {
   at::Tensor mean_, deviation_;  ///< [1, 3, 1, 1]
 };
 
-/// How differently two images look to VGG19 (Johnson, Alahi and Fei-Fei, 2016): the sum of six
-/// weighted mean absolute differences, of the images as VGG19 sees them and of five layers.
+/// The perceptual loss of two images (Johnson, Alahi and Fei-Fei, 2016): the weighted sum of six
+/// mean absolute differences, of VGG19's normalized inputs and of five layers.
 class PerceptualLoss {
  public:
   /// `config` is the loss's own part: `vgg19`, the file of weights, and `vgg_feat_weights`, six
-  /// numbers, by default all 1. Throws UsageError with its place, and with the line that makes the
-  /// file where it is missing.
+  /// numbers, by default all 1. Throws UsageError with the place; for a missing file also with the
+  /// line that makes it.
   PerceptualLoss(const Config& config, const c10::Device& device);
 
-  /// Of images [B, 3, H, W] in [-1, 1]: [B]. The gradient reaches `image`, not `target`.
+  /// For images [B, 3, H, W] in [-1, 1]: [B]. The gradient reaches `image`, not `target`.
   at::Tensor operator()(const at::Tensor& image, const at::Tensor& target) const;
 
  private:
   std::vector<double> weights_;
   Vgg19 vgg_;
-  size_t layers_ = 0;  ///< Those that have a weight.
+  size_t layers_ = 0;  ///< The number of layers that are needed.
 };
 
 /// The sum of the mean absolute differences of three layers of VGG19, relu1_2, relu2_2 and relu3_3,
-/// as NectarGAN has it (github.com/ZacharyBork/NectarGAN).
+/// as in NectarGAN (github.com/ZacharyBork/NectarGAN).
 class VggLoss {
  public:
   /// `config` is the loss's own part: `vgg19`, the file of weights, and `normalize`, whether images
-  /// are first mapped as VGG19 was trained; by default not, as in NectarGAN. Throws as
-  /// PerceptualLoss does.
+  /// are first normalized for VGG19; by default false, as in NectarGAN. Throws like PerceptualLoss.
   VggLoss(const Config& config, const c10::Device& device);
 
-  /// Of images [B, 3, H, W] in [-1, 1]: [B]. The gradient reaches `image`, not `target`.
+  /// For images [B, 3, H, W] in [-1, 1]: [B]. The gradient reaches `image`, not `target`.
   at::Tensor operator()(const at::Tensor& image, const at::Tensor& target) const;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kUsualSubset = 1000;
 
-/// The features of one key.
+/// The stored features of one key.
 class StoredFeatures {
  public:
   StoredFeatures(const CallbackArguments& arguments, const std::string& key,

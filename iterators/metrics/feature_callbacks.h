@@ -7,14 +7,14 @@
 
 namespace stepop::metrics {
 
-// Distances of features [N, D] that are two arrays of an evaluation's outputs.
+// Distances of features [N, D] in two arrays of an evaluation's outputs.
 
 /// The Frechet distance, as `fid`. `real` and `fake` are the arrays' keys.
 Scalars frechet_of_outputs(const CallbackArguments& arguments, const std::string& real,
                            const std::string& fake);
 
-/// `subsets`, `subset_size` and `seed` of a config. Without `subset_size` it is 0: 1000, or all
-/// examples where there are less.
+/// Reads `subsets`, `subset_size` and `seed` of a config. The default of `subset_size` is 0, which
+/// means 1000, or all examples if there are fewer.
 KernelDistanceOptions read_kernel_options(const Config& params);
 
 /// KID, as `kid` and `deviation`.

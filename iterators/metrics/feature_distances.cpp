@@ -27,7 +27,7 @@ at::Tensor checked_features(const at::Tensor& rows) {
   throw Error(fmt::format("expected features [N, D], found {}", describe_tensor(rows)));
 }
 
-/// R [D, rank] with R R^T = `covariance`.
+/// A matrix R [D, rank] with R R^T = `covariance`.
 at::Tensor root_of(const at::Tensor& covariance) {
   const auto [values, vectors] = at::linalg_eigh(covariance);
   const double largest = values.max().item<double>();
@@ -38,7 +38,7 @@ at::Tensor root_of(const at::Tensor& covariance) {
   return vectors.narrow(1, first, rank).mul(values.narrow(0, first, rank).sqrt());
 }
 
-/// `count` of the numbers below `rows`, each once, in ascending order.
+/// Draws `count` different numbers below `rows`, in ascending order.
 std::vector<int64_t> choose(int64_t rows, int64_t count, Random& random) {
   std::vector<int64_t> numbers(static_cast<size_t>(rows));
   std::iota(numbers.begin(), numbers.end(), 0);
@@ -51,7 +51,7 @@ std::vector<int64_t> choose(int64_t rows, int64_t count, Random& random) {
   return numbers;
 }
 
-/// These rows, neighbours at once.
+/// Reads the rows `numbers`, consecutive rows in one call.
 at::Tensor gather(const std::vector<int64_t>& numbers, const ReadRows& read) {
   std::vector<at::Tensor> runs;
   for (size_t i = 0; i < numbers.size();) {
@@ -67,7 +67,7 @@ at::Tensor kernel(const at::Tensor& a, const at::Tensor& b) {
   return at::matmul(a, b.t()).div(static_cast<double>(a.size(1))).add(1).pow(3);
 }
 
-/// The mean of a set's kernel with itself, without the pairs of a vector with itself.
+/// The mean of the kernel over the pairs of different vectors in a set.
 double mean_of_pairs(const at::Tensor& set) {
   const at::Tensor values = kernel(set, set);
   const auto count = static_cast<double>(set.size(0));

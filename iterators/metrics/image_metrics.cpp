@@ -1,4 +1,4 @@
-// A callback over images of any evaluation.
+// A callback for the images of any evaluation.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -35,8 +35,8 @@ std::array<double, kSsimWindow> gaussian() {
   return weights;
 }
 
-/// The mean over the window around each pixel whose whole window is in the image: `planes`
-/// [..., H, W] becomes [..., H - 10, W - 10].
+/// The weighted mean over each window that lies completely in the image: `planes` [..., H, W]
+/// becomes [..., H - 10, W - 10].
 at::Tensor windowed_mean(at::Tensor planes) {
   static const auto kWeights = gaussian();
   for (const int64_t dimension : {-1, -2}) {

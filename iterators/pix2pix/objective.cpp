@@ -1,4 +1,4 @@
-// What a pix2pix can be trained by: the losses that a config names by `loss_spec`.
+// The losses of pix2pix, which a config names by `loss_spec`.
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/full_like.h>
@@ -17,7 +17,7 @@ using losses::LossFunction;
 using losses::LossSpecs;
 using losses::of_two;
 
-/// Binary cross entropy of logits [B, 1, h, w], for each patch.
+/// Binary cross entropy of logits [B, 1, h, w], per patch.
 LossFunction should_be(double target) {
   return [target](const std::vector<at::Tensor>& inputs) {
     const at::Tensor& logits = inputs.at(0);
@@ -36,7 +36,7 @@ LossFunction vgg(const Context& context) {
       [loss](const std::vector<at::Tensor>& images) { return (*loss)(images.at(0), images.at(1)); };
 }
 
-/// The weights of the discriminator's losses are such that both halves of a batch count as one.
+/// The discriminator's losses have the weight 0.5, so that both halves of a batch count as one.
 LossSpecs basic(const Context& context) {
   const double real = 1 - context.config.get("label_smoothing", 0.0);
   return {{"D_real", {should_be(real), {"D"}, 0.5}},

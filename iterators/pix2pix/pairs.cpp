@@ -26,7 +26,7 @@ at::Tensor side_by_side(const at::Tensor& input, const at::Tensor& fake, const a
 
 namespace {
 
-/// What the callback reads of an evaluation.
+/// The values that the callback reads from an evaluation.
 struct Pairs {
   using From = RowValues::From;
 
@@ -43,7 +43,7 @@ struct Pairs {
   RowValues input, fake, target;
 };
 
-/// How good the best image is that is the same for every input: the mean of all targets. In dB.
+/// The PSNR in dB of the best constant image, the mean of all targets.
 double psnr_of_constant(const CallbackArguments& arguments, const Pairs& pairs) {
   const int64_t rows = pairs.target.rows();
   const auto for_each_target = [&](const auto& take) {

@@ -20,12 +20,12 @@
 namespace stepop::pix2pix {
 namespace {
 
-/// Trains a generator to translate images, and a discriminator that tells what it made from what is
-/// real (Isola et al., 2017).
+/// Trains a generator to translate images, and a discriminator to distinguish generated from real
+/// images (Isola et al., 2017).
 ///
 /// Batches: `input` [B, C, H, W] and `target` [B, K, H, W] in [-1, 1]. Networks: `generator`, from
-/// an input to what the target should be, and `discriminator`, from both to logits for patches. In
-/// a step the discriminator comes first; the generator then meets the new one.
+/// an input to a prediction of the target, and `discriminator`, from both to logits of patches.
+/// Each step trains the discriminator first, and the generator then against the new discriminator.
 class Pix2Pix : public Iterator {
  public:
   explicit Pix2Pix(const Context& context)
@@ -94,7 +94,7 @@ class Pix2Pix : public Iterator {
   OrderedMap<std::string> eval_callbacks() const override { return {{"pairs", "image_pairs"}}; }
 
  private:
-  /// By `discriminator_optimizer`, or as the generator's where there is none.
+  /// The update by `discriminator_optimizer`, by default with the generator's options.
   static Update& discriminator_update(const Context& context) {
     const std::string path = "discriminator_optimizer";
     if (context.config.has(path)) return context.update(path, {"discriminator"});
@@ -107,15 +107,15 @@ class Pix2Pix : public Iterator {
     return discriminator_->forward_all({input, output}).at(0);
   }
 
-  /// What a loss of the generator looks at: G_GAN at what the discriminator says, all others at
-  /// both images.
+  /// The inputs of a generator loss: the discriminator's logits for G_GAN, both images for all
+  /// others.
   std::vector<at::Tensor> inputs_of(const std::string& name, const at::Tensor& input,
                                     const at::Tensor& fake, const at::Tensor& target) const {
     if (name == "G_GAN") return {discriminate(input, fake)};
     return {fake, target};
   }
 
-  /// Each loss of the generator without its weight, one number for each pair: [B].
+  /// The generator's losses without weights, one number for each pair: [B].
   OrderedMap<at::Tensor> generator_losses(const at::Tensor& input, const at::Tensor& fake,
                                           const at::Tensor& target) const {
     OrderedMap<at::Tensor> of_pairs;
@@ -125,7 +125,7 @@ class Pix2Pix : public Iterator {
     return of_pairs;
   }
 
-  /// A loss of [B, ...] as [B]; one that is a mean over its batch is computed for each alone.
+  /// Reduces a loss [B, ...] to [B]; a loss that is a batch mean is computed for each pair.
   at::Tensor of_each(const std::string& name, const std::vector<at::Tensor>& inputs) const {
     const at::Tensor values = losses_.values(name, inputs);
     if (values.dim() > 1) return values.flatten(1).mean(1);
@@ -139,7 +139,7 @@ class Pix2Pix : public Iterator {
     return at::stack(of_pairs);
   }
 
-  /// An image as 8 bits a channel, which is what most files have; anything else as it is.
+  /// Converts images to 8 bits a channel, as in most files; other tensors are unchanged.
   static at::Tensor stored(const at::Tensor& images) {
     if (images.size(1) != 1 && images.size(1) != 3) return images;
     return ((images + 1) * 127.5).round().clamp(0, 255).to(at::kByte);

@@ -15,12 +15,12 @@ namespace stepop {
 namespace {
 
 constexpr const char* kUsualInput = "image";
-/// What helps where the network alone is not enough.
+/// The advice in messages when the network alone is not enough.
 constexpr const char* kInstead =
     "\n--eval_functor null runs the eval_op of the iterator instead of the functor Predict";
 
-/// What a network makes of each example, for data without labels as well. The texts of the
-/// examples, such as the names of their files, are written beside it.
+/// Writes a network's output for each example, also for data without labels, and the examples'
+/// texts, such as file names.
 class Predict : public EvalFunctor {
  public:
   Predict(const Config& params, const Context& context)
@@ -61,7 +61,7 @@ class Predict : public EvalFunctor {
     }
   }
 
-  /// `image`, else the only tensor that there is.
+  /// The key of the input: `image`, or else the only tensor.
   std::string input_of(const Batch& batch) const {
     if (!input_.empty()) return input_;
     if (batch.contains(kUsualInput)) return kUsualInput;
@@ -77,7 +77,7 @@ class Predict : public EvalFunctor {
   }
 
   std::shared_ptr<Network> model_;
-  std::string input_;  ///< Empty: to be found.
+  std::string input_;  ///< Empty: input_of finds the key.
   std::string output_;
 };
 

@@ -16,7 +16,7 @@
 namespace stepop {
 namespace {
 
-/// How many steps each part is trained in turn, `ratios: [main, discriminator]`.
+/// The numbers of steps for which each part is trained in turn, `ratios: [main, discriminator]`.
 struct Ratios {
   explicit Ratios(const Config& config) {
     const auto ratios = config.get("ratios", std::vector<int64_t>{1, 1});
@@ -30,8 +30,8 @@ struct Ratios {
     all = ratios[0] + ratios[1];
   }
 
-  /// Whether the step that follows `step` complete ones trains the main part. Counted over the
-  /// whole training, so that a resume is in the same phase.
+  /// Whether the step after `step` complete steps trains the main part. Steps count over the whole
+  /// training, so that a resume is in the same phase.
   bool is_main(int64_t step) const { return step % all < main; }
   bool has_both() const { return main > 0 && main < all; }
 
@@ -39,7 +39,7 @@ struct Ratios {
   int64_t all = 2;
 };
 
-/// Trains the two parts of a model that compete, in turn: game_gen's AdversarialTrainer.
+/// Trains the two competing parts of a model in turn, like game_gen's AdversarialTrainer.
 class AdversarialTrainer : public LossModelTrainer {
  public:
   explicit AdversarialTrainer(const Context& context)
@@ -70,7 +70,7 @@ class AdversarialTrainer : public LossModelTrainer {
   }
 
   StepOps step_op(const Batch& batch) override {
-    // The check before a training sees one batch, in the first phase; the other one is tried here.
+    // The check before a training sees one batch, in the first phase; this tries the other phase.
     const bool is_check = !context().position.has_begun_step && at::GradMode::is_enabled();
     if (is_check && !was_checked_ && ratios_.has_both()) {
       was_checked_ = true;
@@ -113,7 +113,7 @@ class AdversarialTrainer : public LossModelTrainer {
     }
   }
 
-  /// What is trained with that focus. Throws Error where the other focus trains the same.
+  /// The parameters that this focus trains. Throws UsageError when the focus trains all or none.
   NamedParameters parameters_in_focus(bool is_main) {
     set_focus(is_main);
     NamedParameters trained;
@@ -146,7 +146,7 @@ class AdversarialTrainer : public LossModelTrainer {
   std::optional<std::vector<std::string>> disc_names_;
   bool is_main_ = true;
   bool was_checked_ = false;
-  bool asks_for_other_ = false;  ///< For the other phase than that of the step.
+  bool asks_for_other_ = false;  ///< before_forward sets the phase that is not the step's.
   Update* main_update_ = nullptr;
   Update* disc_update_ = nullptr;
 };

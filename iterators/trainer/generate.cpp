@@ -12,7 +12,7 @@
 namespace stepop {
 namespace {
 
-/// A sample for each example of a split, under the example's conditions.
+/// Generates a sample for each example of a split, under the example's conditions.
 class Generate : public EvalFunctor {
  public:
   Generate(const Config& params, const Context& context)
@@ -30,7 +30,7 @@ class Generate : public EvalFunctor {
           samples.defined() ? describe_tensor(samples) : "an undefined tensor"));
     }
     EvalOutputs made{.outputs = {{output_, samples}}, .labels = {}};
-    // What an example is, as far as it is one number.
+    // The conditions that are one number for each example.
     for (const auto& [key, tensor] : conditions.tensors()) {
       if (key == "index" || key == output_ || tensor.dim() != 1) continue;
       made.outputs.set(key, tensor);

@@ -11,7 +11,7 @@
 namespace stepop {
 namespace {
 
-/// `Mine` of a class in any namespace.
+/// The class name without namespaces.
 std::string short_class_name(const LossModel& model) {
   const std::string name = demangled(typeid(model).name());
   const size_t colon = name.rfind("::");

@@ -10,7 +10,7 @@
 namespace stepop {
 namespace {
 
-/// The number of each example in its dataset, which every batch has.
+/// The key of the examples' numbers in the dataset, which every batch has.
 constexpr const char* kIndexKey = "index";
 
 std::vector<std::string> keys_without_index(const Batch& batch) {

@@ -9,31 +9,31 @@
 
 namespace stepop {
 
-/// What of a batch goes into a LossModel, and under which name:
+/// Selects the inputs of a LossModel from a batch, and renames them:
 ///
 ///   inputs: {image: pixels}     # the model's image is the batch's pixels
 ///
-/// Names that the model declares and that `inputs` leaves out are those of the batch. With `inputs`
-/// the model gets nothing beside these; without it, a tensor of the batch that the model does not
-/// declare is an error. Texts that it does not declare, such as names of files, are left out.
+/// A declared name that `inputs` leaves out is the batch's own key. With `inputs`, the model gets
+/// no further tensors; without, a tensor of the batch that the model does not declare is an error.
+/// Texts that the model does not declare, such as file names, are left out.
 class ModelInputs {
  public:
   /// Reads `inputs`. Throws UsageError for a name that the model does not declare.
   ModelInputs(const Config& config, const LossModel& model);
 
-  /// The batch as the model takes it. Throws Error, which names both sides, for a key that is
-  /// missing or superfluous.
+  /// The batch with the model's inputs. Throws Error, with the names on both sides, for a missing
+  /// or superfluous key.
   Batch of(const Batch& batch) const;
 
  private:
   [[noreturn]] void fail(const Batch& batch) const;
 
   struct Input {
-    std::string name;  ///< The model's,
-    std::string key;   ///< and the batch's.
+    std::string name;  ///< The model's name.
+    std::string key;   ///< The batch's key.
   };
-  std::vector<Input> inputs_;  ///< Empty: the batch as it is.
-  bool is_mapped_ = false;     ///< By `inputs`.
+  std::vector<Input> inputs_;  ///< Empty: the whole batch.
+  bool is_mapped_ = false;     ///< The config has `inputs`.
 };
 
 }  // namespace stepop

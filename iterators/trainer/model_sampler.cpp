@@ -12,7 +12,7 @@
 namespace stepop {
 namespace {
 
-/// The words of a caption in lines that are no wider than `width` pixels, but for longer words.
+/// Breaks a caption into lines of at most `width` pixels, except for longer words.
 std::vector<std::string> lines_of(const std::string& caption, int64_t width) {
   std::vector<std::string> lines;
   std::string line;

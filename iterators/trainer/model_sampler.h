@@ -14,9 +14,9 @@
 
 namespace stepop {
 
-/// Shows in logs what a model makes: `sampling: {digits: {class: NoiseToImage, when: 500}}`. It is
-/// called when it is due, with the model in evaluation mode and with its averaged weights where
-/// there are any, without gradients. Random numbers that it or the model draws are not those of the
+/// Logs samples of a model: `sampling: {digits: {class: NoiseToImage, when: 500}}`. The sampler is
+/// called when it is due, with the model in evaluation mode and with averaged weights if it has
+/// any, without gradients. The random numbers of the sampler and the model do not affect the
 /// training.
 class ModelSampler {
  public:
@@ -28,17 +28,17 @@ using ModelSamplerRegistry =
     Registry<std::unique_ptr<ModelSampler>(const Config& params, const Context& context)>;
 ModelSamplerRegistry& model_samplers();
 
-/// Turns what a sampler has, such as prompts, into what a model takes, such as tokens.
+/// Converts a sampler's batch into the model's inputs, such as prompts into tokens.
 using Preprocessor = std::function<Batch(const Batch& batch)>;
 using PreprocessorRegistry = Registry<Preprocessor(const Config& params)>;
 PreprocessorRegistry& preprocessors();
 
-/// Turns what a model makes, [N, ...], into images or videos in [-1, 1].
+/// Converts a model's output, [N, ...], into images or videos in [-1, 1].
 using Postprocessor = std::function<at::Tensor(const at::Tensor& samples)>;
 using PostprocessorRegistry = Registry<Postprocessor(const Config& params)>;
 PostprocessorRegistry& postprocessors();
 
-/// Those of the keys `preprocess` and `postprocess`; a missing one changes nothing.
+/// The processors at the keys `preprocess` and `postprocess`; without a key, nothing changes.
 Preprocessor read_preprocessor(const Config& params);
 Postprocessor read_postprocessor(const Config& params);
 
@@ -51,7 +51,7 @@ at::Tensor captioned_rows(const at::Tensor& images, const std::vector<std::strin
 }  // namespace stepop
 
 /// Registers a ModelSampler with a constructor `Class(const stepop::Config& params, const
-/// stepop::Context& context)`; `params` is its part of the config, and `context` outlives it.
+/// stepop::Context& context)`; `params` is the sampler's config; `context` outlives it.
 #define STEPOP_REGISTER_MODEL_SAMPLER(Class, ...)                                       \
   STEPOP_REGISTER(                                                                      \
       ::stepop::model_samplers(), #Class,                                               \

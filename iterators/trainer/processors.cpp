@@ -1,4 +1,4 @@
-// What stands between samplers and models, by name.
+// The preprocessors and postprocessors between samplers and models.
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -13,8 +13,7 @@
 namespace stepop {
 namespace {
 
-/// The bytes of each text of the batch as numbers from 1 to 256, with 0 behind its end: [N,
-/// length], int64.
+/// The bytes of each text of the batch as numbers from 1 to 256, padded with 0: [N, length], int64.
 Preprocessor bytes(const Config& params) {
   const auto text = params.get("text", "prompt");
   const auto tokens = params.get("tokens", "tokens");
@@ -40,7 +39,7 @@ Postprocessor zero_one(const Config&) {
 
 /// Undoes (x - mean) / std of images in [0, 1], by channel.
 Postprocessor normalized(const Config& params) {
-  // Those of OpenAI's CLIP.
+  // The defaults are the values of OpenAI's CLIP.
   const auto mean = params.get("mean", std::vector<double>{0.48145466, 0.4578275, 0.40821073});
   const auto deviation = params.get("std", std::vector<double>{0.26862954, 0.26130258, 0.27577711});
   if (mean.empty() || mean.size() != deviation.size()) {

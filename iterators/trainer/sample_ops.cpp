@@ -19,7 +19,7 @@ SampleOps::SampleOps(const Context& context, LossModel& model) : context_(contex
   }
   for (const auto& name : config.at("sampling").keys()) {
     const std::string path = "sampling/" + name;
-    if (!config.has(path)) continue;  // null switches one off
+    if (!config.has(path)) continue;  // null disables a sampler
     if (!config.peek(path)->is_map()) {
       throw config.error(path, fmt::format("expected a map such as {{class: NoiseToImage, when: "
                                            "500}}, found {}",

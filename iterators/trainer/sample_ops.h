@@ -11,7 +11,7 @@ namespace stepop {
 /// The samplers that a config names below `sampling`, as log ops: `sample_op/<name>`.
 class SampleOps {
  public:
-  /// Both outlive this. Throws UsageError for an unknown sampler.
+  /// Both arguments must outlive the object. Throws UsageError for an unknown sampler.
   SampleOps(const Context& context, LossModel& model);
 
   void add_to(StepOps& ops) const;

@@ -22,7 +22,7 @@
 namespace stepop {
 namespace {
 
-constexpr int64_t kSmallSide = 64;  // pixels, of an image in a grid of many
+constexpr int64_t kSmallSide = 64;  // pixels of an image in a large grid
 
 std::vector<int64_t> first_numbers(int64_t count) {
   std::vector<int64_t> numbers(static_cast<size_t>(count));
@@ -41,9 +41,9 @@ Batch first_examples(const Batch& batch, int64_t count) {
   return {std::move(tensors), std::move(texts), {indices.begin(), indices.begin() + count}};
 }
 
-/// What `model` makes from nothing but `conditions`, with random numbers that depend on `seed`
-/// alone, so that logs of different steps can be compared. The generators are those of a log op,
-/// which the training does not see.
+/// Samples of `model` under `conditions`, with random numbers that depend only on `seed`, so that
+/// logs of different steps can be compared. A log op has its own generators, so the training is
+/// unaffected.
 at::Tensor samples_of(LossModel& model, const Batch& conditions, int64_t seed,
                       const c10::Device& device) {
   at::manual_seed(static_cast<uint64_t>(seed));
@@ -56,7 +56,7 @@ at::Tensor samples_of(LossModel& model, const Batch& conditions, int64_t seed,
                           samples.defined() ? describe_tensor(samples) : "an undefined tensor"));
 }
 
-/// New images from noise, by class where the model has classes: a row for each.
+/// Generates images from noise; with classes, a row for each class.
 class NoiseToImage : public ModelSampler {
  public:
   NoiseToImage(const Config& params, const Context& context)
@@ -93,7 +93,7 @@ class NoiseToImage : public ModelSampler {
   Postprocessor post_;
 };
 
-/// New images for prompts, which are their captions.
+/// Generates images for prompts, which become the captions.
 class TextToImage : public ModelSampler {
  public:
   TextToImage(const Config& params, const Context& context)
@@ -122,7 +122,7 @@ class TextToImage : public ModelSampler {
   Postprocessor post_;
 };
 
-/// Examples that stay the same, of a split, and what a model makes of them.
+/// The fixed examples of a split and their reconstructions.
 class Reconstructions {
  public:
   Reconstructions(const Config& params, const Context& context, const char* key)
@@ -157,7 +157,7 @@ class Reconstructions {
   Postprocessor post_;
 };
 
-/// Images beside what the model makes of them.
+/// Shows images beside their reconstructions.
 class ImageToImage : public ModelSampler {
  public:
   ImageToImage(const Config& params, const Context& context)
@@ -181,7 +181,7 @@ class ImageToImage : public ModelSampler {
   Reconstructions reconstructions_;
 };
 
-/// Videos, each with what the model makes of it on its right.
+/// Shows videos, each with its reconstruction on the right.
 class VideoToVideo : public ModelSampler {
  public:
   VideoToVideo(const Config& params, const Context& context)

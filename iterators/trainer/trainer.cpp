@@ -21,7 +21,7 @@ Scalars scalars_of(const LossOutput& output, const std::string& loss_name) {
   return scalars;
 }
 
-/// A number of each example: [B]. What is one number of the batch is that of each of its examples.
+/// A number for each example: [B]. One number for the whole batch is repeated for each example.
 at::Tensor of_examples(const std::string& name, const at::Tensor& value, int64_t size) {
   if (value.dim() == 0) return value.expand({size});
   if (value.dim() == 1 && value.size(0) == size) return value;
@@ -44,7 +44,7 @@ StepOps LossModelTrainer::step_op(const Batch& batch) {
   if (get_split() == "train" && at::GradMode::is_enabled()) {
     const LossOutput output = forward(inputs, /*trains=*/true);
     ops.train_op = [=, this] { return train(output); };
-    ops.log_op = [] { return Logs{}; };  // what train_op returns is logged
+    ops.log_op = [] { return Logs{}; };  // the scalars from train_op are logged
   } else {
     ops.log_op = [=, this] {
       return Logs{.scalars = scalars_of(forward(inputs, /*trains=*/false), "loss")};
@@ -86,7 +86,7 @@ EvalOutputs LossModelTrainer::evaluate(const Batch& batch) {
 
 namespace {
 
-/// Trains a model that knows its loss: game_gen's Trainer.
+/// Trains a model that computes its own loss, like game_gen's Trainer.
 class Trainer : public LossModelTrainer {
  public:
   explicit Trainer(const Context& context) : LossModelTrainer(context), update_(context.update()) {}

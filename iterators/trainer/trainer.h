@@ -10,8 +10,8 @@
 
 namespace stepop {
 
-/// What trainers of a LossModel have in common: the loss of each batch is trained, logged and
-/// evaluated, and samplers show what the model makes.
+/// The base of the trainers of a LossModel: trains, logs and evaluates the loss of each batch, and
+/// adds the samplers.
 class LossModelTrainer : public Iterator {
  public:
   explicit LossModelTrainer(const Context& context);
@@ -26,10 +26,10 @@ class LossModelTrainer : public Iterator {
   virtual void before_forward(bool /*trains*/) {}
   /// The update that this step's loss trains.
   virtual Update& update() = 0;
-  /// What this step's loss is called in logs.
+  /// The name of this step's loss in logs.
   virtual std::string loss_name() const { return "loss"; }
 
-  /// The loss of a batch as the model takes it. Throws Error for a loss of another shape.
+  /// The loss of a batch with the model's inputs. Throws Error for a loss of another shape.
   LossOutput forward(const Batch& batch, bool trains);
 
  private:

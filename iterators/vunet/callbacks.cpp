@@ -14,7 +14,7 @@
 namespace stepop {
 namespace {
 
-/// The appearances of the transfers, which are fixed examples: [N, C, H, W].
+/// The appearance images of the transfers, which are fixed examples: [N, C, H, W].
 at::Tensor appearances_of(const CallbackArguments& arguments, const at::Tensor& indices) {
   std::vector<at::Tensor> images;
   for (int64_t i = 0; i < indices.numel(); ++i) {
@@ -23,7 +23,7 @@ at::Tensor appearances_of(const CallbackArguments& arguments, const at::Tensor& 
   return at::stack(images);
 }
 
-/// Appearance, pose, target, prediction and a sample of the prior, an example a column.
+/// Appearance, pose, target, prediction and a sample of the prior; each example is a column.
 Logs reconstruction(const CallbackArguments& arguments) {
   const EvalFile& file = arguments.data_out;
   const int64_t count = std::min(arguments.params.get_at_least("count", 1, 8), file.rows());
@@ -46,15 +46,15 @@ Logs transfer_matrix(const CallbackArguments& arguments) {
                                       file.read("outputs/transfer", 0, count).transpose(0, 1))}}};
 }
 
-/// In dB, of images in [-1, 1].
+/// The PSNR in dB of images in [-1, 1].
 double psnr(const at::Tensor& a, const at::Tensor& b) {
   const double error = (a - b).square().mean().item<double>();
   return 10 * std::log10(4 / std::max(error, 1e-12));
 }
 
-/// The mean PSNR of transfers against the true pictures, which Figures can draw; and that of two
-/// ways to do without a network, each of which has only one half right: the appearance's own
-/// picture, in its own pose, and the picture of the pose with its own person.
+/// The mean PSNR of transfers against the true pictures, which Figures can draw; and the PSNR of
+/// two baselines without a network, each half right: the appearance's picture, in its own pose, and
+/// the pose's picture, with its own person.
 Logs figures_transfer(const CallbackArguments& arguments) {
   const auto* figures = dynamic_cast<const vunet::Figures*>(&arguments.data_in);
   if (figures == nullptr) {

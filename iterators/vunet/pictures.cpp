@@ -18,7 +18,7 @@ at::Tensor transfer_matrix(const at::Tensor& appearances, const at::Tensor& pose
   const at::Tensor margin = shown(appearances);
   const at::Tensor top = shown(poses);
   std::vector<at::Tensor> rows{
-      at::cat({at::ones_like(top.slice(0, 0, 1)), top})};  // a white corner
+      at::cat({at::ones_like(top.slice(0, 0, 1)), top})};  // the corner is white
   for (int64_t row = 0; row < margin.size(0); ++row) {
     rows.push_back(at::cat({margin.slice(0, row, row + 1), images[row]}));
   }

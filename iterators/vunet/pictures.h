@@ -6,13 +6,13 @@
 
 namespace stepop::vunet {
 
-/// Images of any number of channels, [B, C, H, W], as they are shown, [B, 3, H, W]: of 4 channels
-/// the first 3, of 2 or more than 4, such as a heat map for each joint, the largest as grey.
+/// Converts images of any number of channels, [B, C, H, W], to [B, 3, H, W] for display: 4 channels
+/// to the first 3; 2 or more than 4, such as a heat map for each joint, to the maximum as grey.
 at::Tensor shown(const at::Tensor& images);
 
 /// Every appearance in every pose as one picture [1, 3, (R + 1) H, (P + 1) W]: the `appearances`
-/// [R, C, H, W] down the left margin, the `poses` [P, C, H, W] across the upper one, and the images
-/// [R, P, 3, H, W] between them.
+/// [R, C, H, W] down the left margin, the `poses` [P, C, H, W] across the top margin, and the
+/// images [R, P, 3, H, W] inside.
 at::Tensor transfer_matrix(const at::Tensor& appearances, const at::Tensor& poses,
                            const at::Tensor& images);
 

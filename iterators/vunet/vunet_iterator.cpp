@@ -20,7 +20,7 @@ namespace {
 using vunet::Latents;
 using Mode = VUNet::Mode;
 
-/// What the network made of a batch.
+/// The network's output for a batch.
 struct Prediction {
   at::Tensor image;  ///< [B, 3, H, W]
   Latents q_means;
@@ -32,15 +32,15 @@ struct Losses {
   OrderedMap<at::Tensor> batch;      ///< Their means.
 };
 
-/// The losses that the config's `losses` name: of the image and the target color_L1, color_L2,
-/// color_chroma, color_gradient and perceptual; KL.
+/// The losses that the config's `losses` names: color_L1, color_L2, color_chroma, color_gradient
+/// and perceptual of the image and the target; KL.
 class Criterion {
  public:
-  /// Throws UsageError as LossManager and PerceptualLoss do.
+  /// Throws UsageError like LossManager and PerceptualLoss.
   explicit Criterion(const Context& context)
       : losses_(context, "losses", specs(context), /*history=*/0) {}
 
-  /// With the weights of this step.
+  /// The losses with the weights of this step.
   Losses operator()(const Prediction& prediction, const at::Tensor& target) const {
     Losses made;
     for (const auto& name : losses_.names()) {
@@ -56,7 +56,7 @@ class Criterion {
   }
 
  private:
-  /// A new loss is a line here.
+  /// Add a new loss as a line here.
   static losses::LossSpecs specs(const Context& context) {
     using losses::of_two;
     losses::LossSpecs specs = {{"color_L1", {of_two(losses::l1)}},
@@ -77,8 +77,8 @@ class Criterion {
   losses::LossManager losses_;
 };
 
-/// Trains a VUNet to render the person of one image in the pose of another, as
-/// github.com/jhaux/VUNet does.
+/// Trains a VUNet to render the person of one image in the pose of another image, like
+/// github.com/jhaux/VUNet.
 ///
 /// Batches: `stickman` [B, pose_channels, W, W], `appearance` [B, img_channels, W, W] and `target`
 /// [B, 3, W, W], the person of the appearance in the pose of the stickman; all in [-1, 1].
@@ -142,17 +142,17 @@ class VUNetIterator : public Iterator {
     return {image, saved.q_means, saved.p_means};
   }
 
-  /// The poses with appearances of the prior, [B, 3, W, W].
+  /// Images of the poses with appearances sampled from the prior, [B, 3, W, W].
   at::Tensor sample(const VUNet::Inputs& inputs) const {
     return model_->forward(inputs, Mode::kSampleAppearance);
   }
 
-  /// The appearances that stay the same in all logs and evaluations: [R, img_channels, W, W].
+  /// The appearances of all logs and evaluations of a split: [R, img_channels, W, W].
   at::Tensor fixed_appearances(const std::string& split) const {
     return get_fixed_examples(split)["appearance"].slice(0, 0, appearances_);
   }
 
-  /// Every pose with every appearance of `appearances` [R, ...]: [R, B, 3, W, W].
+  /// Images of every pose with each of `appearances` [R, ...]: [R, B, 3, W, W].
   at::Tensor transferred(const at::Tensor& poses, const at::Tensor& appearances) const {
     std::vector<at::Tensor> rows;
     for (const at::Tensor& appearance : appearances.split(1)) {
@@ -162,15 +162,15 @@ class VUNetIterator : public Iterator {
     return at::stack(rows);
   }
 
-  /// The fixed examples' appearances in their poses.
+  /// A picture of the fixed examples' appearances in the fixed examples' poses.
   at::Tensor matrix(const std::string& split) const {
     const at::Tensor appearances = fixed_appearances(split);
     const at::Tensor poses = get_fixed_examples(split)["stickman"].slice(0, 0, appearances.size(0));
     return vunet::transfer_matrix(appearances, poses, transferred(poses, appearances));
   }
 
-  /// Each example's pose with all fixed appearances, `transfer` [B, R, 3, W, W], and which those
-  /// are in the dataset, `appearance_index` [B, R].
+  /// Each example's pose with all fixed appearances, `transfer` [B, R, 3, W, W], and the
+  /// appearances' indices in the dataset, `appearance_index` [B, R].
   EvalOutputs transfer(const VUNet::Inputs& inputs, const std::string& split) const {
     const at::Tensor appearances = fixed_appearances(split);
     const auto& indices = get_fixed_examples(split).indices();

@@ -1,4 +1,4 @@
-// FID and KID, by the features of a network from Python.
+// FID and KID, with the features of a network from Python.
 #include <ATen/ops/_upsample_bilinear2d_aa.h>
 #include <ATen/ops/tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -42,7 +42,7 @@ std::shared_ptr<Network> build_network(const Config& params) {
   return std::dynamic_pointer_cast<Network>(models().build(config, "features"));
 }
 
-/// Makes features of pictures.
+/// Computes features of pictures.
 class FeatureNetwork {
  public:
   FeatureNetwork(const Config& params, const c10::Device& device)
@@ -66,7 +66,7 @@ class FeatureNetwork {
 
   void check(const at::Tensor& real) const { range_.check(real); }
 
-  /// Of pictures [B, C, H, W]: [B, D].
+  /// The features [B, D] of pictures [B, C, H, W].
   at::Tensor operator()(const at::Tensor& pictures) {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     at::Tensor x = range_.to_unit(pictures).clamp(0, 1).to(at::kFloat);
@@ -99,14 +99,14 @@ class FeatureNetwork {
   PictureRange range_;
   std::shared_ptr<Network> network_;
   c10::Device device_;
-  std::vector<int64_t> size_;  ///< Empty: as they come.
+  std::vector<int64_t> size_;  ///< Empty: pictures keep their size.
   at::Tensor mean_, deviation_;
 };
 
 std::string real_of(const std::string& name) { return name + "/real"; }
 std::string fake_of(const std::string& name) { return name + "/fake"; }
 
-/// Writes the features of both sets; their distance is found over the whole split.
+/// Writes the features of both sets; their distance is computed over the whole split.
 class FeatureEvaluator : public Evaluator {
  public:
   FeatureEvaluator(const Config& params, Ports& ports)
@@ -135,11 +135,11 @@ class Fid : public FeatureEvaluator {
   }
 };
 
-/// With features of its own, or those that another evaluator writes.
+/// KID, with its own features or with the features that another evaluator writes.
 class Kid : public Evaluator {
  public:
   Kid(const Config& params, Ports& ports) {
-    metrics::read_kernel_options(params);  // throws for what over_split could not do
+    metrics::read_kernel_options(params);  // throws now for errors of over_split
     if (params.has("features_of")) {
       check_source(params, ports.context().config);
     } else {
@@ -159,7 +159,7 @@ class Kid : public Evaluator {
   }
 
  private:
-  /// The other one is there, writes features, and is on when this one is.
+  /// Checks that the other evaluator exists, writes features, and is on whenever this evaluator is.
   static void check_source(const Config& params, const Config& config) {
     const auto name = params.get<std::string>("features_of");
     const std::string place = "eval/evaluators/" + name;
@@ -192,7 +192,7 @@ class Kid : public Evaluator {
   std::optional<FeatureEvaluator> own_;
 };
 
-/// `given`: what stands for those that are not given; empty: they must be.
+/// `given`: the default that is shown for `real`, `fake` and `features`; empty: they are required.
 std::vector<Parameter> feature_parameters(const char* given, std::vector<Parameter> more) {
   std::vector<Parameter> all = {
       {"real", given, "the true pictures"},

@@ -13,7 +13,7 @@
 namespace stepop::extensible {
 namespace {
 
-/// A number for each picture and its true one, compared in [0, 255].
+/// A number for each picture, compared with the true picture in [0, 255].
 class Similarity : public Evaluator {
  public:
   using Metric = at::Tensor (*)(const at::Tensor&, const at::Tensor&, double peak);

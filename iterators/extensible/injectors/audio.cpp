@@ -18,7 +18,7 @@ const at::Tensor& checked_sound(const at::Tensor& sound) {
   throw Error(fmt::format("expected audio [B, C, T], found {}", describe_tensor(sound)));
 }
 
-/// A part of all examples, of one size and from one place, that is drawn for each batch.
+/// Crops all examples of a batch to the same random range of samples.
 class RandomAudioCrop : public Injector {
  public:
   RandomAudioCrop(const Config& params, Ports& ports)
@@ -52,7 +52,7 @@ class RandomAudioCrop : public Injector {
   }
 
  private:
-  /// What all examples have, behind which the longer ones of a batch alone have sound.
+  /// The length of the shortest example; beyond, only the longer examples of the batch have sound.
   int64_t shortest(const StepState& state, int64_t samples) const {
     if (!lengths_) return samples;
     const at::Tensor& lengths = state.tensor(lengths_);
@@ -69,7 +69,7 @@ class RandomAudioCrop : public Injector {
   int64_t most_ = 0;
 };
 
-/// The first `clip_size` samples, and as large a part of the codes.
+/// The first `clip_size` samples, and the same fraction of the codes.
 class AudioClip : public Injector {
  public:
   AudioClip(const Config& params, Ports& ports)
@@ -119,7 +119,7 @@ class AudioResample : public UnaryInjector {
   audio::Resampler resampler_;
 };
 
-/// A part of all examples, of a random length from a random place.
+/// Crops all examples to a random length from a random place.
 class RandomScale : public UnaryInjector {
  public:
   RandomScale(const Config& params, Ports& ports)

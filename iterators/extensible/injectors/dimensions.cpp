@@ -1,4 +1,4 @@
-// Injectors that take dimensions apart and put them together.
+// Injectors that split and join dimensions.
 #include <ATen/ops/rand.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
@@ -20,7 +20,7 @@
 namespace stepop::extensible {
 namespace {
 
-/// Another injector for each element of dimension 1.
+/// Runs another injector on each element of dimension 1.
 class ForEach : public Injector {
  public:
   ForEach(const Config& params, Ports& ports)
@@ -35,7 +35,7 @@ class ForEach : public Injector {
     check_inner(inner, params, {"aslist"});
     element_ = own.reads(inner, "in");
     made_ = own.writes(inner, "out");
-    // What it reads beside the element has to be there.
+    // The other keys that the inner injector reads must exist.
     for (const auto& use : own.all_read()) {
       if (use.slot == element_) continue;
       ports.reads_again(use);
@@ -70,7 +70,7 @@ class ForEach : public Injector {
 
 at::Tensor numbers(const std::vector<int64_t>& values) { return at::tensor(values, at::kLong); }
 
-/// A dimension becomes a part of the batch, in front; `cutoff_dim` keeps only so many rows.
+/// Merges a dimension into the batch, in front; `cutoff_dim` limits the number of rows.
 class DecomposeDimension : public Injector {
  public:
   DecomposeDimension(const Config& params, Ports& ports)
@@ -131,8 +131,8 @@ class RecomposeDimension : public Injector {
   Slot in_, shape_, order_, out_;
 };
 
-/// A square part of each image, of a random size of `dim_out` pixels or more, made `dim_out` pixels
-/// large by nearest neighbours.
+/// A square crop of each image, of a random size of `dim_out` pixels or more, resized to `dim_out`
+/// pixels by nearest neighbours.
 class RandomCrop : public UnaryInjector {
  public:
   RandomCrop(const Config& params, Ports& ports)
@@ -156,7 +156,7 @@ class RandomCrop : public UnaryInjector {
     const auto* number = random.const_data_ptr<double>();
     std::vector<at::Tensor> parts;
     for (int64_t i = 0; i < images.size(0); ++i, number += 3) {
-      // Uniform in the area, as RandomResizedCrop.
+      // Uniform in the area, as in RandomResizedCrop.
       const double least = static_cast<double>(to_) / static_cast<double>(from_);
       const double area = least + (1 - least) * number[0];
       const auto wanted =

@@ -1,4 +1,4 @@
-// An injector for pictures that are looked at.
+// An injector for pictures in logs.
 #include <ATen/ops/constant_pad_nd.h>
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 namespace stepop::extensible {
 namespace {
 
-/// A border around images [B, C, H, W], so that they are apart in a grid.
+/// Adds a border around images [B, C, H, W], which separates them in a grid.
 class Frame : public UnaryInjector {
  public:
   Frame(const Config& params, Ports& ports)

@@ -26,7 +26,7 @@ namespace {
 using diffusion::GaussianDiffusion;
 using diffusion::TimestepSampler;
 
-/// Errors [B, C, ...] of some channels alone.
+/// A filter of errors [B, C, ...] that keeps only some channels.
 GaussianDiffusion::Filter read_filter(const Config& params) {
   const bool balances = params.has("channel_balancer_proportion");
   const bool restricts = params.has("channel_restriction_low");
@@ -53,7 +53,7 @@ GaussianDiffusion::Filter read_filter(const Config& params) {
     throw params.error("channel_balancer_proportion", "expected more than 0");
   }
   return [=](const at::Tensor& errors) {
-    // Channels with large errors are likelier to stay.
+    // Channels with large errors are more likely to be kept.
     const at::Tensor means = errors.detach().transpose(0, 1).flatten(1).mean(1);  // [C]
     const double count = static_cast<double>(means.size(0)) * proportion;
     const at::Tensor mask = at::bernoulli((means / means.sum() * count).clamp(0, 1));
@@ -63,7 +63,7 @@ GaussianDiffusion::Filter read_filter(const Config& params) {
   };
 }
 
-/// The losses of a network that takes noise away, at random timesteps.
+/// Computes the losses of a denoising network at random timesteps.
 class GaussianDiffusionInjector : public Injector {
  public:
   GaussianDiffusionInjector(const Config& params, Ports& ports)
@@ -87,13 +87,13 @@ class GaussianDiffusionInjector : public Injector {
     const at::Tensor& start = state.tensor(in_);
     check(start);
     const bool is_spread =
-        !at.is_training || (every_ != 0 && at.number % every_ == 0);  // the same ones each time
+        !at.is_training || (every_ != 0 && at.number % every_ == 0);  // always the same
     const auto drawn = is_spread ? spread(start, at) : sampler_->draw(start.size(0));
     std::vector<at::Tensor> further;
     const auto losses =
         diffusion_.losses(denoiser_.model(state, 0, &further), start,
                           drawn.timesteps.to(start.device()), at::randn_like(start), filter_);
-    // A table of --check and steps that are looked at alone make no graph.
+    // The table of --check, and steps that are only computed, make no graph.
     if (!is_spread && at::GradMode::is_enabled()) sampler_->update(drawn.timesteps, losses.loss);
     const at::Tensor& of_out = losses.mse.defined() ? losses.mse : losses.loss;
     const auto weighted = [&](const at::Tensor& values) {
@@ -118,7 +118,7 @@ class GaussianDiffusionInjector : public Injector {
                          "needs a network of sequences whose elements have timesteps of their own, "
                          "and none is there: leave it out");
     }
-    params.has("causal_slope_range");  // of no effect without
+    params.has("causal_slope_range");  // no effect without causal_mode
     if (params.has("preprocess_fn")) {
       throw params.error("preprocess_fn",
                          "names a method of a network in Python: write what it does as an injector "
@@ -163,7 +163,7 @@ class GaussianDiffusionInjector : public Injector {
         [this](const State& state) { sampler_->load_state(state); });
   }
 
-  /// Over the batch, or over as many examples as the config says.
+  /// Timesteps that are spread over the batch, or over the config's number of examples.
   TimestepSampler::Drawn spread(const at::Tensor& start, const Iteration& at) const {
     const int64_t count = start.size(0);
     const int64_t range = range_ > 0 ? range_ : std::max(at.batch_size, at.first + count);
@@ -195,7 +195,7 @@ class GaussianDiffusionInjector : public Injector {
   GaussianDiffusion::Filter filter_;
   std::unique_ptr<TimestepSampler> sampler_;
   int64_t every_;
-  int64_t range_;  ///< Of deterministic timesteps; 0: the batch.
+  int64_t range_;  ///< Examples over which deterministic timesteps are spread; 0: the batch.
   RunLog& log_;
   bool is_checked_ = false;
 };

@@ -30,7 +30,7 @@ diffusion::DiffusionOptions read_spaced_options(const Config& params) {
   return options;
 }
 
-/// Whether the network has its averages; throws UsageError where it cannot.
+/// Whether sampling uses the network's averaged weights; throws UsageError where it cannot.
 bool read_use_ema(const Config& params, const Context& context) {
   if (!params.get("use_ema", false)) return false;
   if (context.config.get("eval_weights", "model") != "ema") {
@@ -45,7 +45,7 @@ bool read_use_ema(const Config& params, const Context& context) {
       throw params.error("use_ema", fmt::format("ema/networks does not name \"{}\"", network));
     }
   }
-  // The averages take the place of the weights, over which the step's losses have a graph.
+  // The averages replace the weights, which the graph of the step's losses still needs.
   const std::string& path = params.path();
   const size_t end = path.find("/injectors/");
   const bool is_trained_beside =
@@ -58,7 +58,7 @@ bool read_use_ema(const Config& params, const Context& context) {
   return true;
 }
 
-/// Samples from noise, by DDPM or DDIM.
+/// Samples from noise, with DDPM or DDIM.
 class GaussianDiffusionInferenceInjector : public Injector {
  public:
   GaussianDiffusionInferenceInjector(const Config& params, Ports& ports)
@@ -170,15 +170,15 @@ class GaussianDiffusionInferenceInjector : public Injector {
     const auto options = at::TensorOptions(at::kFloat);
     if (noise_ == "zero") return at::zeros(shape, options.device(device_));
     if (noise_ == "random") return at::randn(shape, options.device(device_));
-    // From a seed of its own: the same in each run of it, also after a restart.
+    // The injector's own seed gives the same noise in each iteration, also after a restart.
     return at::randn(shape, at::detail::createCPUGenerator(seed_), options).to(device_);
   }
 
   Slot out_;
   Slot like_;
-  Slot shaped_by_;              ///< An input that says how large a sample is,
-  std::string shaping_;         ///< and its name.
-  std::vector<int64_t> shape_;  ///< Of one sample, [C, ...]; empty: of an input.
+  Slot shaped_by_;              ///< An input that gives the size of a sample.
+  std::string shaping_;         ///< The name of this input.
+  std::vector<int64_t> shape_;  ///< The shape of one sample, [C, ...]; empty: from an input.
   Denoiser denoiser_;
   diffusion::GaussianDiffusion diffusion_;
   diffusion::SamplingOptions sampling_;
@@ -186,7 +186,7 @@ class GaussianDiffusionInferenceInjector : public Injector {
   at::Device device_;
   bool use_ema_;
   bool undoes_n1_to_1_;
-  int64_t rows_;  ///< 0: as many as the inputs have.
+  int64_t rows_;  ///< 0: the number that the inputs have.
   int64_t factor_;
   int64_t multiple_;
   std::string noise_;

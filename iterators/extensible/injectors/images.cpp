@@ -40,7 +40,7 @@ class Grey : public UnaryInjector {
   }
 };
 
-/// As torch.nn.functional.interpolate.
+/// Like torch.nn.functional.interpolate.
 class Interpolate : public UnaryInjector {
  public:
   Interpolate(const Config& params, Ports& ports) : UnaryInjector(params, ports) {
@@ -100,10 +100,10 @@ class Interpolate : public UnaryInjector {
   std::string mode_;
   bool is_smooth_ = false;
   double factor_ = 0;
-  std::vector<int64_t> size_;  ///< Empty: by the factor.
+  std::vector<int64_t> size_;  ///< Empty: `factor_` gives the size.
 };
 
-/// A corner of the image, and all four by names of their own; in an evaluation all are the image.
+/// A corner of the image, and all four under their own names; in evaluations, the whole image each.
 class ImagePatch : public Injector {
  public:
   ImagePatch(const Config& params, Ports& ports)
@@ -151,8 +151,8 @@ class ImagePatch : public Injector {
   std::optional<int64_t> resize_;
 };
 
-/// Windows of a size into images, whose middle is `margin` pixels from each side, each moved by up
-/// to `shift` pixels by itself.
+/// Windows of images, `margin` pixels from each side, each window moved independently by up to
+/// `shift` pixels.
 at::Tensor shifted_windows(const at::Tensor& images, int64_t margin, int64_t shift) {
   const int64_t height = images.size(2) - 2 * margin;
   const int64_t width = images.size(3) - 2 * margin;
@@ -166,8 +166,7 @@ at::Tensor shifted_windows(const at::Tensor& images, int64_t margin, int64_t shi
   return at::stack(windows);
 }
 
-/// Each image moved by up to `random_shift_max` pixels by itself; pixels of the border are
-/// repeated.
+/// Moves each image independently by up to `random_shift_max` pixels; border pixels are repeated.
 class RandomShift : public UnaryInjector {
  public:
   RandomShift(const Config& params, Ports& ports)
@@ -183,8 +182,8 @@ class RandomShift : public UnaryInjector {
   int64_t shift_;
 };
 
-/// Without `margin` pixels at each side, the window moved by up to `random_shift_max`, each image
-/// by itself.
+/// Removes `margin` pixels at each side; the window moves by up to `random_shift_max` pixels for
+/// each image independently.
 class MarginRemoval : public UnaryInjector {
  public:
   MarginRemoval(const Config& params, Ports& ports)
@@ -216,8 +215,8 @@ class MarginRemoval : public UnaryInjector {
   int64_t shift_;
 };
 
-/// `produce_diff`: the low-resolution image and what the other one differs by, as channels, and the
-/// latter alone; `recombine`: the sum of `lq` and `hq`, which is such a difference.
+/// `produce_diff`: the low-resolution image and the difference of the other image as channels, and
+/// the difference alone; `recombine`: the sum of `lq` and `hq`, which then is the difference.
 class SrDiffs : public Injector {
  public:
   SrDiffs(const Config& params, Ports& ports) {

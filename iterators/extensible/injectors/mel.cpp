@@ -1,4 +1,4 @@
-// Injectors that make mel spectrograms of audio, and those over spectrograms [B, mels, T].
+// Injectors that compute mel spectrograms of audio, and injectors over spectrograms [B, mels, T].
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/argmin.h>
@@ -32,7 +32,7 @@ const at::Tensor& checked_spectrogram(const at::Tensor& x) {
   throw Error(fmt::format("expected spectrograms [B, mels, T], found {}", describe_tensor(x)));
 }
 
-/// [B, T] of audio that may have one channel, [B, 1, T].
+/// Audio [B, T], from audio [B, T] or, with one channel, [B, 1, T].
 at::Tensor without_channel(const at::Tensor& sound) {
   if (sound.dim() == 3 && sound.size(1) == 1) return sound.squeeze(1);
   if (sound.dim() == 2) return sound;
@@ -63,7 +63,7 @@ audio::MelSpectrogram::Options read_options(const Config& params) {
   return options;
 }
 
-/// As Tacotron 2 has it: magnitudes, Slaney's mels. No gradient passes.
+/// The spectrogram of Tacotron 2: magnitudes, Slaney's mels. No gradient passes.
 class MelSpectrogramOf : public UnaryInjector {
  public:
   MelSpectrogramOf(const Config& params, Ports& ports)
@@ -80,7 +80,7 @@ class MelSpectrogramOf : public UnaryInjector {
   }
 
  private:
-  /// Once: a mistake in the units is one of every batch, and the look waits for the device.
+  /// Checks only one batch: wrong units affect every batch, and the check waits for the device.
   void check_range(const at::Tensor& sound) {
     const auto most = sound.abs().max().item<double>();
     if (most > 10) {
@@ -97,7 +97,7 @@ class MelSpectrogramOf : public UnaryInjector {
   bool is_checked_ = false;
 };
 
-/// As torchaudio has it: squared magnitudes, HTK's mels. No gradient passes.
+/// The spectrogram of torchaudio: squared magnitudes, HTK's mels. No gradient passes.
 class TorchMelSpectrogram : public UnaryInjector {
  public:
   TorchMelSpectrogram(const Config& params, Ports& ports)
@@ -136,10 +136,10 @@ class TorchMelSpectrogram : public UnaryInjector {
 
   audio::MelSpectrogram mel_;
   bool normalizes_;
-  at::Tensor norms_;  ///< [mels, 1]; undefined: none.
+  at::Tensor norms_;  ///< [mels, 1]; may be undefined.
 };
 
-/// Mels of mel_spectrogram to [-1, 1].
+/// Maps the output of mel_spectrogram to [-1, 1].
 class NormalizeMel : public UnaryInjector {
  public:
   NormalizeMel(const Config& params, Ports& ports) : UnaryInjector(params, ports) {}
@@ -172,7 +172,7 @@ class FrequencyBinNormalize : public UnaryInjector {
   at::Tensor shift_, scale_;  ///< [bins, 1]
 };
 
-/// For each moment of [B, C, T] the nearest centroid: its number, [B, T].
+/// The number of the nearest centroid at each time of [B, C, T]: [B, T].
 class KmeansQuantizer : public UnaryInjector {
  public:
   KmeansQuantizer(const Config& params, Ports& ports) : UnaryInjector(params, ports) {
@@ -192,7 +192,7 @@ class KmeansQuantizer : public UnaryInjector {
                       "{}",
                       centroids_.size(1), describe_tensor(x)));
     }
-    // The square of x itself is the same for all.
+    // The square of x is left out: it is the same for all centroids.
     const at::Tensor distances = squares_ - at::matmul(centroids_, x.to(at::kFloat)) * 2;
     return at::argmin(at::nan_to_num(distances, std::numeric_limits<float>::max()), 1);
   }
@@ -202,8 +202,8 @@ class KmeansQuantizer : public UnaryInjector {
   at::Tensor squares_;    ///< [k, 1]
 };
 
-/// Some bands of frequencies and some of time are zero (SpecAugment, Park et al., 2019), the same
-/// ones in the whole batch.
+/// Sets some bands of frequencies and of time to zero (SpecAugment, Park et al., 2019), the same
+/// bands in the whole batch.
 class MelMask : public UnaryInjector {
  public:
   MelMask(const Config& params, Ports& ports)
@@ -221,7 +221,7 @@ class MelMask : public UnaryInjector {
   }
 
  private:
-  /// Less than `most` rows of a dimension; a band that does not fit is left out.
+  /// Masks fewer than `most` rows of a dimension; a band that does not fit is left out.
   static void mask(at::Tensor& x, int64_t dimension, int64_t most) {
     const int64_t rows = most > 0 ? draw(most) : 0;
     const int64_t length = x.size(dimension);
@@ -235,8 +235,8 @@ class MelMask : public UnaryInjector {
   int64_t times_;
 };
 
-/// Each two neighbours of the batch become one example: their audio, and their texts with a
-/// separator between. A batch of one stays as it is; of an odd number the last one is left out.
+/// Joins each two neighbours of the batch into one example: their audio, and their texts with a
+/// separator between. A batch of one is unchanged; the last example of an odd number is left out.
 class CombineMel : public Injector {
  public:
   CombineMel(const Config& params, Ports& ports)
@@ -288,7 +288,7 @@ class CombineMel : public Injector {
     return found;
   }
 
-  /// Examples i and i + 1 one after another.
+  /// Concatenates examples i and i + 1.
   static at::Tensor pair(const at::Tensor& all, const std::vector<int64_t>& lengths, int64_t i,
                          std::optional<int64_t> separator) {
     at::Tensor first = all[i].narrow(-1, 0, lengths[static_cast<size_t>(i)]);

@@ -23,7 +23,7 @@ class Direct : public Injector {
   Slot in_, out_;
 };
 
-/// What a network makes of its inputs. `in: None` among several is an input that is left out.
+/// Calls a network. The name `None` in a list `in` leaves that input out.
 class Call : public Injector {
  public:
   Call(const Config& params, Ports& ports, const char* network, bool has_grad)
@@ -78,7 +78,7 @@ class Call : public Injector {
  private:
   std::shared_ptr<Network> one_;
   std::shared_ptr<MultiNetwork> many_;
-  std::vector<Slot> in_;  ///< One that is none: an input that is left out.
+  std::vector<Slot> in_;  ///< An empty slot is an input that is left out.
   std::vector<Slot> out_;
   bool is_list_ = false;
   bool with_grad_;

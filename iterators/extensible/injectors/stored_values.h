@@ -13,11 +13,11 @@
 
 namespace stepop::extensible {
 
-/// Numbers that a config names by a safetensors file, as DL-Art-School names a pickle of Python.
+/// Tensors from a safetensors file that a config names, in place of DL-Art-School's pickle files.
 class StoredValues {
  public:
-  /// Reads the file at `key`. `how`: a line of Python that makes one of DL-Art-School's file, for
-  /// messages, with {0} for its name. Throws UsageError for a file that cannot be read.
+  /// Reads the file at `key`. `how`, for messages: a line of Python that converts DL-Art-School's
+  /// file, with {0} for its name. Throws UsageError for a file that cannot be read.
   StoredValues(const Config& params, std::string_view key, std::string_view how)
       : params_(params), key_(key) {
     const std::string path = params.get_path(key);
@@ -32,7 +32,7 @@ class StoredValues {
     }
   }
 
-  /// One that has so many dimensions, as float32. Throws UsageError for another, or none.
+  /// The tensor `name`, as float32. Throws UsageError for a missing tensor or other dimensions.
   at::Tensor get(const std::string& name, int64_t dimensions) const {
     const auto found = tensors_.find(name);
     if (found == tensors_.end() || found->second.dim() != dimensions) {

@@ -74,7 +74,7 @@ class ScheduledScalar : public Injector {
   int64_t start_ = 0;
 };
 
-/// Noise added: normal, or uniform in [0, scale).
+/// Adds noise: normal, or uniform in [0, scale).
 class AddNoise : public Injector {
  public:
   AddNoise(const Config& params, Ports& ports)
@@ -129,7 +129,7 @@ class Concatenate : public Injector {
   int64_t dim_;
 };
 
-/// The last dimension made a multiple, with zeros behind; one that is stays as it is.
+/// Pads the last dimension with zeros to a multiple.
 class Pad : public UnaryInjector {
  public:
   Pad(const Config& params, Ports& ports)
@@ -176,7 +176,7 @@ class Constant : public Injector {
   Slot like_, out_;
 };
 
-/// Each element of dimension 1 under a name of its own.
+/// Writes each element of dimension 1 under its own name.
 class IndicesExtractor : public Injector {
  public:
   IndicesExtractor(const Config& params, Ports& ports)
@@ -199,14 +199,14 @@ class IndicesExtractor : public Injector {
   std::vector<Slot> out_;
 };
 
-/// Each example gets the one before it; the first the last.
+/// Replaces each example by the example before it, and the first by the last.
 class BatchRotate : public UnaryInjector {
  public:
   BatchRotate(const Config& params, Ports& ports) : UnaryInjector(params, ports) {}
   at::Tensor compute(const at::Tensor& x) override { return at::roll(x, 1, 0); }
 };
 
-/// For each example one of several inputs, and which one it was.
+/// Picks one of several inputs for each example, and labels which.
 class MixAndLabel : public Injector {
  public:
   MixAndLabel(const Config& params, Ports& ports)
@@ -277,7 +277,7 @@ class Noise : public UnaryInjector {
   std::vector<int64_t> shape_;
 };
 
-/// `(x - shift) / scale`, or back.
+/// `(x - shift) / scale`, or its inverse.
 class Normalize : public UnaryInjector {
  public:
   Normalize(const Config& params, Ports& ports, bool is_back)
@@ -307,7 +307,7 @@ class Denormalize : public Normalize {
   Denormalize(const Config& params, Ports& ports) : Normalize(params, ports, true) {}
 };
 
-/// Only some channels.
+/// Selects a range of channels.
 class ChannelClip : public UnaryInjector {
  public:
   ChannelClip(const Config& params, Ports& ports)

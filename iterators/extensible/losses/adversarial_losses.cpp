@@ -28,7 +28,7 @@ GanType read_gan_type(const Config& params) {
       "gan_type", fmt::format("unknown type \"{}\"; there are: {}", name, fmt::join(names, ", ")));
 }
 
-/// What both losses have: the discriminator, its inputs, and noise on them.
+/// The base of both losses: the discriminator, its inputs, and noise on the inputs.
 class GanLoss : public Loss {
  public:
   GanLoss(const Config& params, Ports& ports, std::string_view network_key,
@@ -51,7 +51,7 @@ class GanLoss : public Loss {
   }
 
  protected:
-  /// Uniform noise in [0, noise) on top.
+  /// Adds uniform noise in [0, noise).
   std::vector<at::Tensor> noisy(std::vector<at::Tensor> inputs) const {
     if (noise_ == 0) return inputs;
     for (auto& input : inputs) input = input + at::rand_like(input) * noise_;
@@ -158,7 +158,7 @@ class DiscriminatorGan : public GanLoss {
     if (has_penalty_) weight_ = params.get("gradient_penalty_weight", 10.0);
   }
 
-  /// Where the discriminator looks, around 0.5.
+  /// The gradient as a picture around 0.5, which shows where the discriminator looks.
   static at::Tensor picture_of(const at::Tensor& gradient) {
     if (gradient.dim() != 4) return gradient;
     const std::vector<int64_t> pixels = {2, 3};

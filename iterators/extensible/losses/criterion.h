@@ -8,7 +8,7 @@
 
 namespace stepop::extensible {
 
-/// How far two tensors of one shape are apart, by the `criterion` of a loss: `l1`, `l2`, the means
+/// The distance of two tensors of one shape, by the `criterion` of a loss: `l1` and `l2`, the means
 /// of absolute and of squared differences, or `cosine`, the mean over the examples of one minus
 /// their cosine similarity.
 class Criterion {
@@ -16,7 +16,7 @@ class Criterion {
   /// Throws UsageError for another name.
   explicit Criterion(const Config& params);
 
-  /// [], in float32. Throws Error for two shapes.
+  /// [], in float32. Throws Error for different shapes.
   at::Tensor operator()(const at::Tensor& a, const at::Tensor& b) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace stepop::extensible {
 namespace {
 
-/// How far two images are apart for one layer of VGG19.
+/// The distance of two images in one layer of VGG19.
 class Feature : public Loss {
  public:
   Feature(const Config& params, Ports& ports)
@@ -23,7 +23,7 @@ class Feature : public Loss {
       throw params.error("layer", fmt::format("expected {} at most, found {}",
                                               stepop::losses::Vgg19::kLayers, layer_));
     }
-    // DL-Art-School's name for VGG19, which is what there is.
+    // DL-Art-School's name for VGG19, the only choice here.
     const auto model = params.get("which_model_F", "vgg");
     if (model != "vgg") {
       throw params.error("which_model_F", fmt::format("expected vgg, found \"{}\"", model));

@@ -1,4 +1,4 @@
-// Losses that call a generator once more, with an input that should make no difference.
+// Losses that call a generator again, with a change of the input that should make no difference.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/flip.h>
 #include <ATen/ops/rot90.h>
@@ -19,8 +19,8 @@
 namespace stepop::extensible {
 namespace {
 
-/// What they have in common: `generator`, its inputs `fake`, of which one is changed, and `real`,
-/// what it made of the inputs as they are.
+/// The base of these losses: `generator`, its inputs `fake`, of which one is changed, and `real`,
+/// the generator's output for the unchanged inputs.
 class InvarianceLoss : public Loss {
  public:
   InvarianceLoss(const Config& params, Ports& ports)
@@ -60,7 +60,7 @@ class InvarianceLoss : public Loss {
   NetworkCall generator_;
 };
 
-/// The input mirrored or turned, and what comes out turned back.
+/// Mirrors or rotates the input, and undoes this for the output.
 class Geometric : public InvarianceLoss {
  public:
   Geometric(const Config& params, Ports& ports)
@@ -88,7 +88,7 @@ class Geometric : public InvarianceLoss {
   bool detaches_;
 };
 
-/// Another corner of the image, as image_patch gives it, compared where both corners overlap.
+/// Uses another corner of the image, from image_patch, and compares the overlap of both corners.
 class Translational : public InvarianceLoss {
  public:
   Translational(const Config& params, Ports& ports)
@@ -134,7 +134,7 @@ class Translational : public InvarianceLoss {
   std::vector<Slot> corners_;
 };
 
-/// What is made, made smaller and fed in again, several times.
+/// Downsamples the output and feeds it in again, several times.
 class Recursive : public InvarianceLoss {
  public:
   Recursive(const Config& params, Ports& ports)

@@ -1,4 +1,4 @@
-// Losses that compare values, and those of classes.
+// Losses that compare values, and losses of classes.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
@@ -56,7 +56,7 @@ class Pix : public Loss {
   bool reports_;
 };
 
-/// l2, with more weight where the real image has details that it loses at a smaller size.
+/// l2, with more weight where the real image has details that downsampling loses.
 class SrPix : public Loss {
  public:
   SrPix(const Config& params, Ports& ports)
@@ -118,7 +118,7 @@ class DirectLoss : public Loss {
   int64_t rise_;
 };
 
-/// Logits and classes. `ce`: classes in the last dimension of the logits, after `swap_channels`.
+/// Cross entropy. `ce`: the last dimension of the logits, after `swap_channels`, is the classes.
 class CrossEntropy : public Loss {
  public:
   CrossEntropy(const Config& params, Ports& ports)
@@ -163,8 +163,8 @@ class CrossEntropy : public Loss {
   bool swaps_;
 };
 
-/// The Kullback-Leibler divergence of a student's classes from a teacher's, logits [B, C, L]; the
-/// mean over the batch of the sum over the rest.
+/// The Kullback-Leibler divergence of a student's classes from a teacher's, from logits [B, C, L];
+/// summed over C and L, the mean over the batch.
 class Distillation : public Loss {
  public:
   Distillation(const Config& params, Ports& ports)

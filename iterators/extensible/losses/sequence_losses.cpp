@@ -1,4 +1,4 @@
-// Losses that apply another one to elements of dimension 1.
+// Losses that apply another loss to elements of dimension 1.
 #include <fmt/format.h>
 
 #include <memory>
@@ -13,7 +13,7 @@
 namespace stepop::extensible {
 namespace {
 
-/// The other loss, and the keys under which it finds an element.
+/// The inner loss, and the keys under which it reads an element.
 class OfElement : public Loss {
  public:
   OfElement(const Config& params, Ports& ports, const std::vector<std::string>& own_keys)
@@ -41,7 +41,7 @@ class OfElement : public Loss {
     return loss;
   }
 
-  /// How many elements both have.
+  /// The number of elements, which must be equal in both.
   int64_t count(const StepState& state) const {
     const at::Tensor& real = state.tensor(real_);
     const at::Tensor& fake = state.tensor(fake_);
@@ -57,7 +57,7 @@ class OfElement : public Loss {
   std::unique_ptr<Loss> loss_;
 };
 
-/// The sum over all elements, with a weight for each.
+/// The weighted sum over all elements.
 class Recurrent : public OfElement {
  public:
   Recurrent(const Config& params, Ports& ports) : OfElement(params, ports, {"recurrent_weights"}) {

@@ -21,8 +21,8 @@
 namespace stepop::extensible {
 namespace {
 
-/// The loss of a generator or of its discriminator, whose gradient by real images has norm 1 in
-/// every so manieth iteration.
+/// The loss of a generator, or of its discriminator, whose gradient by real images is pulled to
+/// norm 1 every `gradient_penalty_frequency` iterations.
 class Stylegan2Divergence : public Loss {
  public:
   Stylegan2Divergence(const Config& params, Ports& ports)
@@ -75,8 +75,8 @@ class Stylegan2Divergence : public Loss {
   int64_t every_ = 0;  ///< 0: no penalty.
 };
 
-/// How far path lengths are from what they were in the mean. Its first value is 0: there is no
-/// mean yet.
+/// The squared deviation of path lengths from their running mean. The first value is 0, without a
+/// mean.
 class Stylegan2PathLength : public Loss {
  public:
   Stylegan2PathLength(const Config& params, Ports& ports)
@@ -109,7 +109,7 @@ class Stylegan2PathLength : public Loss {
   static constexpr double kKept = 0.99;
 
   Slot styles_, images_;
-  at::Tensor mean_;  ///< Of path lengths, []; the later ones count more.
+  at::Tensor mean_;  ///< The running mean of path lengths, []; later values count more.
   int64_t calls_ = 0;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Mel spectrograms, and sound at another sampling rate.
+// Mel spectrograms, and resampling of audio.
 
 #include "iterators/audio/mel.h"
 #include "iterators/audio/resample.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-// Injectors, losses and evaluators of your own for the iterator ExtensibleTrainer.
+// For your own injectors, losses and evaluators of the iterator ExtensibleTrainer.
 
 #include "iterators/extensible/evaluator.h"
 #include "iterators/extensible/injector.h"

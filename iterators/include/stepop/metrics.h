@@ -1,5 +1,5 @@
 #pragma once
 
-// How alike two images are: PSNR and SSIM.
+// The similarity of two images: PSNR and SSIM.
 
 #include "iterators/metrics/similarity.h"

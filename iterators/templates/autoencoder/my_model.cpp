@@ -5,8 +5,8 @@
 namespace {
 
 // --- The data: pictures of a disc, [1, 32, 32] in [-1, 1]. Place and size come from the index, so
-// example 7 is the same in each run; the noise comes from `random`, which is new in each epoch, and
-// the same again after a resume.
+// example 7 is the same in each run; the noise comes from `random`, which differs in each epoch,
+// and is the same after a resume.
 class MyModelData : public stepop::Dataset {
  public:
   explicit MyModelData(const stepop::Config& params)
@@ -45,7 +45,7 @@ STEPOP_REGISTER_DATASET(MyModelData, {"Discs under noise.",
                                        {"first", "0", "the first seed: another one, other discs"},
                                        {"noise", "0.5", "its standard deviation"}}});
 
-// --- The network: [B, 1, 32, 32] -> the same. The names of its modules are those in checkpoints.
+// --- The network: [B, 1, 32, 32] -> the same. Checkpoints use the names of its modules.
 class MyModelNetwork : public stepop::Network {
  public:
   explicit MyModelNetwork(const stepop::Config& params) {

@@ -39,7 +39,7 @@ STEPOP_REGISTER_DATASET(MyModelData,
                           {"classes", "3", "arms"},
                           {"first", "0", "the first seed: another one, other points"}}});
 
-// --- The network: [B, inputs] -> [B, classes]. The names of its modules are those in checkpoints.
+// --- The network: [B, inputs] -> [B, classes]. Checkpoints use the names of its modules.
 class MyModelNetwork : public stepop::Network {
  public:
   explicit MyModelNetwork(const stepop::Config& params) {
@@ -73,16 +73,16 @@ class MyModel : public stepop::Iterator {
     const auto logits = model_->forward(batch["point"]);
     const auto loss = torch::cross_entropy_loss(logits, target, {}, at::Reduction::None);  // [B]
     return {
-        // Each step of the train split: backward, clipping, the optimizer.
+        // Runs in each step of the train split: backward, clipping, the optimizer.
         .train_op = [=, this] { update_.step(loss.mean()); },
-        // When a log is due, for the train and the validation split.
+        // Runs when a log is due, for the train and the validation split.
         .log_op =
             [=] {
               const auto is_right = logits.argmax(1) == target;
               return stepop::Logs{.scalars = {{"loss", loss.mean()},
                                               {"accuracy", is_right.to(torch::kFloat).mean()}}};
             },
-        // After each epoch over the whole validation split, into outputs.h5.
+        // Runs after each epoch over the whole validation split; writes outputs.h5.
         .eval_op =
             [=] {
               return stepop::EvalOutputs{.outputs = {{"logits", logits}, {"class", target}},

@@ -35,7 +35,7 @@ STEPOP_REGISTER_DATASET(MyModelData,
                          {{"size", "1000", "examples"},
                           {"first", "0", "the first seed: another one, other discs"}}});
 
-// --- The networks. The names of their modules are those in checkpoints.
+// --- The networks. Checkpoints use the names of their modules.
 namespace nn = torch::nn;
 constexpr int64_t kLatent = 16;
 class MyModelGenerator : public stepop::Network {  // noise [B, 16] -> [B, 1, 16, 16]
@@ -86,7 +86,7 @@ class MyModel : public stepop::Iterator {
     const auto real = batch["image"];
     const auto made = generator_->forward(torch::randn({batch.size(), kLatent}, real.device()));
     stepop::StepOps ops;
-    // What a train op returns is averaged and logged: these losses exist only here.
+    // The scalars that a train op returns are averaged and logged: these losses exist only here.
     ops.train_ops["train_op/discriminator"] = [=, this] {
       const auto loss = loss_of(discriminator_->forward(real), 0.9) +
                         loss_of(discriminator_->forward(made.detach()), 0);

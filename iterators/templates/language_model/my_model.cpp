@@ -1,4 +1,4 @@
-// A language model: a small transformer that writes a text on, character by character.
+// A language model: a small transformer that continues a text, character by character.
 //   stepop -n first -b my_model.yaml -t
 #include <stepop/stepop.h>
 
@@ -6,9 +6,9 @@ namespace {
 
 namespace nn = torch::nn;
 constexpr int64_t kPerHead = 32;  // channels
-constexpr int64_t kGiven = 16;    // characters that a sample begins with
+constexpr int64_t kGiven = 16;    // characters at the start of a sample
 
-// --- The network: token ids [B, T] -> logits of the next ones [B, T, V], V of the `tokenizer`.
+// --- The network: token ids [B, T] -> logits of the next ids [B, T, V], V of the `tokenizer`.
 class Block : public nn::Module {
  public:
   explicit Block(int64_t width) {
@@ -23,7 +23,7 @@ class Block : public nn::Module {
     const auto qkv = qkv_(at::layer_norm(x, width))
                          .view({x.size(0), x.size(1), 3, width / kPerHead, kPerHead})
                          .permute({2, 0, 3, 1, 4});  // [3, B, heads, T, 32]
-    // Causal: no token sees those that follow it.
+    // Causal: no token sees later tokens.
     const auto seen = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, 0.0, true);
     x = x + out_(seen.transpose(1, 2).reshape(x.sizes()));
     return x + mlp_->forward(at::layer_norm(x, width));
@@ -89,7 +89,7 @@ class MyModel : public stepop::Iterator {
               if (!model_->is_training()) logs.texts.set("sample", write_on(batch["tokens"][0]));
               return logs;
             },
-        // After each epoch over the whole validation split: nats for each token, by example.
+        // Runs after each epoch over the whole validation split: nats per token of each example.
         .eval_op = [=]() -> stepop::EvalOutputs {
           return {.labels = {{"loss", loss.mean(1)}}};
         },
@@ -97,7 +97,7 @@ class MyModel : public stepop::Iterator {
   }
 
  private:
-  /// The beginning of a text, and in a new paragraph how the network goes on.
+  /// The start of a text, and in a new paragraph the network's continuation.
   std::string write_on(torch::Tensor ids) {
     ids = ids.slice(0, 0, kGiven).unsqueeze(0);  // [1, T]
     for (int64_t i = 0; i < characters_; ++i) {

@@ -1,4 +1,4 @@
-// A model that knows its loss, and a dataset: the iterator `Trainer` does all the rest.
+// A model that computes its own loss, and a dataset: the iterator `Trainer` does the rest.
 //   stepop -n first -b my_model.yaml -t
 #include <stepop/stepop.h>
 
@@ -7,8 +7,8 @@
 namespace {
 
 // --- The data: pictures of a disc, [1, 32, 32] in [-1, 1]. Place and size come from the index, so
-// example 7 is the same in each run; the noise comes from `random`, which is new in each epoch, and
-// the same again after a resume.
+// example 7 is the same in each run; the noise comes from `random`, which differs in each epoch,
+// and is the same after a resume.
 class MyModelData : public stepop::Dataset {
  public:
   explicit MyModelData(const stepop::Config& params)
@@ -47,8 +47,8 @@ STEPOP_REGISTER_DATASET(MyModelData, {"Discs under noise.",
                                        {"first", "0", "the first seed: another one, other discs"},
                                        {"noise", "0.5", "its standard deviation"}}});
 
-// --- The model. It takes `image` and `noisy` of each batch: another name there, or one more, is an
-// error at the start. The names of its modules are those in checkpoints.
+// --- The model. It takes `image` and `noisy` from each batch: another or a further name in a batch
+// is an error at the start. Checkpoints use the names of its modules.
 class MyModel : public stepop::LossModel {
  public:
   explicit MyModel(const stepop::Config& params) : LossModel({"image", "noisy"}) {
@@ -65,15 +65,15 @@ class MyModel : public stepop::LossModel {
                                  up(2 * width, width), nn::ReLU(), up(width, 1), nn::Tanh()));
   }
 
-  // All there is between a batch and its loss: [B], a number for each example, or their mean [].
-  // What stands beside it is logged, and written by evaluations.
+  // Computes the loss of a batch: [B], a number for each example, or their mean []. The other
+  // values are logged, and written by evaluations.
   stepop::LossOutput forward(const stepop::Batch& batch) override {
     const auto error = layers_->forward(batch["noisy"]) - batch["image"];      // [B, 1, 32, 32]
     const auto loss = error.square().mean(at::IntArrayRef{1, 2, 3});           // [B]
     return {loss, {{"largest", error.abs().amax(at::IntArrayRef{1, 2, 3})}}};  // [B]
   }
 
-  // For the sampler ImageToImage: what it makes of the images of a batch.
+  // For the sampler ImageToImage: the model's output for the images of a batch.
   torch::Tensor reconstruct(const stepop::Batch& batch) override {
     return layers_->forward(batch["noisy"]);
   }

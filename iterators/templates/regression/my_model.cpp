@@ -35,7 +35,7 @@ STEPOP_REGISTER_DATASET(MyModelData, {"A function of two numbers, with noise.",
                                        {"first", "0", "the first seed: another one, other points"},
                                        {"noise", "0.1", "its standard deviation"}}});
 
-// --- The network: [B, 2] -> [B, 1]. The names of its modules are those in checkpoints.
+// --- The network: [B, 2] -> [B, 1]. Checkpoints use the names of its modules.
 class MyModelNetwork : public stepop::Network {
  public:
   explicit MyModelNetwork(const stepop::Config& params) {

@@ -1,11 +1,11 @@
-// A table with holes: numbers and towns of houses, from which two numbers are predicted, the price
-// and the rent. my_model.csv has them (made up); my_model.yaml says how its columns are read.
+// A table with missing values: numbers and towns of houses, from which the model predicts the price
+// and the rent. my_model.csv has the table (made up); my_model.yaml describes its columns.
 //   stepop -n first -b my_model.yaml -t
 #include <stepop/stepop.h>
 
 namespace {
 
-// --- The network: [B, inputs] -> [B, outputs]. The names of its modules are those in checkpoints.
+// --- The network: [B, inputs] -> [B, outputs]. Checkpoints use the names of its modules.
 class MyModelNetwork : public stepop::Network {
  public:
   explicit MyModelNetwork(const stepop::Config& params) {
@@ -40,7 +40,7 @@ class MyModel : public stepop::Iterator {
         y_(context.config, "train", "y") {}
 
   stepop::StepOps step_op(const stepop::Batch& batch) override {
-    // A town is a number; as one of several inputs that are 0 or 1 it has no order.
+    // Towns are numbers; one-hot inputs give them no order.
     const auto town = torch::one_hot(batch["town"], towns_).to(torch::kFloat);
     const auto output = model_->forward(torch::cat({batch["x"], town}, 1));  // standardized
     const auto prediction = y_.undo(output);  // in the units of the table

@@ -30,8 +30,7 @@ losses::GanType read_gan(const Config& params) {
   return static_cast<losses::GanType>(found - names.begin());
 }
 
-/// An autoencoder with normally distributed latents and a discriminator that looks at what it
-/// makes.
+/// An autoencoder with normally distributed latents, and a discriminator of its outputs.
 class AdversarialAutoencoder : public AdversarialModel {
  public:
   explicit AdversarialAutoencoder(const Config& params)
@@ -64,7 +63,7 @@ class AdversarialAutoencoder : public AdversarialModel {
   }
 
  private:
-  /// What the decoder makes in training, and in evaluations, where nothing is random.
+  /// Decodes a random latent in training, and the mean in evaluations.
   at::Tensor made_of(const AutoencoderKL::Posterior& posterior) {
     return autoencoder_->decode(is_training() ? posterior.sample() : posterior.mean);
   }
@@ -78,7 +77,7 @@ class AdversarialAutoencoder : public AdversarialModel {
     Scalars metrics{{"reconstruction", error}, {"kl", kl}};
     const double weight = adversarial_weight_.at(global_step());
     metrics.set("adversarial_weight", weight);
-    if (weight > 0) {  // before it grows the discriminator need not be asked
+    if (weight > 0) {  // the discriminator is not needed while the weight is 0
       const at::Tensor real =
           losses::generator_needs_real(gan_) ? discriminator_->forward(image) : at::Tensor();
       const at::Tensor adversarial =

@@ -11,7 +11,7 @@
 namespace stepop {
 
 /// The network that a model's own part of the config names at `key`: `network: {class: DiT}`.
-/// Throws UsageError for one that is no T.
+/// Throws UsageError unless the network is a T.
 template <class T>
 std::shared_ptr<T> build_inner(const Config& params, const std::string& key) {
   auto network = std::dynamic_pointer_cast<T>(models().build(params, key));

@@ -26,8 +26,8 @@ std::vector<std::string> flow_inputs(const Config& params) {
   return names;
 }
 
-/// Any network of x, timesteps and classes, such as DiT or UNetModel, trained by rectified flow,
-/// with samples by classifier-free guidance.
+/// Trains any network of x, timesteps and classes, such as DiT or UNetModel, by rectified flow, and
+/// samples with classifier-free guidance.
 class RectifiedFlow : public LossModel {
  public:
   explicit RectifiedFlow(const Config& params)
@@ -94,7 +94,7 @@ class RectifiedFlow : public LossModel {
   }
 
  private:
-  /// The number `classes` is that of none, and would be trained as such. Waits for no GPU.
+  /// The number `classes` means no class, and would be trained as such. Skips GPU tensors.
   void check_classes(const at::Tensor& classes) const {
     if (!classes.is_cpu() || classes.numel() == 0) return;
     const int64_t most = classes.max().item<int64_t>();

@@ -22,7 +22,7 @@ int64_t integer_root(int64_t square) {
   return root;
 }
 
-/// The pixels, of `size`, whose centres lie between two coordinates.
+/// The pixels, out of `size`, whose centres lie between two coordinates.
 struct Range {
   Range(int64_t low, int64_t high, int64_t size)
       : first(std::max<int64_t>(0, floor_divide(low - kHalf + kSubpixels - 1, kSubpixels))),
@@ -43,7 +43,7 @@ Colour Paint::at(Point point) const {
   const int64_t px = point.x - from.x;
   const int64_t py = point.y - from.y;
   const int64_t across = floor_divide((px * dx + py * dy) * bands, square);
-  // Half a band to the side, so that the line itself runs in the middle of one.
+  // Shifted by half a band, so that the line runs in the middle of a band.
   const int64_t along = floor_divide(2 * (px * dy - py * dx) * bands + square, 2 * square);
   switch (pattern) {
     case Pattern::kAcross:
@@ -70,7 +70,7 @@ void Canvas::fill_capsule(Point from, Point to, int64_t radius, const Paint& fil
   const int64_t dy = to.y - from.y;
   const int64_t length_square = dx * dx + dy * dy;
   const int64_t radius_square = radius * radius;
-  // Beside the line: |cross product| = distance * length.
+  // The distance to the line follows from |cross product| = distance * length.
   const int64_t most_cross = integer_root(radius_square * length_square);
   for (int64_t row = rows.first; row <= rows.last; ++row) {
     const int64_t py = centre_of(row) - from.y;
@@ -107,7 +107,7 @@ void Canvas::fill_polygon(std::span<const Point> corners, const Paint& fill) {
       for (size_t i = 0; i < corners.size(); ++i) {
         const Point a = corners[i];
         const Point b = corners[(i + 1) % corners.size()];
-        // Positive where (x, y) is to the left of the edge a-b as it goes down.
+        // Positive where (x, y) is to the left of a downward edge a-b.
         const int64_t side = (b.x - a.x) * (y - a.y) - (b.y - a.y) * (x - a.x);
         is_on_edge =
             is_on_edge || (side == 0 && std::min(a.x, b.x) <= x && x <= std::max(a.x, b.x) &&

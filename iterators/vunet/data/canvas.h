@@ -6,7 +6,7 @@
 
 namespace stepop::vunet {
 
-/// A colour in bytes.
+/// An RGB colour in bytes.
 struct Colour {
   uint8_t red = 0;
   uint8_t green = 0;
@@ -15,7 +15,7 @@ struct Colour {
   bool operator==(const Colour&) const = default;
 };
 
-/// A point, or a distance, in 16ths of a pixel: x to the right, y down, (0, 0) is the upper left
+/// A point or a distance in 16ths of a pixel: x to the right, y down; (0, 0) is the upper left
 /// corner of the first pixel, whose centre is (8, 8).
 struct Point {
   int64_t x = 0;
@@ -26,15 +26,15 @@ struct Point {
 
 inline constexpr int64_t kSubpixels = 16;
 
-/// Points that a canvas is given lie within this many pixels of its first one, on either side, and
-/// radii are at most kMostRadius pixels: so no sum of squares overflows.
+/// The largest distance in pixels of a point from a canvas's first pixel, in each direction. Radii
+/// are at most kMostRadius pixels. With these limits, no sum of squares overflows.
 inline constexpr int64_t kMostCoordinate = 1 << 13;
 inline constexpr int64_t kMostRadius = 1 << 8;
 
 enum class Pattern { kPlain, kAcross, kAlong, kChecks };
 
-/// What a shape is filled with: one colour, or two in turn. Stripes lie across the line from
-/// `from` to `to` or along it; `bands` of them have together the length of that line.
+/// The fill of a shape: one colour, or two in turn. Stripes lie across or along the line from
+/// `from` to `to`; `bands` stripes together have the length of the line.
 struct Paint {
   Colour colour = {};
   Colour other = {};
@@ -47,19 +47,19 @@ struct Paint {
   Colour at(Point point) const;
 };
 
-/// A square picture that shapes are painted on, one over the other. A pixel is painted when its
+/// A square picture on which shapes are painted, one over the other. A pixel is painted when its
 /// centre lies in the shape or on its edge, without anti-aliasing. All arithmetic is in integers:
 /// the same calls give the same pixels on every machine.
 class Canvas {
  public:
   Canvas(int64_t size, Colour background);
 
-  /// All points within `radius` of the line from `from` to `to`: a line with round ends.
+  /// Fills all points within `radius` of the line from `from` to `to`: a line with round ends.
   void fill_capsule(Point from, Point to, int64_t radius, const Paint& paint);
   void fill_disc(Point centre, int64_t radius, const Paint& paint) {
     fill_capsule(centre, centre, radius, paint);
   }
-  /// A polygon; where it overlaps itself it has a hole. Nothing with less than three corners.
+  /// Fills a polygon of three or more corners (else nothing); overlaps are holes (even-odd rule).
   void fill_polygon(std::span<const Point> corners, const Paint& paint);
 
   /// Writes the picture as 3 * size * size numbers in [-1, 1], [3, size, size].

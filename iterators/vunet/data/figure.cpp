@@ -45,19 +45,19 @@ class FigurePainter {
   }
 
  private:
-  // Lengths in thousandths of the height; `thick` goes with the girth.
+  // Lengths are in thousandths of the height; `thick` also scales with the girth.
   int64_t length(int64_t amount) const { return thousandths(pose_.height, amount); }
   int64_t thick(int64_t amount) const { return length(amount) * look_.girth / 100; }
   int64_t pixels(int64_t units) const { return units * canvas_.size() * kSubpixels / 65536; }
   Point to_pixels(Point point) const { return {pixels(point.x), pixels(point.y)}; }
-  /// At least so much that the shape does not vanish in small images.
+  /// Limited from below, so that no shape vanishes in small images.
   int64_t radius(int64_t units) const { return std::max(pixels(units), kSubpixels * 9 / 16); }
 
   void capsule(Point from, Point to, int64_t thickness, const Paint& paint) {
     canvas_.fill_capsule(to_pixels(from), to_pixels(to), radius(thickness), paint);
   }
 
-  /// The shirt's pattern in the frame of the trunk, or of a sleeve from `from` to `to`.
+  /// The shirt's pattern along the trunk, or along a sleeve from `from` to `to`.
   Paint shirt_paint(int64_t percent) const {
     return {.colour = shade(look_.shirt, percent),
             .other = shade(look_.shirt_other, percent),
@@ -74,7 +74,7 @@ class FigurePainter {
     return paint;
   }
 
-  /// The point so many percent of the head's radius to the right and up of its middle, tilted.
+  /// The point `right` and `up` percent of the head's radius from its middle, tilted.
   Point in_head(int64_t right, int64_t up) const;
 
   void paint_arm(size_t side, int64_t percent);
@@ -96,7 +96,7 @@ void FigurePainter::paint_arm(size_t side, int64_t percent) {
   const Point elbow = skeleton_.joints[first + 1];
   const Point wrist = skeleton_.joints[first + 2];
   const Point hand = between(elbow, wrist, 112, 100);
-  // A darker rim, which sets an arm off from a shirt of the same colour.
+  // A darker rim separates an arm from a shirt of the same colour.
   const int64_t rim = length(10);
   const bool has_sleeve = look_.sleeves != Sleeves::kNone;
   const bool is_long = look_.sleeves == Sleeves::kLong;
@@ -146,7 +146,7 @@ void FigurePainter::paint_skirt() {
   const Point flare = step(thick(66), 90);
   const Point right = between(joints[8], joints[9], 80, 100);
   const Point left = between(joints[11], joints[12], 80, 100);
-  // The knee that is further to the left in the image has the left corner, crossed legs or not.
+  // The knee further to the left in the image gets the left corner, even with crossed legs.
   const Point low = right.x <= left.x ? right : left;
   const Point high = right.x <= left.x ? left : right;
   const std::array<Point, 4> corners = {to_pixels(joints[8] - side), to_pixels(low - flare),

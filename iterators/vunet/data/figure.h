@@ -15,13 +15,13 @@ enum class Hairstyle { kBald, kShort, kLong, kCap };
 enum class Sleeves { kNone, kShort, kLong };
 enum class Legwear { kTrousers, kShorts, kSkirt };
 
-/// What a person looks like, in any pose.
+/// The look of a person in any pose.
 struct Appearance {
   Colour background;
   Colour skin;
-  Colour hair;  ///< Or the cap's.
+  Colour hair;  ///< With a cap, the cap's colour.
   Colour shirt;
-  Colour shirt_other;  ///< Of the pattern's other bands.
+  Colour shirt_other;  ///< The second colour of the pattern.
   Colour legwear;
   Colour shoes;
   Pattern pattern = Pattern::kPlain;
@@ -33,12 +33,12 @@ struct Appearance {
   bool operator==(const Appearance&) const = default;
 };
 
-/// A person's colours, clothes, hair and build, each of its own.
+/// Random colours, clothes, hair and build, each drawn separately.
 Appearance random_appearance(Random& random);
 
-/// Arms, legs, trunk and head within what people's joints allow, seen from the front or turned by
-/// up to 60 degrees, at a height of 0.8 to 1 of the image unless arms or legs need more room;
-/// all of the person is in the image, which is centred up to a tenth of its side.
+/// A random pose of arms, legs, trunk and head that people's joints allow, seen from the front or
+/// turned by up to 60 degrees. The height is 0.8 to 1 of the image unless arms or legs need more
+/// room; the whole person is in the image, centred up to a tenth of the image's side.
 Pose random_pose(Random& random);
 
 /// The 18 joints of a person in `pose` in an image of `size` pixels a side. An ear or an eye that

@@ -10,10 +10,10 @@
 
 namespace stepop::vunet {
 
-/// Which other image of a person goes with each.
+/// Chooses another image of the same person for each image.
 class Partners {
  public:
-  /// `people`: of each row its person, from 0.
+  /// `people`: the person of each row, from 0.
   Partners(const std::vector<int64_t>& people, bool is_random) : is_random_(is_random) {
     for (size_t row = 0; row < people.size(); ++row) {
       const auto person = static_cast<size_t>(people[row]);
@@ -24,8 +24,8 @@ class Partners {
   }
   Partners() = default;
 
-  /// Another row of the person, drawn by `random`, or the next one, the last one's being the first;
-  /// the row itself when there is no other.
+  /// Another row of the same person, drawn by `random`, or else the next row, cyclically; the row
+  /// itself if the person has no other row.
   size_t partner_of(size_t row, Random& random) const {
     const auto& rows = rows_of_[places_[row].person];
     if (rows.size() == 1) return row;
@@ -38,12 +38,12 @@ class Partners {
  private:
   struct Place {
     size_t person;
-    size_t place;  ///< Among the rows of this person.
+    size_t place;  ///< The position among this person's rows.
   };
 
   bool is_random_ = true;
   std::vector<Place> places_;
-  std::vector<std::vector<size_t>> rows_of_;  ///< Of each person.
+  std::vector<std::vector<size_t>> rows_of_;  ///< The rows of each person.
 };
 
 /// The parameter `pairs`: whether partners are drawn at random.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kJoints = std::tuple_size_v<Joints>;
 
-/// The columns of a table that are ours and their types, as Csv's parameters have them.
+/// The types of the columns that PosePairs needs, in the form of Csv's parameters.
 Value::Map columns_of(const CsvTable& table) {
   Value::Map types;
   for (const auto& name : table.header) types.set(name, "skip");

@@ -14,39 +14,39 @@ namespace stepop::vunet {
 ///
 /// The table is a CSV file (as Csv reads it) with the columns `image`, the path of a PNG or JPEG
 /// relative to the table; `x0`, `y0` to `x17`, `y17`, the 18 OpenPose joints in pixels of that
-/// image, (0, 0) for an absent one; and `person`, any text. Other columns are left alone.
+/// image, (0, 0) for an absent joint; and `person`, any text. Other columns are ignored.
 ///
 /// Row i is the target of example i; its appearance comes from another row of the same person, or
-/// from itself when there is no other one. Parameters: `path`, the table; `size`, the pixels a side
-/// that all images are resized to, the joints with them; `pairs` = random: another row each time,
-/// drawn by the example's own generator; fixed: the person's next row, the last one's being the
-/// first, as evaluations need it; `line_width` = 4 and `joint_radius` = 3 of the stick figure.
+/// from row i if there is no other. Parameters: `path`, the table; `size`, the pixels a side to
+/// which all images and joints are resized; `pairs` = random: another row each time, drawn by the
+/// example's own generator; fixed: the person's next row, cyclically, as evaluations need it;
+/// `line_width` = 4 and `joint_radius` = 3 of the stick figure.
 ///
 /// An example holds `stickman`, `appearance` and `target`, float [3, size, size] in [-1, 1],
 /// `person`, int64 [], the person's place among all names, sorted, and the texts `target_path` and
-/// `appearance_path`. Throws Error with file, line and column for a number that is none or not
-/// finite, and for an image that is missing or damaged.
+/// `appearance_path`. Throws Error with file, line and column for an invalid or non-finite number,
+/// and for a missing or damaged image.
 class PosePairs : public Dataset {
  public:
   explicit PosePairs(const Config& params);
 
   int64_t size() const override { return static_cast<int64_t>(rows_.size()); }
   Example get(int64_t index, Random& random) const override;
-  /// For "person" the people, int64 [size()].
+  /// For "person", the person of each example, int64 [size()].
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override { return {"person"}; }
 
  private:
   struct Row {
     std::string image;  ///< Absolute path.
-    Joints joints;      ///< In pixels of the image as stored.
+    Joints joints;      ///< Pixels of the stored image.
     int64_t person = 0;
-    int64_t line = 0;  ///< In the table.
+    int64_t line = 0;  ///< The line in the table.
   };
 
   void take_column(const CsvColumn& column);
   at::Tensor read_image_of(const Row& row) const;
-  /// Of an image that is stored with this size.
+  /// The stick figure for an image that is stored with this size.
   at::Tensor stickman_of(const Row& row, int64_t height, int64_t width) const;
 
   std::string path_;

@@ -76,7 +76,7 @@ class PosePairsOfDataset : public Dataset {
         .texts = target.texts};
   }
 
-  /// For "person" the people, int64 [size()].
+  /// For "person", the person of each example, int64 [size()].
   at::Tensor labels(std::string_view key) const override {
     if (key != "person") return {};
     at::Tensor people = at::empty({size()}, at::kLong);
@@ -94,7 +94,7 @@ class PosePairsOfDataset : public Dataset {
                             example.tensors.key_list()));
   }
 
-  /// Float [3, H, W] in [-1, 1].
+  /// The image as float [3, H, W] in [-1, 1].
   at::Tensor image_of(const Example& example) const {
     at::Tensor image = tensor_of(example, image_);
     const bool is_byte = image.scalar_type() == at::kByte;
@@ -147,7 +147,7 @@ class PosePairsOfDataset : public Dataset {
   bool is_relative_;
   int64_t image_size_;
   StickmanStyle style_;
-  std::vector<int64_t> people_;  ///< Of each example its person, from 0.
+  std::vector<int64_t> people_;  ///< The person of each example, from 0.
   Partners partners_;
 };
 

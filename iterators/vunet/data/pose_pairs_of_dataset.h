@@ -7,14 +7,14 @@
 
 namespace stepop::vunet {
 
-/// PosePairs of another dataset whose examples have an image and its keypoints, such as a Meta
-/// folder. Row i is the target of example i, and its appearance another row of the same person.
+/// PosePairs from another dataset whose examples have an image and its keypoints, such as a Meta
+/// folder. Row i is the target of example i; its appearance is another row of the same person.
 ///
 /// Parameters: `dataset`; `image`, the key of float [C, H, W] in [-1, 1] or of bytes; `keypoints`,
 /// the key of the 18 OpenPose joints [18, 2 or more], x and y, in pixels of that image or, with
-/// `relative: true`, in parts of its width and height, (0, 0) for an absent one; `person`, a label
-/// of whole numbers, by default all rows are of one person; `size`, `pairs`, `line_width` and
-/// `joint_radius` as of PosePairs.
+/// `relative: true`, as fractions of its width and height, (0, 0) for an absent joint; `person`, an
+/// integer label, by default all rows are of one person; `size`, `pairs`, `line_width` and
+/// `joint_radius` as in PosePairs.
 ///
 /// An example holds `stickman`, `appearance` and `target`, float [3, size, size] in [-1, 1], and
 /// `person`, int64 [], the person's place among all, sorted.

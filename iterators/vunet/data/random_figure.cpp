@@ -8,15 +8,15 @@ namespace stepop::vunet {
 namespace {
 
 constexpr int64_t kSide = 65536;
-constexpr int64_t kRoom = kSide * 96 / 100;  // for a person
+constexpr int64_t kRoom = kSide * 96 / 100;  // the largest extent of a person
 
-/// Uniform in [low, high]. Never two draws in one call's arguments: compilers differ in which they
-/// evaluate first.
+/// Uniform in [low, high]. Do not draw twice in the arguments of one call: compilers differ in the
+/// order of evaluation.
 int64_t draw(Random& random, int64_t low, int64_t high) {
   return low + random.below(high - low + 1);
 }
 
-/// As `draw`, with the middle more frequent.
+/// Like `draw`, with the middle more frequent.
 int64_t draw_middle(Random& random, int64_t low, int64_t high) {
   const int64_t first = draw(random, low, high);
   return (first + draw(random, low, high)) / 2;
@@ -27,7 +27,7 @@ Colour draw_of(Random& random, const std::array<Colour, N>& colours) {
   return colours[static_cast<size_t>(random.below(static_cast<int64_t>(N)))];
 }
 
-/// Hue of 0 to 1535 around the circle of pure colours, saturation and value of 0 to 255.
+/// Hue is 0 to 1535 around the circle of pure colours; saturation and value are 0 to 255.
 Colour from_hue(int64_t hue, int64_t saturation, int64_t value) {
   const int64_t rest = hue % 256;
   const std::array<std::array<int64_t, 3>, 6> pure = {{{255, rest, 0},
@@ -44,7 +44,7 @@ Colour from_hue(int64_t hue, int64_t saturation, int64_t value) {
   return {mixed(0), mixed(1), mixed(2)};
 }
 
-/// Cloth: vivid, or now and then white, grey or black.
+/// A random cloth: vivid, or sometimes white, grey or black.
 Colour draw_cloth(Random& random) {
   const int64_t hue = random.below(1536);
   const int64_t saturation = random.below(5) == 0 ? draw(random, 0, 30) : draw(random, 120, 255);
@@ -52,7 +52,7 @@ Colour draw_cloth(Random& random) {
   return from_hue(hue, saturation, value);
 }
 
-/// A wall: pale or grey.
+/// A random wall: pale or grey.
 Colour draw_background(Random& random) {
   const int64_t hue = random.below(1536);
   const int64_t saturation = draw(random, 0, 110);
@@ -64,7 +64,7 @@ int64_t difference(Colour a, Colour b) {
   return std::abs(a.red - b.red) + std::abs(a.green - b.green) + std::abs(a.blue - b.blue);
 }
 
-/// Cloth that differs from what is beside it.
+/// Cloth that differs from the two colours beside it.
 Colour draw_cloth_unlike(Random& random, Colour other, Colour another) {
   Colour cloth = draw_cloth(random);
   while (difference(cloth, other) < 120 || difference(cloth, another) < 120) {
@@ -73,7 +73,7 @@ Colour draw_cloth_unlike(Random& random, Colour other, Colour another) {
   return cloth;
 }
 
-/// Arms and legs of one who is seen from the front. `side` is -1 for the person's right.
+/// Arms and legs of a person seen from the front. `side` is -1 for the person's right.
 Limb draw_arm_in_front(Random& random, int64_t side) {
   const bool is_lowered = random.below(100) < 60;
   const int64_t out = is_lowered ? draw(random, 6, 55) : draw(random, 50, 155);
@@ -93,7 +93,7 @@ Limb draw_leg_in_front(Random& random, int64_t side) {
           .lower_length = draw(random, 88, 100)};
 }
 
-/// Arms and legs of one who is turned to `ahead`, 1 for the image's right: elbows bend forwards,
+/// Arms and legs of a person turned to `ahead`, 1 for the image's right: elbows bend forwards,
 /// knees backwards.
 Limb draw_turned_arm(Random& random, int64_t ahead) {
   const int64_t forwards = random.below(100) < 75 ? draw(random, -45, 60) : draw(random, 60, 150);
@@ -133,13 +133,13 @@ struct Box {
   int64_t bottom = INT64_MIN;
 };
 
-/// How far to move what reaches from `low` to `high`, so that its middle is near the image's.
+/// A random shift that moves the middle of [low, high] near the image's middle.
 int64_t draw_move(Random& random, int64_t low, int64_t high) {
   const int64_t slack = std::clamp<int64_t>((kRoom - (high - low)) / 2, 0, kSide / 10);
   return (kSide - low - high) / 2 + draw(random, -slack, slack);
 }
 
-/// Shrinks the person until it fits, and moves all of it into the image.
+/// Shrinks the person until it fits, and moves the whole person into the image.
 void place(Random& random, Pose& pose) {
   const Box first(pose);
   const int64_t extent = std::max(first.right - first.left, first.bottom - first.top);
@@ -206,7 +206,7 @@ Pose random_pose(Random& random) {
     pose.arms[i] = is_turned ? draw_turned_arm(random, ahead) : draw_arm_in_front(random, side);
     pose.legs[i] = is_turned ? draw_turned_leg(random, ahead) : draw_leg_in_front(random, side);
   }
-  for (Limb& arm : pose.arms) {  // arms go with the trunk
+  for (Limb& arm : pose.arms) {  // arms lean with the trunk
     arm.upper_angle -= pose.lean;
     arm.lower_angle -= pose.lean;
   }

@@ -17,11 +17,11 @@ constexpr std::array<int64_t, 91> kSines = {
     14849, 14968, 15082, 15191, 15296, 15396, 15491, 15582, 15668, 15749, 15826, 15897, 15964,
     16026, 16083, 16135, 16182, 16225, 16262, 16294, 16322, 16344, 16362, 16374, 16382, 16384};
 
-// Proportions in thousandths of the height; heads are a little large, to be seen in small images.
+// Proportions in thousandths of the height; heads are a little large, for small images.
 constexpr int64_t kTrunk = 300;
 constexpr int64_t kHeadRise = 108;  // from the neck to the middle of the head
 constexpr int64_t kHeadRadius = 72;
-constexpr int64_t kShoulder = 100;  // half of their distance
+constexpr int64_t kShoulder = 100;  // half the distance between the shoulders
 constexpr int64_t kHip = 58;
 constexpr int64_t kUpperArm = 160;
 constexpr int64_t kForearm = 145;
@@ -31,19 +31,19 @@ constexpr int64_t kFoot = 70;
 
 int64_t scale(int64_t length, int64_t sine_or_cosine) { return length * sine_or_cosine / 16384; }
 
-/// The two joints that follow `start`.
+/// Places the two joints after `start`.
 void place_limb(Skeleton& skeleton, size_t start, const Limb& limb, int64_t upper, int64_t lower) {
   auto& joints = skeleton.joints;
   joints[start + 1] = joints[start] + step(upper * limb.upper_length / 100, limb.upper_angle);
   joints[start + 2] = joints[start + 1] + step(lower * limb.lower_length / 100, limb.lower_angle);
 }
 
-/// Nose, eyes and ears around an upright head that looks to `head_turn`, then tilted with it.
+/// Places nose, eyes and ears around an upright head that looks to `head_turn`, then tilts them.
 void place_face(Skeleton& skeleton, const Pose& pose, int64_t tilt) {
   struct Feature {
     size_t joint;
-    int64_t angle;   // around the head from where it looks to
-    int64_t radius;  // percent of the head's
+    int64_t angle;   // around the head, from its viewing direction
+    int64_t radius;  // percent of the head's radius
     int64_t rise;    // percent of the head's radius
   };
   constexpr std::array<Feature, 5> kFeatures = {
@@ -107,7 +107,7 @@ Joints joints_of(const Pose& pose, int64_t size) {
   Joints joints;
   for (size_t i = 0; i < joints.size(); ++i) {
     if (skeleton.is_hidden[i]) continue;
-    // Exact: a product of small integers, divided by a power of two.
+    // The result is exact: a product of small integers, divided by a power of two.
     joints[i] = {static_cast<double>(skeleton.joints[i].x * size) / 65536,
                  static_cast<double>(skeleton.joints[i].y * size) / 65536};
   }

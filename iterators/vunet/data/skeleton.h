@@ -7,12 +7,12 @@
 
 namespace stepop::vunet {
 
-/// Where the parts of a person in a pose are, in 65536ths of the image's side.
+/// The positions of the parts of a posed person, in 65536ths of the image's side.
 struct Skeleton {
-  std::array<Point, 18> joints;         ///< As in Joints; hidden ones too.
-  std::array<bool, 18> is_hidden = {};  ///< Ears and eyes behind the head.
-  std::array<Point, 2> toes;            ///< Of the right and the left foot.
-  Point head;                           ///< Its middle.
+  std::array<Point, 18> joints;         ///< As in Joints, including hidden joints.
+  std::array<bool, 18> is_hidden = {};  ///< True for ears and eyes behind the head.
+  std::array<Point, 2> toes;            ///< The toes of the right and the left foot.
+  Point head;                           ///< The middle of the head.
   int64_t head_radius = 0;
 };
 
@@ -24,7 +24,7 @@ inline int64_t thousandths(int64_t length, int64_t amount) { return length * amo
 /// A step of `length` at `angle` degrees from straight down, counted to the image's right.
 Point step(int64_t length, int64_t angle);
 
-/// The sine of whole degrees in 16384ths. From a table: libm's differs between machines.
+/// The sine of whole degrees in 16384ths, from a table, since libm's sine differs between machines.
 int64_t sine(int64_t degrees);
 inline int64_t cosine(int64_t degrees) { return sine(degrees + 90); }
 

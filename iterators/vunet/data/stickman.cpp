@@ -13,7 +13,7 @@
 namespace stepop::vunet {
 namespace {
 
-/// What is drawn in one colour.
+/// The lines and joints that are drawn in one colour.
 struct Part {
   Colour colour;
   std::vector<std::pair<size_t, size_t>> lines;
@@ -40,7 +40,7 @@ std::array<Point, 18> to_points(const Joints& joints) {
   for (size_t i = 0; i < joints.size(); ++i) {
     const auto [x, y] = joints[i];
     constexpr auto kMost = static_cast<double>(kMostCoordinate);
-    if (!(std::abs(x) <= kMost && std::abs(y) <= kMost)) {  // so that NaN is found
+    if (!(std::abs(x) <= kMost && std::abs(y) <= kMost)) {  // also catches NaN
       throw Error(fmt::format("joint {} is at ({}, {}): expected pixels, at most {} from the image",
                               i, x, y, kMostCoordinate));
     }

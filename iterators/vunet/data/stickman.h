@@ -9,8 +9,8 @@
 
 namespace stepop::vunet {
 
-/// A place in an image in pixels: (0, 0) is its upper left corner, (0.5, 0.5) the centre of its
-/// first pixel.
+/// A point of an image in pixels: (0, 0) is the upper left corner of the image, (0.5, 0.5) the
+/// centre of the first pixel.
 struct Joint {
   double x = 0;
   double y = 0;
@@ -19,15 +19,15 @@ struct Joint {
   bool is_absent() const { return x <= 0 && y <= 0; }
 };
 
-/// OpenPose's 18 joints (its COCO model), left and right as the person's own: 0 nose, 1 neck,
-/// 2-4 right shoulder, elbow, wrist, 5-7 the left ones, 8-10 right hip, knee, ankle, 11-13 the left
-/// ones, 14 right eye, 15 left eye, 16 right ear, 17 left ear.
+/// OpenPose's 18 joints (its COCO model), left and right from the person's view: 0 nose, 1 neck,
+/// 2-4 right shoulder, elbow, wrist, 5-7 the same on the left, 8-10 right hip, knee, ankle, 11-13
+/// the same on the left, 14 right eye, 15 left eye, 16 right ear, 17 left ear.
 using Joints = std::array<Joint, 18>;
 
-/// Images have at most this many pixels a side.
+/// The largest side of an image in pixels.
 inline constexpr int64_t kMostStickmanSize = 4096;
 
-/// In pixels, whatever the size of the image. The defaults are those of VUNet at 256 x 256.
+/// Sizes in pixels, regardless of the image's size. The defaults are VUNet's at 256 x 256.
 struct StickmanStyle {
   double line_width = 4;
   double joint_radius = 3;
@@ -36,19 +36,19 @@ struct StickmanStyle {
 /// The style at `line_width` and `joint_radius` of a dataset's parameters.
 StickmanStyle get_stickman_style(const Config& params, const StickmanStyle& defaults);
 
-/// Draws joints as VUNet (Esser, Sutter, Ommer, CVPR 2018) has its pose input: float
-/// [3, size, size] in [-1, 1], black with, one over the other,
+/// Draws joints as the pose input of VUNet (Esser, Sutter, Ommer, CVPR 2018): float [3, size, size]
+/// in [-1, 1], black with, one over the other,
 ///
 /// 1. the body in green: the polygon of neck, right shoulder, right hip, left hip, left shoulder;
-/// 2. lines of `line_width`, red for arm, flank and leg of the person's right, which is the left in
-///    the image of one who faces us; green from ear to eye to nose on both sides and from the nose
-///    to the neck; blue for the person's left;
+/// 2. lines of `line_width`: red for arm, flank and leg of the person's right, which is the image's
+///    left if the person faces the viewer; green from ear to eye to nose on both sides and from the
+///    nose to the neck; blue for the person's left;
 /// 3. the joints in the same colours, discs of `joint_radius` around a pixel's centre: a radius of
 ///    3 makes discs 7 pixels wide.
 ///
 /// There is no anti-aliasing: a pixel is painted when its centre is in a shape or on its edge;
 /// coordinates and radii are rounded to 16ths of a pixel. An absent joint is left out with its
-/// lines and its corner of the body; what is outside of the image is cut off. The pixels are the
+/// lines and its corner of the body; shapes are cut off at the image's edge. The pixels are the
 /// same on every machine. Throws Error for a joint that is not a number, or that is more than 8192
 /// pixels away.
 at::Tensor draw_stickman(const Joints& joints, int64_t size, const StickmanStyle& style = {});
