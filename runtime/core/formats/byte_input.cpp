@@ -93,7 +93,7 @@ void UnpackedInput::fill() {
   stored_.resize(input_->read(stored_.data(), stored_.size()));
 }
 
-/// What is stored, as it is.
+/// Copies the stored bytes unchanged.
 size_t UnpackedInput::take(char* target, size_t size) {
   const size_t count = std::min(size, stored_.size() - begin_);
   std::copy_n(stored_.data() + begin_, count, target);
@@ -118,7 +118,7 @@ size_t UnpackedInput::read(char* target, size_t size) {
     if (begin_ == stored_.size()) fill();
     const bool has_more = begin_ < stored_.size();
     if (is_at_end_) {
-      // Behind a member there may be another one, or padding with zeros.
+      // Another member, or padding with zeros, may follow a member.
       if (!has_more || stored_[begin_] != kGzip[0]) break;
       inflater_->reset();
     }

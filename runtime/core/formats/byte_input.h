@@ -12,22 +12,22 @@
 
 namespace stepop {
 
-/// Bytes that are there and wrong: gzip data that is corrupt or cut short.
+/// The bytes exist but are wrong: gzip data that is corrupt or cut short.
 class DamagedInput : public Error {
  public:
   using Error::Error;
 };
 
-/// Bytes that are read once, from the first to the last: of a file, of a program's output.
+/// Bytes that are read once, from the first to the last: from a file or a program's output.
 class ByteInput {
  public:
   virtual ~ByteInput() = default;
 
-  /// The next `size` bytes, or fewer at the end; returns how many. Throws Error when they cannot be
-  /// read.
+  /// The next `size` bytes, or fewer at the end; returns their number. Throws Error when they
+  /// cannot be read.
   virtual size_t read(char* target, size_t size) = 0;
 
-  /// Passes over bytes as `read` would; returns how many.
+  /// Skips bytes in place of reading them; returns their number.
   virtual uint64_t skip(uint64_t size);
 };
 
@@ -37,7 +37,7 @@ class FileInput : public ByteInput {
   explicit FileInput(std::string path);
   size_t read(char* target, size_t size) override;
   uint64_t skip(uint64_t size) override;
-  /// Goes there, or to the end of a file that is shorter.
+  /// Seeks to `offset`, or to the end of a shorter file.
   void seek(uint64_t offset);
 
  private:
@@ -45,14 +45,14 @@ class FileInput : public ByteInput {
 
   std::string path_;
   OpenFile file_;
-  uint64_t size_ = 0;      ///< Of the file.
-  uint64_t position_ = 0;  ///< Of the first byte that is not in `buffer_`.
+  uint64_t size_ = 0;      ///< The size of the file.
+  uint64_t position_ = 0;  ///< The file offset of the first byte after `buffer_`.
   std::string buffer_;
-  size_t begin_ = 0;  ///< Of what was not read yet in `buffer_`.
+  size_t begin_ = 0;  ///< The start of the unread bytes in `buffer_`.
 };
 
-/// What `input` holds, unpacked when it begins as gzip does; of several members all. Only what is
-/// asked for is unpacked. Throws DamagedInput for gzip data that is corrupt or cut short.
+/// The bytes of `input`, unpacked (all gzip members) if they begin like gzip. Bytes are unpacked
+/// only when they are read. Throws DamagedInput for gzip data that is corrupt or cut short.
 class UnpackedInput : public ByteInput {
  public:
   explicit UnpackedInput(std::unique_ptr<ByteInput> input);
@@ -65,9 +65,9 @@ class UnpackedInput : public ByteInput {
   size_t take(char* target, size_t size);
 
   std::unique_ptr<ByteInput> input_;
-  std::string stored_;  ///< What was read of `input_` and is not given yet, from `begin_` on.
+  std::string stored_;  ///< Bytes from `input_`; those from `begin_` on are not returned yet.
   size_t begin_ = 0;
-  bool is_at_end_ = false;  ///< Of the gzip data.
+  bool is_at_end_ = false;  ///< Whether the gzip data has ended.
   std::optional<Inflater> inflater_;
 };
 

@@ -12,7 +12,7 @@
 namespace stepop {
 namespace {
 
-/// Walks through the text row by row.
+/// Reads the text row by row.
 class CsvParser {
  public:
   CsvParser(std::string_view text, const std::string& path, char separator)
@@ -35,7 +35,7 @@ class CsvParser {
     return true;
   }
 
-  /// The line that the last row begins at.
+  /// The line on which the last row begins.
   int64_t line() const { return row_line_; }
 
  private:
@@ -73,7 +73,7 @@ class CsvParser {
     const int64_t first_line = line_;
     std::string content;
     while (true) {
-      const size_t begin = ++at_;  // behind a quote
+      const size_t begin = ++at_;  // after a quote
       at_ = text_.find('"', begin);
       if (at_ == std::string_view::npos) fail(first_line, "a quoted cell begins and never ends");
       const std::string_view part = text_.substr(begin, at_ - begin);
@@ -99,7 +99,7 @@ class CsvParser {
   int64_t row_line_ = 1;
 };
 
-/// Throws Error for the name of a single column that looks like several.
+/// Throws Error if the name of a single column looks like several names.
 void check_separator(const std::vector<std::string>& header, const std::string& path,
                      int64_t line) {
   if (header.size() > 1) return;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x1f\x8b";
 constexpr size_t kFilePieceBytes = 1 << 18;
-constexpr uint64_t kMostPacked = 1032;  // bytes that deflate packs into one
+constexpr uint64_t kMostPacked = 1032;  // the number of bytes that deflate can pack into one byte
 
 }  // namespace
 
@@ -29,7 +29,7 @@ PlainOrGzip::PlainOrGzip(std::string path) : path_(std::move(path)) {
   size_ = static_cast<uint64_t>(status.st_size);
   const auto bytes = static_cast<double>(size_);
   constexpr double kBlockBytes = 512;
-  // Some file systems say 0 of all files.
+  // Some file systems report 0 for all files.
   if (status.st_blocks > 0 &&
       is_too_much_unpacked(bytes, kBlockBytes * static_cast<double>(status.st_blocks))) {
     throw Error(fmt::format("{}: it has {}, of which the disk stores next to nothing: {}", path_,
@@ -53,7 +53,7 @@ size_t PlainOrGzip::read_stored(char* target, size_t size) {
   }
 }
 
-/// Reads the next piece behind what is left of the one before.
+/// Reads the next piece and appends it to the unread bytes.
 void PlainOrGzip::fill() {
   stored_.erase(0, std::exchange(begin_, 0));
   const size_t left = stored_.size();
@@ -87,7 +87,7 @@ void PlainOrGzip::check_size(uint64_t unpacked) const {
                           size_text(static_cast<double>(unpacked)), unpack_remedy(whole)));
 }
 
-/// Behind a member there may be another one, or padding with zeros.
+/// Another member, or padding with zeros, may follow a member.
 bool PlainOrGzip::has_another_member() {
   if (stored_.size() - begin_ < kMagic.size()) fill();
   if (std::string_view(stored_).substr(begin_).starts_with(kMagic)) return true;
@@ -133,9 +133,9 @@ size_t PlainOrGzip::unpack(char* target, size_t size) {
 std::string read_plain_or_gzip(const std::string& path) {
   PlainOrGzip file(path);
   std::string bytes;
-  // One byte of room beyond a plain file finds its end without another round.
+  // With room for one extra byte, the end of a plain file is found without another round.
   size_t room = file.is_gzip() ? kFilePieceBytes : file.most_bytes() + 1;
-  constexpr size_t kMostRoom = 1 << 26;  // is filled with zeros before it is read into
+  constexpr size_t kMostRoom = 1 << 26;  // the room is filled with zeros before the read
   for (size_t size = 0;; room = std::min(bytes.size(), kMostRoom)) {
     bytes.resize(size + room);
     const size_t count = file.read(bytes.data() + size, room);

@@ -40,8 +40,8 @@ at::ScalarType scalar_type(unsigned char code, const std::string& path) {
                   path, code));
 }
 
-/// The bytes that the data needs; the largest number when that is more than can be counted, also
-/// when another length is 0: there is no such tensor.
+/// The number of bytes of the data. Returns the largest number when the product of the lengths
+/// overflows, even if another length is 0: no such tensor exists.
 size_t data_size(const std::vector<int64_t>& shape, size_t item_size) {
   auto size = static_cast<int64_t>(item_size);
   for (const int64_t length : shape) {
@@ -90,7 +90,7 @@ at::Tensor read_idx(const std::string& path) {
                             c10::getDtypeNames(type).first, fmt::join(shape, ", "), expected,
                             found));
   };
-  // Before there is memory for it.
+  // This check comes before memory is allocated.
   const size_t most = file.most_bytes() - std::min<size_t>(file.most_bytes(), header_size);
   if (expected > most) {
     fail("cut short", fmt::format("{} {}", file.is_gzip() ? "the file can hold" : "found", most));

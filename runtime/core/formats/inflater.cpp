@@ -15,7 +15,7 @@ void Inflater::End::operator()(z_stream* stream) const {
 }
 
 Inflater::Inflater(Kind kind) : stream_(new z_stream{}) {
-  constexpr int kGzipHeader = 16;  // asks for gzip's header and check sum
+  constexpr int kGzipHeader = 16;  // requires gzip's header and checksum
   const int window = kind == Kind::kGzip ? kGzipHeader + MAX_WBITS : -MAX_WBITS;
   if (inflateInit2(stream_.get(), window) != Z_OK) throw Error("zlib cannot be started");
 }

@@ -9,32 +9,32 @@ struct z_stream_s;
 
 namespace stepop {
 
-/// Unpacks deflated data piece by piece, by zlib.
+/// Unpacks deflated data piece by piece with zlib.
 class Inflater {
  public:
   enum class Kind {
-    kGzip,     ///< With gzip's header and check sum: one member.
-    kDeflate,  ///< The data alone, as ZIP archives have it.
+    kGzip,     ///< One member, with gzip's header and checksum.
+    kDeflate,  ///< The data only, as in ZIP archives.
   };
 
-  /// What one call did.
+  /// The result of one call.
   struct Step {
-    size_t taken = 0;         ///< Bytes of the input.
-    size_t given = 0;         ///< Bytes of the output.
-    bool is_at_end = false;   ///< Of the packed data. What follows it was not taken.
-    std::string damage = {};  ///< Why the data is corrupt; empty when it is not.
+    size_t taken = 0;         ///< The number of input bytes that were read.
+    size_t given = 0;         ///< The number of output bytes that were written.
+    bool is_at_end = false;   ///< Whether the packed data ended; bytes after it were not read.
+    std::string damage = {};  ///< Why the data is corrupt; empty if it is not.
 
-    /// It waits for more input, or for room.
+    /// Whether the inflater waits for more input, or for more room.
     bool is_stuck() const { return taken == 0 && given == 0 && !is_at_end; }
   };
 
-  /// Throws Error when there is no memory for it.
+  /// Throws Error when there is not enough memory.
   explicit Inflater(Kind kind);
 
-  /// Unpacks as much of `input` as has room in the `size` bytes at `target`.
+  /// Unpacks as much of `input` as fits into the `size` bytes at `target`.
   Step unpack(std::string_view input, char* target, size_t size);
 
-  /// Begins again, for data that follows.
+  /// Starts again, for the data that follows.
   void reset();
 
  private:

@@ -17,7 +17,7 @@ constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr size_t kLongestHead = 1 << 20;
 constexpr size_t kMostNpyDimensions = 64;
 
-/// What the head says, in the form of a Python dict:
+/// The contents of the head, a Python dict:
 /// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 struct NpyHead {
   std::string descr;
@@ -113,7 +113,7 @@ class NpyHeadParser {
           fail();
         }
       }
-      if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // as Python 2 wrote it
+      if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2 wrote this suffix
       numbers.push_back(number);
       if (!take(',') && peek() != ')') fail();
       if (numbers.size() > kMostNpyDimensions) fail();
@@ -125,7 +125,7 @@ class NpyHeadParser {
   size_t at_ = 0;
 };
 
-/// The array whose file begins at `begin` of the source and has `size` bytes.
+/// The array in the `.npy` file that begins at `begin` of the source and has `size` bytes.
 StoredArray array_in(const std::shared_ptr<const StoredArray::Source>& source, size_t begin,
                      size_t size, const std::string& name) {
   const std::string_view file = source->bytes().substr(begin, size);
@@ -154,7 +154,7 @@ StoredArray array_in(const std::shared_ptr<const StoredArray::Source>& source, s
     const NpyHead head = NpyHeadParser(file.substr(start, length)).parse();
     const ElementType type = parse_element_type(head.descr);
     StoredArray array(source, name, type, head.shape, begin + start + length, head.is_fortran);
-    // The bytes of what follows in an archive are not its own.
+    // In an archive, the bytes after the file do not belong to the array.
     if (static_cast<size_t>(array.bytes()) > size - start - length) {
       throw Error(fmt::format("{}: cut short: {} needs {} bytes, found {}", name, array.describe(),
                               array.bytes(), size - start - length));

@@ -14,7 +14,7 @@ namespace {
 using Kind = PickleValue::Kind;
 using Pointer = PickleValue::Pointer;
 
-/// The stack machine that a pickle is a program of.
+/// The stack machine that runs the program in a pickle.
 class Unpickler {
  public:
   Unpickler(std::string_view bytes, const std::string& name) : bytes_(bytes), name_(name) {}
@@ -49,7 +49,7 @@ class Unpickler {
     at_ = end + 1;
     return part;
   }
-  /// Little-endian.
+  /// Reads a little-endian number.
   uint64_t number(size_t size) {
     uint64_t value = 0;
     const std::string_view part = take(size);
@@ -70,7 +70,7 @@ class Unpickler {
     if (stack_.empty()) fail("nothing is left to take");
     return stack_.back();
   }
-  /// What came since the last mark.
+  /// Pops the values since the last mark.
   std::vector<Pointer> pop_marked() {
     if (marks_.empty() || marks_.back() > stack_.size()) fail("a mark is missing");
     const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
@@ -104,7 +104,7 @@ class Unpickler {
 
   void step(unsigned char code) {
     switch (code) {
-      case 0x80:  // the protocol
+      case 0x80:  // the protocol's number
         take(1);
         return;
       case 0x95:  // a frame
@@ -162,7 +162,7 @@ class Unpickler {
     }
   }
 
-  /// The steps that change or name what is there.
+  /// The steps that change, name or recall values.
   void change(unsigned char code) {
     switch (code) {
       case 'a': {
@@ -222,7 +222,7 @@ class Unpickler {
     }
   }
 
-  /// A whole number of so many bytes, in two's complement.
+  /// Pushes an integer of `size` bytes, in two's complement.
   void push_long(uint64_t size) {
     if (size > 8) fail("a number of more than 64 bits");
     uint64_t value = number(size);

@@ -8,36 +8,36 @@
 
 namespace stepop {
 
-/// A value of a pickle of Python. Objects are kept as what would make them, a name with arguments
-/// and a state; nothing is called.
+/// A value in a Python pickle. An object is kept as a name with arguments and a state, from which
+/// Python would make it; nothing is called.
 struct PickleValue {
-  using Pointer = PickleValue*;  ///< To another value of the same pickle.
+  using Pointer = PickleValue*;  ///< Points to another value of the same pickle.
   enum class Kind { kNone, kBool, kInt, kFloat, kText, kList, kDict, kName, kObject, kMark };
 
   Kind kind = Kind::kNone;
   int64_t number = 0;
   double real = 0;
-  std::string text = {};            ///< Of texts and bytes; of a name `module name`.
-  std::vector<Pointer> items = {};  ///< Of lists and tuples; of a dict keys and values in turns; of
-                                    ///< an object its name and its arguments.
-  Pointer state = nullptr;          ///< Of an object.
+  std::string text = {};            ///< The content of a text or bytes; `module name` for a name.
+  std::vector<Pointer> items = {};  ///< The items of a list or tuple; a dict's keys and values,
+                                    ///< alternating; an object's name and arguments.
+  Pointer state = nullptr;          ///< The state of an object.
 
-  /// Of a dict, the value of a key that is a text; null when there is none.
+  /// In a dict, the value of a text key; null when the dict does not have the key.
   const PickleValue* find(std::string_view key) const;
 };
 
-/// All values of a pickle, which may lead to each other in circles.
+/// All values of a pickle; they may refer to each other in circles.
 struct Pickle {
   std::deque<PickleValue> values;
   const PickleValue* root = nullptr;
 };
 
-/// Reads a pickle of protocols 0 to 5, as far as plain data and NumPy's arrays need them. Throws
-/// Error that begins with `name` for anything else. Memory is bounded by that of the bytes.
+/// Reads a pickle of protocols 0 to 5, as far as plain data and NumPy arrays need them. Throws
+/// Error that begins with `name` for anything else. The size of `bytes` bounds the memory.
 Pickle read_pickle(std::string_view bytes, const std::string& name);
 
-/// The bytes of an array of NumPy in a pickle. Throws Error that begins with `name` unless it is
-/// one of uint8 [rows, columns] in C order.
+/// The bytes of a NumPy array in a pickle. Throws Error that begins with `name` unless the array is
+/// uint8 [rows, columns] in C order.
 std::string_view pickled_bytes(const PickleValue& value, int64_t& rows, int64_t columns,
                                const std::string& name);
 

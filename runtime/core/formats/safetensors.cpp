@@ -27,7 +27,7 @@ void check_tensors(const State& tensors) {
   }
 }
 
-/// The header for `tensors`. The widest types come first, so that every tensor is aligned.
+/// The header for `tensors`. The widest types come first, so every tensor is aligned.
 SafetensorsHeader lay_out(const State& tensors) {
   check_tensors(tensors);
   SafetensorsHeader header;
@@ -46,7 +46,7 @@ SafetensorsHeader lay_out(const State& tensors) {
   return header;
 }
 
-/// The header as it stands in the file, with its length before it.
+/// The header as the file has it, after its length.
 std::string header_text(const SafetensorsHeader& header) {
   const std::string json = format_safetensors_header(header);
   const uint64_t size = json.size();
@@ -55,7 +55,7 @@ std::string header_text(const SafetensorsHeader& header) {
   return text + json;
 }
 
-/// Hands the bytes of every tensor to `take`, in the order of the file.
+/// Passes the bytes of every tensor to `take`, in the order of the file.
 template <class Take>
 void for_each_data(const SafetensorsHeader& header, const State& tensors, const Take& take) {
   for (const auto& entry : header.entries) {

@@ -21,10 +21,10 @@ using c10::ScalarType;
 
 constexpr const char* kMetadata = "__metadata__";
 
-/// A list in a tensor's map in the header's map; anything deeper is no header.
+/// The depth of a list in a tensor's map in the header's map; deeper JSON is no header.
 constexpr int kDeepest = 3;
 
-/// LibTorch's own limit: operations on more dimensions throw.
+/// LibTorch's own limit: operations throw for more dimensions.
 constexpr size_t kMostDimensions = 64;
 
 constexpr std::array<std::pair<ScalarType, std::string_view>, 10> kTypes = {{
@@ -40,7 +40,7 @@ constexpr std::array<std::pair<ScalarType, std::string_view>, 10> kTypes = {{
     {ScalarType::Bool, "BOOL"},
 }};
 
-/// Parses JSON in which no key stands twice in one object; nlohmann's own parser keeps the last.
+/// Parses JSON and refuses duplicate keys in an object; nlohmann's own parser keeps the last value.
 Json parse_header(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
@@ -58,7 +58,7 @@ Json parse_header(std::string_view text) {
   return parse_json(text, "the header", check);
 }
 
-/// Those of other programs, of whole bytes, whose values are not read.
+/// Types of other programs that are whole bytes wide; their values are not read.
 constexpr std::pair<std::string_view, size_t> kUnreadTypes[] = {
     {"U16", 2},     {"U32", 4},     {"U64", 8},         {"C64", 8},        {"F8_E4M3", 1},
     {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}};
@@ -69,7 +69,7 @@ std::string known_types() {
   return fmt::format("{}", fmt::join(known, ", "));
 }
 
-/// Sets the type; returns the bytes of a number.
+/// Sets the type; returns the size of a number in bytes.
 size_t parse_type(const std::string& name, const Json& info, SafetensorsEntry& entry) {
   const auto found = info.find("dtype");
   if (found == info.end() || !found->is_string()) {
@@ -90,7 +90,7 @@ size_t parse_type(const std::string& name, const Json& info, SafetensorsEntry& e
                           entry.type_name, known_types()));
 }
 
-/// The whole numbers of 0 and more at `key`.
+/// The nonnegative integers at `key`.
 std::vector<uint64_t> parse_numbers(const std::string& name, const Json& info, const char* key) {
   const auto found = info.find(key);
   bool is_valid = found != info.end() && found->is_array();
@@ -104,11 +104,11 @@ std::vector<uint64_t> parse_numbers(const std::string& name, const Json& info, c
       "tensor \"{}\" has no \"{}\" that is a list of whole numbers of 0 and more", name, key));
 }
 
-/// The bytes of a tensor, or nothing above what 64 bits count.
+/// Counts the bytes of a tensor; false if they overflow 64 bits.
 bool count_bytes(const std::vector<uint64_t>& shape, size_t item_size, uint64_t& bytes) {
   constexpr auto kLargest = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   bytes = item_size;
-  // A dimension of 0 does not excuse the others: their product becomes the strides.
+  // Other dimensions are checked despite a 0: their product becomes the strides.
   uint64_t strides = item_size;
   for (const uint64_t dimension : shape) {
     if (dimension > kLargest / strides) return false;
@@ -159,7 +159,7 @@ std::map<std::string, std::string> parse_metadata(const Json& json) {
   return metadata;
 }
 
-/// Throws unless the entries, which are in the order of their bytes, fill `data_bytes` exactly.
+/// Throws unless the entries, sorted by position, fill `data_bytes` exactly.
 void check_layout(const std::vector<SafetensorsEntry>& entries, uint64_t data_bytes) {
   uint64_t end = 0;
   std::string before;

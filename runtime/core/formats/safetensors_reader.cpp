@@ -16,13 +16,13 @@ namespace {
 constexpr uint64_t kLengthBytes = sizeof(uint64_t);
 constexpr std::string_view kZipArchive = "PK\x03\x04";
 
-/// So much is read, then added to the checksum while the processor's cache still holds it.
+/// The size of a read; its bytes join the checksum while they are still in the processor's cache.
 constexpr uint64_t kPieceBytes = 1 << 20;
 
 }  // namespace
 
 size_t find_checksum_digits(std::string_view header) {
-  // Within a text each " of JSON has a \ before it, so that only the key itself looks like this.
+  // Within a JSON text, each " has a \ before it, so only the key itself looks like this.
   const std::string key = fmt::format("\"{}\":\"", kChecksumKey);
   const size_t found = header.find(key);
   if (found == std::string_view::npos) return found;
@@ -35,7 +35,7 @@ size_t find_checksum_digits(std::string_view header) {
 SafetensorsReader::SafetensorsReader(const std::string& path) {
   std::error_code failure;
   if (std::filesystem::is_directory(path, failure)) throw Error("it is a folder, not a file");
-  // To open a pipe would wait for who writes into it.
+  // Opening a pipe would wait for a writer.
   if (std::filesystem::is_other(path, failure))
     throw Error("it is a pipe or a device, not a regular file");
   errno = 0;

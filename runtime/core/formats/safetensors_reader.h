@@ -12,14 +12,14 @@
 
 namespace stepop {
 
-/// A file exists but could not be read, so it is not known whether it is whole.
+/// A file exists but could not be read, so it is unknown whether it is complete.
 class ReadError : public Error {
  public:
   using Error::Error;
 };
 
-/// An open safetensors file whose header was read and keeps every rule of the format. Each member
-/// throws Error, without the path, when the file breaks a rule or is not there, ReadError when it
+/// An open safetensors file whose header was read and keeps every rule of the format. All members
+/// throw Error, without the path, when the file breaks a rule or is missing, and ReadError when it
 /// cannot be read.
 class SafetensorsReader {
  public:
@@ -28,24 +28,24 @@ class SafetensorsReader {
   const SafetensorsHeader& header() const { return header_; }
   uint64_t file_bytes() const { return file_bytes_; }
 
-  /// Reads every tensor: on the CPU, contiguous. Once, and not after `skip_tensors`.
+  /// Reads every tensor: on the CPU, contiguous. May be called once, and not after `skip_tensors`.
   State read_tensors();
 
-  /// The same, a tensor at a time: calls `visit` with each in the order of the header. A tensor of
-  /// a type that cannot be read, for which `read_tensors` throws, is undefined here.
+  /// The same, a tensor at a time: calls `visit` with each tensor in the order of the header. A
+  /// tensor whose type cannot be read is undefined here; `read_tensors` throws for such a tensor.
   void visit_tensors(const std::function<void(const SafetensorsEntry&, const at::Tensor&)>& visit);
 
-  /// Reads the same bytes and keeps none: for the checksum alone.
+  /// Reads the same bytes only for the checksum, and keeps none.
   void skip_tensors();
 
-  /// The checksum of what was read, as `kChecksumKey` describes it: of the whole file after
-  /// `read_tensors` or `skip_tensors`. The digits are those that stand where stepop writes them;
-  /// without such digits all bytes count as they are.
+  /// The checksum of the bytes read so far, as `kChecksumKey` describes it; the whole file's after
+  /// `read_tensors` or `skip_tensors`. The digits count as zeros only in the place where stepop
+  /// writes them; without such digits, all bytes count unchanged.
   std::string checksum() const { return checksum_.text(); }
 
  private:
   void read(char* target, uint64_t size);
-  /// Reads and adds to the checksum; `target` may be null.
+  /// Reads bytes and adds them to the checksum; `target` may be null.
   void read_data(char* target, uint64_t size);
 
   std::ifstream file_;
@@ -54,7 +54,7 @@ class SafetensorsReader {
   Checksum checksum_;
 };
 
-/// Where the 16 digits of the checksum begin in a header's JSON, or npos.
+/// The position of the checksum's 16 digits in a header's JSON, or npos.
 size_t find_checksum_digits(std::string_view header);
 
 }  // namespace stepop

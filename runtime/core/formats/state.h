@@ -7,7 +7,7 @@
 
 namespace stepop {
 
-/// Named tensors: what a checkpoint holds of a network, an optimizer or a counter. A number is a
+/// Named tensors: the state of a network, an optimizer or a counter in a checkpoint. A number is a
 /// tensor without dimensions (int64 or float64).
 using State = std::map<std::string, at::Tensor>;
 

@@ -38,7 +38,7 @@ class MemorySource : public StoredArray::Source {
   std::string bytes_;
 };
 
-/// NumPy's names of types and what they are short for.
+/// NumPy's names of types, and their short forms.
 const std::map<std::string, std::string>& names_of_types() {
   static const std::map<std::string, std::string> names = {
       {"bool", "b1"},        {"int8", "i1"},    {"int16", "i2"}, {"int32", "i4"},
@@ -49,7 +49,7 @@ const std::map<std::string, std::string>& names_of_types() {
   return names;
 }
 
-/// What helps with a type that no tensor holds.
+/// The advice for a type that no tensor can hold.
 std::string remedy_of(char kind) {
   if (kind == 'O') {
     return "Python objects, which are pickled and could run any code; store numbers or texts: "
@@ -80,7 +80,7 @@ void reverse_elements(char* bytes, size_t size, size_t element) {
   }
 }
 
-/// Unsigned numbers as the wider signed ones that tensors have.
+/// Converts unsigned numbers to a wider signed type that tensors have.
 template <class From, class To>
 void widen(const std::vector<char>& stored, To* target) {
   for (size_t i = 0; i * sizeof(From) < stored.size(); ++i) {
@@ -188,7 +188,7 @@ void StoredArray::check_row(int64_t row) const {
   throw Error(fmt::format("{}: there is no row {}: it has {}", name_, row, rows()));
 }
 
-/// As they are stored, in C order.
+/// Copies the stored elements of a row in C order.
 void StoredArray::copy_row(int64_t row, char* target) const {
   const char* data = source_->bytes().data() + begin_;
   const auto element = static_cast<size_t>(type_.size);
@@ -197,7 +197,7 @@ void StoredArray::copy_row(int64_t row, char* target) const {
     std::memcpy(target, data + static_cast<size_t>(row) * elements * element, elements * element);
     return;
   }
-  // The first index moves fastest in the file, the last one in `target`.
+  // The first index moves fastest in the file, the last index in `target`.
   std::vector<int64_t> index(shape_.size(), 0);
   std::vector<size_t> steps(shape_.size(), 1);
   for (size_t d = 1; d < shape_.size(); ++d) {
@@ -255,7 +255,7 @@ at::Tensor StoredArray::gather(std::span<const int64_t> rows) const {
 }
 
 at::Tensor StoredArray::all() const {
-  if (bytes() == 0) return at::empty(shape_, type_.tensor_type());  // of any number of rows
+  if (bytes() == 0) return at::empty(shape_, type_.tensor_type());  // the number of rows may be any
   std::vector<int64_t> indices(static_cast<size_t>(rows()));
   for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(i);
   return gather(indices).view(shape_);

@@ -12,29 +12,29 @@
 
 namespace stepop {
 
-/// What NumPy calls a dtype, as far as tensors and texts can hold it.
+/// A NumPy dtype, as far as tensors and texts can hold it.
 struct ElementType {
-  char kind = 'f';           ///< As NumPy has it: b, i, u, f, c, S (bytes) or U (UTF-32).
+  char kind = 'f';           ///< NumPy's letter: b, i, u, f, c, S (bytes) or U (UTF-32).
   int64_t size = 4;          ///< In bytes.
-  bool is_reversed = false;  ///< The most significant byte comes first.
+  bool is_reversed = false;  ///< Whether the most significant byte comes first.
 
   bool is_text() const { return kind == 'S' || kind == 'U'; }
-  /// Of the tensors that it is read as. There are none of unsigned numbers of more than a byte:
+  /// The type of the tensors that are read. Tensors have no unsigned numbers of more than a byte:
   /// uint16 becomes int32, uint32 and uint64 become int64.
   at::ScalarType tensor_type() const;
   /// `int64`, `float32`, `text of 12 characters`
   std::string describe() const;
 };
 
-/// Reads NumPy's `<f4`, `|b1`, `>i8`, `<U12`, or a name, `int64`, `float32`, `bool`. Throws Error,
-/// which says what helps, for what no tensor can hold: Python objects, records, times.
+/// Parses NumPy's `<f4`, `|b1`, `>i8`, `<U12`, or a name, `int64`, `float32`, `bool`. Throws Error
+/// with advice for types that no tensor can hold: Python objects, records, times.
 ElementType parse_element_type(const std::string& text);
 
-/// An array in the bytes of a file, which may be mapped: elements are read when they are asked for.
-/// All const functions may be called by several threads at once.
+/// An array in the bytes of a file, which may be mapped; elements are read on request. Several
+/// threads may call all const functions at once.
 class StoredArray {
  public:
-  /// The bytes that an array is read from, and where they come from.
+  /// The bytes with the array, and their origin.
   class Source {
    public:
     virtual ~Source() = default;
@@ -43,27 +43,27 @@ class StoredArray {
     virtual void check() const {}
   };
 
-  /// The array begins at `begin` of the source; `name` is what messages begin with. Throws Error
-  /// when the source has too few bytes for it.
+  /// The array begins at `begin` of the source; messages begin with `name`. Throws Error when the
+  /// source has too few bytes for the array.
   StoredArray(std::shared_ptr<const Source> source, std::string name, ElementType type,
               std::vector<int64_t> shape, size_t begin = 0, bool is_fortran = false);
 
   const std::string& name() const { return name_; }
   const ElementType& type() const { return type_; }
   const std::vector<int64_t>& shape() const { return shape_; }
-  /// The first dimension; 1 of a number without dimensions.
+  /// The first dimension; 1 for a number without dimensions.
   int64_t rows() const { return shape_.empty() ? 1 : shape_[0]; }
-  /// Of all elements, as they are stored.
+  /// The size of all elements as stored.
   int64_t bytes() const;
   /// `float32 [100, 3]`
   std::string describe() const;
 
-  /// The rows, [rows.size(), ...], of an array of numbers. Throws Error for a row that is not there
-  /// and for a number that its tensor cannot hold.
+  /// The rows, [rows.size(), ...], of an array of numbers. Throws Error for a missing row, and for
+  /// a number that does not fit its tensor.
   at::Tensor gather(std::span<const int64_t> rows) const;
-  /// All of it, in its shape.
+  /// The whole array, in its shape.
   at::Tensor all() const;
-  /// The texts in the rows of an array of texts [N], in UTF-8, without the zeros behind them.
+  /// The texts in the rows of an array of texts [N], in UTF-8, without trailing zeros.
   std::vector<std::string> gather_texts(std::span<const int64_t> rows) const;
 
  private:
@@ -79,7 +79,7 @@ class StoredArray {
   int64_t row_elements_ = 1;
 };
 
-/// The bytes of a file, mapped. Throws Error as MappedFile does.
+/// The bytes of a file, mapped. Throws the same errors as MappedFile.
 std::shared_ptr<const StoredArray::Source> map_source(const std::string& path);
 /// Bytes in memory.
 std::shared_ptr<const StoredArray::Source> memory_source(std::string bytes);

@@ -16,12 +16,12 @@ namespace stepop {
 namespace {
 
 constexpr size_t kBlock = 512;
-/// Of a long name, or of all that a pax header says.
+/// The limit for a long name, and for the text of a pax header.
 constexpr uint64_t kMostText = 1 << 20;
-/// No disk holds more; sums of it do not overflow.
+/// No disk holds more; sums of such sizes do not overflow.
 constexpr uint64_t kMostBytes = uint64_t{1} << 60;
 
-/// Fields of a header, by their places in the block.
+/// A field of a header, by its place in the block.
 struct Field {
   size_t begin;
   size_t size;
@@ -38,7 +38,7 @@ std::string_view text_of(const char* block, Field field) {
   return text.substr(0, text.find('\0'));
 }
 
-/// Octal digits among spaces and zeros, or for large numbers GNU's binary form.
+/// Parses octal digits among spaces and zeros, or GNU's binary form for large numbers.
 std::optional<uint64_t> number_of(const char* block, Field field) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(block + field.begin);
   constexpr unsigned char kBinary = 0x80;
@@ -64,7 +64,7 @@ bool is_zero(const char* block) {
   return std::all_of(block, block + kBlock, [](char c) { return c == '\0'; });
 }
 
-/// Whether the header's own sum is right. Old programs added signed bytes.
+/// Whether the header's checksum is right. Old programs added signed bytes.
 bool has_right_sum(const char* block) {
   const auto given = number_of(block, kSum);
   if (!given) return false;
@@ -78,7 +78,7 @@ bool has_right_sum(const char* block) {
   return static_cast<int64_t>(*given) == sum || static_cast<int64_t>(*given) == signed_sum;
 }
 
-/// The magic of POSIX, whose headers have a prefix of the name.
+/// Whether the block has the magic of POSIX, whose headers have a prefix of the name.
 bool is_posix(const char* block) { return text_of(block, kTarMagic) == "ustar"; }
 
 bool is_header(const char* block) {
@@ -92,14 +92,14 @@ TarDamage cut(const std::string& where) {
 
 }  // namespace
 
-/// One header block, read.
+/// The contents of a header block.
 struct TarReader::Header {
   char type = '\0';
   uint64_t size = 0;
   std::string name;
 };
 
-/// False at the end of the input.
+/// Returns false at the end of the input.
 bool TarReader::read_block(char* block) {
   if (!found_.empty()) {
     std::copy(found_.begin(), found_.end(), block);
@@ -131,7 +131,7 @@ std::string TarReader::read_text(uint64_t size, const char* what) {
   return text;
 }
 
-/// Lines `<length> <key>=<value>\n`, of which the length counts all.
+/// Parses lines `<length> <key>=<value>\n`, where the length counts the whole line.
 void TarReader::take_pax(const std::string& text, bool is_global) {
   std::string_view rest = text;
   while (!rest.empty() && rest[0] != '\0') {
@@ -224,7 +224,7 @@ std::optional<TarMember> TarReader::next() {
     if (is_file) {
       left_ = member.size;
       padding_ = (kBlock - left_ % kBlock) % kBlock;
-      // Old programs mark a folder by its name alone.
+      // Old programs mark a folder only by its name.
       if (!member.name.ends_with('/')) return member;
       pass(std::exchange(left_, 0) + std::exchange(padding_, 0));
     }
@@ -245,7 +245,7 @@ std::string TarReader::content(uint64_t most) {
                     size_text(static_cast<double>(left_)), size_text(static_cast<double>(most))),
         false);
   }
-  // A header may claim what the archive does not have: memory follows what is there.
+  // A header may claim more than the archive has: memory grows with the bytes that were read.
   constexpr uint64_t kPiece = 1 << 22;
   std::string content;
   while (left_ > 0) {

@@ -9,11 +9,11 @@
 
 namespace stepop {
 
-/// What is wrong with an archive, without its name.
+/// The damage of an archive, without the archive's name.
 class TarDamage : public Error {
  public:
   TarDamage(const std::string& what, bool is_cut) : Error(what), is_cut_(is_cut) {}
-  /// Whether the archive ends too early, so that nothing comes behind the damage.
+  /// Whether the archive ends too early, so that nothing follows the damage.
   bool is_cut() const { return is_cut_; }
 
  private:
@@ -23,28 +23,28 @@ class TarDamage : public Error {
 /// A file in an archive.
 struct TarMember {
   std::string name;
-  uint64_t size = 0;     ///< Of its content, in bytes.
-  uint64_t begin = 0;    ///< Where its first header begins in the archive.
-  bool is_link = false;  ///< Its content is another member's, or none of the archive's.
+  uint64_t size = 0;     ///< The size of the content, in bytes.
+  uint64_t begin = 0;    ///< The position of the member's first header in the archive.
+  bool is_link = false;  ///< The content is another member's, or outside the archive.
 };
 
-/// Reads a tar archive from its beginning on: of POSIX (ustar and pax) and GNU, with long names.
-/// Folders, devices and what a header says of owners and times are passed over. Sparse files are
-/// refused. Memory is bounded whatever a header claims.
+/// Reads a tar archive from its beginning, in the formats of POSIX (ustar and pax) and GNU, with
+/// long names. Folders, devices, owners and times are ignored. Sparse files are refused. Memory is
+/// bounded, whatever a header claims.
 class TarReader {
  public:
-  /// `input` must outlive this and be at a header; `offset` is what lies before it.
+  /// `input` must outlive the reader and be at a header; `offset` is the number of bytes before it.
   explicit TarReader(ByteInput& input, uint64_t offset = 0) : input_(input), offset_(offset) {}
 
-  /// The next file; nothing at the end of the archive. What was not read of the one before is
-  /// passed over. Throws TarDamage, and what `input` throws.
+  /// The next file; nothing at the end of the archive. Skips the unread content of the last file.
+  /// Throws TarDamage, and the errors of `input`.
   std::optional<TarMember> next();
 
-  /// The content of the member that `next` gave. Throws TarDamage when it is cut short, or larger
-  /// than `most` bytes, after which `next` goes on.
+  /// The content of the member that `next` returned. Throws TarDamage when the content is cut
+  /// short, or is larger than `most` bytes; after the latter, `next` can be called again.
   std::string content(uint64_t most);
 
-  /// After a damage that is no cut: looks for the next header. False when there is none.
+  /// Looks for the next header, after damage that is no cut. Returns false when there is none.
   bool find_header();
 
  private:
@@ -57,10 +57,10 @@ class TarReader {
 
   ByteInput& input_;
   uint64_t offset_;
-  uint64_t left_ = 0;     ///< Of the member's content and its padding.
-  uint64_t padding_ = 0;  ///< Of the member's content.
-  std::string found_;     ///< A header that `find_header` found.
-  // What the headers before a member's own say of it.
+  uint64_t left_ = 0;     ///< The unread bytes of the member's content and padding.
+  uint64_t padding_ = 0;  ///< The padding of the member's content.
+  std::string found_;     ///< The header that `find_header` found.
+  // The name and size that preceding headers give for the member.
   std::string long_name_;
   std::optional<uint64_t> long_size_;
 };

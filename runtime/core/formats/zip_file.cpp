@@ -57,7 +57,7 @@ class ZipDirectory {
            archive_.substr(at).starts_with(signature);
   }
 
-  /// Little-endian.
+  /// Reads a little-endian number.
   uint64_t number(size_t at, size_t bytes) const {
     uint64_t value = 0;
     for (size_t i = bytes; i-- > 0;) {
@@ -66,7 +66,7 @@ class ZipDirectory {
     return value;
   }
 
-  /// Finds the directory from the record at the end of the archive.
+  /// Finds the directory through the record at the end of the archive.
   void find() {
     constexpr size_t kLongestComment = 65'535;
     const size_t most = std::min(archive_.size(), kEndBytes + kLongestComment);
@@ -117,7 +117,7 @@ class ZipDirectory {
     return entry;
   }
 
-  /// Numbers of 64 bits, in this order, for those that are 0xffffffff.
+  /// Replaces the numbers that are 0xffffffff by 64-bit numbers, which `extra` has in this order.
   void take_64(std::string_view extra, std::initializer_list<uint64_t*> numbers) const {
     const auto start = static_cast<size_t>(extra.data() - archive_.data());
     for (size_t at = 0; at + 4 <= extra.size();) {
@@ -165,7 +165,7 @@ void check_zip_entry(std::string_view archive, const ZipEntry& entry, const std:
 std::string unpack_zip_entry(std::string_view archive, const ZipEntry& entry,
                              const std::string& name) {
   const auto unpacked = static_cast<double>(entry.size);
-  constexpr size_t kMostPacked = 1032;  // bytes that deflate packs into one
+  constexpr size_t kMostPacked = 1032;  // the number of bytes that deflate can pack into one byte
   if (entry.size / kMostPacked > entry.packed_size) {
     throw Error(name + ": its size is damaged; copy or download it again");
   }

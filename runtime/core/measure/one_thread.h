@@ -2,8 +2,8 @@
 
 namespace stepop {
 
-/// From here on what this thread computes with LibTorch starts no other threads: the cores belong
-/// to the training, and a thread beside it that used several would take them. Others are not
+/// From now on, LibTorch computations in this thread start no other threads: the cores belong to
+/// the training, and a second multi-threaded thread would take them. Other threads are not
 /// affected.
 void compute_with_one_thread();
 

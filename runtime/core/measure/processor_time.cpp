@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kNanosecond = 1e-9;
 constexpr double kMuchWaiting = 1.0 / 3;
-constexpr double kLeastWork = 1;  // seconds: less says nothing
+constexpr double kLeastWork = 1;  // seconds; a shorter time proves nothing
 
 }  // namespace
 
@@ -25,7 +25,7 @@ std::optional<ProcessorTime> processor_time() {
   ProcessorTime sum;
   bool is_known = false;
   for (; !failed && tasks != std::filesystem::directory_iterator(); tasks.increment(failed)) {
-    // Nanoseconds on a processor, nanoseconds of waiting for one, turns.
+    // The columns: nanoseconds on a processor, nanoseconds of waiting for a processor, turns.
     const auto text = try_read_file((tasks->path() / "schedstat").string());
     if (!text) continue;
     std::istringstream numbers(*text);

@@ -10,7 +10,7 @@ namespace {
 constexpr int kBits = 7;
 constexpr uint64_t kBins = uint64_t{1} << kBits;
 
-/// Up to 2^8 ns a bin is a nanosecond wide, then twice as wide after each power of two.
+/// Below 2^8 ns, a bin is a nanosecond wide; its width doubles after each power of two.
 size_t bin_of(uint64_t time) {
   const int shift = std::max(0, static_cast<int>(std::bit_width(time)) - kBits - 1);
   return kBins * static_cast<uint64_t>(shift) + (time >> shift);
@@ -66,7 +66,7 @@ void Profile::end() noexcept {
   Clock::time_point now;
   try {
     now = read_clock();
-  } catch (const std::exception&) {  // the next use of the device reports it
+  } catch (const std::exception&) {  // the next use of the device reports the error
     now = Clock::now();
   }
   const Open span = open_.back();
@@ -88,7 +88,7 @@ void Profile::step_done() {
 void Profile::stop() {
   whole_.count = 1;
   whole_.total = read_clock() - begin_;
-  const std::lock_guard lock(mutex_);  // from here on no thread adds anything
+  const std::lock_guard lock(mutex_);  // from now on, no thread adds events
   is_tracing_.store(false, std::memory_order_relaxed);
 }
 
@@ -102,7 +102,7 @@ void Profile::add(std::string_view thread, std::string_view name, Clock::time_po
   keep(*names_.emplace(name).first, number, begin, end);
 }
 
-/// The mutex is locked.
+/// Called with the mutex locked.
 void Profile::keep(std::string_view name, size_t thread, Clock::time_point begin,
                    Clock::time_point end) {
   if (!is_tracing()) return;

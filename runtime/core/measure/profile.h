@@ -15,88 +15,88 @@
 
 namespace stepop {
 
-/// How often which time was measured, in memory that does not grow with their number (some kB): it
-/// knows each time to within 0.4 %.
+/// A histogram of measured times, each known to within 0.4 %. Its memory (some kB) does not grow
+/// with the number of times.
 class TimeHistogram {
  public:
   /// A time below 0 counts as 0.
   void add(std::chrono::nanoseconds time);
 
-  /// The time that half of all do not exceed (the lower one of two in the middle); 0 of none.
+  /// The lower median of all times; 0 without any.
   std::chrono::nanoseconds median() const;
 
  private:
   int64_t count_ = 0;
-  std::vector<uint32_t> counts_;  ///< By bin: 128 bins of equal width between powers of two.
+  std::vector<uint32_t> counts_;  ///< By bin: 128 equal bins between powers of two.
 };
 
-/// Where the time of a training goes: how long the named parts of it took, each within the one
-/// around it, and for the first steps when each began and ended, also in other threads.
-/// Its memory does not grow with the training.
+/// The time that the named parts of a training take, each part within its parent. For the first
+/// steps, also the begin and end of each span, including other threads. The memory does not grow
+/// with the training.
 class Profile {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// The first steps, of which every event is kept, and the most events that are.
+  /// The number of first steps whose events are all kept, and the limit on kept events.
   static constexpr int64_t kTracedSteps = 500;
   static constexpr size_t kMostEvents = 100'000;
 
-  /// All spans of one name within the same other part.
+  /// All spans of one name within the same parent.
   struct Part {
     std::string name;
     int64_t count = 0;
     Clock::duration total{0};
     TimeHistogram times;
-    std::vector<std::unique_ptr<Part>> parts;  ///< Within it, in the order of their first spans.
+    std::vector<std::unique_ptr<Part>> parts;  ///< The nested parts, in order of their first spans.
   };
 
-  /// One span of a step that is traced.
+  /// One span of a traced step.
   struct Event {
     std::string_view name;  ///< Lives as long as the profile.
     size_t thread = 0;      ///< In `threads()`.
-    int64_t step = 0;       ///< Steps that were complete.
-    Clock::duration begin;  ///< Since the profile began.
+    int64_t step = 0;       ///< The number of complete steps.
+    Clock::duration begin;  ///< The time since the profile began.
     Clock::duration length;
   };
 
-  /// Begins now. `synchronize` is called before the clock is read, to wait for a device that works
-  /// behind the loop's back; without it nothing is waited for.
+  /// The profile begins now. `synchronize` is called before each look at the clock, to wait for a
+  /// device that works asynchronously; without it, the profile waits for nothing.
   explicit Profile(std::function<void()> synchronize = {});
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  /// For the loop's thread, through `Span`: its spans lie within each other. The name is put
-  /// together from its parts.
+  /// For the loop's thread, through `Span`: its spans are nested. The name is the concatenation of
+  /// its parts.
   void begin(std::initializer_list<std::string_view> name);
   void end() noexcept;
   void step_done();
-  /// Gradients of a backward pass were summed over the processes for `total`, and for `beside` of
-  /// it more of them were computed at the same time.
+  /// Records that gradients of a backward pass were summed over the processes for `total`; for
+  /// `beside` of this time, more gradients were computed at the same time.
   void add_sums(Clock::duration total, Clock::duration beside) {
     sums_ += total;
     sums_beside_ += beside;
   }
-  /// Ends the whole; nothing is measured any more.
+  /// Ends the profile; nothing is measured from now on.
   void stop();
 
-  /// For any other thread, through `ThreadSpan`.
+  /// For all other threads, through `ThreadSpan`.
   bool is_tracing() const { return is_tracing_.load(std::memory_order_relaxed); }
   void add(std::string_view thread, std::string_view name, Clock::time_point begin,
            Clock::time_point end);
 
-  /// What was found; to be read once it is stopped.
+  /// The results; read them after `stop`.
   const Part& whole() const { return whole_; }
   int64_t steps() const { return steps_.load(std::memory_order_relaxed); }
-  /// Those of which all events were kept.
+  /// The number of steps whose events were all kept.
   int64_t traced_steps() const {
     return events_.size() < kMostEvents ? std::min(steps(), kTracedSteps) : events_.back().step;
   }
-  /// The time of all `add_sums`, and the part of it that cost nothing.
+  /// The total time of `add_sums`, and the part that overlapped with computation.
   Clock::duration sums() const { return sums_; }
   Clock::duration sums_beside() const { return sums_beside_; }
   bool waits_for_device() const { return static_cast<bool>(synchronize_); }
   const std::vector<Event>& events() const { return events_; }
-  /// Names of the threads, the loop's first.
+  /// The threads' names, the loop's first.
   const std::vector<std::string>& threads() const { return threads_; }
 
  private:
@@ -111,21 +111,21 @@ class Profile {
   const std::function<void()> synchronize_;
   const Clock::time_point begin_ = Clock::now();
   Part whole_;
-  std::vector<Open> open_;  ///< Each within the one before.
+  std::vector<Open> open_;  ///< Each part is within the last.
   std::string name_;        ///< Scratch.
   Clock::duration sums_{0};
   Clock::duration sums_beside_{0};
 
   std::atomic<int64_t> steps_ = 0;
   std::atomic<bool> is_tracing_ = true;
-  std::mutex mutex_;  ///< Of everything below.
+  std::mutex mutex_;  ///< Protects all following members.
   std::vector<Event> events_;
   std::vector<std::string> threads_ = {"training loop"};
-  std::set<std::string, std::less<>> names_;  ///< Of the other threads' events.
+  std::set<std::string, std::less<>> names_;  ///< The names of the other threads' events.
 };
 
-/// A part of the loop's work, measured while it lives. Without a profile nothing happens, at the
-/// cost of a comparison.
+/// A part of the loop's work, measured during its lifetime. Without a profile, a Span only costs a
+/// comparison.
 class Span {
  public:
   Span(Profile* profile, std::initializer_list<std::string_view> name) : profile_(profile) {
@@ -142,7 +142,7 @@ class Span {
   Profile* profile_;
 };
 
-/// The same in another thread, for the trace alone. The names must outlive it.
+/// The same in another thread, only for the trace. The names must outlive the span.
 class ThreadSpan {
  public:
   ThreadSpan(Profile* profile, std::string_view thread, std::string_view name)

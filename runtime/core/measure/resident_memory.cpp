@@ -9,7 +9,7 @@
 namespace stepop {
 
 double resident_bytes() {
-  // Kept open: opening it takes longer than reading it.
+  // The file stays open, since opening it takes longer than reading it.
   static const int statm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   std::array<char, 128> text{};
   if (statm < 0 || ::pread(statm, text.data(), text.size() - 1, 0) <= 0) return 0;

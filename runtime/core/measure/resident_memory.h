@@ -2,7 +2,7 @@
 
 namespace stepop {
 
-/// The memory of this process that lies in the machine's own, in bytes; 0 where nobody tells.
+/// The resident memory of this process in bytes; 0 where the system does not report it.
 double resident_bytes();
 
 }  // namespace stepop

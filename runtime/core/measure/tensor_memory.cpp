@@ -9,8 +9,8 @@
 
 namespace stepop {
 
-/// What LibTorch's allocators report to. A GPU's backward passes run in threads of their own, which
-/// take this along.
+/// LibTorch's allocators report to this counter. A GPU's backward passes run in their own threads,
+/// which inherit the counter.
 class TensorMemory::Counter : public c10::MemoryReportingInfoBase {
  public:
   struct Bytes {
@@ -21,7 +21,7 @@ class TensorMemory::Counter : public c10::MemoryReportingInfoBase {
 
   bool memoryProfilingEnabled() const override { return true; }
 
-  /// `size` is negative for memory that is given back.
+  /// `size` is negative for freed memory.
   void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device device) override {
     const std::lock_guard lock(mutex_);
     Bytes& bytes = of(device.type());

@@ -11,13 +11,12 @@ class DebugInfoGuard;
 
 namespace stepop {
 
-/// Counts the memory of tensors while it lives: what LibTorch's allocators hand out, on the CPU and
-/// on GPUs, to the thread that made this, and what that thread gives back. Exact: on the CPU every
-/// byte that was asked for, on a GPU the blocks as its allocator rounds them up. Not counted is
-/// what was allocated before or by other threads, and what libraries such as oneDNN take for
-/// themselves.
+/// Counts the memory of tensors during its lifetime: the memory that LibTorch's allocators give, on
+/// the CPU and on GPUs, to the thread that made the counter, minus the memory that this thread
+/// frees. Exact: every requested byte on the CPU, the allocator's rounded blocks on a GPU. Earlier
+/// allocations, other threads, and the internal memory of libraries such as oneDNN are not counted.
 ///
-/// Destroyed in the thread that made it. Of two that live at once only the younger one counts.
+/// The thread that made the counter must destroy it. If two exist, only the younger one counts.
 class TensorMemory {
  public:
   TensorMemory();
@@ -25,11 +24,11 @@ class TensorMemory {
   TensorMemory(const TensorMemory&) = delete;
   TensorMemory& operator=(const TensorMemory&) = delete;
 
-  /// Bytes on the devices of this kind: what is there now, and the most that was there at once.
+  /// Bytes on devices of this kind: the current number, and the highest so far.
   int64_t now(c10::DeviceType device) const;
   int64_t most(c10::DeviceType device) const;
 
-  /// The most that was there at once since the last call of `begin_part`.
+  /// The highest number since the last call of `begin_part`.
   int64_t most_of_part(c10::DeviceType device) const;
   void begin_part();
 

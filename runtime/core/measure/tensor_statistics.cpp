@@ -44,7 +44,7 @@ void TensorStatistics::add(const at::Tensor& values) {
       const bool is_first = finite_ + finite == 0;
       min_ = is_first ? number : std::min(min_, number);
       max_ = is_first ? number : std::max(max_, number);
-      // Relative to the mean so far, so that numbers near the largest do not overflow.
+      // The sum is relative to the mean so far, so that numbers near the largest do not overflow.
       sum += number - mean_;
       ++finite;
     }

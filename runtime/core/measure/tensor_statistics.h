@@ -11,10 +11,10 @@ namespace stepop {
 /// `uint8 [60000, 28, 28]`, for messages.
 std::string describe_tensor(const at::Tensor& tensor);
 
-/// What numbers are in one tensor, or in many blocks of a large one. Memory is constant.
+/// Statistics of the numbers in one tensor, or in many blocks of a large one; constant memory.
 class TensorStatistics {
  public:
-  /// Adds the numbers of a tensor of any type on the CPU; bool counts as 0 and 1. Of complex ones
+  /// Adds the numbers of a CPU tensor of any type; bool counts as 0 and 1. For complex numbers,
   /// only NaN and infinity are counted.
   void add(const at::Tensor& values);
 
@@ -22,7 +22,7 @@ class TensorStatistics {
   int64_t nans() const { return nans_; }
   int64_t infinities() const { return infinities_; }
 
-  /// Over the numbers that are finite; none when there are none.
+  /// Over the finite numbers; nothing if there are none.
   std::optional<double> min() const { return optional(min_); }
   std::optional<double> max() const { return optional(max_); }
   std::optional<double> mean() const { return optional(mean_); }

@@ -29,7 +29,7 @@ uint32_t number_at(std::string_view bytes, size_t at) {
   return number;
 }
 
-/// A chunk as a file has it: length, type, data, the sum of both.
+/// A chunk in the file's format: length, type, data, and the checksum of type and data.
 std::string png_chunk(const std::string& type, std::string_view data) {
   const std::string body = type + std::string(data);
   const auto sum =
@@ -38,7 +38,7 @@ std::string png_chunk(const std::string& type, std::string_view data) {
          big_endian(static_cast<uint32_t>(sum), 4);
 }
 
-/// The data of all chunks of one type in a PNG that `encode_png` made.
+/// The data of all chunks of one type in a PNG from `encode_png`.
 std::vector<std::string_view> chunks_of(std::string_view png, std::string_view type) {
   std::vector<std::string_view> found;
   for (size_t at = kPngSignature.size(); at + 12 <= png.size();) {
@@ -49,7 +49,7 @@ std::vector<std::string_view> chunks_of(std::string_view png, std::string_view t
   return found;
 }
 
-/// How long each frame is shown: a fraction of a second whose parts have 16 bits.
+/// The time that each frame is shown: a fraction of a second with 16-bit parts.
 std::string delay_of(double frames_per_second) {
   const auto milliseconds = std::clamp(std::round(1000 / frames_per_second), 1.0, 65535.0);
   return big_endian(static_cast<uint32_t>(milliseconds), 2) + big_endian(1000, 2);
@@ -70,7 +70,7 @@ std::string encode_animated_png(const std::vector<at::Tensor>& frames, double fr
   const std::string height = big_endian(static_cast<uint32_t>(frames[0].size(0)), 4);
   const std::string width = big_endian(static_cast<uint32_t>(frames[0].size(1)), 4);
   std::string bytes;
-  uint32_t sequence = 0;  // counts the chunks fcTL and fdAT together
+  uint32_t sequence = 0;  // counts fcTL and fdAT chunks together
   for (const auto& frame : frames) {
     const bool becomes_colour = is_colour && frame.size(2) == 1;
     const std::string png = encode_png(
@@ -79,10 +79,10 @@ std::string encode_animated_png(const std::vector<at::Tensor>& frames, double fr
     if (is_first) {
       bytes = std::string(kPngSignature) + png_chunk("IHDR", chunks_of(png, "IHDR").at(0));
       const auto count = big_endian(static_cast<uint32_t>(frames.size()), 4);
-      bytes += png_chunk("acTL", count + big_endian(0, 4));  // 0: plays without end
+      bytes += png_chunk("acTL", count + big_endian(0, 4));  // 0: plays forever
     }
     const std::string no_offset(8, '\0');
-    const std::string replaces_all(2, '\0');  // nothing is disposed of, nothing blended
+    const std::string replaces_all(2, '\0');  // no disposal, no blending
     bytes += png_chunk("fcTL", big_endian(sequence++, 4) + width + height + no_offset +
                                    delay_of(frames_per_second) + replaces_all);
     for (const std::string_view data : chunks_of(png, "IDAT")) {

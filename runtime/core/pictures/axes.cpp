@@ -17,7 +17,7 @@ constexpr double kShade = 0.4;
 constexpr int64_t kThickness = 3;
 constexpr int64_t kMark = 9;
 
-/// What lies between the left edge and the numbers' end.
+/// The width from the left edge to the end of the numbers.
 int64_t room_for(const Axis& up) {
   int64_t label = 0;
   for (const auto& text : up.texts) label = std::max(label, pixel_width(text));
@@ -36,7 +36,7 @@ std::vector<double> round_ticks(double low, double high, int most) {
   }
   std::vector<double> ticks;
   const double first = std::ceil(low / step - 1e-9);
-  for (int i = 0; i < most; ++i) {  // of large numbers first + 1 may be first
+  for (int i = 0; i < most; ++i) {  // if numbers are large, first + 1 may equal first
     const double tick = (first + i) * step;
     if (tick > high + 1e-9 * step) break;
     if (ticks.empty() || tick > ticks.back()) ticks.push_back(tick);

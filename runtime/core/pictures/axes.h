@@ -9,31 +9,31 @@
 
 namespace stepop {
 
-/// Round numbers in [low, high], at most `most` of them at equal distances, for an axis.
+/// At most `most` evenly spaced round numbers in [low, high], for an axis.
 std::vector<double> round_ticks(double low, double high, int most);
 
-/// [low, high], or, when that is too narrow for `parts` of equal width, a range around it: of width
-/// 1 as in numpy, and wide enough for numbers so large that those that are 1 apart are the same.
+/// [low, high], or a range around it when [low, high] is too narrow for `parts` of equal width: of
+/// width 1 as in numpy, or wider for numbers so large that adding 1 does not change them.
 std::pair<double, double> range_with_room(double low, double high, int64_t parts);
 
-/// What one side of a plot shows: the numbers from `low` to `high`, `low` below `high`.
+/// One side of a plot: the numbers from `low` to `high`, where `low` is below `high`.
 struct Axis {
   std::string name = {};
   double low = 0;
   double high = 1;
   std::vector<double> ticks = {};
-  std::vector<std::string> texts = {};  ///< Of the ticks.
+  std::vector<std::string> texts = {};  ///< The labels of the ticks.
 
-  /// From 0 to 1 within the range.
+  /// The position within the range, from 0 to 1.
   double share(double value) const { return (value - low) / (high - low); }
 };
 
-/// Round numbers of any kind.
+/// An axis of round numbers, which need not be whole.
 Axis number_axis(std::string name, double low, double high);
-/// Whole numbers from 0 on.
+/// An axis of whole numbers from 0 on.
 Axis count_axis(std::string name, int64_t most);
 
-/// A picture with two axes, between which others draw.
+/// A picture with two axes, between which other code draws.
 class Plot {
  public:
   static constexpr int64_t kWidth = 640;
@@ -50,10 +50,10 @@ class Plot {
   using Point = std::pair<int64_t, int64_t>;  ///< x and y, in pixels.
   void dot(Point at);
   void line(Point from, Point to);
-  /// A square that is seen on a line.
+  /// Draws a square that is visible on a line.
   void mark(Point at);
 
-  /// The numbers across, and a note at the top right; to be called last.
+  /// Draws the horizontal axis' numbers, and a note at the top right; must be the last call.
   std::string png(const std::string& note = "");
 
  private:

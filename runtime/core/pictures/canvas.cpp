@@ -12,7 +12,7 @@
 namespace stepop {
 namespace {
 
-/// Viridis at every eighth.
+/// Viridis at each eighth of its range.
 constexpr std::array<Colour, 9> kViridis{{{0x44, 0x01, 0x54},
                                           {0x47, 0x2d, 0x7b},
                                           {0x3b, 0x52, 0x8b},
@@ -25,8 +25,8 @@ constexpr std::array<Colour, 9> kViridis{{{0x44, 0x01, 0x54},
 
 constexpr int kGlyphsPerBlock = 16;
 
-/// ASCII from the space on, 16 glyphs side by side in a block of eight rows; a column is free
-/// behind each.
+/// ASCII from the space on: 16 glyphs side by side in a block of eight rows, each followed by an
+/// empty column.
 constexpr std::array<std::array<const char*, kGlyphHeight>, 6> kBlocks{{
     // clang-format off
     {{

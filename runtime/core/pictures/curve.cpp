@@ -15,7 +15,7 @@
 namespace stepop {
 namespace {
 
-/// Finite ones at most so large that the width between them is finite as well.
+/// Clamps finite numbers so that the distance between any two is finite as well.
 std::vector<double> numbers_of(const at::Tensor& values) {
   constexpr double kLargest = 8e307;
   const at::Tensor all = values.detach().to(at::kCPU, at::kDouble).contiguous();
@@ -27,7 +27,7 @@ std::vector<double> numbers_of(const at::Tensor& values) {
   return numbers;
 }
 
-/// Of the finite numbers; from 0 to 1 where there are none.
+/// The axis of the finite numbers; from 0 to 1 without any.
 Axis axis_of(const std::string& name, const std::vector<double>& values) {
   double low = std::numeric_limits<double>::infinity();
   double high = -low;

@@ -6,7 +6,7 @@
 
 namespace stepop {
 
-/// A line through points, such as precision over recall.
+/// A line through points, such as precision against recall.
 struct Curve {
   at::Tensor x;  ///< [N], any real type, on any device.
   at::Tensor y;  ///< The same number of values.
@@ -14,7 +14,7 @@ struct Curve {
   std::string y_name = "y";
 };
 
-/// Throws Error with `name` when it is no curve: x and y are real, [N] with N of 1 or more.
+/// Throws Error with `name` unless x and y are real and [N] with N of at least 1.
 void check_curve(const Curve& curve, const std::string& name);
 
 /// The curve as the bytes of a PNG file, with axes. A point that is not finite breaks the line.

@@ -12,7 +12,7 @@
 namespace stepop {
 namespace {
 
-/// Of the bars: the middle of viridis, dark enough on white.
+/// The colour of the bars: the middle of viridis, dark enough on white.
 constexpr double kBarShade = 0.4;
 
 std::string outside_text(const Histogram& histogram) {
@@ -27,7 +27,7 @@ std::string outside_text(const Histogram& histogram) {
   return text;
 }
 
-/// float64 [N] on the CPU.
+/// The finite numbers, float64 [N] on the CPU.
 at::Tensor all_finite(const at::Tensor& numbers) {
   const at::Tensor all = numbers.detach().to(at::kCPU, at::kDouble).reshape({-1});
   return all.masked_select(at::isfinite(all)).contiguous();
@@ -48,7 +48,7 @@ void Histogram::add(const at::Tensor& numbers) {
       continue;
     }
     size_t bin = std::min(static_cast<size_t>((value - low) / (high - low) * bins), last);
-    // Rounding may have carried it over an edge.
+    // Rounding may have moved the value over an edge.
     if (value < edge(bin)) --bin;
     if (bin < last && value >= edge(bin + 1)) ++bin;
     ++counts[bin];
@@ -64,7 +64,7 @@ Histogram histogram_of(const at::Tensor& numbers, int64_t bins) {
   if (finite.numel() == 0) return histogram;
   const auto low = finite.min().item<double>();
   const auto high = finite.max().item<double>();
-  // Bins of the whole range of float64 would have no finite width.
+  // Bins over the whole range of float64 would have an infinite width.
   constexpr double kLargest = 8e307;
   std::tie(histogram.low, histogram.high) =
       range_with_room(std::max(low, -kLargest), std::min(high, kLargest), bins);
@@ -81,7 +81,7 @@ std::string histogram_picture(const Histogram& histogram) {
     const int64_t begin = plot.left() + i * Plot::kWidth / bins;
     const int64_t width = std::max<int64_t>(plot.left() + (i + 1) * Plot::kWidth / bins - begin, 1);
     const int64_t top = plot.y(static_cast<double>(count));
-    // What occurs at all is seen.
+    // A bar of at least 2 pixels keeps small counts visible.
     const int64_t height = count == 0 ? 0 : std::max<int64_t>(plot.bottom() - top, 2);
     plot.canvas().fill(begin, plot.bottom() - height, width > 3 ? width - 1 : width, height,
                        viridis(kBarShade));

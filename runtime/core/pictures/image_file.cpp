@@ -26,7 +26,7 @@ float value_at(const Pixels& pixels, size_t i) {
   return (static_cast<float>(value) - 32767.5F) * (1.0F / 32767.5F);
 }
 
-/// [H, W, C] as stored -> [channels, H, W] in [-1, 1].
+/// Converts stored pixels [H, W, C] to [channels, H, W] in [-1, 1].
 at::Tensor to_tensor(const Pixels& pixels, size_t channels) {
   at::Tensor image = at::empty({static_cast<int64_t>(channels), static_cast<int64_t>(pixels.height),
                                 static_cast<int64_t>(pixels.width)},
@@ -58,7 +58,7 @@ uint32_t big_endian(std::string_view bytes) {
   return number;
 }
 
-/// https://www.w3.org/TR/png/#11IHDR
+/// Reads the size and colour type (https://www.w3.org/TR/png/#11IHDR).
 std::optional<ImageHead> png_head(std::string_view bytes) {
   constexpr size_t kEnd = 26;
   if (bytes.size() < kEnd) return std::nullopt;
@@ -69,8 +69,8 @@ std::optional<ImageHead> png_head(std::string_view bytes) {
                    .channels = is_grey ? 1 : 3};
 }
 
-/// In the frame's header, the segment SOF; each before it says its length (ITU-T T.81, B.1 and
-/// B.2.2).
+/// Reads the frame's header, the segment SOF; each segment before it states its length (ITU-T T.81,
+/// B.1 and B.2.2).
 std::optional<ImageHead> jpeg_head(std::string_view bytes) {
   constexpr size_t kFrameBytes = 10;
   for (size_t at = 2; at + kFrameBytes <= bytes.size() && bytes[at] == '\xff';) {
@@ -114,7 +114,7 @@ Pixels decode_pixels(std::string_view bytes, const std::string& name, int64_t ch
   throw Error(fmt::format("{}: expected a PNG or JPEG, the file begins with{}", name, start));
 }
 
-/// As to_tensor has it, with 0 for as many channels as there are.
+/// Like to_tensor; 0 `channels` means as many as stored.
 at::Tensor tensor_of(const Pixels& pixels, int64_t channels) {
   return to_tensor(pixels, channels == 0 ? pixels.channels : static_cast<size_t>(channels));
 }

@@ -17,7 +17,7 @@
 namespace stepop {
 namespace {
 
-// Of a thumbnail, in pixels.
+// The size of a thumbnail, in pixels.
 constexpr int64_t kMostSide = 256;
 constexpr int64_t kGap = 14;
 constexpr int64_t kLineGap = 2;
@@ -56,7 +56,7 @@ void draw(const at::Tensor& image, const at::Tensor& target) {
 
 constexpr int64_t kMostPlanes = 16;
 
-/// RGBA as it looks over a board of light and dark grey squares.
+/// Draws RGBA over a board of light and dark grey squares.
 at::Tensor over_board(const at::Tensor& images) {
   const int64_t side = std::max<int64_t>(std::min(images.size(2), images.size(3)) / 8, 1);
   const at::Tensor y = at::arange(images.size(2)).div(side, "floor").unsqueeze(1);
@@ -66,7 +66,7 @@ at::Tensor over_board(const at::Tensor& images) {
   return images.slice(1, 0, 3).clamp(-1, 1).mul(alpha).add(board.mul(alpha.neg().add(1)));
 }
 
-/// The first channels of each image side by side, in grey.
+/// The first channels of each image, in grey and side by side.
 at::Tensor planes(const at::Tensor& images) {
   const int64_t count = std::min(images.size(1), kMostPlanes);
   const auto columns = static_cast<int64_t>(std::ceil(std::sqrt(count)));
@@ -83,7 +83,7 @@ at::Tensor planes(const at::Tensor& images) {
   return tiles;
 }
 
-/// Images of any number of channels as ones of 1 or 3.
+/// Converts images of any number of channels to 1 or 3 channels.
 at::Tensor as_shown(const at::Tensor& images) {
   const int64_t channels = images.size(1);
   if (channels == 1 || channels == 3) return images;
@@ -97,7 +97,7 @@ bool is_image_batch(const at::Tensor& images) {
   const auto is_usual = [](int64_t channels) {
     return channels == 1 || channels == 3 || channels == 4;
   };
-  // With the channels last it would become a heap of thin stripes.
+  // Images with the channels last would become a pile of thin stripes.
   return images.numel() > 0 && (is_usual(images.size(1)) || !is_usual(images.size(3)));
 }
 

@@ -1,6 +1,6 @@
-// libjpeg reports errors by longjmp, which skips destructors. So each setjmp stands in a function
-// of its own whose frame, like those of the callbacks, holds nothing that has one; what owns memory
-// lives in the caller.
+// libjpeg reports errors by longjmp, which skips destructors. So each setjmp has its own function;
+// the frames of this function and of the callbacks hold nothing with a destructor, and the caller
+// owns all memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace stepop {
 namespace {
 
 constexpr size_t kMostScans = 500;
-/// Progressive images have about ten scans, over at most kMostPixels.
+/// Progressive images have about ten scans, each over at most kMostPixels.
 constexpr size_t kMostScannedPixels = 20 * kMostPixels;
 
 [[noreturn]] void jpeg_does_not_decode(const std::string& name, const char* why) {
@@ -35,7 +35,7 @@ struct JpegReader {
   jpeg_progress_mgr progress = {};
   std::jmp_buf jump = {};
   char message[JMSG_LENGTH_MAX] = "";
-  bool has_too_many = false;  ///< Pixels.
+  bool has_too_many = false;  ///< Whether there are too many pixels.
   int most_scans = 0;
 
   JpegReader() = default;
@@ -50,7 +50,7 @@ void jpeg_failed(j_common_ptr info) {
   std::longjmp(reader->jump, 1);
 }
 
-/// libjpeg only warns when it makes up pixels for lost data; to us that is an error.
+/// libjpeg only warns when it invents pixels for lost data; here this is an error.
 void jpeg_warned(j_common_ptr info, int level) {
   const int code = info->err->msg_code;
   const bool is_loss = code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER ||
@@ -58,7 +58,7 @@ void jpeg_warned(j_common_ptr info, int level) {
   if (level < 0 && is_loss) jpeg_failed(info);
 }
 
-/// Each scan goes over the whole image again, and may have a few bytes in the file.
+/// Each scan processes the whole image again, but may take only a few bytes in the file.
 void count_scans(j_common_ptr info) {
   auto* reader = static_cast<JpegReader*>(info->client_data);
   if (reader->info.input_scan_number <= reader->most_scans) return;
@@ -78,8 +78,8 @@ bool read_jpeg_header(JpegReader& reader, const unsigned char* bytes, size_t siz
   jpeg_mem_src(&info, bytes, size);
   jpeg_read_header(&info, TRUE);
   const size_t count = size_t{info.image_width} * info.image_height;
-  // A block of up to 32 x 32 pixels takes at least a byte; a header that promises more is damaged,
-  // and must not make us ask for its memory.
+  // A block of up to 32 x 32 pixels takes at least a byte. A header with more pixels is damaged,
+  // and we must not allocate memory for it.
   if (count / 1024 > size) {
     std::snprintf(reader.message, sizeof(reader.message),
                   "the file is too short for the size in its header");
@@ -115,7 +115,7 @@ bool read_jpeg_pixels(JpegReader& reader, JSAMPARRAY rows) {
   return true;
 }
 
-/// Adobe stores CMYK inverted, and only Adobe writes it: so 255 means no ink, as in pillow.
+/// Adobe stores CMYK inverted, and only Adobe writes CMYK: so 255 means no ink, as in pillow.
 void inverted_cmyk_to_rgb(Pixels& pixels) {
   const size_t count = pixels.height * pixels.width;
   for (size_t i = 0; i < count; ++i) {

@@ -1,6 +1,6 @@
-// libpng reports errors by longjmp, which skips destructors. So each setjmp stands in a function of
-// its own whose frame, like those of the callbacks, holds nothing that has one; what owns memory
-// lives in the caller.
+// libpng reports errors by longjmp, which skips destructors. So each setjmp has its own function;
+// the frames of this function and of the callbacks hold nothing with a destructor, and the caller
+// owns all memory.
 #include <fmt/format.h>
 #include <png.h>
 
@@ -21,12 +21,12 @@ namespace {
   throw Error(fmt::format("{}: the PNG does not decode: {}", name, why));
 }
 
-/// What the callbacks share; freed whatever happens.
+/// The state that the callbacks share; always freed.
 struct PngReader {
   std::string_view bytes;
   size_t offset = 0;
   char message[128] = "";
-  bool has_too_many = false;  ///< Pixels.
+  bool has_too_many = false;  ///< Whether there are too many pixels.
   png_structp png = nullptr;
   png_infop info = nullptr;
 
@@ -82,8 +82,8 @@ bool read_png_header(PngReader& reader, bool has_alpha, Pixels& pixels) {
   png_read_info(png, reader.info);
   pixels.height = png_get_image_height(png, reader.info);
   pixels.width = png_get_image_width(png, reader.info);
-  // Deflate packs at most 1032 : 1; a header that promises more is damaged, and must not make us
-  // ask for its memory.
+  // Deflate packs at most 1032 : 1. A header with more pixels is damaged, and we must not allocate
+  // memory for it.
   if (png_get_rowbytes(png, reader.info) > reader.bytes.size() * 1032 / pixels.height + 1) {
     png_error(png, "the file is too short for the size in its header");
   }

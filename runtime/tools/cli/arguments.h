@@ -13,11 +13,11 @@ namespace stepop {
 
 struct CommandInfo;
 
-/// What the command line asks for, but for the flags that one command alone takes.
+/// The contents of the command line, except for the flags that only one command takes.
 struct Arguments {
-  const CommandInfo* command = nullptr;   ///< Named by the first word; none: train or evaluate.
-  std::vector<std::string> operands;      ///< Words of a command that are no flags: its folders.
-  bool help = false;                      ///< -h, or no word at all
+  const CommandInfo* command = nullptr;   ///< Given by the first word; null: train or evaluate.
+  std::vector<std::string> operands;      ///< A command's words that are no flags: its folders.
+  bool help = false;                      ///< -h, or no words at all
   bool version = false;                   ///< --version
   std::optional<std::string> name;        ///< -n
   std::vector<std::string> base;          ///< -b
@@ -36,14 +36,14 @@ struct Arguments {
   bool current_code = false;              ///< --current-code
   bool allow_unknown = false;             ///< --allow-unknown
   bool predicts = false;                  ///< `stepop predict`
-  bool takes_change = false;              ///< Of a live change: its file is the last of `base`.
+  bool takes_change = false;              ///< For a live change, whose file is the last of `base`.
   std::vector<Override> overrides;        ///< --path/key value
-  /// Path and words of each, as they were typed, to be pasted: `lr`, `--lr 0.1`.
+  /// The path and words of each, as typed, so that users can paste them: `lr`, `--lr 0.1`.
   std::vector<std::pair<std::string, std::string>> typed_overrides;
-  std::string command_line;  ///< All words, quoted as a shell needs them.
+  std::string command_line;  ///< All words, quoted for a shell.
 };
 
-/// The flags of a start, with their values going to `arguments`, which must outlive them.
+/// The flags of a start; they write their values to `arguments`, which must outlive them.
 Flags common_flags(Arguments& arguments);
 
 }  // namespace stepop

@@ -26,10 +26,10 @@ std::optional<ChosenCheckpoint> choose_newest(const CheckpointFolder& folder, Co
   return chosen;
 }
 
-/// What `-c` names within a run; nothing for a text that is no name of one.
+/// The checkpoint that `-c` names within a run; nothing for a text that is no such name.
 std::optional<ChosenCheckpoint> choose_named(const CheckpointFolder& folder,
                                              const std::string& wanted) {
-  // Each round that does not end finds another one: `find` throws for a step that is gone.
+  // Each further round finds another checkpoint: `find` throws for a removed step.
   while (auto path = folder.find(wanted)) {
     ChosenCheckpoint chosen{std::move(*path), {}};
     const auto damage = try_load_checkpoint(chosen.path, chosen.checkpoint);
@@ -76,7 +76,7 @@ CheckpointQueue::CheckpointQueue(const RunDirectory& run, const CheckpointFilter
       deadline_(deadline),
       passed_(std::move(passed)) {}
 
-/// Takes note of it.
+/// Also records the checkpoint as seen.
 bool CheckpointQueue::is_new(int64_t step) {
   std::error_code failed;
   const auto written = std::filesystem::last_write_time(folder_.path_of(step), failed);
@@ -104,14 +104,14 @@ std::optional<bool> CheckpointQueue::takes(int64_t step) const {
   });
 }
 
-/// The next one that is there.
+/// Returns the next existing checkpoint.
 std::optional<ChosenCheckpoint> CheckpointQueue::look(Console& console) {
   const std::vector<int64_t> steps = folder_.steps();
   for (const int64_t step : steps) {
     throw_if_signal_arrived();
     if (!is_new(step)) continue;
     const std::optional<bool> is_taken = takes(step);
-    // Once the training has gone on to another, nothing more is logged of this one.
+    // Once the training has moved to another step, it logs nothing more for this step.
     if (!is_taken && waits_ && step == steps.back()) {
       seen_.erase(step);
       return std::nullopt;

@@ -18,40 +18,40 @@
 
 namespace stepop {
 
-/// A checkpoint that a start begins from. It is read when it is chosen: a training beside us may
-/// remove it a moment later.
+/// The checkpoint from which a start begins. It is read when it is chosen, since a concurrent
+/// training may remove it a moment later.
 struct ChosenCheckpoint {
   std::string path;
   Checkpoint checkpoint;
 };
 
-/// The checkpoint that `-c` picks, else the newest one of `-p` that is not damaged; none for a
-/// fresh run. Throws Error for one that is damaged, UsageError for one that is not there.
+/// The checkpoint that `-c` picks, or else the newest undamaged checkpoint of `-p`; nothing for a
+/// fresh run. Throws Error for a damaged checkpoint, UsageError for a missing one.
 std::optional<ChosenCheckpoint> choose_checkpoint(const Arguments& arguments,
                                                   const RunSource& source, Console& console);
 
-/// The checkpoints of a run one after the other, by their steps, for evaluating each.
+/// The checkpoints of a run in the order of their steps, to evaluate each.
 class CheckpointQueue {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  /// Those that `filter` takes. With `waits`, also those that a training is going to write, until
-  /// the deadline; one that is written anew, by a training that went back, comes again.
-  /// `passed` is called for each that it does not take, once those before it came.
+  /// The queue has the checkpoints that `filter` takes. With `waits`, it also has checkpoints that
+  /// a training writes before the deadline; a checkpoint that is written again, after the training
+  /// went back, comes again. `passed` is called for each rejected checkpoint, in its turn.
   CheckpointQueue(const RunDirectory& run, const CheckpointFilter& filter, bool waits,
                   Deadline deadline, std::function<void(int64_t step)> passed = {});
 
-  /// Those that are there now up to `step` are not to come.
+  /// Leaves out the checkpoints up to `step` that exist now.
   void pass_over(int64_t step);
 
-  /// Whether the filter takes the checkpoint of `step`; nothing while the metric of a condition is
-  /// not there.
+  /// Whether the filter takes the checkpoint of `step`; nothing while a condition's metric is
+  /// missing.
   std::optional<bool> takes(int64_t step) const;
 
-  /// The next one; none when there is none. Of one whose condition has no metric yet, it waits for
-  /// that, with `waits`. One that is damaged is passed over with a warning, one
-  /// that the training has removed meanwhile without. Throws Interrupted when a signal arrives
-  /// while it waits.
+  /// The next checkpoint; nothing at the end. With `waits`, a checkpoint whose condition has no
+  /// metric yet is waited for. Damaged checkpoints are skipped with a warning, and checkpoints that
+  /// the training has removed meanwhile without one. Throws Interrupted when a signal arrives
+  /// during the wait.
   std::optional<ChosenCheckpoint> next(Console& console);
 
  private:
@@ -61,7 +61,7 @@ class CheckpointQueue {
   CheckpointFolder folder_;
   std::string metrics_;
   const CheckpointFilter& filter_;
-  std::map<int64_t, std::filesystem::file_time_type> seen_;  ///< When those were written.
+  std::map<int64_t, std::filesystem::file_time_type> seen_;  ///< The files' write times.
   bool waits_;
   Deadline deadline_;
   std::function<void(int64_t step)> passed_;

@@ -11,31 +11,31 @@
 
 namespace stepop {
 
-/// What a command does with its words.
+/// Runs a command with its arguments.
 class Command {
  public:
   virtual ~Command() = default;
-  /// The flags that it alone takes.
+  /// Adds the flags that only this command takes.
   virtual void add_flags(Flags& /*flags*/) {}
   /// Returns the exit code.
   virtual int run(const Arguments& arguments) = 0;
 };
 
-/// Where the help names a command.
+/// The help's section for a command.
 enum class CommandGroup { kBegin, kOneRun, kManyRuns, kShell };
 
-/// What the first word of a command line names: `stepop checkpoints logs/...`.
+/// The command that the first word of a command line names: `stepop checkpoints logs/...`.
 struct CommandInfo {
   const char* name;
   CommandGroup group;
-  const char* operands;  ///< The words that it takes, for help and messages: `logs/<time>_<name>`.
-  size_t fewest;         ///< Words that it needs.
-  size_t most;           ///< Words that it takes.
-  const char* about;     ///< One line.
-  /// The flags of a start that it takes as well, by name, with spaces between. Of a command with
-  /// words `-p` is one of these. `base` is also the leave to set keys of the config.
+  const char* operands;  ///< The operands, for help and messages: `logs/<time>_<name>`.
+  size_t fewest;         ///< The least number of operands.
+  size_t most;           ///< The largest number of operands.
+  const char* about;     ///< The description, in one line.
+  /// The flags of a start that the command also takes, by name, separated by spaces. For a command
+  /// with operands, `-p` is one of these. `base` also allows setting keys of the config.
   const char* takes;
-  const char* example;  ///< A command line, or several.
+  const char* example;  ///< One or more command lines.
 
   /// `stepop checkpoints logs/<time>_<name>`
   std::string usage() const;
@@ -50,7 +50,7 @@ std::unique_ptr<Command> make_command(const CommandInfo& info);
 
 bool register_command(const CommandInfo& info, std::unique_ptr<Command> (*make)());
 
-/// Of a command without flags of its own.
+/// For commands without their own flags.
 struct NoFlags {
   void add_to(Flags& /*flags*/) {}
 };
@@ -69,13 +69,13 @@ class FunctionCommand : public Command {
 
 }  // namespace commands_detail
 
-/// The run in the folder that was given to a command; throws UsageError when it is none.
+/// The run in the folder that was given to a command; throws UsageError for any other folder.
 RunDirectory open_run(const Arguments& arguments, const std::string& root);
 
 }  // namespace stepop
 
-/// Makes `int function(const Arguments&, const Own&)` a command; `Own` is a struct of the values of
-/// its own flags, with `void add_to(Flags&)`. The rest is a CommandInfo.
+/// Registers `int function(const Arguments&, const Own&)` as a command; `Own` has the values of the
+/// command's own flags and `void add_to(Flags&)`. The other arguments make a CommandInfo.
 #define STEPOP_REGISTER_COMMAND(function, Own, ...)                                           \
   [[maybe_unused]] static const bool stepop_registered_##function =                           \
       ::stepop::register_command(__VA_ARGS__, []() -> std::unique_ptr<::stepop::Command> {    \

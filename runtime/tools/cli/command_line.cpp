@@ -1,6 +1,6 @@
 #include "runtime/tools/cli/command_line.h"
 
-// A comma in a file's name is a part of it.
+// A comma in a file's name is part of the name.
 #define CXXOPTS_VECTOR_DELIMITER '\0'
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ bool is_bool(const std::string& word) {
   return value.is_bool();
 }
 
-/// A word that begins an option: `-x` or `--x`, but not a number such as `-3` and not `-`.
+/// Whether a word begins an option: `-x` or `--x`, but not a number such as `-3`, and not `-`.
 bool begins_option(const std::string& word) {
   if (word.size() < 2 || word[0] != '-') return false;
   const Value value = plain_scalar(word);
@@ -54,11 +54,11 @@ Value override_value(const std::string& path, const std::string& text) {
   try {
     const bool is_flow =
         text[0] == '[' || text[0] == '{' || text[0] == '"' || text[0] == '\'' || text[0] == '!';
-    // Anything else is one plain scalar, so that `a: b` and `#1` stay the texts they look like.
+    // Any other text is one plain scalar, so that `a: b` and `#1` stay texts.
     return is_flow ? parse_yaml(text, origin, /*keep_line=*/true)
                    : plain_scalar(text).set_origin(origin);
   } catch (const UsageError& error) {
-    // `{data/root}/train`: YAML takes the first brace for that of a map.
+    // `{data/root}/train`: YAML reads the first brace as the start of a map.
     const size_t end = text[0] == '{' ? text.find('}') : std::string::npos;
     if (end != std::string::npos && end + 1 < text.size() && text.find('"') == std::string::npos) {
       throw UsageError(
@@ -72,7 +72,7 @@ Value override_value(const std::string& path, const std::string& text) {
 
 namespace {
 
-/// `-train` for `--train`, `-o` where no command takes it, `-w`.
+/// The message for `-train` instead of `--train`, for `-o` where no command takes it, and for `-w`.
 std::string unknown_flag(const std::string& word, const std::vector<Flag>& flags) {
   std::string letters;
   for (const auto& flag : flags) {
@@ -98,7 +98,7 @@ std::string unknown_flag(const std::string& word, const std::vector<Flag>& flags
                      letters, hint);
 }
 
-/// What a command says to a flag or a key that it has no use for.
+/// Throws the error for a flag or key that the command does not take.
 [[noreturn]] void refuse(const CommandInfo& command, const std::string& word) {
   std::vector<std::string> names;
   for (const auto& flag : own_flags(command)) names.push_back("--" + flag.name);
@@ -107,7 +107,7 @@ std::string unknown_flag(const std::string& word, const std::vector<Flag>& flags
                                near.empty() ? "" : fmt::format("; did you mean {}?", near[0])));
 }
 
-/// The first `own_count` of the flags are the command's own; of the others it takes some.
+/// The first `own_count` flags are the command's own; the command takes only some of the others.
 SplitWords split_words(const std::vector<std::string>& words, const CommandInfo* command,
                        const std::vector<Flag>& flags, size_t own_count) {
   SplitWords split;
@@ -158,7 +158,7 @@ SplitWords split_words(const std::vector<std::string>& words, const CommandInfo*
     } else if (!is_followed) {
       throw UsageError(fmt::format("{}: no value given: {}", word, flag->about));
     } else {
-      // Apart, as cxxopts takes no line break behind a "=".
+      // Flag and value are separate words, since cxxopts takes no line break after a "=".
       split.own.insert(split.own.end(), {name, words[++i]});
       while (flag->takes == kValues && i + 1 < words.size() && !begins_option(words[i + 1])) {
         split.own.insert(split.own.end(), {name, words[++i]});
@@ -168,10 +168,10 @@ SplitWords split_words(const std::vector<std::string>& words, const CommandInfo*
   return split;
 }
 
-/// What does here what a first word does in other programs; `rest` are the words behind it.
+/// The advice for a first word that other programs know; `rest` are the words after it.
 std::string as_elsewhere(const std::string& word, const std::string& rest) {
   const size_t equals = word.find('=');
-  if (equals != std::string::npos && equals > 0) {  // as Hydra has it
+  if (equals != std::string::npos && equals > 0) {  // Hydra's form
     std::string path = word.substr(0, equals);
     path.erase(0, path.find_first_not_of('+'));
     std::replace(path.begin(), path.end(), '.', '/');
@@ -188,8 +188,8 @@ std::string as_elsewhere(const std::string& word, const std::string& rest) {
   return "";
 }
 
-/// The command that the first of `words` names; null for a flag. Throws UsageError for another
-/// word, with what does here what that word does in other programs.
+/// The command that the first of `words` names; null for a flag. Throws UsageError for any other
+/// word, with advice for words that other programs know.
 const CommandInfo* read_command(const std::vector<std::string>& words) {
   const std::string& word = words[0];
   const CommandInfo* command = find_command(word);
@@ -236,7 +236,7 @@ cxxopts::Options options_of(const std::vector<Flag>& flags) {
   return options;
 }
 
-/// Gives the flags the values of the words that cxxopts reads.
+/// Sets the flags to the values in the words, which cxxopts parses.
 void set_flags(const std::vector<Flag>& flags, const std::vector<std::string>& words) {
   std::vector<const char*> pointers = {"stepop"};
   for (const auto& word : words) pointers.push_back(word.c_str());
@@ -279,7 +279,7 @@ CommandLine parse_command_line(const std::vector<std::string>& words) {
   std::vector<Flag> flags = own.all();
   const size_t own_count = flags.size();
   const Flags common = common_flags(arguments);
-  for (const auto& flag : common.all()) {  // those of the command come first
+  for (const auto& flag : common.all()) {  // the command's flags come first
     if (find_flag("--" + flag.name, own.all()) == nullptr) flags.push_back(flag);
   }
   SplitWords split = split_words(rest, arguments.command, flags, own_count);
@@ -295,7 +295,7 @@ CommandLine parse_command_line(const std::vector<std::string>& words) {
     arguments.operands.push_back(*arguments.project);
   }
   if (std::string_view(arguments.command->name) == "help" && arguments.operands.size() == 1) {
-    arguments.command = read_command(arguments.operands);  // `help sweep` is `sweep --help`
+    arguments.command = read_command(arguments.operands);  // `help sweep` means `sweep --help`
     arguments.help = true;
   }
   if (!arguments.help && !arguments.version) {

@@ -30,27 +30,27 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// Where evaluations without a training write, `eval/<time>_<name>/<step>`: into the folder of one
-/// that was killed, to continue it, else into one of this start.
-/// `eval/<time>_<name>/process.json` says that a process is writing there.
+/// The folders in which evaluations without a training write, `eval/<time>_<name>/<step>`: the
+/// folder of a killed evaluation, to continue it, or else a folder of this start.
+/// `eval/<time>_<name>/process.json` shows that a process writes there.
 class EvaluationFolders {
  public:
-  /// The rows in a folder after which this evaluation would continue; see rows_left_behind.
+  /// The rows in a folder after which this evaluation could continue; see rows_left_behind.
   using RowsIn = std::function<std::optional<EvaluationRows>(const std::string& folder)>;
-  /// Whether all that belongs into a folder came to its end.
+  /// Whether all evaluations in a folder are complete.
   using IsOver = std::function<bool(const std::string& folder)>;
 
   using TimeTaken = std::function<void(const std::string& time)>;
 
-  /// `config` is the start's resolved config, `saved` the same as it is saved; `time` one that it
-  /// has taken, empty when it has none. `time_taken` is called when it takes one.
+  /// `config` is the start's resolved config, `saved` is the config in its saved form; `time` is a
+  /// time that the start has taken, or empty. `time_taken` is called when this class takes a time.
   EvaluationFolders(const RunDirectory& run, std::string config, std::string saved,
                     std::string time, TimeTaken time_taken);
 
-  /// The folder for an evaluation of `step`. Says so when it continues another one.
+  /// The folder for an evaluation of `step`. Reports the continuation of another evaluation.
   std::string take(int64_t step, const RowsIn& rows_in, const IsOver& is_over, Console& console);
 
-  /// All of them came to their end.
+  /// Marks all evaluations as complete.
   void end();
 
  private:
@@ -63,17 +63,17 @@ class EvaluationFolders {
   std::string saved_;
   std::string time_;
   TimeTaken time_taken_;
-  std::map<std::string, RunLock> locks_;  ///< By the times of the starts.
+  std::map<std::string, RunLock> locks_;  ///< By the starts' times.
 };
 
-/// `10:00:00` of `2026-11-21T10-00-00`
+/// Turns `2026-11-21T10-00-00` into `10:00:00`.
 std::string clock_of(const std::string& time) {
   std::string clock = time.substr(time.find('T') + 1);
   std::replace(clock.begin(), clock.end(), '-', ':');
   return clock;
 }
 
-/// The times of starts that evaluated without a training, the newest first.
+/// The times of starts that evaluated without a training, newest first.
 std::vector<std::string> times_of_evaluations(const RunDirectory& run) {
   std::vector<std::string> times;
   std::error_code failed;
@@ -95,7 +95,7 @@ EvaluationFolders::EvaluationFolders(const RunDirectory& run, std::string config
   if (!time_.empty()) lock(time_);
 }
 
-/// Whether no other process writes there.
+/// Returns false if another process writes there.
 bool EvaluationFolders::lock(const std::string& time) {
   if (locks_.contains(time)) return true;
   const std::string folder = run_.root() + "/" + run_.evaluations(time);
@@ -129,7 +129,7 @@ std::string EvaluationFolders::take(int64_t step, const RowsIn& rows_in, const I
                                     Console& console) {
   if (const auto folder = go_on(step, rows_in, is_over, console)) return *folder;
   const auto folder = [&] { return run_.root() + "/" + run_.evaluation(time_, step); };
-  // A step that a training makes anew is evaluated again, beside what was.
+  // A step that a training repeats is evaluated again, next to the earlier evaluation.
   if (time_.empty() || fs::exists(folder())) {
     time_ = take_time(run_, "eval", saved_);
     lock(time_);
@@ -175,7 +175,7 @@ class Evaluations {
   }
 
  private:
-  /// Rank 0 answers for all.
+  /// Rank 0 answers for all ranks.
   bool asks_root(const std::function<bool()>& question) {
     return world_.from_root([&] { return question() ? "1" : "0"; }) == "1";
   }
@@ -231,13 +231,13 @@ class Evaluations {
     }
   }
 
-  /// All evaluations of one checkpoint; `checkpoint`: the checksum of that which the session holds.
+  /// Runs all evaluations of the session's checkpoint, whose checksum is `checkpoint`.
   void evaluate_one(const std::string& checkpoint) {
     Position& position = session_.position();
     const auto is_over = [](const Evaluation& evaluation, const std::string& in) {
       return fs::exists(scalars_file(evaluation.settings().folder_in(in)));
     };
-    // One that was interrupted has those before it in its folder, which came to their ends.
+    // The folder of an interrupted evaluation also has the evaluations that completed before it.
     const auto rows_left_behind = [&](const std::string& other) {
       std::optional<EvaluationRows> rows;
       for (const auto& evaluation : evaluations_) {
@@ -282,7 +282,7 @@ class Evaluations {
   std::deque<Evaluation> evaluations_;
   Reporter reporter_;
   World& world_;
-  std::optional<EvaluationFolders> folders_;  ///< Of rank 0.
+  std::optional<EvaluationFolders> folders_;  ///< Only on rank 0.
   int failures_ = 0;
 };
 

@@ -12,21 +12,21 @@
 
 namespace stepop {
 
-/// What evaluations without a training need beside their session.
+/// The data that evaluations without a training need besides their session.
 struct EvaluationStart {
-  std::string time;  ///< That of a run which this start made; empty: the run was there.
+  std::string time;  ///< The time of the run, if this start made it; empty for an existing run.
   std::string git;
-  /// The checkpoint that the session holds, whose tensors are not looked at; none when there is
-  /// none yet, or its weights are those of init_from.
+  /// The checkpoint in the session, whose tensors are not used; nothing when there is no checkpoint
+  /// yet, or when the weights come from init_from.
   std::optional<ChosenCheckpoint> checkpoint;
   std::chrono::steady_clock::time_point deadline;  ///< For eval_forever.
-  /// Called when it has taken a time of its own, by which its config is in configs/.
+  /// Called when the evaluation takes its own time, the name of its config in configs/.
   std::function<void(const std::string& time)> time_taken = {};
 };
 
-/// Evaluates the session's checkpoint, every one of the run (`eval_all`), or also those to come
-/// (`eval_forever`). Its numbers go to the scalars.json of each: `train/` is the training's, which
-/// goes by what it logged itself. Returns how many callbacks failed.
+/// Evaluates the session's checkpoint, every checkpoint of the run (`eval_all`), or also future
+/// checkpoints (`eval_forever`). The numbers go to each checkpoint's scalars.json; `train/` belongs
+/// to the training, which uses only its own numbers. Returns the number of failed callbacks.
 int evaluate_run(Console& console, const RunDirectory& directory, Session& session,
                  EvaluationStart start);
 

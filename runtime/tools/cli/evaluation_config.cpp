@@ -9,8 +9,8 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// Whether the run's own config, `file`, gives a value and all that is in it, and nobody who
-/// started this.
+/// Whether a value, with all nested values, comes from the run's own config `file`, and not from
+/// the user who made this start.
 bool is_of_run(const Value& value, const std::string& file) {
   if (value.origin().file != file) return false;
   if (value.is_list()) {
@@ -22,14 +22,14 @@ bool is_of_run(const Value& value, const std::string& file) {
   });
 }
 
-/// The map at `key`, made when it is not there.
+/// The map at `key`; made if it is missing.
 Value::Map& map_at(Value& root, const char* key) {
   Value& value = root.as_map()[key];
   if (!value.is_map()) value = Value(Value::Map{});
   return value.as_map();
 }
 
-/// `new_data` of `-b data/new_data.yaml`; `predict` without any.
+/// `new_data` for `-b data/new_data.yaml`; `predict` without files.
 std::string name_of_prediction(const std::vector<std::string>& base) {
   std::string name = base.empty() ? "predict" : fs::path(base.back()).stem().string();
   for (char& c : name) {
@@ -73,7 +73,7 @@ void make_prediction(Value& root, const std::vector<std::string>& base,
   const bool takes_new_data = *hook.find("eval_op") == Value(kOp);
   const Value* limit = hook.find("max_batches");
   if (limit != nullptr && is_of_run(*limit, config_of_run)) hook.erase("max_batches");
-  // One that is null leaves it to the iterator.
+  // A null functor leaves the choice to the iterator.
   Value* functor = root.find("eval_functor");
   if (functor == nullptr || (functor->is_null() && is_of_run(*functor, config_of_run))) {
     root.as_map().set("eval_functor", Value(kPredict));

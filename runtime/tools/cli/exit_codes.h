@@ -2,11 +2,11 @@
 
 namespace stepop {
 
-/// What the program returns when a callback of an evaluation failed and all else went well.
+/// The exit code when a callback of an evaluation failed and everything else went well.
 inline constexpr int kCallbackFailed = 3;
 
-/// The exit status of a --check that all ops passed, of steps that, repeated, give something else.
-/// A sweep trains such runs.
+/// The exit code of a --check in which all ops passed, but repeated steps give other results. A
+/// sweep still trains such runs.
 inline constexpr int kDoesNotRepeat = 3;
 
 }  // namespace stepop

@@ -57,7 +57,7 @@ std::vector<Flag> own_flags(const CommandInfo& command) {
   Flags flags;
   make_command(command)->add_flags(flags);
   std::vector<Flag> all = flags.all();
-  for (auto& flag : all) flag.set = nullptr;  // what took the values is gone
+  for (auto& flag : all) flag.set = nullptr;  // the targets of the values no longer exist
   return all;
 }
 

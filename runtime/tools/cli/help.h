@@ -7,14 +7,14 @@
 
 namespace stepop {
 
-/// The flags that a command alone takes, for a text: they set nothing.
+/// The flags that only this command takes, for the help text; they set nothing.
 std::vector<Flag> own_flags(const CommandInfo& command);
 
-/// What `--help` prints; with a command what it is for, its flags and an example.
+/// The text of `--help`; for a command, its purpose, its flags and an example.
 std::string help_text();
 std::string help_text(const CommandInfo& command);
 
-/// What `--version` prints: stepop, LibTorch, HDF5.
+/// The text of `--version`: stepop, LibTorch, HDF5.
 std::string version_text();
 
 }  // namespace stepop

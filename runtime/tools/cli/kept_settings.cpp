@@ -76,10 +76,10 @@ std::string machine_text() {
 }
 
 std::string kept_settings_file(const Value& config) {
-  std::map<std::string, Value> keys;  // in one order, however they were given
+  std::map<std::string, Value> keys;  // sorted, whatever their order in the config
   for (const auto& [key, value] : config.as_map()) keys[key] = without_rates(value);
   for (const char* key : kTunedKeys) {
-    if (std::string_view(key) != "precision") keys.erase(key);  // which changes what is learned
+    if (std::string_view(key) != "precision") keys.erase(key);  // precision changes the results
   }
   for (const char* key : kOtherKeys) keys.erase(key);
   Value::Map root;

@@ -28,7 +28,7 @@ namespace {
 
 std::terminate_handler usual_terminate = nullptr;
 
-/// LibTorch's constructors throw where they get no memory, and nobody could catch that.
+/// LibTorch's constructors throw if there is no memory, before any code can catch the exception.
 [[noreturn]] void end_before_main() {
   constexpr std::string_view kText =
       "stepop: LibTorch cannot be loaded: there is not enough memory; ulimit -v shows the limit of "
@@ -44,28 +44,28 @@ std::terminate_handler usual_terminate = nullptr;
 
 [[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)(int, char**, char**) = begin;
 
-/// A stream that is closed would leave its number to the next file, and messages would go into
-/// that: into a checkpoint.
+/// If a standard stream is closed, the next file would get its number, and messages would go into
+/// that file, for example a checkpoint.
 void open_standard_streams() {
   for (const int stream : {0, 1, 2}) {
     if (::fcntl(stream, F_GETFD) == -1) ::open("/dev/null", O_RDWR);  // takes the lowest number
   }
 }
 
-/// For commands whose output is all that they do: a file that got half of it is no success.
+/// For commands that only print: a file with half of the output is no success.
 int finish_output(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
   throw stepop::Error("cannot write to the standard output: " +
                       std::generic_category().message(errno));
 }
 
-/// Nothing more can be done when nobody reads it.
+/// A failed write is ignored: nothing more can be done.
 int fail(const std::string& message, int exit_code) {
   std::fputs(("stepop: " + stepop::shown_text(message) + "\n").c_str(), stderr);
   return exit_code;
 }
 
-/// A mistake in the words of a command shows the help of that command.
+/// Adds the command's help to an error in the command's words.
 stepop::CommandLine read_words(const std::vector<std::string>& words) {
   try {
     return stepop::parse_command_line(words);
@@ -73,7 +73,7 @@ stepop::CommandLine read_words(const std::vector<std::string>& words) {
     const stepop::CommandInfo* command = words.empty() ? nullptr : stepop::find_command(words[0]);
     if (command == nullptr || words[0] == "help") throw;
     std::string help = stepop::help_text(*command);
-    help.pop_back();  // whoever prints the error ends the line
+    help.pop_back();  // the caller that prints the error ends the line
     throw stepop::UsageError(fmt::format("{}\n\n{}", error.what(), help));
   }
 }
@@ -81,7 +81,7 @@ stepop::CommandLine read_words(const std::vector<std::string>& words) {
 int run(int argc, char** argv) {
   using stepop::CommandLine;
   open_standard_streams();
-  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of `write`, with a message
+  ::signal(SIGXFSZ, SIG_IGN);  // `write` then fails with a message for a file that may not grow
   if (argc > 0 && *argv[0] != 0) stepop::set_program_name(argv[0]);
   try {
     stepop::Catalogue::check();
@@ -103,7 +103,7 @@ int run(int argc, char** argv) {
     return error.exit_code();
   } catch (const stepop::Error& error) {
     return fail(stepop::with_places(error.what(), error.exit_code()), error.exit_code());
-  } catch (const std::system_error& error) {  // what fmt::print throws
+  } catch (const std::system_error& error) {  // fmt::print throws it
     return fail(std::string("cannot write to the standard output: ") + error.code().message(), 1);
   } catch (const std::exception& error) {
     return fail(stepop::with_places(stepop::error_text(error), 1), 1);
@@ -118,8 +118,8 @@ int main(int argc, char** argv) {
   std::set_terminate(usual_terminate);
   const int exit_code = run(argc, argv);
   if (stepop::Loader::workers_left_behind() == 0 && !stepop::World::is_broken()) return exit_code;
-  // A dataset that hangs, or another process, must not keep a run that has saved everything from
-  // ending.
+  // A dataset that hangs, or another process, must not keep a run from ending after everything was
+  // saved.
   std::fflush(nullptr);
   _exit(exit_code);
 }

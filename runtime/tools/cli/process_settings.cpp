@@ -28,7 +28,7 @@
 namespace stepop {
 namespace {
 
-/// Nothing for what is wrong with it, and for a file that can be read but once, as a pipe.
+/// Nothing for a bad config, and for a file that can be read only once, such as a pipe.
 std::optional<Config> config_of_start(const Arguments& arguments) {
   try {
     const RunSource source = find_source(arguments);
@@ -37,12 +37,12 @@ std::optional<Config> config_of_start(const Arguments& arguments) {
     };
     if (source.base.empty() || !std::ranges::all_of(source.base, is_file)) return std::nullopt;
     return Config(resolve_config(source.base, arguments.overrides));
-  } catch (const Error&) {  // it is said where the config is needed
+  } catch (const Error&) {  // the code that needs the config reports the error
     return std::nullopt;
   }
 }
 
-/// Below what the command line itself says.
+/// Adds the settings that the command line does not set.
 void lay_under(Arguments& arguments, const OrderedMap<Value>& settings) {
   for (const auto& [key, value] : settings) {
     const bool is_given = std::ranges::any_of(
@@ -52,7 +52,7 @@ void lay_under(Arguments& arguments, const OrderedMap<Value>& settings) {
   }
 }
 
-/// With the settings that `stepop tune` found for it, if any.
+/// Adds the settings that `stepop tune` found, if any.
 Arguments with_tuned(const Arguments& arguments) {
   if (*arguments.tuned != "auto") {
     throw UsageError(
@@ -86,7 +86,7 @@ Arguments with_tuned(const Arguments& arguments) {
   return result;
 }
 
-/// OpenMP reads its variables when it is loaded.
+/// Restarts the program, since OpenMP reads its variables when it is loaded.
 [[noreturn]] void start_again(const std::string& wait) {
   std::vector<std::string> words = own_words();
   std::vector<char*> pointers;
@@ -100,13 +100,13 @@ Arguments with_tuned(const Arguments& arguments) {
     }
   }
   std::fflush(nullptr);
-  // By its own name, which tools then show.
+  // The program's own name is the name that tools then show.
   ::execv(std::filesystem::read_symlink("/proc/self/exe").c_str(), pointers.data());
   throw Error(fmt::format("thread_wait: this program cannot restart itself: {}",
                           std::generic_category().message(errno)));
 }
 
-/// A run goes on with as many processes as `--processes` gave it, where nobody says otherwise.
+/// By default, a resumed run keeps the number of processes that `--processes` gave it.
 std::optional<std::string> processes_of_resumed(const Arguments& arguments) {
   if (arguments.processes || read_place().size > 1 || !continues_run(arguments)) {
     return arguments.processes;

@@ -31,11 +31,11 @@
 namespace stepop {
 namespace {
 
-/// After one process failed, the others end; rank 0 may still save something.
+/// After one process failed, the others end within this time; rank 0 may still save something.
 constexpr std::chrono::seconds kEndWithin{90};
-/// The same while they meet: nobody has anything to save, but one may still say something.
+/// The same during the rendezvous: nothing has to be saved, but a process may still print an error.
 constexpr std::chrono::seconds kEndMeetingWithin{2};
-/// The number of a pipe that each process holds open until it has met the others.
+/// The number of a pipe that each process keeps open until it has met the others.
 constexpr const char* kMeeting = "STEPOP_MEETING";
 
 int number_of(const std::string& text) {
@@ -45,7 +45,7 @@ int number_of(const std::string& text) {
                                kMostProcesses, text));
 }
 
-/// A port that nobody listens on at this moment.
+/// A port on which no process listens at this moment.
 int free_port() {
   const OpenFile socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -74,8 +74,8 @@ pid_t start(const std::string& program, const std::vector<std::string>& words,
   const pid_t child = ::fork();
   if (child < 0) throw Error("--processes: no further process can be started");
   if (child > 0) return child;
-  // A group of its own: Ctrl-C reaches it through the parent, once. Without the parent it saves and
-  // ends.
+  // In its own process group, the process gets Ctrl-C only once, through the parent. If the parent
+  // dies, the process saves and ends.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(128 + SIGTERM);
@@ -87,10 +87,10 @@ pid_t start(const std::string& program, const std::vector<std::string>& words,
 struct Child {
   pid_t process = 0;
   bool is_over = false;
-  std::string ended_for = {};  ///< Why this program ended it.
+  std::string ended_for = {};  ///< Why this program killed it.
 };
 
-/// By SIGSTOP, or from a terminal.
+/// Whether SIGSTOP or a terminal stopped the process.
 bool is_stopped(pid_t process) {
   const std::string stat =
       try_read_file(fmt::format("/proc/{}/stat", process), 10'000).value_or("");
@@ -98,7 +98,7 @@ bool is_stopped(pid_t process) {
   return name_end != std::string::npos && stat.compare(name_end + 2, 1, "T") == 0;
 }
 
-/// 128 bits that nobody guesses.
+/// 128 random bits, which nobody can guess.
 std::string new_secret() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
@@ -168,11 +168,11 @@ int run_processes(const Arguments& arguments) {
   ::close(pipe[1]);
   const auto have_met = [&] {
     char none = 0;
-    return ::read(meeting.number(), &none, 1) == 0;  // nobody holds it any more
+    return ::read(meeting.number(), &none, 1) == 0;  // no process holds the pipe open
   };
   int exit_code = 0;
   int passed_on = 0;
-  std::optional<std::chrono::steady_clock::time_point> failed;  // when the first one did
+  std::optional<std::chrono::steady_clock::time_point> failed;  // the time of the first failure
   for (int running = count; running > 0;) {
     if (const int signal = SignalGuard::received(); signal != passed_on) {
       passed_on = signal;
@@ -180,7 +180,7 @@ int run_processes(const Arguments& arguments) {
         if (!child.is_over) ::kill(child.process, signal);
       }
     }
-    // A process that hangs is not to keep the failure of another one from being the end.
+    // A process that hangs must not delay the end after another process failed.
     for (Child& child : children) {
       if (!failed || child.is_over || !child.ended_for.empty()) continue;
       const auto waited = std::chrono::steady_clock::now() - *failed;

@@ -48,7 +48,7 @@ std::unique_ptr<StartRecorder> record_start(const RunDirectory& directory, const
   for (const auto& [key, path] : session.config().opened()) {
     const bool is_code = key == "code" || key.starts_with("code/");
     if (is_code) work.git_folders.push_back(fs::path(path).parent_path().string());
-    // Of sources the run has copies.
+    // The run has copies of sources.
     const bool is_copied =
         is_code && fs::path(path).filename().string().find(".so") == std::string::npos;
     if (!is_copied) work.data.emplace(key, path);

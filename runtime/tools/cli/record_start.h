@@ -11,9 +11,9 @@
 
 namespace stepop {
 
-/// Writes `configs/<mode>_<time>.json` of a start whose config is there. `start` says what only the
-/// command line does; the rest comes from the session and the machine. `variables` are those of the
-/// environment that the config asked for.
+/// Writes `configs/<mode>_<time>.json` for a start whose config is saved. `start` has the facts
+/// that only the command line knows; the rest comes from the session and the machine. `variables`
+/// are the environment variables that the config uses.
 std::unique_ptr<StartRecorder> record_start(const RunDirectory& directory, const std::string& mode,
                                             StartRecord start, Session& session,
                                             const std::set<std::string>& variables);

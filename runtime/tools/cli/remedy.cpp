@@ -54,7 +54,7 @@ std::string run_near(const std::string& path) {
     if (found.empty() && fs::exists(path, failed) && is_run(above)) found = above.string();
   }
   for (const auto& entry : fs::directory_iterator(path, failed)) {
-    // Their names begin with their times.
+    // The folders' names begin with their times.
     if (is_run(entry.path())) found = std::max(found, entry.path().string());
   }
   return found.empty() ? "" : fmt::format("; did you mean {}?", found);

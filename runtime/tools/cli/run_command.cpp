@@ -1,4 +1,4 @@
-// A start, and further ones when the config of the training is changed while it runs.
+// A start, and further starts when the training's config is changed while it runs.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -23,21 +23,21 @@
 namespace stepop {
 namespace {
 
-/// Goes on with the run in the folder `root`, as the start `first` did.
+/// The arguments that resume the run in the folder `root`, otherwise as the start `first`.
 Arguments continued(const Arguments& first, const std::string& root) {
   Arguments arguments = first;
   arguments.project = root;
   arguments.base.clear();
   arguments.overrides.clear();
   arguments.name.reset();
-  arguments.logs = Arguments().logs;  // for new runs
+  arguments.logs = Arguments().logs;  // only for new runs
   arguments.checkpoint.reset();
   arguments.retrain = false;
   arguments.takes_change = false;
   return arguments;
 }
 
-/// The same with the change of its config that is there.
+/// The same, with the pending change of the run's config.
 Arguments changed(const Arguments& first, const std::string& root) {
   Arguments arguments = continued(first, root);
   const RunDirectory directory = RunDirectory::at(root);
@@ -71,7 +71,7 @@ int run_starts(const Arguments& first, std::chrono::steady_clock::time_point beg
   }
 }
 
-/// What went wrong in a process that writes nothing else. Rank 0 reports the first failure of all.
+/// Reports the failure of a process without other output; rank 0 reports the first failure of all.
 void note_failure(const World& world, const std::string& run_root, const std::string& text) {
   if (run_root.empty()) return;
   try {
@@ -109,7 +109,7 @@ int run_command(const Arguments& given) {
     const bool is_of_all = dynamic_cast<const PeerError*>(&error) != nullptr ||
                            dynamic_cast<const NonFinite*>(&error) != nullptr;
     if (!is_of_all) note_failure(*world, run_root, text);
-    // Once for each machine; on that of rank 0 it is rank 1 that says it.
+    // Printed once for each machine; on rank 0's machine, rank 1 prints it.
     if (world->is_cut_off() && (world->place().local_rank == 0 || world->rank() == 1)) {
       fmt::print(stderr, "stepop: {}: {}\n", world->describe(world->rank()), shown_text(text));
     }

@@ -80,7 +80,7 @@ std::string code_note(const std::string& run, bool is_current) {
 RunConfig read_run_config(const Arguments& arguments, const RunSource& source) {
   std::set<std::string> variables;
   Value root = resolve_config(source.base, arguments.overrides, &variables);
-  // num_steps wins over num_epochs, but not an old one over what is asked for now.
+  // num_steps overrides num_epochs, but an old num_steps must not override a num_epochs given now.
   const auto is_given = [&](const char* key) {
     return std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
                        [&](const Override& given) { return given.path == key; });
@@ -109,7 +109,7 @@ std::string run_name(const Arguments& arguments, const std::optional<RunDirector
   } else if (config.has("experiment_name")) {
     name = config.get<std::string>("experiment_name");
   }
-  constexpr size_t kMostBytes = 200;  // of the 255 of a folder's name, which begins with a time
+  constexpr size_t kMostBytes = 200;  // of the 255 in a folder's name, which begins with a time
   if (!project && name.size() > kMostBytes) {
     throw UsageError(fmt::format("-n: \"{}\" has {} bytes; a name may have {}", shortened(name, 20),
                                  name.size(), kMostBytes));
@@ -117,14 +117,14 @@ std::string run_name(const Arguments& arguments, const std::optional<RunDirector
   if (name.empty() || name.find_first_of("/\\\n") != std::string::npos || name[0] == '.') {
     throw UsageError(fmt::format("-n: \"{}\" cannot be a part of a folder's name", name));
   }
-  // Checkpoints hold it, in the names of evaluations.
+  // Checkpoints contain the name, in the names of evaluations.
   if (!is_utf8(name)) throw UsageError(fmt::format("-n: \"{}\" is not UTF-8 text", name));
   return name;
 }
 
 namespace {
 
-/// What the config says is stored in checkpoints and outputs, whose texts are UTF-8.
+/// Checkpoints and outputs store the config, and their texts are UTF-8.
 void check_utf8(const std::string& config) {
   const auto bad = find_bad_byte(config);
   if (!bad) return;

@@ -18,20 +18,20 @@ namespace {
 
 constexpr int64_t kMostRecordBytes = 100'000'000;
 
-/// What the log says of one start.
+/// The log's lines about one start.
 struct LoggedStart {
   std::string command = {};
   std::string git = {};
   std::optional<int64_t> step = {};
 
-  /// `stepop -p RUN -t`; an evaluation has no -t.
+  /// Whether the command is `stepop -p RUN -t`; an evaluation has no -t.
   bool trains() const {
     return (command + " ").find(" -t ") != std::string::npos ||
            command.find(" --train") != std::string::npos;
   }
 };
 
-/// `resuming at step 1,234 of 2,000 (...)`
+/// The 1234 in `resuming at step 1,234 of 2,000 (...)`.
 int64_t number_after(std::string_view text) {
   std::string digits;
   for (const char c : text) {
@@ -90,7 +90,7 @@ std::vector<KnownStart> starts_of(const RunDirectory& run, const std::string& mo
   return starts;
 }
 
-/// Takes from the log what starts without a record lack, if it speaks of as many starts.
+/// Completes starts without a record from the log, if the log has the same number of starts.
 void complete_from(std::vector<KnownStart>& starts, const std::vector<LoggedStart>& logged) {
   if (starts.size() != logged.size()) return;
   for (size_t i = 0; i < starts.size(); ++i) {
@@ -125,7 +125,7 @@ std::vector<KnownStart> evaluations_of(const RunDirectory& run) {
   std::vector<KnownStart> starts = starts_of(run, "eval");
   for (auto& start : starts) {
     if (start.record) continue;
-    // Its folder has one for each step that it evaluated.
+    // The start's folder has a folder for each evaluated step.
     std::vector<int64_t> steps;
     std::error_code failed;
     const std::string folder = run.root() + "/" + run.evaluations(start.time);

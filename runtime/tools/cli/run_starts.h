@@ -11,22 +11,22 @@
 
 namespace stepop {
 
-/// A start of a run, as far as the run knows it.
+/// The known facts about a start of a run.
 struct KnownStart {
   std::string time = {};
   std::string config_file = {};
   Value config = {};
-  std::string problem = {};                ///< Why its config cannot be read; empty when it can.
-  std::optional<StartRecord> record = {};  ///< None of a start of an older version.
-  std::string command = {};                ///< Its command line; empty when that is not known.
+  std::string problem = {};                ///< Why the config cannot be read; empty when it can.
+  std::optional<StartRecord> record = {};  ///< Nothing for a start of an older version.
+  std::string command = {};                ///< The command line; empty when it is unknown.
   std::string git = {};  ///< `main a1b2c3d, clean`, from the log when there is no record.
-  std::optional<int64_t> step = {};  ///< At which it began.
+  std::optional<int64_t> step = {};  ///< The first step.
 };
 
-/// What is recorded beside a config of a run; nothing of a start of an older version.
+/// The record next to a config of a run; nothing for a start of an older version.
 std::optional<StartRecord> record_beside(const std::string& config_file);
 
-/// The starts of a run that trained, or those that evaluated without a training, by their times.
+/// The starts of a run that trained, or that evaluated without a training, sorted by time.
 std::vector<KnownStart> trainings_of(const RunDirectory& run);
 std::vector<KnownStart> evaluations_of(const RunDirectory& run);
 

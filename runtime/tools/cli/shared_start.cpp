@@ -13,7 +13,7 @@
 namespace stepop {
 namespace {
 
-/// What the files of -b say on this machine; empty where they are not read, or not there.
+/// The config from this machine's -b files; empty if the files are not used, or are missing.
 std::string own_config(const Arguments& arguments) {
   if (arguments.project) return {};
   try {

@@ -8,15 +8,15 @@
 
 namespace stepop {
 
-/// What rank 0 has found out about a start, for all.
+/// The facts about a start that rank 0 found, for all ranks.
 struct SharedStart {
-  std::string time = {};  ///< By which the start names what it makes.
+  std::string time = {};  ///< The time in the names of the start's files.
   std::string git = {};
 };
 SharedStart share_start(World& world, const SharedStart& of_root);
 
 /// Gives every process the config that rank 0 has read, and the code that it names. Throws
-/// UsageError when the config files, or the code, of a process's machine are others.
+/// UsageError when a process's machine has different config files or code.
 void share_config(World& world, const Arguments& arguments, const RunSource& source,
                   RunConfig& config);
 

@@ -24,7 +24,7 @@
 namespace stepop {
 namespace {
 
-/// Ends a training whose run has become another process's.
+/// Ends a training if another process has taken over its run.
 class LockWatch : public Hook {
  public:
   explicit LockWatch(RunLock& lock) : lock_(lock) {}
@@ -35,13 +35,13 @@ class LockWatch : public Hook {
   RunLock& lock_;
 };
 
-/// A profile that begins now: a GPU is waited for at the borders of its parts.
+/// A profile that starts now; at the borders of its parts, it waits for a GPU.
 std::shared_ptr<Profile> begin_profile(const c10::Device& device) {
   if (device.is_cpu()) return std::make_shared<Profile>();
   return std::make_shared<Profile>([device] { synchronize(device); });
 }
 
-/// Ends it, shows its table, and writes its trace to `path`.
+/// Ends the profile, shows its table, and writes its trace to `path`.
 void end_profile(Profile& profile, const std::string& path, Console& console) {
   profile.stop();
   console.info(fmt::format("where the time of {} went:\n{}", counted(profile.steps(), "step"),
@@ -56,7 +56,7 @@ void end_profile(Profile& profile, const std::string& path, Console& console) {
                            with_thousands(profile.traced_steps()), path));
 }
 
-/// What was logged last reaches those who are told of it by processes of their own.
+/// Makes sure that the last log entries reach services that have their own processes.
 void finish_bridges(const Session& session, Console& console) {
   for (const auto& sink : session.settings().integrations) {
     auto* bridge = dynamic_cast<Bridge*>(sink.get());

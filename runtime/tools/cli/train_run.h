@@ -10,9 +10,9 @@
 
 namespace stepop {
 
-/// What a training needs beside its config.
+/// The data that a training needs besides its config.
 struct TrainingStart {
-  std::string time;  ///< Of this start.
+  std::string time;  ///< The time of this start.
   std::string git;
   std::chrono::steady_clock::time_point deadline;
   bool profiles = false;       ///< --profile
@@ -22,11 +22,11 @@ struct TrainingStart {
 /// How a training ended.
 struct TrainingEnd {
   int exit_code = 0;
-  bool is_changed = false;  ///< It is to go on at once, with a changed config.
+  bool is_changed = false;  ///< The training must resume at once, with a changed config.
 };
 
-/// Trains a run that is locked by `lock`, which is marked as ended when the training is, and says
-/// how it ended and how to resume. Throws as TrainingLoop::run.
+/// Trains a run that `lock` locks, marks the lock as ended when the training ends, and reports how
+/// it ended and how to resume. Throws the same errors as TrainingLoop::run.
 TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& session,
                       const TrainingStart& start, RunLock* lock);
 

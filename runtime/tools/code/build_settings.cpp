@@ -31,7 +31,7 @@ BuildSettings read() {
                     "or install stepop again",
                     path));
   }
-  // An installation may be moved.
+  // `{here}` lets an installation be moved.
   const std::string here = library.parent_path().string();
   try {
     const auto json = nlohmann::json::parse(replace_all(*text, "{here}", here));

@@ -5,21 +5,21 @@
 
 namespace stepop {
 
-/// How libstepop.so was built, and so how code that joins it must be: the file libstepop.json
-/// beside it, which the build writes and an installation moves along.
+/// How libstepop.so was built, so that user code can be built to match: the file libstepop.json
+/// next to it, which the build writes and an installation includes.
 struct BuildSettings {
-  std::string version;                ///< Of stepop.
-  std::string compiler;               ///< $STEPOP_CXX, else the path of the one that built stepop.
-  std::string compiler_version;       ///< Of the one that built stepop: "GNU 12.2.0".
+  std::string version;                ///< The version of stepop.
+  std::string compiler;               ///< $STEPOP_CXX, or else the path of stepop's compiler.
+  std::string compiler_version;       ///< The version of stepop's compiler: "GNU 12.2.0".
   std::vector<std::string> flags;     ///< Standard, definitions and include folders.
   std::vector<std::string> includes;  ///< The folders of stepop's own headers.
-  std::string headers;    ///< Where the precompiled header of this build or installation lies.
-  std::string templates;  ///< The folder of what `stepop new` begins with.
+  std::string headers;    ///< The folder of the precompiled header of this build or installation.
+  std::string templates;  ///< The folder of the templates for `stepop new`.
   std::string library;    ///< libstepop.so itself.
-  std::string text;       ///< The whole file, to tell builds apart.
+  std::string text;       ///< The whole file, to distinguish builds.
 };
 
-/// Reads them once. Throws Error when the file is not there or is damaged.
+/// Reads the settings once. Throws Error when the file is missing or damaged.
 const BuildSettings& build_settings();
 
 }  // namespace stepop

@@ -10,11 +10,11 @@
 namespace stepop {
 namespace {
 
-constexpr size_t kMostBefore = 400;  // characters that are looked at before a lambda
+constexpr size_t kMostBefore = 400;  // characters before a lambda that are checked
 
 bool is_one_of(char c, std::string_view those) { return those.find(c) != std::string_view::npos; }
 
-/// The end of the comment, text or preprocessor line that begins at `i`; `i` when none does.
+/// The end of the comment, text or preprocessor line that begins at `i`; `i` if none begins there.
 size_t end_of_no_code(const std::string& code, size_t i) {
   const auto behind = [&](const std::string& mark, size_t from) {
     const size_t found = code.find(mark, from);
@@ -38,7 +38,7 @@ size_t end_of_no_code(const std::string& code, size_t i) {
   return end;
 }
 
-/// The source with spaces for what is no code but the names of ops: positions and lines stay.
+/// The source with spaces for everything that is no code, except the names of ops; keeps positions.
 std::string code_of(std::string_view source) {
   static const std::regex kOpName(R"re("[\w/ .-]*_op[\w/ .-]*")re");
   std::string code(source);
@@ -53,7 +53,7 @@ std::string code_of(std::string_view source) {
   return code;
 }
 
-/// The place of the bracket that closes the one at `open`; the end of the code when none does.
+/// The place of the bracket that matches `open`; the end of the code if there is none.
 size_t closing(const std::string& code, size_t open) {
   int depth = 0;
   for (size_t i = open; i < code.size(); ++i) {
@@ -63,7 +63,7 @@ size_t closing(const std::string& code, size_t open) {
   return code.size();
 }
 
-/// The captures between the brackets of `list`.
+/// The captures in the brackets of `list`.
 std::vector<std::string> captures_in(const std::string& list) {
   std::vector<std::string> captures;
   for (size_t begin = 1; begin < list.size();) {
@@ -101,7 +101,7 @@ class CaptureCheck {
   }
 
  private:
-  /// What is wrong with a list of captures, and what to write; empty when nothing is.
+  /// The error for a list of captures, and the correction; empty when the list has no error.
   static std::string by_reference(const std::string& list) {
     std::vector<std::string> names;
     std::vector<std::string> others;
@@ -124,7 +124,7 @@ class CaptureCheck {
       }
     }
     if (!refers_to_all && names.empty()) return "";
-    if (takes_all || refers_to_all) {  // each by its name is more than is needed
+    if (takes_all || refers_to_all) {  // listing each name would be longer than needed
       std::erase_if(others, [](const auto& text) { return text.find('=') == std::string::npos; });
       others.insert(others.begin(), {"=", "this"});
     } else if (takes_this) {
@@ -137,7 +137,7 @@ class CaptureCheck {
         fmt::join(others, ", "));
   }
 
-  /// The op that the lambda with the captures at `begin` to `end` becomes; empty when it is none.
+  /// The op that the lambda with the captures at `begin` to `end` becomes; empty when it is no op.
   std::string op_at(size_t begin, size_t end) const {
     size_t body = end + 1;
     while (body < code_.size() && !is_one_of(code_[body], "{;)]}")) {
@@ -146,7 +146,7 @@ class CaptureCheck {
     if (body >= code_.size() || code_[body] != '{') return "";
     const size_t over = closing(code_, body);
     const size_t next = code_.find_first_not_of(" \t\n", over + 1);
-    if (next != std::string::npos && code_[next] == '(') return "";  // what it returns is the op
+    if (next != std::string::npos && code_[next] == '(') return "";  // called: its result is the op
 
     static const std::string kWrapped =
         R"((?:\(\s*|(?:\w+::)*(?:TrainOp|LogOp|EvalOp|move|function\s*<[^;{}]*>)\s*[({]\s*)*$)";
@@ -177,7 +177,7 @@ class CaptureCheck {
     return body != std::string::npos && closing(code_, body) > place;
   }
 
-  /// The op that a variable becomes in the rest of its block, behind `begin`.
+  /// The op that a variable becomes in the rest of its block, after `begin`.
   std::string use_of(const std::string& variable, size_t begin) const {
     begin = std::min(code_.find(';', begin), code_.size());
     size_t end = begin;

@@ -33,7 +33,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr auto kUnused = std::chrono::hours(24 * 60);
 
-/// A changed comment changes nothing.
+/// Leaves out comments, so a changed comment does not change the checksum.
 std::string checksum_of_code(const std::string& content) {
   return content_checksum(code_without_comments(content));
 }
@@ -42,8 +42,8 @@ std::string checksum_of_file(const std::string& file) {
   return checksum_of_code(try_read_file(file).value_or(""));
 }
 
-/// One set of sources in the cache. `<key>.json` lists what they were compiled to: a library for
-/// each content that their headers had, the newest first.
+/// One set of sources in the cache. `<key>.json` lists the compiled libraries, one for each version
+/// of the headers, newest first.
 class Entry {
  public:
   Entry(std::string folder, const std::vector<std::string>& sources,
@@ -56,7 +56,7 @@ class Entry {
 
   std::string lock_path() const { return folder_ + "/" + key_ + ".lock"; }
 
-  /// The library whose headers have not changed.
+  /// The library whose headers have not changed; nothing without one.
   std::optional<CompiledCode> find() const {
     for (const auto& build : builds()) {
       CompiledCode code{folder_ + "/" + build.at("library").get<std::string>(), sources_};
@@ -67,7 +67,7 @@ class Entry {
         is_same = is_same && content && checksum_of_code(*content) == checksum.get<std::string>();
       }
       if (is_same) {
-        std::error_code ignored;  // a cache of somebody else
+        std::error_code ignored;  // the cache may belong to another user
         fs::last_write_time(json_path(), fs::file_time_type::clock::now(), ignored);
         return code;
       }
@@ -98,7 +98,7 @@ class Entry {
     if (make_key() != key_) {
       throw Error(fmt::format("{} changed while it was compiled: start again", names));
     }
-    // A header that may have been saved meanwhile would stand for what was compiled before.
+    // A header that was saved during the compilation may differ from the compiled header.
     const bool is_sure = std::all_of(code.files.begin(), code.files.end(), [&](const auto& file) {
       std::error_code failed;
       return fs::last_write_time(file, failed) < begin && !failed;
@@ -108,7 +108,7 @@ class Entry {
   }
 
  private:
-  /// Whether a source includes what is precompiled.
+  /// Whether a source includes the precompiled header.
   static bool takes_all(const std::string& source) {
     return try_read_file(source).value_or("").find("<stepop/stepop.h>") != std::string::npos;
   }
@@ -128,13 +128,13 @@ class Entry {
 
   std::string json_path() const { return folder_ + "/" + key_ + ".json"; }
 
-  /// What somebody else put there counts as not there.
+  /// A file that another user put there is ignored.
   Json builds() const {
     const auto text = foreign_reason(json_path()).empty() ? try_read_file(json_path())
                                                           : std::optional<std::string>();
     const Json all = text ? Json::parse(*text, nullptr, false) : Json::array();
     Json whole = Json::array();
-    for (const auto& build : all) {  // what is damaged is compiled again
+    for (const auto& build : all) {  // damaged entries are compiled again
       const bool is_whole = build.is_object() && build.contains("library") &&
                             build["library"].is_string() && build.contains("headers") &&
                             build["headers"].is_object();
@@ -216,10 +216,10 @@ class Entry {
   std::vector<std::string> sources_;
   std::vector<std::string> flags_;
   std::string key_;
-  fs::path base_;  ///< Headers are named from here, so that a copy of all files has the same names.
+  fs::path base_;  ///< Headers' paths are relative to it; a copy of all files has the same paths.
 };
 
-/// Removes what nobody used for long; a file that cannot be removed is no matter.
+/// Removes entries that were long unused; ignores files that cannot be removed.
 void remove_unused(const std::string& folder) {
   std::error_code ignored;
   const auto limit = fs::file_time_type::clock::now() - kUnused;

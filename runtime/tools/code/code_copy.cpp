@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The deepest folder that all files lie in.
+/// The deepest folder that contains all files.
 fs::path common_folder(const std::vector<std::string>& files) {
   fs::path common = fs::path(files.front()).parent_path();
   for (const auto& file : files) {
@@ -78,14 +78,14 @@ std::vector<std::string> CodeCopy::differences() const {
   return all;
 }
 
-/// Where a file of the copy lay; any other file lies where it is.
+/// The original path of a file in the copy; any other path is returned unchanged.
 std::string CodeCopy::original_of(const std::string& path) const {
   if (!is_there() || !path.starts_with(folder_ + "/")) return path;
   return (fs::path(root_) / fs::path(path).lexically_relative(folder_)).string();
 }
 
 void CodeCopy::save(const std::vector<std::string>& files, const std::string& time) const {
-  // A resume compiles the copies, and may add files that were not there before.
+  // A resumed run compiles the copies, and may add new files.
   std::vector<std::string> originals;
   bool has_new_file = false;
   for (const auto& path : files) {
@@ -121,7 +121,7 @@ void CodeCopy::save(const std::vector<std::string>& files, const std::string& ti
     make_folders(fs::path(path).parent_path().string());
     write_file_atomically(path, content);
   }
-  // Last: a folder with it is whole.
+  // This file is written last: a folder with the file is complete.
   write_file_atomically(folder + "/sources.json",
                         Json{{"root", root.string()}, {"files", names}}.dump(1) + "\n");
 }

@@ -26,11 +26,11 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kMostFrames = 16;      // of the user's own that are kept
-constexpr size_t kMostLooked = 10'000;  // of the stack: recursion without end is cut
-constexpr size_t kMostThrown = 32;      // exceptions that may be on their way at once
+constexpr size_t kMostFrames = 16;      // of the user's own code that are kept
+constexpr size_t kMostLooked = 10'000;  // of the stack, because of endless recursion
+constexpr size_t kMostThrown = 32;      // exceptions that may be active at once
 
-/// Filled one after the other: a signal handler reads `count` first.
+/// Filled in order: a signal handler reads `library_count` first.
 std::array<UserLibrary, kMostUserLibraries + 1> libraries{};
 std::atomic<size_t> library_count{0};
 std::vector<std::string>& user_files() {
@@ -55,7 +55,7 @@ struct Walk {
 
 _Unwind_Reason_Code on_frame(_Unwind_Context* context, void* argument) {
   auto& walk = *static_cast<Walk*>(argument);
-  int is_exact = 0;  // the instruction itself, not the one behind a call
+  int is_exact = 0;  // whether this is the instruction itself, not the next one after a call
   const uintptr_t address = _Unwind_GetIPInfo(context, &is_exact) - (is_exact != 0 ? 0 : 1);
   if (library_of(address) != nullptr) {
     walk.addresses[walk.count++] = reinterpret_cast<void*>(address);
@@ -64,16 +64,16 @@ _Unwind_Reason_Code on_frame(_Unwind_Context* context, void* argument) {
                                                                  : _URC_NO_REASON;
 }
 
-/// Where exceptions that are on their way passed the user's code, the newest last.
+/// Where active exceptions passed the user's code, newest last.
 class Thrown {
  public:
-  /// Notes the stack of this thread for the exception object at `object`. What is thrown while
-  /// `cause` is handled takes over what is known of that, when it is more.
+  /// Notes this thread's stack for the exception at `object`. An exception that is thrown while
+  /// `cause` is handled takes over the places of `cause`, if there are more of them.
   void note(const void* object, const void* cause, bool is_new) {
     Record record{object, {}, 0};
     record.count = user_frames(record.addresses.data(), record.addresses.size());
     const std::lock_guard lock(mutex_);
-    const Record* own = find(object);  // of a new one: of an object that was there before
+    const Record* own = find(object);  // for a new exception: of an earlier object at the address
     if (!is_new && own != nullptr && own->count > 0) return;
     const Record* before = find(cause);
     if (before != nullptr && before->count >= record.count) {
@@ -113,11 +113,11 @@ class Thrown {
 };
 
 Thrown& thrown() {
-  static auto* all = new Thrown;  // an exception may be thrown while the program ends
+  static auto* all = new Thrown;  // never freed: an exception may be thrown while the program ends
   return *all;
 }
 
-/// An exception_ptr is a pointer to the object that was thrown.
+/// An exception_ptr is a pointer to the thrown object.
 const void* object_of(const std::exception_ptr& exception) {
   static_assert(sizeof exception == sizeof(void*));
   const void* object = nullptr;
@@ -125,7 +125,7 @@ const void* object_of(const std::exception_ptr& exception) {
   return object;
 }
 
-/// Whether a file is one of the system's, LibTorch's or stepop's headers.
+/// Whether a file is a header of the system, LibTorch or stepop.
 bool is_header_of_others(const std::string& path) {
   const BuildSettings& settings = build_settings();
   const auto is_below = [&](const std::string& folder) { return path.starts_with(folder + "/"); };
@@ -143,7 +143,7 @@ bool is_header_of_others(const std::string& path) {
          });
 }
 
-/// As many parts, from the end, as two paths have in common.
+/// The number of parts that two paths have in common at their ends.
 size_t common_parts(const fs::path& a, const fs::path& b) {
   auto part_a = a.end();
   auto part_b = b.end();
@@ -152,7 +152,7 @@ size_t common_parts(const fs::path& a, const fs::path& b) {
   return count;
 }
 
-/// A file of the user's as it is known here, relative to the current folder.
+/// The known path of a user's file, relative to the current folder.
 std::string known_file(const std::string& path) {
   std::string known = path;
   size_t most = 0;
@@ -166,7 +166,7 @@ std::string known_file(const std::string& path) {
   return here.starts_with("..") ? known : here;
 }
 
-/// `Denoiser::step_op(stepop::Batch const&)::{lambda()#1}::operator()() const` as people call it:
+/// Shortens `Denoiser::step_op(stepop::Batch const&)::{lambda()#1}::operator()() const` to
 /// `Denoiser::step_op, lambda`.
 std::string short_name(const std::string& symbol) {
   std::string name;
@@ -177,7 +177,7 @@ std::string short_name(const std::string& symbol) {
       text.erase(at, std::strlen(what));
     }
   }
-  // What the registration derives from a network; the user's own function may be inlined in it.
+  // The registration derives such a class from a network; the user's function may be inlined in it.
   for (const std::string_view watched :
        {"stepop::networks::Watched<", "stepop::networks::WatchedMulti<"}) {
     const size_t end = text.find(">::");
@@ -195,11 +195,11 @@ std::string short_name(const std::string& symbol) {
   name.resize(name.find_last_not_of(": ") + 1);
   if (name.ends_with(" const")) name.resize(name.size() - 6);
   name.resize(name.find_last_not_of(": ") + 1);
-  return name.empty() ? "a lambda" : name;  // whose name is operator() alone, without -g
+  return name.empty() ? "a lambda" : name;  // without -g, a lambda's name is only operator()
 }
 
-/// The lines for addresses in one library: function and place in turns, and for an address in an
-/// inlined function those around it as well.
+/// Adds the lines for addresses in one library: function and place, alternating; for an address in
+/// an inlined function, also its callers.
 void add_places(const UserLibrary& library, const std::vector<void*>& addresses,
                 std::vector<std::string>& places) {
   std::vector<std::string> words = {addr2line_path(), "-Cfi", "-e", library.path};
@@ -231,7 +231,7 @@ void add_user_library(const std::string& path, const std::vector<std::string>& f
   const size_t count = library_count.load();
   if (handle == nullptr || count == kMostUserLibraries ||
       ::dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) {
-    return;  // messages without places
+    return;  // messages then have no places
   }
   UserLibrary library{::strdup(path.c_str()), 0, 0, map->l_addr};
   const auto find_end = [](dl_phdr_info* info, size_t, void* argument) {
@@ -247,7 +247,7 @@ void add_user_library(const std::string& path, const std::vector<std::string>& f
   };
   ::dl_iterate_phdr(find_end, &library);
   user_files().insert(user_files().end(), files.begin(), files.end());
-  addr2line_path();  // looked for now: a signal handler must not
+  addr2line_path();  // found now, since a signal handler must not search
   libraries[count] = library;
   library_count.store(count + 1, std::memory_order_release);
 }
@@ -280,7 +280,7 @@ std::string places_of(const std::exception_ptr& exception) {
   std::vector<std::string> places;
   if (addr2line_path().empty()) return "";
   try {
-    // Neighbours of one library at once: each call of addr2line reads all its debug information.
+    // Adjacent addresses in one library share a call: each call of addr2line reads all debug info.
     for (size_t i = 0; i < addresses.size();) {
       const UserLibrary* library = library_of(reinterpret_cast<uintptr_t>(addresses[i]));
       std::vector<void*> together;
@@ -291,7 +291,7 @@ std::string places_of(const std::exception_ptr& exception) {
       }
       if (library != nullptr) add_places(*library, together, places);
     }
-  } catch (const Error&) {  // what went wrong is more than where
+  } catch (const Error&) {  // the error itself matters more than its places
     return "";
   }
   std::string text;
@@ -306,8 +306,7 @@ std::string with_places(const std::string& text, int exit_code) {
 
 namespace {
 
-/// The function of this name in the next library that has one: the C++ library's own, or a
-/// sanitizer's.
+/// The next library's function of this name: the C++ library's, or a sanitizer's.
 template <class Function>
 Function next_function(const char* name) {
   void* const found = ::dlsym(RTLD_NEXT, name);
@@ -324,7 +323,7 @@ void note_thrown(const void* object, bool is_new) {
 
 }  // namespace
 
-// What `throw` calls: https://itanium-cxx-abi.github.io/cxx-abi/abi-eh.html#cxx-throw
+// `throw` calls this: https://itanium-cxx-abi.github.io/cxx-abi/abi-eh.html#cxx-throw
 using Throw = void(void* object, std::type_info* type, void (*destroy)(void*));
 Throw on_throw asm("__cxa_throw");
 [[gnu::visibility("default")]] void on_throw(void* object, std::type_info* type,
@@ -335,7 +334,7 @@ Throw on_throw asm("__cxa_throw");
   std::abort();  // it does not return
 }
 
-// An exception of another thread, such as one of LibTorch's, passes the user's code here.
+// An exception from another thread, such as a LibTorch thread, enters the user's code here.
 using Rethrow = void(std::exception_ptr exception);
 Rethrow on_rethrow asm("_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE");
 [[gnu::visibility("default")]] void on_rethrow(std::exception_ptr exception) {

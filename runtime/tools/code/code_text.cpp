@@ -25,8 +25,8 @@ bool has_rare_parts(const std::string& source) {
   return false;
 }
 
-/// Behind the word, the number or the literal that begins at `i`; `npos` for a literal that does
-/// not end in its line.
+/// The end of the word, number or literal that begins at `i`; `npos` for a literal that does not
+/// end on its line.
 size_t end_of_token(const std::string& source, size_t i) {
   const char first = source[i];
   size_t end = i + 1;
@@ -74,7 +74,7 @@ std::string code_without_comments(const std::string& source) {
       if (follows_blank && !code.empty() && code.back() != '\n') code += ' ';
       follows_blank = false;
       size_t end = end_of_token(source, i);
-      if (source[i] == '#' && begins_line) {  // as it stands: <a//b.h>
+      if (source[i] == '#' && begins_line) {  // kept unchanged: <a//b.h>
         end = std::min(source.find('\n', i), source.size());
         if (source.find("/*", i) < end) return source;
       }

@@ -4,10 +4,9 @@
 
 namespace stepop {
 
-/// A C++ source without comments and with single blanks: two sources for which it is the same
-/// compile to the same, lines of errors included, as no line moves. A source whose comments are not
-/// easily told from its code - with raw strings, or lines that a backslash continues - comes back
-/// whole.
+/// A C++ source without comments and with single blanks. Two sources with the same result compile
+/// to the same code, with the same lines in errors, since no line moves. If comments are hard to
+/// recognize (raw strings, lines that a backslash continues), the source is returned unchanged.
 std::string code_without_comments(const std::string& source);
 
 }  // namespace stepop

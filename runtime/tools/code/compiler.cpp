@@ -16,21 +16,21 @@ namespace {
 
 constexpr size_t kMostText = 1'000'000;
 
-/// The work is done in LibTorch, so that higher levels cost time and gain nothing.
+/// LibTorch does the work, so higher levels cost time and gain nothing.
 constexpr const char* kOptimization = "-O1";
 
-/// The lines of functions, for messages that say where in the user's code something went wrong.
-/// A precompiled header is taken only by what has debug information as well.
+/// The lines of functions, for messages with places in the user's code. A precompiled header can
+/// only be used together with debug information.
 constexpr const char* kLines = "-g1";
 
-/// A path as the user would type it here.
+/// A path in the form that the user would type in the current folder.
 std::string short_path(const std::string& path) {
   const std::string relative = fs::path(path).lexically_proximate(fs::current_path()).string();
   return relative.starts_with("..") ? path : relative;
 }
 
-/// The files of a rule for make, `object: source header header`, with a backslash before a space
-/// and before the end of a line.
+/// The files of a make rule, `object: source header header`, with a backslash before a space and
+/// before the end of a line.
 std::vector<std::string> rule_files(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> files(1);

@@ -7,7 +7,7 @@
 
 namespace stepop {
 
-/// What the compiler found wrong with a user's source: its own text, which is to be shown as it is.
+/// The compiler's errors in a user's source: its own text, which should be shown unchanged.
 class CompileError : public Error {
  public:
   using Error::Error;
@@ -18,12 +18,12 @@ class Compiler {
  public:
   explicit Compiler(InterruptCheck interrupt);
 
-  /// Its path and the version that it prints. Throws Error when it is not there.
+  /// The compiler's path and the version that it prints. Throws Error when it is missing.
   const std::string& identity() const { return identity_; }
 
-  /// Compiles `source` to the object file `object`, and returns the headers that it includes,
-  /// without those of the system, of LibTorch and of stepop. `text` gets the compiler's warnings.
-  /// Throws CompileError with the compiler's own message.
+  /// Compiles `source` to the object file `object`, and returns the included headers, except
+  /// headers of the system, LibTorch and stepop. `text` gets the compiler's warnings. Throws
+  /// CompileError with the compiler's own message.
   std::vector<std::string> compile(const std::string& source, const std::string& object,
                                    const std::vector<std::string>& flags, std::string& text) const;
 
@@ -34,7 +34,7 @@ class Compiler {
   /// Precompiles `header` to `precompiled`. Throws CompileError.
   void precompile(const std::string& header, const std::string& precompiled) const;
 
-  /// Whether it makes and takes precompiled headers as GCC does.
+  /// Whether the compiler makes and uses precompiled headers like GCC.
   bool is_gcc() const { return is_gcc_; }
 
  private:

@@ -22,7 +22,7 @@ namespace stepop {
 namespace {
 
 constexpr std::array kFatal = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
-constexpr unsigned kMostSeconds = 10;  // should the handler wait for a lock that the crash left
+constexpr unsigned kMostSeconds = 10;  // the handler may wait for a lock that the crash left
 constexpr size_t kMostShown = 12;
 
 alignas(64) std::array<char, 256 * 1024> handler_stack;
@@ -32,7 +32,7 @@ std::atomic<CrashMessage*> newest{nullptr};
 std::atomic_flag is_crashing = ATOMIC_FLAG_INIT;
 volatile sig_atomic_t fatal_signal = 0;
 
-/// A line of the message; what does not fit is cut.
+/// A line of the message; text that does not fit is cut.
 class Line {
  public:
   Line& add(std::string_view text) {
@@ -64,7 +64,7 @@ class Line {
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text_, size_);
     size_ = 0;
   }
-  /// With a zero at its end.
+  /// Ends with a zero.
   const char* text() {
     text_[std::min(size_, sizeof text_ - 1)] = 0;
     return text_;
@@ -86,8 +86,8 @@ void end_by(int number) {
 
 extern "C" void on_time_over(int) { end_by(fatal_signal); }
 
-/// Copies lines to the terminal but those of the standard library, such as the ways through
-/// std::function that lead to an op.
+/// Copies lines to the terminal, except lines of the standard library, such as the path through
+/// std::function to an op.
 void copy_places(int from) {
   char line[2048];
   size_t size = 0;
@@ -103,7 +103,7 @@ void copy_places(int from) {
   }
 }
 
-/// The places of the addresses in one library, by addr2line where it is there.
+/// Writes the places of the addresses in one library, with addr2line if it exists.
 void write_places(const UserLibrary& library, void** addresses, size_t count) {
   Line names[kMostShown];
   const char* words[kMostShown + 5] = {"addr2line", "-Cfipe", library.path};
@@ -114,7 +114,7 @@ void write_places(const UserLibrary& library, void** addresses, size_t count) {
   const char* program = addr2line_path().c_str();
   int ends[2] = {-1, -1};
   if (::pipe(ends) != 0) program = "";
-  // fork() runs handlers that take locks; the call itself does not.
+  // fork() runs handlers that take locks; the system call itself does not.
   const auto child =
       *program == 0 ? pid_t{-1} : static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
   if (child == 0) {
@@ -172,9 +172,9 @@ void add_examples(Line& line) {
 }  // namespace
 
 struct CrashHandler {
-  /// `happened` is followed by where the training is.
+  /// Adds the training's place to `line`, and writes the line.
   static void write_message(const CrashMessage& message, Line& line) {
-    // What the main thread runs says nothing of a crash in another one.
+    // The main thread's work is unrelated to a crash in another thread.
     const bool is_main = ::syscall(SYS_gettid) == ::getpid();
     const std::string* op = crash_place.op;
     if (is_main && op != nullptr) line.add(" in ").add(*op);
@@ -212,7 +212,7 @@ struct CrashHandler {
   }
 
  private:
-  /// On a line of its own, below a progress bar.
+  /// Begins a new line, below a progress bar.
   static Line beginning() {
     return Line().add(::isatty(STDERR_FILENO) != 0 ? "\nstepop: " : "stepop: ");
   }
@@ -223,8 +223,8 @@ struct CrashHandler {
 
 namespace {
 
-/// Some code called exit() while a CrashMessage lives: the stack is not unwound, so nothing was
-/// saved, and the status must not say that all went well.
+/// Some code called exit() during a CrashMessage's lifetime: the stack is not unwound, so nothing
+/// was saved, and the status must not mean success.
 void on_early_exit(int status, void* /*unused*/) {
   const CrashMessage* message = newest.load();
   if (message == nullptr) return;
@@ -234,7 +234,7 @@ void on_early_exit(int status, void* /*unused*/) {
 }
 
 extern "C" void on_fatal_signal(int number) {
-  while (is_crashing.test_and_set()) ::pause();  // another thread is at it, and ends the process
+  while (is_crashing.test_and_set()) ::pause();  // another thread handles it and ends the process
   fatal_signal = number;
   ::signal(SIGALRM, on_time_over);
   ::alarm(kMostSeconds);

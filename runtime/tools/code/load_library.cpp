@@ -42,7 +42,7 @@ namespace {
 
 constexpr const char* kWhere = "while it was loaded, in a constructor of a global or static object";
 
-/// `undefined symbol: _ZN...` as people write it.
+/// Demangles `undefined symbol: _ZN...`.
 std::string readable(std::string text) {
   const size_t at = text.find("_Z");
   if (at == std::string::npos) return text;
@@ -55,7 +55,7 @@ std::string readable(std::string text) {
 
 void load_library(const std::string& path, const std::string& name,
                   const std::vector<std::string>& files) {
-  // glibc declares that dlopen does not throw; the constructors that it calls may.
+  // glibc declares that dlopen does not throw; the constructors that dlopen runs may throw.
   void* (*const volatile open)(const char*, int) = ::dlopen;
   void* library = nullptr;
   try {

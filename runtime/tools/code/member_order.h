@@ -5,8 +5,8 @@
 
 namespace stepop {
 
-/// For the compiler's complaint that members in braces, `{.log_op = ..., .train_ops = ...}`, stand
-/// in another order than in their struct: that order, as a line. Empty for other messages.
+/// For the compiler's error that members in braces, `{.log_op = ..., .train_ops = ...}`, are not in
+/// their struct's order: a line with that order. Empty for other messages.
 std::string member_order(std::string_view message);
 
 }  // namespace stepop

@@ -20,7 +20,7 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// Tells precompiled headers apart: compiler, flags, versions and the content of our headers.
+/// A key for precompiled headers: compiler, flags, versions and the content of our headers.
 std::string key_of(const Compiler& compiler) {
   const BuildSettings& settings = build_settings();
   Checksum sum;
@@ -42,17 +42,17 @@ std::string key_of(const Compiler& compiler) {
 
 bool is_there(const fs::path& folder, const std::string& key) {
   for (const auto& path : {folder, folder / "key", folder / "precompiled.h.gch"}) {
-    if (!foreign_reason(path.string()).empty()) return false;  // what it holds is compiled in
+    if (!foreign_reason(path.string()).empty()) return false;  // code is compiled with it
   }
   return try_read_file((folder / "key").string()) == key &&
          fs::exists(folder / "precompiled.h.gch");
 }
 
-/// The key comes last: a folder with it is whole.
+/// The key is written last: a folder with a key is complete.
 void make(const Compiler& compiler, const fs::path& folder, const std::string& key) {
   make_folders(folder.string());
   const FileLock lock((folder / "lock").string());
-  if (is_there(folder, key)) return;  // made by another process meanwhile
+  if (is_there(folder, key)) return;  // another process made it meanwhile
   fs::remove(folder / "key");
   const std::string header = (folder / "precompiled.h").string();
   write_file_atomically(header, "#include <stepop/stepop.h>\n");
@@ -62,7 +62,7 @@ void make(const Compiler& compiler, const fs::path& folder, const std::string& k
   write_file_atomically((folder / "key").string(), key);
 }
 
-/// Each has 700 MB, and each build of stepop its own: those that nobody used for two days go.
+/// Each has 700 MB, and each build of stepop has its own; removes headers unused for two days.
 void remove_unused_headers(const fs::path& cache) {
   constexpr auto kUnusedFor = std::chrono::hours(48);
   std::error_code ignored;
@@ -90,7 +90,7 @@ std::optional<std::string> precompiled_header(const Compiler& compiler, const st
     remove_unused_headers(folder);
     make(compiler, cached, key);
   }
-  std::error_code ignored;  // when it was used last
+  std::error_code ignored;  // the time marks the last use
   fs::last_write_time(cached / "key", fs::file_time_type::clock::now(), ignored);
   return (cached / "precompiled.h").string();
 }

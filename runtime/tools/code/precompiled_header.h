@@ -8,16 +8,16 @@
 
 namespace stepop {
 
-/// Told to people while they wait.
+/// Shows a line to a user who waits.
 using Say = std::function<void(const std::string&)>;
 
-/// The header to include before all others, `-include`, so that <stepop/stepop.h> and what it takes
-/// of LibTorch are not parsed again: it was made with the build or the installation, else it is
-/// made in the cache `folder`, once. None for a compiler that is not GCC.
+/// The header to include before all others, `-include`, so that <stepop/stepop.h> and its parts of
+/// LibTorch are not parsed again. It comes from the build or the installation, or is made once in
+/// the cache `folder`. Nothing for a compiler other than GCC.
 std::optional<std::string> precompiled_header(const Compiler& compiler, const std::string& folder,
                                               const Say& say);
 
-/// Makes the one of this build or installation, unless it is there.
+/// Makes the header of this build or installation, unless it exists.
 void prepare_precompiled_header(const Compiler& compiler);
 
 }  // namespace stepop

@@ -14,8 +14,7 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// `code: denoiser.cpp`, `code: [denoiser.cpp, libmine.so]`: absolute paths of files that are
-/// there.
+/// `code: denoiser.cpp`, `code: [denoiser.cpp, libmine.so]`: absolute paths of existing files.
 std::vector<std::string> read_code(const Config& config, const CodeCopy* copy) {
   if (!config.has("code")) return {};
   const Value* value = config.peek("code");
@@ -36,7 +35,7 @@ std::vector<std::string> read_code(const Config& config, const CodeCopy* copy) {
   return paths;
 }
 
-/// `libmine.so`, `libmine.so.2`.
+/// Whether the file is a library: `libmine.so`, `libmine.so.2`.
 bool is_library(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   return name.ends_with(".so") || name.find(".so.") != std::string::npos;
@@ -50,7 +49,7 @@ void check_extension(const std::string& path, const Config& config) {
                                          fs::path(path).filename().string()));
 }
 
-/// Throws for ops that capture by reference, which a compiler takes.
+/// Throws for ops that capture by reference, which a compiler accepts.
 void check_captures_of(const std::vector<std::string>& sources) {
   std::string message;
   for (const auto& source : sources) {
@@ -62,7 +61,7 @@ void check_captures_of(const std::vector<std::string>& sources) {
   if (!message.empty()) throw Error(message);
 }
 
-/// Whether the process has it already: `eval_all` and tests read a config more than once.
+/// False if the process has loaded it: `eval_all` and tests read a config more than once.
 bool is_first_time(const std::string& library) {
   static std::set<std::string> loaded;
   return loaded.insert(library).second;

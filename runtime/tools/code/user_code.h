@@ -9,19 +9,18 @@
 
 namespace stepop {
 
-/// What `load_user_code` loaded.
+/// The result of `load_user_code`.
 struct UserCode {
-  std::vector<std::string> files;  ///< Sources, and headers that they include; no libraries.
+  std::vector<std::string> files;  ///< Sources, and the headers that they include; no libraries.
 };
 
-/// Compiles and loads what `code` of a config names, so that its components are known: sources
-/// (`denoiser.cpp`), which are compiled together to one library with `code_flags` for compiler and
-/// linker, and libraries (`libmine.so`). With a `copy` that is there, sources are taken from it.
-/// What was loaded by this process before is not loaded again.
+/// Compiles and loads the files that a config's `code` names, so that their components are known:
+/// sources (`denoiser.cpp`), which are compiled together to one library with `code_flags` for
+/// compiler and linker, and libraries (`libmine.so`). With an existing `copy`, sources come from
+/// the copy. Files that this process has loaded before are not loaded again.
 ///
-/// `say` gets what people should know while they wait. Throws UsageError, with its place, for
-/// what is not there; CompileError; Error for what cannot be loaded, and for ops that capture by
-/// reference.
+/// `say` gets lines for a user who waits. Throws UsageError, with its place, for a missing file;
+/// CompileError; Error for a library that cannot be loaded, and for ops that capture by reference.
 UserCode load_user_code(const Config& config, const CodeCopy* copy, const Say& say,
                         const InterruptCheck& interrupt);
 

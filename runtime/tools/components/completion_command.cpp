@@ -10,8 +10,8 @@
 namespace stepop {
 namespace {
 
-/// Words between @ are put in. The keys come from the files of -b, whose code is not loaded: to
-/// press a key must run nobody's code.
+/// Words between @ are replaced. The keys come from the files of -b, whose code is not loaded: a
+/// key press must not run the user's code.
 constexpr std::string_view kBash = R"sh(_stepop() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} i bases=() keys=
   COMPREPLY=()

@@ -1,4 +1,4 @@
-// `stepop config`: the resolved config, its paths, or a table of all keys that its components take.
+// `stepop config`: the resolved config, its paths, or a table of all keys of its components.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ void print_paths(const Value& value, const std::string& path) {
 struct Key {
   std::string path;
   std::string type;
-  std::string value;  ///< As the config has it, or the default in parentheses.
+  std::string value;  ///< The config's value, or the default in parentheses.
   std::string about;
 };
 
@@ -55,14 +55,14 @@ const char* type_of(const Value& value) {
   return value.is_map() ? "map" : "any";
 }
 
-/// Of a parameter that the config leaves out.
+/// The type of a parameter that the config leaves out.
 std::string type_of_default(const Parameter& parameter) {
   if (parameter.is_path) return "path";
   try {
     const Value read = parse_yaml("x: " + parameter.default_value, {"", 0});
     return type_of(*read.find("x"));
   } catch (const UsageError&) {
-    return "text";  // a sentence
+    return "text";  // the default is a sentence
   }
 }
 
@@ -78,7 +78,7 @@ const Registration* integration_at(const std::string& path) {
   return nullptr;
 }
 
-/// All keys of a config, and those that its components take besides.
+/// All keys of a config, and all further keys of its components.
 class Keys {
  public:
   explicit Keys(const Value& root) { visit(root, ""); }

@@ -1,4 +1,4 @@
-// `stepop list`: what is registered, with its parameters.
+// `stepop list`: the registered components and their parameters.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace stepop {
 namespace {
 
-/// Upper and lower case count as the same.
+/// Ignores case.
 bool has_word(const std::string& text, const std::string& word) {
   const auto is_same = [](unsigned char a, unsigned char b) {
     return std::tolower(a) == std::tolower(b);
@@ -24,13 +24,13 @@ bool has_word(const std::string& text, const std::string& word) {
   return std::search(text.begin(), text.end(), word.begin(), word.end(), is_same) != text.end();
 }
 
-/// The name of the map that holds a parameter, `augmentations/both`; empty for the component's own.
+/// The path of the map with a parameter, `augmentations/both`; empty for the component's own map.
 std::string_view map_of(const Parameter& parameter) {
   const size_t slash = parameter.name.rfind('/');
   return std::string_view(parameter.name).substr(0, slash == std::string::npos ? 0 : slash);
 }
 
-/// A line for each; those of a nested map stand together below its name.
+/// One line for each parameter; parameters of a nested map are grouped below its name.
 std::string parameter_lines(const std::vector<Parameter>& parameters) {
   std::string text;
   std::string_view map;
@@ -57,7 +57,7 @@ int list_command(const Arguments& arguments, const NoFlags& /*own*/) {
   if (!arguments.base.empty()) {
     load_code(Config(resolve_config(arguments.base, arguments.overrides)), "");
   }
-  hooks();  // the one kind of which nothing here is registered, so that nobody has made it
+  hooks();  // creates the catalogue of hooks, as no hook is registered here
   const std::string word = arguments.operands.empty() ? "" : arguments.operands.front();
   bool is_found = false;
   for (const Catalogue* catalogue : Catalogue::all()) {

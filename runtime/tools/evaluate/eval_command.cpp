@@ -41,7 +41,7 @@ T attribute(const EvalFile& file, const char* name, T fallback) {
   return found != nullptr && std::holds_alternative<T>(*found) ? std::get<T>(*found) : fallback;
 }
 
-/// What is looked at, in a line.
+/// Describes the file in one line.
 void print_head(const EvalFile& file, const std::string& split) {
   fmt::print("{}: {} of {}", file.path(), counted(file.rows(), "row"), split);
   const auto step = attribute<int64_t>(file, "global_step", -1);
@@ -58,17 +58,17 @@ void print_scalars(const OrderedMap<double>& scalars) {
   }
 }
 
-/// The run that a file lies in, RUN/eval/<time>_<name>/<step>/outputs.h5, and the config of the
-/// start that evaluated it.
+/// The run of a file RUN/eval/<time>_<name>/<step>/outputs.h5, and the config of the start that
+/// evaluated it.
 struct FileRun {
   std::string root;
   Value config;
 };
 
-/// Nothing for a file that lies in no run, or in one that has no config of that start.
+/// Nothing for a file outside a run, or in a run without the config of that start.
 std::optional<FileRun> run_of(const EvalFile& file) {
   fs::path start = fs::absolute(file.path()).lexically_normal().parent_path().parent_path();
-  // One with a name lies a folder deeper.
+  // The file of an evaluation with a name is one folder deeper.
   if (start.parent_path().filename() != "eval") start = start.parent_path();
   const fs::path root = start.parent_path().parent_path();
   const std::string time = time_in(start.filename().string());
@@ -82,7 +82,7 @@ std::optional<FileRun> run_of(const EvalFile& file) {
 }
 
 /// Loads the code of the file's run, from the run's own copy unless --current-code is given, and
-/// what -b or `--code` name. What only the file names is not loaded: it may be from anywhere.
+/// the code of -b and `--code`. Code that only the file names is not loaded: it may be untrusted.
 void load_code_of(const EvalFile& file, const std::optional<FileRun>& run,
                   const Arguments& arguments) {
   Value root = Value(Value::Map{});
@@ -125,10 +125,10 @@ int eval_command(const Arguments& arguments, const EvalFlags& own) {
   const SignalGuard signals;
   const at::NoGradGuard no_grad;
   const EvalFile file(find_outputs(arguments.operands.front()), throw_if_signal_arrived);
-  // Its callbacks, and the datasets and classes of its config, may be the user's own.
+  // The user's code may define its callbacks, and the datasets and classes of its config.
   const std::optional<FileRun> run = run_of(file);
   load_code_of(file, run, arguments);
-  // The name under which the run's config has it; empty for that of eval_hook.
+  // The evaluation's name in the run's config; empty for eval_hook.
   const std::string name = attribute<std::string>(file, "evaluation", "");
   const std::optional<Value> trusted =
       run ? std::optional(config_of_evaluation(run->config, name)) : std::nullopt;

@@ -12,7 +12,7 @@ std::vector<NetworkInputs> example_calls(Session& session, const std::string& ne
   const NetworkCalls calls(context.networks);
   session.check();
   if (!calls.of(network).empty() || !session.trains()) return calls.of(network);
-  // A discriminator may be called by train ops alone.
+  // A discriminator may be called only by train ops.
   const RandomFork random(context.seed, context.device);
   const Batch batch = context.splits.batch("train", context.splits.order("train"), 0);
   for (const auto& due : due_ops(session.settings(), /*train=*/true)) {

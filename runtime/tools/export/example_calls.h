@@ -8,9 +8,9 @@
 
 namespace stepop {
 
-/// How a network of a session is called: what `Session::check` runs is run, on a batch of each
-/// split, and for a training also its train ops, once. These change weights and what is tracked:
-/// restore them afterwards. Empty when nothing calls the network.
+/// The calls of a session's network: runs everything that `Session::check` runs, on a batch of each
+/// split, and for a training also its train ops, once. These change weights and tracked state:
+/// restore both afterwards. Empty when nothing calls the network.
 std::vector<NetworkInputs> example_calls(Session& session, const std::string& network);
 
 }  // namespace stepop

@@ -37,7 +37,7 @@ struct ExportFlags {
   }
 };
 
-/// The file to write: that of -o, else `<network>.pt` in the run.
+/// The file to write: from -o, or else `<network>.pt` in the run.
 std::string output_of(const ExportFlags& own, const std::string& run, const std::string& network) {
   const std::string path = own.output.value_or(run + "/" + network + ".pt");
   const std::string ending = fs::path(path).extension().string();
@@ -53,7 +53,7 @@ std::string output_of(const ExportFlags& own, const std::string& run, const std:
   return path;
 }
 
-/// The network that is meant.
+/// The selected network.
 std::string network_of(const ExportFlags& own, const Networks& networks) {
   const std::vector<std::string> names = networks.names();
   const std::string all = fmt::format("{}", fmt::join(names, ", "));
@@ -70,7 +70,7 @@ std::string network_of(const ExportFlags& own, const Networks& networks) {
                                near.empty() ? "" : "; did you mean " + near[0] + "?"));
 }
 
-/// A session of the run with the weights of the checkpoint.
+/// A session of the run with the checkpoint's weights.
 class RunSession {
  public:
   RunSession(const Config& config, const ChosenCheckpoint& chosen, bool train, bool allow_unknown)
@@ -95,7 +95,7 @@ void print_shapes(const char* title, const std::vector<std::string>& names,
   }
 }
 
-/// ` (ema)` for averages.
+/// ` (ema)` for averages; otherwise empty.
 std::string kind_of_weights(const Config& config, const Checkpoint& checkpoint,
                             const std::string& network) {
   const std::string kind = config.get("eval_weights", "model");
@@ -107,7 +107,7 @@ std::string kind_of_weights(const Config& config, const Checkpoint& checkpoint,
                      : fmt::format(" (its own: the checkpoint has no {} of it)", kind);
 }
 
-/// Python that runs the file.
+/// The Python code that runs the file.
 std::string how_to_load(const std::string& path, const ExportedNetwork& exported) {
   const std::string inputs = fmt::format("{}", fmt::join(exported.inputs, ", "));
   if (path.ends_with(".pt")) {
@@ -128,7 +128,7 @@ int export_command(const Arguments& given, const ExportFlags& own) {
   const auto is_given = [&](const char* key) {
     return std::ranges::any_of(given.overrides, [&](const auto& each) { return each.path == key; });
   };
-  // What a trace makes itself lies on the device of the trace.
+  // Tensors that the network makes in a trace keep the trace's device.
   if (!is_given("device")) arguments.overrides.push_back({"device", Value("cpu")});
   Arguments of_run = arguments;
   of_run.base.clear();
@@ -148,7 +148,7 @@ int export_command(const Arguments& given, const ExportFlags& own) {
   std::vector<NetworkInputs> calls = example_calls(**session, name);
   const char* example = "of an evaluation";
   if (calls.empty()) {
-    // One that only a training calls.
+    // Only a training calls this network.
     session.emplace(code.config, *chosen, /*train=*/true, given.allow_unknown);
     calls = example_calls(**session, name);
     session->restore();

@@ -26,7 +26,7 @@
 namespace stepop {
 namespace {
 
-// Traced with so many examples: 1 may be taken for a size that is broadcast.
+// The number of traced examples: 1 could be confused with a size that is broadcast.
 constexpr int64_t kRows = 2;
 constexpr int64_t kOtherRows = 3;
 constexpr uint64_t kSeed = 7;
@@ -54,8 +54,8 @@ std::string shape_text(const at::Tensor& tensor, bool has_free_batch, int64_t ro
   return fmt::format("{} [{}]", type.substr(0, type.find(' ')), fmt::join(sizes, ", "));
 }
 
-/// Images of another height (2) or width (3), as `dimensions` say: half of them, or two side by
-/// side.
+/// Images of another height (2) or width (3), depending on `dimensions`: half of each image, or two
+/// side by side.
 std::optional<NetworkInputs> resized(const NetworkInputs& inputs,
                                      const std::vector<int64_t>& dimensions, bool larger) {
   NetworkInputs all = copies_of(inputs);
@@ -91,7 +91,7 @@ class Exporter {
   ExportedNetwork run() {
     has_rows_ = rows_of(calls_.front()) > 0;
     if (!try_rows(kRows, kOtherRows)) {
-      // The sizes that the run itself uses.
+      // Tries the sizes that the run itself uses.
       exported_ = {};
       rows_ = rows_of(calls_.front());
       std::vector<OtherSize> others;
@@ -115,8 +115,8 @@ class Exporter {
     return call_network(network_, copies_of(inputs));
   }
 
-  /// Whether a trace with so many rows gives what the network does for other numbers of them, too.
-  /// Throws Error when it does not for other examples.
+  /// Whether a trace with `rows` rows also matches the network for other numbers of rows. Throws
+  /// Error when it does not match for other examples.
   bool try_rows(int64_t rows, int64_t other_rows) {
     if (!has_rows_) return false;
     const NetworkInputs example = examples(0, rows);
@@ -125,7 +125,7 @@ class Exporter {
       call(example);
       call(more);
     } catch (const std::exception&) {
-      return false;  // a network of one size of a batch, or of several rows for each example
+      return false;  // the network needs a fixed batch size, or several rows for each example
     }
     rows_ = rows;
     std::vector<OtherSize> others{{more, 0}};
@@ -166,7 +166,7 @@ class Exporter {
     loaded_.emplace(exported_.file, inputs.empty() ? c10::kCPU : inputs.front().device());
   }
 
-  /// Compares the file with the network; throws Error that begins with `failed` when they differ.
+  /// Compares the file with the network; throws Error that begins with `failed` if they differ.
   void compare(const NetworkInputs& inputs, const std::string& failed) {
     const Tensors expected = call(inputs);
     Tensors found;
@@ -187,7 +187,7 @@ class Exporter {
     exported_.examples.push_back({defined(inputs), found});
   }
 
-  /// That of an error of TorchScript's interpreter says what happened.
+  /// The last line of an error, which in TorchScript's interpreter has the cause.
   static std::string last_line(const std::string& text) {
     const size_t last = text.find_last_not_of('\n');
     const size_t begin = text.rfind('\n', last);
@@ -233,13 +233,13 @@ class Exporter {
     }
   }
 
-  /// As many rows as those of the trace.
+  /// As many other examples as the trace has rows.
   NetworkInputs other_examples() const {
     if (has_rows_) return examples(rows_, rows_);
     return calls_.back();
   }
 
-  /// Batches of other sizes.
+  /// Checks batches of other sizes.
   void check_rows() {
     const std::vector<int64_t> sizes =
         rows_ == kRows ? std::vector<int64_t>{1, 5} : std::vector<int64_t>{rows_ + 1};
@@ -249,7 +249,7 @@ class Exporter {
       try {
         call(inputs);
       } catch (const std::exception&) {
-        continue;  // the network itself takes none of these
+        continue;  // the network itself does not accept this size
       }
       try {
         compare(inputs, "");
@@ -272,7 +272,7 @@ class Exporter {
         "{} {}", fitting.size() == 1 ? "a batch of" : "batches of", fmt::join(fitting, " and ")));
   }
 
-  /// Images of other sizes, when the network itself takes some.
+  /// Checks images of another size, if the network accepts any.
   void check_sizes() {
     for (const bool larger : {false, true}) {
       const auto inputs = resized(examples(0, rows_), {2, 3}, larger);
@@ -312,7 +312,7 @@ class Exporter {
   const std::string& class_name_;
   const std::vector<NetworkInputs>& calls_;
   bool has_rows_ = false;
-  int64_t rows_ = 0;  ///< Of the trace.
+  int64_t rows_ = 0;  ///< The number of rows in the trace.
   NetworkInputs example_;
   TracedNetwork traced_;
   std::optional<LoadedFile> loaded_;

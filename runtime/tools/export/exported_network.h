@@ -11,23 +11,23 @@ class Module;
 
 namespace stepop {
 
-/// A network as a TorchScript file, and what was found out about it.
+/// A network as a TorchScript file, with the results of its checks.
 struct ExportedNetwork {
-  std::string file = {};                       ///< Its bytes.
-  std::vector<std::string> inputs = {};        ///< Names.
-  std::vector<std::string> input_shapes = {};  ///< `float32 [batch, 1, 8, 8]`, as inputs.
+  std::string file = {};                       ///< The file's bytes.
+  std::vector<std::string> inputs = {};        ///< The inputs' names.
+  std::vector<std::string> input_shapes = {};  ///< `float32 [batch, 1, 8, 8]`, one for each input.
   std::vector<std::string> output_shapes = {};
-  bool has_free_batch = false;  ///< Batches of any size go in.
+  bool has_free_batch = false;  ///< Batches may have any size.
 
-  /// Where it was compared with the network: `other examples`, ....
+  /// The comparisons with the network: `other examples`, ....
   std::vector<std::string> compared = {};
-  double most_difference = 0;  ///< Of all of them: the largest, by the largest output.
-  /// What to know of it, and what of it is not to be trusted; a sentence each.
+  double most_difference = 0;  ///< The largest of all comparisons, relative to the largest output.
+  /// Facts about the file, and parts that cannot be trusted; one sentence each.
   std::vector<std::string> notes = {};
   std::vector<std::string> warnings = {};
 
-  /// Examples with what the file makes of them: of as many rows as it was traced with, and of
-  /// others when any go in. Without inputs that were left out.
+  /// Examples with the file's outputs: as many rows as the trace, and other numbers if the file
+  /// takes any number. Omitted inputs are left out.
   struct Example {
     std::vector<at::Tensor> inputs;
     std::vector<at::Tensor> outputs;
@@ -36,15 +36,15 @@ struct ExportedNetwork {
   bool is_random = false;
 };
 
-/// Differences of the outputs above this share of the largest one are errors.
+/// Larger differences of the outputs, as a share of the largest output, are errors.
 inline constexpr double kMostDifference = 1e-5;
 
-/// Traces the network in evaluation mode on examples of its calls and compares what the file
-/// computes with what the network does: on other examples, other sizes of a batch and of images.
-/// LibTorch's generators are seeded anew before each run. `class_name` is that in the file.
+/// Traces the network in evaluation mode on examples of its calls, and compares the file's outputs
+/// with the network's: on other examples, other batch sizes and image sizes. LibTorch's generators
+/// are seeded again before each run. `class_name` is the class in the file.
 ///
-/// Throws Error when the file would give other outputs for other examples, and when the network
-/// cannot be traced.
+/// Throws Error when the file would give other outputs than the network for other examples, and
+/// when the network cannot be traced.
 ExportedNetwork export_network(torch::nn::Module& network, const std::string& class_name,
                                const std::vector<NetworkInputs>& calls);
 

@@ -14,19 +14,19 @@ namespace stepop {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The largest difference as a share of the largest number of `expected`; infinite for other shapes
-/// or types, or where only one of both is finite.
+/// The largest difference as a share of the largest number in `expected`; infinite for other shapes
+/// or types, or where only one of the two is finite.
 double difference(const at::Tensor& found, const at::Tensor& expected);
-/// The largest of all; infinite for another number of tensors.
+/// The largest difference of all tensors; infinite for another number of tensors.
 double difference(const Tensors& found, const Tensors& expected);
 
-/// An exported file, as a program that loads it has it.
+/// An exported file as a program sees it after loading it.
 class LoadedFile {
  public:
-  /// `bytes`: the TorchScript file. Throws what LibTorch throws for another one.
+  /// `bytes` is the TorchScript file. Throws LibTorch's errors for other bytes.
   LoadedFile(const std::string& bytes, const c10::Device& device);
 
-  /// Its outputs, with generators of random numbers that begin with `seed`.
+  /// The file's outputs, with random generators seeded with `seed`.
   Tensors run(const NetworkInputs& inputs, uint64_t seed);
 
  private:

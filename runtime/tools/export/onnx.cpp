@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// python -c SCRIPT net.pt examples.pt out.onnx OPTIONS. Its last line is JSON. It ends with 4 when
-/// a package is missing, with the names in its last line, and with 5 after "reason: ...".
+/// python -c SCRIPT net.pt examples.pt out.onnx OPTIONS. The last line is JSON. The exit code is 4
+/// when a package is missing, with the names in the last line, and 5 after "reason: ...".
 constexpr const char* kScript = R"py(
 import importlib, json, sys, warnings
 
@@ -133,11 +133,11 @@ except Exception as error:
 print(json.dumps({"difference": most if most == most else 1e300}))
 )py";
 
-constexpr int64_t kOpset = 17;  // of ONNX 1.12, 2022: layer normalization, and widely read
+constexpr int64_t kOpset = 17;  // ONNX 1.12, 2022: has layer normalization, and is widely supported
 constexpr int kMissing = 4;
 constexpr int kRefused = 5;
 
-/// A folder of its own, removed with all that is in it.
+/// A temporary folder, removed with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -166,7 +166,7 @@ c10::IValue tuple_of(const std::vector<at::Tensor>& tensors) {
   return c10::ivalue::Tuple::create(std::move(values));
 }
 
-/// For torch.load.
+/// Pickles the examples for torch.load.
 std::string pickled(const std::vector<ExportedNetwork::Example>& examples) {
   std::vector<c10::IValue> all;
   for (const auto& [inputs, outputs] : examples) {
@@ -244,7 +244,7 @@ OnnxReport write_onnx(const ExportedNetwork& exported, const std::string& path,
   }
   if (result.exit_code == kRefused && result.signal == 0) {
     constexpr size_t kMost = 1000;
-    const std::string_view mark = "reason: ";  // torch.onnx prints as well
+    const std::string_view mark = "reason: ";  // torch.onnx prints too
     const size_t begin = std::min(result.out.rfind(mark), result.out.size() - mark.size());
     throw fail(shortened(trimmed_end(result.out.substr(begin + mark.size())), kMost));
   }

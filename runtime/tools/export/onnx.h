@@ -7,21 +7,21 @@
 
 namespace stepop {
 
-/// What there is to say of an ONNX file.
+/// The results of writing an ONNX file.
 struct OnnxReport {
   int64_t opset = 0;
   double most_difference =
-      0;  ///< Of what onnxruntime makes of the examples, by the largest output.
+      0;  ///< The largest difference of onnxruntime's outputs, relative to the largest output.
 };
 
-/// Differences of onnxruntime's outputs above this share of the largest one are errors: its kernels
-/// add up in another order.
+/// Larger differences of onnxruntime's outputs, as a share of the largest output, are errors; its
+/// kernels add in another order.
 inline constexpr double kMostOnnxDifference = 1e-4;
 
-/// Writes the network as an ONNX file, whole or not at all: `torch.onnx` of Python makes it from
-/// the TorchScript file, and onnxruntime gets the examples. Python is found as by `find_python`.
-/// Throws Error, with the command that installs it, when Python or a package is missing; with the
-/// reason, when an operation has no counterpart or onnxruntime gives other outputs.
+/// Writes the network as an ONNX file, completely or not at all: Python's `torch.onnx` makes it
+/// from the TorchScript file, and onnxruntime runs the examples. `find_python` finds Python. Throws
+/// Error, with the installation command, when Python or a package is missing; with the reason, when
+/// an operation has no counterpart or onnxruntime's outputs differ.
 OnnxReport write_onnx(const ExportedNetwork& exported, const std::string& path,
                       const InterruptCheck& interrupt);
 

@@ -20,7 +20,7 @@ namespace {
 
 namespace jit = torch::jit;
 
-/// The ints of a list that is written out, or of a constant; empty when they are computed.
+/// The ints of a literal list or a constant; empty if they are computed.
 std::vector<int64_t> ints_of(const jit::Value* value) {
   std::vector<int64_t> ints;
   if (value->node()->kind() == c10::prim::ListConstruct) {
@@ -43,7 +43,7 @@ std::vector<int64_t> ints_of(const jit::Node& node, const char* argument) {
   return position ? ints_of(node.input(static_cast<size_t>(*position))) : std::vector<int64_t>{};
 }
 
-/// As many numbers as there are dimensions.
+/// Repeats a single number for all dimensions.
 std::vector<int64_t> for_each_dimension(std::vector<int64_t> numbers, size_t dimensions,
                                         int64_t otherwise) {
   if (numbers.empty()) numbers.push_back(otherwise);
@@ -52,7 +52,7 @@ std::vector<int64_t> for_each_dimension(std::vector<int64_t> numbers, size_t dim
 }
 
 std::string common_module(const std::string& a, const std::string& b) {
-  size_t end = 0;  // of the last whole name that both have
+  size_t end = 0;  // the end of the last whole name that both share
   for (size_t i = 0;; ++i) {
     const bool a_ends = i >= a.size() || a[i] == '.';
     const bool b_ends = i >= b.size() || b[i] == '.';
@@ -117,7 +117,7 @@ class Reader {
         if (std::ranges::find(from, source) == from.end()) from.push_back(source);
       }
     }
-    if (node.kind().is_prim()) {  // lists, tuples, constants: what they hold goes through
+    if (node.kind().is_prim()) {  // lists, tuples, constants: their contents pass through
       for (const jit::Value* output : node.outputs()) sources_[output] = from;
       return;
     }
@@ -161,7 +161,7 @@ class Reader {
         node.inputs(), [&](const auto* input) { return transposed_.contains(input); });
     if (is_linear && (name == "addmm" || name == "matmul" || name == "mm")) return "linear";
     while (name.starts_with('_')) name.erase(0, 1);
-    while (name.ends_with('_')) name.pop_back();  // in place
+    while (name.ends_with('_')) name.pop_back();  // in-place
     return name;
   }
 
@@ -180,14 +180,14 @@ class Reader {
       return;
     }
     std::vector<int64_t> stride = ints_of(node, "stride");
-    // A pooling's stride is by default its kernel.
+    // The default stride of a pooling is its kernel.
     step.stride = stride.empty() && !step.op.starts_with("conv")
                       ? step.kernel
                       : for_each_dimension(std::move(stride), step.kernel.size(), 1);
     step.dilation = for_each_dimension(ints_of(node, "dilation"), step.kernel.size(), 1);
   }
 
-  /// Gives operations without parameters their modules.
+  /// Assigns modules to operations without parameters.
   void place_the_others(size_t inputs) {
     auto& steps = graph_.steps;
     std::vector<std::string> next(steps.size() + 1);
@@ -208,9 +208,9 @@ class Reader {
   std::map<std::string, at::Tensor> parameters_;
   std::map<const jit::Value*, std::string> paths_;
   std::map<const jit::Value*, std::vector<size_t>> sources_;
-  std::set<const jit::Value*> transposed_;  ///< Parameters the other way round.
+  std::set<const jit::Value*> transposed_;  ///< Transposed parameters.
   std::set<std::string> counted_;
-  std::vector<bool> has_parameters_;  ///< By step: it uses some, or buffers.
+  std::vector<bool> has_parameters_;  ///< By step: whether it uses parameters or buffers.
   NetworkGraph graph_;
 };
 

@@ -12,13 +12,13 @@ namespace stepop {
 
 /// One operation of a network, or one of its inputs.
 struct GraphStep {
-  std::string op;                 ///< `conv2d`; of an input `input`.
-  std::string layer = {};         ///< The module, `decoder.0`; of an input its name.
-  std::vector<size_t> from = {};  ///< Those whose results it takes, in their order.
-  std::vector<std::vector<int64_t>> shapes = {};  ///< Of its results.
-  int64_t parameters = 0;  ///< Numbers in the parameters of which it is the first user.
+  std::string op;                 ///< `conv2d`; `input` for an input.
+  std::string layer = {};         ///< The module, `decoder.0`; the name for an input.
+  std::vector<size_t> from = {};  ///< The steps whose results it takes, in order.
+  std::vector<std::vector<int64_t>> shapes = {};  ///< The shapes of its results.
+  int64_t parameters = 0;  ///< The number of values in parameters that it is the first to use.
 
-  // Of convolutions and poolings, a number for each dimension of an image.
+  // For convolutions and poolings: a number for each dimension of an image.
   std::vector<int64_t> kernel = {};
   std::vector<int64_t> stride = {};
   std::vector<int64_t> dilation = {};
@@ -27,14 +27,14 @@ struct GraphStep {
 /// The operations of a network in the order in which they ran, its inputs first.
 struct NetworkGraph {
   std::vector<GraphStep> steps = {};
-  std::vector<size_t> outputs = {};  ///< The steps that make them.
+  std::vector<size_t> outputs = {};  ///< The steps that produce the outputs.
 };
 
-/// What is in a trace. An operation stands in the module whose parameters it uses; one without
-/// any in the innermost module around those before and after it, as LibTorch notes no modules.
+/// The operations in a trace. An operation belongs to the module whose parameters it uses; without
+/// parameters, to the innermost common module of its neighbours, as LibTorch notes no modules.
 NetworkGraph graph_of(const TracedNetwork& traced);
 
-/// A table for people: layer, operation, result, parameters; a line each.
+/// A table to print: one line each with layer, operation, result and parameters.
 std::string graph_table(const NetworkGraph& graph);
 
 /// The same for a log, in the scope `network`.

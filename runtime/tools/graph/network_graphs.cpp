@@ -30,7 +30,7 @@ std::vector<GraphOfNetwork> network_graphs(const Context& context, const Network
   for (size_t i = 0; i < names.size(); ++i) {
     GraphOfNetwork& found = graphs.emplace_back(GraphOfNetwork{.network = names[i]});
     torch::nn::Module& network = *context.networks.get(names[i]);
-    // A copy: the trace is a call as well.
+    // The calls are copied, since the trace is a call too.
     const std::vector<NetworkInputs> seen = calls.of(names[i]);
     if (!is_callable(network)) {
       found.problem = "it derives from neither stepop::Network nor stepop::MultiNetwork";

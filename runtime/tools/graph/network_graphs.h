@@ -9,18 +9,18 @@
 
 namespace stepop {
 
-/// What a network computes, or why that is not known.
+/// A network's operations, or the reason why they are unknown.
 struct GraphOfNetwork {
   std::string network;
   std::optional<NetworkGraph> graph = {};
   std::string problem = {};
 };
 
-/// The graphs of all networks in evaluation mode, each by one pass of the first of its calls.
-/// Modes, buffers, random numbers and what is tracked are as before. Throws nothing of a network's.
+/// The graphs of all networks in evaluation mode, each from one pass of the network's first call.
+/// Modes, buffers, random numbers and tracked state do not change. Network errors are not thrown.
 std::vector<GraphOfNetwork> network_graphs(const Context& context, const NetworkCalls& calls);
 
-/// Those that are known, for a log: what `Session::check` draws.
+/// The known graphs, for a log; `Session::check` draws them.
 LoggedGraph logged_graph(const Context& context, const NetworkCalls& calls);
 
 }  // namespace stepop

@@ -11,10 +11,10 @@
 namespace stepop {
 namespace {
 
-/// What one place of a tensor sees, in each dimension: how many pixels, and how many of them lie
-/// between it and its neighbour.
+/// The field of one place of a tensor, in each dimension: its size in pixels, and the distance in
+/// pixels to the next place's field.
 struct Seen {
-  std::array<double, 2> pixels = {0, 0};  ///< 0: nothing of an image.
+  std::array<double, 2> pixels = {0, 0};  ///< 0: no pixels of an image.
   std::array<double, 2> jump = {1, 1};
 };
 
@@ -59,7 +59,7 @@ bool is_image(const GraphStep& step) {
   return !step.shapes.empty() && step.shapes.front().size() == 4;
 }
 
-/// What the inputs of an operation see together.
+/// The joint field of an operation's inputs.
 Seen joined(const NetworkGraph& graph, const GraphStep& step, const std::vector<Seen>& seen) {
   Seen all;
   for (const size_t source : step.from) {
@@ -72,7 +72,7 @@ Seen joined(const NetworkGraph& graph, const GraphStep& step, const std::vector<
   return all;
 }
 
-/// What the operation makes of it; nothing when it may look at everything.
+/// The field after the operation; nothing if the operation may use the whole image.
 std::optional<Seen> after(const GraphStep& step, const std::vector<int64_t>& shape_before,
                           Seen seen) {
   const auto& shape = step.shapes.front();
@@ -83,7 +83,7 @@ std::optional<Seen> after(const GraphStep& step, const std::vector<int64_t>& sha
       const auto kernel = static_cast<double>((step.kernel[i] - 1) * step.dilation[i]);
       const auto stride = static_cast<double>(step.stride[i]);
       if (is_transposed) seen.jump[i] /= stride;
-      // A place of a transposed convolution sees those whose kernels reach it.
+      // A place of a transposed convolution sees the places whose kernels reach it.
       seen.pixels[i] += is_transposed ? std::floor(kernel / stride) * stride * seen.jump[i]
                                       : kernel * seen.jump[i];
       if (!is_transposed) seen.jump[i] *= stride;
@@ -131,7 +131,7 @@ std::optional<ReceptiveField> receptive_field(const NetworkGraph& graph) {
     const Seen before = joined(graph, step, seen);
     const auto image = std::ranges::find_if(
         step.from, [&](size_t source) { return is_image(graph.steps[source]); });
-    if (before.pixels[0] == 0) {  // no image goes in
+    if (before.pixels[0] == 0) {  // no input is an image
       seen.push_back(before);
       continue;
     }

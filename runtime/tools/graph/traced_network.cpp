@@ -24,7 +24,7 @@ namespace {
 
 namespace jit = torch::jit;
 
-/// A module of TorchScript with the tensors of `network`, and no code.
+/// A TorchScript module with the tensors of `network`, without code.
 jit::Module script_of(const torch::nn::Module& network, const c10::QualifiedName& name,
                       const std::shared_ptr<jit::CompilationUnit>& unit) {
   jit::Module script(name, unit, /*shouldMangle=*/true);
@@ -45,7 +45,7 @@ jit::Module script_of(const torch::nn::Module& network, const c10::QualifiedName
   return script;
 }
 
-/// `__torch__.UnetGenerator`
+/// The qualified name, `__torch__.UnetGenerator`.
 c10::QualifiedName qualified(const std::string& class_name) {
   std::string name;
   for (const char c : class_name) {
@@ -57,7 +57,7 @@ c10::QualifiedName qualified(const std::string& class_name) {
   return c10::QualifiedName(c10::QualifiedName("__torch__"), name);
 }
 
-// The tracer takes functions without state; it runs in this thread.
+// The tracer takes functions without state, so they use these variables; it runs in this thread.
 thread_local std::set<std::string>* reads_seen = nullptr;
 thread_local std::set<std::string>* warnings_seen = nullptr;
 
@@ -69,7 +69,7 @@ void take_warning(const std::string& text) {
   }
 }
 
-/// While it lives: what gives a number to the code instead of a tensor to the graph.
+/// During its lifetime, notes operations that return numbers to the code, not tensors to the graph.
 class ReadWatch {
  public:
   explicit ReadWatch(std::set<std::string>& reads) : before_(std::exchange(reads_seen, &reads)) {
@@ -96,7 +96,7 @@ class ReadWatch {
   at::CallbackHandle handle_;
 };
 
-/// What helps with what the tracer complains of.
+/// The advice for an error of the tracer.
 std::string hint_of(const std::string& text) {
   if (text.find("Cannot insert a Tensor that requires grad as a constant") != std::string::npos) {
     return "forward uses a tensor that requires a gradient and is no parameter of the network: "
@@ -157,7 +157,7 @@ Trace trace_once(torch::nn::Module& network, const std::string& class_name,
   return trace;
 }
 
-/// A number of the graph that is another one for another size: `slope * size + offset`.
+/// A number in the graph that depends on a size: `slope * size + offset`.
 struct Followed {
   jit::Node* constant;
   int64_t slope;
@@ -170,7 +170,7 @@ std::optional<int64_t> int_of(const jit::Node& node) {
   return value && value->isInt() ? std::optional(value->toInt()) : std::nullopt;
 }
 
-/// What differs between two graphs of the same operations; nothing when they have others.
+/// The different numbers in two graphs of the same operations; nothing if the operations differ.
 std::vector<Followed> followed_sizes(jit::Graph& graph, jit::Graph& other, int64_t size,
                                      int64_t other_size) {
   std::vector<Followed> found;
@@ -190,7 +190,7 @@ std::vector<Followed> followed_sizes(jit::Graph& graph, jit::Graph& other, int64
   return found;
 }
 
-/// Puts sizes that are computed from a dimension of `input` in the place of the numbers.
+/// Replaces the numbers by sizes that are computed from a dimension of `input`.
 void follow(jit::Graph& graph, jit::Value* input, int64_t dimension,
             const std::vector<Followed>& sizes) {
   if (sizes.empty()) return;
@@ -204,7 +204,7 @@ void follow(jit::Graph& graph, jit::Value* input, int64_t dimension,
   }
 }
 
-/// The position among the defined inputs of the first whose `dimension` differs.
+/// The position, among the defined inputs, of the first input whose `dimension` differs.
 std::optional<size_t> differing_input(const NetworkInputs& a, const NetworkInputs& b,
                                       int64_t dimension) {
   size_t position = 0;
@@ -222,8 +222,8 @@ const at::Tensor& defined_at(const NetworkInputs& inputs, size_t position) {
   return *found;
 }
 
-/// `upsample_nearest2d(x, size, 2, 2)` as `upsample_nearest2d(x, None, [2, 2])`, which is the same
-/// for other sizes of x, and what `torch.onnx` knows.
+/// Turns `upsample_nearest2d(x, size, 2, 2)` into `upsample_nearest2d(x, None, [2, 2])`, which also
+/// works for other sizes of x, and which `torch.onnx` knows.
 void keep_scales(jit::Graph& graph) {
   std::vector<jit::Node*> nodes(graph.nodes().begin(), graph.nodes().end());
   for (jit::Node* node : nodes) {
@@ -262,15 +262,15 @@ void keep_scales(jit::Graph& graph) {
   }
 }
 
-/// 2 for [B, C, H, W]; nothing when it is not known.
+/// 2 for [B, C, H, W]; nothing when it is unknown.
 std::optional<size_t> dimensions_of_images(const jit::Value& value) {
   const auto type = value.type()->cast<c10::TensorType>();
   const auto dimensions = type ? type->sizes().size() : std::nullopt;
   return dimensions && *dimensions > 2 ? std::optional(*dimensions - 2) : std::nullopt;
 }
 
-/// In C++ a size may be written once for all dimensions, `max_pool2d(x, 2)`. Others that read the
-/// file, `torch.onnx` above all, know it for each of them alone.
+/// In C++, one size may stand for all dimensions, `max_pool2d(x, 2)`. Other readers of the file,
+/// above all `torch.onnx`, need a size for each dimension.
 void write_out_sizes(jit::Graph& graph) {
   for (jit::Node* node : graph.nodes()) {
     const c10::FunctionSchema* schema = node->maybeSchema();
@@ -303,7 +303,7 @@ TracedNetwork trace_network(torch::nn::Module& network, const std::string& class
                        .outputs = trace.outputs,
                        .read = listed(trace.read),
                        .warnings = listed(trace.warnings)};
-  // All are compared with the graph as it was traced, before anything is put into it.
+  // All traces are compared with the original graph, before anything is inserted.
   std::vector<std::pair<size_t, std::vector<Followed>>> found;
   for (const auto& other : others) {
     const auto input = differing_input(inputs, other.inputs, other.dimension);

@@ -20,8 +20,8 @@ namespace {
 
 using Row = std::pair<std::string_view, std::string_view>;
 
-/// Keys at the top that have no counterpart, and why. Those whose value switches them off are left
-/// out without a word.
+/// Top-level keys without a counterpart, and the reason. Keys whose value switches them off are
+/// left out silently.
 constexpr std::array kTop = {
     Row{"name", "a run is named when it starts: -n NAME"},
     Row{"suffix", "no counterpart"},
@@ -48,11 +48,11 @@ constexpr std::array kTop = {
     Row{"dataset", "is of process_video.py: `stepop predict` makes something of new files"},
 };
 
-/// Keys at the top that nothing reads there.
+/// Top-level keys that nothing reads there.
 constexpr std::array<std::string_view, 7> kRead = {
     "model", "scale", "distortion", "ssh_server", "ssh_username", "ssh_password", "remote_path"};
 
-/// Which keys of `train` a scheme reads; all others of this table belong to other schemes.
+/// The keys of `train` that a scheme reads; the table's other keys belong to other schemes.
 constexpr std::array kOfScheme = {
     Row{"gen_lr_steps", "MultiStepLR ProgressiveMultiStepLR"},
     Row{"lr_gamma", "MultiStepLR ProgressiveMultiStepLR"},
@@ -92,7 +92,7 @@ class DlasTranslation {
     if (!value.is_map()) return note(key, "no counterpart");
     if (key == "datasets") return translate_dlas_datasets(value, result_);
     if (key == "networks") return translate_dlas_steps(dlas_, result_);
-    if (key == "steps") return;  // with the networks
+    if (key == "steps") return;  // translated together with the networks
     if (key == "path") return take_path(value);
     if (key == "train") return take_train(value);
     if (key == "eval") return take_eval(value);
@@ -270,9 +270,9 @@ class DlasTranslation {
     }
   }
 
-  /// What depends on several sections.
+  /// Translates the keys that depend on several sections.
   void end() {
-    // Noise is in [0, 1], pictures of files are in [-1, 1].
+    // Noise is in [0, 1], but pictures from files are in [-1, 1].
     const Value* data = result_.config.find("datasets/train/class");
     const bool is_noise = data != nullptr && *data == Value("RandomTensors");
     if (is_noise && result_.config.find("logger/visuals") != nullptr) {

@@ -5,12 +5,12 @@
 
 namespace stepop {
 
-/// A config of DL-Art-School (at f31a333) as one of an ExtensibleTrainer: networks and steps as
-/// they stand, the rest with the keys of this program. Throws UsageError for what is no such
+/// Turns a config of DL-Art-School (at f31a333) into the config of an ExtensibleTrainer: networks
+/// and steps stay the same, the rest gets the keys of this program. Throws UsageError for any other
 /// config.
 TranslatedConfig translate_dlas(const Value& dlas);
 
-/// Throws UsageError that names the translation when a config that is to be run looks like one.
+/// Throws UsageError, with the translation command, if a config of a run looks like DL-Art-School.
 void refuse_dlas(const Config& config);
 
 }  // namespace stepop

@@ -11,19 +11,19 @@
 namespace stepop {
 namespace {
 
-constexpr int64_t kExamplesOfNoise = 1'048'576;  ///< As there.
+constexpr int64_t kExamplesOfNoise = 1'048'576;  ///< As in DL-Art-School.
 
 using Row = std::pair<std::string_view, std::string_view>;
 
-/// Keys of every dataset that say nothing about its examples.
+/// Keys of every dataset that do not affect its examples.
 constexpr std::array<std::string_view, 6> kSilent = {"mode",       "name",      "phase",
                                                      "pin_memory", "n_workers", "batch_size"};
 constexpr std::string_view kCorrupted =
     "left out: augmentations: {input: {...}} of the dataset puts noise, JPEG, motion blur and "
     "other colours on `lq`; files of `lq` may have any other change";
 
-/// Keys that have no counterpart, and why. Those whose value switches them off are left out without
-/// a word.
+/// Keys without a counterpart, and the reason. Keys whose value switches them off are left out
+/// silently.
 constexpr std::array kNoCounterpart = {
     Row{"fixed_corruptions", kCorrupted},
     Row{"random_corruptions", kCorrupted},
@@ -90,7 +90,7 @@ class DatasetTranslation {
     return found == nullptr ? fallback : *found == Value(true);
   }
 
-  /// The value at `key`, under another name.
+  /// Copies the value at `key` to another name.
   bool take(std::string_view key, std::string_view as) {
     read_.push_back(std::string(key));
     const Value* found = find_in_map(dataset_, key);
@@ -148,7 +148,7 @@ class DatasetTranslation {
     note_range(false);
   }
 
-  /// What is in [0, 1] there.
+  /// Notes that pictures are in [0, 1] in DL-Art-School.
   void note_range(bool is_same) {
     if (is_same) return;
     note("rgb_n1_to_1",

@@ -4,8 +4,8 @@
 
 namespace stepop {
 
-/// Adds what `datasets` of a config of DL-Art-School, a map, becomes: datasets and the keys that
-/// are of them there and of the run here, such as `batch_size`.
+/// Translates `datasets` of a DL-Art-School config, a map: adds the datasets, and the keys that
+/// belong to datasets there and to the run here, such as `batch_size`.
 void translate_dlas_datasets(const Value& datasets, TranslatedConfig& result);
 
 }  // namespace stepop

@@ -17,10 +17,10 @@ namespace {
 
 using Row = std::pair<std::string_view, std::string_view>;
 
-/// Keys that once stood in a step itself, where nothing reads them now.
+/// Keys that were once in a step itself, where nothing reads them any more.
 constexpr std::array<std::string_view, 4> kLegacy = {"lr", "weight_decay", "beta1", "beta2"};
 
-/// Keys that every part of a kind has, beside those of its registration.
+/// Keys of every part of a kind, besides the keys of its registration.
 constexpr std::array<std::string_view, 9> kOfNetwork = {
     "type",      "class", "which_model", "which_model_G", "which_model_D",
     "trainable", "after", "args",        "output_mode"};
@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 10> kOfInjector = {
 constexpr std::array<std::string_view, 6> kOfLoss = {"type",   "weight", "after",
                                                      "before", "every",  "which_model_F"};
 
-/// Keys of parts that have no counterpart, and why.
+/// Keys of parts without a counterpart, and the reason.
 constexpr std::array kGoneFromParts = {
     Row{"wandb_debug", "left out: telemetry/parameters logs histograms of parameters"},
     Row{"blocks_per_checkpoint", "left out: checkpoint_modules says what is computed again"},
@@ -39,7 +39,7 @@ constexpr std::array kGoneFromParts = {
     Row{"min_loss",
         "left out: it fails there in the first call; every and after of the step say it"},
 };
-constexpr std::string_view kEntropy = "corruption_entropy";  ///< A key of its corrupted images.
+constexpr std::string_view kEntropy = "corruption_entropy";  ///< A key of corrupted images there.
 
 class StepsTranslation {
  public:
@@ -117,7 +117,7 @@ class StepsTranslation {
     leave_unread(place, component.as_map(), common, registration);
   }
 
-  /// Takes out what neither the component nor its place reads, with a note of each.
+  /// Removes keys that neither the component nor its place reads, with a note for each.
   template <class Keys>
   void leave_unread(const std::string& place, Value::Map& part, const Keys& common,
                     const Registration* registration) {
@@ -137,7 +137,7 @@ class StepsTranslation {
     for (const auto& key : unread) part.erase(key);
   }
 
-  /// Images are not corrupted, so nothing measures how much.
+  /// Removes the measure of corruption, since images are not corrupted here.
   void leave_entropy(const std::string& place, Value& value) {
     if (!value.is_map()) return;
     std::vector<std::string> names;
@@ -213,8 +213,8 @@ class StepsTranslation {
 
   const Value& dlas_;
   TranslatedConfig& result_;
-  std::set<std::string> names_;    ///< Of the networks.
-  std::set<std::string> trained_;  ///< Those that a step trains.
+  std::set<std::string> names_;    ///< The networks' names.
+  std::set<std::string> trained_;  ///< The networks that a step trains.
 };
 
 }  // namespace

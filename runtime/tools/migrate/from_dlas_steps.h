@@ -4,8 +4,8 @@
 
 namespace stepop {
 
-/// Adds what `networks` and `steps` of a config of DL-Art-School become: as they stand, but for
-/// what trains nothing there without a word, and is an error here.
+/// Translates `networks` and `steps` of a DL-Art-School config: copies them, except for steps that
+/// silently train nothing there, which are an error here.
 void translate_dlas_steps(const Value& dlas, TranslatedConfig& result);
 
 }  // namespace stepop

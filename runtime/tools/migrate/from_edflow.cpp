@@ -35,7 +35,7 @@ constexpr std::array kSame = {"batch_size",
                               "n_prefetch",
                               "fixed_example_indices"};
 
-/// Keys that have no place here, and why.
+/// Keys without a place here, and the reason.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kGone = {{
     {"code_root", "left out: the sources that `code` names are copied into the run by themselves"},
     {"fcond", "is Python: write it as eval_filter: {steps: [...], match: ..., where: ...}"},
@@ -51,12 +51,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kGone = 
     {"bar_position", "left out"},
 }};
 
-/// Datasets that have a class here, by the end of their import path, as YAML; `{}` is `data_root`.
+/// Datasets with a class here, by the end of their import path, as YAML; `{}` is `data_root`.
 struct Shipped {
   std::string_view path;
   std::string_view here;
-  std::string_view files;  ///< What is to be there.
-  bool has_classes;        ///< Pictures `image` with their `class`.
+  std::string_view files;  ///< The files that must exist.
+  bool has_classes;        ///< Whether the pictures `image` have a `class`.
 };
 constexpr std::array kShipped = {
     Shipped{"mnist.MNISTTrain",
@@ -96,7 +96,7 @@ std::string last_part(const std::string& import_path) {
   return import_path.substr(import_path.rfind('.') + 1);
 }
 
-/// The last two parts of an import path; FashionMNIST's files are those of MNIST.
+/// The last two parts of an import path; FashionMNIST has the same files as MNIST.
 std::string shipped_name(const std::string& import_path) {
   const size_t last = import_path.rfind('.');
   const size_t before =
@@ -181,7 +181,7 @@ class EdflowTranslation {
     }
   }
 
-  /// A dataset of this program, or one that the project's code has to have.
+  /// A dataset of this program, or a dataset that the project's code must have.
   Value dataset(const std::string& key, const Value& value) {
     const std::string path = value.is_text() ? value.as_text() : "";
     const std::string name = shipped_name(path);
@@ -205,7 +205,7 @@ class EdflowTranslation {
     return made;
   }
 
-  /// The class that an import path becomes.
+  /// The class for an import path.
   template <class Registry>
   Value component(const Registry& registry, const std::string& key, const Value& value,
                   const std::string& own_class) {
@@ -254,7 +254,7 @@ class EdflowTranslation {
     }
   }
 
-  /// Parameters of the callbacks that are here, when all of these are known.
+  /// Takes the parameters of the callbacks that exist here, if all these parameters are known.
   void take_callback_kwargs() {
     for (const auto& [name, kwargs] : callback_kwargs_.as_map()) {
       const std::string path = "eval_pipeline/callback_kwargs/" + name;
@@ -309,7 +309,7 @@ class EdflowTranslation {
     }
   }
 
-  /// Keys of `same` are those of `here`; of all others it is said why not.
+  /// Keys in `same` become keys of `here`; all other keys get a note.
   void take_integration(const std::string& path, const std::string& here,
                         const std::vector<std::string_view>& same, const Value::Map& values) {
     for (const auto& [key, value] : values) {
@@ -339,7 +339,7 @@ class EdflowTranslation {
                      key));
   }
 
-  /// What a training needs, and edflow's code has in Python.
+  /// Adds the parts of a training that edflow's code has in Python.
   void end() {
     take_callback_kwargs();
     if (result_.config.find("optimizer") == nullptr) {
@@ -388,10 +388,10 @@ class EdflowTranslation {
   TranslatedConfig& result_;
   Value callback_kwargs_ = Value(Value::Map{});
   std::string data_root_ = "data";
-  bool uses_root_ = false;  ///< Of a dataset.
+  bool uses_root_ = false;  ///< Whether a dataset uses it.
   bool is_vunet_ = false;
-  bool has_own_data_ = false;    ///< Datasets that the project's code has to have,
-  bool has_other_data_ = false;  ///< and of this program without `class`.
+  bool has_own_data_ = false;    ///< Some datasets must come from the project's code.
+  bool has_other_data_ = false;  ///< Some datasets of this program have no `class`.
 };
 
 }  // namespace

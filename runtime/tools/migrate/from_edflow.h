@@ -6,9 +6,9 @@
 
 namespace stepop {
 
-/// The config of an edflow project (at 317cb1b), as it would be here. `class_name` begins the names
-/// of classes that are not there: `Denoiser`, `DenoiserNetwork`, `DenoiserData`, as the templates
-/// of `stepop new` call them. Throws UsageError for what is no config.
+/// Translates the config of an edflow project (at 317cb1b). `class_name` is the prefix of missing
+/// classes: `Denoiser`, `DenoiserNetwork`, `DenoiserData`, as in the templates of `stepop new`.
+/// Throws UsageError for bad configs.
 TranslatedConfig translate_edflow(const Value& edflow, const std::string& class_name);
 
 }  // namespace stepop

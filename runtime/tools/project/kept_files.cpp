@@ -17,14 +17,14 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// `d06800538d394c21.json`, and what else stands beside compiled code.
+/// Whether the file belongs to compiled code, such as `d06800538d394c21.json`.
 bool is_of_code(std::string_view name) {
   const size_t digits = std::min(name.find_first_not_of("0123456789abcdef"), name.size());
   return digits == Checksum::kDigits && digits < name.size() &&
          (name[digits] == '.' || name[digits] == '-');
 }
 
-/// What a file of the cache folder is; empty for one that is not ours.
+/// The kind of a file in the cache folder; empty for other programs' files.
 std::string kind_of(std::string_view name) {
   if (is_of_code(name)) return "compiled code";
   if (name.starts_with("headers-")) return "precompiled headers";
@@ -67,7 +67,7 @@ std::vector<KeptFiles> kept_files() {
   std::string cache;
   try {
     cache = cache_folder("what stepop keeps");
-  } catch (const Error&) {  // no home, no cache
+  } catch (const Error&) {  // without a home there is no cache
   }
   for (const auto& entry : fs::directory_iterator(cache, none)) {
     if (const std::string kind = kind_of(entry.path().filename().string()); !kind.empty()) {

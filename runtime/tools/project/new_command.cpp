@@ -45,14 +45,14 @@ struct NewFlags {
   }
 };
 
-/// What the templates call the model, in files and in code.
+/// The model's names in the templates, for files and in code.
 constexpr const char* kFileName = "my_model";
 constexpr const char* kClassName = "MyModel";
-constexpr const char* kProject = "project";  // the folder of what only a project has
+constexpr const char* kProject = "project";  // the folder of the files that only a project has
 
-// What makes no class: macros of the system and of LibTorch.
+// Names that cannot be classes: macros of the system and of LibTorch.
 constexpr std::array kMacros = {"NULL", "EOF", "NAN", "INFINITY", "BUFSIZ", "LOG", "CHECK"};
-// What CMake keeps for itself as names of targets; and our own library.
+// Target names that CMake reserves, and our own library.
 constexpr std::array kTargets = {"all",     "clean",         "depend", "edit_cache",
                                  "help",    "install",       "test",   "preinstall",
                                  "package", "rebuild_cache", "stepop", "package_source"};
@@ -60,7 +60,7 @@ constexpr std::array kTargets = {"all",     "clean",         "depend", "edit_cac
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_of_name(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; }
 
-/// A name like `name` that is taken.
+/// A valid name like `name`.
 std::string proposed_name(const std::string& name) {
   std::string proposal;
   for (const char c : name) {
@@ -80,7 +80,7 @@ std::string proposed_name(const std::string& name) {
       fmt::format("stepop new: \"{}\" {}; try \"{}\"", name, why, proposed_name(name)));
 }
 
-/// `denoiser`, `my_net`: the name of files. Its class is `Denoiser`, `MyNet`.
+/// Checks a name of files, such as `denoiser` or `my_net`; the class is `Denoiser` or `MyNet`.
 void check_name(const std::string& name, bool is_project) {
   if (name.empty() || !is_letter(name[0]) || !std::ranges::all_of(name, is_of_name)) {
     refuse_name(name,
@@ -113,8 +113,8 @@ std::string replaced(std::string text, std::string_view what, const std::string&
   return text;
 }
 
-/// The classes of a source: none is called as its own base class, whose constructor it could not
-/// call, or as a component that is there.
+/// Checks a source's classes: a class must not have the name of its own base class, whose
+/// constructor it could not call, or of an existing component.
 void check_classes(const std::string& source, const std::string& name) {
   static const std::regex kClass(R"(^class (\w+) : public stepop::(\w+))");
   std::istringstream lines(source);
@@ -158,8 +158,8 @@ void check_template(const std::string& name) {
   throw UsageError(fmt::format("--template {}: there are {}", name, list));
 }
 
-/// Where a file of a template goes: in a project sources and configs, with the texts that these
-/// name, have folders.
+/// The path of a template's file: in a project, sources, configs, and the texts that these name
+/// have their own folders.
 std::string place(const std::string& file, bool is_project) {
   if (!is_project) return file;
   const auto extension = fs::path(file).extension();
@@ -168,7 +168,7 @@ std::string place(const std::string& file, bool is_project) {
   return file;
 }
 
-/// The lines of a text as comments.
+/// Turns the lines of a text into comments.
 std::string commented(const std::string& text) {
   std::string comment;
   for (size_t at = 0; at < text.size();) {
@@ -179,20 +179,20 @@ std::string commented(const std::string& text) {
   return comment;
 }
 
-/// The config of another program that is translated.
+/// A config of another program, to be translated.
 struct Source {
   std::string files;
   std::string program;  ///< `edflow`
   TranslatedConfig made;
 };
 
-/// What `--from-edflow` or `--from-dlas` names, if any.
+/// The config of `--from-edflow` or `--from-dlas`, if any.
 std::optional<Source> read_source(const NewFlags& own, const std::string& name) {
   if (!own.from_edflow.empty() && own.from_dlas) {
     throw UsageError("stepop new: give --from-edflow or --from-dlas, found both");
   }
   if (!own.from_edflow.empty()) {
-    // As there, a later file replaces whole keys of those before it.
+    // As in edflow, a later file replaces whole keys of earlier files.
     Value::Map merged;
     std::string names;
     for (const auto& file : own.from_edflow) {
@@ -209,8 +209,8 @@ std::optional<Source> read_source(const NewFlags& own, const std::string& name) 
   return std::nullopt;
 }
 
-/// A template's code for the data of a translated config: without the dataset that none of its
-/// splits has, and with its pictures in place of points.
+/// A template's code, adapted to the data of a translated config: without the dataset that no split
+/// uses, and with pictures instead of points.
 std::string fitted(std::string code, const TranslatedConfig& made) {
   if (!made.has_own_data) {
     const size_t begin = code.find("// --- The data:");
@@ -222,7 +222,7 @@ std::string fitted(std::string code, const TranslatedConfig& made) {
              : code;
 }
 
-/// The config file that it becomes.
+/// The text of the config file.
 std::string config_text(const Source& source, const std::string& name) {
   const TranslatedConfig& made = source.made;
   std::string text = made.needs_code ? fmt::format("code: [{}.cpp]\n", name) : "";
@@ -251,7 +251,7 @@ int new_command(const Arguments& arguments, const NewFlags& own) {
   }
   const std::optional<Source> source = read_source(own, name);
   const fs::path templates = build_settings().templates;
-  std::vector<std::pair<std::string, std::string>> files;  // name below the folder, content
+  std::vector<std::pair<std::string, std::string>> files;  // name in the folder, content
   const auto add = [&](const fs::path& path, const std::string& target) {
     std::string content = read_file(path.string());
     if (source && path.extension() == ".cpp") content = fitted(std::move(content), source->made);
@@ -292,7 +292,7 @@ int new_command(const Arguments& arguments, const NewFlags& own) {
     fmt::print("\nWhat became of {}, where it changed:\n", source->files);
     for (const auto& [key, what] : source->made.notes) fmt::print("  {}: {}\n", key, what);
   }
-  // A path that was typed here is another one in the new folder.
+  // A relative path of the program would be wrong in the new folder.
   const bool is_path = program_name().find('/') != std::string::npos;
   const std::string program = shell_word(
       is_path ? fs::absolute(program_name()).lexically_normal().string() : program_name());

@@ -15,7 +15,7 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kMostChangedLines = 40;  // of a file, that are shown
+constexpr size_t kMostChangedLines = 40;  // the shown lines for a file
 constexpr size_t kMostComparisons = 4'000'000;
 
 using TextLines = std::vector<std::string_view>;
@@ -30,8 +30,8 @@ TextLines lines_of(std::string_view text) {
   return lines;
 }
 
-/// The changed lines between two texts, by their longest common subsequence; of texts that are too
-/// long for that, all lines between the first and the last change.
+/// The changed lines between two texts, by their longest common subsequence; for longer texts, all
+/// lines between the first and the last change.
 class LineDifference {
  public:
   LineDifference(const std::string& before, const std::string& now)
@@ -47,7 +47,7 @@ class LineDifference {
 
   size_t added() const { return added_; }
   size_t removed() const { return removed_; }
-  /// As FileChange has them.
+  /// The lines for FileChange.
   std::vector<std::string> lines() const {
     if (lines_.size() <= kMostChangedLines) return lines_;
     std::vector<std::string> shown(lines_.begin(), lines_.begin() + kMostChangedLines);
@@ -60,7 +60,7 @@ class LineDifference {
   void compare() {
     const size_t rows = before_.size() - first_ - last_;
     const size_t columns = now_.size() - first_ - last_;
-    // common[i][j]: how many lines the rests behind i and j have in common.
+    // common[i][j]: the number of lines that the rests after i and j have in common.
     std::vector<uint32_t> common;
     const bool is_too_long = rows > 0 && columns > kMostComparisons / rows;
     if (!is_too_long) common.resize((rows + 1) * (columns + 1));
@@ -96,8 +96,8 @@ class LineDifference {
 
   TextLines before_;
   TextLines now_;
-  size_t first_ = 0;  ///< Lines at the beginning that are the same.
-  size_t last_ = 0;   ///< At the end.
+  size_t first_ = 0;  ///< The number of equal lines at the beginning.
+  size_t last_ = 0;   ///< The number of equal lines at the end.
   size_t added_ = 0;
   size_t removed_ = 0;
   std::vector<std::string> lines_;
@@ -124,7 +124,7 @@ std::vector<KeptCode> find_kept_code(const RunDirectory& run) {
   std::vector<KeptCode> all;
   std::error_code failed;
   for (const auto& start : fs::directory_iterator(run.root() + "/code", failed)) {
-    // It is written last: a folder with it is whole.
+    // The file is written last: a folder with the file is complete.
     if (!fs::exists(start.path() / "sources.json", failed)) continue;
     KeptCode code{start.path().filename().string(), {}};
     std::error_code unreadable;

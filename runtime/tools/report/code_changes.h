@@ -9,17 +9,17 @@
 
 namespace stepop {
 
-/// The user's code that a run kept with one of its starts, `code/<time>/`.
+/// The user code that a run kept for one of its starts, `code/<time>/`.
 struct KeptCode {
   std::string time;
-  std::map<std::string, std::string> files;  ///< Contents by their names in that folder.
+  std::map<std::string, std::string> files;  ///< Contents by name in that folder.
 };
 
-/// That of each start which trained with other code than the start before, in their order; empty
+/// The code of each start that trained with other code than the preceding start, in order; empty
 /// for a run whose config names no code. Files that cannot be read are left out.
 std::vector<KeptCode> find_kept_code(const RunDirectory& run);
 
-/// How one file differs.
+/// The change of one file.
 struct FileChange {
   std::string file;
   std::string what;  ///< `2 lines added, 1 removed`, `added`, `removed`
@@ -28,11 +28,11 @@ struct FileChange {
   std::vector<std::string> lines = {};
 };
 
-/// What `now` has changed of `before`, by file.
+/// The changes from `before` to `now`, by file.
 std::vector<FileChange> compare_code(const KeptCode& before, const KeptCode& now);
 
-/// How the newest code of runs differs from that of the first one, as text for people; `labels` are
-/// what the runs are called there. Empty when none of them keeps code.
+/// The changes in the newest code of runs, compared with the first run, as text; `labels` are the
+/// runs' names in the text. Empty when no run keeps code.
 std::string describe_code_changes(const std::vector<std::string>& labels,
                                   const std::vector<RunDirectory>& runs);
 

@@ -16,7 +16,7 @@ const ConfigDifference* find(const Differences& differences, const std::string& 
   return found == differences.end() ? nullptr : &*found;
 }
 
-/// Whether a part of the value at `path` differs, which is shown in a row of its own.
+/// Whether a part of the value at `path` differs; such a part has its own row.
 bool differs_within(const Differences& differences, const std::string& path) {
   return std::any_of(differences.begin(), differences.end(), [&](const ConfigDifference& each) {
     return each.path.starts_with(path + "/");

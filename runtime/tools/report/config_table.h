@@ -8,7 +8,7 @@
 
 namespace stepop {
 
-/// A key in which configs differ, with its value in each, in one line; none where it is missing.
+/// A key in which configs differ, with its one-line value in each; nothing for a missing key.
 struct ConfigRow {
   std::string path;
   std::vector<std::optional<std::string>> values;
@@ -16,8 +16,8 @@ struct ConfigRow {
   bool operator==(const ConfigRow&) const = default;
 };
 
-/// Where the configs differ from the first, by the rules of `differences`, in its order. There is
-/// at least one config.
+/// The differences from the first config, by the rules of `differences`, in their order. Needs at
+/// least one config.
 std::vector<ConfigRow> compare_configs(const std::vector<Value>& configs);
 
 }  // namespace stepop

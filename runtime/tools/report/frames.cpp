@@ -39,7 +39,7 @@ std::vector<FrameSeries> values_of(const SeriesByTitle& all) {
   return series;
 }
 
-/// Pictures and texts that log ops returned.
+/// Finds pictures and texts from log ops.
 void find_logged(const std::string& run, SeriesByTitle& pictures, SeriesByTitle& texts) {
   std::error_code failed;
   const fs::path train = run + "/train";
@@ -58,7 +58,7 @@ void find_logged(const std::string& run, SeriesByTitle& pictures, SeriesByTitle&
   }
 }
 
-/// What files take on a page that shows at most `most_of_one` bytes of each.
+/// The sizes of files on a page that shows at most `most_of_one` bytes of each.
 struct Sizes {
   int64_t most_of_one;
 
@@ -79,7 +79,7 @@ struct Sizes {
   }
 };
 
-/// `count` of them, evenly, with the first and the last one; of one the last.
+/// Picks `count` paths evenly, including the first and the last; for 1, the last.
 std::map<int64_t, std::string> pick(const std::map<int64_t, std::string>& paths, size_t count) {
   if (count >= paths.size()) return paths;
   const std::vector<std::pair<int64_t, std::string>> all(paths.begin(), paths.end());
@@ -100,7 +100,7 @@ RunFrames find_frames(const std::string& run) {
   SeriesByTitle pictures;
   SeriesByTitle texts;
   for (const FoundEvaluation& evaluation : find_evaluations(run)) {
-    if (!evaluation.name.empty()) continue;  // in the folder of another
+    if (!evaluation.name.empty()) continue;  // in another evaluation's folder
     for (const fs::path& file : files_below(evaluation.folder)) {
       const std::string ending = file.extension().string();
       std::string title =
@@ -125,14 +125,14 @@ void fit_frames(std::vector<FrameSeries>& series, int64_t bytes, int64_t most_of
   std::vector<size_t> counts;
   for (auto& each : series) {
     counts.push_back(each.paths.size());
-    // What is too large by itself takes no place from others.
+    // A file that is too large by itself takes no space from other files.
     std::erase_if(each.paths, [&](const auto& frame) { return sizes.of(frame.second) > bytes; });
   }
   const std::vector<FrameSeries> all = series;
   size_t longest = 0;
   for (const auto& each : all) longest = std::max(longest, each.paths.size());
   for (size_t most = longest; sizes.of(series) > bytes && most > 0;) {
-    // In proportion to what is too much, so that long series take few rounds.
+    // The step is proportional to the excess, so long series need few rounds.
     const double share = static_cast<double>(bytes) / static_cast<double>(sizes.of(series));
     most = std::min(most - 1, static_cast<size_t>(static_cast<double>(most) * share) + 1);
     for (size_t i = 0; i < series.size(); ++i) series[i].paths = pick(all[i].paths, most);

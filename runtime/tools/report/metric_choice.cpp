@@ -14,7 +14,7 @@
 namespace stepop {
 namespace {
 
-/// Whether the words of `asked` are in `name`, in their order, the last one at its end.
+/// Whether `name` has the words of `asked` in their order and ends with the last.
 bool is_short_for(const std::string& asked, const std::string& name) {
   const std::vector<std::string> wanted = split_path(asked);
   const std::vector<std::string> words = split_path(name);
@@ -38,7 +38,7 @@ std::vector<std::string> names_of(const std::vector<RunDirectory>& runs) {
       OrderedMap<ScalarSummary> scalars = summarize_scalars(run.metrics_file());
       add_unlogged_scalars(run, scalars);
       for (const auto& [name, scalar] : scalars) names.set(name, true);
-    } catch (const Error&) {  // a run that cannot be read has no names
+    } catch (const Error&) {  // an unreadable run has no names
     }
   }
   std::vector<std::string> list;
@@ -80,7 +80,7 @@ std::string choose_metric(const std::string& asked, const std::vector<RunDirecto
   for (const auto& name : names) {
     if (is_short_for(asked, name)) meant.push_back(name);
   }
-  if (meant.size() > 1) {  // what an evaluation measured of all examples says most
+  if (meant.size() > 1) {  // an evaluation's measurement over all examples is preferred
     std::vector<std::string> of_evaluations;
     for (const auto& name : meant) {
       if (is_of_evaluation(name)) of_evaluations.push_back(name);

@@ -7,7 +7,7 @@
 namespace stepop {
 namespace {
 
-/// JSON that may stand in a <script>: `<` is only within texts, and `\u003c` is the same there.
+/// JSON for a <script>: `<` occurs only in texts, where `\u003c` is the same.
 std::string without_tags(std::string_view json) {
   std::string text;
   text.reserve(json.size());

@@ -6,12 +6,12 @@
 
 namespace stepop {
 
-/// A file of runtime/tools/report/page/, which the build compiles in: `page_file("report.css")`.
-/// Empty for a name that is none.
+/// A file in runtime/tools/report/page/, compiled into the program: `page_file("report.css")`.
+/// Empty for an unknown name.
 std::string_view page_file(std::string_view name);
 
-/// A page with these scripts and with `data`, JSON, in it; whole: it needs no other file and no
-/// network. Its texts are data to the page, never markup.
+/// A complete page with these scripts and with `data`, JSON: it needs no other file and no network.
+/// Its texts are data, never markup.
 std::string html_page(std::initializer_list<std::string_view> scripts, const std::string& data,
                       const std::string& title);
 

@@ -1,4 +1,4 @@
-// The JSON of a report. Numbers that are no numbers are null; of `points` those are gaps.
+// The JSON of a report. NaN and infinity are null; in `points`, null is a gap.
 
 #include <fmt/format.h>
 
@@ -35,7 +35,7 @@ std::string eval_op_of(const Value& config) {
   return op != nullptr && op->is_text() ? op->as_text() : "validation/eval_op";
 }
 
-/// Puts a report together, part by part; one that fails becomes a note.
+/// Builds a report part by part; a failing part becomes a note.
 class Report {
  public:
   Report(const RunDirectory& run, const ReportOptions& options) : run_(run), options_(options) {}
@@ -87,7 +87,7 @@ class Report {
                     {"best_checkpoint", best ? Json(*best) : Json()}};
   }
 
-  /// What the runtime measures comes after the task's own.
+  /// The task's own curves come before the runtime's.
   std::vector<std::string> curve_names() const {
     std::vector<std::string> names;
     for (const auto& [name, scalar] : curves_.scalars) names.push_back(name);
@@ -96,8 +96,8 @@ class Report {
     return names;
   }
 
-  /// Two callbacks may report one number, such as `accuracy`: it has one chart, which names both.
-  /// Returns whether a curve of this split, op and last word with the same points is there.
+  /// Two callbacks may report the same number, such as `accuracy`: it has one chart, which names
+  /// both. Returns whether a curve with the same split, op, last word and points exists.
   bool joins_equal(const std::string& name, const Json& points) {
     const std::vector<std::string> parts = split_path(name);
     if (parts.size() < 3) return false;
@@ -173,7 +173,7 @@ class Report {
         {"starts", starts}};
   }
 
-  /// The newest code of the run's own.
+  /// Adds the run's newest code.
   void add_code() {
     code_ = find_kept_code(run_);
     if (code_.empty()) return;
@@ -184,7 +184,7 @@ class Report {
     data_["code"] = {{"folder", "code/" + code_.back().time}, {"files", files}};
   }
 
-  /// How the code of a start, `train_<time>`, differs from that of the start before it.
+  /// How the code of a start, `train_<time>`, differs from the preceding start's code.
   Json code_changes(const std::string& start) const {
     Json changes = Json::array();
     for (size_t i = 0; i < code_.size(); ++i) {
@@ -236,7 +236,7 @@ class Report {
   }
 
   void add_worst() {
-    // The others need some of the space as well.
+    // Other pictures need some of the space too.
     const WorstJson worst =
         worst_json(run_.root(), options_.worst_examples, options_.picture_bytes / 2, notes_);
     if (!worst.json.is_null()) data_["worst"] = worst.json;
@@ -258,7 +258,7 @@ class Report {
   RunCurves curves_;
   /// The places of curves by split, op and last word.
   std::map<std::array<std::string, 3>, std::vector<size_t>> alike_;
-  int64_t worst_bytes_ = 0;  ///< Of the pictures of the worst examples.
+  int64_t worst_bytes_ = 0;  ///< The size of the worst examples' pictures.
   Json data_ = Json::object();
   std::vector<std::string> notes_;
 };

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kMostEvaluations = 300;
 
-/// Those to show, by step: all, or some of them evenly.
+/// The evaluations to show, by step: all, or an even selection.
 std::vector<FoundEvaluation> choose(std::vector<FoundEvaluation> found) {
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.step < b.step; });
@@ -31,14 +31,14 @@ std::vector<FoundEvaluation> choose(std::vector<FoundEvaluation> found) {
   return some;
 }
 
-/// Its scalars come last; outputs may be removed after that.
+/// The scalars are written last; outputs may be removed after that.
 bool is_complete(const FoundEvaluation& evaluation) {
   if (!evaluation.outputs.empty()) return evaluation.outputs.ends_with(".h5");
   std::error_code failed;
   return fs::exists(scalars_file(evaluation.folder), failed);
 }
 
-/// Its own scalars, else those that the run logged at its step.
+/// The evaluation's own scalars, or else the scalars that the run logged at its step.
 OrderedMap<double> scalars_or_logged(const FoundEvaluation& evaluation, const RunCurves& curves) {
   std::error_code failed;
   const std::string path = scalars_file(evaluation.folder);
@@ -47,8 +47,8 @@ OrderedMap<double> scalars_or_logged(const FoundEvaluation& evaluation, const Ru
   return found == curves.evaluations.end() ? OrderedMap<double>() : found->second;
 }
 
-/// The outputs of the newest evaluation, of one with a name where there are no others. A .part may
-/// be in the midst of being written.
+/// The outputs of the newest evaluation; an evaluation with a name counts only if there are no
+/// others. A .part file may still be in the process of being written.
 std::string newest_outputs(const std::string& root) {
   std::string path;
   for (const FoundEvaluation& evaluation : find_evaluations(root)) {

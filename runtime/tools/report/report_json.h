@@ -13,31 +13,31 @@
 
 namespace stepop {
 
-// How the parts of a report's data are written.
+// The formats of a report's data.
 
 using Json = nlohmann::ordered_json;
 
-/// With six digits, which is more than a screen shows; null for what is not finite.
+/// Six digits, more than a screen shows; null for NaN and infinity.
 Json number(double value);
 Json number(const std::optional<double>& value);
 
-/// `{"step": 3, "value": 0.5}`, with a word for what JSON has no number for; or null.
+/// `{"step": 3, "value": 0.5}`, with a word for NaN and infinity; or null.
 Json value_at(const std::optional<ScalarAt>& at);
 
-/// `{"steps": [...], "values": [...]}`; of the values null is a gap.
+/// `{"steps": [...], "values": [...]}`; a null value is a gap.
 Json columns(const std::vector<ScalarAt>& points);
 
 /// `lower`, `higher` or nothing.
 const char* better_text(MetricDirection direction);
 
-/// Where the numbers of a scalar come from, as the legends of the page say it: `training batches`
-/// for `train/log_op/loss`, `evaluation (validation)` for `validation/eval_op/loss`.
+/// The origin of a scalar's numbers, for the page's legends: `training batches` for
+/// `train/log_op/loss`, `evaluation (validation)` for `validation/eval_op/loss`.
 std::string place_text(const std::string& scalar);
 
-/// RFC 4648's base64, with padding: how a page holds a picture.
+/// RFC 4648's base64, with padding: the format of a page's pictures.
 std::string base64(std::string_view bytes);
 
-/// Adds a part of a report; one that fails becomes a note.
+/// Adds a part of a report; a failing part becomes a note.
 template <class Add>
 void add_part(const std::string& what, std::vector<std::string>& notes, const Add& add) {
   try {

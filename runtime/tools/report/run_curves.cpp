@@ -10,8 +10,8 @@
 namespace stepop {
 namespace {
 
-constexpr size_t kMostBuckets = 4000;         // of one curve
-constexpr size_t kMostBucketsOfAll = 50'000;  // of all curves
+constexpr size_t kMostBuckets = 4000;         // for each curve
+constexpr size_t kMostBucketsOfAll = 50'000;  // for all curves
 constexpr size_t kMostPoints = 2'000;
 
 void add(const MetricsLine& line, const std::string& evaluations, RunCurves& curves) {

@@ -22,29 +22,29 @@ struct ScalarAt {
 /// One logged scalar over a run.
 struct ScalarSummary {
   std::optional<ScalarAt> last;  ///< May be NaN or infinite.
-  std::optional<ScalarAt> min;   ///< The first of equal ones; NaN does not count.
+  std::optional<ScalarAt> min;   ///< The first minimum; NaN does not count.
   std::optional<ScalarAt> max;
 
-  /// Takes in the next number.
+  /// Adds the next number.
   void add(const ScalarAt& here);
 };
 
-/// The minimum or maximum, whichever is better; none where that is unknown.
+/// The minimum or maximum, whichever is better; nothing if that is unknown.
 std::optional<ScalarAt> best_of(const ScalarSummary& summary, MetricDirection direction);
 
-/// Every scalar of a metrics file by its name, in the order in which they came up. Memory does not
-/// grow with the file. Throws Error when it cannot be read; one that is not there is empty.
+/// Every scalar of a metrics file by name, in the order of its first occurrence. Memory does not
+/// grow with the file. Throws Error when it cannot be read; a missing file is empty.
 OrderedMap<ScalarSummary> summarize_scalars(const std::string& metrics_file);
 
-/// Adds the scalars that no training of the run has logged, of its evaluations without a training.
-/// What a training logged they leave alone: they may have been of another dataset.
+/// Adds the scalars that only the run's evaluations without a training have logged. The scalars of
+/// trainings do not change, since the evaluations may use another dataset.
 void add_unlogged_scalars(const RunDirectory& run, OrderedMap<ScalarSummary>& scalars);
 
-/// A scalar over the steps, kept in constant memory: of a long run each bucket of steps keeps its
+/// A scalar over the steps, in constant memory: in a long run, each bucket of steps keeps its
 /// lowest and its highest point, so that no spike is lost.
 class ScalarCurve {
  public:
-  /// Points may come in any order; of one step the last one counts while buckets hold one step.
+  /// Points may come in any order; the last point of a step counts while buckets hold one step.
   void add(int64_t step, double value);
 
   /// Keeps at most `buckets` buckets, two points each.
@@ -53,10 +53,10 @@ class ScalarCurve {
   bool is_thinned() const { return width_ > 1; }
   int64_t count() const { return count_; }
 
-  /// Of a thinned curve the mean of each bucket, at its middle: what a smoothed line goes through.
+  /// The mean of each bucket of a thinned curve, at its middle, for a smoothed line.
   std::vector<ScalarAt> means() const;
 
-  /// By step. What is NaN or infinite is a point too: a gap.
+  /// Sorted by step. NaN and infinity are points too: gaps.
   std::vector<ScalarAt> points() const;
 
  private:
@@ -64,7 +64,7 @@ class ScalarCurve {
     std::optional<ScalarAt> low;
     std::optional<ScalarAt> high;
     std::optional<ScalarAt> gap;
-    double mean = 0;  ///< Of those that are finite.
+    double mean = 0;  ///< The mean of the finite values.
     int64_t count = 0;
 
     void add(const ScalarAt& point);
@@ -73,32 +73,32 @@ class ScalarCurve {
 
   void halve();
 
-  int64_t width_ = 1;  ///< Steps of a bucket.
+  int64_t width_ = 1;  ///< Steps in a bucket.
   int64_t count_ = 0;
   std::map<int64_t, Bucket> buckets_;
 };
 
-/// What was logged of one scalar.
+/// The log of one scalar.
 struct ScalarHistory {
   ScalarCurve curve;
   ScalarSummary summary;
 };
 
-/// What a run has logged, thinned so that a page can hold it.
+/// A run's logged numbers, thinned for a page.
 struct RunCurves {
   OrderedMap<ScalarHistory> scalars;  ///< By name: `train/log_op/loss`.
   ScalarCurve epochs;                 ///< The epoch, with its fraction, by step.
   ScalarCurve seconds;                ///< The training time by step.
-  int64_t samples = 0;                ///< Training examples at the last line.
-  /// The numbers of evaluations by step.
+  int64_t samples = 0;                ///< Training examples up to the last line.
+  /// The evaluations' numbers by step.
   std::map<int64_t, OrderedMap<double>> evaluations;
-  int64_t broken_lines = 0;  ///< Lines of the file that are no metrics.
+  int64_t broken_lines = 0;  ///< Lines of the file that cannot be parsed.
 };
 
-/// Reads the metrics file of a run once; `eval_op` is the one whose numbers are those of
-/// evaluations. Each curve keeps at most 2,000 points, and all together 100,000 or, when there are
-/// more than 1,000 curves, at most 100 each; means are as many as half of them. Empty when there is
-/// no such file; throws Error when it cannot be read.
+/// Reads a run's metrics file once; `eval_op` is the op whose numbers belong to evaluations. Each
+/// curve keeps at most 2,000 points, and all curves together 100,000, or, with more than 1,000
+/// curves, at most 100 each; there are half as many means. Empty without the file; throws Error
+/// when it cannot be read.
 RunCurves read_curves(const std::string& metrics_file,
                       const std::string& eval_op = "validation/eval_op");
 

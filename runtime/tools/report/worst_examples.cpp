@@ -136,7 +136,7 @@ WorstExamples find_worst_examples(const EvalFile& file, size_t count, int64_t pi
     }
     worst.examples.push_back(std::move(example));
   }
-  // A column says what it shows.
+  // The column's name states its content.
   for (auto& key : worst.keys) {
     if (is_distribution(file.array(key))) key.insert(0, "largest of ");
   }

@@ -1,4 +1,4 @@
-// `stepop reproduce RUN`: the commands that make a run again, and what stands in the way.
+// `stepop reproduce RUN`: the commands that repeat a run, and the obstacles.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -43,8 +43,8 @@ bool has_value(const Value& config, const char* key) {
   return value != nullptr && !value->is_null();
 }
 
-/// A comment of the script in one line, whatever the run's files hold: a line break in them would
-/// end it, and the shell would run what follows.
+/// A one-line comment in the script, whatever the run's files contain: a line break would end the
+/// comment, and the shell would run the rest.
 std::string comment(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
@@ -82,7 +82,7 @@ class Plan {
     if (std::find(all.begin(), all.end(), problem) == all.end()) all.push_back(std::move(problem));
   }
 
-  /// What differs, of all starts that are made again.
+  /// Finds the differences for all starts that are repeated.
   void look_at_starts(const std::vector<ChainedStart>& chain) {
     std::vector<const KnownStart*> starts;
     for (const auto& link : chain) starts.push_back(link.start);
@@ -93,7 +93,7 @@ class Plan {
     }
   }
 
-  /// The working trees of git, as they were at the first start of all.
+  /// Adds the git working trees as they were at the very first start.
   void add_code(const std::vector<ChainedStart>& chain) {
     const KnownStart* first = !chain.empty()          ? chain.front().start
                               : !evaluations_.empty() ? &evaluations_.front()
@@ -176,7 +176,7 @@ class Plan {
     result_.parts.push_back(std::move(part));
   }
 
-  /// Where a training is to stop: for the next one of the chain, or as the run did.
+  /// Adds the end of a training: the begin of the next training in the chain, or the run's own end.
   void add_end(const KnownStart& start, const ChainedStart* next, std::string& line,
                std::vector<std::string>& lines) {
     std::optional<int64_t> end;
@@ -271,7 +271,7 @@ class Plan {
     return flags + threads + code_flag(start);
   }
 
-  /// As the run keeps it, whatever became of the originals.
+  /// The run's own copy of the code, even if the originals have changed.
   std::string code_flag(const KnownStart& start) {
     const Value* code = start.config.find("code");
     if (code == nullptr || code->is_null()) return "";
@@ -289,7 +289,7 @@ class Plan {
     return " --code " + shell_word(flow_yaml(escape_references(found)));
   }
 
-  /// Where only the machine said how many threads there are.
+  /// The flag for a number of threads that only the machine determined.
   static std::string threads_flag(const KnownStart& start) {
     if (!start.record || has_value(start.config, "num_threads")) return "";
     for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
@@ -299,12 +299,12 @@ class Plan {
     return threads ? fmt::format(" --num_threads {}", *threads) : "";
   }
 
-  /// Sets the variables as the start had them, where the script has not done so yet.
+  /// Sets the start's environment variables, unless the script has already set them.
   void add_environment(const KnownStart& start, std::vector<std::string>& lines) {
     if (!start.record) return;
     const auto is_for_bits = [](std::string_view name) {
       return matters_in_environment(name) && name != "LANG" && name != "LC_ALL" && name != "TZ" &&
-             name != "STEPOP_CACHE" && name != "GOMP_SPINCOUNT";  // of speed, and set by main()
+             name != "STEPOP_CACHE" && name != "GOMP_SPINCOUNT";  // only for speed; main() sets it
     };
     std::vector<std::string> hidden;
     OrderedMap<std::string> wanted;
@@ -316,7 +316,7 @@ class Plan {
     std::string unsets;
     for (const auto& [name, value] : wanted) {
       const std::string* now = environment_->find(name);
-      // What is set here by chance may not be where the script is run.
+      // A variable that is set here by chance may be missing where the script runs.
       if (now != nullptr && *now == value && has_set_environment_) continue;
       exports += " " + name + "=" + shell_word(value);
     }
@@ -329,7 +329,7 @@ class Plan {
     has_set_environment_ = true;
   }
 
-  /// The name of the new run's folder begins with another time.
+  /// Finds the new run's folder, whose name begins with another time.
   void add_run_variable() {
     if (std::exchange(has_run_variable_, true)) return;
     const bool is_debug = fs::path(root_).parent_path().filename() == "debug_runs";
@@ -343,7 +343,7 @@ class Plan {
   RunDirectory run_;
   std::vector<KnownStart> trainings_;
   std::vector<KnownStart> evaluations_;
-  std::optional<OrderedMap<std::string>> environment_;  ///< As the script has left it.
+  std::optional<OrderedMap<std::string>> environment_;  ///< As left by the script so far.
   bool has_set_environment_ = false;
   bool has_run_variable_ = false;
   Reproduction result_;

@@ -7,25 +7,25 @@
 
 namespace stepop {
 
-/// How a run can be made again.
+/// The commands that repeat a run.
 struct Reproduction {
-  /// A start, or what comes before all of them, as lines of a shell; comments among them.
+  /// A start, or the preparation for all starts, as lines for a shell, including comments.
   struct Part {
-    std::string time = {};  ///< Of the start; empty for the preparation.
+    std::string time = {};  ///< The start's time; empty for the preparation.
     std::vector<std::string> lines = {};
   };
 
-  std::string run;                    ///< Its folder.
-  std::vector<std::string> problems;  ///< What cannot be had, or is not as it was: a sentence each.
+  std::string run;                    ///< The run's folder.
+  std::vector<std::string> problems;  ///< Missing or changed things, one sentence for each.
   std::vector<Part> parts;
 
-  /// All of it as a script for bash.
+  /// All commands as a script for bash.
   std::string script() const;
 };
 
-/// Looks at the records of a run's starts and at what is there of it all now. Starts whose steps
-/// others made again are left out, and those that went on with the same config: the bits of one
-/// training are the same.
+/// Compares the records of a run's starts with the current files and machine. Leaves out starts
+/// whose steps were repeated by other starts, and resumed starts with the same config: the bits of
+/// one training are the same.
 Reproduction plan_reproduction(const RunDirectory& run);
 
 }  // namespace stepop

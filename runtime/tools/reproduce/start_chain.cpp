@@ -11,7 +11,7 @@
 namespace stepop {
 namespace {
 
-/// A config without what the bits of a training do not depend on.
+/// A config without the keys that do not affect a training's bits.
 Value for_bits(Value config) {
   if (!config.is_map()) return config;
   for (const char* key :
@@ -21,14 +21,14 @@ Value for_bits(Value config) {
   return config;
 }
 
-/// Whether it took no checkpoint of the run's own.
+/// Whether the start used no checkpoint of its own run.
 bool begins_elsewhere(const KnownStart& start) {
   if (!start.record) return false;
   const std::string& from = start.record->checkpoint;
   return from.empty() || from.starts_with('/');
 }
 
-/// Whether both trained with one config, and with the same copy of the user's own code.
+/// Whether both starts trained with the same config and the same copy of the user's code.
 bool are_alike(const std::string& root, const KnownStart& a, const KnownStart& b) {
   return for_bits(a.config) == for_bits(b.config) &&
          CodeCopy(root, a.time).folder() == CodeCopy(root, b.time).folder();

@@ -8,16 +8,16 @@
 
 namespace stepop {
 
-/// A training of those that led to where a run is.
+/// One of the trainings that led to a run's current state.
 struct ChainedStart {
   const KnownStart* start = nullptr;
-  int64_t begin = 0;                   ///< Its first step; -1 when that is not known.
-  std::vector<std::string> also = {};  ///< Times of starts that went on in the same way.
+  int64_t begin = 0;                   ///< The first step; -1 when it is unknown.
+  std::vector<std::string> also = {};  ///< Times of starts that resumed it unchanged.
 };
 
-/// Of the `trainings` of the run at `root`, which outlive the result, those that count: what came
-/// after the step at which a later one began is gone, and those that were resumed with the same
-/// config are one. What is not known is added to `problems`.
+/// The `trainings` of the run at `root` that led to its state; `trainings` must outlive the result.
+/// Steps after the step at which a later training began are gone, and resumed trainings with the
+/// same config are one. Unknown facts are added to `problems`.
 std::vector<ChainedStart> chain_of_trainings(const std::string& root,
                                              const std::vector<KnownStart>& trainings,
                                              std::vector<std::string>& problems);

@@ -105,7 +105,7 @@ class Differences {
     }
   }
 
-  /// Of one that is another run's; those of the run itself are made again.
+  /// Checks another run's checkpoint; the run's own checkpoints are made again.
   void look_at_checkpoint(const StartRecord& record) {
     const std::string& path = record.checkpoint;
     if (!path.starts_with('/')) return;
@@ -135,7 +135,7 @@ class Differences {
         const bool is_mended = change.starts_with("threads:");
         add(change + (is_mended ? "; the commands set what it was" : ""));
       }
-    } catch (const Error& error) {  // such as a GPU that is not there
+    } catch (const Error& error) {  // such as a missing GPU
       add(error.what());
     }
     at::set_num_threads(threads);

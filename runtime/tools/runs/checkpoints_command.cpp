@@ -18,10 +18,10 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-constexpr int kMetric = 3;  // its column
+constexpr int kMetric = 3;  // the metric's column
 
-/// The metric of the run's newest config; empty when it names none. What is listed here may be all
-/// that is left of a run, so a config that cannot be read is no reason to end.
+/// The metric of the run's newest config; empty when the config names none, or cannot be read: the
+/// checkpoints may be all that is left of a run.
 std::string metric_of(const RunDirectory& run) {
   try {
     return metric_of(resolve_config({run.last_config()}, {}));
@@ -30,7 +30,7 @@ std::string metric_of(const RunDirectory& run) {
   }
 }
 
-/// The values of one metric; the last one of a step counts.
+/// The values of one metric; the last value of a step counts.
 MetricByStep read_metric(const std::string& path, const std::string& metric) {
   MetricByStep values;
   std::error_code failed;
@@ -43,7 +43,7 @@ std::string epoch_text(const std::string& path) {
   return fmt::format("{:.1f}", read_checkpoint_header(path).progress.fractional_epoch());
 }
 
-/// What is wrong with a checkpoint; nothing when it is whole.
+/// The damage of a checkpoint; nothing for an undamaged checkpoint.
 std::optional<std::string> problem_of(const std::string& path) {
   try {
     const auto damage = verify_checkpoint(path);
@@ -70,7 +70,7 @@ Cells row_of(const CheckpointFolder& folder, int64_t step, bool is_newest,
           marks};
 }
 
-/// The rows of all checkpoints; one that a training beside us removes meanwhile has none.
+/// The rows of all checkpoints, without checkpoints that a concurrent training removes.
 std::vector<Cells> rows_of(const CheckpointFolder& folder, const std::vector<int64_t>& steps,
                            const MetricByStep& values) {
   std::vector<Cells> rows;

@@ -28,10 +28,10 @@ namespace stepop {
 namespace {
 
 constexpr size_t kMostValue = 40;
-/// More runs than these get a row each, and not three columns.
+/// With more runs, each run has a row, and not three columns.
 constexpr size_t kMostSideBySide = 4;
 
-/// Reads what can be read; what cannot is reported on the standard error.
+/// Reads a run; reports unreadable parts on the standard error.
 ComparedRun read_run(const RunDirectory& run, size_t i) {
   ComparedRun compared{.label = letter_of(i), .summary = summarize_run(run.root())};
   try {
@@ -98,7 +98,7 @@ std::vector<std::string> scalar_names(const std::vector<ComparedRun>& runs) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
-  // What the runtime measures comes after the task's own.
+  // The task's own scalars come before the runtime's.
   std::ranges::stable_partition(names,
                                 [](const auto& name) { return !name.starts_with("runtime/"); });
   return names;
@@ -153,7 +153,7 @@ void print_scalars(const std::vector<ComparedRun>& runs) {
     fmt::print("None of them has logged a number yet.\n");
     return;
   }
-  // Two are side by side, whatever the width; more where they fit.
+  // Two runs are always side by side, more runs only if they fit.
   size_t at_once = runs.size();
   while (at_once > 2 && scalar_table(runs, 0, at_once).width() > kMostCompareWidth) --at_once;
   for (size_t first = 0; first < runs.size(); first += at_once) {
@@ -162,7 +162,7 @@ void print_scalars(const std::vector<ComparedRun>& runs) {
   }
 }
 
-/// The newest step that both have.
+/// The newest common step.
 std::optional<int64_t> common_step(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   for (auto step = a.rbegin(); step != a.rend(); ++step) {
     if (std::binary_search(b.begin(), b.end(), *step)) return *step;
@@ -176,7 +176,7 @@ bool have_same_bits(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), static_cast<size_t>(a.nbytes())) == 0;
 }
 
-/// `model.fc1.weight by at most 0.25`, or what the tensors are.
+/// `model.fc1.weight by at most 0.25`, or a description of both tensors.
 std::string difference_text(const std::string& name, const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) {
     return fmt::format("{}: {} and {}", name, describe_tensor(a), describe_tensor(b));
@@ -214,9 +214,9 @@ std::string describe(const State& a, const State& b) {
   return text;
 }
 
-/// A line on how the checkpoints of two runs, called `a` and `b`, differ at the newest step that
-/// both have: whether all tensors, the weights and everything else that is tracked, have the same
-/// bits; else how many differ, and the first one by how much.
+/// A line that compares two runs, called `a` and `b`, at the newest step with a checkpoint of both:
+/// all tensors (weights and other tracked state) have the same bits, or the line has the number of
+/// different tensors and the size of the first difference.
 std::string compare_states(const std::string& a, const RunDirectory& run_a, const std::string& b,
                            const RunDirectory& run_b) {
   const std::string runs = fmt::format("state of {} and {}", a, b);
@@ -234,13 +234,13 @@ std::string compare_states(const std::string& a, const RunDirectory& run_a, cons
   }
 }
 
-/// Whether two runs are to have the same bits, as far as their configs say.
+/// Whether two runs should have the same bits, according to their configs.
 bool have_same_configs(const ComparedRun& a, const ComparedRun& b) {
   return a.config && b.config && compare_configs({*a.config, *b.config}).empty();
 }
 
-/// How the checkpoints differ from those of the first run that has any; of many runs those that
-/// have the config of an earlier one from that one's.
+/// Compares each run's checkpoints with the first run that has any; with many runs, only with the
+/// first earlier run of the same config.
 void print_states(const std::vector<ComparedRun>& runs,
                   const std::vector<RunDirectory>& directories) {
   const auto has_checkpoints = [](const RunDirectory& directory) {
@@ -264,7 +264,7 @@ void print_states(const std::vector<ComparedRun>& runs,
   if (!text.empty()) fmt::print("\n{}", text);
 }
 
-/// Those of the folders that are runs. Others, such as logs/debug_runs among logs/*, are reported.
+/// Opens the folders that are runs; reports others, such as logs/debug_runs among logs/*.
 std::vector<RunDirectory> open_runs(const Arguments& arguments) {
   std::vector<RunDirectory> runs;
   std::string problem;

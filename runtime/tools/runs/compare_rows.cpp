@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kMostName = 36;
 constexpr size_t kMostConfigCell = 24;
 
-/// The columns of a table, each with its cells.
+/// A table's columns with their cells.
 class TableColumns {
  public:
   void add(const std::string& title, bool is_right, std::vector<std::string> cells) {
@@ -46,7 +46,7 @@ class TableColumns {
   std::vector<std::vector<std::string>> cells_;
 };
 
-/// Of each run the text that `text` gives.
+/// The texts that `text` returns for each run.
 template <class Text>
 std::vector<std::string> cells_of(const std::vector<ComparedRun>& runs, const Text& text) {
   std::vector<std::string> cells;
@@ -54,7 +54,7 @@ std::vector<std::string> cells_of(const std::vector<ComparedRun>& runs, const Te
   return cells;
 }
 
-/// The numbers that lists of the runs show: each once.
+/// The metrics that lists of the runs show, without duplicates.
 std::vector<std::string> main_metrics(const std::vector<ComparedRun>& runs) {
   std::vector<std::string> names;
   for (const auto& run : runs) {
@@ -65,7 +65,7 @@ std::vector<std::string> main_metrics(const std::vector<ComparedRun>& runs) {
   return names;
 }
 
-/// Its columns, and the line that explains them.
+/// Adds the metric's columns; returns the line that explains them.
 std::string add_metric(const std::vector<ComparedRun>& runs, const std::string& name,
                        const std::string& label, TableColumns& columns) {
   MetricDirection better = MetricDirection::kUnknown;
@@ -94,7 +94,7 @@ std::string add_metric(const std::vector<ComparedRun>& runs, const std::string& 
                      better == MetricDirection::kHigher ? "highest" : "lowest");
 }
 
-/// Returns whether any differ.
+/// Returns whether any configs differ.
 bool add_configs(const std::vector<ComparedRun>& runs, TableColumns& columns) {
   std::vector<Value> configs;
   for (const auto& run : runs) {

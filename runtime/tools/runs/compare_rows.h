@@ -11,20 +11,20 @@
 
 namespace stepop {
 
-/// One of the runs, under the letter or number by which the tables call it.
+/// One of the runs, with its letter or number in the tables.
 struct ComparedRun {
   std::string label;
   RunSummary summary;
-  std::optional<Value> config = {};  ///< None: it cannot be read.
+  std::optional<Value> config = {};  ///< Nothing if it cannot be read.
   OrderedMap<ScalarSummary> scalars = {};
 };
 
-/// Lines of comparisons are at most this wide, where they can.
+/// The width of comparisons, where possible.
 inline constexpr size_t kMostCompareWidth = 100;
 
-/// Many runs compared: a row for each, with the number that its config decides by and a column for
-/// each key in which the configs differ; in several tables when one would be too wide. Below it,
-/// how many other numbers there are.
+/// Compares many runs: a row for each run, with the metric of its config and a column for each key
+/// in which the configs differ; several tables when one would be too wide. The number of other
+/// metrics follows.
 std::string compare_rows_text(const std::vector<ComparedRun>& runs);
 
 }  // namespace stepop

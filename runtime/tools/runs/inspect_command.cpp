@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whole numbers whole, others with four digits.
+/// Integers exactly, other numbers with four digits.
 std::string number_text(const std::optional<double>& number) {
   if (!number) return kNoValue;
   const bool is_whole = *number == std::floor(*number) && std::abs(*number) < 1e15;
@@ -58,7 +58,7 @@ std::string file_size_text(const std::string& path) {
   return failed ? "?" : size_text(static_cast<double>(bytes));
 }
 
-/// `[355, 2 to 9, 4]`: the lengths of a ragged array stand where its second dimension would.
+/// `[355, 2 to 9, 4]`: a ragged array's lengths are in place of its second dimension.
 std::string array_shape(const EvalArray& array, const EvalStatistics& statistics, int64_t rows) {
   std::string text = fmt::format("[{}", rows);
   if (array.kind == EvalKind::kRagged && statistics.shortest) {
@@ -90,7 +90,7 @@ std::string attribute_text(const std::string& name, const Attribute& value) {
   return fmt::format("{}{}", counted(lines, "line"), name == "config" ? " of YAML" : "");
 }
 
-/// What the file says about itself, the usual first.
+/// Prints the file's description of itself, with the usual attributes first.
 void print_source(const EvalFile& file) {
   fmt::print("{}: outputs of an evaluation, {}, {}, {}{}\n", file.path(),
              file.complete() ? "complete" : "NOT complete: it was stopped, or is being written",

@@ -72,21 +72,21 @@ std::vector<RunSummary> find_runs(const Arguments& arguments, bool is_for_progra
   std::vector<RunSummary> runs = list_runs(folder, arguments.debug);
   if (!runs.empty() || is_for_programs) return runs;
   const std::vector<std::string> sweeps = find_sweeps(folder);
-  if (!sweeps.empty()) return {};  // which are named below
+  if (!sweeps.empty()) return {};  // the sweeps are listed below
   const bool has_debug = !arguments.debug && fs::is_directory(folder + "/debug_runs", failed);
   fmt::print("{}: no runs in this folder{}\n", folder,
              has_debug ? " but those of -d in debug_runs/: stepop runs -d lists them" : "");
   return {};
 }
 
-/// Which columns there are: those that no run has a value for are left out.
+/// The columns of the table; columns without any value are left out.
 struct Shown {
   bool with_best = false;
   bool with_last = false;
-  /// The metrics that runs have a value of. Several are named by a letter, which is explained below
-  /// the table: their names are long.
+  /// The metrics for which runs have a value. Several metrics get letters, which are explained
+  /// below the table, since their names are long.
   std::vector<std::string> metrics = {};
-  std::vector<std::string> keys = {};  ///< Of configs, of --show.
+  std::vector<std::string> keys = {};  ///< The config keys of --show.
 
   bool with_letters() const { return metrics.size() > 1; }
 };
@@ -103,13 +103,13 @@ Shown shown_of(const std::vector<RunSummary>& runs, const std::vector<std::strin
   return shown;
 }
 
-/// A value of a config in a cell.
+/// The value of a config key in a cell.
 std::string cell_of_key(const RunSummary& run, const std::string& key) {
   const Value* value = run.config.find(key);
   return value == nullptr || value->is_null() ? kNoValue : flow_yaml(*value);
 }
 
-/// Empty for a metric that no run has a value of.
+/// Empty for a metric without values.
 std::string letter_of(const Shown& shown, const std::string& metric) {
   const auto found = std::find(shown.metrics.begin(), shown.metrics.end(), metric);
   if (found == shown.metrics.end()) return "";
@@ -146,7 +146,7 @@ TextTable table_of(const std::vector<RunSummary>& runs, const Shown& shown,
   return table;
 }
 
-/// The widest table that fits, names cut where it must be; the whole one when none does.
+/// The widest table that fits, with names shortened if needed; if none fits, several tables.
 std::string fitting_table(const std::vector<RunSummary>& runs, const Shown& shown) {
   std::vector<std::string> names;
   size_t longest = 0;
@@ -170,8 +170,7 @@ nlohmann::ordered_json json_of(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
-/// Everything that is known of a run, by the names of the columns, and what --show asks for. NaN
-/// and infinity are null.
+/// All known facts about a run, by column name, and the keys of --show. NaN and infinity are null.
 nlohmann::ordered_json values_of(const RunSummary& run, const std::vector<std::string>& keys) {
   using Json = nlohmann::ordered_json;
   Json values = {{"run", run.name},
@@ -187,7 +186,7 @@ nlohmann::ordered_json values_of(const RunSummary& run, const std::vector<std::s
   for (const auto& key : keys) {
     const Value* value = run.config.find(key);
     Json json = value != nullptr ? Json::parse(to_json(*value), nullptr, false) : Json();
-    values[key] = json.is_discarded() ? Json(flow_yaml(*value)) : std::move(json);  // infinities
+    values[key] = json.is_discarded() ? Json(flow_yaml(*value)) : std::move(json);  // infinity
   }
   return values;
 }
@@ -223,8 +222,8 @@ std::string csv_text_of(const std::vector<RunSummary>& runs, const std::vector<s
   return text;
 }
 
-/// The best first, by what the metric says; runs without a value last. Of one metric only do the
-/// values compare: runs with another come after those of the first one's.
+/// Sorts the best first, in the metric's direction; runs without a value come last. Only values of
+/// one metric compare: runs with another metric than the first run's come last too.
 template <class Value>
 void sort_by_metric(std::vector<RunSummary>& runs, const Value& value) {
   const auto found = std::find_if(runs.begin(), runs.end(), value);
@@ -244,7 +243,7 @@ void sort_runs(std::vector<RunSummary>& runs, const std::string& key) {
     std::stable_sort(runs.begin(), runs.end(),
                      [&](const auto& a, const auto& b) { return value(a) < value(b); });
   };
-  if (key == "name") return;  // as they come, the newest first
+  if (key == "name") return;  // already sorted, newest first
   if (key == "state") return by([](const auto& run) { return run.status.text(); });
   if (key == "step") return by([](const auto& run) { return -run.step.value_or(-1); });
   if (key == "age") return by([](const auto& run) { return run.age; });
@@ -254,7 +253,7 @@ void sort_runs(std::vector<RunSummary>& runs, const std::string& key) {
       fmt::format("stepop runs: --sort {}: expected name, state, step, last, best or age", key));
 }
 
-/// The sweeps in the folder, whose runs are listed when theirs is named.
+/// Prints the sweeps in the folder; their runs are listed when the sweep's folder is given.
 void print_sweeps(const Arguments& arguments) {
   const std::string folder = arguments.operands.empty() ? "logs" : arguments.operands.front();
   for (const auto& sweep : find_sweeps(folder)) {

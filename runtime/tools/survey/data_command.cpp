@@ -1,4 +1,4 @@
-// `stepop data`: what the examples of a config's datasets are like, and which of them are bad.
+// `stepop data`: describes the examples of a config's datasets, and finds bad examples.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,12 +44,12 @@ struct DataFlags {
   }
 };
 
-/// Of larger datasets this many examples are read, unless --examples says otherwise.
+/// From larger datasets, only kSample examples are read, unless --examples gives a number.
 constexpr int64_t kMostReadWhole = 10'000'000;
 constexpr int64_t kSample = 1'000'000;
-/// Of a stream that does not know its size.
+/// For a stream that does not know its size.
 constexpr int64_t kFirstOfStream = 1000;
-/// Examples of one dataset on a page, and on a picture.
+/// The number of a dataset's examples on a page, and in a picture.
 constexpr int64_t kShown = 240;
 constexpr uint64_t kDefaultSeed = 1;
 
@@ -70,7 +70,7 @@ void check_files(const DataFlags& own) {
   check_output(own.html, "--html", ".html");
 }
 
-/// Words behind `-b config.yaml` that are no files: `stepop data -b config.yaml train`.
+/// Takes words after `-b config.yaml` that are no files: `stepop data -b config.yaml train`.
 void take_splits_from_base(Arguments& arguments) {
   if (arguments.project && arguments.operands == std::vector{*arguments.project}) {
     arguments.operands.clear();
@@ -104,7 +104,7 @@ std::vector<std::string> splits_of(const Arguments& arguments, const Config& con
   return arguments.operands;
 }
 
-/// A misspelt key of a dataset is a mistake here as in a run; those of the rest are not looked at.
+/// Finds misspelt keys of the datasets, as in a run; all other keys are not checked.
 void check_dataset_keys(const Config& config, const std::vector<std::string>& splits,
                         bool allow_unknown, Console& console) {
   for (const auto& key : config.keys()) {
@@ -119,7 +119,7 @@ void check_dataset_keys(const Config& config, const std::vector<std::string>& sp
   console.warn(unknown);
 }
 
-/// How many examples of so many are read; of a stream the size may be unknown.
+/// The number of examples to read; a stream's size may be unknown.
 int64_t examples_to_read(const DataFlags& own, std::optional<int64_t> known) {
   if (!known && (!own.examples || *own.examples == "all")) {
     if (!own.examples) return kFirstOfStream;
@@ -145,7 +145,7 @@ std::string class_of(const Config& config, const std::string& path) {
   return value != nullptr && value->is_text() ? value->as_text() : "?";
 }
 
-/// `sheet.png`, or of several datasets `sheet_train.png`.
+/// `sheet.png`; for several datasets, `sheet_train.png`.
 std::string sheet_path(const std::string& path, const std::string& split, bool is_one) {
   if (is_one) return path;
   const fs::path file(path);

@@ -64,7 +64,7 @@ void KeySummary::add_numbers(const at::Tensor& flat) {
         flat.slice(0, begin, std::min(begin + kPiece, flat.numel())).to(at::kDouble).contiguous();
     const auto* numbers = piece.const_data_ptr<double>();
     int64_t count = 0;
-    // Relative to one of them, so that large numbers lose no digits.
+    // Sums are relative to the first finite number, so that large numbers lose no digits.
     double base = 0;
     double sum = 0;
     double squares = 0;

@@ -10,39 +10,39 @@
 
 namespace stepop {
 
-/// What the values of one key are like over many examples. Memory does not grow with their number.
+/// Statistics of one key's values over many examples. Memory does not grow with their number.
 class KeySummary {
  public:
-  /// More different values than this are not counted one by one.
+  /// The most different values that are counted one by one.
   static constexpr size_t kMostDistinct = 256;
 
-  /// Adds an example's tensor, of any type, on the CPU. Of complex numbers only the shape is noted.
+  /// Adds an example's CPU tensor, of any type. For complex numbers, only the shape is noted.
   void add(const at::Tensor& value);
   /// Adds an example's text.
   void add(const std::string& text);
-  /// Adds what another summary of the same key has seen.
+  /// Adds another summary of the same key.
   void merge(const KeySummary& other);
 
-  /// Examples that have the key.
+  /// The number of examples with the key.
   int64_t examples() const { return examples_; }
   bool is_text() const { return !types_.empty() && types_.front() == "text"; }
-  /// `float32`, or several with commas.
+  /// `float32`, or several types with commas.
   std::string type_text() const;
-  /// `[3, 64 to 80, 64]`; `[...]` with the numbers of dimensions when these differ; of texts
-  /// `3 to 41 bytes`.
+  /// `[3, 64 to 80, 64]`; `[...]` with the numbers of dimensions when these differ; `3 to 41 bytes`
+  /// for texts.
   std::string shape_text() const;
 
   int64_t nans() const { return nans_; }
   int64_t infinities() const { return infinities_; }
-  /// Over the numbers that are finite; none when there are none.
+  /// Over the finite numbers; nothing if there are none.
   std::optional<double> min() const { return optional(min_); }
   std::optional<double> max() const { return optional(max_); }
   std::optional<double> mean() const { return optional(mean_); }
   /// The standard deviation of all numbers, not of a sample.
   std::optional<double> deviation() const;
 
-  /// How often each value occurs: of whole numbers without dimensions and of texts, when there are
-  /// at most kMostDistinct; else empty.
+  /// The number of times that each value occurs, for texts and for integers without dimensions, if
+  /// there are at most kMostDistinct values; otherwise empty.
   std::map<std::string, int64_t> counts() const;
   /// Whether there are more different values than `counts` lists.
   bool has_many_values() const { return has_many_; }
@@ -59,11 +59,11 @@ class KeySummary {
 
   int64_t examples_ = 0;
   std::vector<std::string> types_;
-  /// Of the tensors with as many dimensions as the first: the least and the most of each dimension.
+  /// The smallest and largest sizes, over the tensors with as many dimensions as the first.
   std::vector<int64_t> least_, most_;
   int64_t fewest_dimensions_ = 0;
   int64_t most_dimensions_ = 0;
-  int64_t shortest_ = 0;  ///< Of texts, in bytes.
+  int64_t shortest_ = 0;  ///< The length of the shortest text, in bytes.
   int64_t longest_ = 0;
 
   int64_t nans_ = 0;

@@ -1,4 +1,4 @@
-// `stepop meta`: the examples of a dataset as a folder that edflow reads.
+// `stepop meta`: writes the examples of a dataset as a folder that edflow reads.
 #include <fmt/format.h>
 
 #include <string>

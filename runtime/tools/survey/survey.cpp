@@ -24,21 +24,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kProgressEvery{200};
-/// Examples that a thread takes at once.
+/// The number of examples that a thread takes at once.
 constexpr int64_t kChunk = 16;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// The threads of a survey and what they have found.
+/// The threads of a survey and their results.
 class Reading {
  public:
   Reading(const Dataset& dataset, const SurveyOptions& options)
       : dataset_(dataset),
         options_(options),
         size_(options.is_in_order ? options.examples : dataset.size()) {
-    // Of a few examples of a large dataset, all labels would cost more than what is read.
+    // For a few examples of a large dataset, reading all labels would cost more than the examples.
     if (options.examples < size_) return;
     for (const auto& key : dataset.label_keys()) labels_.set(key, dataset.labels(key));
   }
@@ -70,7 +70,7 @@ class Reading {
   }
 
  private:
-  /// What one thread found in one chunk.
+  /// The results of one thread in one chunk.
   struct Found {
     OrderedMap<KeySummary> keys;
     std::vector<BadExample> bad;
@@ -110,8 +110,8 @@ class Reading {
     changed_.notify_all();
   }
 
-  /// The index of the `i`-th example that is read: of a part anywhere in its stretch, as every n-th
-  /// example of ordered data may be of one class.
+  /// The index of the `i`-th example to read. If only a part is read, it is a random index in its
+  /// stretch, since every n-th example of ordered data may be of the same class.
   int64_t index_of(int64_t i) const {
     const int64_t first = spread(i, options_.examples, size_);
     if (options_.examples >= size_) return first;
@@ -129,7 +129,7 @@ class Reading {
     }
     return false;
   }
-  /// The place of the `i`-th of `count` among `size`.
+  /// The place of the `i`-th of `count` evenly spread examples among `size`.
   static int64_t spread(int64_t i, int64_t count, int64_t size) {
     if (count >= size) return i;
     const int64_t step = size / count;
@@ -173,7 +173,7 @@ class Reading {
     if (is_shown(i)) found.shown.emplace_back(index, std::move(example));
   }
 
-  /// What `labels` says of an example is what the example holds.
+  /// Checks that the dataset's labels equal the example's values.
   void check_labels(int64_t index, const Example& example) const {
     for (const auto& [key, labels] : labels_) {
       const at::Tensor* value = example.tensors.find(key);
@@ -220,9 +220,9 @@ class Reading {
   OrderedMap<at::Tensor> labels_;
   std::atomic<int64_t> next_ = 0;
   std::atomic<bool> stopping_ = false;
-  std::atomic<bool> has_ended_ = false;  ///< A stream, before so many examples.
+  std::atomic<bool> has_ended_ = false;  ///< Whether a stream ended early.
 
-  std::mutex mutex_;  ///< Of all that follows.
+  std::mutex mutex_;  ///< Protects all following members.
   std::condition_variable changed_;
   int64_t ended_ = 0;
   Survey survey_;

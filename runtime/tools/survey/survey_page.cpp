@@ -19,12 +19,12 @@
 namespace stepop {
 namespace {
 
-/// Frames of a video that a page shows.
+/// The number of a video's frames on a page.
 constexpr int64_t kMostFrames = 32;
 constexpr double kFramesPerSecond = 8;
-/// Pictures of more pixels are stored as JPEGs.
+/// Larger pictures are stored as JPEGs.
 constexpr int64_t kMostPngPixels = 128 * 128;
-/// Bytes of a text that a card shows, and indices that a page lists.
+/// The number of bytes of a text on a card, and of indices on a page.
 constexpr size_t kCardText = 600;
 constexpr size_t kListedIndices = 1000;
 
@@ -48,7 +48,7 @@ std::vector<at::Tensor> frames_of(const at::Tensor& value, int64_t most) {
   return frames;
 }
 
-/// `class 3`, for every value but images.
+/// Texts such as `class 3`, for every value except images.
 std::vector<std::pair<std::string, std::string>> values_of(const Example& example, size_t most) {
   std::vector<std::pair<std::string, std::string>> values;
   for (const auto& [key, tensor] : example.tensors) {
@@ -141,7 +141,7 @@ std::string survey_sheet(const Survey& survey, size_t most) {
     const auto& [index, example] = survey.shown[i * survey.shown.size() / count];
     std::vector<std::string> lines = {fmt::format("#{}", index)};
     for (const auto& [key, value] : values_of(example, 40)) {
-      // A line that is too wide is cut.
+      // Wide lines are cut.
       const bool fits = key.size() + 1 + value.size() <= kThumbnailSide / (2 * kGlyphWidth);
       if (!fits) lines.push_back(key);
       lines.push_back(fits ? key + " " + value : value);

@@ -7,19 +7,19 @@
 
 namespace stepop {
 
-/// A survey and what stands above it: `datasets/train: Idx`.
+/// A survey with its title: `datasets/train: Idx`.
 struct TitledSurvey {
   std::string title;
   Survey survey;
 };
 
-/// The examples that were kept, each with its images and values, as the bytes of a PNG file; of a
-/// video [T, C, H, W] the first frame. At most `most` examples, evenly spread. Empty when none of
-/// them has an image.
+/// The kept examples, each with its images and values, as the bytes of a PNG file; a video [T, C,
+/// H, W] is shown as its first frame. At most `most` examples, evenly spread. Empty when no example
+/// has an image.
 std::string survey_sheet(const Survey& survey, size_t most = 36);
 
-/// A page to browse, whole: it needs no other file and no network. All text of the data is data to
-/// it, never markup.
+/// A complete page to browse: it needs no other file and no network. All text of the data is data,
+/// never markup.
 std::string survey_page(std::span<const TitledSurvey> surveys, const std::string& title);
 
 }  // namespace stepop

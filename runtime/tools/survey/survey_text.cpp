@@ -14,11 +14,11 @@
 namespace stepop {
 namespace {
 
-/// Values of a key that the table lists one by one.
+/// The number of a key's values that the table lists one by one.
 constexpr size_t kListedValues = 6;
 constexpr size_t kExampleRows = 3;
 constexpr size_t kProblemRows = 10;
-/// Numbers of a small tensor that a cell shows.
+/// The number of a small tensor's numbers in a cell.
 constexpr int64_t kShownNumbers = 6;
 
 std::string number_text(double number) {
@@ -144,7 +144,7 @@ std::string short_text(const std::string& text, size_t most) {
   for (const char c : text) line += c == '\n' || c == '\r' || c == '\t' ? ' ' : c;
   if (line.size() <= most) return line;
   size_t end = most - 2;
-  // Not in the middle of a character of UTF-8.
+  // Does not cut inside a UTF-8 character.
   while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;
   return line.substr(0, end) + "..";
 }

@@ -14,7 +14,7 @@
 namespace stepop {
 namespace {
 
-constexpr double kMostInteger = 1e15;  // doubles have every one of these
+constexpr double kMostInteger = 1e15;  // doubles represent all integers up to this
 
 [[noreturn]] void fail_values(const std::string& path, const Value& value,
                               const std::string& message) {
@@ -26,7 +26,7 @@ std::optional<double> number_of(const Value& value) {
   return value.is_float() ? std::optional(value.as_float()) : std::nullopt;
 }
 
-/// With four digits, as far as the range allows.
+/// Rounds to four digits, as far as the range allows.
 double rounded(double number, double low, double high) {
   return std::clamp(std::strtod(fmt::format("{:.4g}", number).c_str(), nullptr), low, high);
 }

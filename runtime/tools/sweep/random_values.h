@@ -8,15 +8,15 @@
 
 namespace stepop {
 
-/// Values that are drawn at random for one key: `{uniform: [0, 0.5]}`, `{log_uniform: [1e-5,
-/// 1e-2]}`, `{integer: [1, 8]}` with both ends, `{choice: [16, 32]}`.
+/// Random values of one key: `{uniform: [0, 0.5]}`, `{log_uniform: [1e-5, 1e-2]}`, `{integer: [1,
+/// 8]}` including both ends, `{choice: [16, 32]}`.
 class RandomValues {
  public:
-  /// `path` is the key. Throws UsageError with the place for what is none of these.
+  /// `path` is the key. Throws UsageError with the place for other descriptions.
   RandomValues(const std::string& path, const Value& description);
 
-  /// The value of the draw `number`, which depends on nothing but that, the seed and the key: more
-  /// draws, or another key beside it, change no value. Floats have four digits that matter.
+  /// The value of the draw `number`, which depends only on the number, the seed and the key: more
+  /// draws or other keys do not change any value. Floats have four significant digits.
   Value draw(uint64_t seed, uint64_t number) const;
 
   /// Whether values come from a range and not from a list.

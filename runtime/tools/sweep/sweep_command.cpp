@@ -51,7 +51,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPlanSource = "sweep.yaml, or the folder of a sweep, logs/sweeps/<name>";
 
-/// A reader of the output that is gone is no reason to end.
+/// Ignores write errors: the sweep must not end because the output's reader is gone.
 void say_line(std::FILE* out, const std::string& text) {
   std::fputs((text + "\n").c_str(), out);
   std::fflush(out);
@@ -65,7 +65,7 @@ int64_t read_jobs(const SweepFlags& own, const SweepPlan& plan) {
       fmt::format("--jobs {}: expected a number from 1 to {}", *own.jobs, kMostSweepJobs));
 }
 
-/// The whole config of each point, as a run of it would save it.
+/// The whole config of each point, as the point's run would save it.
 std::vector<std::string> resolve_points(const SweepFile& sweep, const std::string& path) {
   std::vector<std::string> configs;
   for (const auto& point : sweep.points) {
@@ -83,7 +83,7 @@ std::vector<std::string> resolve_points(const SweepFile& sweep, const std::strin
   return configs;
 }
 
-/// The lock of the sweep's folder, which is removed when it holds nothing that is to stay.
+/// The lock of the sweep's folder; removes a new folder that has no plan.
 class SweepFolder {
  public:
   explicit SweepFolder(std::string path) : path_(std::move(path)) {
@@ -110,7 +110,7 @@ class SweepFolder {
   std::optional<RunLock> lock_;
 };
 
-/// The words that begin this sweep again.
+/// The command that starts this sweep again.
 std::string command_again(const Arguments& arguments, const SweepFlags& own) {
   std::string text =
       fmt::format("{} sweep {}", program_name(), shell_word(arguments.operands.front()));
@@ -119,7 +119,7 @@ std::string command_again(const Arguments& arguments, const SweepFlags& own) {
   return text;
 }
 
-/// Makes the plan, or adds to it what the file has more than it; tries what is new.
+/// Makes the plan, or adds the file's new points to it; checks the new runs.
 void make_plan(SweepPlan& plan, const SweepFile& sweep, const std::string& path,
                const SweepOptions& options) {
   const std::vector<size_t> added = plan.extend(sweep, resolve_points(sweep, path));
@@ -144,7 +144,7 @@ void make_plan(SweepPlan& plan, const SweepFile& sweep, const std::string& path,
   plan.write();
 }
 
-/// Of a sweep whose folder was given, or which the file names.
+/// The plan from a sweep's folder or its file.
 struct SweepSource {
   std::optional<SweepFile> file;
   SweepPlan plan;
@@ -183,7 +183,7 @@ int run_plan(const Arguments& arguments, const SweepFlags& own, SweepSource& sou
   const SignalGuard signals;
   SweepPlan& plan = source.plan;
   SweepFolder folder(plan.folder());
-  // Another start may have written it since it was read.
+  // Another start may have changed the plan since it was read.
   if (auto now = SweepPlan::read(plan.folder())) plan = std::move(*now);
   SweepOptions options;
   options.jobs = own.jobs || !source.file ? read_jobs(own, plan) : source.file->jobs;

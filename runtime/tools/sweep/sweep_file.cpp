@@ -51,7 +51,7 @@ void check_key(const std::string& path, const Value& value, const std::string& w
   if (split_path(path).empty()) fail_at(value, where, "a key of the config is missing");
 }
 
-/// Every combination of the values, those of the last key fastest.
+/// Every combination of the values; the last key varies fastest.
 std::vector<SweepPoint> grid_of(const Config& file) {
   std::vector<SweepPoint> points = {{}};
   for (const auto& [path, values] : map_at(file, "grid")) {
@@ -123,7 +123,7 @@ std::vector<SweepPoint> random_of(const Config& file, std::set<std::string>& sam
   return points;
 }
 
-/// Each point of one with each of the other; no key may be in both.
+/// Combines each point of `slow` with each point of `fast`; no key may be in both.
 std::vector<SweepPoint> product(const std::vector<SweepPoint>& slow,
                                 const std::vector<SweepPoint>& fast, const std::string& file) {
   if (slow.size() * fast.size() > kMostSweepRuns) {
@@ -156,7 +156,7 @@ void drop_repeated(std::vector<SweepPoint>& points) {
   });
 }
 
-/// The name: that of the file when none is given.
+/// The sweep's name; by default the file's name.
 std::string name_of(const Config& file, const std::string& path) {
   const std::string name = file.get("name", fs::path(path).stem().string());
   if (name.empty() || name[0] == '.' || name.find_first_of("/\\\n") != std::string::npos ||
@@ -184,7 +184,7 @@ void check_over(const Config& file, const SweepFile& sweep) {
 }  // namespace
 
 SweepFile read_sweep_file(const std::string& path) {
-  // References stay as they are: they are to be resolved in the config.
+  // References stay unresolved, since they refer to the config.
   const Config file(read_yaml_file_with_paths(path));
   SweepFile sweep;
   sweep.name = name_of(file, path);

@@ -41,9 +41,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int kLookMilliseconds = 50;
 constexpr std::chrono::seconds kLookAtOthers{1};
 
-/// Processes share the machine: what each would take by itself is divided among them, unless the
-/// config says how much. With --path/key, so that a later resume of the run has the same threads
-/// and so the same bits.
+/// Divides the machine among the processes: each gets its share of the default threads, unless the
+/// config has a number. The shares are passed with --path/key, so that a resumed run has the same
+/// threads and thus the same bits.
 std::vector<std::string> share_of_machine(const std::string& config_file, int64_t jobs) {
   if (jobs == 1) return {};
   const Value config = read_yaml_file(config_file);
@@ -68,18 +68,18 @@ int64_t size_of(const std::string& path) {
   return failed ? 0 : static_cast<int64_t>(size);
 }
 
-/// What was appended to a file behind its first bytes.
+/// The text of a file after its first `position` bytes.
 std::string text_after(const std::string& path, int64_t position) {
   const std::string text = try_read_file(path).value_or("");
   return static_cast<size_t>(position) < text.size() ? text.substr(static_cast<size_t>(position))
                                                      : "";
 }
 
-/// A process of a run.
+/// The process of a run.
 struct Job {
   PlannedRun run;
   std::unique_ptr<Child> child = nullptr;
-  int64_t output_before = 0;  ///< Bytes of the output of earlier processes.
+  int64_t output_before = 0;  ///< The bytes of output from earlier processes.
   Clock::time_point begin = Clock::now();
 };
 
@@ -93,7 +93,7 @@ RunEnd end_of(const SweepPlan& plan, const Job& job) {
   return end;
 }
 
-/// The processes that run now. Should an exception end the sweep, they save before they end.
+/// The running processes. If an exception ends the sweep, they save before they end.
 class Jobs {
  public:
   explicit Jobs(size_t most) : most_(most) {}
@@ -117,7 +117,7 @@ class Jobs {
     jobs_.push_back(std::move(job));
   }
 
-  /// Waits a moment, and calls `handle` for each job that has ended.
+  /// Waits a moment, and calls `handle` for each ended job.
   template <class Handle>
   void take_ended(const Handle& handle) {
     ::poll(nullptr, 0, kLookMilliseconds);
@@ -185,7 +185,7 @@ class Sweep {
 
   void start_more() {
     if (!jobs_.has_room() || waiting_.empty() || Clock::now() < next_look_) return;
-    // Runs that another process still trains go behind those that can begin.
+    // Runs that another process still trains go to the end of the queue.
     for (size_t left = waiting_.size(); left > 0 && jobs_.has_room(); --left) {
       const PlannedRun run = std::move(waiting_.front());
       waiting_.pop_front();
@@ -253,8 +253,8 @@ class Sweep {
     }
   }
 
-  /// Whether it did what a signal asked of all, before it had begun, too; or saved for a signal of
-  /// its own or `max_time`. What failed before it began leaves the state of the start before.
+  /// Whether a run ended for a signal to all runs, even before it had begun, or saved for its own
+  /// signal or `max_time`. A run that failed before it began keeps the earlier start's state.
   bool has_stopped(const RunEnd& end, RunState state) const {
     const int signal = outcome_.signal;
     if (signal != 0 && (end.signal == signal || end.exit_code == 128 + signal)) return true;
@@ -262,7 +262,7 @@ class Sweep {
            (end.exit_code == 0 || end.exit_code > 128);
   }
 
-  /// `best 0.98, last 0.97, `; empty where that is not known.
+  /// `best 0.98, last 0.97, `; empty when the numbers are unknown.
   std::string numbers_text(const PlannedRun& run) {
     try {
       if (!metric_) metric_ = choose_sweep_metric(plan_);
@@ -299,7 +299,7 @@ SweepOutcome run_sweep(const SweepPlan& plan, const SweepOptions& options) {
 
 namespace {
 
-/// A message about a run's config without its places in plan/, where nobody has written anything.
+/// A message about a run's config, without places in plan/: the user has not written these files.
 std::string without_places(std::string text, const std::string& config_file) {
   const std::string begin = config_file + ":";
   for (size_t at = 0; (at = text.find(begin, at)) != std::string::npos;) {
@@ -321,7 +321,7 @@ void check_runs(const SweepPlan& plan, const std::vector<size_t>& places,
     const bool is_sound = end.exit_code == 0 || end.exit_code == kDoesNotRepeat;
     if ((end.signal == 0 && is_sound) || !error.empty()) return;
     const std::string output = text_after(plan.output_file(job.run), job.output_before);
-    // All lines of the message: unknown keys are listed one a line.
+    // The message may have several lines: each unknown key has its own line.
     const size_t at = output.find("stepop: ");
     error = at != std::string::npos ? output.substr(at + 8)
             : end.signal != 0       ? signal_name(end.signal) + " ended the check"

@@ -35,7 +35,7 @@ Value list_of_texts(const std::vector<std::string>& texts) {
   return list;
 }
 
-/// The same for the same values, in whatever order they are written.
+/// A text that is the same for the same values in any order.
 std::string identity(const Value::Map& values) {
   std::vector<std::string> parts;
   for (const auto& [path, value] : values) parts.push_back(path + "=" + flow_yaml(value));
@@ -176,7 +176,7 @@ std::string SweepPlan::run_folder(const PlannedRun& run) const {
 }
 
 std::vector<std::string> SweepPlan::run_folders() const {
-  std::map<std::string, std::string> newest;  // by the names of runs
+  std::map<std::string, std::string> newest;  // by run name
   std::error_code failed;
   for (fs::directory_iterator entry(folder_, failed), end; !failed && entry != end;
        entry.increment(failed)) {

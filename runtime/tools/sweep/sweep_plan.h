@@ -15,29 +15,29 @@ namespace stepop {
 /// One run of a plan.
 struct PlannedRun {
   int64_t number = 0;  ///< Counted from 1.
-  Value::Map values;   ///< By the paths of their keys.
+  Value::Map values;   ///< By the keys' paths.
 };
 
-/// The folder of a sweep, `logs/sweeps/<name>`, and what is to be run in it. `plan.yaml` is written
-/// once the config of every run is there, so a sweep has a whole plan or none.
+/// The folder of a sweep, `logs/sweeps/<name>`, and its runs. `plan.yaml` is written after the
+/// config of every run, so a sweep has a complete plan or none.
 class SweepPlan {
  public:
   /// An empty plan of the sweep `name` in `folder`.
   SweepPlan(std::string folder, std::string name)
       : folder_(std::move(folder)), name_(std::move(name)) {}
 
-  /// The plan in a folder; none when there is no plan.yaml. Throws Error for a damaged one.
+  /// The plan in a folder; nothing without a plan.yaml. Throws Error for a damaged plan.
   static std::optional<SweepPlan> read(const std::string& folder);
 
-  /// Makes this the plan of `sweep`, whose points resolve to `configs`. The runs that it has keep
-  /// their numbers and must all be among the points, with the same configs; other points become
-  /// further runs. Returns these, by their places in `sweep.points`. Throws UsageError, with what
-  /// differs, when a run that it has is no longer the same. Writes nothing.
+  /// Makes this the plan of `sweep`, whose points resolve to `configs`. The plan's runs keep their
+  /// numbers and must all be among the points, with the same configs; other points become new runs.
+  /// Returns the new runs by their places in `sweep.points`. Throws UsageError with the differences
+  /// when a run of the plan has changed. Writes nothing.
   std::vector<size_t> extend(const SweepFile& sweep, const std::vector<std::string>& configs);
 
-  /// Writes plan/<number>.yaml of the runs that `extend` added.
+  /// Writes plan/<number>.yaml for the runs that `extend` added.
   void write_configs() const;
-  /// Removes them again.
+  /// Removes these files.
   void remove_configs() const;
   /// Writes plan.yaml.
   void write() const;
@@ -50,17 +50,17 @@ class SweepPlan {
   const std::string& mode() const { return mode_; }
   int64_t jobs() const { return jobs_; }
 
-  /// The keys that have values, in the order in which they come up.
+  /// The keys with values, in the order of their first occurrence.
   std::vector<std::string> keys() const;
 
-  /// `lr_search_0003`, which is the name of the run's folder behind its time.
+  /// `lr_search_0003`: the name of the run's folder after its time.
   std::string run_name(const PlannedRun& run) const;
   std::string config_file(const PlannedRun& run) const;
-  /// What the run's processes print.
+  /// The file with the output of the run's processes.
   std::string output_file(const PlannedRun& run) const;
-  /// The folder of the run; empty while there is none.
+  /// The folder of the run; empty if it does not exist yet.
   std::string run_folder(const PlannedRun& run) const;
-  /// The folders of all runs, in their order; with one look at the disk.
+  /// The folders of all runs, in order, from a single look at the disk.
   std::vector<std::string> run_folders() const;
 
  private:
@@ -71,7 +71,7 @@ class SweepPlan {
   std::string metric_;
   std::string mode_;
   int64_t jobs_ = 1;
-  std::vector<std::string> new_configs_;  ///< Of the last runs.
+  std::vector<std::string> new_configs_;  ///< The configs of the last runs.
 };
 
 /// `0003`

@@ -65,12 +65,12 @@ SweepResult result_of(const PlannedRun& run, const std::string& folder,
   if (state != RunState::kUnknown) result.state = name_of(state);
   if (state == RunState::kEnded || state == RunState::kRunning || error.empty()) return result;
   result.error = error;
-  // Before it began to train, which leaves the state of the start before.
+  // The run failed before it began to train, so its state is the earlier start's.
   if (state == RunState::kUnknown || state == RunState::kStopped) result.state = "failed";
   return result;
 }
 
-/// The config's own, else what a list of runs would show.
+/// The config's own metric, or else the metric in a list of runs.
 std::string default_metric(const SweepPlan& plan, const std::vector<std::string>& folders) {
   const Value config = read_yaml_file(plan.config_file(plan.runs().front()));
   std::string metric = metric_of(config);
@@ -111,7 +111,7 @@ SweepMetric choose_sweep_metric(const SweepPlan& plan) {
   }
   SweepMetric metric;
   metric.name = plan.metric().empty() ? default_metric(plan, folders) : plan.metric();
-  // The config's own is a whole name, and that of a plan can be wrong once a run has ended.
+  // The config's own metric is a full name; a plan's may prove wrong once a run has ended.
   const bool can_be_wrong =
       !plan.metric().empty() &&
       std::any_of(directories.begin(), directories.end(), [](const RunDirectory& run) {

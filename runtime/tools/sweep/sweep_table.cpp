@@ -30,7 +30,7 @@ bool is_over(const SweepPlan& plan, const std::string& path) {
   return std::find(plan.over().begin(), plan.over().end(), path) != plan.over().end();
 }
 
-/// The keys by which groups differ.
+/// The keys in which groups differ.
 std::vector<std::string> group_keys(const SweepPlan& plan) {
   std::vector<std::string> keys = plan.keys();
   std::erase_if(keys, [&](const std::string& path) { return is_over(plan, path); });
@@ -53,7 +53,7 @@ std::string others_text(const SweepGroup& group, const SweepResults& results) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// The cells of one column for all groups: values of a config, cut where they are long.
+/// One column's cells for all groups: a config's values, with long values cut.
 std::vector<std::string> value_cells(const std::vector<SweepGroup>& groups,
                                      const std::string& path) {
   std::vector<std::string> cells;
@@ -136,7 +136,7 @@ Json json_of_optional(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
-/// The numbers of a group by the names that JSON and CSV have for them.
+/// The numbers of a group, by their names in JSON and CSV.
 Json numbers_of(const SweepGroup& group) {
   return {{"runs", group.runs.size()},
           {"ended", group.ended},
@@ -151,7 +151,7 @@ const char* mode_of(MetricDirection direction) {
   return direction == MetricDirection::kHigher ? "max" : "min";
 }
 
-/// NaN as a CSV reader takes it: an empty cell is a value that is missing.
+/// NaN becomes an empty cell, which CSV readers take for a missing value.
 std::string number_cell(const Json& value) {
   return value.is_null() || (value.is_number_float() && std::isnan(value.get<double>()))
              ? ""
@@ -187,7 +187,7 @@ std::vector<SweepGroup> group_results(const SweepPlan& plan, const SweepResults&
     for (const size_t i : group.runs) {
       const SweepResult& result = results.runs[i];
       group.ended += result.has_ended() ? 1 : 0;
-      // A mean is of whole runs; a run alone shows how far it has come.
+      // A mean only uses ended runs; a single run also shows its progress.
       if (!result.has_ended() && !plan.over().empty()) continue;
       if (result.best) best.push_back(*result.best);
       if (result.last) last.push_back(*result.last);

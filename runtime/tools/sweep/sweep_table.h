@@ -10,27 +10,27 @@
 
 namespace stepop {
 
-/// Mean and standard deviation, with n - 1, of some numbers.
+/// The mean and the standard deviation (with n - 1) of some numbers.
 struct Spread {
-  std::optional<double> mean;       ///< None without numbers.
-  std::optional<double> deviation;  ///< None of fewer than two.
+  std::optional<double> mean;       ///< Nothing without numbers.
+  std::optional<double> deviation;  ///< Nothing for fewer than two numbers.
 };
 Spread spread_of(const std::vector<double>& numbers);
 
-/// The runs of a sweep that differ only in the keys of `over`: a row of its table.
+/// The runs of a sweep that differ only in the keys of `over`: a row of the table.
 struct SweepGroup {
-  Value::Map values;         ///< Without those of `over`.
+  Value::Map values;         ///< Without the keys of `over`.
   std::vector<size_t> runs;  ///< By their places in the results.
-  size_t ended = 0;          ///< Runs that came to their end: with `over` the numbers are theirs.
+  size_t ended = 0;          ///< Completed runs; with `over`, the numbers are from these runs.
   Spread best;
   Spread last;
 };
 
-/// The groups, the best first: by the mean of `best`, else of `last`; groups without numbers come
-/// last. In the order of the plan when nobody knows whether more is better.
+/// The groups, best first: by the mean of `best`, else of `last`; groups without numbers come last.
+/// If the better direction is unknown, the groups are in the order of the plan.
 std::vector<SweepGroup> group_results(const SweepPlan& plan, const SweepResults& results);
 
-/// The table for people, with what is to be said below it.
+/// The table as text, with its notes.
 std::string sweep_table_text(const SweepPlan& plan, const SweepResults& results);
 
 /// The groups and all runs as a JSON object; NaN and infinity are null.

@@ -86,7 +86,7 @@ std::string ReturnedValues::table() const {
 
 namespace {
 
-/// What is in a module and below it.
+/// The contents of a module and its submodules.
 struct Contents {
   int64_t trainable = 0;
   int64_t parameters = 0;
@@ -108,7 +108,7 @@ struct Contents {
   }
 };
 
-/// `torch::nn::Conv2dImpl` is known as Conv2d.
+/// Shortens `torch::nn::Conv2dImpl` to Conv2d.
 std::string class_name(const torch::nn::Module& module) {
   std::string name = module.name();
   name.resize(std::min(name.find('<'), name.size()));

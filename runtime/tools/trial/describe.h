@@ -11,17 +11,17 @@
 
 namespace stepop {
 
-/// The tensors and texts of a batch as a table for people: key, type and shape, device, memory.
+/// The tensors and texts of a batch as a table: key, type and shape, device, memory.
 std::string describe_batch(const Batch& batch);
 
-/// What ops returned last, one row a value: the op's name, the key, what it is, type and shape.
+/// The last returned values of ops, one row each: the op's name, the key, the kind, type and shape.
 class ReturnedValues {
  public:
   void set(const std::string& op, const Scalars& scalars);
   void set(const std::string& op, const Logs& logs);
   void set(const std::string& op, const EvalOutputs& outputs);
 
-  /// A table for people; empty when nothing was returned.
+  /// The table as text; empty when nothing was returned.
   std::string table() const;
 
  private:
@@ -30,10 +30,10 @@ class ReturnedValues {
   OrderedMap<std::vector<Row>> rows_;  ///< By op.
 };
 
-/// A table for people of what the networks consist of: every module with its class, its parameters
-/// that are trained and all, and the bytes of its parameters and buffers; modules within others are
-/// indented below them and counted in them. A tensor that stands in a module twice counts once.
-/// Modules without any tensor are left out. Empty when there is no network.
+/// A table of the networks' modules: every module with its class, its trainable and all parameters,
+/// and the bytes of its parameters and buffers. Submodules are indented below their parents, whose
+/// numbers include them. A tensor that is in a module twice counts once. Modules without tensors
+/// are left out. Empty when there is no network.
 std::string module_table(const Networks& networks);
 
 }  // namespace stepop

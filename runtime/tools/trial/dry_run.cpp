@@ -31,7 +31,7 @@ int64_t bytes_of(const State& state) {
   return bytes;
 }
 
-/// Every line two columns to the right.
+/// Indents every line by two columns.
 std::string indented(const std::string& lines) {
   std::string text;
   for (size_t begin = 0; begin < lines.size();) {
@@ -42,17 +42,17 @@ std::string indented(const std::string& lines) {
   return text;
 }
 
-/// The most memory that this process had at once, with code, libraries and all.
+/// The most memory of this process at any time, including code and libraries.
 double process_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return 1024.0 * static_cast<double>(usage.ru_maxrss);
 }
 
-/// The parts of a step on one split, run a few times, and a report of them.
+/// Runs the parts of a step on one split a few times, and reports them.
 class SplitDryRun {
  public:
-  /// `order` gives the batch.
+  /// `order` determines the batch.
   SplitDryRun(Session& session, TensorMemory& memory, const DueOps& due, const BatchOrder& order)
       : session_(session),
         context_(session.context()),
@@ -60,10 +60,10 @@ class SplitDryRun {
         order_(order),
         parts_(memory, context_.device) {}
 
-  /// What a training does with the split: train ops, updates, logs.
+  /// Does the work of a training on the split: train ops, updates, logs.
   void train(Console& console) {
     while (parts_.begin_round()) {
-      // As in a training, but that each batch is a step, whatever `accumulate` says.
+      // As in a training, except that each batch is a step, whatever the value of `accumulate`.
       session_.clock() = {.global_step = session_.position().global_step};
       call_step_op(/*is_training=*/due_.split == "train");
       for (const auto& name : due_.train) run(name, ops_.find_train_op(name));
@@ -76,7 +76,7 @@ class SplitDryRun {
     }
   }
 
-  /// What an evaluation does with it.
+  /// Does the work of an evaluation on the split.
   void evaluate() {
     const AveragesGuard weights = context_.networks.evaluation_weights();
     const at::NoGradGuard no_grad;
@@ -150,8 +150,8 @@ class SplitDryRun {
   StepOps ops_;
 };
 
-/// Ops of their own names that `step_op` returns and the config never calls, most of all one that
-/// was forgotten in `log_ops`.
+/// Ops with their own names that `step_op` returns but the config never calls, above all an op that
+/// is missing in `log_ops` by mistake.
 std::string never_called(const OrderedMap<bool>& returned, const std::vector<DueOps>& due) {
   OrderedMap<bool> left = returned;
   for (const auto& split : due) {
@@ -173,7 +173,7 @@ std::string memory_text(const Context& context, const TensorMemory& memory, bool
   for (const auto& name : context.networks.names()) {
     weights += bytes_of(context.networks.tensors(name));
   }
-  int64_t optimizers = 0;  // of this process; made by their first use, so never by an evaluation
+  int64_t optimizers = 0;  // of this process; made on first use, so never in an evaluation
   for (const auto& [name, update] : context.updates) {
     if (trains) optimizers += bytes_of(update->state());
   }
@@ -189,7 +189,7 @@ std::string memory_text(const Context& context, const TensorMemory& memory, bool
       size(process_bytes()));
 }
 
-/// What convolutional networks see of an image; on request all operations of all networks.
+/// Shows the receptive fields of convolutional networks and, on request, all networks' operations.
 void show_networks(const Context& context, const NetworkCalls& calls, Console& console,
                    bool shows_graphs) {
   for (const auto& [network, graph, problem] : network_graphs(context, calls)) {
@@ -241,7 +241,7 @@ void try_everything(Session& session, TensorMemory& memory, Console& console, bo
       note_names(dry_run.ops(), trained, returned);
     }
   }
-  // One that trains is forgotten; another may be for a config that is laid over this one.
+  // A missing train op is a mistake; other ops may be for a config that is merged over this one.
   const std::string untrained = never_called(trained, splits);
   if (session.trains() && !untrained.empty()) {
     console.warn(fmt::format("train_ops leaves out what step_op returns: {}", untrained));

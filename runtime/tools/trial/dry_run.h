@@ -6,17 +6,17 @@
 
 namespace stepop {
 
-/// Runs one batch of every split through every op that the config calls, train ops with their
-/// updates included, a few times, and reports what it saw: the parameters by module; each batch's
-/// types, shapes and devices; the time and the memory of each op, and what it returned. Evaluations
-/// have the batches and the weights that they will have. Hooks and callbacks are not run.
+/// Runs one batch of every split through every op that the config calls, including train ops with
+/// their updates, a few times, and reports the parameters by module; each batch's types, shapes and
+/// devices; the time and the memory of each op, and its returned values. Evaluations use their real
+/// batches and weights. Hooks and callbacks are not run.
 ///
-/// With `shows_graphs` also every operation of the networks. A convolutional network's receptive
-/// field is shown in any case.
+/// With `shows_graphs`, also reports every operation of the networks. A convolutional network's
+/// receptive field is always shown.
 ///
-/// It writes no file. It changes the session's networks, optimizers and position: a session that
-/// was tried is of no further use. `memory` counts since before the session was made. Throws what
-/// `session.check()`, to be called before, and a training would throw.
+/// Writes no file. Changes the session's networks, optimizers and position, so the session cannot
+/// be used afterwards. `memory` must count from before the session was made. Call `session.check()`
+/// first. Throws the errors of `session.check()` and of a training.
 void try_everything(Session& session, TensorMemory& memory, Console& console,
                     bool shows_graphs = false);
 

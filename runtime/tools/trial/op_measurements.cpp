@@ -12,7 +12,7 @@
 namespace stepop {
 namespace {
 
-constexpr size_t kFewestRounds = 2;  // what keeps a graph over a step fails in the second
+constexpr size_t kFewestRounds = 2;  // code that keeps a graph beyond a step fails in the second
 constexpr size_t kMostRounds = 5;
 constexpr std::chrono::seconds kLong{2};
 
@@ -38,7 +38,7 @@ OpMeasurements::Measurement::Measurement(OpMeasurements& all, const std::string&
 OpMeasurements::Measurement::~Measurement() {
   try {
     synchronize(all_.device_);
-  } catch (const std::exception&) {  // the next use of the device reports it
+  } catch (const std::exception&) {  // the next use of the device reports the error
   }
   part_.seconds.push_back(std::chrono::duration<double>(Clock::now() - begin_).count());
   const auto device = all_.device_.type();

@@ -10,25 +10,25 @@
 
 namespace stepop {
 
-/// What the parts of a step cost: the median of their times over some rounds, and their memory on
-/// the device in the last one.
+/// The cost of the parts of a step: the median of their times over some rounds, and their memory on
+/// the device in the last round.
 class OpMeasurements {
  public:
   /// `memory` must outlive this.
   OpMeasurements(TensorMemory& memory, const c10::Device& device)
       : memory_(memory), device_(device) {}
 
-  /// Runs `call` and returns what it returned. On a GPU the time ends when the GPU is done.
+  /// Runs `call` and returns its result. On a GPU, the time ends when the GPU has finished.
   template <class Call>
   auto measure(const std::string& name, const Call& call) {
     const Measurement measurement(*this, name);
     return call();
   }
 
-  /// Begins a round; false when there were enough: five, or two that took seconds.
+  /// Begins a round; returns false after enough rounds: five, or two that took seconds.
   bool begin_round();
 
-  /// A table for people, one row a part in the order of their first runs.
+  /// A table with one row for each part, in the order of their first runs.
   std::string table() const;
 
  private:
@@ -37,8 +37,8 @@ class OpMeasurements {
   struct Part {
     std::string name;
     std::vector<double> seconds;  ///< By round.
-    int64_t most_bytes = 0;       ///< At once, beyond those that were there before it.
-    int64_t left_bytes = 0;       ///< There after it and not before; negative when it freed some.
+    int64_t most_bytes = 0;       ///< The most bytes at once, without earlier allocations.
+    int64_t left_bytes = 0;       ///< Bytes added by the part; negative if it freed memory.
   };
 
   class Measurement {

@@ -15,7 +15,7 @@
 namespace stepop {
 namespace {
 
-constexpr int64_t kSteps = 2;  // what one step hides shows in the next one
+constexpr int64_t kSteps = 2;  // an error that one step hides shows in the next
 
 State copy_of(const State& state) {
   State copy;
@@ -29,7 +29,7 @@ bool has_same_bits(const at::Tensor& a, const at::Tensor& b) {
                    b.contiguous().flatten().view(at::kByte));
 }
 
-/// The key of the first tensor or text that is not the same in two batches; empty for none.
+/// The key of the first tensor or text that differs in two batches; empty if none does.
 std::string first_difference(const Batch& one, const Batch& other) {
   if (one.tensors().key_list() != other.tensors().key_list()) return one.tensors().key_list();
   for (const auto& [key, tensor] : one.tensors()) {
@@ -42,7 +42,7 @@ std::string first_difference(const Batch& one, const Batch& other) {
   return {};
 }
 
-/// Throws Error unless the batches of the steps are the same when they are read again.
+/// Throws Error unless a second read gives the same batches for the steps.
 void check_data(const Context& context) {
   const BatchOrder& order = context.splits.order("train");
   for (int64_t step = 0; step < kSteps; ++step) {
@@ -64,7 +64,7 @@ void train(Session& session) {
   const BatchOrder& order = context.splits.order("train");
   Position& position = session.position();
   StepClock& clock = session.clock();
-  std::vector<std::string> train_ops;  // each once, whenever it is due
+  std::vector<std::string> train_ops;  // without duplicates, whenever each is due
   for (const auto& due : due_ops(session.settings(), /*train=*/true)) {
     train_ops.insert(train_ops.end(), due.train.begin(), due.train.end());
   }

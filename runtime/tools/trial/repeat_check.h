@@ -6,18 +6,17 @@
 
 namespace stepop {
 
-/// Looks whether everything that a training step depends on is tracked: trains for two steps, puts
-/// back all that is tracked, trains for the same two steps again, and compares what is tracked
-/// then, bit by bit. An optimizer, a counter or a random generator that the iterator keeps for
-/// itself makes a difference. Returns what is different and what that means; empty when it is the
-/// same.
+/// Checks that all state on which a training step depends is tracked: trains for two steps,
+/// restores all tracked state, trains for the same two steps again, and compares the tracked state
+/// bit by bit. An optimizer, a counter or a random generator that the iterator keeps untracked
+/// causes a difference. Returns the difference and its meaning; empty when there is none.
 ///
-/// What is tracked is as before afterwards, what is not has seen four steps: for a session that
-/// trains no further, such as one that only checks. It needs memory for two copies of the state. An
-/// operation that is not deterministic, as some are on a GPU, makes a difference as well.
+/// Afterwards, tracked state is restored, but untracked state has seen four steps: only for a
+/// session that trains no further, such as a check. Needs memory for two copies of the state. A
+/// nondeterministic operation, as some are on a GPU, causes a difference as well.
 ///
-/// Before that it reads the batches of these steps twice, and throws Error for a dataset that gives
-/// another example the second time: one with random numbers or a counter of its own.
+/// First reads the batches of these steps twice, and throws Error for a dataset that returns
+/// another example the second time: it has its own random numbers or counter.
 std::string check_repeats(Session& session);
 
 }  // namespace stepop
