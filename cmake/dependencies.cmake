@@ -46,6 +46,15 @@ macro(stepop_require_header variable header name)
     list(APPEND stepop_missing "${name}")
   endif()
 endmacro()
+macro(stepop_require_library variable header library name)
+  stepop_require_header(${variable}_INCLUDE_DIR ${header} "${name}")
+  find_library(${variable}_LIBRARY ${library})
+  if(${variable}_INCLUDE_DIR AND NOT ${variable}_LIBRARY)
+    list(APPEND stepop_missing "${name}")
+  endif()
+endmacro()
+stepop_require_library(PCRE2 pcre2.h pcre2-8 "PCRE2 (libpcre2-dev)")
+stepop_require_library(UTF8PROC utf8proc.h utf8proc "utf8proc (libutf8proc-dev)")
 stepop_require_header(CXXOPTS_INCLUDE_DIR cxxopts.hpp "cxxopts (libcxxopts-dev)")
 stepop_require_header(XXHASH_INCLUDE_DIR xxhash.h "xxHash (libxxhash-dev)")
 # LibTorch carries a fmt of its own on its include path; Debian's serves a LibTorch without one.
@@ -70,7 +79,7 @@ set(TORCH_INCLUDE_DIRS ${TORCH_ROOT}/include ${TORCH_ROOT}/include/torch/csrc/ap
 add_library(stepop_dependencies INTERFACE)
 target_include_directories(stepop_dependencies SYSTEM INTERFACE
   ${TORCH_INCLUDE_DIRS} ${HDF5_INCLUDE_DIRS} ${CXXOPTS_INCLUDE_DIR} ${XXHASH_INCLUDE_DIR}
-  ${YAML_CPP_INCLUDE_DIR})
+  ${YAML_CPP_INCLUDE_DIR} ${PCRE2_INCLUDE_DIR} ${UTF8PROC_INCLUDE_DIR})
 if(STEPOP_DISTRIBUTED)
   target_include_directories(stepop_dependencies SYSTEM INTERFACE ${GLOO_INCLUDE_DIR})
 endif()
@@ -79,7 +88,7 @@ target_link_libraries(stepop_dependencies INTERFACE
   -Wl,--push-state,--no-as-needed ${TORCH_ROOT}/lib/libtorch.so -Wl,--pop-state
   ${TORCH_ROOT}/lib/libtorch_cpu.so ${TORCH_ROOT}/lib/libc10.so
   yaml-cpp ${HDF5_C_LIBRARIES} nlohmann_json::nlohmann_json PNG::PNG JPEG::JPEG ZLIB::ZLIB
-  Threads::Threads ${CMAKE_DL_LIBS})
+  ${PCRE2_LIBRARY} ${UTF8PROC_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
 if(EXISTS ${TORCH_ROOT}/lib/libtorch_cuda.so)
   # Its CUDA libraries are other Python packages, which it finds itself when it is loaded.
   target_link_options(stepop_dependencies INTERFACE -Wl,--allow-shlib-undefined)

@@ -58,8 +58,6 @@ TEST_CASE("an installation has its licence, and those of the headers and the Lib
   const std::string copyright = text("share/doc/stepop/copyright");
   CHECK(copyright.starts_with("Upstream-Name: stepop\n"));
   CHECK(copyright.find("Permission is hereby granted, free of charge") != std::string::npos);
-  CHECK(copyright.find("1991-2026 Unicode, Inc.\n") != std::string::npos);
-  CHECK(fs::exists(installed().prefix + "/share/stepop/LICENSES/Unicode-3.0.txt"));
   CHECK(text("share/stepop/LICENSES/libraries.txt").find("json.hpp ") != std::string::npos);
   const auto torch =
       run_in(installed().folder,

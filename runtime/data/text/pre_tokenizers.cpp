@@ -199,15 +199,11 @@ PreTokenizer read_metaspace(const JsonPart& part) {
   };
 }
 
-bool is_numeric(char32_t c) {
-  return is_in(c, mask_of(Category::kNd) | mask_of(Category::kNl) | mask_of(Category::kNo));
-}
-
-bool is_punctuation(char32_t c) {
-  static const CategoryMask mask = categories_named("P");
+/// Whether the pre-tokenizer Punctuation splits here: at Unicode's punctuation and ASCII's symbols.
+bool ends_word(char32_t c) {
   const bool is_of_ascii = (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||
                            (c >= 123 && c <= 126);
-  return is_of_ascii || is_in(c, mask);
+  return is_of_ascii || is_punctuation(c);
 }
 
 }  // namespace
@@ -219,11 +215,11 @@ PreTokenizer read_pre_tokenizer(const JsonPart& part) {
   if (type == "Metaspace") return read_metaspace(part);
   if (type == "Digits") {
     return splitter(
-        [](const std::string& text) { return find_characters(text, is_numeric); },
+        [](const std::string& text) { return find_characters(text, is_number); },
         part.flag("individual_digits", false) ? Behavior::kIsolated : Behavior::kContiguous);
   }
   if (type == "Punctuation") {
-    return splitter([](const std::string& text) { return find_characters(text, is_punctuation); },
+    return splitter([](const std::string& text) { return find_characters(text, ends_word); },
                     read_behavior(part, "Isolated"));
   }
   if (type == "WhitespaceSplit") {

@@ -1,115 +1,55 @@
 #include "runtime/data/text/unicode.h"
 
+#include <fmt/format.h>
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <array>
-#include <span>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
+#include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
-#include "runtime/data/text/unicode_tables.h"
 
 namespace stepop {
 namespace {
 
-constexpr char32_t kEnd = 0x110000;
+constexpr auto kCanonical = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
 
-/// The value of each code point, one byte each; made from the runs at the first look-up.
-std::vector<uint8_t> expanded(std::span<const CategoryRun> runs) {
-  std::vector<uint8_t> values(kEnd, 0);
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const char32_t end = i + 1 < runs.size() ? runs[i + 1].first : kEnd;
-    std::fill(values.begin() + runs[i].first, values.begin() + static_cast<std::ptrdiff_t>(end),
-              runs[i].value);
-  }
-  return values;
+int combining_class(int32_t character) { return utf8proc_get_property(character)->combining_class; }
+
+void decompose(char32_t character, std::vector<int32_t>& out) {
+  std::array<utf8proc_int32_t, 8> parts = {};  // canonical decompositions have 4 at most
+  int unused = UTF8PROC_BOUNDCLASS_START;
+  const auto count =
+      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(character), parts.data(),
+                              static_cast<utf8proc_ssize_t>(parts.size()), kCanonical, &unused);
+  if (count < 0) throw Error(fmt::format("the text is not Unicode: {}", utf8proc_errmsg(count)));
+  out.insert(out.end(), parts.begin(), parts.begin() + count);
 }
 
-uint8_t combining_class(char32_t character) {
-  static const std::vector<uint8_t> classes = expanded(kCombiningClassRuns);
-  return classes[character];
-}
-
-const Decomposition* decomposition_of(char32_t character) {
-  const auto found = std::lower_bound(
-      kDecompositions.begin(), kDecompositions.end(), character,
-      [](const Decomposition& one, char32_t wanted) { return one.character < wanted; });
-  return found != kDecompositions.end() && found->character == character ? &*found : nullptr;
-}
-
-// Hangul's syllables are computed (the Unicode Standard, section 3.12).
-constexpr char32_t kSyllables = 0xac00;
-constexpr char32_t kLeading = 0x1100;
-constexpr char32_t kVowel = 0x1161;
-constexpr char32_t kTrailing = 0x11a7;
-constexpr char32_t kLeadingCount = 19;
-constexpr char32_t kVowelCount = 21;
-constexpr char32_t kTrailingCount = 28;
-constexpr char32_t kSyllableCount = kLeadingCount * kVowelCount * kTrailingCount;
-
-void decompose(char32_t character, std::u32string& out) {
-  if (character >= kSyllables && character < kSyllables + kSyllableCount) {
-    const char32_t place = character - kSyllables;
-    out += kLeading + place / (kVowelCount * kTrailingCount);
-    out += kVowel + place % (kVowelCount * kTrailingCount) / kTrailingCount;
-    if (place % kTrailingCount != 0) out += kTrailing + place % kTrailingCount;
-    return;
-  }
-  const Decomposition* parts = character < 0xc0 ? nullptr : decomposition_of(character);
-  if (parts == nullptr) {
-    out += character;
-    return;
-  }
-  decompose(parts->first, out);
-  if (parts->second != 0) decompose(parts->second, out);
-}
-
-/// The decomposed text, with marks in canonical order.
-std::u32string decomposed(std::string_view text) {
-  std::u32string out;
+/// The decomposed text, with marks in canonical order. utf8proc's own order of them takes time that
+/// is quadratic in their number.
+std::vector<int32_t> decomposed(std::string_view text) {
+  std::vector<int32_t> out;
   for (size_t at = 0; at < text.size();) decompose(next_character(text, at), out);
-  for (size_t at = 0; at < out.size();) {
-    if (combining_class(out[at]) == 0) {
+  for (auto at = out.begin(); at != out.end();) {
+    if (combining_class(*at) == 0) {
       ++at;
       continue;
     }
-    size_t end = at;
-    while (end < out.size() && combining_class(out[end]) != 0) ++end;
-    std::stable_sort(out.begin() + static_cast<std::ptrdiff_t>(at),
-                     out.begin() + static_cast<std::ptrdiff_t>(end), [](char32_t a, char32_t b) {
-                       return combining_class(a) < combining_class(b);
-                     });
+    const auto end = std::find_if(at, out.end(), [](int32_t c) { return combining_class(c) == 0; });
+    std::stable_sort(at, end,
+                     [](int32_t a, int32_t b) { return combining_class(a) < combining_class(b); });
     at = end;
   }
   return out;
 }
 
-/// 0 when the two do not compose.
-char32_t composition_of(char32_t first, char32_t second) {
-  if (first >= kLeading && first < kLeading + kLeadingCount && second >= kVowel &&
-      second < kVowel + kVowelCount) {
-    return kSyllables + ((first - kLeading) * kVowelCount + second - kVowel) * kTrailingCount;
-  }
-  if (first >= kSyllables && first < kSyllables + kSyllableCount &&
-      (first - kSyllables) % kTrailingCount == 0 && second > kTrailing &&
-      second < kTrailing + kTrailingCount) {
-    return first + second - kTrailing;
-  }
-  static const auto pairs = [] {
-    std::unordered_map<uint64_t, char32_t> made;
-    for (const auto& one : kDecompositions) {
-      if (one.composes != 0) made[uint64_t{one.first} << 32 | one.second] = one.character;
-    }
-    return made;
-  }();
-  const auto found = pairs.find(uint64_t{first} << 32 | second);
-  return found != pairs.end() ? found->second : 0;
-}
-
-std::string utf8_of(const std::u32string& characters) {
+std::string utf8_of(const std::vector<int32_t>& characters) {
   std::string text;
-  for (const char32_t character : characters) append_character(text, character);
+  for (const int32_t character : characters) {
+    append_character(text, static_cast<char32_t>(character));
+  }
   return text;
 }
 
@@ -118,44 +58,11 @@ bool is_ascii(std::string_view text) {
                      [](char c) { return static_cast<signed char>(c) >= 0; });
 }
 
-char32_t small_letter(char32_t character) {
-  for (const auto& run : kLowerCaseRuns) {
-    if (character < run.first) break;
-    if (character <= run.last && (character - run.first) % run.step == 0) {
-      return static_cast<char32_t>(static_cast<int64_t>(character) + run.distance);
-    }
-  }
-  return character;
+utf8proc_category_t category_of(char32_t character) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(character));
 }
 
 }  // namespace
-
-CategoryMask categories_named(std::string_view name) {
-  static constexpr std::array<std::string_view, 30> kNames = {
-      "Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps",
-      "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co"};
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kLong = {
-      {{"Letter", "L"},
-       {"Mark", "M"},
-       {"Number", "N"},
-       {"Punctuation", "P"},
-       {"Symbol", "S"},
-       {"Separator", "Z"},
-       {"Other", "C"}}};
-  for (const auto& [spelt_out, letter] : kLong) {
-    if (name == spelt_out) name = letter;
-  }
-  CategoryMask mask = 0;
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (name == kNames[i] || (name.size() == 1 && name[0] == kNames[i][0])) mask |= 1U << i;
-  }
-  return mask;
-}
-
-Category category_of(char32_t character) {
-  static const std::vector<uint8_t> categories = expanded(kCategoryRuns);
-  return static_cast<Category>(categories[character]);
-}
 
 bool is_white_space(char32_t c) {
   if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13);
@@ -164,26 +71,28 @@ bool is_white_space(char32_t c) {
 }
 
 bool is_word_character(char32_t c) {
-  static const CategoryMask mask = categories_named("L") | categories_named("M") |
-                                   categories_named("Nd") | categories_named("Nl") |
-                                   categories_named("Pc");
-  if (is_in(c, mask)) return true;
+  const auto category = category_of(c);
+  const bool is_letter_mark_or_number =
+      category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL;
+  if (is_letter_mark_or_number || category == UTF8PROC_CATEGORY_PC) return true;
   return (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) ||
          (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189);
 }
 
+bool is_number(char32_t c) {
+  const auto category = category_of(c);
+  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+}
+
+bool is_punctuation(char32_t c) {
+  const auto category = category_of(c);
+  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+}
+
 void append_character(std::string& text, char32_t c) {
-  const auto add = [&](char32_t byte) { text += static_cast<char>(byte); };
-  if (c < 0x80) {
-    add(c);
-  } else if (c < 0x800) {
-    add(0xc0 | c >> 6), add(0x80 | (c & 0x3f));
-  } else if (c < 0x10000) {
-    add(0xe0 | c >> 12), add(0x80 | (c >> 6 & 0x3f)), add(0x80 | (c & 0x3f));
-  } else {
-    add(0xf0 | c >> 18), add(0x80 | (c >> 12 & 0x3f));
-    add(0x80 | (c >> 6 & 0x3f)), add(0x80 | (c & 0x3f));
-  }
+  std::array<utf8proc_uint8_t, 4> bytes = {};
+  const auto count = utf8proc_encode_char(static_cast<utf8proc_int32_t>(c), bytes.data());
+  text.append(bytes.begin(), bytes.begin() + count);
 }
 
 std::string nfd(std::string_view text) {
@@ -192,25 +101,13 @@ std::string nfd(std::string_view text) {
 
 std::string nfc(std::string_view text) {
   if (is_ascii(text)) return std::string(text);
-  const std::u32string parts = decomposed(text);
-  std::u32string out;
-  size_t starter = std::u32string::npos;  // the last starter in `out`
-  uint8_t last_class = 0;                 // the class of the last mark after the starter
-  for (const char32_t character : parts) {
-    const uint8_t own_class = combining_class(character);
-    const bool is_next_to_starter = starter != std::u32string::npos && out.size() == starter + 1;
-    const bool is_blocked = !is_next_to_starter && last_class >= own_class;
-    if (starter != std::u32string::npos && !is_blocked) {
-      if (const char32_t composed = composition_of(out[starter], character)) {
-        out[starter] = composed;
-        continue;
-      }
-    }
-    if (own_class == 0) starter = out.size();
-    last_class = own_class;
-    out += character;
-  }
-  return utf8_of(out);
+  std::vector<int32_t> parts = decomposed(text);
+  const auto count =
+      utf8proc_normalize_utf32(parts.data(), static_cast<utf8proc_ssize_t>(parts.size()),
+                               static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  if (count < 0) throw Error(fmt::format("the text is not Unicode: {}", utf8proc_errmsg(count)));
+  parts.resize(static_cast<size_t>(count));
+  return utf8_of(parts);
 }
 
 std::string lower_case(std::string_view text) {
@@ -222,7 +119,8 @@ std::string lower_case(std::string_view text) {
     } else if (character < 0x80) {
       out += static_cast<char>(character >= 'A' && character <= 'Z' ? character + 32 : character);
     } else {
-      append_character(out, small_letter(character));
+      append_character(
+          out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character))));
     }
   }
   return out;

@@ -6,62 +6,16 @@
 
 namespace stepop {
 
-/// The general categories of Unicode, in the order of their numbers in unicode_tables.cpp.
-enum class Category : uint8_t {
-  kCn,
-  kLu,
-  kLl,
-  kLt,
-  kLm,
-  kLo,
-  kMn,
-  kMc,
-  kMe,
-  kNd,
-  kNl,
-  kNo,
-  kPc,
-  kPd,
-  kPs,
-  kPe,
-  kPi,
-  kPf,
-  kPo,
-  kSm,
-  kSc,
-  kSk,
-  kSo,
-  kZs,
-  kZl,
-  kZp,
-  kCc,
-  kCf,
-  kCs,
-  kCo,
-};
-
-/// A set of categories, one bit each.
-using CategoryMask = uint32_t;
-
-constexpr CategoryMask mask_of(Category category) {
-  return CategoryMask{1} << static_cast<uint8_t>(category);
-}
-
-/// The categories with a name such as `L`, `Lu`, `N` or `Letter`; 0 when the name is unknown.
-CategoryMask categories_named(std::string_view name);
-
-Category category_of(char32_t character);
-
-inline bool is_in(char32_t character, CategoryMask mask) {
-  return (mask_of(category_of(character)) & mask) != 0;
-}
-
 /// The property White_Space.
 bool is_white_space(char32_t character);
 
 /// The characters of \w: letters, marks, decimal numbers, connecting punctuation and other
 /// letter-like characters.
 bool is_word_character(char32_t character);
+
+/// The categories N and P.
+bool is_number(char32_t character);
+bool is_punctuation(char32_t character);
 
 /// The character at `at`; moves `at` past the character. The text is UTF-8.
 inline char32_t next_character(std::string_view text, size_t& at) {

@@ -5,12 +5,25 @@
 
 #include <algorithm>
 #include <cctype>
-#include <regex>
+#include <optional>
+
+#include "runtime/core/base/regular_expression.h"
 
 namespace stepop {
 namespace {
 
 constexpr size_t kMostBefore = 400;  // characters before a lambda that are checked
+
+/// The groups of the first match, the whole of it first; none for a search that takes too long, as
+/// a check ends no compile.
+std::optional<std::vector<std::string>> found_in(const std::string& code,
+                                                 const RegularExpression& expression) {
+  try {
+    return expression.groups_in(code);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 bool is_one_of(char c, std::string_view those) { return those.find(c) != std::string_view::npos; }
 
@@ -40,11 +53,11 @@ size_t end_of_no_code(const std::string& code, size_t i) {
 
 /// The source with spaces for everything that is no code, except the names of ops; keeps positions.
 std::string code_of(std::string_view source) {
-  static const std::regex kOpName(R"re("[\w/ .-]*_op[\w/ .-]*")re");
+  static const RegularExpression kOpName(R"re(^"[\w/ .-]*_op[\w/ .-]*"$)re");
   std::string code(source);
   for (size_t i = 0; i < code.size();) {
     const size_t end = end_of_no_code(code, i);
-    const bool is_name = end - i < 200 && std::regex_match(code.substr(i, end - i), kOpName);
+    const bool is_name = end - i < 200 && found_in(code.substr(i, end - i), kOpName).has_value();
     for (size_t k = i; k < end && !is_name; ++k) {
       if (code[k] != '\n') code[k] = ' ';
     }
@@ -150,25 +163,27 @@ class CaptureCheck {
 
     static const std::string kWrapped =
         R"((?:\(\s*|(?:\w+::)*(?:TrainOp|LogOp|EvalOp|move|function\s*<[^;{}]*>)\s*[({]\s*)*$)";
-    static const std::regex kNamed(
+    static const RegularExpression kNamed(
         R"re((?:[\[{]|\bset\()\s*"([^"]*_op[^"]*)"\s*(?:\]\s*=|,)\s*)re" + kWrapped);
-    static const std::regex kMember(R"([.>](\w+_ops?)\s*(?:\[[^\]]*\]\s*)?[={]\s*)" + kWrapped);
-    static const std::regex kType(R"(\b(Train|Log|Eval)Op(?:\s+\w+)?\s*[=({]\s*)" + kWrapped);
-    static const std::regex kFirst(R"(\bStepOps(?:\s+\w+)?[\s=]*\{\s*)" + kWrapped);
-    static const std::regex kReturned(R"(\breturn\s*\{\s*)" + kWrapped);
-    static const std::regex kVariable(R"((\w+)\s*[=({]\s*)" + kWrapped);
+    static const RegularExpression kMember(R"([.>](\w+_ops?)\s*(?:\[[^\]]*\]\s*)?[={]\s*)" +
+                                           kWrapped);
+    static const RegularExpression kType(R"(\b(Train|Log|Eval)Op(?:\s+\w+)?\s*[=({]\s*)" +
+                                         kWrapped);
+    static const RegularExpression kFirst(R"(\bStepOps(?:\s+\w+)?[\s=]*\{\s*)" + kWrapped);
+    static const RegularExpression kReturned(R"(\breturn\s*\{\s*)" + kWrapped);
+    static const RegularExpression kVariable(R"((\w+)\s*[=({]\s*)" + kWrapped);
     const size_t first = begin - std::min(begin, kMostBefore);
     const std::string before = code_.substr(first, begin - first);
-    std::smatch found;
-    if (std::regex_search(before, found, kNamed)) return found[1];
-    if (std::regex_search(before, found, kMember)) return found[1];
-    if (std::regex_search(before, found, kType)) {
-      return found[1] == "Train" ? "train_op" : found[1] == "Log" ? "log_op" : "eval_op";
+    if (const auto found = found_in(before, kNamed)) return found->at(1);
+    if (const auto found = found_in(before, kMember)) return found->at(1);
+    if (const auto found = found_in(before, kType)) {
+      return found->at(1) == "Train" ? "train_op" : found->at(1) == "Log" ? "log_op" : "eval_op";
     }
-    const bool is_first = std::regex_search(before, kFirst) ||
-                          (std::regex_search(before, kReturned) && is_in_step_op(begin));
+    const bool is_first =
+        found_in(before, kFirst) || (found_in(before, kReturned) && is_in_step_op(begin));
     if (is_first) return "train_op";
-    return std::regex_search(before, found, kVariable) ? use_of(found[1], over) : "";
+    const auto variable = found_in(before, kVariable);
+    return variable ? use_of(variable->at(1), over) : "";
   }
 
   bool is_in_step_op(size_t place) const {
@@ -187,9 +202,9 @@ class CaptureCheck {
     const std::string block = code_.substr(begin, end - begin);
     static const std::string kBefore =
         R"re((?:[.>](\w+_op)\s*[={]|(?:[\[{]|\bset\()\s*"([^"]*_op[^"]*)"\s*(?:\]\s*=|,))\s*(?:(?:std::)?move\()?)re";
-    const std::regex use(kBefore + variable + R"(\s*\)*\s*[,;}])");
-    std::smatch found;
-    return std::regex_search(block, found, use) ? found[1].str() + found[2].str() : "";
+    const RegularExpression use(kBefore + variable + R"(\s*\)*\s*[,;}])");
+    const auto found = found_in(block, use);
+    return found ? found->at(1) + found->at(2) : "";
   }
 
   const std::string code_;

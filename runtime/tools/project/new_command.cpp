@@ -5,12 +5,12 @@
 #include <cctype>
 #include <filesystem>
 #include <optional>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "runtime/core/base/nearest.h"
+#include "runtime/core/base/regular_expression.h"
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/core/config/yaml_reader.h"
@@ -116,13 +116,13 @@ std::string replaced(std::string text, std::string_view what, const std::string&
 /// Checks a source's classes: a class must not have the name of its own base class, whose
 /// constructor it could not call, or of an existing component.
 void check_classes(const std::string& source, const std::string& name) {
-  static const std::regex kClass(R"(^class (\w+) : public stepop::(\w+))");
+  static const RegularExpression kClass(R"(^class (\w+) : public stepop::(\w+))");
   std::istringstream lines(source);
   for (std::string line; std::getline(lines, line);) {
-    std::smatch match;
-    if (!std::regex_search(line, match, kClass)) continue;
-    const std::string made = match[1];
-    if (made == match[2]) {
+    const auto match = kClass.groups_in(line);
+    if (!match) continue;
+    const std::string& made = match->at(1);
+    if (made == match->at(2)) {
       refuse_name(name, fmt::format("would make a class {0} of the class stepop::{0}", made));
     }
     for (const Catalogue* catalogue : Catalogue::all()) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/base/error.h"
 #include "tests/message_of.h"
 
 namespace stepop {
@@ -39,16 +40,26 @@ TEST_CASE("a pattern is looked for anywhere in a name") {
 }
 
 TEST_CASE("what is no pattern is reported with its place") {
-  CHECK(message("a(b") == "\")\" is missing, at character 4");
-  CHECK(message("a)b") == "\")\" ends no group, at character 2");
-  CHECK(message("*a") == "nothing that \"*\" could repeat, at character 1");
-  CHECK(message("^*") == "nothing that \"*\" could repeat, at character 2");
-  CHECK(message("a[b-a]") == "a range that ends before it begins, at character 6");
-  CHECK(message("[a") == "\"]\" is missing, at character 3");
-  CHECK(message("a{2,1}") == "a repetition from more to fewer, at character 7");
-  CHECK(message("a\\") == "a backslash at the end, at character 3");
-  CHECK(message("(a)\\1") == "references to groups, as \\1, are not supported, at character 6");
-  CHECK(message("(?<n>a)") == "of groups with \"?\" there are (?:, (?= and (?!, at character 2");
+  CHECK(message("a(b") == "missing closing parenthesis, at character 4");
+  CHECK(message("a)b") == "unmatched closing parenthesis, at character 2");
+  CHECK(message("*a") == "quantifier does not follow a repeatable item, at character 1");
+  CHECK(message("^*") == "quantifier does not follow a repeatable item, at character 2");
+  CHECK(message("a[b-a]") == "range out of order in character class, at character 5");
+  CHECK(message("[a") == "missing terminating ] for character class, at character 3");
+  CHECK(message("a{2,1}") == "numbers out of order in {} quantifier, at character 6");
+  CHECK(message("a\\") == "\\ at end of pattern, at character 3");
+  CHECK(message("(*UTF)a") == "using UTF is disabled by the application, at character 7");
+}
+
+TEST_CASE("a name is bytes, and its end is no newline before it") {
+  CHECK(NamePattern("^\\\xc3\\\xa9$").is_in("\xc3\xa9"));
+  CHECK(NamePattern("^..$").is_in("\xc3\xa9"));
+  CHECK_FALSE(NamePattern("\\w").is_in("\xc3\xa9"));
+  CHECK(
+      NamePattern("a").is_in("\xff"
+                             "a"));
+  CHECK_FALSE(NamePattern("bias$").is_in("bias\n"));
+  CHECK(NamePattern("(.)\\.\\1$").is_in("block.3.3"));
 }
 
 TEST_CASE("random patterns match what std::regex matches") {
@@ -74,23 +85,28 @@ TEST_CASE("random patterns match what std::regex matches") {
   }
 }
 
-TEST_CASE("a pattern that std::regex would not come to an end with is decided") {
+TEST_CASE("a pattern with very many ways is decided, or ends with an error") {
   const std::string name = "a.name.of.a.parameter.that.is.as.long.as.some.are";
   CHECK_FALSE(NamePattern("(.*)*(.*)*(.*)*(.*)*(.*)*z").is_in(name));
   CHECK_FALSE(NamePattern("((a|.)*|b)*!").is_in(times(200, "a")));
   CHECK_FALSE(NamePattern(times(50, "a?") + times(50, "a")).is_in(times(49, "a")));
   CHECK_FALSE(NamePattern(times(20, "(?=.*a)") + "!").is_in(times(200, "a")));
+  CHECK(message_of([&] { NamePattern("(a|aa)+[0-9]").is_in(times(30, "a") + "."); }) ==
+        "the pattern (a|aa)+[0-9] and the name " + times(30, "a") +
+            ".: the regular expression takes too many steps for a text of 31 bytes");
+  CHECK_THROWS_AS(NamePattern("((a?)*)*[0-9]").is_in(times(100'000, "a")), Error);
+  CHECK_THROWS_AS(NamePattern("(?R)?(a|b(?R))[0-9]").is_in(times(100'000, "b")), Error);
 }
 
 TEST_CASE("a pattern that is too large or too deep is refused") {
   CHECK(message(times(100'000, "(") + "a") == "it has 100001 characters; 10000 at most");
   CHECK(message(times(4000, "(") + "a" + times(4000, ")")) ==
-        "groups lie more than 200 deep, at character 202");
-  const std::string too_long = "it has more than 20000 steps with its repetitions written out";
-  CHECK(message("(((a{1000}){1000}){1000}){1000}") == too_long);
-  CHECK(message("(((((){1000}){1000}){1000}){1000}){1000}") == too_long);
-  CHECK(message("a{1001}") == "more than 1000 repetitions, at character 7");
-  CHECK(message(times(21, "(?=a)")) == "more than 20 of (?= and (?!, at character 104");
+        "parentheses are too deeply nested, at character 252");
+  CHECK(message("(((a{1000}){1000}){1000}){1000}") ==
+        "regular expression is too large, at character 32");
+  CHECK(message("(((((){1000}){1000}){1000}){1000}){1000}") ==
+        "regular expression is too large, at character 41");
+  CHECK(message("a{70000}") == "number too big in {} quantifier, at character 8");
 }
 
 }  // namespace name_pattern_test

@@ -128,18 +128,30 @@ TEST_CASE("a pattern that is not supported is refused, with the place") {
   const auto message = [](const std::string& pattern) {
     return message_of([&] { SplitPattern{pattern}; });
   };
-  CHECK(message("a(?<=b)") ==
-        "the pattern a(?<=b) has \"(?<=\", which is not supported (at its byte 3)");
-  CHECK(message("\\p{Han}+") ==
-        "the pattern \\p{Han}+ has \"\\p{Han}\", which is not supported (at its byte 3)");
-  CHECK(message("a\\b").find("\"\\b\", which is not supported") != std::string::npos);
-  CHECK(message("[a&&b]").find("not supported") != std::string::npos);
-  CHECK(message("(a").find("a group without an end") != std::string::npos);
-  CHECK(message("a)").find("closes nothing") != std::string::npos);
-  CHECK(message("*").find("nothing before it") != std::string::npos);
-  CHECK(message("(a?)*").find("repeats what may be empty") != std::string::npos);
-  CHECK(message("((a{999}){999}){999}").find("is too long") != std::string::npos);
-  CHECK(message("[") == "the pattern [ ends too early (at its byte 1)");
+  CHECK(message("a(?m:b)") ==
+        "the pattern a(?m:b) has \"(?m:\", which is not supported (at its byte 1)");
+  for (const char* unsupported : {"(?i)a", "(*UTF)", "[a&&b]", "[[a]]", "a{2}+", "a{2,3}+", "a{2}?",
+                                  "\\h", "\\G", "(a)\\1", "[\\B]", "\\K"}) {
+    CAPTURE(unsupported);
+    CHECK(message(unsupported).find("\", which is not supported (at its byte ") !=
+          std::string::npos);
+  }
+  const auto is_wrong = [&](const std::string& pattern, const std::string& problem) {
+    CHECK(message(pattern) == "the pattern " + pattern + " is wrong: " + problem);
+  };
+  is_wrong("(a", "missing closing parenthesis (at its byte 2)");
+  is_wrong("\\s\\wa)", "unmatched closing parenthesis (at its byte 5)");
+  is_wrong("*", "quantifier does not follow a repeatable item (at its byte 0)");
+  is_wrong("[", "missing terminating ] for character class (at its byte 1)");
+  is_wrong("[b-a]", "range out of order in character class (at its byte 3)");
+  is_wrong("\\p{Nothing}", "unknown property after \\P or \\p (at its byte 11)");
+  is_wrong("((a{999}){999}){999}", "regular expression is too large (at its byte 20)");
+  is_wrong("\\x{d800}", "disallowed Unicode code point (>= 0xd800 && <= 0xdfff) (at its byte 0)");
+  CHECK(message("\\x4") ==
+        "the pattern \\x4 has an escape that is not a character (at its byte 0)");
+  CHECK(message("\\pL") == "the pattern \\pL has \\p without {...} (at its byte 0)");
+  CHECK(message("\xff") == "the pattern \xff is no UTF-8 (at its byte 0)");
+  CHECK(message(std::string(10'001, 'a')).ends_with("is too long (at its byte 0)"));
 }
 
 TEST_CASE("a pattern finds the first match, by the first alternative that fits") {
@@ -163,9 +175,66 @@ TEST_CASE("a pattern finds the first match, by the first alternative that fits")
   CHECK(found("\\p{^L}+", "a12b") == "12");
   CHECK(found("[\xe4\xb8\x80-\xe9\xbe\xa5]+", "a\xe4\xbd\xa0\xe5\xa5\xbd") ==
         "\xe4\xbd\xa0\xe5\xa5\xbd");
-  CHECK(message_of([&] {
-          found("(?:a|aa)+b", std::string(100, 'a'));
-        }).ends_with("takes too many steps for a text of 100 bytes"));
+}
+
+TEST_CASE("a pattern means what Oniguruma reads in it") {
+  const auto found = [](const std::string& pattern, const std::string& text) {
+    int64_t budget = SplitPattern::budget_for(text);
+    const auto place = SplitPattern(pattern).find(text, 0, budget);
+    return place ? text.substr(place->first, place->second - place->first) : "nothing";
+  };
+  const std::string mark = "e\xcc\x81";            // a letter and an accent of its own
+  const std::string separator = "\xe1\xa0\x8e";    // U+180E, no white space since Unicode 6.3
+  const std::string ideographic = "\xe3\x80\x80";  // U+3000, a space
+  CHECK(found("\\w+", mark + "-") == mark);
+  CHECK(found("[\\w]+", "-" + mark) == mark);
+  CHECK(found("\\W+", mark + "-") == "-");
+  CHECK(found("[\\W\\d]+", mark + "-1a") == "-1");
+  CHECK(found("\\bx\\b", mark + "x x") == "x");
+  CHECK(found("\\w\\B.", "a-ab") == "ab");
+  CHECK(found("\\s", separator) == "nothing");
+  CHECK(found("\\S", separator) == separator);
+  CHECK(found("[^\\s]", separator) == separator);
+  CHECK(found("[\\S]+", ideographic + "a ") == "a");
+  CHECK(found("\\s+", "a" + ideographic + "\x0b\xc2\x85") == ideographic + "\x0b\xc2\x85");
+  CHECK(found("[\\s-x]+", "a- xy") == "- x");
+  CHECK(found("\\v", "\n\x0b") == "\x0b");
+  CHECK(found("a{,2}b", "aaab") == "aab");
+  CHECK(found("a{,}|b{x}", "b{x}") == "b{x}");
+  CHECK(found("^b$", "a\nb\nc") == "b");
+  CHECK(found(".+", "\ra\nb") == "\ra");
+  CHECK(found("(?i:k)", "\xe2\x84\xaa") == "\xe2\x84\xaa");  // the Kelvin sign
+  CHECK(found("\\p{Letter}\\p{^Number}\\p{Han}", "1ab\xe4\xbd\xa0") == "ab\xe4\xbd\xa0");
+  CHECK(found("(?<=a)b(?<!bb)", "bab") == "b");
+  CHECK(found("\\d{1,3}(?=(?:\\d{3})*\\b)", "1234567") == "1");
+  // Longer than what is searched between two looks at the clock.
+  CHECK(found("b(?=a*c)", std::string(500, 'a') + "\xc3\xa9" + std::string(500, 'b') + "aac") ==
+        "b");
+  CHECK(found("(a?)*b", "aab") == "aab");
+}
+
+TEST_CASE("a pattern whose ways grow with a power of the text's length ends with an error") {
+  const auto message = [](const std::string& pattern, const std::string& text) {
+    return message_of([&] {
+      int64_t budget = SplitPattern::budget_for(text);
+      SplitPattern(pattern).find(text, 0, budget);
+    });
+  };
+  CHECK(message("(?:a|aa)+\\d", std::string(100, 'a')) ==
+        "the pattern (?:a|aa)+\\d: the regular expression takes too many steps for a text of 100 "
+        "bytes");
+  const std::string words = [] {
+    std::string text;
+    for (int i = 0; i < 3'000; ++i) text += std::string(25, 'a') + "b ";
+    return text;
+  }();
+  CHECK(message("(?:a|aa)+ |\\d", words).ends_with("too many steps for a text of 81000 bytes"));
+  CHECK(message("(?:a|b)+\\d", std::string(100'000, 'a'))
+            .ends_with("too many steps for a text of 100000 bytes"));
+  CHECK(message("(?=[^\\n]*+\\n)a", std::string(200'000, 'a'))
+            .ends_with("too many steps for a text of 200000 bytes"));
+  CHECK(message("(?:a|b)+", std::string(100'000, 'a')) == "no error");  // needs much memory
+  CHECK(message("a\\p{L}*\\d", std::string(30'000, 'a')) == "no error");
 }
 
 }  // namespace tokenizer_test
