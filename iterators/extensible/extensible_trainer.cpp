@@ -219,9 +219,13 @@ class ExtensibleTrainer : public Iterator {
   return true;
 }();
 
-STEPOP_REGISTER_ITERATOR(
-    ExtensibleTrainer, {"A training that its config describes: steps of injectors and losses.",
-                        {{"steps", "", "name -> {training, injectors, losses, optimizer, ...}"}}});
+STEPOP_REGISTER_ITERATOR(ExtensibleTrainer,
+                         {"A training that its config describes: steps of injectors and losses.",
+                          {{"steps", "", "name -> {training, injectors, losses, optimizer, ...}"},
+                           {"train", "none", "learning rates of all steps, as in DL-Art-School"},
+                           {"logger", "none",
+                            "{visuals: [state, ...], visual_debug_rate: 500}: pictures"},
+                           {"eval", "none", "{output_state: [state, ...], evaluators: ...}"}}});
 
 }  // namespace
 }  // namespace stepop::extensible

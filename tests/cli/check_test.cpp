@@ -62,7 +62,8 @@ TEST_CASE("--check on a run leaves every byte of it, in a training and in an eva
   const CommandResult training = run_well(folder, "stepop -p " + whole_run().root + " -t" + more);
   CHECK(training.out.starts_with("weights   " + whole_run().checkpoint + "\n"));
   CHECK(training.out.find("training on train: ") != std::string::npos);
-  const CommandResult evaluation = run_well(folder, "stepop -p " + whole_run().root + more);
+  const CommandResult evaluation = run_well(folder, "stepop -p " + whole_run().root + more,
+                                            ": num_epochs: only a training reads this key");
   CHECK(evaluation.out.find("evaluation on validation: ") != std::string::npos);
   CHECK(evaluation.out.find("training on train: ") == std::string::npos);
   CHECK((contents(whole_run().root) == before));

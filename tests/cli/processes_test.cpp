@@ -87,6 +87,21 @@ TEST_CASE("two processes that stop and resume end with the bits of those that di
   CHECK(differences(state_after(parts, 14), state_after(whole, 14)) == "");
 }
 
+TEST_CASE("several processes read a config from a pipe, and from a file that a shell opened") {
+  const ScratchFolder folder;
+  folder.write("c.yaml",
+               "iterator: Classifier\nmodel: {class: MLP, inputs: 16, hidden: [8]}\n"
+               "datasets: {train: {class: Synthetic, size: 64, shape: [1, 4, 4]}}\n"
+               "batch_size: 8\nnum_steps: 3\noptimizer: Adam\nlog_ops: [train/log_op]\n");
+  for (const char* line : {"cat c.yaml | stepop -n a -b /dev/stdin -t --processes 2",
+                           "stepop -n b -b /dev/fd/3 -t --processes 2 3< c.yaml"}) {
+    CAPTURE(std::string(line));
+    const auto result = run_in(folder, line);
+    CHECK_MESSAGE(result.exit_code == 0, result.err);
+    CHECK(result.out.find("ended: all 3 steps are done") != std::string::npos);
+  }
+}
+
 TEST_CASE("stepop reproduce starts as many processes as a run had") {
   const ScratchFolder folder;
   train(folder, 2, "--num_steps 9");

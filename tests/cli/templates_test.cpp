@@ -133,7 +133,8 @@ TEST_CASE("no template has more than 120 lines") {
 TEST_CASE("a new folder never replaces one, and its name becomes a class") {
   const ScratchFolder folder;
   CHECK(run_in(folder, "stepop new my_net").out ==
-        "my_net/README.md\nmy_net/my_net.cpp\nmy_net/my_net.yaml\n\ncd my_net\n" STEPOP_BINARY_DIR
+        "my_net/README.md\nmy_net/config.schema.json\nmy_net/my_net.cpp\nmy_net/my_net.yaml\n\ncd "
+        "my_net\n" STEPOP_BINARY_DIR
         "/stepop -n first -b my_net.yaml -t\n\nguide: " STEPOP_SOURCE_DIR "/iterators/README.md\n");
   CHECK(read_bytes(folder / "my_net/my_net.cpp").find("class MyNetNetwork") != std::string::npos);
   const auto refused = [&](const std::string& line) {

@@ -69,7 +69,8 @@ std::string read_proc(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return text;
   char part[4096];
-  for (ssize_t n; (n = read(file, part, sizeof(part))) > 0;) text.append(part, static_cast<size_t>(n));
+  for (ssize_t n; (n = read(file, part, sizeof(part))) > 0;)
+    text.append(part, static_cast<size_t>(n));
   close(file);
   return text;
 }

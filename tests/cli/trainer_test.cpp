@@ -23,12 +23,10 @@ std::string file_ending(const std::string& folder, const std::string& end) {
 
 TEST_CASE("flow_digits.yaml trains, shows a row of each class, and generates for an evaluation") {
   const ScratchFolder folder;
-  run_well(folder,
-           "stepop -n flow -b '" + kConfigs +
-               "flow_digits.yaml' -t --num_steps 3 --model/network/depth 1 --model/steps 2 "
-               "--sampling/digits/when 3 --eval_hook/max_batches 1 "
-               "--ema/decay/update_after_step 0",
-           "optimizer/lr: still rises at the end of ");
+  run_well(folder, "stepop -n flow -b '" + kConfigs +
+                       "flow_digits.yaml' -t --num_steps 3 --model/network/depth 1 --model/steps 2 "
+                       "--sampling/digits/when 3 --eval_hook/max_batches 1 "
+                       "--ema/decay/update_after_step 0");
   const std::string run = only_run(folder);
   CHECK(std::filesystem::exists(folder.path(run) +
                                 "/train/train/sample_op/digits/samples_0000003.png"));

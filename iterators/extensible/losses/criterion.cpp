@@ -6,6 +6,9 @@
 #include <ATen/ops/mse_loss.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "iterators/losses/loss_manager.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
 
@@ -13,7 +16,16 @@ namespace stepop::extensible {
 
 Criterion::Criterion(const Config& params) : name_(params.get<std::string>("criterion")) {
   if (name_ == "l1" || name_ == "l2" || name_ == "cosine") return;
-  throw params.error("criterion", fmt::format("expected l1, l2 or cosine, found \"{}\"", name_));
+  const auto& known = stepop::losses::loss_functions();
+  if (std::ranges::find(known.registrations(), name_, &Registration::name) !=
+      known.registrations().end()) {
+    function_ = known.factory(name_, params, "criterion")(params);
+    return;
+  }
+  throw params.error("criterion",
+                     fmt::format("expected l1, l2, cosine or a loss function (`stepop list \"loss "
+                                 "function\"`), found \"{}\"",
+                                 name_));
 }
 
 at::Tensor Criterion::operator()(const at::Tensor& a, const at::Tensor& b) const {
@@ -23,6 +35,7 @@ at::Tensor Criterion::operator()(const at::Tensor& a, const at::Tensor& b) const
   }
   const at::Tensor x = a.to(at::kFloat);
   const at::Tensor y = b.to(at::kFloat);
+  if (function_) return function_({x, y}).mean();
   if (name_ == "l1") return at::l1_loss(x, y);
   if (name_ == "l2") return at::mse_loss(x, y);
   return (1 - at::cosine_similarity(x.flatten(1), y.flatten(1), 1)).mean();

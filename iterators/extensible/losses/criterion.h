@@ -2,15 +2,17 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "runtime/core/config/config.h"
 
 namespace stepop::extensible {
 
 /// The distance of two tensors of one shape, by the `criterion` of a loss: `l1` and `l2`, the means
-/// of absolute and of squared differences, or `cosine`, the mean over the examples of one minus
-/// their cosine similarity.
+/// of absolute and of squared differences, `cosine`, the mean over the examples of one minus their
+/// cosine similarity, or the mean of a registered loss function (STEPOP_REGISTER_LOSS_FUNCTION).
 class Criterion {
  public:
   /// Throws UsageError for another name.
@@ -21,6 +23,8 @@ class Criterion {
 
  private:
   std::string name_;
+  /// A registered loss function; empty for the three names above.
+  std::function<at::Tensor(const std::vector<at::Tensor>&)> function_;
 };
 
 }  // namespace stepop::extensible

@@ -58,7 +58,7 @@ class Feature : public Loss {
 
 STEPOP_REGISTER_LOSS(feature, Feature,
                      {"How far two images in [-1, 1] are apart for a layer of VGG19.",
-                      {{"criterion", "", "l1, l2 or cosine"},
+                      {{"criterion", "", "l1, l2, cosine or a loss function"},
                        {"real", "", ""},
                        {"fake", "", ""},
                        {"vgg19", "", "safetensors file of the weights", true},

@@ -167,7 +167,7 @@ class Recursive : public InvarianceLoss {
 std::vector<Parameter> with_common(std::vector<Parameter> own) {
   std::vector<Parameter> all = {
       {"generator", "", "the network"},
-      {"criterion", "", "l1, l2 or cosine"},
+      {"criterion", "", "l1, l2, cosine or a loss function"},
       {"real", "", "what the network made"},
       {"fake", "", "its inputs"},
       {"input_alteration_index", "0", "which of them changes"},

@@ -187,7 +187,7 @@ class Distillation : public Loss {
 
 STEPOP_REGISTER_LOSS(pix, Pix,
                      {"How far two tensors are apart.",
-                      {{"criterion", "", "l1, l2 or cosine"},
+                      {{"criterion", "", "l1, l2, cosine or a loss function"},
                        {"real", "", ""},
                        {"fake", "", ""},
                        {"real_scale", "1", "real is multiplied by it"},

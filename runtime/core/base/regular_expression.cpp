@@ -21,8 +21,8 @@ constexpr uint32_t kMostMemory = 100'000;
 /// Bytes of address space, in which machine code does so; memory is taken when it is needed.
 constexpr size_t kMostStack = 16 << 20;
 
-/// Of a timed search: the places that it tries between two looks at the clock, and how long a step
-/// is. A usual search takes less than a step for each byte.
+/// The places that a timed search tries between two looks at the clock, and how long a step is. A
+/// usual search takes less than a step for each byte.
 constexpr size_t kTimedPlaces = 64;
 constexpr int64_t kNanosecondsOfStep = 10;
 
@@ -125,15 +125,14 @@ RegularExpression::RegularExpression(std::string_view pattern, Kind kind, bool i
     : is_timed_(is_timed) {
   const auto context = owned(pcre2_compile_context_create(nullptr));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
-  const uint32_t options =
-      kind == Kind::kUnicode
-          ? PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_AUTO_CAPTURE | PCRE2_USE_OFFSET_LIMIT
-          : PCRE2_NEVER_UTF | PCRE2_NEVER_UCP | PCRE2_DOLLAR_ENDONLY;
+  const uint32_t options = kind == Kind::kUnicode
+                               ? PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_AUTO_CAPTURE
+                               : PCRE2_NEVER_UTF | PCRE2_NEVER_UCP | PCRE2_DOLLAR_ENDONLY;
   int error = 0;
   PCRE2_SIZE place = 0;
-  pcre2_code* code =
-      pcre2_compile(bytes_of(pattern), pattern.size(), options | PCRE2_NEVER_BACKSLASH_C, &error,
-                    &place, context.get());
+  pcre2_code* code = pcre2_compile(bytes_of(pattern), pattern.size(),
+                                   options | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT,
+                                   &error, &place, context.get());
   if (code == nullptr) {
     if (error == PCRE2_ERROR_HEAP_FAILED) throw std::bad_alloc();
     throw RegularExpressionError(pcre2_message(error), place);

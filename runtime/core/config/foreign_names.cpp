@@ -113,7 +113,7 @@ constexpr ForeignNames kNames[] = {
     {"load_best_model_at_end", "", "`stepop -p logs/RUN -c best` evaluates the best checkpoint"},
     {"output_dir default_root_dir log_dir logging_dir out_dir save_dir work_dir", "",
      "--logs FOLDER on the command line is the folder of new runs"},
-    {"run_name exp_name", "experiment_name: digits", "-n NAME does the same"},
+    {"name run_name exp_name", "experiment_name: digits", "-n NAME does the same"},
 
     // The composition of configs.
     {"defaults extends _base_ base inherit inherits", "include: [base.yaml]",

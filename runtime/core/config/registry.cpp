@@ -106,23 +106,4 @@ Component read_component(const Config& config, std::string_view path) {
                                        value->describe()));
 }
 
-void declare_component(const Catalogue& catalogue, const Config& config, std::string_view path) {
-  if (!config.has(path)) return;
-  const Component component = read_component(config, path);
-  const About& about = catalogue.registration(component.name, config, path).about;
-  // Only its own code knows what one without a declaration reads.
-  if (about.summary.empty() && about.parameters.empty()) return config.claim(path);
-  for (const auto& parameter : about.parameters) {
-    const bool is_given = component.params.has(parameter.name);
-    // A map or a list is, for example, the dataset of an Augment, or the datasets of a Concat.
-    const Value* value = is_given ? component.params.peek(parameter.name) : nullptr;
-    if (value != nullptr && parameter.is_path && !value->is_map()) {
-      component.params.declare_path(parameter.name);
-    }
-    if (value != nullptr && (value->is_map() || value->is_list())) {
-      component.params.claim(parameter.name);
-    }
-  }
-}
-
 }  // namespace stepop

@@ -116,13 +116,21 @@ void apply_overrides(Value& root, std::vector<Override> overrides) {
   for (const auto& [parts, override] : removals) remove(root, parts, *override);
 }
 
-Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides,
-                     std::set<std::string>* variables) {
+Value read_config_files(const std::vector<std::string>& files) {
   Value root = Value(Value::Map{});
   for (const auto& file : files) merge(root, read_config_file(file));
-  apply_overrides(root, std::move(overrides));
-  resolve_references(root, variables);
   return root;
+}
+
+Value resolve_files(Value files, std::vector<Override> overrides,
+                    std::set<std::string>* variables) {
+  apply_overrides(files, std::move(overrides));
+  resolve_references(files, variables);
+  return files;
+}
+
+Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides) {
+  return resolve_files(read_config_files(files), std::move(overrides));
 }
 
 }  // namespace stepop

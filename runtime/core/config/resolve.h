@@ -22,10 +22,16 @@ struct Override {
 /// a removal of a missing key.
 void apply_overrides(Value& root, std::vector<Override> overrides);
 
-/// Resolves a whole config: the files from left to right, each merged over the previous ones, then
-/// the overrides, then the references. Adds the names of referenced environment variables to
-/// `variables`.
-Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides,
-                     std::set<std::string>* variables = nullptr);
+/// Config files with what they include, each merged over the previous ones.
+Value read_config_files(const std::vector<std::string>& files);
+
+/// Resolves what `read_config_files` read: applies the overrides, then the references. Adds the
+/// names of referenced environment variables to `variables`.
+Value resolve_files(Value files, std::vector<Override> overrides,
+                    std::set<std::string>* variables = nullptr);
+
+/// Reads and resolves a whole config: the files from left to right, each merged over the previous
+/// ones, then the overrides, then the references.
+Value resolve_config(const std::vector<std::string>& files, std::vector<Override> overrides);
 
 }  // namespace stepop

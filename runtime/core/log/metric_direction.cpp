@@ -1,5 +1,7 @@
 #include "runtime/core/log/metric_direction.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -53,6 +55,18 @@ MetricDirection metric_direction(const std::string& name, const Value* config) {
   if (given != MetricDirection::kUnknown) return given;
   // The part after the last slash decides: `perplexity/tokens` is a count.
   return by_words(std::string_view(name).substr(name.rfind('/') + 1));
+}
+
+bool read_more_is_better(const Config& part, const char* fallback) {
+  constexpr const char* kMode = "mode";
+  if (fallback == nullptr && !part.has(kMode)) {
+    throw part.error(kMode,
+                     "missing: max when more is better, as of an accuracy; min when less is, as of "
+                     "a loss");
+  }
+  const auto mode = fallback == nullptr ? part.get<std::string>(kMode) : part.get(kMode, fallback);
+  if (mode == "max" || mode == "min") return mode == "max";
+  throw part.error(kMode, fmt::format("expected max or min, found \"{}\"", mode));
 }
 
 }  // namespace stepop

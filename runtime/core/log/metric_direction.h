@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/core/config/value.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop {
 
@@ -13,5 +13,9 @@ enum class MetricDirection { kUnknown, kLower, kHigher };
 /// the last part of the name: lower for losses and errors, higher for accuracies and returns.
 /// Otherwise unknown, for example for a learning rate. `config` may be null.
 MetricDirection metric_direction(const std::string& name, const Value* config);
+
+/// Reads `mode: max`, more is better, or `min`. Throws UsageError for any other word, and for a
+/// missing key without a `fallback`.
+bool read_more_is_better(const Config& part, const char* fallback = nullptr);
 
 }  // namespace stepop

@@ -1,11 +1,8 @@
 #include "runtime/core/system/child_process.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +17,7 @@
 #include <vector>
 
 #include "runtime/core/system/file_calls.h"
+#include "runtime/core/system/spawn.h"
 
 namespace stepop {
 namespace {
@@ -79,54 +77,13 @@ constexpr size_t kMostErr = 16'000;
 constexpr int kPipeBytes = 1 << 20;
 constexpr int kPollMilliseconds = 50;
 
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (auto& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-/// Starts a program with the streams `out` and `err`; `group` is a flag of posix_spawn.
-pid_t start(std::vector<std::string>& words, int out, int err, short group, char** environment) {
-  const std::vector<char*> argv = pointers_to(words);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
-  // Files that libraries have open here, such as an HDF5 file with its lock, must not reach the
-  // program.
-  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-  // Signals that we ignore would stay ignored in the program.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGPIPE, SIGXFSZ}) sigaddset(&signals, number);
-  posix_spawnattr_setsigdefault(&attributes, &signals);
-  // Our threads block all signals; a program must receive the signal that ends it.
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(
-      &attributes, static_cast<short>(group | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
-  pid_t child = 0;
-  const int failed =
-      ::posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environment);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (failed != 0) throw Error(fmt::format("cannot run {}: {}", words[0], reason(failed)));
-  return child;
-}
-
 }  // namespace
 
 ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt,
                       size_t most_err) {
   ChildStream out(kMostOut);
   ChildStream err(most_err);
-  Child child(start(words, out.child_end(), err.child_end(), POSIX_SPAWN_SETPGROUP, environ),
+  Child child(spawn({.words = std::move(words), .out = out.child_end(), .err = err.child_end()}),
               Child::Ends::kGroupPolitely);
   out.close_child_end();
   err.close_child_end();
@@ -161,7 +118,8 @@ OutputOfChild::OutputOfChild(std::vector<std::string> words)
   ::fcntl(streams_->out.number(), F_SETFL, O_NONBLOCK);
   ::fcntl(streams_->out.number(), F_SETPIPE_SZ, kPipeBytes);  // fewer wake-ups, where it is allowed
   child_ = std::make_unique<Child>(
-      start(words, write_end.number(), streams_->err.child_end(), POSIX_SPAWN_SETPGROUP, environ),
+      spawn(
+          {.words = std::move(words), .out = write_end.number(), .err = streams_->err.child_end()}),
       Child::Ends::kGroupPolitely);
   streams_->err.close_child_end();
 }
@@ -199,44 +157,26 @@ std::optional<ChildResult> OutputOfChild::result(int milliseconds) {
 }
 
 std::unique_ptr<Child> start_self(std::vector<std::string> words, const std::string& output) {
-  const OpenFile in = open_file("/dev/null", O_RDONLY, "open /dev/null");
   const OpenFile out =
       open_file(output, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, "write " + output);
-  const std::vector<char*> argv = pointers_to(words);
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child < 0) throw Error("cannot start another process: " + reason(errno));
-  if (child > 0) {
-    ::setpgid(child, child);  // called here too, because the child may not have called it yet
-    return std::make_unique<Child>(child, Child::Ends::kGroupPolitely);
-  }
-  // From here on only functions that are safe while other threads hold locks.
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent)
-    ::_exit(128 + SIGTERM);  // the parent died before the child could
-                             // notice
-  for (const int number : {SIGPIPE, SIGXFSZ}) ::signal(number, SIG_DFL);
-  ::dup2(in.number(), STDIN_FILENO);
-  ::dup2(out.number(), STDOUT_FILENO);
-  ::dup2(out.number(), STDERR_FILENO);
-  ::execv("/proc/self/exe", argv.data());  // works even if the file was replaced meanwhile
-  constexpr char kText[] = "cannot start this program again\n";
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText, sizeof kText - 1);
-  ::_exit(127);
+  return std::make_unique<Child>(spawn({.words = std::move(words),
+                                        .is_this_program = true,
+                                        .out = out.number(),
+                                        .err = out.number(),
+                                        .signal_when_we_die = SIGTERM}),
+                                 Child::Ends::kGroupPolitely);
 }
 
 std::unique_ptr<Child> start_beside(std::vector<std::string> words, const std::string& output,
                                     std::vector<std::string> environment) {
   const OpenFile out =
       open_file(output, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, "write " + output);
-  // The first value of a name counts.
-  std::vector<char*> all = pointers_to(environment);
-  all.pop_back();
-  for (char** each = environ; *each != nullptr; ++each) all.push_back(*each);
-  all.push_back(nullptr);
-  const pid_t child = start(words, out.number(), out.number(), POSIX_SPAWN_SETSID, all.data());
-  return std::make_unique<Child>(child, Child::Ends::kByItself);
+  return std::make_unique<Child>(spawn({.words = std::move(words),
+                                        .environment = std::move(environment),
+                                        .out = out.number(),
+                                        .err = out.number(),
+                                        .has_own_session = true}),
+                                 Child::Ends::kByItself);
 }
 
 }  // namespace stepop

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/nearest.h"
 #include "runtime/tools/cli/remedy.h"
 
 namespace stepop {
@@ -65,6 +66,25 @@ std::unique_ptr<Command> make_command(const CommandInfo& info) {
 bool register_command(const CommandInfo& info, std::unique_ptr<Command> (*make)()) {
   registered().push_back(std::make_unique<Registered>(Registered{info, make}));
   return true;
+}
+
+std::string keys_taken(const Arguments& arguments) {
+  if (arguments.typed_overrides.empty()) return "";
+  Arguments unused;
+  std::vector<std::string> names;
+  const Flags common = common_flags(unused);
+  for (const Flag& flag : common.all()) {
+    const bool is_taken = arguments.command == nullptr || arguments.command->takes_flag(flag.name);
+    if (is_taken) names.push_back(flag.name);
+  }
+  Flags own;
+  const auto command = arguments.command == nullptr ? nullptr : make_command(*arguments.command);
+  if (command) command->add_flags(own);
+  for (const Flag& flag : own.all()) names.push_back(flag.name);
+  const auto& [path, words] = arguments.typed_overrides.front();
+  const auto near = nearest_names(path, names, 1);
+  return fmt::format("; {} sets a key of a config{}", words,
+                     near.empty() ? "" : fmt::format(": did you mean --{}?", near.front()));
 }
 
 RunDirectory open_run(const Arguments& arguments, const std::string& root) {

@@ -69,6 +69,10 @@ class FunctionCommand : public Command {
 
 }  // namespace commands_detail
 
+/// The end of a message where no config was given: which words set keys of it, and the flag that
+/// was probably meant. Empty without such words.
+std::string keys_taken(const Arguments& arguments);
+
 /// The run in the folder that was given to a command; throws UsageError for any other folder.
 RunDirectory open_run(const Arguments& arguments, const std::string& root);
 

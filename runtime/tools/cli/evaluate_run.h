@@ -18,7 +18,7 @@ struct EvaluationStart {
   std::string git;
   /// The checkpoint in the session, whose tensors are not used; nothing when there is no checkpoint
   /// yet, or when the weights come from init_from.
-  std::optional<ChosenCheckpoint> checkpoint;
+  std::optional<ChosenCheckpoint> checkpoint = {};
   std::chrono::steady_clock::time_point deadline;  ///< For eval_forever.
   /// Called when the evaluation takes its own time, the name of its config in configs/.
   std::function<void(const std::string& time)> time_taken = {};

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 
 #include "runtime/core/base/ordered_map.h"
@@ -15,10 +14,6 @@ namespace stepop {
 /// learning rates, times of logging and saving, and the settings themselves. `config` is resolved,
 /// with paths as written. Throws Error without a cache folder.
 std::string kept_settings_file(const Value& config);
-
-/// The keys that set when, where and for how long something happens, but do not change a step; the
-/// file's name does not depend on them.
-std::span<const char* const> keys_that_cost_nothing();
 
 /// The settings in a file of `stepop tune`; nothing if the file is missing. Other keys are left
 /// out. Throws UsageError for bad YAML.

@@ -15,6 +15,7 @@
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/base/shown_text.h"
 #include "runtime/core/config/registry.h"
+#include "runtime/core/system/spawn.h"
 #include "runtime/data/loader.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/command_line.h"
@@ -115,6 +116,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  stepop::follow_parent();
   std::set_terminate(usual_terminate);
   const int exit_code = run(argc, argv);
   if (stepop::Loader::workers_left_behind() == 0 && !stepop::World::is_broken()) return exit_code;

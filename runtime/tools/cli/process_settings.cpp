@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/base/error.h"
@@ -28,15 +29,22 @@
 namespace stepop {
 namespace {
 
-/// Nothing for a bad config, and for a file that can be read only once, such as a pipe.
-std::optional<Config> config_of_start(const Arguments& arguments) {
+struct ReadStart {
+  RunSource source;
+  Config config;
+};
+
+/// Reads the config of a start, once. Nothing for a bad config, and for a file that can be read
+/// only once, such as a pipe, since the program may restart itself.
+std::optional<ReadStart> read_start(const Arguments& arguments) {
   try {
-    const RunSource source = find_source(arguments);
+    RunSource source = find_source(arguments);
     const auto is_file = [](const std::string& path) {
       return std::filesystem::is_regular_file(path);
     };
     if (source.base.empty() || !std::ranges::all_of(source.base, is_file)) return std::nullopt;
-    return Config(resolve_config(source.base, arguments.overrides));
+    Config config(resolve_files(source.read_files(), arguments.overrides));
+    return ReadStart{std::move(source), std::move(config)};
   } catch (const Error&) {  // the code that needs the config reports the error
     return std::nullopt;
   }
@@ -53,7 +61,7 @@ void lay_under(Arguments& arguments, const OrderedMap<Value>& settings) {
 }
 
 /// Adds the settings that `stepop tune` found, if any.
-Arguments with_tuned(const Arguments& arguments) {
+Arguments with_tuned(const Arguments& arguments, const std::optional<ReadStart>& read) {
   if (*arguments.tuned != "auto") {
     throw UsageError(
         fmt::format("--tuned {}: expected auto; a file is given with -b", *arguments.tuned));
@@ -70,9 +78,8 @@ Arguments with_tuned(const Arguments& arguments) {
         "--tuned auto is for one machine, and here a launcher starts the processes: give the file "
         "that stepop tune wrote with -b");
   }
-  const std::optional<Config> config = config_of_start(arguments);
-  if (!config) return arguments;
-  const std::string file = kept_settings_file(*config->peek());
+  if (!read) return arguments;
+  const std::string file = kept_settings_file(*read->config.peek());
   const auto settings = read_tuned(file);
   Arguments result = arguments;
   if (settings) lay_under(result, *settings);
@@ -107,35 +114,41 @@ Arguments with_tuned(const Arguments& arguments) {
 }
 
 /// By default, a resumed run keeps the number of processes that `--processes` gave it.
-std::optional<std::string> processes_of_resumed(const Arguments& arguments) {
+std::optional<std::string> processes_of_resumed(const Arguments& arguments,
+                                                const RunSource& source) {
   if (arguments.processes || read_place().size > 1 || !continues_run(arguments)) {
     return arguments.processes;
   }
-  const auto record = record_beside(find_source(arguments).project->last_config());
+  const auto record = record_beside(source.project->last_config());
   if (!record || record->launcher != "--processes") return std::nullopt;
   return std::to_string(record->processes);
 }
 
 }  // namespace
 
-Arguments with_process_settings(const Arguments& given) {
-  const Arguments arguments = given.tuned ? with_tuned(given) : given;
-  if (!arguments.train) return arguments;
-  const std::optional<Config> config = config_of_start(arguments);
-  if (!config) return arguments;
-  const std::string wait = read_thread_wait(*config);
-  if (!wait.empty() && wait != own_thread_wait()) start_again(wait);
-  Arguments result = arguments;
-  if (!config->has("processes")) {
-    result.processes = processes_of_resumed(arguments);
-    return result;
+ProcessSettings with_process_settings(const Arguments& given) {
+  if (!given.train && !given.tuned) return {given};
+  std::optional<ReadStart> read = read_start(given);
+  Arguments arguments = given.tuned ? with_tuned(given, read) : given;
+  if (!read) return {std::move(arguments)};
+  if (given.tuned) {
+    read->config = Config(resolve_files(read->source.read_files(), arguments.overrides));
   }
-  const int64_t wanted = config->get_between("processes", 1, kMostProcesses, 1);
+  const Config& config = read->config;
+  const std::string wait = read_thread_wait(config);
+  if (!wait.empty() && wait != own_thread_wait()) start_again(wait);
+  if (!config.has("processes")) {
+    arguments.processes = processes_of_resumed(arguments, read->source);
+    return {std::move(arguments), std::move(read->source)};
+  }
+  const int64_t wanted = config.get_between("processes", 1, kMostProcesses, 1);
   const int launched = read_place().size;
-  if (launched == 1 && !result.processes && wanted > 1) result.processes = std::to_string(wanted);
-  const int64_t real = launched > 1 ? launched : list_index(result.processes.value_or("1"));
-  if (real >= 1 && real != wanted) result.overrides.push_back({"processes", Value(real)});
-  return result;
+  if (launched == 1 && !arguments.processes && wanted > 1) {
+    arguments.processes = std::to_string(wanted);
+  }
+  const int64_t real = launched > 1 ? launched : list_index(arguments.processes.value_or("1"));
+  if (real >= 1 && real != wanted) arguments.overrides.push_back({"processes", Value(real)});
+  return {std::move(arguments), std::move(read->source)};
 }
 
 }  // namespace stepop

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +14,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <random>
 #include <thread>
@@ -24,6 +22,7 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/system/file_calls.h"
 #include "runtime/core/system/read_file.h"
+#include "runtime/core/system/spawn.h"
 #include "runtime/train/distributed/world.h"
 #include "runtime/train/run/device.h"
 #include "runtime/train/run/signals.h"
@@ -57,31 +56,6 @@ int free_port() {
     throw Error("--processes: no port of this machine can be taken");
   }
   return ntohs(address.sin_port);
-}
-
-pid_t start(const std::string& program, const std::vector<std::string>& words,
-            const std::vector<std::string>& variables, int meeting) {
-  std::vector<char*> arguments;
-  for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  std::vector<char*> environment;
-  for (char** each = environ; *each != nullptr; ++each) environment.push_back(*each);
-  std::vector<char*> all;
-  for (const auto& variable : variables) all.push_back(const_cast<char*>(variable.c_str()));
-  all.insert(all.end(), environment.begin(), environment.end());
-  all.push_back(nullptr);
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child < 0) throw Error("--processes: no further process can be started");
-  if (child > 0) return child;
-  // In its own process group, the process gets Ctrl-C only once, through the parent. If the parent
-  // dies, the process saves and ends.
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(128 + SIGTERM);
-  ::fcntl(meeting, F_SETFD, 0);
-  ::execve(program.c_str(), arguments.data(), all.data());
-  ::_exit(127);
 }
 
 struct Child {
@@ -153,7 +127,6 @@ int run_processes(const Arguments& arguments) {
   }
   const SignalGuard signals;
   const std::vector<std::string> words = own_words();
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   std::vector<Child> children;
   std::fflush(nullptr);
   std::array<int, 2> pipe{};
@@ -161,11 +134,20 @@ int run_processes(const Arguments& arguments) {
     throw Error("--processes: no pipe can be made");
   }
   const OpenFile meeting(pipe[0]);
+  OpenFile held(pipe[1]);
+  ::fcntl(held.number(), F_SETFD, 0);
   for (auto& place : places_of_processes(count)) {
-    place.push_back(fmt::format("{}={}", kMeeting, pipe[1]));
-    children.push_back({.process = start(program, words, place, pipe[1])});
+    place.push_back(fmt::format("{}={}", kMeeting, held.number()));
+    // In its own process group, the process gets Ctrl-C only once, through this one. If this one
+    // dies, the process saves and ends.
+    children.push_back({.process = spawn({.words = words,
+                                          .is_this_program = true,
+                                          .environment = std::move(place),
+                                          .in = STDIN_FILENO,
+                                          .keeps_files = true,
+                                          .signal_when_we_die = SIGTERM})});
   }
-  ::close(pipe[1]);
+  held.close();
   const auto have_met = [&] {
     char none = 0;
     return ::read(meeting.number(), &none, 1) == 0;  // no process holds the pipe open

@@ -15,6 +15,7 @@
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/config/yaml_text.h"
 #include "runtime/core/system/owner.h"
+#include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/evaluation_config.h"
 #include "runtime/tools/cli/remedy.h"
 #include "runtime/tools/code/code_copy.h"
@@ -77,9 +78,14 @@ std::string code_note(const std::string& run, bool is_current) {
                    changes);
 }
 
-RunConfig read_run_config(const Arguments& arguments, const RunSource& source) {
+const Value& RunSource::read_files() {
+  if (!files) files = read_config_files(base);
+  return *files;
+}
+
+RunConfig read_run_config(const Arguments& arguments, RunSource source) {
   std::set<std::string> variables;
-  Value root = resolve_config(source.base, arguments.overrides, &variables);
+  Value root = resolve_files(source.read_files(), arguments.overrides, &variables);
   // num_steps overrides num_epochs, but an old num_steps must not override a num_epochs given now.
   const auto is_given = [&](const char* key) {
     return std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
@@ -161,7 +167,8 @@ bool names_evaluation(const Arguments& arguments) {
 
 void check_arguments(const Arguments& arguments, const RunSource& source) {
   if (source.base.empty()) {
-    throw UsageError("no config given: -b base.yaml, or -p with the folder of a run");
+    throw UsageError("no config given: -b base.yaml, or -p with the folder of a run" +
+                     keys_taken(arguments));
   }
   if (source.project && !is_utf8(source.project->folder_name())) {
     throw UsageError(fmt::format(

@@ -16,7 +16,12 @@ namespace stepop {
 struct RunSource {
   std::vector<std::string> base;
   std::optional<RunDirectory> project;
-  std::string config_of_run = {};  ///< The run's own config among `base`, or empty.
+  std::string config_of_run = {};  ///< The config in `base` that is the run's own, or empty.
+  /// The files of `base`, merged and not yet resolved, once they were read.
+  std::optional<Value> files = {};
+
+  /// Reads the files unless they were read: another program may have written them since.
+  const Value& read_files();
 };
 
 /// `-p RUN` with the newest config of the run: alone if no `-b` is given, and below the `-b`
@@ -35,7 +40,7 @@ struct RunConfig {
 
 /// The config that the arguments resolve to, with absolute paths. Its `code` is compiled and
 /// loaded; a run's code comes from the run's own copy, unless --current-code is given.
-RunConfig read_run_config(const Arguments& arguments, const RunSource& source);
+RunConfig read_run_config(const Arguments& arguments, RunSource source);
 
 /// Compiles and loads the `code` of a config, and reports slow steps on the standard error. With
 /// the folder of a run, the sources are the run's copies. Returns the files that were compiled.

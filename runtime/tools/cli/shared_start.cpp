@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -14,10 +15,16 @@ namespace stepop {
 namespace {
 
 /// The config from this machine's -b files; empty if the files are not used, or are missing.
-std::string own_config(const Arguments& arguments) {
+std::string own_config(const Arguments& arguments, RunSource source) {
   if (arguments.project) return {};
   try {
-    return to_yaml(resolve_config(arguments.base, arguments.overrides));
+    source.base = arguments.base;
+    // A pipe can be read only once, and rank 0 does.
+    const auto is_file = [](const std::string& path) {
+      return std::filesystem::is_regular_file(path);
+    };
+    if (!source.files && !std::ranges::all_of(arguments.base, is_file)) return {};
+    return to_yaml(resolve_files(source.read_files(), arguments.overrides));
   } catch (const std::exception&) {
     return {};
   }
@@ -49,13 +56,13 @@ void share_config(World& world, const Arguments& arguments, const RunSource& sou
   const std::string text = world.from_root([&] {
     const bool takes_copy = source.project && !arguments.current_code;
     return nlohmann::json{{"config", to_yaml(*config.config.root().peek())},
-                          {"files", own_config(arguments)},
+                          {"files", own_config(arguments, source)},
                           {"code", takes_copy ? source.project->root() : ""}}
         .dump();
   });
   if (!world.is_root()) {
     const auto json = nlohmann::json::parse(text);
-    const std::string own = own_config(arguments);
+    const std::string own = own_config(arguments, {});
     const auto files = json.at("files").get<std::string>();
     if (!own.empty() && own != files) {
       throw UsageError("the files of -b are not those of rank 0: give all machines the same");

@@ -3,25 +3,36 @@
 #include <chrono>
 #include <string>
 
+#include "runtime/core/log/console.h"
 #include "runtime/tools/cli/arguments.h"
+#include "runtime/tools/cli/build_start.h"
+#include "runtime/tools/cli/open_start.h"
+#include "runtime/tools/cli/train_run.h"
 #include "runtime/train/distributed/world.h"
+#include "runtime/train/run/run_directory.h"
 
 namespace stepop {
 
-/// How a start ended.
-struct StartEnd {
-  int exit_code = 0;
-  /// The folder of the run, when the training is to go on at once with the change of its config
-  /// that is there; else empty.
-  std::string changed_run = {};
+/// A start that follows from the command line in three steps, each of which needs what the one
+/// before it found: open_start, build_start, begin_start. All processes of `world` take them; rank
+/// 0 alone reads configs and checkpoints, and writes.
+struct Start {
+  const Arguments& arguments;
+  World& world;
+  Console& console;
+  OpenedStart opened;
+  BuiltStart built;
 };
 
-/// One start: finds checkpoint, config and code, builds the session, tries it, and trains or
-/// evaluates in the run's folder. `begin` is when the process began, from which `max_time` counts;
-/// `notice` a warning for the log. `has_begun` becomes true once nothing can be wrong any more with
-/// config and checkpoint, also where this throws; `root` the run's folder, as soon as there is one.
-/// All processes of `world` call it; rank 0 alone reads configs and checkpoints, and writes.
-StartEnd run_start(const Arguments& arguments, std::chrono::steady_clock::time_point begin,
-                   const std::string& notice, World& world, bool& has_begun, std::string& root);
+/// Takes the folder of -p, or makes one, and locks it for a training. After that nothing can be
+/// wrong any more with config and checkpoint.
+RunDirectory begin_start(Start& start);
+
+/// Trains or evaluates in the run's folder. `process_begin`: `max_time` counts from there. `notice`
+/// is a warning for the log, empty for none. An error of rank 0 says how to resume, and is in the
+/// run's log.
+TrainingEnd carry_out(Start& start, const RunDirectory& directory,
+                      std::chrono::steady_clock::time_point process_begin,
+                      const std::string& notice);
 
 }  // namespace stepop

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/run_source.h"
+#include "runtime/tools/components/config_schema.h"
+#include "runtime/train/keys/own_keys.h"
 
 namespace stepop {
 namespace {
@@ -23,10 +26,13 @@ namespace {
 struct ConfigFlags {
   bool keys = false;
   bool paths = false;
+  bool schema = false;
 
   void add_to(Flags& flags) {
     flags.add("keys", keys,
               "each key of the config and of its components: type, value or (default), meaning");
+    flags.add("schema", schema,
+              "a JSON Schema of a config, for editors; without -b any class counts as known");
     flags.add("paths", paths,
               "only the paths of its keys; its code is neither compiled nor loaded");
   }
@@ -78,10 +84,25 @@ const Registration* integration_at(const std::string& path) {
   return nullptr;
 }
 
-/// All keys of a config, and all further keys of its components.
+/// All keys of a config, then all further keys of its components, then those of the runtime.
 class Keys {
  public:
-  explicit Keys(const Value& root) { visit(root, ""); }
+  explicit Keys(const Config& config) {
+    visit(*config.peek(), "");
+    for (const auto& path : own_key_paths(config)) {
+      const OwnKey* key = find_own_key(path);
+      const bool is_there = std::ranges::any_of(keys_, [&](const Key& other) {
+        return other.path == path || other.path.starts_with(path + "/");
+      });
+      if (key == nullptr || is_there) continue;
+      keys_.push_back({path, std::string(key->type),
+                       key->default_value == "required" ? "(must be given)"
+                       : key->default_value == "-"
+                           ? "(none)"
+                           : fmt::format("({})", plain_about(key->default_value)),
+                       plain_about(key->about)});
+    }
+  }
 
   void print() const {
     size_t widths[3] = {};
@@ -103,15 +124,21 @@ class Keys {
 
   void visit(const Value& value, const std::string& path) {
     if (!path.empty() && !value.is_map()) {
-      keys_.push_back({path, type_of(value), flow_yaml(value), about_[path]});
+      const OwnKey* own = find_own_key(path);
+      keys_.push_back({path, type_of(value), flow_yaml(value),
+                       own != nullptr ? plain_about(own->about) : about_[path]});
     }
-    add_components(value, path);
-    if (!value.is_map()) return;
-    for (const auto& [key, item] : value.as_map()) visit(item, join_path(path, key));
+    const std::vector<Key> defaults = keys_of_components(value, path);
+    if (value.is_map()) {
+      for (const auto& [key, item] : value.as_map()) visit(item, join_path(path, key));
+    }
+    keys_.insert(keys_.end(), defaults.begin(), defaults.end());
   }
 
-  void add_components(const Value& value, const std::string& path) {
-    if (path.empty() || path.ends_with("/class")) return;
+  /// The keys of the components at a path that the config leaves out.
+  std::vector<Key> keys_of_components(const Value& value, const std::string& path) {
+    std::vector<Key> left_out;
+    if (path.empty() || path.ends_with("/class")) return left_out;
     std::vector<const Registration*> found;
     for (const auto& component : components_at(value, path))
       found.push_back(component.registration);
@@ -121,19 +148,23 @@ class Keys {
       if (value.is_map())
         about_[path + (has_class ? "/class" : "/type")] = component->about.summary;
       if (!value.is_map()) keys_.back().about = component->about.summary;
-      for (const auto& parameter : component->about.parameters) add(value, path, parameter);
+      for (const auto& parameter : component->about.parameters) {
+        add(value, path, parameter, left_out);
+      }
     }
+    return left_out;
   }
 
-  void add(const Value& value, const std::string& path, const Parameter& parameter) {
+  void add(const Value& value, const std::string& path, const Parameter& parameter,
+           std::vector<Key>& left_out) {
     const std::string full = join_path(path, parameter.name);
     about_[full] = parameter.about;
     const bool is_given = value.is_map() && value.find(parameter.name) != nullptr;
     if (is_given) return;
     const bool is_needed = parameter.default_value.empty();
-    keys_.push_back({full, is_needed ? "" : type_of_default(parameter),
-                     is_needed ? "(must be given)" : "(" + parameter.default_value + ")",
-                     parameter.about});
+    left_out.push_back({full, is_needed ? "" : type_of_default(parameter),
+                        is_needed ? "(must be given)" : "(" + parameter.default_value + ")",
+                        parameter.about});
   }
 
   std::vector<Key> keys_;
@@ -141,17 +172,29 @@ class Keys {
 };
 
 int config_command(const Arguments& arguments, const ConfigFlags& own) {
+  if (int{own.keys} + int{own.paths} + int{own.schema} > 1) {
+    throw UsageError("stepop config: give one of --keys, --paths and --schema");
+  }
+  if (own.schema && arguments.base.empty()) {
+    fmt::print("{}\n", config_schema(/*is_strict=*/false, registered_components()));
+    return 0;
+  }
   if (arguments.base.empty()) {
-    throw UsageError("stepop config: no config given: -b base.yaml");
+    throw UsageError("no config given: stepop config -b base.yaml" + keys_taken(arguments));
   }
   const Config config(resolve_config(arguments.base, arguments.overrides));
   if (own.paths) {
     print_paths(*config.peek(), "");
     return 0;
   }
+  const std::set<std::string> built_in = registered_components();
   load_code(config, "");
+  if (own.schema) {
+    fmt::print("{}\n", config_schema(/*is_strict=*/true, built_in));
+    return 0;
+  }
   if (own.keys) {
-    Keys(*config.peek()).print();
+    Keys(config).print();
     return 0;
   }
   make_paths_absolute(config);
@@ -162,14 +205,15 @@ int config_command(const Arguments& arguments, const ConfigFlags& own) {
 STEPOP_REGISTER_COMMAND(config_command, ConfigFlags,
                         {.name = "config",
                          .group = CommandGroup::kBegin,
-                         .operands = "-b base.yaml [--path/key value ...] [--keys]",
+                         .operands = "-b base.yaml [--path/key value ...] [--keys | --schema]",
                          .fewest = 0,
                          .most = 0,
                          .about = "print the resolved config; --keys: each key of it and of its "
                                   "components, with its meaning",
                          .takes = "base",
                          .example = "stepop config -b configs/digits.yaml --optimizer/lr "
-                                    "1e-3\nstepop config -b configs/digits.yaml --keys"});
+                                    "1e-3\nstepop config -b configs/digits.yaml --keys\nstepop "
+                                    "config --schema > config.schema.json"});
 
 }  // namespace
 

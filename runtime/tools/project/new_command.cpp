@@ -20,6 +20,7 @@
 #include "runtime/core/system/read_file.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/code/build_settings.h"
+#include "runtime/tools/components/config_schema.h"
 #include "runtime/tools/migrate/from_dlas.h"
 #include "runtime/tools/migrate/from_edflow.h"
 
@@ -48,6 +49,7 @@ struct NewFlags {
 /// The model's names in the templates, for files and in code.
 constexpr const char* kFileName = "my_model";
 constexpr const char* kClassName = "MyModel";
+constexpr const char* kSchemaFile = "config.schema.json";  // for editors
 constexpr const char* kProject = "project";  // the folder of the files that only a project has
 
 // Names that cannot be classes: macros of the system and of LibTorch.
@@ -277,11 +279,16 @@ int new_command(const Arguments& arguments, const NewFlags& own) {
   } else {
     add(templates / "README.md", "README.md");
   }
+  files.emplace_back(is_project ? fmt::format("configs/{}", kSchemaFile) : kSchemaFile,
+                     config_schema(/*is_strict=*/false, registered_components()));
   std::sort(files.begin(), files.end());
   for (auto& [file, content] : files) {
     if (is_project && content.starts_with("code:")) {
       const size_t end = content.find('\n');  // the line `code: [...]`
       content.replace(0, end, fmt::format("code: [../build/lib{}.so]  # built by CMake", name));
+    }
+    if (file.ends_with(".yaml")) {
+      content = fmt::format("# yaml-language-server: $schema={}\n{}", kSchemaFile, content);
     }
     const std::string path = folder + "/" + file;
     make_folders(fs::path(path).parent_path().string());

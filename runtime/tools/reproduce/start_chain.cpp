@@ -7,6 +7,7 @@
 
 #include "runtime/core/config/value.h"
 #include "runtime/tools/code/code_copy.h"
+#include "runtime/train/keys/own_keys.h"
 
 namespace stepop {
 namespace {
@@ -14,10 +15,7 @@ namespace {
 /// A config without the keys that do not affect a training's bits.
 Value for_bits(Value config) {
   if (!config.is_map()) return config;
-  for (const char* key :
-       {"stop_at", "max_time", "data_checksums", "n_data_processes", "n_prefetch", "extra"}) {
-    config.as_map().erase(key);
-  }
+  for (const auto& key : top_keys_with(kSameBits)) config.as_map().erase(key);
   return config;
 }
 

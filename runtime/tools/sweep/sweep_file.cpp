@@ -17,6 +17,7 @@
 #include "runtime/core/config/config.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/log/metric_direction.h"
 #include "runtime/tools/sweep/random_values.h"
 
 namespace stepop {
@@ -181,6 +182,24 @@ void check_over(const Config& file, const SweepFile& sweep) {
   }
 }
 
+/// As Config::unknown_keys, whose help is about the config of a training.
+void check_keys(const Config& file) {
+  const std::vector<std::string> known = {"base", "grid",   "list", "random", "over",
+                                          "jobs", "metric", "mode", "name"};
+  for (const auto& key : file.keys()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    const auto near = nearest_names(key, known, 1);
+    throw UsageError(fmt::format(
+        "{}: unknown key \"{}\": {}", file.peek(key)->origin().text(), key,
+        near.empty() ? fmt::format("a sweep has {}; a value that all its runs have is a list of "
+                                   "one, as in grid: {{seed: [1]}}",
+                                   list_text(known))
+                     : fmt::format("did you mean \"{}\"?", near.front())));
+  }
+  const std::string unknown = file.unknown_keys();
+  if (!unknown.empty()) throw UsageError(unknown);
+}
+
 }  // namespace
 
 SweepFile read_sweep_file(const std::string& path) {
@@ -198,10 +217,7 @@ SweepFile read_sweep_file(const std::string& path) {
   }
   sweep.over = texts_at(file, "over");
   sweep.metric = file.get("metric", "");
-  sweep.mode = file.get("mode", "");
-  if (!sweep.mode.empty() && sweep.mode != "max" && sweep.mode != "min") {
-    throw file.error("mode", fmt::format("expected max or min, found \"{}\"", sweep.mode));
-  }
+  if (file.has("mode")) sweep.mode = read_more_is_better(file) ? "max" : "min";
   sweep.jobs = file.get_between("jobs", 1, kMostSweepJobs, 1);
   const bool varies = file.has("grid") || file.has("list") || file.has("random");
   const std::vector<SweepPoint> list = list_of(file);
@@ -213,8 +229,7 @@ SweepFile read_sweep_file(const std::string& path) {
                     "base: [{}]  and  grid: {{optimizer/lr: [1e-3, 3e-3]}}",
                     path, fs::path(path).filename().string()));
   }
-  const std::string unknown = file.unknown_keys();
-  if (!unknown.empty()) throw UsageError(unknown);
+  check_keys(file);
   if (sweep.base.empty()) throw file.error("base", "missing: the configs that the runs begin with");
   if (!varies) {
     throw UsageError(

@@ -19,6 +19,7 @@
 #include "runtime/tools/tune/answers.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/iterator/splits.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/loop/reporter.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/loop/training_loop.h"
@@ -121,10 +122,7 @@ class Gate : public StepHook {
 
 Value config_of_steps(Value config) {
   Value::Map& keys = config.as_map();
-  for (const char* key : {"num_epochs", "integrations", "evaluations", "ckpt_freq", "ckpt_zero",
-                          "checkpoints", "max_time", "stop_at", "run_ahead"}) {
-    keys.erase(key);
-  }
+  for (const auto& key : top_keys_with(kNotInSteps)) keys.erase(key);
   keys.set("num_steps", kNever);
   keys.set("eval_hook", Value());
   keys.set("log_ops", Value::List{});
@@ -149,7 +147,7 @@ void train_for_steps(const Config& config, World& world, const std::string& fold
                      const std::string& weights, const MakeStepHook& make_hook) {
   Value root = *config.root().peek();
   const auto make = [&](const Config& of) {
-    return std::make_unique<Session>(of, /*train=*/true, /*debug=*/false, /*allow_unknown=*/true,
+    return std::make_unique<Session>(of, /*train=*/true, /*debug=*/false, /*allow_unknown=*/false,
                                      &world);
   };
   std::unique_ptr<Session> session = make(config);

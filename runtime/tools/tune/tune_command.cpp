@@ -94,7 +94,7 @@ TuneSource read_tune_source(const Arguments& arguments) {
   const Arguments training = training_of(arguments);
   const RunSource source = find_source(training);
   if (source.base.empty()) {
-    throw UsageError("stepop tune: no config given: stepop tune -b base.yaml");
+    throw UsageError("no config given: stepop tune -b base.yaml" + keys_taken(arguments));
   }
   TuneSource result;
   for (const auto& file : source.base) {

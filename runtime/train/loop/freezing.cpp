@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -20,21 +19,10 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// In steps; far beyond any training.
-constexpr double kLongest = 1e15;
-
 int64_t read_step(const Config& rule, const char* key, int64_t fallback, int64_t steps_per_epoch) {
   if (!rule.has(key)) return fallback;
-  const Duration duration = read_duration(rule, key, /*may_be_zero=*/true);
-  if (duration.in_minutes()) {
-    throw rule.error(key, "expected steps (100) or epochs (2e): a resume could not know minutes");
-  }
-  const double steps = duration.length(steps_per_epoch);
-  if (steps > kLongest) {
-    throw rule.error(key,
-                     "expected a number that can be reached, found " + rule.peek(key)->describe());
-  }
-  return static_cast<int64_t>(std::llround(steps));
+  return read_steps(rule, key, steps_per_epoch, "a resume could not know them",
+                    /*may_be_zero=*/true);
 }
 
 }  // namespace
@@ -74,17 +62,6 @@ Freezing::Freezing(const Config& config, const Networks& networks, int64_t steps
     rules_.push_back(std::move(rule));
   }
   std::sort(changes_.begin(), changes_.end());
-}
-
-void Freezing::declare(const Config& config) {
-  if (!config.has("freeze")) return;
-  const Value* rules = config.peek("freeze");
-  const size_t count = rules->is_list() ? rules->as_list().size() : 0;
-  for (size_t i = 0; i < count; ++i) {
-    for (const char* key : {"match", "from", "until"}) {
-      config.has(fmt::format("freeze/{}/{}", i, key));
-    }
-  }
 }
 
 void Freezing::begin_step(int64_t step) {

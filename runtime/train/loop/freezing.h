@@ -25,9 +25,6 @@ class Freezing {
   /// a rule that matches no parameter.
   Freezing(const Config& config, const Networks& networks, int64_t steps_per_epoch);
 
-  /// Makes the keys of `freeze` known where nothing is trained.
-  static void declare(const Config& config);
-
   /// To be called before the step that follows `step` complete ones.
   void begin_step(int64_t step);
 

@@ -17,6 +17,7 @@
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/train/iterator/eval_functor.h"
 #include "runtime/train/iterator/splits.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/loop/checks/parameter_ownership.h"
 #include "runtime/train/loop/checks/plan_warnings.h"
 #include "runtime/train/loop/checks/preflight.h"
@@ -211,25 +212,20 @@ void Session::add_warning(const std::string& text) {
 }
 
 void Session::check_unknown_keys(bool train, bool allow_unknown) {
-  // Keys that only the other mode reads are known as well.
-  for (const char* key : {"name", "experiment_name", "drop_last", "max_batches_per_epoch",
-                          "n_data_processes", "n_prefetch", "test_batch_size"}) {
-    config_.has(key);
-  }
+  declare_own_keys(config_);  // also those that the other mode reads
   if (train) {
     check_fixed_examples(config_, *settings_, *splits_);
   } else {
     config_.claim("fixed_example_indices");
   }
-  config_.has("distributed/timeout");
-  config_.has("distributed/bind");
-  config_.has("distributed/shard_optimizer");
   for (const auto& split : config_.at("datasets").keys()) splits_->declare(split);
-  if (!train) {
-    config_.has("num_epochs");
-    declare_hooks(config_);
-    Freezing::declare(config_);
+  if (!train) declare_hooks(config_);
+  if (!train && config_.has("eval_functor")) {  // which replaces all other evaluations
+    for (const auto& name : config_.at("evaluations").keys()) {
+      config_.claim(fmt::format("evaluations/{}/eval_callbacks", name));
+    }
   }
+  for (const auto& text : idle_keys(config_, train)) add_warning(text);
   const std::string unknown = config_.unknown_keys();
   if (unknown.empty()) return;
   if (!allow_unknown) {

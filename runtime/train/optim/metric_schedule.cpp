@@ -10,6 +10,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
+#include "runtime/core/log/metric_direction.h"
 #include "runtime/train/optim/schedule.h"
 
 namespace stepop {
@@ -20,11 +21,10 @@ constexpr int64_t kNumbers = 5;  // in a state
 
 thread_local MetricSchedules* current = nullptr;
 
-/// Whether the value is `other`; it must be one of the two words.
-bool read_choice(const Config& params, const char* key, const char* fallback, const char* other) {
-  const auto word = params.get(key, fallback);
-  if (word == fallback || word == other) return word == other;
-  throw params.error(key, fmt::format("expected {} or {}, found {}", fallback, other, word));
+bool is_threshold_relative(const Config& params) {
+  const auto mode = params.get("threshold_mode", "rel");
+  if (mode == "rel" || mode == "abs") return mode == "rel";
+  throw params.error("threshold_mode", fmt::format("expected rel or abs, found \"{}\"", mode));
 }
 
 class PlateauSchedule : public Schedule {
@@ -62,8 +62,8 @@ Plateau::Plateau(const Config& params)
       patience_(params.get_at_least("patience", 0, 10)),
       cooldown_(params.get_at_least("cooldown", 0, 0)),
       threshold_(params.get("threshold", 1e-4)),
-      is_relative_(!read_choice(params, "threshold_mode", "rel", "abs")),
-      more_is_better_(read_choice(params, "mode", "min", "max")),
+      is_relative_(is_threshold_relative(params)),
+      more_is_better_(read_more_is_better(params, "min")),
       best_(more_is_better_ ? -kInfinity : kInfinity) {
   if (!(factor_ >= 0 && factor_ < 1)) {
     throw params.error("factor", fmt::format("expected at least 0 and below 1, found {}", factor_));

@@ -30,8 +30,8 @@ LiveChange::LiveChange(const RunDirectory& directory)
     : root_(directory.root()), configs_(directory.configs()) {}
 
 std::string LiveChange::path() const {
-  std::string inner = root_ + "/train/change.yaml";
-  std::string outer = root_ + "/change.yaml";
+  const std::string inner = root_ + "/train/change.yaml";
+  const std::string outer = root_ + "/change.yaml";
   return !written(inner) && written(outer) ? outer : inner;
 }
 
@@ -46,14 +46,13 @@ bool LiveChange::is_there(std::chrono::steady_clock::time_point now) {
   return age > 1 || age < -1;
 }
 
-void LiveChange::take(const std::string& time) const {
-  move(path(), configs_ + "/change_" + time + ".yaml");
+void LiveChange::take(const std::string& file, const std::string& time) const {
+  move(file, configs_ + "/change_" + time + ".yaml");
 }
 
-std::string LiveChange::refuse() const {
-  const std::string from = path();
-  move(from, from + ".refused");
-  return from + ".refused";
+std::string LiveChange::refuse(const std::string& file) {
+  move(file, file + ".refused");
+  return file + ".refused";
 }
 
 }  // namespace stepop

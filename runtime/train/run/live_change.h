@@ -8,7 +8,8 @@
 namespace stepop {
 
 /// A change of the config of a running training: the file `train/change.yaml` in the run's folder,
-/// or else `change.yaml` in the folder itself, which is merged over the config of the current start.
+/// or else `change.yaml` in the folder itself, which is merged over the config of the current
+/// start.
 class LiveChange {
  public:
   explicit LiveChange(const RunDirectory& directory);
@@ -20,11 +21,11 @@ class LiveChange {
   /// The file that is there now.
   std::string path() const;
 
-  /// Called by a start at `time` that applied the change: renames the file to
+  /// Called by a start at `time` that applied the change `file`: renames it to
   /// `configs/change_<time>.yaml`.
-  void take(const std::string& time) const;
-  /// Called when the change is invalid: adds `.refused` to the name of the file. Returns its path.
-  std::string refuse() const;
+  void take(const std::string& file, const std::string& time) const;
+  /// Called when the change `file` is invalid: adds `.refused` to its name. Returns the new path.
+  static std::string refuse(const std::string& file);
 
  private:
   std::string root_;

@@ -89,6 +89,24 @@ Duration read_duration(const Config& config, std::string_view path, bool may_be_
   return duration;
 }
 
+int64_t read_steps(const Config& config, std::string_view path, int64_t steps_per_epoch,
+                   std::string_view why, bool may_be_zero) {
+  constexpr double kMostSteps = 1e15;  // a sum of some such numbers does not overflow
+  const Duration duration = read_duration(config, path, may_be_zero);
+  if (duration.axis() != Duration::Axis::kSteps) throw no_minutes(config, path, why);
+  const double steps = duration.length(steps_per_epoch);
+  if (steps > kMostSteps) {
+    throw config.error(
+        path, "expected a number that can be reached, found " + config.peek(path)->describe());
+  }
+  return std::max<int64_t>(std::llround(steps), may_be_zero ? 0 : 1);
+}
+
+UsageError no_minutes(const Config& config, std::string_view path, std::string_view why) {
+  return config.error(path,
+                      fmt::format("expected steps (100) or epochs (2e), found minutes: {}", why));
+}
+
 double read_seconds(const Config& config, std::string_view path) {
   const Value value = config.get<Value>(path);
   const bool is_number = value.is_int() || value.is_float();

@@ -12,17 +12,29 @@ namespace stepop {
 /// of training).
 struct Duration {
   enum class Unit { kSteps, kEpochs, kMinutes };
+  /// Where durations are measured: epochs are so many steps.
+  enum class Axis { kSteps, kMinutes };
 
   double amount = 0;
   Unit unit = Unit::kSteps;
 
-  bool in_minutes() const { return unit == Unit::kMinutes; }
-  /// In minutes when `in_minutes()`, otherwise in steps.
+  Axis axis() const { return unit == Unit::kMinutes ? Axis::kMinutes : Axis::kSteps; }
+  /// On its axis.
   double length(int64_t steps_per_epoch) const {
     return unit == Unit::kEpochs ? amount * static_cast<double>(steps_per_epoch) : amount;
   }
   /// `5 epochs`, `1 step`, `0.5 minutes`.
   std::string text() const;
+};
+
+/// The progress of a training.
+struct Elapsed {
+  int64_t step = 0;
+  double minutes = 0;  ///< The training time of all starts.
+
+  double on(Duration::Axis axis) const {
+    return axis == Duration::Axis::kMinutes ? minutes : static_cast<double>(step);
+  }
 };
 
 /// Epochs and minutes need not be whole. A point that rounding put just below a period belongs to
@@ -37,6 +49,14 @@ inline constexpr const char* kExpectedDuration =
 /// hold.
 Duration read_duration(const Config& config, std::string_view path, bool may_be_zero = false,
                        const char* or_else = "");
+
+/// Reads a duration in whole steps, at least 1 unless `may_be_zero`. Throws UsageError for minutes,
+/// with `why` they cannot be: `a resume could not know them`; and for more than any training has.
+int64_t read_steps(const Config& config, std::string_view path, int64_t steps_per_epoch,
+                   std::string_view why, bool may_be_zero = false);
+
+/// The error of a duration in minutes where `why` forbids them.
+UsageError no_minutes(const Config& config, std::string_view path, std::string_view why);
 
 /// Reads a span of time by the clock, in seconds: `3h50m`, `90m`, `1d2h`, `2h30m10s`, `1.5h`; the
 /// units d, h, m and s, each at most once and the largest first. Throws UsageError for anything

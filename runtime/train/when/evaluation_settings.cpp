@@ -95,19 +95,6 @@ void read_others(const Config& config, int64_t steps_per_epoch, int64_t debug_li
   }
 }
 
-/// Where none of them runs.
-void declare_others(const Config& config) {
-  const Config others = config.at(kOthers);
-  config.has(kOthers);
-  for (const auto& name : others.keys()) {
-    for (const char* key : {"eval_op", "compression", "clean_after_callbacks", "max_batches"}) {
-      others.has(join_path(name, key));
-    }
-    others.claim(name + "/freq");
-    others.claim(name + "/eval_callbacks");
-  }
-}
-
 /// In a training the name of a checkpoint's metric, and which evaluation a report is of, go by its
 /// having none.
 std::string read_name_of_main(const Config& config, bool train) {
@@ -152,9 +139,7 @@ std::vector<EvaluationSettings> read_evaluations(const Config& config, int64_t s
     found.push_back(std::move(settings));
   }
   // A functor only replaces the op of `eval_hook`.
-  if (!train && config.has("eval_functor")) {
-    declare_others(config);
-  } else {
+  if (train || !config.has("eval_functor")) {
     read_others(config, steps_per_epoch, debug_limit, found);
   }
   return found;

@@ -1,6 +1,7 @@
 // Reads from the config which checkpoints stay.
 #include <fmt/format.h>
 
+#include "runtime/core/log/metric_direction.h"
 #include "runtime/train/when/settings.h"
 
 namespace stepop {
@@ -24,27 +25,17 @@ void read_metric(const Config& config, Retention& retention) {
                                              "found \"\"",
                                              kMetricExample));
   }
-  if (!config.has("mode")) {
-    throw config.error("mode", "missing: max when the greatest metric is the best, or min");
-  }
-  const auto mode = config.get<std::string>("mode");
-  if (mode != "max" && mode != "min") {
-    throw config.error("mode", fmt::format("expected max or min, found \"{}\"", mode));
-  }
-  retention.mode = mode == "max" ? Retention::Mode::kMax : Retention::Mode::kMin;
+  retention.mode = read_more_is_better(config) ? Retention::Mode::kMax : Retention::Mode::kMin;
   retention.keep_best = config.get_at_least("keep_best", 1, 1);
 }
 
 void read_keep_every(const Config& config, int64_t steps_per_epoch, Retention& retention) {
   const Trigger trigger(config, "keep_every", steps_per_epoch);
-  if (trigger.is_in_minutes()) {
-    throw config.error("keep_every",
-                       fmt::format("expected steps (1000) or epochs (10e), found {}: "
-                                   "which checkpoints stay may not depend on the clock",
-                                   config.peek("keep_every")->describe()));
+  if (trigger.depends_on_clock()) {
+    throw no_minutes(config, "keep_every", "which checkpoints stay may not depend on the clock");
   }
   retention.keep_always = [trigger](int64_t before, int64_t step) {
-    return step == 0 ? trigger.at_start() : trigger.is_due({before, 0}, {step, 0});
+    return step == 0 ? trigger.at_start() : trigger.is_due({.step = before}, {.step = step});
   };
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -59,7 +58,8 @@ struct UsualOp {
 std::vector<ScheduledOp> read_ops(const Config& config, const std::string& key,
                                   const std::string& example, const std::string& map_example,
                                   const UsualOp& usual, int64_t steps_per_epoch) {
-  const Value list = config.get<Value>(key);
+  // Not read as a whole, or every key in it would count as known.
+  const Value list = config.has(key) ? *config.peek(key) : config.get<Value>(key);
   if (!list.is_list()) {
     throw config.error(key, fmt::format("expected a list of ops, such as [train/{}], found {}",
                                         key == "log_ops" ? "log_op" : "train_op", list.describe()));
@@ -68,6 +68,7 @@ std::vector<ScheduledOp> read_ops(const Config& config, const std::string& key,
   for (size_t i = 0; i < list.as_list().size(); ++i) {
     const Value& item = list.as_list()[i];
     const std::string path = fmt::format("{}/{}", key, i);
+    config.has(path);
     if (item.is_text()) {
       ops.push_back({.name = parse_op(config, path, item.as_text(), example),
                      .when = usual.when,
@@ -139,10 +140,8 @@ std::vector<ScheduledOp> read_log_ops(const Config& config, int64_t steps_per_ep
 /// What a step does may only depend on the step number: otherwise a resumed run would differ from a
 /// run that never stopped.
 void check_train_trigger(const Config& config, const std::string& path, const Trigger& when) {
-  if (when.is_in_minutes()) {
-    throw config.error(path,
-                       "expected steps (100) or epochs (2e), found minutes: what a training "
-                       "does may not depend on the clock");
+  if (when.depends_on_clock()) {
+    throw no_minutes(config, path, "what a training does may not depend on the clock");
   }
   if (when.at_end()) {
     throw config.error(path,
@@ -248,15 +247,7 @@ void read_end(const Config& config, bool train, bool debug, Settings& settings) 
 int64_t read_run_ahead(const Config& config, int64_t steps_per_epoch) {
   constexpr const char* kKey = "run_ahead";
   if (!config.has(kKey)) return 0;
-  const Duration duration = read_duration(config, kKey);
-  if (duration.in_minutes()) {
-    throw config.error(kKey, "expected steps (1000) or epochs (2e), found minutes");
-  }
-  const double steps = duration.length(steps_per_epoch);
-  if (steps > static_cast<double>(kMostSteps)) {
-    throw config.error(kKey, "expected fewer steps than any training has");
-  }
-  return std::max<int64_t>(std::llround(steps), 1);
+  return read_steps(config, kKey, steps_per_epoch, "a training counts what it is ahead in steps");
 }
 
 TelemetrySettings read_telemetry(const Config& config, int64_t steps_per_epoch) {
@@ -265,10 +256,9 @@ TelemetrySettings read_telemetry(const Config& config, int64_t steps_per_epoch) 
   settings.is_active = part.get("active", true);
   if (part.has("weights")) settings.weights = Trigger(part, "weights", steps_per_epoch);
   if (part.has("gradients")) settings.gradients = Trigger(part, "gradients", steps_per_epoch);
-  if (settings.gradients.is_in_minutes()) {
-    throw part.error("gradients",
-                     "expected steps or epochs, such as 500 or 1e: before a step it "
-                     "is known whether its gradients are counted");
+  if (settings.gradients.depends_on_clock()) {
+    throw no_minutes(part, "gradients",
+                     "before a step it is known whether its gradients are counted");
   }
   if (part.has("parameters")) settings.parameters = read_pattern(part, "parameters");
   return settings;
@@ -290,6 +280,13 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
 
   swa = read_snapshots(config, steps_per_epoch);
   telemetry = read_telemetry(config, steps_per_epoch);
+  if (const Value* all = config.peek("integrations");
+      all != nullptr && !all->is_null() && !all->is_map()) {
+    throw config.error("integrations",
+                       fmt::format("expected a map, such as {{tensorboard: {{active: true}}}}, "
+                                   "found {}",
+                                   all->describe()));
+  }
   const bool no_integrations = config.get("debug/disable_integrations", true) && debug;
   for (const Registration& each : stepop::integrations().registrations()) {
     const std::string path = "integrations/" + each.name;
@@ -306,7 +303,6 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   eval_forever = config.get("eval_forever", false);
   eval_filter = CheckpointFilter(config);
   run_ahead = read_run_ahead(config, steps_per_epoch);
-  config.claim("extra");
 }
 
 /// A binary search within each turn, as intervals may be long: whether an op is due up to a step is
@@ -319,10 +315,10 @@ int64_t ScheduledOp::first_time(int64_t step, int64_t limit) const {
     if (is_due_in_step_after(span.begin)) return span.begin + 1;
     int64_t low = span.begin;
     int64_t high = std::min(span.end, limit);
-    if (when.is_due({low, 0}, {high, 0})) {
+    if (when.is_due({.step = low}, {.step = high})) {
       while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
-        (when.is_due({span.begin, 0}, {middle, 0}) ? high : low) = middle;
+        (when.is_due({.step = span.begin}, {.step = middle}) ? high : low) = middle;
       }
       return high;
     }

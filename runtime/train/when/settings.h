@@ -33,7 +33,7 @@ struct ScheduledOp {
   /// number decides, so a resumed run makes the same decision.
   bool is_due_in_step_after(int64_t step) const {
     return turn.has(step) &&
-           (when.is_due({step, 0}, {step + 1, 0}) || (step == 0 && when.at_start()));
+           (when.is_due({.step = step}, {.step = step + 1}) || (step == 0 && when.at_start()));
   }
 
   /// For a train op: the number of complete steps after the first step in which the op is due. The

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "runtime/train/when/duration.h"
 
@@ -13,23 +12,6 @@ namespace {
 constexpr const char* kStagesExample =
     "[{train_ops: [train/train_op/critic], for: 5}, {train_ops: [train/train_op/generator], for: "
     "1}]";
-/// Far beyond any training, and a sum of such numbers does not overflow.
-constexpr double kLongestStage = 1e15;
-
-int64_t read_length(const Config& stage, int64_t steps_per_epoch) {
-  const Duration duration = read_duration(stage, "for");
-  if (duration.in_minutes()) {
-    throw stage.error("for",
-                      "expected steps (100) or epochs (2e), found minutes: what a training does "
-                      "may not depend on the clock");
-  }
-  const double steps = duration.length(steps_per_epoch);
-  if (steps > kLongestStage) {
-    throw stage.error(
-        "for", "expected a number that can be reached, found " + stage.peek("for")->describe());
-  }
-  return std::max<int64_t>(std::llround(steps), 1);
-}
 
 }  // namespace
 
@@ -67,7 +49,8 @@ std::vector<Turn> read_turns(const Config& config, int64_t steps_per_epoch) {
     }
     const Config stage = config.at(path);
     if (stage.has("for")) {
-      turns.push_back({begin, read_length(stage, steps_per_epoch)});
+      turns.push_back({begin, read_steps(stage, "for", steps_per_epoch,
+                                         "what a training does may not depend on the clock")});
       begin += turns.back().length;
     } else if (i + 1 == count) {
       turns.push_back({begin});

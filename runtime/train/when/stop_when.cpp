@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "runtime/core/base/number_text.h"
+#include "runtime/core/log/metric_direction.h"
 
 namespace stepop {
 namespace {
@@ -57,16 +58,7 @@ StopWhen::StopWhen(const Config& config, int64_t steps_per_epoch)
                                               "validation/eval_op/loss, found \"{}\"",
                                               metric));
   }
-  if (!config_.has("mode")) {
-    throw config_.error("mode",
-                        "missing: max when more is better, as of an accuracy; min when less is, as "
-                        "of a loss");
-  }
-  const auto mode = config_.get<std::string>("mode");
-  if (mode != "max" && mode != "min") {
-    throw config_.error("mode", fmt::format("expected max or min, found \"{}\"", mode));
-  }
-  more_is_better_ = mode == "max";
+  more_is_better_ = read_more_is_better(config_);
   patience_ = read_duration(config_, "patience");
   min_delta_ = config_.get("min_delta", 0.0);
   if (!(min_delta_ >= 0) || std::isinf(min_delta_)) {
@@ -95,8 +87,8 @@ void StopWhen::observe(const OrderedMap<double>& scalars, const Elapsed& now) {
 
 double StopWhen::waited() const {
   if (!last_) return 0;
-  if (patience_.in_minutes()) return last_->minutes - since_.minutes;
-  return static_cast<double>(last_->step - since_.step) / patience_.length(steps_per_epoch_) *
+  const Duration::Axis axis = patience_.axis();
+  return (last_->on(axis) - since_.on(axis)) / patience_.length(steps_per_epoch_) *
          patience_.amount;
 }
 

@@ -31,11 +31,11 @@ Trigger Trigger::every_steps(double every, double grow, double up_to) {
 void Trigger::read_into(const Config& config, std::string_view path, int64_t steps_per_epoch,
                         double& target, bool may_be_zero) {
   const Duration duration = read_duration(config, path, may_be_zero, kOrElse);
-  if (has_unit_ && duration.amount > 0 && duration.in_minutes() != in_minutes_) {
+  if (has_unit_ && duration.amount > 0 && duration.axis() != axis_) {
     throw config.error(path, "minutes cannot be mixed with steps or epochs in one trigger");
   }
   if (duration.amount > 0) {
-    in_minutes_ = duration.in_minutes();
+    axis_ = duration.axis();
     has_unit_ = true;
   }
   target = duration.length(steps_per_epoch);
@@ -105,8 +105,7 @@ int64_t Trigger::times_until(double point) const {
 }
 
 bool Trigger::is_due(const Elapsed& before, const Elapsed& now) const {
-  if (in_minutes_) return times_until(now.minutes) > times_until(before.minutes);
-  return times_until(static_cast<double>(now.step)) > times_until(static_cast<double>(before.step));
+  return times_until(now.on(axis_)) > times_until(before.on(axis_));
 }
 
 }  // namespace stepop

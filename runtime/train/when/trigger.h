@@ -6,14 +6,9 @@
 #include <string_view>
 
 #include "runtime/core/config/config.h"
+#include "runtime/train/when/duration.h"
 
 namespace stepop {
-
-/// The progress of a training, as triggers see it. Minutes count the training time of all starts.
-struct Elapsed {
-  int64_t step = 0;
-  double minutes = 0;
-};
 
 /// When something is due, as a config says it: `100` or `100s` (steps), `2e` (epochs), `10m`
 /// (minutes of training), or a map
@@ -36,15 +31,16 @@ class Trigger {
   bool is_due(const Elapsed& before, const Elapsed& now) const;
   bool at_start() const { return at_start_; }
   bool at_end() const { return at_end_; }
-  bool is_in_minutes() const { return in_minutes_; }
+  bool depends_on_clock() const { return axis_ == Duration::Axis::kMinutes; }
   /// Whether the trigger may be due in a training of `steps` steps. True for minutes, as the
   /// duration of a training is unknown.
   bool is_due_within(int64_t steps) const {
-    return at_start_ || at_end_ || (in_minutes_ && every_ > 0) || is_due({}, {steps, 0});
+    return at_start_ || at_end_ || (depends_on_clock() && every_ > 0) ||
+           is_due({}, {.step = steps});
   }
   /// How often the trigger is due in a training of `steps` steps; nothing for minutes.
   std::optional<int64_t> times_within(int64_t steps) const {
-    if (in_minutes_) return std::nullopt;
+    if (depends_on_clock()) return std::nullopt;
     return times_until(static_cast<double>(steps)) + (at_start_ ? 1 : 0) + (at_end_ ? 1 : 0);
   }
   bool is_ever_due() const { return every_ > 0 || at_start_ || at_end_; }
@@ -55,7 +51,7 @@ class Trigger {
   void read_into(const Config& config, std::string_view path, int64_t steps_per_epoch,
                  double& target, bool may_be_zero = false);
 
-  bool in_minutes_ = false;
+  Duration::Axis axis_ = Duration::Axis::kSteps;
   bool has_unit_ = false;
   double every_ = 0;  // 0: never
   double grow_ = 1;

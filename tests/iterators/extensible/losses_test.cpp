@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "iterators/losses/loss_manager.h"
 #include "runtime/core/base/error.h"
 #include "tests/iterators/extensible/workbench.h"
 #include "tests/message_of.h"
@@ -47,6 +48,20 @@ TEST_CASE("losses that compare values") {
   bench.set("labels", at::tensor({1, 0}, at::kLong));
   CHECK(bench.loss("{type: cross_entropy, logits: x, labels: labels}") ==
         doctest::Approx((std::log1p(std::exp(-1.0)) + std::log1p(std::exp(1.0))) / 2));
+}
+
+at::Tensor halved_l1(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs() / 2; }
+
+STEPOP_REGISTER_LOSS_FUNCTION(halved_l1, halved_l1, {"Half of l1.", {}});
+
+TEST_CASE("a registered loss function is a criterion") {
+  Workbench bench;
+  bench.set("x", at::tensor({1.0, 2.0}, at::kFloat));
+  bench.set("y", at::tensor({2.0, 5.0}, at::kFloat));
+  CHECK(bench.loss("{type: pix, criterion: halved_l1, real: x, fake: y}") == doctest::Approx(1));
+  CHECK(message_of([&] { bench.loss("{type: pix, criterion: l3, real: x, fake: y}"); })
+            .find("expected l1, l2, cosine or a loss function (`stepop list \"loss function\"`), "
+                  "found \"l3\"") != std::string::npos);
 }
 
 TEST_CASE("sr_pix weights details, and is l2 in the mean") {

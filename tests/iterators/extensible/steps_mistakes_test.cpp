@@ -68,7 +68,7 @@ TEST_CASE("mistakes in a step name the place and what there is") {
             .find("steps/first/losses/p/type: unknown loss term \"pxi\": did you mean \"pix\"? "
                   "Known are: pix, ") != std::string::npos);
   CHECK(mistake(with_change("criterion: l2", "criterion: l3"))
-            .find("steps/first/losses/p/criterion: expected l1, l2 or cosine, found \"l3\"") !=
+            .find("steps/first/losses/p/criterion: expected l1, l2, cosine or a loss function (") !=
         std::string::npos);
   CHECK(mistake(with_change(", weight: 1}", "}")).find("steps/first/losses/p/weight: missing") !=
         std::string::npos);

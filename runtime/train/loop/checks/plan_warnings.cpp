@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -20,7 +21,7 @@
 namespace stepop {
 namespace {
 
-/// Of averages: above that they are more of the beginning than of all that was trained.
+/// Averages with more than this share of the beginning are hardly averages of what was trained.
 constexpr double kMostOfBeginning = 0.5;
 
 /// How far a schedule is looked at.
@@ -100,7 +101,9 @@ class PlanWarnings {
   void look_at_schedules(const std::vector<BuiltSchedule>& schedules) {
     for (const auto& [config, path, schedule] : schedules) {
       // look_at_averages says more.
-      if (config.path() + path != "ema/decay" && config.path() + "/" + path != "ema/decay") {
+      const std::string place = join_path(config.path(), path);
+      const bool is_given = context_.config.peek(place) != nullptr;  // else an iterator made it
+      if (is_given && place != "ema/decay" && !is_short_on_purpose()) {
         look_at_beginning(config, path, *schedule);
       }
       const int64_t end = schedule->fallen_after().value_or(settings_.num_steps);
@@ -204,8 +207,16 @@ class PlanWarnings {
     return std::pow(config.get("ema/decay", kUsualDecay), static_cast<double>(settings_.num_steps));
   }
 
-  /// Of a schedule in a training that ends before the schedule has done what it is there for: it
-  /// stays what it is until after the end, or a learning rate rises to the end and further.
+  /// Whether the command line gives the length, as one does to try a config.
+  bool is_short_on_purpose() const {
+    return std::ranges::any_of(std::array{"num_steps", "num_epochs"}, [&](const char* key) {
+      const Value* value = context_.config.peek(key);
+      return value != nullptr && value->origin().file == Origin::kCommandLine;
+    });
+  }
+
+  /// Reports a training that ends before a schedule has done its work: the schedule stays as it is
+  /// until after the end, or a learning rate rises to the end and further.
   void look_at_beginning(const Config& config, const std::string& path, const Schedule& schedule) {
     constexpr int64_t kMostLooks = 1000;
     const int64_t end = settings_.num_steps;
@@ -231,7 +242,11 @@ class PlanWarnings {
       add(config, path,
           fmt::format("stays {} in all of {}: it begins to move after its end",
                       short_number(first_number), length_));
-    } else if (is_rising && path.ends_with("lr") && highest > before * kClose) {
+      return;
+    }
+    const bool rises_at_end = schedule.at(end) > schedule.at(end - std::max<int64_t>(1, end / 100));
+    const bool is_rate = split_path(join_path(config.path(), path)).back() == "lr";
+    if (is_rising && rises_at_end && is_rate && highest > before * kClose) {
       add(config, path,
           fmt::format(
               "still rises at the end of {}: to {}, and would later reach {}. Is its number "
@@ -244,7 +259,10 @@ class PlanWarnings {
   std::optional<int64_t> values_of(const std::string& metric) const {
     for (const auto& evaluation : settings_.evaluations) {
       if (metric.starts_with(evaluation.prefix() + "/")) {
-        return evaluation.when.times_within(settings_.num_steps);
+        const auto times = evaluation.when.times_within(settings_.num_steps);
+        // A training also evaluates at its end.
+        const auto before = evaluation.when.times_within(settings_.num_steps - 1);
+        return times && times == before ? std::optional(*times + 1) : times;
       }
     }
     for (const auto& op : settings_.log_ops) {
@@ -267,7 +285,7 @@ class PlanWarnings {
   }
 
   void look_at_patience(const Duration& patience) {
-    if (patience.in_minutes()) return;
+    if (patience.axis() != Duration::Axis::kSteps) return;
     if (patience.length(settings_.steps_per_epoch) < static_cast<double>(settings_.num_steps))
       return;
     add("stop_when/patience",

@@ -148,6 +148,9 @@ TEST_CASE("what is wrong in a sweep file is said with its place") {
   CHECK(message("base: none.yaml\n" + grid) ==
         "F:1: base: " + folder.path("none.yaml") + ": no such file");
   CHECK(message(base + "gird: {a: [1]}\n") == "F:2: unknown key \"gird\": did you mean \"grid\"?");
+  CHECK(message(base + "set: {seed: 1}\ngrid: {a: [1]}\n") ==
+        "F:2: unknown key \"set\": a sweep has base, grid, list, random, over, jobs, metric, mode, "
+        "name; a value that all its runs have is a list of one, as in grid: {seed: [1]}");
   CHECK(message(base + "grid: {a: 1}\n") == "F:2: grid/a: expected a list of values, found 1");
   CHECK(message(base + "grid: {optimizer: {lr: [1]}}\n") ==
         "F:2: grid/optimizer: expected a list of values, found a map; a key below another one is "

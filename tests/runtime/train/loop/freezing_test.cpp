@@ -61,8 +61,10 @@ TEST_CASE("a rule that cannot be is refused with its place") {
   CHECK(error("[{match: second}]")
             .find("freeze/0/match: \"second\" matches no parameter; the "
                   "parameters are: model.first.weight, model.first.bias, ") != std::string::npos);
-  CHECK(error("[{match: first, until: 2m}]")
-            .ends_with("expected steps (100) or epochs (2e): a resume could not know minutes"));
+  CHECK(
+      error("[{match: first, until: 2m}]")
+          .ends_with(
+              "expected steps (100) or epochs (2e), found minutes: a resume could not know them"));
   CHECK(error("[{match: first, until: 1e30}]")
             .ends_with("freeze/0/until: expected a number that can be reached, found 1.0e+30"));
   CHECK(error("[{match: first, from: 5, until: 5}]")

@@ -114,7 +114,7 @@ TEST_CASE("what telemetry cannot be is refused with its place") {
   const auto message = [](const std::string& telemetry) {
     return message_of([&] { TestRun(trainer_config("num_steps: 1\ntelemetry: " + telemetry)); });
   };
-  CHECK(message("{gradients: 5m}").find("telemetry/gradients: expected steps or epochs") !=
+  CHECK(message("{gradients: 5m}").find("telemetry/gradients: expected steps (100) or epochs") !=
         std::string::npos);
   CHECK(message("{parameters: '('}").find("telemetry/parameters: ") != std::string::npos);
 }

@@ -88,7 +88,7 @@ TEST_CASE("a plateau says why it falls, and where it cannot be") {
   refused("{class: plateau, from: 0.5, metric: m, factor: 1}",
           "lr/factor: expected at least 0 and below 1, found 1");
   refused("{class: plateau, from: 0.5, metric: m, mode: low}",
-          "lr/mode: expected min or max, found low");
+          "lr/mode: expected max or min, found \"low\"");
   std::string outside;
   std::thread([&] {
     outside = message_of([] { schedule("{class: plateau, from: 1, metric: m}"); });

@@ -21,8 +21,8 @@ TEST_CASE("a duration is of steps, epochs or minutes") {
   CHECK(duration("2e").length(25) == 50);
   CHECK(duration("0.5e").length(25) == 12.5);
   CHECK(duration("10m").length(25) == 10);
-  CHECK(duration("10m").in_minutes());
-  CHECK_FALSE(duration("10").in_minutes());
+  CHECK(duration("10m").axis() == Duration::Axis::kMinutes);
+  CHECK(duration("10").axis() == Duration::Axis::kSteps);
   CHECK(duration("1e").text() == "1 epoch");
   CHECK(duration("0.5e").text() == "0.5 epochs");
   CHECK(duration("500").text() == "500 steps");

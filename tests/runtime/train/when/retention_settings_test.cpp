@@ -77,14 +77,15 @@ TEST_CASE("what makes no sense is refused with its place") {
         "test.yaml:1: checkpoints/metric: expected a name as in metrics.jsonl, such as "
         "validation/eval_op/accuracy/accuracy, found \"\"");
   CHECK(refused("{metric: a}") ==
-        "test.yaml:1: checkpoints/mode: missing: max when the greatest metric is the best, or min");
+        "test.yaml:1: checkpoints/mode: missing: max when more is better, as of an accuracy; min "
+        "when less is, as of a loss");
   CHECK(refused("{metric: a, mode: most}") ==
         "test.yaml:1: checkpoints/mode: expected max or min, found \"most\"");
   CHECK(refused("{metric: a, mode: max, keep_best: 0}") ==
         "test.yaml:1: checkpoints/keep_best: expected 1 or more, found 0");
   CHECK(refused("{keep_last: 1, keep_every: 10m}") ==
-        "test.yaml:1: checkpoints/keep_every: expected steps (1000) or epochs (10e), found "
-        "\"10m\": which checkpoints stay may not depend on the clock");
+        "test.yaml:1: checkpoints/keep_every: expected steps (100) or epochs (2e), found "
+        "minutes: which checkpoints stay may not depend on the clock");
   CHECK(refused("{keep_every: 10e}") ==
         "test.yaml:1: checkpoints/keep_every: needs checkpoints/keep_last: without it every "
         "checkpoint is kept");

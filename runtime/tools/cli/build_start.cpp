@@ -1,0 +1,104 @@
+#include "runtime/tools/cli/build_start.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "runtime/core/config/difference.h"
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/tools/cli/exit_codes.h"
+#include "runtime/tools/graph/network_graphs.h"
+#include "runtime/tools/trial/dry_run.h"
+#include "runtime/tools/trial/repeat_check.h"
+#include "runtime/train/checkpoint/checkpoint_folder.h"
+#include "runtime/train/iterator/splits.h"
+#include "runtime/train/run/provenance.h"
+#include "runtime/train/run/signals.h"
+
+namespace stepop {
+namespace {
+
+void restore(const Arguments& arguments, ChosenCheckpoint& chosen, BuiltStart& built) {
+  auto& [path, checkpoint] = chosen;
+  Session& session = *built.session;
+  if (!arguments.train) {
+    session.restore_for_evaluation(checkpoint, path);
+  } else if (arguments.retrain) {
+    session.restore_weights(checkpoint, path);
+  } else {
+    session.resume(checkpoint, path);
+    built.machine = describe_change_of_machine(checkpoint.made_by, session.made_by());
+    built.changes = differences_to(checkpoint.config, session);
+  }
+  checkpoint.tensors.clear();
+}
+
+/// Whether the checkpoint is the one that the run itself has of this step.
+bool is_of_run(const OpenedStart& opened, Session& session) {
+  if (!opened.is_resuming) return false;
+  const CheckpointFolder own(opened.source.project->checkpoints());
+  std::error_code failed;
+  return std::filesystem::equivalent(opened.checkpoint->path,
+                                     own.path_of(session.position().global_step), failed);
+}
+
+/// Shows the config and what is to be known about it.
+void show(const Session& session, bool with_config, Console& console) {
+  if (with_config) console.info(session.config_yaml());
+  if (!session.warnings().empty()) console.warn(session.warnings());
+  if (!session.log_notice().empty()) console.info(session.log_notice());
+  const std::string notices = session.context().splits.notices();
+  if (!notices.empty()) console.info(notices);
+}
+
+}  // namespace
+
+std::string differences_to(const std::string& yaml, const Session& session) {
+  return describe(
+      differences(parse_yaml(yaml, {"", 0}), parse_yaml(session.config_yaml(), {"", 0})));
+}
+
+BuiltStart build_start(const Arguments& arguments, OpenedStart& opened, World& world,
+                       Console& console) {
+  BuiltStart built{.session =
+                       std::make_unique<Session>(opened.run.config, arguments.train,
+                                                 arguments.debug, arguments.allow_unknown, &world)};
+  Session& session = *built.session;
+  built.crash = std::make_unique<CrashMessage>();
+  built.crash->set_place(session.position().global_step, session.position().split);
+  session.show_log(console);
+  session.set_run({.name = opened.name, .is_resuming = opened.is_resuming});
+  const bool is_root = world.is_root();
+  if (is_root) check_session(arguments, opened.source, session);
+  if (opened.checkpoint) restore(arguments, *opened.checkpoint, built);
+  if (is_root && !opened.checkpoint && (arguments.train || !opened.source.project)) {
+    built.weights = session.init_weights();
+  }
+  session.share_beginning();
+  built.is_from_elsewhere = world.from_root([&] {
+    return opened.checkpoint && !is_of_run(opened, session) ? "1" : "0";
+  }) == "1";
+  // Another run's evaluation is not this one's to finish.
+  if (built.is_from_elsewhere) {
+    session.position().evaluation_folder.clear();
+    session.position().evaluations.clear();
+  }
+  session.initialize();
+  session.check(logged_graph);
+  throw_if_signal_arrived();
+  show(session, !arguments.check, console);
+  return built;
+}
+
+int check_start(const Arguments& arguments, const OpenedStart& opened, const BuiltStart& built,
+                TensorMemory& memory, Console& console) {
+  if (opened.checkpoint) console.info("weights   " + opened.checkpoint->path);
+  if (!built.weights.empty()) console.info("init_from " + built.weights);
+  try_everything(*built.session, memory, console, arguments.graph);
+  const std::string difference = arguments.train ? check_repeats(*built.session) : "";
+  if (difference.empty()) return 0;
+  console.warn(difference);
+  // Operations of a GPU may differ by themselves.
+  return built.session->context().device.is_cpu() ? kDoesNotRepeat : 0;
+}
+
+}  // namespace stepop
