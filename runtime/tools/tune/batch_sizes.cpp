@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 
@@ -14,19 +13,19 @@
 #include "runtime/core/pictures/canvas.h"
 #include "runtime/tools/tune/measured_training.h"
 #include "runtime/tools/tune/ratios.h"
-#include "runtime/tools/tune/training_subject.h"
 
 namespace stepop {
 namespace {
 
+constexpr double kTimeForSizes = 120;  // seconds
 constexpr int kPortionsOfSize = 5;
 constexpr int kBetweenTries = 3;
-/// Of the free memory: the rest is others'.
+/// The part of the free memory that a training may take.
 constexpr double kShareOfFree = 0.8;
-/// Of the highest speed: a larger batch brings little.
+/// At this part of the highest speed a larger batch brings little.
 constexpr double kNearlyAll = 0.95;
 
-/// What a size would need, by the line through the two largest measured ones.
+/// The memory that a size would need, by the line through the two largest measured ones.
 double expected_memory(const std::vector<BatchSizeRow>& rows, int64_t size) {
   if (rows.size() < 2) return 0;
   const BatchSizeRow& a = rows[rows.size() - 2];
@@ -85,8 +84,6 @@ std::vector<BatchSizeRow> measure_batch_sizes(const MeasureBatchSize& measure,
                                               const BatchSizeLimits& limits) {
   std::vector<BatchSizeRow> good;
   std::optional<BatchSizeRow> bad;
-  double last = 0;    // seconds that the last size took
-  double growth = 0;  // how many more than the one before it
   const auto try_size = [&](int64_t size) {
     const double expected = expected_memory(good, size);
     if (limits.memory > 0 && expected > limits.memory) {
@@ -95,28 +92,23 @@ std::vector<BatchSizeRow> measure_batch_sizes(const MeasureBatchSize& measure,
                                     size_text(expected), size_text(limits.memory))};
       return;
     }
-    const double begin = limits.seconds();
     try {
       good.push_back(measure(size));
     } catch (const CandidateFailed& failed) {
       bad = {.batch_size = size, .failure = failed.what()};
     }
-    if (last > 0) growth = std::max(0.0, limits.seconds() - begin - last);
-    last = limits.seconds() - begin;
   };
-  // A start that takes always the same, and steps that take twice as long with twice the size.
-  const auto has_time = [&](double growths) {
-    return limits.seconds() + last + growths * growth <= limits.time_limit;
-  };
-  int64_t size = 1;
-  for (; !bad && (limits.most == 0 || size <= limits.most) && (good.empty() || has_time(2));
-       size *= 2) {
-    try_size(size);
-  }
-  for (int i = 0; bad && !good.empty() && i < kBetweenTries && has_time(0); ++i) {
-    const int64_t middle = (good.back().batch_size + bad->batch_size) / 2;
-    if (middle <= good.back().batch_size) break;
-    try_size(middle);
+  try {
+    for (int64_t size = 1; !bad && (limits.most == 0 || size <= limits.most); size *= 2) {
+      try_size(size);
+    }
+    for (int i = 0; bad && !good.empty() && i < kBetweenTries; ++i) {
+      const int64_t middle = (good.back().batch_size + bad->batch_size) / 2;
+      if (middle <= good.back().batch_size) break;
+      try_size(middle);
+    }
+  } catch (const TimeOver&) {
+    if (good.empty() && !bad) throw;
   }
   if (bad) good.push_back(*bad);
   return good;
@@ -124,26 +116,22 @@ std::vector<BatchSizeRow> measure_batch_sizes(const MeasureBatchSize& measure,
 
 std::vector<BatchSizeRow> tune_batch_size(const TuneOptions& options,
                                           const TraineeOptions& trainees) {
-  const auto seconds = [begin = options.begin] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
-  constexpr double kUsualTime = 120;
-  const double time_limit = options.time_limit > 0 ? options.time_limit : kUsualTime;
+  const double time_limit = options.time_limit > 0 ? options.time_limit : kTimeForSizes;
   const Value config = config_of_steps(options.config);
-  BatchSizeLimits limits{.time_limit = time_limit, .seconds = seconds};
+  TraineeOptions limited = trainees;
+  BatchSizeLimits limits;
   const auto measure = [&](int64_t size) -> BatchSizeRow {
-    if (options.progress) {
-      options.progress(fmt::format("batches of {}", size), std::min(seconds() / time_limit, 1.0));
-    }
-    Candidate candidate{.changes_results = true};
-    candidate.settings.set("batch_size", size);
-    TrainingSubject subject(trainees, config, candidate);
+    options.progress(fmt::format("batches of {}", size),
+                     std::min(options.seconds() / time_limit, 1.0));
+    TrainingSubject subject(limited, config, {{"batch_size", size}});
     limits.most = subject.examples();
     if (subject.present().is_cpu && limits.memory == 0) {
       limits.memory = kShareOfFree * (available_memory() + subject.memory());
     }
     std::vector<double> times;
     for (int i = 0; i < kPortionsOfSize; ++i) times.push_back(subject.measure());
+    // However short the limit is, one size is measured.
+    limited.deadline = options.after(time_limit - kTuneEnd);
     return {.batch_size = size,
             .examples_per_second = static_cast<double>(size) / ratio_of(times, 1).median,
             .memory = subject.memory()};

@@ -5,18 +5,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/pictures/axes.h"
-#include "runtime/tools/tune/answers.h"
 #include "runtime/tools/tune/measured_training.h"
-#include "runtime/tools/tune/tune_mode.h"
 
 namespace stepop {
 namespace {
@@ -26,12 +24,12 @@ constexpr double kHighest = 10;
 constexpr int64_t kSteps = 320;  // forty for each power of ten
 constexpr double kDiverged = 4;  // times the lowest loss
 constexpr double kMemory = 0.9;  // of the smoothed loss, for the step before
-/// Steps whose smoothed loss is that of few.
+/// The smoothed loss of the first steps is the mean of few.
 constexpr size_t kFirst = 10;
-/// The slope is that over so many steps before and behind.
+/// A slope is taken over so many steps before and after.
 constexpr size_t kHalfWidth = 6;
 
-/// The loss among what a step logged: the first number of that name, else the first of all.
+/// The loss among the numbers of a step: the first with that name, or the first of all.
 const double* find_loss(const OrderedMap<double>& scalars) {
   for (const auto& [name, value] : scalars) {
     if (name == "loss" || name.ends_with("/loss")) return &value;
@@ -39,11 +37,10 @@ const double* find_loss(const OrderedMap<double>& scalars) {
   return scalars.empty() ? nullptr : &scalars.begin()->second;
 }
 
-/// Writes the loss of each step, and ends the process.
+/// Answers with the loss of each step, and ends the process.
 class LossWatch : public StepHook {
  public:
-  LossWatch(Session& session, int answers, int64_t steps)
-      : StepHook(session), answers_(answers), steps_(steps) {}
+  using StepHook::StepHook;
 
   void after_batch(const Batch&, const OrderedMap<Scalars>& results) override {
     returned_.clear();
@@ -65,17 +62,15 @@ class LossWatch : public StepHook {
     }
     const double loss = *found;
     logged_.clear();
-    const nlohmann::json line = {{"step", step}, {"loss", std::isfinite(loss) ? loss : -1}};
-    if (std::isfinite(loss)) answer(answers_, line.dump());
-    if (!std::isfinite(loss) || step >= steps_) ::_exit(0);
+    if (!std::isfinite(loss)) ::_exit(0);
+    answer(fmt::format("{} {}", step, loss));
+    if (step >= kSteps) ::_exit(0);
     smooth_ = step == 1 ? loss : kMemory * smooth_ + (1 - kMemory) * loss;
     lowest_ = std::min(lowest_, smooth_);
     if (smooth_ > kDiverged * std::abs(lowest_)) ::_exit(0);
   }
 
  private:
-  int answers_;
-  int64_t steps_;
   OrderedMap<double> logged_;
   OrderedMap<double> returned_;
   double smooth_ = 0;
@@ -87,7 +82,7 @@ double rate_of(int64_t step) {
   return kLowest * std::pow(kHighest / kLowest, share);
 }
 
-/// The first train ops that log, as plain names: all of them in each step.
+/// The log ops of the training as plain names: they all run in each step.
 Value::List log_ops_of(const Value& given) {
   Value::List ops;
   for (const Value& item : given.as_list()) {
@@ -126,8 +121,8 @@ RateSuggestion suggest_rate(const std::vector<RatePoint>& points) {
   }
   const double noise = std::sqrt(squares / static_cast<double>(lowest + 1));
   const double fall = line[kFirst] - line[lowest];
-  // That of a smoothed number is a quarter of it, and the lowest of hundreds lies three of these
-  // low.
+  // A smoothed number has a quarter of this noise; the lowest of hundreds lies three quarters
+  // below.
   if (!(fall > noise)) {
     return {.reason = fmt::format(
                 "the loss falls by {}, no more than its noise of {}: no rate is suggested",
@@ -186,7 +181,7 @@ Value config_of_rates(Value config, double low, double high, int64_t steps) {
 
 namespace {
 
-/// Where the config names no log ops: train/log_op, if the iterator has it.
+/// Adds train/log_op, if the iterator has it, to a config without log ops.
 Config with_log_ops(const Config& config, World& world) {
   if (config.has("log_ops")) return config;
   Value root = *config.root().peek();
@@ -205,25 +200,22 @@ Config with_log_ops(const Config& config, World& world) {
 }  // namespace
 
 void run_rate_test(const Config& config, World& world, const std::string& folder,
-                   const std::string& weights, int answers) {
-  train_for_steps(with_log_ops(config, world), world, folder, weights, [&](Session& session) {
-    return std::make_unique<LossWatch>(session, answers, kSteps);
-  });
+                   const std::string& weights) {
+  train_for_steps(with_log_ops(config, world), world, folder, weights,
+                  [](Session& session) { return std::make_unique<LossWatch>(session); });
 }
 
 std::vector<RatePoint> test_rates(const TuneOptions& options, const TraineeOptions& trainees) {
-  if (options.progress) options.progress("starting", 0);
+  options.progress("starting", 0);
   Trainee trainee(trainees, kTestRates, config_of_rates(options.config, kLowest, kHighest, kSteps),
                   {});
   std::vector<RatePoint> points;
   while (const auto line = trainee.read_first()) {
-    const auto json = nlohmann::json::parse(*line);
-    const int64_t step = json.at("step");
-    points.push_back({.rate = rate_of(step - 1), .loss = json.at("loss")});
-    if (options.progress) {
-      options.progress(fmt::format("learning rate {}", short_number(points.back().rate)),
-                       static_cast<double>(step) / static_cast<double>(kSteps));
-    }
+    char* rest = nullptr;
+    const int64_t step = std::strtoll(line->c_str(), &rest, 10);
+    points.push_back({.rate = rate_of(step - 1), .loss = std::strtod(rest, nullptr)});
+    options.progress(fmt::format("learning rate {}", short_number(points.back().rate)),
+                     static_cast<double>(step) / static_cast<double>(kSteps));
   }
   return points;
 }
@@ -231,7 +223,7 @@ std::vector<RatePoint> test_rates(const TuneOptions& options, const TraineeOptio
 std::string rate_picture(const std::vector<RatePoint>& points, const RateSuggestion& suggestion) {
   if (points.empty()) throw Error("the loss was NaN or infinite from the first step on");
   const std::vector<double> line = smoothed(points);
-  // What diverges would leave no room for the rest.
+  // A diverging loss would leave no room for the rest.
   const auto [low, high] = std::ranges::minmax(line);
   const double top = std::min(high, line.front() + (line.front() - low) / 2);
   const auto [bottom, ceiling] =

@@ -17,33 +17,33 @@ struct RatePoint {
   double loss = 0;
 };
 
-/// What a test says.
 struct RateSuggestion {
-  std::optional<double> rate = {};  ///< None where nothing can be said.
-  std::string reason = {};          ///< In words, with the rates that it is about.
+  std::optional<double> rate = {};  ///< None when the losses allow no suggestion.
+  std::string reason = {};          ///< In words, with the rates.
 };
 
-/// The losses without their noise: a mean whose weights fall exponentially, begun without a bias as
-/// in Adam.
+/// The losses without their noise: an exponential moving average, with Adam's correction of its
+/// beginning.
 std::vector<double> smoothed(const std::vector<RatePoint>& points);
 
-/// The rate at which the smoothed loss falls fastest by the logarithm of the rate, at most a tenth
-/// of that at which it is lowest; none where it never falls by more than its noise.
+/// The rate at which the smoothed loss falls fastest over the logarithm of the rate, but at most a
+/// tenth of the rate with the lowest loss; none when the loss never falls by more than its noise.
 RateSuggestion suggest_rate(const std::vector<RatePoint>& points);
 
-/// The same training with rates that grow evenly on a logarithmic scale, one for each of `steps`
-/// steps, in each optimizer of `optimizer` or `optimizers`. Throws UsageError where there is none.
+/// The same training with a rate that grows evenly on a logarithmic scale over `steps` steps, in
+/// each optimizer. Throws UsageError for a config without `optimizer` and `optimizers`.
 Value config_of_rates(Value config, double low, double high, int64_t steps);
 
-/// The other side of `test_rates`: writes the loss of each step, and ends the process after
-/// `steps`, or when the smoothed loss is four times its lowest, or the loss no number.
+/// The other side of `test_rates`: answers with step and loss after each step. Ends the process
+/// after the last step, or when the loss is NaN, infinite or, smoothed, four times its lowest.
 [[noreturn]] void run_rate_test(const Config& config, World& world, const std::string& folder,
-                                const std::string& weights, int answers);
+                                const std::string& weights);
 
-/// Trains a config with rates that grow, in a process of its own. Throws CandidateFailed.
+/// Trains a config with growing rates in its own process. Throws CandidateFailed.
 std::vector<RatePoint> test_rates(const TuneOptions& options, const TraineeOptions& trainees);
 
-/// Losses over the rates, with the smoothed line and what is suggested, as the bytes of a PNG file.
+/// Losses over rates, with the smoothed line and the suggestion, as the bytes of a PNG file. Throws
+/// Error when there are no points.
 std::string rate_picture(const std::vector<RatePoint>& points, const RateSuggestion& suggestion);
 
 }  // namespace stepop

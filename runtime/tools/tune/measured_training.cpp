@@ -11,12 +11,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "runtime/core/config/resolve.h"
+#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/system/file_calls.h"
 #include "runtime/core/system/read_file.h"
-#include "runtime/tools/tune/answers.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/keys/own_keys.h"
@@ -32,10 +32,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Steps and epochs that no measurement comes to.
+/// No measurement has so many steps.
 constexpr int64_t kNever = 1'000'000'000'000;
 
-nlohmann::json settings_json(const Session& session) {
+/// What PresentSettings and TrainingSubject read.
+std::string report(const Session& session) {
   const Context& context = session.context();
   const LoaderOptions loader = context.splits.loader_options();
   bool has_images = false;
@@ -44,25 +45,26 @@ nlohmann::json settings_json(const Session& session) {
       has_images = has_images || tensor.dim() == 4;
     }
   }
-  return {{"is_cpu", context.device.is_cpu()},
-          {"device", describe_device(context.device)},
-          {"threads", at::get_num_threads()},
-          {"onednn", at::globalContext().userEnabledMkldnn()},
-          {"can_use_onednn", at::hasMKLDNN()},
-          {"channels_last", loader.channels_last},
-          {"has_images", has_images},
-          {"workers", loader.workers},
-          {"prefetch", loader.prefetch},
-          {"flushes_denormals", session.config().get("flush_denormals", false)},
-          {"thread_wait", own_thread_wait()},
-          {"precision", session.config().get("precision", "float32")},
-          {"batch_size", context.splits.order("train").batch_size()},
-          {"examples", context.splits.examples("train")},
-          {"processes", context.world_size},
-          {"cores", std::max(1U, std::thread::hardware_concurrency())}};
+  Value::Map settings{{"num_threads", int64_t{at::get_num_threads()}},
+                      {"onednn", at::globalContext().userEnabledMkldnn()},
+                      {"channels_last", loader.channels_last},
+                      {"n_data_processes", int64_t{loader.workers}},
+                      {"n_prefetch", int64_t{loader.prefetch}},
+                      {"flush_denormals", session.config().get("flush_denormals", false)}};
+  if (const std::string wait = own_thread_wait(); !wait.empty()) settings.set("thread_wait", wait);
+  settings.set("processes", int64_t{context.world_size});
+  return flow_yaml(Value::Map{{"settings", std::move(settings)},
+                              {"precision", session.config().get("precision", "float32")},
+                              {"is_cpu", context.device.is_cpu()},
+                              {"has_images", has_images},
+                              {"can_use_onednn", at::hasMKLDNN()},
+                              {"cores", int64_t{std::max(1U, std::thread::hardware_concurrency())}},
+                              {"device", describe_device(context.device)},
+                              {"batch_size", int64_t{context.splits.order("train").batch_size()}},
+                              {"examples", int64_t{context.splits.examples("train")}}});
 }
 
-/// The most memory that this process had, and its device for it, in bytes.
+/// The most bytes that this process had, on its device.
 double most_memory(const c10::Device& device) {
   if (device.is_cpu()) {
     const std::string status = read_file("/proc/self/status");
@@ -74,10 +76,10 @@ double most_memory(const c10::Device& device) {
   return static_cast<double>(stats.reserved_bytes[whole].peak);
 }
 
-/// Lets steps pass in portions, as they are asked for.
+/// Lets steps pass in the portions that the standard input asks for.
 class Gate : public StepHook {
  public:
-  Gate(Session& session, int answers) : StepHook(session), answers_(answers) {}
+  using StepHook::StepHook;
 
   void before_step(int64_t) override {
     if (before_ == 0 && left_ == 0) wait_for_more();
@@ -99,9 +101,8 @@ class Gate : public StepHook {
     if (steps_ > 0) {
       synchronize(session().context().device);
       const std::chrono::duration<double> passed = Clock::now() - begin_;
-      const nlohmann::json portion = {{"seconds", passed.count() / static_cast<double>(steps_)},
-                                      {"memory", most_memory(session().context().device)}};
-      answer(answers_, portion.dump());
+      answer(fmt::format("{} {}", passed.count() / static_cast<double>(steps_),
+                         most_memory(session().context().device)));
     }
     long long before = 0;
     long long steps = 0;
@@ -111,14 +112,19 @@ class Gate : public StepHook {
     session().restart_spin_watch();
   }
 
-  int answers_;
-  int64_t before_ = 0;  ///< Steps that are not measured, and are still to come.
-  int64_t left_ = 0;    ///< The same of those that are.
-  int64_t steps_ = 0;   ///< Of the portion at hand.
+  int64_t before_ = 0;  ///< Steps to come that are not measured.
+  int64_t left_ = 0;    ///< Steps to come that are measured.
+  int64_t steps_ = 0;   ///< All measured steps of this portion.
   Clock::time_point begin_;
 };
 
 }  // namespace
+
+void answer(const std::string& line) {
+  static const OpenFile answers(STDIN_FILENO);
+  size_t written = 0;
+  if (write_all(answers, line + "\n", written) != 0) ::_exit(1);
+}
 
 Value config_of_steps(Value config) {
   Value::Map& keys = config.as_map();
@@ -179,11 +185,10 @@ void train_for_steps(const Config& config, World& world, const std::string& fold
   throw Error("a training without an end has ended: a hook, or the iterator, stopped it");
 }
 
-void run_measured_training(const Config& config, World& world, const std::string& folder,
-                           int answers) {
-  train_for_steps(config, world, folder, "", [&](Session& session) {
-    answer(answers, settings_json(session).dump());
-    return std::make_unique<Gate>(session, answers);
+void run_measured_training(const Config& config, World& world, const std::string& folder) {
+  train_for_steps(config, world, folder, "", [](Session& session) {
+    answer(report(session));
+    return std::make_unique<Gate>(session);
   });
 }
 

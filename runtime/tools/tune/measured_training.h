@@ -13,17 +13,25 @@
 
 namespace stepop {
 
-/// A training for the sake of its steps: it logs, saves and evaluates nothing, and has no end. Its
-/// epochs and its own hooks are those of the config. `config` is resolved; a copy of it, changed.
+/// The variable that makes `stepop tune` a process to be measured, and its values.
+inline constexpr const char* kTuneVariable = "STEPOP_TUNE";
+inline constexpr const char* kMeasureSteps = "steps";
+inline constexpr const char* kTestRates = "rates";
+
+/// Writes a line to the standard input, a socket. Ends this process when nobody reads it.
+void answer(const std::string& line);
+
+/// A copy of a resolved config for a training that is measured: it logs, saves and evaluates
+/// nothing, and has no end. Its epochs and its own hooks stay.
 Value config_of_steps(Value config);
 
 /// Looks at the steps of such a training.
 class StepHook : public Hook {
  public:
-  /// `session` must outlive it.
+  /// `session` must outlive the hook.
   explicit StepHook(Session& session);
 
-  /// Ends an epoch by itself: the loop would save a checkpoint.
+  /// Ends an epoch itself: the loop would save a checkpoint.
   void after_step(int64_t step) override;
 
  protected:
@@ -36,17 +44,16 @@ class StepHook : public Hook {
 
 using MakeStepHook = std::function<std::unique_ptr<StepHook>(Session& session)>;
 
-/// Trains by a config that config_of_steps made, until the hook ends the process. `folder` is for
-/// what hooks of the user's write; `weights` is a checkpoint to begin with, or empty. Throws what a
-/// training throws, and Error when it ends.
+/// Trains by a config from config_of_steps, until the hook ends the process. The user's hooks write
+/// into `folder`; `weights` is a checkpoint to begin with, or empty. Throws what a training throws,
+/// and Error when it ends.
 [[noreturn]] void train_for_steps(const Config& config, World& world, const std::string& folder,
                                   const std::string& weights, const MakeStepHook& make_hook);
 
-/// The other side of a TrainingSubject: trains in portions of steps, which are asked for by lines
-/// `run <steps before> <steps>` on the standard input, and answered by lines of JSON on the file
-/// `answers`. First it says what it has: PresentSettings. Ends the process with its input. Of
-/// several processes each does this.
+/// The other side of a TrainingSubject: first reports its settings, a map as YAML in one line. Then
+/// trains portions of steps: each line `run <steps before> <steps>` of the standard input is
+/// answered by `<seconds of a step> <bytes of memory>`. Ends with its input.
 [[noreturn]] void run_measured_training(const Config& config, World& world,
-                                        const std::string& folder, int answers);
+                                        const std::string& folder);
 
 }  // namespace stepop

@@ -4,27 +4,29 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <sstream>
-#include <system_error>
 #include <utility>
 
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/config/references.h"
+#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/read_file.h"
-#include "runtime/tools/tune/tune_mode.h"
+#include "runtime/core/system/spawn.h"
+#include "runtime/tools/tune/measured_training.h"
 #include "runtime/train/run/signals.h"
-#include "runtime/train/run/thread_wait.h"
 
 namespace stepop {
 namespace {
@@ -32,55 +34,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kLookMilliseconds = 100;
-/// Above all numbers that a child gives to its own files.
-constexpr int kAboveStandard = 10;
 constexpr size_t kLongestReason = 200;
 constexpr std::chrono::seconds kEndsWithin{5};
 
-struct Pipe {
-  OpenFile read;
-  OpenFile write;
-};
+/// Seconds: long enough for the clock and some turns of the scheduler, and short enough that other
+/// programs disturb all candidates alike.
+constexpr double kPortion = 0.12;
+/// Steps before a portion are not measured: they use up prepared batches and fill caches.
+constexpr int64_t kBeforeEach = 8;
+constexpr int64_t kMostBefore = 32;
 
-Pipe make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error("cannot make a pipe");
-  const OpenFile read(ends[0]);
-  const OpenFile write(ends[1]);
-  return {OpenFile(::fcntl(read.number(), F_DUPFD_CLOEXEC, kAboveStandard)),
-          OpenFile(::fcntl(write.number(), F_DUPFD_CLOEXEC, kAboveStandard))};
+int64_t steps_for(double seconds, double step_seconds) {
+  return std::max<int64_t>(1, std::llround(seconds / std::max(step_seconds, 1e-7)));
 }
 
-/// The first of a name counts; one without a value is left out.
-std::vector<std::string> environment_with(const Variables& changes) {
-  std::vector<std::string> all;
-  const auto name_of = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
-  for (const auto& [name, value] : changes) {
-    if (value) all.push_back(name + "=" + *value);
-  }
-  for (char** each = environ; *each != nullptr; ++each) {
-    const bool is_changed = std::ranges::any_of(
-        changes, [&](const auto& change) { return change.first == name_of(*each); });
-    if (!is_changed) all.emplace_back(*each);
-  }
-  return all;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (auto& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-const Value* find_setting(const Value& config, const OrderedMap<Value>& settings,
-                          const std::string& key) {
-  const Value* own = settings.find(key);
-  const Value* found = own != nullptr ? own : config.find(key);
-  return found != nullptr && !found->is_null() ? found : nullptr;
-}
-
-/// What a process said last on its standard error: `stepop: configs/a.yaml:3: ...`.
+/// The last line that the program printed as an error, without `stepop: `, or its last line.
 std::string error_in(const std::string& output) {
   constexpr std::string_view kOurs = "stepop: ";
   std::string found;
@@ -95,97 +63,89 @@ std::string error_in(const std::string& output) {
   return text;
 }
 
+/// Why a process with this status ended; empty when nothing says it.
+std::string reason_of(int status, const std::string& output) {
+  if (!WIFSIGNALED(status)) return error_in(try_read_file(output).value_or(""));
+  return WTERMSIG(status) == SIGKILL ? "it was killed (SIGKILL), as happens where memory runs out"
+                                     : fmt::format("{} ended it", signal_name(WTERMSIG(status)));
+}
+
 }  // namespace
 
-Trainee::Trainee(const TraineeOptions& options, const std::string& mode, const Value& config,
+Trainee::Trainee(const TraineeOptions& options, const std::string& mode, Value config,
                  const OrderedMap<Value>& settings)
     : options_(options) {
   static int number = 0;
   const std::string folder = fmt::format("{}/{}", options.folder, ++number);
   std::filesystem::create_directory(folder);
-  Value whole = config;
-  for (const auto& [key, value] : settings) whole.as_map().set(key, value);
+  for (const auto& [key, value] : settings) config.as_map().set(key, value);
   const std::string file = folder + "/config.yaml";
-  write_file_atomically(file, to_yaml(escape_references(whole)));
-  const Value* processes = find_setting(config, settings, "processes");
-  const int count = processes != nullptr && processes->is_int()
-                        ? static_cast<int>(std::max<int64_t>(1, processes->as_int()))
-                        : 1;
-  const auto places = count > 1 ? options.places(count) : std::vector<std::vector<std::string>>(1);
+  write_file_atomically(file, to_yaml(escape_references(config)));
+  const Value* processes = config.find("processes");
+  const int64_t count = processes != nullptr && processes->is_int() ? processes->as_int() : 1;
+  const auto places = count > 1 ? options.places(static_cast<int>(count))
+                                : std::vector<std::vector<std::string>>(1);
   for (size_t rank = 0; rank < places.size(); ++rank) {
-    Variables variables{{kTuneVariable, mode}};
-    for (const auto& place : places[rank]) {
-      const size_t equals = place.find('=');
-      variables.emplace_back(place.substr(0, equals), place.substr(equals + 1));
-    }
-    const Value* wait = find_setting(config, settings, "thread_wait");
-    if (wait != nullptr && wait->is_text()) {
-      for (auto& variable : variables_of_thread_wait(wait->as_text())) {
-        variables.push_back(std::move(variable));
+    std::vector<std::string> variables = places[rank];
+    if (const Value* wait = config.find("thread_wait"); wait != nullptr && wait->is_text()) {
+      for (const auto& [name, value] : variables_of_thread_wait(wait->as_text())) {
+        variables.push_back(value ? fmt::format("{}={}", name, *value) : name);
       }
     }
-    start(file, variables, fmt::format("{}/output-{}", folder, rank));
+    variables.push_back(fmt::format("{}={}", kTuneVariable, mode));
+    start(file, std::move(variables), fmt::format("{}/output-{}", folder, rank));
   }
 }
 
-void Trainee::start(const std::string& config_file, const Variables& variables,
+void Trainee::start(const std::string& config_file, std::vector<std::string> variables,
                     const std::string& output) {
-  Pipe input = make_pipe();
-  Pipe answers = make_pipe();
+  // This kind of socket hands over whole lines.
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw Error("cannot make a socket");
+  }
+  OpenFile socket(ends[0]);
+  const OpenFile other(ends[1]);
   const OpenFile out = open_file(output, O_WRONLY | O_CREAT | O_APPEND, "write " + output);
   std::vector<std::string> words = options_.words;
   words.insert(words.begin(), program_name());
   words.insert(words.end(), {"-b", config_file});
-  std::vector<std::string> environment = environment_with(variables);
-  const std::vector<char*> argv = pointers_to(words);
-  const std::vector<char*> names = pointers_to(environment);
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child < 0) throw CandidateFailed("no further process can be started");
-  if (child == 0) {
-    // From here on only what may be called while other threads hold locks. A process that is
-    // stopped hears no other signal than this one.
-    ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(128 + SIGKILL);
-    for (const int number : {SIGPIPE, SIGXFSZ}) ::signal(number, SIG_DFL);
-    ::dup2(out.number(), STDOUT_FILENO);
-    ::dup2(out.number(), STDERR_FILENO);
-    ::dup2(input.read.number(), STDIN_FILENO);
-    ::dup2(answers.write.number(), kTuneAnswers);
-    ::execve("/proc/self/exe", argv.data(), names.data());
-    ::_exit(127);
+  // A stopped process gets no signal but SIGKILL.
+  const Spawn program{.words = std::move(words),
+                      .is_this_program = true,
+                      .environment = std::move(variables),
+                      .in = other.number(),
+                      .out = out.number(),
+                      .err = out.number(),
+                      .signal_when_we_die = SIGKILL};
+  pid_t child = 0;
+  try {
+    child = spawn(program);
+  } catch (const Error& error) {
+    throw CandidateFailed(error.what());
   }
-  ::setpgid(child, child);
-  processes_.push_back(std::make_unique<Process>());
-  Process& process = *processes_.back();
-  process.id = child;
-  process.input = std::move(input.write);
-  process.answers = std::move(answers.read);
-  process.output = output;
+  processes_.push_back({.child = std::make_unique<Child>(child, Child::Ends::kAtOnce),
+                        .socket = std::move(socket),
+                        .output = output});
 }
 
 Trainee::~Trainee() {
   for (const auto& process : processes_) {
-    if (!process->has_ended) ::kill(-process->id, SIGKILL);
-  }
-  for (const auto& process : processes_) {
-    while (!process->has_ended && ::waitpid(process->id, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    if (!process.child->has_ended()) ::kill(-process.child->pid(), SIGKILL);
   }
 }
 
 void Trainee::write(const std::string& line) {
   for (const auto& process : processes_) {
     size_t written = 0;
-    if (write_all(process->input, line + "\n", written) != 0) fail();
+    if (write_all(process.socket, line + "\n", written) != 0) fail();
   }
 }
 
 std::vector<std::string> Trainee::read() {
   std::vector<std::string> lines;
   for (const auto& process : processes_) {
-    auto line = read_line(*process);
+    auto line = read_line(process);
     if (!line) fail();
     lines.push_back(std::move(*line));
   }
@@ -193,74 +153,99 @@ std::vector<std::string> Trainee::read() {
 }
 
 std::optional<std::string> Trainee::read_first() {
-  Process& first = *processes_.front();
+  Process& first = processes_.front();
   auto line = read_line(first);
   if (line) return line;
-  while (::waitpid(first.id, &first.status, 0) < 0 && errno == EINTR) {
-  }
-  first.has_ended = true;
-  if (!WIFEXITED(first.status) || WEXITSTATUS(first.status) != 0) fail();
+  while (!first.child->has_ended()) ::poll(nullptr, 0, 1);
+  if (first.child->status() != 0) fail();
   return std::nullopt;
 }
 
-std::optional<std::string> Trainee::read_line(Process& process) {
-  const auto begin = Clock::now();
-  for (;;) {
-    if (const size_t end = process.read.find('\n'); end != std::string::npos) {
-      std::string line = process.read.substr(0, end);
-      process.read.erase(0, end + 1);
-      return line;
-    }
+std::optional<std::string> Trainee::read_line(const Process& process) {
+  pollfd file{process.socket.number(), POLLIN, 0};
+  do {
     if (options_.interrupt) options_.interrupt();
-    pollfd file{process.answers.number(), POLLIN, 0};
-    if (::poll(&file, 1, kLookMilliseconds) <= 0) {
-      const std::chrono::duration<double> passed = Clock::now() - begin;
-      if (passed.count() < options_.patience) continue;
-      throw CandidateFailed(fmt::format("no answer within {:.0f} seconds", options_.patience));
-    }
-    std::array<char, 65536> buffer{};
-    const ssize_t count = ::read(process.answers.number(), buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return std::nullopt;
-    process.read.append(buffer.data(), static_cast<size_t>(count));
-  }
+    if (Clock::now() > options_.deadline) throw TimeOver();
+  } while (::poll(&file, 1, kLookMilliseconds) <= 0);
+  std::array<char, 4096> line{};
+  const ssize_t count = ::recv(process.socket.number(), line.data(), line.size(), 0);
+  return count > 0 ? std::optional(std::string(line.data(), static_cast<size_t>(count)))
+                   : std::nullopt;
 }
 
-/// Of several the others fail because one did, and say so.
+/// When one process of several fails, the others fail too and say so: the first reason counts.
 void Trainee::fail() {
   const auto until = Clock::now() + kEndsWithin;
-  const auto is_over = [](const auto& process) { return process->has_ended; };
-  while (!std::ranges::all_of(processes_, is_over) && Clock::now() < until) {
-    for (const auto& process : processes_) {
-      if (process->has_ended) continue;
-      process->has_ended = ::waitpid(process->id, &process->status, WNOHANG) == process->id;
-      if (!process->has_ended) continue;
-      if (std::string reason = reason_of(*process); !reason.empty()) throw CandidateFailed(reason);
+  std::vector<bool> seen(processes_.size());
+  while (std::ranges::count(seen, false) > 0 && Clock::now() < until) {
+    for (size_t i = 0; i < processes_.size(); ++i) {
+      Child& child = *processes_[i].child;
+      if (seen[i] || !child.has_ended()) continue;
+      seen[i] = true;
+      const std::string reason = reason_of(child.status(), processes_[i].output);
+      if (!reason.empty()) throw CandidateFailed(reason);
     }
     ::poll(nullptr, 0, 10);
   }
-  throw CandidateFailed("it ended without a word");
+  throw CandidateFailed("it ended without a message");
 }
 
-std::string Trainee::reason_of(const Process& process) {
-  if (WIFSIGNALED(process.status)) {
-    const int number = WTERMSIG(process.status);
-    return number == SIGKILL ? "it was killed (SIGKILL), as happens where memory runs out"
-                             : fmt::format("{} ended it", signal_name(number));
+void Trainee::send(int signal) {
+  if (processes_.size() == 1) ::kill(-processes_.front().child->pid(), signal);
+}
+
+TrainingSubject::TrainingSubject(const TraineeOptions& options, const Value& config,
+                                 const OrderedMap<Value>& settings)
+    : trainee_(options, kMeasureSteps, config, settings) {
+  read_report();
+  // The first step makes kernels, memory and the optimizer's state.
+  run(0, 1);
+  for (int64_t steps = 1; static_cast<double>(steps) * run(0, steps) < kPortion / 2;) steps *= 2;
+  steps_ = steps_for(kPortion, step_seconds_);
+  trainee_.rest();
+}
+
+void TrainingSubject::read_report() {
+  const Value report = parse_yaml(trainee_.read().front(), {"the measured training", 0});
+  present_ = {.settings = report.find("settings")->as_map(),
+              .precision = report.find("precision")->as_text(),
+              .is_cpu = report.find("is_cpu")->as_bool(),
+              .has_images = report.find("has_images")->as_bool(),
+              .can_use_onednn = report.find("can_use_onednn")->as_bool(),
+              .cores = report.find("cores")->as_int()};
+  device_ = report.find("device")->as_text();
+  batch_size_ = report.find("batch_size")->as_int();
+  examples_ = report.find("examples")->as_int();
+}
+
+/// The slowest process counts, and the memory of all.
+double TrainingSubject::run(int64_t before, int64_t steps) {
+  trainee_.write(fmt::format("run {} {}", before, steps));
+  double memory = 0;
+  step_seconds_ = 0;
+  for (const auto& line : trainee_.read()) {
+    char* rest = nullptr;
+    step_seconds_ = std::max(step_seconds_, std::strtod(line.c_str(), &rest));
+    memory += std::strtod(rest, nullptr);
   }
-  return error_in(try_read_file(process.output).value_or(""));
+  memory_ = std::max(memory_, memory);
+  return step_seconds_;
 }
 
-void Trainee::rest() {
-  if (processes_.size() != 1 || rests_) return;
-  ::kill(-processes_.front()->id, SIGSTOP);
-  rests_ = true;
+int64_t TrainingSubject::steps_before() const {
+  return std::clamp<int64_t>(steps_ / kBeforeEach, 1, kMostBefore);
 }
 
-void Trainee::go_on() {
-  if (!rests_) return;
-  ::kill(-processes_.front()->id, SIGCONT);
-  rests_ = false;
+double TrainingSubject::portion_seconds() const {
+  return static_cast<double>(steps_ + steps_before()) * step_seconds_;
+}
+
+double TrainingSubject::measure() {
+  trainee_.go_on();
+  const double seconds = run(steps_before(), steps_);
+  trainee_.rest();
+  steps_ = steps_for(kPortion, seconds);
+  return seconds;
 }
 
 }  // namespace stepop

@@ -1,10 +1,16 @@
 #include <fmt/format.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "runtime/core/base/error.h"
@@ -14,6 +20,8 @@
 #include "runtime/core/log/console.h"
 #include "runtime/core/log/console_sink.h"
 #include "runtime/core/system/atomic_file.h"
+#include "runtime/core/system/child.h"
+#include "runtime/core/system/child_process.h"
 #include "runtime/core/system/folders.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/kept_settings.h"
@@ -23,11 +31,7 @@
 #include "runtime/tools/tune/learning_rates.h"
 #include "runtime/tools/tune/measured_training.h"
 #include "runtime/tools/tune/trainee.h"
-#include "runtime/tools/tune/tune_folder.h"
-#include "runtime/tools/tune/tune_mode.h"
 #include "runtime/tools/tune/tune_steps.h"
-#include "runtime/tools/tune/tune_table.h"
-#include "runtime/tools/tune/tuned_file.h"
 #include "runtime/train/distributed/place.h"
 #include "runtime/train/distributed/world.h"
 #include "runtime/train/run/signals.h"
@@ -62,6 +66,41 @@ constexpr const char* kBatchSizeFile = "batch_size.png";
 constexpr const char* kRatesFile = "lr.png";
 constexpr int kBarColumns = 24;
 
+/// Waits for the end of this process. Trainings that die at the same moment may still write.
+constexpr const char* kSweep =
+    "while [ -e \"/proc/$2/exe\" ]; do sleep 1; done; for i in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "
+    "\"$1\"; "
+    "[ -e \"$1\" ] || exit 0; sleep 0.2; done";
+
+/// A folder in $TMPDIR or /tmp for what measured trainings read and write. It is removed with this
+/// object, or by a shell when this process is killed.
+class TuneFolder {
+ public:
+  /// Throws Error when the folder cannot be made.
+  TuneFolder() : path_(std::filesystem::temp_directory_path().string() + "/stepop-tune-XXXXXX") {
+    if (::mkdtemp(path_.data()) == nullptr) {
+      throw Error(fmt::format("cannot make a temporary folder {}: {}", path_,
+                              std::generic_category().message(errno)));
+    }
+    shell_ = start_beside({"/bin/sh", "-c", kSweep, "sh", path_, std::to_string(::getpid())},
+                          "/dev/null");
+  }
+  ~TuneFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+    ::kill(-shell_->pid(), SIGKILL);
+    while (!shell_->has_ended()) ::usleep(1000);
+  }
+  TuneFolder(const TuneFolder&) = delete;
+  TuneFolder& operator=(const TuneFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  std::unique_ptr<Child> shell_;
+};
+
 /// The words of a training with the same config.
 Arguments training_of(const Arguments& arguments) {
   Arguments training = arguments;
@@ -77,17 +116,17 @@ int be_measured(const Arguments& arguments, const std::string& mode) {
   const auto world = World::join(read_place(), {});
   const std::string folder = std::filesystem::path(arguments.base.at(0)).parent_path().string();
   if (mode == kTestRates) {
-    run_rate_test(run.config, *world, folder, arguments.checkpoint.value_or(""), kTuneAnswers);
+    run_rate_test(run.config, *world, folder, arguments.checkpoint.value_or(""));
   }
   if (mode != kMeasureSteps) throw Error(fmt::format("{}={}: no such mode", kTuneVariable, mode));
-  run_measured_training(run.config, *world, folder, kTuneAnswers);
+  run_measured_training(run.config, *world, folder);
 }
 
-/// What the command line asks for, read and found right.
+/// The config that the command line names.
 struct TuneSource {
   std::string files;  ///< As words of a shell: `-b configs/digits.yaml`.
-  Value raw;          ///< The config with its paths as they were written.
-  Value config;       ///< The same with absolute paths.
+  Value raw;          ///< The config with its paths as written.
+  Value config;       ///< The config with absolute paths.
 };
 
 TuneSource read_tune_source(const Arguments& arguments) {
@@ -105,8 +144,8 @@ TuneSource read_tune_source(const Arguments& arguments) {
   return result;
 }
 
-/// The keys that the command line sets, to be pasted, but for those that `tuned` sets: they would
-/// win over it.
+/// The keys that the command line sets, as words of a shell, without the keys in `tuned`: the
+/// command line would win over the file.
 std::string typed_overrides(const Arguments& arguments, const OrderedMap<Value>& tuned) {
   std::string words;
   for (const auto& [path, typed] : arguments.typed_overrides) {
@@ -115,7 +154,7 @@ std::string typed_overrides(const Arguments& arguments, const OrderedMap<Value>&
   return words;
 }
 
-/// In seconds; 0 for none.
+/// In seconds; 0 without a limit.
 double read_time_limit(const TuneFlags& own) {
   if (!own.time_limit) return 0;
   Value::Map flags;
@@ -123,36 +162,38 @@ double read_time_limit(const TuneFlags& own) {
   return read_seconds(Config(Value(std::move(flags))), "--time");
 }
 
-/// Kept for --tuned auto. A folder that cannot be written is no reason to fail.
-std::string keep(const TunedSteps& tuned, const TuneSource& source, const std::string& text) {
-  if (tuned.result.winner.changes_results) return "";
+/// Keeps the settings for --tuned auto. A folder that cannot be written is no reason to fail.
+void keep(const TuneSource& source, const std::string& text, Console& console) {
   try {
     const std::string file = kept_settings_file(source.raw);
     make_folders(std::filesystem::path(file).parent_path().string());
     write_file_atomically(file, text);
-    return "";
   } catch (const Error& error) {
-    return fmt::format("not kept for --tuned auto: {}", error.what());
+    console.warn(fmt::format("not kept for --tuned auto: {}", error.what()));
+  }
+}
+
+/// What `measure` returns; a training that fails is an error that begins with `what`.
+template <class Measure>
+auto reporting(const std::string& what, const Measure& measure, Console& console) {
+  try {
+    auto result = measure();
+    console.end_progress();
+    return result;
+  } catch (const CandidateFailed& failed) {
+    throw Error(fmt::format("stepop tune{}: {}", what, failed.what()));
   }
 }
 
 int tune_settings(const Arguments& arguments, const TuneFlags& own, const TuneSource& source,
                   const TuneOptions& options, const TraineeOptions& trainees, Console& console) {
-  const TunedSteps tuned = [&] {
-    try {
-      return tune_steps(options, trainees);
-    } catch (const CandidateFailed& failed) {
-      throw Error(fmt::format("stepop tune: the config as it is cannot train: {}", failed.what()));
-    }
-  }();
-  console.end_progress();
-  console.info(tune_table(tuned));
+  const TunedSteps tuned = reporting(
+      ": the config as it is cannot train", [&] { return tune_steps(options, trainees); }, console);
+  console.info(tuned.table());
   const std::string file = own.output.value_or(kTunedFile);
-  const std::string text = tuned_text(tuned, source.files + typed_overrides(arguments, {}));
+  const std::string text = tuned.file_text(source.files + typed_overrides(arguments, {}));
   write_file_atomically(file, text);
-  if (const std::string problem = keep(tuned, source, text); !problem.empty()) {
-    console.warn(problem);
-  }
+  if (!tuned.result.winner.changes_results) keep(source, text, console);
   console.info(fmt::format("wrote {}; train with it:  {} {} {}{} -t", file,
                            shell_word(program_name()), source.files, shell_word(file),
                            typed_overrides(arguments, tuned.settings())));
@@ -161,8 +202,8 @@ int tune_settings(const Arguments& arguments, const TuneFlags& own, const TuneSo
 
 int tune_batches(const TuneFlags& own, const TuneOptions& options, const TraineeOptions& trainees,
                  Console& console) {
-  const std::vector<BatchSizeRow> rows = tune_batch_size(options, trainees);
-  console.end_progress();
+  const std::vector<BatchSizeRow> rows = reporting(
+      " --batch_size", [&] { return tune_batch_size(options, trainees); }, console);
   console.info(batch_size_table(rows));
   const std::string file = own.output.value_or(kBatchSizeFile);
   write_file_atomically(file, batch_size_picture(rows));
@@ -172,14 +213,8 @@ int tune_batches(const TuneFlags& own, const TuneOptions& options, const Trainee
 
 int tune_rates(const TuneFlags& own, const TuneOptions& options, const TraineeOptions& trainees,
                Console& console) {
-  const std::vector<RatePoint> points = [&] {
-    try {
-      return test_rates(options, trainees);
-    } catch (const CandidateFailed& failed) {
-      throw Error(fmt::format("stepop tune --lr: {}", failed.what()));
-    }
-  }();
-  console.end_progress();
+  const std::vector<RatePoint> points = reporting(
+      " --lr", [&] { return test_rates(options, trainees); }, console);
   const RateSuggestion suggestion = suggest_rate(points);
   const std::string file = own.output.value_or(kRatesFile);
   write_file_atomically(file, rate_picture(points, suggestion));

@@ -25,14 +25,12 @@ std::vector<int64_t> sizes_of(const std::vector<BatchSizeRow>& rows) {
   return sizes;
 }
 
-double no_time() { return 0; }
-
 TEST_CASE("sizes double until one fails, then the largest that fits is looked for") {
   const auto until_100 = [](int64_t size) {
     if (size > 100) throw CandidateFailed("out of memory\nmore of it");
     return measure(size);
   };
-  const auto rows = measure_batch_sizes(until_100, {.seconds = no_time});
+  const auto rows = measure_batch_sizes(until_100, {});
   CHECK(sizes_of(rows) == std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64, 96, 104});
   CHECK(rows.back().failure == "out of memory\nmore of it");
   const std::string table = batch_size_table(rows);
@@ -47,36 +45,28 @@ TEST_CASE("a size that the memory has no room for is not tried") {
     return measure(size);
   };
   // 100 MB and 10 for each example: 90 examples fit into 1 GB.
-  const auto rows = measure_batch_sizes(note, {.memory = 1e9, .seconds = no_time});
+  const auto rows = measure_batch_sizes(note, {.memory = 1e9});
   for (const int64_t size : tried) CHECK(size <= 90);
   CHECK(sizes_of(rows) == std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64, 80, 88, 96});
   CHECK(rows.back().failure == "not tried: it would need about 1.1 GB, and 1.0 GB are free");
 }
 
-TEST_CASE("no batch has more examples than there are, and no size begins after the time") {
-  CHECK(sizes_of(measure_batch_sizes(measure, {.most = 20, .seconds = no_time})) ==
+TEST_CASE("no batch has more examples than there are, and the time ends the search") {
+  CHECK(sizes_of(measure_batch_sizes(measure, {.most = 20})) ==
         std::vector<int64_t>{1, 2, 4, 8, 16});
-  double now = 0;
-  const auto slow = [&](int64_t size) {
-    now += 25;
+  const auto until_4 = [](int64_t size) {
+    if (size > 2) throw TimeOver();
     return measure(size);
   };
-  const auto rows = measure_batch_sizes(slow, {.time_limit = 60, .seconds = [&] { return now; }});
+  const auto rows = measure_batch_sizes(until_4, {});
   CHECK(sizes_of(rows) == std::vector<int64_t>{1, 2});
-  CHECK(now == 50);  // a third one would not be over at 60
   CHECK(batch_size_table(rows).find("the largest that was tried, 2, fits\n") != std::string::npos);
-  now = 0;
-  const auto growing = [&](int64_t size) {
-    now += 1 + 0.5 * static_cast<double>(size);
-    return measure(size);
-  };
-  measure_batch_sizes(growing, {.time_limit = 60, .seconds = [&] { return now; }});
-  CHECK(now <= 60);
-  CHECK(now > 30);
+  CHECK_THROWS_AS(measure_batch_sizes([](int64_t) -> BatchSizeRow { throw TimeOver(); }, {}),
+                  TimeOver);
 }
 
 TEST_CASE("the table names the size from which on speed grows little") {
-  const auto rows = measure_batch_sizes(measure, {.most = 1024, .seconds = no_time});
+  const auto rows = measure_batch_sizes(measure, {.most = 1024});
   // 10,000 n / (10 + n): 9,903 examples/s with 1,024, 9,624 with 256, 9,275 with 128.
   CHECK(batch_size_table(rows).find("from 256 on larger ones bring less than 5 % more speed\n") !=
         std::string::npos);
@@ -85,7 +75,7 @@ TEST_CASE("the table names the size from which on speed grows little") {
 TEST_CASE("the picture shows speed above memory, and one size is enough for it") {
   const ScratchFolder folder;
   for (const int64_t most : {1, 64}) {
-    const auto rows = measure_batch_sizes(measure, {.most = most, .seconds = no_time});
+    const auto rows = measure_batch_sizes(measure, {.most = most});
     folder.write("a.png", batch_size_picture(rows));
     const at::Tensor picture = read_image(folder.path("a.png"));
     CHECK(picture.dim() == 3);
