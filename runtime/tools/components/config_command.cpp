@@ -30,7 +30,8 @@ struct ConfigFlags {
 
   void add_to(Flags& flags) {
     flags.add("keys", keys,
-              "each key of the config and of its components: type, value or (default), meaning");
+              "each key of the config, of its components and of the runtime, with type, value or "
+              "(default), and meaning");
     flags.add("schema", schema,
               "a JSON Schema of a config, for editors; without -b any class counts as known");
     flags.add("paths", paths,
@@ -202,18 +203,19 @@ int config_command(const Arguments& arguments, const ConfigFlags& own) {
   return 0;
 }
 
-STEPOP_REGISTER_COMMAND(config_command, ConfigFlags,
-                        {.name = "config",
-                         .group = CommandGroup::kBegin,
-                         .operands = "-b base.yaml [--path/key value ...] [--keys | --schema]",
-                         .fewest = 0,
-                         .most = 0,
-                         .about = "print the resolved config; --keys: each key of it and of its "
-                                  "components, with its meaning",
-                         .takes = "base",
-                         .example = "stepop config -b configs/digits.yaml --optimizer/lr "
-                                    "1e-3\nstepop config -b configs/digits.yaml --keys\nstepop "
-                                    "config --schema > config.schema.json"});
+STEPOP_REGISTER_COMMAND(
+    config_command, ConfigFlags,
+    {.name = "config",
+     .group = CommandGroup::kBegin,
+     .operands = "-b base.yaml [--path/key value ...] [--keys | --schema]",
+     .fewest = 0,
+     .most = 0,
+     .about = "print the resolved config; --keys: each key of it, of its components "
+              "and of the runtime; --schema: a JSON Schema for editors",
+     .takes = "base",
+     .example = "stepop config -b configs/digits.yaml --optimizer/lr "
+                "1e-3\nstepop config -b configs/digits.yaml --keys\nstepop "
+                "config --schema > config.schema.json"});
 
 }  // namespace
 
