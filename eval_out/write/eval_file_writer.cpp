@@ -61,49 +61,54 @@ bool EvalPartFile::can_open(const std::string& part) {
   return static_cast<bool>(file);
 }
 
-void EvalPartFile::make_way() const {
+void EvalPartFile::make_way(const std::string& name) const {
   if (const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC)); file) {
     // Readers share HDF5's lock; a writer holds it exclusively.
     const bool is_written = try_lock(file, /*is_shared=*/true) == Locked::kHeld;
-    if (is_written) throw Error("cannot create " + path + ": another process is writing it");
+    if (is_written) throw Error("cannot create " + name + ": another process is writing it");
   }
   if (file_calls().unlink(path.c_str()) == 0 || errno == ENOENT) return;
-  fail_file("create " + path, errno);
+  fail_file("create " + name, errno);
 }
 
 EvalFileWriter::EvalFileWriter(std::string part, int64_t rows,
                                const OrderedMap<Attribute>& attributes, EvalCompression compression)
     : part_(std::move(part)),
+      temporary_(part_.path + std::string(AtomicFile::kTemporarySuffix)),
       rows_(rows),
       compression_(compression),
       last_index_(std::numeric_limits<int64_t>::min()) {
   const Hdf5Lock lock;
-  part_.make_way();
-  // The file gets its name only when it can be opened: a kill before that leaves no file with this
-  // name.
-  EvalPartFile temporary(part_.path + std::string(AtomicFile::kTemporarySuffix));
-  temporary.make_way();
-  file_ = Hdf5Id(H5Fcreate(temporary.path.c_str(), H5F_ACC_EXCL, file_properties(compression),
+  part_.make_way(part_.path);
+  temporary_.make_way(part_.path);
+  file_ = Hdf5Id(H5Fcreate(temporary_.path.c_str(), H5F_ACC_EXCL, file_properties(compression),
                            access_properties()),
                  H5Fclose, fmt::format("cannot create {}", part_.path));
-  temporary.is_worthless = true;
+  temporary_.is_worthless = true;
   in_context("the attributes", [&] {
     create_attribute(file_, "format_version", kFormatVersion);
     for (const auto& [name, value] : attributes) create_attribute(file_, name, value);
     written_rows_ = create_attribute(file_, "rows", int64_t{0});
     complete_ = create_attribute(file_, "complete", false);
     index_ = create_numbers(file_, "index", rows);
-    flush();
   });
-  if (file_calls().rename(temporary.path.c_str(), part_.path.c_str()) != 0) {
+}
+
+/// Gives a new file its name, once. Before that the file may be such that nobody can open it: a
+/// flush writes its parts in an unspecified order, among them the length that counts. So a kill
+/// leaves no file with this name.
+void EvalFileWriter::take_name() {
+  if (!temporary_.is_worthless) return;
+  flush();
+  if (file_calls().rename(temporary_.path.c_str(), part_.path.c_str()) != 0) {
     fail_file("create " + part_.path, errno);
   }
-  temporary.is_worthless = false;
+  temporary_.is_worthless = false;
   part_.is_worthless = true;
 }
 
 EvalFileWriter::EvalFileWriter(Reopened, const std::string& part, int64_t rows)
-    : part_(part), rows_(rows), last_index_(std::numeric_limits<int64_t>::min()) {}
+    : part_(part), temporary_(""), rows_(rows), last_index_(std::numeric_limits<int64_t>::min()) {}
 
 std::unique_ptr<EvalFileWriter> EvalFileWriter::resume(const std::string& part, int64_t rows,
                                                        const OrderedMap<Attribute>& attributes) {
@@ -217,6 +222,7 @@ void EvalFileWriter::finish() {
   const Hdf5Lock lock;
   write_compressed();
   in_context("the end of the file", [&] {
+    take_name();
     if (!compressed_.empty()) claim_rows(rows_);
     for (const auto& writer : writers_) {
       if (writer) writer->finish();
@@ -263,7 +269,7 @@ void EvalFileWriter::create_arrays(const EvalBatch& batch) {
       }
     });
   }
-  in_context("the first batch", [&] { flush(); });
+  in_context("the first batch", [&] { take_name(); });
   reserve_space(part_.path, 0, hdf5_file_size(file_));
 }
 
@@ -299,7 +305,8 @@ void EvalFileWriter::reserve_growth(const EvalBatch& batch) {
 /// Detects a disk that is too small now instead of in the middle of the evaluation.
 void EvalFileWriter::check_space(double bytes) const {
   struct statvfs disk {};
-  if (::statvfs(part_.path.c_str(), &disk) != 0) return;
+  const std::string& path = temporary_.is_worthless ? temporary_.path : part_.path;
+  if (::statvfs(path.c_str(), &disk) != 0) return;
   const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
   if (bytes <= free) return;
   throw Error(fmt::format("{}: {} rows need {}, the disk has {} left", part_.path, rows_,

@@ -28,8 +28,8 @@ struct EvalPartFile {
   static bool can_open(const std::string& part);
 
   /// Removes an existing file; a process that has it open for reading keeps its contents. Throws
-  /// Error when that fails, and when another process is writing the file.
-  void make_way() const;
+  /// Error, about the file `name`, when that fails, and when another process is writing the file.
+  void make_way(const std::string& name) const;
 
   std::string path;
   bool is_worthless = false;
@@ -41,7 +41,8 @@ struct EvalPartFile {
 class EvalFileWriter {
  public:
   /// Creates the file `part` for `rows` rows and replaces an existing file; a process that has the
-  /// old file open keeps it. Throws Error with the path and the reason.
+  /// old file open keeps it. The new file has its name from the first batch on. Throws Error with
+  /// the path and the reason.
   EvalFileWriter(std::string part, int64_t rows, const OrderedMap<Attribute>& attributes,
                  EvalCompression compression);
 
@@ -78,6 +79,7 @@ class EvalFileWriter {
   template <class Function>
   void in_context(const std::string& what, const Function& function);
   void create_arrays(const EvalBatch& batch);
+  void take_name();
   void open_arrays();
   void write_batch(const EvalBatch& batch);
   void reserve_growth(const EvalBatch& batch);
@@ -87,7 +89,8 @@ class EvalFileWriter {
   void flush();
   void close_arrays();
 
-  EvalPartFile part_;  // the first member, so that it is destroyed after the file is closed
+  EvalPartFile part_;  // the first members, so that they are destroyed after the file is closed
+  EvalPartFile temporary_;  // the file's name, until all arrays are there
   int64_t rows_;
   EvalCompression compression_ = EvalCompression::kNone;
   int64_t first_row_ = 0;

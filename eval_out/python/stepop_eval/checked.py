@@ -66,6 +66,11 @@ class CheckedFile:
     def below(self, group: Any, key: str) -> Iterator[Tuple[str, Any]]:
         """The objects of a group with their keys."""
         for name in group:
+            if isinstance(name, bytes):  # h5py could not decode it
+                raise EvalError(
+                    f"{self._path}: {key} has a name that is not UTF-8 text, {name!r}: the file is "
+                    f"damaged, or another program wrote it"
+                )
             yield f"{key}/{name}", self.open(group, name, f"{key}/{name}")
 
     def _check_storage(self, dataset: Any, key: str) -> None:

@@ -169,6 +169,16 @@ class ErrorsTest(unittest.TestCase):
             except stepop_eval.EvalError:
                 pass
 
+    def test_a_name_that_is_no_text(self):
+        shutil.copy(files.rich(), self.path)
+        with h5py.File(self.path, "r+") as f:
+            h5py.h5g.create(f["outputs"].id, b"\xff")
+        self.assertEqual(
+            self.message(),
+            f"{self.path}: outputs has a name that is not UTF-8 text, b'\\xff': the file is damaged, "
+            "or another program wrote it",
+        )
+
     def test_a_file_that_may_not_be_read(self):
         if os.geteuid() == 0:
             self.skipTest("root may read everything")

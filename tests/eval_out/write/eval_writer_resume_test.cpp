@@ -77,22 +77,29 @@ TEST_CASE("a .part has its name when it can be opened, and not before") {
     const FileCallsOverride override(calls);
     folder.write("outputs.h5.part", "");          // what a kill left
     folder.write("outputs.h5.part.tmp", "half");  // so did it here
-    const EvalWriter writer(path, 100);
-    CHECK(std::filesystem::exists(path + ".part"));
-    CHECK(folder.names() == std::vector<std::string>{"outputs.h5.part"});
+    EvalWriter writer(path, 100);
+    CHECK(folder.names() == std::vector<std::string>{"outputs.h5.part.tmp"});
+    CHECK(calls.seen.empty());
+    for (int64_t row = 0; row < 50; row += 10)
+      writer.write(some_outputs(row), index_range(row, 10));
   }
+  CHECK(folder.names() == std::vector<std::string>{"outputs.h5.part"});
   CHECK_FALSE(calls.was_there);
   const EvalFile file(folder.write("copy.h5", calls.seen));
   CHECK(file.rows() == 0);
   CHECK(file.index_length() == 100);
+  CHECK(file.arrays().size() == 4);  // all of them
 }
 
 TEST_CASE("a file that cannot get its name leaves nothing behind") {
   const ScratchFolder folder;
   FailingFiles files;
   files.fail(FileCall::kRename, 1, EIO);
-  CHECK(message_of([&] { EvalWriter(folder.path("outputs.h5"), 100); }) ==
-        "cannot create " + folder.path("outputs.h5.part") + ": Input/output error");
+  CHECK(message_of([&] {
+          EvalWriter writer(folder.path("outputs.h5"), 10);
+          writer.write(some_outputs(0), index_range(0, 10));
+          writer.finish();
+        }).ends_with("cannot create " + folder.path("outputs.h5.part") + ": Input/output error"));
   CHECK(folder.names().empty());
 }
 

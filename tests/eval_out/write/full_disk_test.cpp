@@ -133,7 +133,7 @@ void write_what_was_before(const SmallDisk& disk) {
 void try_disks() {
   const ScratchFolder parts;
   int too_small = 0;
-  for (size_t kilobytes = 12; kilobytes < 3000; kilobytes += 4 + kilobytes / 16) {
+  for (size_t kilobytes = 12; kilobytes < 3000; kilobytes += 4 + kilobytes / 32) {
     bool is_done = false;
     const bool is_tried = on_small_disk(kilobytes << 10, [&](SmallDisk& disk) {
       CAPTURE(kilobytes);
