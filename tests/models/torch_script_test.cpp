@@ -8,6 +8,7 @@
 
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/python.h"

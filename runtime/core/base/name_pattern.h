@@ -12,8 +12,9 @@ namespace stepop {
 /// ECMAScript and Python have means the same. Each byte of a name is a character.
 class NamePattern {
  public:
-  /// Throws Error that says what is wrong, and where in `pattern`, and for more than kMostBytes.
-  explicit NamePattern(const std::string& pattern);
+  /// Errors of searches name `source`, such as the place of the key that has it. Throws Error that
+  /// says what is wrong, and where in `pattern`, and for more than kMostBytes.
+  explicit NamePattern(const std::string& pattern, std::string source = "the pattern");
 
   /// Whether a part of `name` matches. Throws Error for a search that takes too many steps.
   bool is_in(std::string_view name) const;
@@ -21,6 +22,7 @@ class NamePattern {
   static constexpr size_t kMostBytes = 10'000;
 
  private:
+  std::string source_;
   std::string pattern_;
   RegularExpression expression_;
 };

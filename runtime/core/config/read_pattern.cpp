@@ -12,7 +12,7 @@ namespace stepop {
 NamePattern read_pattern(const Config& config, std::string_view path) {
   const auto text = config.get<std::string>(path);
   try {
-    return NamePattern(text);
+    return NamePattern(text, config.error(path, "the pattern").what());
   } catch (const Error& error) {
     constexpr size_t kMostShown = 80;
     throw config.error(path, fmt::format("\"{}\" is not a regular expression: {}",

@@ -17,6 +17,7 @@
 #include "runtime/tools/trial/op_measurements.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/optim/update.h"
 #include "runtime/train/run/device.h"
 #include "runtime/train/run/signals.h"
 #include "runtime/train/step/call_op.h"

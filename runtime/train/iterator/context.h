@@ -29,6 +29,7 @@ class Dataset;
 class Networks;
 class Profile;
 class Splits;
+class SyncBatchNorm;
 class Update;
 class World;
 struct BatchSlice;
@@ -74,6 +75,9 @@ struct Context {
   /// Null without --profile. `const Span span(context().profile.get(), "sampling");` measures a
   /// part of an op.
   std::shared_ptr<Profile> profile = {};
+
+  /// Null without `distributed/sync_batch_norm`.
+  SyncBatchNorm* sync_batch_norm = nullptr;
 
   /// The network of that name: `model`, or an entry of `networks`. Throws Error when the network
   /// does not exist or has another type.

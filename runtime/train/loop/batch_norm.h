@@ -10,9 +10,7 @@ namespace stepop {
 /// one epoch of the training split, or of its first `swa/batch_norm_batches` batches, by `step_op`
 /// in training mode. The result depends only on the averages, the seed and the step; random
 /// numbers, buffers and tracked objects are restored. Does nothing where no statistics are missing.
-/// then as they were. Does nothing where nothing is to be measured.
 /// Throws Error for exceptions of the dataset or `step_op`, and whatever `interrupt` throws between
-/// batches; the statistics are then still missing.
 /// batches; the averages then still lack them.
 void measure_batch_norm(Iterator& iterator, const Context& context, Position& position,
                         const InterruptCheck& interrupt);

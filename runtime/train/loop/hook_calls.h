@@ -9,6 +9,7 @@
 #include "runtime/core/measure/profile.h"
 #include "runtime/train/iterator/context.h"
 #include "runtime/train/iterator/hook.h"
+#include "runtime/train/networks/sync_batch_norm.h"
 #include "runtime/train/step/call_op.h"
 #include "runtime/train/step/random_fork.h"
 
@@ -33,6 +34,7 @@ class HookCalls {
   template <class Call>
   void call(const char* name, const Call& call) {
     const Span span(context_.profile.get(), "hooks");
+    const SyncBatchNorm::Scope sync(context_.sync_batch_norm);
     for (const Named& named : hooks_) {
       if (named.is_of_config) {
         run_at("hooks/" + named.name, name, [&] { call(*named.hook); });

@@ -23,6 +23,7 @@
 #include "runtime/train/loop/checks/preflight.h"
 #include "runtime/train/loop/telemetry.h"
 #include "runtime/train/networks/generators.h"
+#include "runtime/train/optim/update.h"
 #include "runtime/train/run/data_files.h"
 #include "runtime/train/run/device.h"
 #include "runtime/train/run/provenance.h"
@@ -131,7 +132,10 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
                                                   .updates = updates_,
                                                   .run = run_,
                                                   .log = log_});
-  if (config_.get("distributed/sync_batch_norm", false)) sync_batch_norm_.emplace(world_, clock_);
+  if (config_.get("distributed/sync_batch_norm", false)) {
+    context_->sync_batch_norm = &sync_batch_norm_.emplace(world_, clock_);
+  }
+  const SyncBatchNorm::Scope sync(context_->sync_batch_norm);
   const MetricSchedules::Scope schedules(metric_schedules_);
   std::vector<BuiltSchedule> built;
   const ScheduleCollector collector(built);
@@ -247,6 +251,7 @@ std::string Session::config_with_defaults() const {
 }
 
 void Session::initialize() {
+  const SyncBatchNorm::Scope sync(context_->sync_batch_norm);
   with_std_exceptions("initialize", [&] { iterator().initialize(); });
   for (const auto& hook : hooks_) {
     with_std_exceptions("initialize", [&] { hook.hook->initialize(); });

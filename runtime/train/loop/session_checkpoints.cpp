@@ -15,6 +15,7 @@
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/networks/generators.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {

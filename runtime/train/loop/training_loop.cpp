@@ -15,6 +15,7 @@
 #include "runtime/train/loop/checks/non_finite_data.h"
 #include "runtime/train/loop/shared_logs.h"
 #include "runtime/train/optim/non_finite.h"
+#include "runtime/train/optim/update.h"
 #include "runtime/train/run/signals.h"
 #include "runtime/train/step/snapshot.h"
 

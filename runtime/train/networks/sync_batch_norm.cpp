@@ -9,6 +9,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,11 +17,8 @@
 namespace stepop {
 namespace {
 
-/// The active SyncBatchNorm. It is global, because kernels of the dispatcher are functions.
-struct Active {
-  World* world = nullptr;
-  const StepClock* clock = nullptr;
-} active;
+/// What synchronises this thread. It is global, because kernels of the dispatcher are functions.
+thread_local SyncBatchNorm* current = nullptr;
 
 /// PyTorch computes instance normalization as batch normalization of one batch; those calls stay
 /// local.
@@ -45,7 +43,7 @@ at::Tensor by_channel(const at::Tensor& values, const at::Tensor& input) {
 /// Sums over the processes, in float64.
 at::Tensor summed(const at::Tensor& sums) {
   const at::Tensor all = sums.to(at::kCPU, at::kDouble).contiguous();
-  active.world->sum(all);
+  current->world().sum(all);
   return all.to(sums.device());
 }
 
@@ -65,7 +63,7 @@ class Normalize : public torch::autograd::Function<Normalize> {
     const auto dimensions = dimensions_to_sum(input);
     const int64_t channels = input.size(1);
     // A placeholder example, in a process without an example of the batch, has no weight.
-    const bool counts = active.clock->counts;
+    const bool counts = current->counts();
     const double own = counts ? static_cast<double>(input.numel() / channels) : 0;
     const at::Tensor exact = input.to(at::kDouble);
     at::Tensor sums = at::cat({exact.sum(dimensions), exact.square().sum(dimensions),
@@ -122,7 +120,7 @@ at::Tensor batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& 
                       const std::optional<at::Tensor>& running_mean,
                       const std::optional<at::Tensor>& running_var, bool training, double momentum,
                       double eps, bool cudnn_enabled) {
-  if (!training || active.world == nullptr || input.numel() == 0 || is_in_instance_norm) {
+  if (!training || current == nullptr || current->world().is_alone() || input.numel() == 0 || is_in_instance_norm) {
     return std::get<0>(at::_batch_norm_impl_index(input, weight, bias, running_mean, running_var,
                                                   training, momentum, eps, cudnn_enabled));
   }
@@ -143,29 +141,28 @@ at::Tensor instance_norm(const at::Tensor& input, const std::optional<at::Tensor
                                    momentum, eps, cudnn_enabled);
 }
 
+/// Replaces the operations of the process, once: without a scope they compute what PyTorch's do.
+void replace_operations() {
+  static const std::vector<std::unique_ptr<torch::Library>> libraries = [] {
+    std::vector<std::unique_ptr<torch::Library>> made;
+    for (const auto key : {c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradCUDA}) {
+      made.push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "aten", key, __FILE__,
+                                                      __LINE__));
+      made.back()->impl("batch_norm", TORCH_FN(batch_norm));
+      made.back()->impl("instance_norm", TORCH_FN(instance_norm));
+    }
+    return made;
+  }();
+}
+
 }  // namespace
 
-struct SyncBatchNorm::Registration {
-  torch::Library cpu{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__,
-                     __LINE__};
-  torch::Library cuda{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__,
-                      __LINE__};
-  Registration() {
-    for (torch::Library* device : {&cpu, &cuda}) {
-      device->impl("batch_norm", TORCH_FN(batch_norm));
-      device->impl("instance_norm", TORCH_FN(instance_norm));
-    }
-  }
-};
-
-SyncBatchNorm::SyncBatchNorm(World& world, const StepClock& clock) {
-  if (world.is_alone()) return;
-  active = {&world, &clock};
-  registration_ = std::make_unique<Registration>();
+SyncBatchNorm::SyncBatchNorm(World& world, const StepClock& clock) : world_(world), clock_(clock) {
+  if (!world.is_alone()) replace_operations();
 }
 
-SyncBatchNorm::~SyncBatchNorm() {
-  if (registration_) active = {};
-}
+SyncBatchNorm::Scope::Scope(SyncBatchNorm* sync) : before_(std::exchange(current, sync)) {}
+
+SyncBatchNorm::Scope::~Scope() { current = before_; }
 
 }  // namespace stepop

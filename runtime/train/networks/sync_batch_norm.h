@@ -1,31 +1,44 @@
 #pragma once
 
-#include <memory>
-
 #include "runtime/train/distributed/world.h"
-#include "runtime/train/optim/schedule.h"
-#include "runtime/train/optim/update.h"
+#include "runtime/train/optim/step_clock.h"
 
 namespace stepop {
 
-/// During its lifetime, batch normalization in training mode uses the mean and the variance of the
+/// During a scope of it, batch normalization in training mode uses the mean and the variance of the
 /// examples of all processes, as a single process with the whole batch would: the forward and the
 /// backward pass add up the sums of each layer over the processes. It replaces PyTorch's operation
 /// `batch_norm`, so it works for every network, including TorchScript. The backward pass cannot be
 /// differentiated again (gradient penalties through such a layer).
 ///
-/// Does nothing with a single process. Only one may exist at a time.
+/// Does nothing with a single process.
 class SyncBatchNorm {
  public:
   /// Both must outlive this. `clock` says when this process has no example of a batch.
   SyncBatchNorm(World& world, const StepClock& clock);
-  ~SyncBatchNorm();
   SyncBatchNorm(const SyncBatchNorm&) = delete;
   SyncBatchNorm& operator=(const SyncBatchNorm&) = delete;
 
+  /// What this thread computes during its lifetime is synchronised by `sync`, and by nothing when
+  /// that is null. Several processes train on CPUs, where a backward pass has its caller's thread.
+  class Scope {
+   public:
+    explicit Scope(SyncBatchNorm* sync);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    SyncBatchNorm* before_;
+  };
+
+  World& world() { return world_; }
+  /// Whether this process has an example of the batch.
+  bool counts() const { return clock_.counts; }
+
  private:
-  struct Registration;
-  std::unique_ptr<Registration> registration_;
+  World& world_;
+  const StepClock& clock_;
 };
 
 }  // namespace stepop

@@ -53,7 +53,6 @@ class Update {
   /// for a part of the parameters, updates this part, and gets the other parameters from the other
   /// processes. Then `state` returns the state of the part, and `load_state` takes the state of
   /// all.
-  /// that of the part, and `load_state` takes one of all.
   void share(World& world, bool shards = false);
 
   /// `backward(loss)`, followed by `apply()` after the last batch of the training step. Called once

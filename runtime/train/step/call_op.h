@@ -8,6 +8,7 @@
 #include "runtime/train/iterator/context.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/iterator/step_ops.h"
+#include "runtime/train/networks/sync_batch_norm.h"
 #include "runtime/train/step/op_warnings.h"
 
 namespace stepop {
@@ -49,6 +50,7 @@ auto run_op(const Context& context, const std::string& split, const std::string&
             const Call& call) {
   const CrashPlaceGuard place(crash_place.op, op);
   const AutocastGuard precision(context.precision, context.device);
+  const SyncBatchNorm::Scope sync(context.sync_batch_norm);
   const OpWarnings warnings(context, split, op);
   return run_at(split, op, call);
 }

@@ -16,6 +16,7 @@
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/tools/migrate/from_dlas.h"
 #include "runtime/train/optim/schedule.h"
+#include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"

@@ -11,6 +11,7 @@
 #include "iterators/extensible/injector.h"
 #include "iterators/extensible/loss.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/train/optim/update.h"
 #include "tests/iterators/extensible/two_steps.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"

@@ -11,6 +11,7 @@
 #include "runtime/core/measure/tensor_memory.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
 #include "tests/tensor_values.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/core/config/merge.h"
+#include "runtime/core/config/read_pattern.h"
 #include "runtime/core/config/references.h"
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/config/yaml_reader.h"
@@ -82,6 +83,14 @@ TEST_CASE("a wrong type is named with its place") {
         "test.yaml:1: a/0: expected a whole number, found 0.5");
   CHECK(message_of([&] { config_of("a: 0").get_at_least("a", 1); }) ==
         "test.yaml:1: a: expected 1 or more, found 0");
+}
+
+TEST_CASE("a pattern that takes too many steps is named with its place") {
+  const NamePattern pattern = read_pattern(config_of("a:\n  match: (a|aa)+[0-9]"), "a/match");
+  const std::string name = std::string(30, 'a') + ".";
+  CHECK(message_of([&] { pattern.is_in(name); }) ==
+        "test.yaml:2: a/match: the pattern (a|aa)+[0-9] and the name " + name +
+            ": the regular expression takes too many steps for a text of 31 bytes");
 }
 
 TEST_CASE("a missing key says where to give it, or where it may be meant") {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 
+#include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
 #include "tests/test_run.h"
 

@@ -8,6 +8,7 @@
 
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
 #include "tests/runtime/train/loop/trainer.h"
 #include "tests/same_state.h"

@@ -10,6 +10,7 @@
 
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"

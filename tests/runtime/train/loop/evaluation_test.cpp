@@ -19,6 +19,7 @@
 #include "eval_out/read/eval_reader.h"
 #include "runtime/data/dataset.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 #include "tests/python.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"

@@ -8,6 +8,7 @@
 
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
 #include "tests/test_run.h"
 

@@ -19,6 +19,7 @@
 #include <functional>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/runtime/train/distributed/together.h"
@@ -51,7 +52,8 @@ at::Tensor step(World& world, const Forward& forward, const std::vector<int64_t>
   const StepClock clock{.counts = end > begin};
   const int64_t first = clock.counts ? begin : 0;
   const int64_t size = clock.counts ? end - begin : 1;
-  const auto sync = is_synchronised ? std::make_unique<SyncBatchNorm>(world, clock) : nullptr;
+  SyncBatchNorm sync(world, clock);
+  const SyncBatchNorm::Scope scope(is_synchronised ? &sync : nullptr);
 
   Layer layer;
   const at::Tensor all_inputs = waves(shape, 0.7);
@@ -156,6 +158,42 @@ TEST_CASE("what is no batch normalization in training stays each process's own")
     return at::instance_norm(input, layer.weight, layer.bias, {}, {}, true, 0.1, 1e-5, true);
   };
   CHECK(difference(3, by_instance, {7, 3, 4, 5}) < kBound);
+}
+
+TEST_CASE("what two sessions of one process compute is synchronised by their own worlds alone") {
+  const auto texts = together(2, [&](World& world) {
+    const StepClock clock{.counts = true};
+    World alone;
+    SyncBatchNorm sync(world, clock);
+    SyncBatchNorm other(alone, clock);
+    const at::Tensor own = at::full({2, 3}, static_cast<float>(world.rank()));
+    const auto mean_of = [&](SyncBatchNorm* session) {
+      const SyncBatchNorm::Scope scope(session);
+      Layer layer;
+      layer.mean.zero_();
+      trained(own, layer);
+      return layer.mean[0].item<double>() * 10;  // the momentum is 0.1
+    };
+    double in_thread = -1;
+    std::string means = fmt::format("{:.2f}", mean_of(&sync));
+    {
+      const SyncBatchNorm::Scope scope(&sync);
+      means += fmt::format(" {:.2f}", mean_of(&other));
+      std::thread([&] { in_thread = mean_of(nullptr); }).join();
+      means += fmt::format(" {:.2f}", in_thread);
+      Layer layer;
+      layer.mean.zero_();
+      trained(own, layer);
+      means += fmt::format(" {:.2f}", layer.mean[0].item<double>() * 10);
+    }
+    Layer layer;
+    layer.mean.zero_();
+    trained(own, layer);
+    return fmt::format("{} {:.2f}", means, layer.mean[0].item<double>() * 10);
+  });
+  REQUIRE(texts.size() == 2);
+  CHECK(texts[0] == "0.50 0.00 0.00 0.50 0.00");
+  CHECK(texts[1] == "0.50 1.00 1.00 0.50 1.00");
 }
 
 }  // namespace sync_batch_norm_test

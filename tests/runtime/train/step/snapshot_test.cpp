@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 #include "tests/runtime/train/loop/trainer.h"
 #include "tests/test_run.h"
 

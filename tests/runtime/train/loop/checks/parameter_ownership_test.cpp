@@ -11,6 +11,7 @@
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/loop/checks/update_watch.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/test_run.h"
