@@ -1,5 +1,7 @@
-// How long a user waits for code of their own: the shipped template of a classifier, `stepop list`.
+// How long a user waits for code of their own: the templates of `stepop new`, edited and started.
+#include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <string>
 #include <vector>
@@ -17,12 +19,54 @@ namespace {
 constexpr const char* kStepop = STEPOP_BINARY_DIR "/stepop";
 
 /// The compiler alone on the same source, without a precompiled header and without linking.
-std::vector<std::string> plain_compile() {
+std::vector<std::string> plain_compile(const std::string& source) {
   const BuildSettings& settings = build_settings();
   std::vector<std::string> words = {settings.compiler};
   words.insert(words.end(), settings.flags.begin(), settings.flags.end());
-  words.insert(words.end(), {"-O1", "-fPIC", "-c", "mine.cpp", "-o", "mine.o"});
+  words.insert(words.end(), {"-O1", "-fPIC", "-c", source, "-o", source + ".o"});
   return words;
+}
+
+double processor_seconds_of_children() {
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// The processor time of a program and of all that it starts.
+double processor_time(const std::vector<std::string>& words, const std::string& folder) {
+  const double before = processor_seconds_of_children();
+  time_program(words, folder);
+  return processor_seconds_of_children() - before;
+}
+
+/// From the save of a template to the end of a start with one step, by processor time; the headers
+/// are precompiled.
+void bench_template(const ScratchFolder& scratch, const std::string& kind) {
+  const std::string name = "my_" + kind;
+  const std::string folder = scratch.path(name);
+  time_program({kStepop, "new", name, "--template", kind}, scratch.path());
+  const std::string path = folder + "/" + name + ".cpp";
+  const std::string source = read_bytes(path);
+  int edits = 0;
+  const auto edited = [&](std::vector<std::string> more) {
+    write_bytes(path,
+                fmt::format("{}[[maybe_unused]] static const int kEdit = {};\n", source, ++edits));
+    std::vector<std::string> words = {kStepop,       "-b", name + ".yaml", "-n",  "x", "-t",
+                                      "--num_steps", "1",  "--eval_hook",  "null"};
+    words.insert(words.end(), more.begin(), more.end());
+    return processor_time(words, folder);
+  };
+  const auto times = take_turns(3, {[&] { return edited({"-d"}); }, [&] { return edited({}); }});
+  const double alone = processor_time(plain_compile(path), folder);
+  const char* kBaseline = "stepop's compiler alone, no precompiled header";
+  for (const size_t i : {0, 1}) {
+    print_row({fmt::format("{}, {}", kind, i == 0 ? "a debug run" : "a training"), kBaseline,
+               alone / median(times[i]), duration_text(median(times[i])), duration_text(alone)});
+  }
 }
 
 }  // namespace
@@ -37,13 +81,15 @@ void bench_code() {
   const std::string source = read_bytes(folder + "/mine.cpp");
   const std::vector<std::string> list = {kStepop, "list", "-b", "mine.yaml"};
   int edits = 0;
-  const auto times = take_turns(3, {[&] {
-                                      write_bytes(folder + "/mine.cpp",
-                                                  source + "// " + std::to_string(++edits) + "\n");
-                                      return time_program(list, folder);
-                                    },
-                                    [&] { return time_program(list, folder); },
-                                    [&] { return time_program(plain_compile(), folder); }});
+  const auto times = take_turns(
+      3, {[&] {
+            write_bytes(folder + "/mine.cpp", fmt::format("{}[[maybe_unused]] static const int "
+                                                          "kEdit = {};\n",
+                                                          source, ++edits));
+            return time_program(list, folder);
+          },
+          [&] { return time_program(list, folder); },
+          [&] { return time_program(plain_compile("mine.cpp"), folder); }});
   print_row({"after an edit", "the compiler alone, no precompiled header",
              speedup(times[0], times[2]), duration_text(median(times[0])),
              duration_text(median(times[2]))});
@@ -52,6 +98,10 @@ void bench_code() {
   print_row({"stepop prepare, once a build (0: it was done)",
              "the compiler alone, no precompiled header", median(times[2]) / prepared,
              duration_text(prepared), duration_text(median(times[2]))});
+  for (const std::string kind : {"classifier", "regression", "table", "autoencoder", "gan",
+                                 "loss_model", "language_model"}) {
+    bench_template(scratch, kind);
+  }
 }
 
 }  // namespace stepop::bench

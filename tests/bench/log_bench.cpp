@@ -7,6 +7,7 @@
 
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/optim/update.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/rows.h"
 #include "tests/bench/training.h"

@@ -124,7 +124,7 @@ TEST_CASE("an op that returns the wrong thing is refused by the compiler in a se
   CHECK(failed.exit_code == 1);
   CHECK(contains(failed.err, "a train_op returns nothing, or stepop::Scalars to be logged"));
   CHECK(contains(failed.err, "one.cpp:3:"));
-  CHECK(std::count(failed.err.begin(), failed.err.end(), '\n') < 10);
+  CHECK(std::count(failed.err.begin(), failed.err.end(), '\n') < 15);
 }
 
 TEST_CASE("members in another order than their struct's are answered with that order") {
@@ -144,14 +144,14 @@ TEST_CASE("members in another order than their struct's are answered with that o
   }
 }
 
-TEST_CASE("a compile error is the compiler's own message, and nothing else") {
+TEST_CASE("a compile error is the compiler's own message, and how to take another compiler") {
   const ScratchFolder folder;
   write_source(folder, "");
   folder.write("one.cpp", "\nint answer() { return forty_two; }\n");
   const auto result = run_with_cache(folder, "stepop -b one.yaml -t");
   CHECK(result.exit_code == 1);
   CHECK(result.out == "");
-  CHECK(contains(result.err, "compiling one.cpp\none.cpp: In function"));
+  CHECK(result.err.starts_with("compiling one.cpp\none.cpp:"));
   CHECK(contains(result.err, "one.cpp:2:23: error: "));
   CHECK_FALSE(contains(result.err, "stepop:"));
   CHECK(only_run(folder).empty());

@@ -16,8 +16,10 @@ struct Installation {
   std::string prefix = folder.path("moved");
 
   Installation() {
+    // Clang's precompiled headers remember their folder.
     const auto result =
-        run_in(folder, "cmake --install '" STEPOP_BINARY_DIR "' --prefix first && mv first moved");
+        run_in(folder, "cmake --install '" STEPOP_BINARY_DIR
+                       "' --prefix first && mv first moved && moved/bin/stepop prepare");
     if (result.exit_code != 0) throw std::runtime_error(result.out + result.err);
   }
 

@@ -185,6 +185,24 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
   CHECK(refused("stepop new").starts_with("stepop: stepop new: nothing given\n\nstepop new NAME "));
 }
 
+TEST_CASE("the compiler of stepop compiles each template without a warning, as Clang does") {
+  // The other tests take Clang where it is installed.
+  const ScratchFolder folder;
+  const auto own =
+      run_in(folder, "sed -n 's/.*\"compiler\": \"\\(.*\\)\",/\\1/p' '" STEPOP_BINARY_DIR
+                     "/libstepop.json'");
+  REQUIRE(std::filesystem::exists(own.out.substr(0, own.out.find('\n'))));
+  const std::string with = "export STEPOP_CXX=" + own.out;
+  for (const std::string kind : {"classifier", "regression", "table", "autoencoder", "gan",
+                                 "loss_model", "language_model"}) {
+    CAPTURE(kind);
+    make_new(folder, "my_" + kind, kind);
+    const auto result = run_with_cache(folder, with + "stepop list -b my_" + kind + ".yaml");
+    CHECK_MESSAGE(result.exit_code == 0, result.err);
+    CHECK(result.err.ends_with("compiling my_" + kind + ".cpp\n"));
+  }
+}
+
 TEST_CASE("words of C++ and names of our own classes are names of projects that compile") {
   const ScratchFolder folder;
   run_in(folder, "for name in class dataset; do stepop new $name; done");

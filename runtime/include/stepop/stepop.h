@@ -41,6 +41,7 @@
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/checkpoint_modules.h"
 #include "runtime/train/networks/evaluation_mode.h"
+#include "runtime/train/networks/module_templates.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/networks/networks.h"
 #include "runtime/train/optim/optimizer.h"

@@ -53,7 +53,8 @@ RunSource find_source(const Arguments& arguments) {
   return source;
 }
 
-std::vector<std::string> load_code(const Config& config, const std::string& run) {
+std::vector<std::string> load_code(const Config& config, const std::string& run,
+                                   Optimization optimization) {
   const auto say = [](const std::string& text) {
     fmt::print(stderr, "{}{}", text, text.ends_with('\n') ? "" : "\n");
   };
@@ -62,8 +63,13 @@ std::vector<std::string> load_code(const Config& config, const std::string& run)
   if (!reason.empty()) {
     say(fmt::format("warning: the code in {}/code is run, and {}", run, reason));
   }
-  return load_user_code(config, copy.is_there() ? &copy : nullptr, say, throw_if_signal_arrived)
+  return load_user_code(config, copy.is_there() ? &copy : nullptr, optimization, say,
+                        throw_if_signal_arrived)
       .files;
+}
+
+Optimization optimization_of(const Arguments& arguments) {
+  return arguments.debug || arguments.check ? Optimization::kQuick : Optimization::kFull;
 }
 
 std::string code_note(const std::string& run, bool is_current) {
@@ -99,7 +105,8 @@ RunConfig read_run_config(const Arguments& arguments, RunSource source) {
   }
   RunConfig result{.config = Config(std::move(root)), .variables = std::move(variables)};
   const bool takes_copy = source.project && !arguments.current_code;
-  result.code_files = load_code(result.config, takes_copy ? source.project->root() : "");
+  result.code_files = load_code(result.config, takes_copy ? source.project->root() : "",
+                                optimization_of(arguments));
   if (source.project && !result.code_files.empty()) {
     result.code_note = code_note(source.project->root(), arguments.current_code);
   }

@@ -7,6 +7,7 @@
 
 #include "runtime/core/config/config.h"
 #include "runtime/tools/cli/arguments.h"
+#include "runtime/tools/code/compiler.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/run/run_directory.h"
 
@@ -44,7 +45,11 @@ RunConfig read_run_config(const Arguments& arguments, RunSource source);
 
 /// Compiles and loads the `code` of a config, and reports slow steps on the standard error. With
 /// the folder of a run, the sources are the run's copies. Returns the files that were compiled.
-std::vector<std::string> load_code(const Config& config, const std::string& run);
+std::vector<std::string> load_code(const Config& config, const std::string& run,
+                                   Optimization optimization);
+
+/// Quick for a start that ends soon: a debug run, a check.
+Optimization optimization_of(const Arguments& arguments);
 
 /// A line on how the user code differs from the copy in the run at `run`; empty when it does not.
 /// `is_current`: the current code was loaded.

@@ -36,9 +36,10 @@ BuildSettings read() {
   try {
     const auto json = nlohmann::json::parse(replace_all(*text, "{here}", here));
     const char* compiler = std::getenv("STEPOP_CXX");
+    const bool is_given = compiler != nullptr && *compiler != 0;
     return {.version = json.at("version"),
-            .compiler =
-                compiler != nullptr && *compiler != 0 ? compiler : std::string(json.at("compiler")),
+            .compiler = is_given ? compiler : std::string(json.at("compiler")),
+            .compiler_is_given = is_given,
             .compiler_version = json.at("compiler_version"),
             .flags = json.at("flags"),
             .includes = json.at("includes"),

@@ -10,6 +10,7 @@ namespace stepop {
 struct BuildSettings {
   std::string version;                ///< The version of stepop.
   std::string compiler;               ///< $STEPOP_CXX, or else the path of stepop's compiler.
+  bool compiler_is_given = false;     ///< By $STEPOP_CXX.
   std::string compiler_version;       ///< The version of stepop's compiler: "GNU 12.2.0".
   std::vector<std::string> flags;     ///< Standard, definitions and include folders.
   std::vector<std::string> includes;  ///< The folders of stepop's own headers.

@@ -47,10 +47,12 @@ std::string checksum_of_file(const std::string& file) {
 class Entry {
  public:
   Entry(std::string folder, const std::vector<std::string>& sources,
-        const std::vector<std::string>& flags)
+        const std::vector<std::string>& flags, std::string compiler, Optimization optimization)
       : folder_(std::move(folder)),
         sources_(sources),
         flags_(flags),
+        compiler_(std::move(compiler)),
+        optimization_(optimization),
         key_(make_key()),
         base_(fs::path(sources.front()).parent_path()) {}
 
@@ -78,7 +80,7 @@ class Entry {
   CompiledCode compile(const Compiler& compiler, const Say& say) const {
     const bool takes_header = std::any_of(sources_.begin(), sources_.end(), takes_all);
     const auto precompiled =
-        takes_header ? precompiled_header(compiler, folder_, say) : std::nullopt;
+        takes_header ? precompiled_flags(compiler, folder_, say) : std::vector<std::string>();
     std::string names;
     for (const auto& source : sources_) {
       names += (names.empty() ? "" : ", ") + fs::path(source).filename().string();
@@ -116,7 +118,8 @@ class Entry {
   std::string make_key() const {
     Checksum sum;
     for (const auto& flag : flags_) sum.add(flag + '\n');
-    sum.add(build_settings().compiler + build_settings().text + STEPOP_BUILT_AGAINST);
+    sum.add(compiler_ + build_settings().text + STEPOP_BUILT_AGAINST);
+    if (optimization_ == Optimization::kQuick) sum.add("quick\n");
     sum.add(try_read_file(build_settings().library).value_or(""));
     for (const auto& source : sources_) {
       const std::string content = code_without_comments(try_read_file(source).value_or(""));
@@ -144,7 +147,7 @@ class Entry {
   }
 
   CompiledCode compile_in(const fs::path& work, const Compiler& compiler,
-                          const std::optional<std::string>& precompiled, const Say& say) const {
+                          const std::vector<std::string>& precompiled, const Say& say) const {
     struct Unit {
       std::string object;
       std::string text;
@@ -157,9 +160,10 @@ class Entry {
       unit.object = (work / fmt::format("{}.o", i)).string();
       try {
         std::vector<std::string> flags = flags_;
-        if (precompiled && takes_all(sources_[i]))
-          flags.insert(flags.end(), {"-include", *precompiled});
-        unit.headers = compiler.compile(sources_[i], unit.object, flags, unit.text);
+        if (takes_all(sources_[i])) {
+          flags.insert(flags.end(), precompiled.begin(), precompiled.end());
+        }
+        unit.headers = compiler.compile(sources_[i], unit.object, flags, optimization_, unit.text);
       } catch (...) {
         unit.error = std::current_exception();
       }
@@ -215,6 +219,8 @@ class Entry {
   std::string folder_;
   std::vector<std::string> sources_;
   std::vector<std::string> flags_;
+  std::string compiler_;
+  Optimization optimization_;
   std::string key_;
   fs::path base_;  ///< Headers' paths are relative to it; a copy of all files has the same paths.
 };
@@ -245,17 +251,21 @@ std::string in_cache(const std::string& message) {
 std::string code_cache_folder() { return cache_folder("compiled code"); }
 
 CompiledCode compile_code(const std::vector<std::string>& sources,
-                          const std::vector<std::string>& flags, const Say& say,
-                          const InterruptCheck& interrupt) {
+                          const std::vector<std::string>& flags, Optimization optimization,
+                          const Say& say, const InterruptCheck& interrupt) {
   const std::string folder = code_cache_folder();
-  const Entry entry(folder, sources, flags);
+  const std::string path = compiler_for(flags);
+  const Entry full(folder, sources, flags, path, Optimization::kFull);
   try {
     make_private_folder(folder);
   } catch (const Error& error) {
     throw Error(in_cache(error.what()));
   }
-  if (auto code = entry.find()) return *code;
-  const Compiler compiler(interrupt);
+  if (auto code = full.find()) return *code;
+  const Compiler compiler(path, interrupt);
+  // GCC takes as long without optimization.
+  const bool is_quick = optimization == Optimization::kQuick && compiler.is_clang();
+  const Entry entry = is_quick ? Entry(folder, sources, flags, path, optimization) : full;
   bool is_said = false;
   const auto waiting = [&] {
     if (!is_said) say("waiting for another stepop, which compiles the same code");

@@ -22,10 +22,12 @@ std::string code_cache_folder();
 /// paths do not matter, so a copy is not compiled again. If two processes start at once, only one
 /// compiles. Libraries that were unused for 60 days are removed.
 ///
+/// With `Optimization::kQuick` a library of either optimization is taken.
+///
 /// `flags` are for the compiler and the linker. `say` gets a line while a compiler runs, and the
 /// compiler's warnings. Throws CompileError, and Error for a cache that cannot be written.
 CompiledCode compile_code(const std::vector<std::string>& sources,
-                          const std::vector<std::string>& flags, const Say& say,
-                          const InterruptCheck& interrupt);
+                          const std::vector<std::string>& flags, Optimization optimization,
+                          const Say& say, const InterruptCheck& interrupt);
 
 }  // namespace stepop

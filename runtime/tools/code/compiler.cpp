@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <utility>
 
 #include "runtime/core/system/child_process.h"
 #include "runtime/tools/code/build_settings.h"
@@ -16,8 +20,11 @@ namespace {
 
 constexpr size_t kMostText = 1'000'000;
 
-/// LibTorch does the work, so higher levels cost time and gain nothing.
 constexpr const char* kOptimization = "-O1";
+
+/// Older ones lack parts of C++20.
+constexpr int kOldestClang = 16;
+constexpr int kNewestClang = 25;
 
 /// The lines of functions, for messages with places in the user's code. A precompiled header can
 /// only be used together with debug information.
@@ -51,13 +58,39 @@ std::vector<std::string> rule_files(const std::string& path) {
   return files;
 }
 
+/// The newest Clang on $PATH, or nothing.
+std::string newest_clang() {
+  const char* folders = std::getenv("PATH");
+  if (folders == nullptr) return {};
+  for (int version = kNewestClang; version >= kOldestClang; --version) {
+    std::istringstream stream(folders);
+    for (std::string folder; std::getline(stream, folder, ':');) {
+      const std::string path = fmt::format("{}/clang++-{}", folder, version);
+      if (folder.starts_with('/') && ::access(path.c_str(), X_OK) == 0) return path;
+    }
+  }
+  return {};
+}
+
+bool is_for_openmp(const std::string& flag) { return flag.starts_with("-fopenmp"); }
+
 }  // namespace
 
-Compiler::Compiler(InterruptCheck interrupt) : interrupt_(std::move(interrupt)) {
+std::string compiler_for(const std::vector<std::string>& flags) {
+  const BuildSettings& settings = build_settings();
+  if (settings.compiler_is_given || std::ranges::any_of(flags, is_for_openmp)) {
+    return settings.compiler;
+  }
+  const std::string clang = newest_clang();
+  return clang.empty() ? settings.compiler : clang;
+}
+
+Compiler::Compiler(std::string path, InterruptCheck interrupt)
+    : path_(std::move(path)), interrupt_(std::move(interrupt)) {
   const BuildSettings& settings = build_settings();
   ChildResult result;
   try {
-    result = run_child({settings.compiler, "--version"}, interrupt_);
+    result = run_child({path_, "--version"}, interrupt_);
   } catch (const Interrupted&) {
     throw;
   } catch (const Error& error) {
@@ -67,15 +100,34 @@ Compiler::Compiler(InterruptCheck interrupt) : interrupt_(std::move(interrupt)) 
         error.what(), settings.compiler_version));
   }
   if (result.exit_code != 0 || result.signal != 0) {
-    throw Error(fmt::format("{} --version failed: {}{}; STEPOP_CXX names another compiler",
-                            settings.compiler, result.out, result.err));
+    throw Error(fmt::format("{} --version failed: {}{}; STEPOP_CXX names another compiler", path_,
+                            result.out, result.err));
   }
-  identity_ = settings.compiler + " " + result.out.substr(0, result.out.find('\n'));
-  is_gcc_ = result.out.find("Free Software Foundation") != std::string::npos;
+  identity_ = path_ + " " + result.out.substr(0, result.out.find('\n'));
+  if (result.out.find("Free Software Foundation") != std::string::npos) kind_ = Kind::kGcc;
+  if (result.out.find("clang version") != std::string::npos) kind_ = Kind::kClang;
+}
+
+const char* Compiler::precompiled_extension() const {
+  switch (kind_) {
+    case Kind::kGcc:
+      return ".gch";
+    case Kind::kClang:
+      return ".pch";
+    case Kind::kOther:
+      break;
+  }
+  return "";
+}
+
+std::vector<std::string> Compiler::flags_for(const std::string& header) const {
+  if (kind_ == Kind::kGcc) return {"-include", header};
+  // Clang refuses a header that was precompiled with another level of optimization, for its macro.
+  return {"-Xclang", "-fno-validate-pch", "-include-pch", header + precompiled_extension()};
 }
 
 void Compiler::run(std::vector<std::string> words, std::string& text) const {
-  words.insert(words.begin(), build_settings().compiler);
+  words.insert(words.begin(), path_);
   words.push_back(::isatty(STDERR_FILENO) != 0 ? "-fdiagnostics-color=always"
                                                : "-fdiagnostics-color=never");
   const ChildResult result = run_child(std::move(words), interrupt_, kMostText);
@@ -85,16 +137,26 @@ void Compiler::run(std::vector<std::string> words, std::string& text) const {
     throw CompileError(fmt::format("{}the compiler was ended by signal {}: is there enough memory?",
                                    result.err, result.signal));
   }
-  throw CompileError(result.err + member_order(result.err));
+  const std::string& own = build_settings().compiler;
+  throw CompileError(result.err + member_order(result.err) +
+                     (path_ == own ? ""
+                                   : fmt::format("(compiled with {}; STEPOP_CXX={} takes the "
+                                                 "compiler that stepop was built with)\n",
+                                                 path_, own)));
 }
 
 std::vector<std::string> Compiler::compile(const std::string& source, const std::string& object,
                                            const std::vector<std::string>& flags,
-                                           std::string& text) const {
+                                           Optimization optimization, std::string& text) const {
   const std::string rule = object + ".d";
   std::vector<std::string> words = build_settings().flags;
-  words.insert(words.end(), {kOptimization, kLines, "-fPIC", "-Wall", "-Wextra", "-fmax-errors=1",
-                             "-MMD", "-MF", rule});
+  const bool is_quick = optimization == Optimization::kQuick && is_clang();
+  words.insert(words.end(),
+               {is_quick ? "-O0" : kOptimization, kLines, "-fPIC", "-Wall", "-Wextra",
+                is_clang() ? "-ferror-limit=1" : "-fmax-errors=1", "-MMD", "-MF", rule});
+  if (is_clang()) {  // as GCC
+    words.insert(words.end(), {"-Werror=reorder-init-list", "-Wno-missing-field-initializers"});
+  }
   words.insert(words.end(), flags.begin(), flags.end());
   words.insert(words.end(), {"-c", short_path(source), "-o", object});
   run(std::move(words), text);
@@ -120,6 +182,7 @@ void Compiler::precompile(const std::string& header, const std::string& precompi
   std::vector<std::string> words = build_settings().flags;
   words.insert(words.end(),
                {kOptimization, kLines, "-fPIC", "-x", "c++-header", header, "-o", precompiled});
+  if (is_clang()) words.emplace_back("-fpch-instantiate-templates");
   std::string text;
   run(std::move(words), text);
 }

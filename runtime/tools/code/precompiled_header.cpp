@@ -20,10 +20,16 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// A key for precompiled headers: compiler, flags, versions and the content of our headers.
+/// A key for precompiled headers: compiler, flags, versions and the content of our headers. Clang
+/// remembers paths and times, too.
 std::string key_of(const Compiler& compiler) {
   const BuildSettings& settings = build_settings();
   Checksum sum;
+  const auto add_place = [&](const fs::path& path) {
+    std::error_code failed;
+    const auto time = fs::last_write_time(path, failed).time_since_epoch().count();
+    if (compiler.is_clang() && !failed) sum.add(fmt::format("{} {}\n", path.string(), time));
+  };
   sum.add(compiler.identity() + settings.text + STEPOP_BUILT_AGAINST);
   for (const auto& folder : settings.includes) {
     std::vector<fs::path> headers;
@@ -35,34 +41,42 @@ std::string key_of(const Compiler& compiler) {
       }
     }
     std::sort(headers.begin(), headers.end());
-    for (const auto& path : headers) sum.add(try_read_file(path.string()).value_or(""));
+    for (const auto& path : headers) {
+      sum.add(try_read_file(path.string()).value_or(""));
+      add_place(path);
+    }
   }
+  for (const auto& flag : settings.flags) add_place(fs::path(flag) / "ATen/ATen.h");
   return sum.text();
 }
 
-bool is_there(const fs::path& folder, const std::string& key) {
-  for (const auto& path : {folder, folder / "key", folder / "precompiled.h.gch"}) {
+constexpr const char* kHeader = "precompiled.h";
+
+bool is_there(const Compiler& compiler, const fs::path& folder, const std::string& key) {
+  const fs::path header = folder / (std::string(kHeader) + compiler.precompiled_extension());
+  for (const auto& path : {folder, folder / "key", header}) {
     if (!foreign_reason(path.string()).empty()) return false;  // code is compiled with it
   }
-  return try_read_file((folder / "key").string()) == key &&
-         fs::exists(folder / "precompiled.h.gch");
+  return try_read_file((folder / "key").string()) == key && fs::exists(header);
 }
 
 /// The key is written last: a folder with a key is complete.
 void make(const Compiler& compiler, const fs::path& folder, const std::string& key) {
   make_folders(folder.string());
   const FileLock lock((folder / "lock").string());
-  if (is_there(folder, key)) return;  // another process made it meanwhile
+  if (is_there(compiler, folder, key)) return;  // another process made it meanwhile
   fs::remove(folder / "key");
-  const std::string header = (folder / "precompiled.h").string();
+  const std::string header = (folder / kHeader).string();
+  for (const char* extension : {".gch", ".pch"}) fs::remove(header + extension);
   write_file_atomically(header, "#include <stepop/stepop.h>\n");
-  const std::string part = header + ".gch.tmp";
+  const std::string part = header + ".tmp";
   compiler.precompile(header, part);
-  fs::rename(part, header + ".gch");
+  fs::rename(part, header + compiler.precompiled_extension());
   write_file_atomically((folder / "key").string(), key);
 }
 
-/// Each has 700 MB, and each build of stepop has its own; removes headers unused for two days.
+/// Each has 700 MB with GCC and 130 MB with Clang, and each build of stepop has its own; removes
+/// headers unused for two days.
 void remove_unused_headers(const fs::path& cache) {
   constexpr auto kUnusedFor = std::chrono::hours(48);
   std::error_code ignored;
@@ -78,27 +92,29 @@ void remove_unused_headers(const fs::path& cache) {
 
 }  // namespace
 
-std::optional<std::string> precompiled_header(const Compiler& compiler, const std::string& folder,
-                                              const Say& say) {
-  if (!compiler.is_gcc()) return std::nullopt;
+std::vector<std::string> precompiled_flags(const Compiler& compiler, const std::string& folder,
+                                           const Say& say) {
+  if (*compiler.precompiled_extension() == 0) return {};
   const std::string key = key_of(compiler);
   const fs::path own = build_settings().headers;
-  if (is_there(own, key)) return (own / "precompiled.h").string();
+  if (is_there(compiler, own, key)) return compiler.flags_for((own / kHeader).string());
   const fs::path cached = fs::path(folder) / ("headers-" + key);
-  if (!is_there(cached, key)) {
-    say("precompiling the headers of stepop and LibTorch, once (about half a minute)");
+  if (!is_there(compiler, cached, key)) {
+    say(fmt::format("precompiling the headers of stepop and LibTorch, once (about {} s)",
+                    compiler.is_clang() ? 20 : 40));
     remove_unused_headers(folder);
     make(compiler, cached, key);
   }
   std::error_code ignored;  // the time marks the last use
   fs::last_write_time(cached / "key", fs::file_time_type::clock::now(), ignored);
-  return (cached / "precompiled.h").string();
+  return compiler.flags_for((cached / kHeader).string());
 }
 
 void prepare_precompiled_header(const Compiler& compiler) {
-  if (!compiler.is_gcc()) return;
+  if (*compiler.precompiled_extension() == 0) return;
   const std::string key = key_of(compiler);
-  if (!is_there(build_settings().headers, key)) make(compiler, build_settings().headers, key);
+  if (!is_there(compiler, build_settings().headers, key))
+    make(compiler, build_settings().headers, key);
 }
 
 }  // namespace stepop

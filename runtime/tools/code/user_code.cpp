@@ -69,8 +69,8 @@ bool is_first_time(const std::string& library) {
 
 }  // namespace
 
-UserCode load_user_code(const Config& config, const CodeCopy* copy, const Say& say,
-                        const InterruptCheck& interrupt) {
+UserCode load_user_code(const Config& config, const CodeCopy* copy, Optimization optimization,
+                        const Say& say, const InterruptCheck& interrupt) {
   std::vector<std::string> flags;
   if (config.has("code_flags")) flags = config.get<std::vector<std::string>>("code_flags");
   std::vector<std::string> sources;
@@ -90,7 +90,7 @@ UserCode load_user_code(const Config& config, const CodeCopy* copy, const Say& s
   }
   if (sources.empty()) return {};
   check_captures_of(sources);
-  const CompiledCode code = compile_code(sources, flags, say, interrupt);
+  const CompiledCode code = compile_code(sources, flags, optimization, say, interrupt);
   std::string names;
   for (const auto& source : sources) {
     names += (names.empty() ? "" : ", ") + fs::path(source).filename().string();

@@ -5,6 +5,7 @@
 
 #include "runtime/core/config/config.h"
 #include "runtime/tools/code/code_copy.h"
+#include "runtime/tools/code/compiler.h"
 #include "runtime/tools/code/precompiled_header.h"
 
 namespace stepop {
@@ -21,7 +22,7 @@ struct UserCode {
 ///
 /// `say` gets lines for a user who waits. Throws UsageError, with its place, for a missing file;
 /// CompileError; Error for a library that cannot be loaded, and for ops that capture by reference.
-UserCode load_user_code(const Config& config, const CodeCopy* copy, const Say& say,
-                        const InterruptCheck& interrupt);
+UserCode load_user_code(const Config& config, const CodeCopy* copy, Optimization optimization,
+                        const Say& say, const InterruptCheck& interrupt);
 
 }  // namespace stepop

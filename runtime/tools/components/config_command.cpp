@@ -189,7 +189,7 @@ int config_command(const Arguments& arguments, const ConfigFlags& own) {
     return 0;
   }
   const std::set<std::string> built_in = registered_components();
-  load_code(config, "");
+  load_code(config, "", Optimization::kQuick);
   if (own.schema) {
     fmt::print("{}\n", config_schema(/*is_strict=*/true, built_in));
     return 0;

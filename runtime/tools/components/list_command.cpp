@@ -55,7 +55,8 @@ std::string parameter_lines(const std::vector<Parameter>& parameters) {
 
 int list_command(const Arguments& arguments, const NoFlags& /*own*/) {
   if (!arguments.base.empty()) {
-    load_code(Config(resolve_config(arguments.base, arguments.overrides)), "");
+    load_code(Config(resolve_config(arguments.base, arguments.overrides)), "",
+              Optimization::kQuick);
   }
   hooks();  // creates the catalogue of hooks, as no hook is registered here
   const std::string word = arguments.operands.empty() ? "" : arguments.operands.front();

@@ -71,7 +71,7 @@ std::vector<std::string> resolve_points(const SweepFile& sweep, const std::strin
   for (const auto& point : sweep.points) {
     try {
       const Config config(resolve_config(sweep.base, point));
-      load_code(config, "");
+      load_code(config, "", Optimization::kFull);
       make_paths_absolute(config);
       configs.push_back(to_yaml(escape_references(*config.peek())));
     } catch (const UsageError& error) {

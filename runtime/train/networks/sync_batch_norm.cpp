@@ -120,7 +120,8 @@ at::Tensor batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& 
                       const std::optional<at::Tensor>& running_mean,
                       const std::optional<at::Tensor>& running_var, bool training, double momentum,
                       double eps, bool cudnn_enabled) {
-  if (!training || current == nullptr || current->world().is_alone() || input.numel() == 0 || is_in_instance_norm) {
+  if (!training || current == nullptr || current->world().is_alone() || input.numel() == 0 ||
+      is_in_instance_norm) {
     return std::get<0>(at::_batch_norm_impl_index(input, weight, bias, running_mean, running_var,
                                                   training, momentum, eps, cudnn_enabled));
   }
@@ -146,8 +147,8 @@ void replace_operations() {
   static const std::vector<std::unique_ptr<torch::Library>> libraries = [] {
     std::vector<std::unique_ptr<torch::Library>> made;
     for (const auto key : {c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradCUDA}) {
-      made.push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "aten", key, __FILE__,
-                                                      __LINE__));
+      made.push_back(
+          std::make_unique<torch::Library>(torch::Library::IMPL, "aten", key, __FILE__, __LINE__));
       made.back()->impl("batch_norm", TORCH_FN(batch_norm));
       made.back()->impl("instance_norm", TORCH_FN(instance_norm));
     }
