@@ -253,5 +253,14 @@ TEST_CASE("a callback of your own runs over outputs that are there, initialize b
   CHECK(contains(changed.out, "bias/mean  "));
 }
 
+TEST_CASE("code_flags that the precompiled header does not fit are for the compiler all the same") {
+  const ScratchFolder folder;
+  write_source(folder, "static_assert(__cplusplus > 202002L && ANSWER == 42);\n");
+  const auto result = run_with_cache(
+      folder, "stepop list -b one.yaml --code_flags '[-std=c++23, -DANSWER=42]' >/dev/null");
+  CHECK(result.exit_code == 0);
+  CHECK(result.err == "compiling one.cpp\n");
+}
+
 }  // namespace code_test
 }  // namespace stepop

@@ -78,7 +78,8 @@ class Entry {
   }
 
   CompiledCode compile(const Compiler& compiler, const Say& say) const {
-    const bool takes_header = std::any_of(sources_.begin(), sources_.end(), takes_all);
+    const bool takes_header =
+        std::any_of(sources_.begin(), sources_.end(), takes_all) && compiler.fits_header(flags_);
     const auto precompiled =
         takes_header ? precompiled_flags(compiler, folder_, say) : std::vector<std::string>();
     std::string names;

@@ -126,6 +126,12 @@ std::vector<std::string> Compiler::flags_for(const std::string& header) const {
   return {"-Xclang", "-fno-validate-pch", "-include-pch", header + precompiled_extension()};
 }
 
+bool Compiler::fits_header(const std::vector<std::string>& flags) const {
+  return !is_clang() || std::ranges::none_of(flags, [](const std::string& flag) {
+    return flag.starts_with("-std") || flag.starts_with("-m") || flag.starts_with("-f");
+  });
+}
+
 void Compiler::run(std::vector<std::string> words, std::string& text) const {
   words.insert(words.begin(), path_);
   words.push_back(::isatty(STDERR_FILENO) != 0 ? "-fdiagnostics-color=always"
