@@ -30,6 +30,18 @@ TEST_CASE(
   CHECK(said_of("EvalOutputs") == words + "EvalOutputs: .outputs, .labels\n");
   (void)Example{.tensors = {}, .texts = {}};
   CHECK(said_of("Example") == words + "Example: .tensors, .texts\n");
+  // Clang names two fields, and not the struct; `texts` is in two structs.
+  const auto clang_said = [](const std::string& field, const std::string& after) {
+    return member_order(
+        "one.cpp:3:37: error: ISO C++ requires field designators to be specified in declaration "
+        "order; field '" +
+        after + "' will be initialized after field '" + field +
+        "' [-Werror,-Wreorder-init-list]\n");
+  };
+  CHECK(clang_said("train_op", "log_op").starts_with(words + "StepOps: "));
+  CHECK(clang_said("images", "texts").starts_with(words + "Logs: "));
+  CHECK(clang_said("tensors", "texts").starts_with(words + "Example: "));
+  CHECK(clang_said("mine", "yours").empty());
   CHECK(said_of("Mine").empty());
   CHECK(member_order("error: expected ';'").empty());
 }
