@@ -12,7 +12,6 @@
 #include "runtime/core/measure/processor_time.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/iterator/splits.h"
-#include "runtime/train/loop/checks/non_finite_data.h"
 #include "runtime/train/loop/shared_logs.h"
 #include "runtime/train/optim/non_finite.h"
 #include "runtime/train/optim/update.h"
@@ -437,72 +436,6 @@ int64_t TrainingLoop::skipped_updates() const {
   int64_t count = 0;
   for (const auto& [name, update] : context_.updates) count += update->skipped();
   return count;
-}
-
-/// What is not finite in the data of a step whose last batch is at hand; those before it are loaded
-/// again.
-std::string TrainingLoop::bad_data_of_step(const Batch& batch) const {
-  std::string text = non_finite_data(batch);
-  const BatchOrder& order = context_.splits.order("train");
-  try {
-    for (int64_t i = 1; i <= clock_.micro_batch && text.empty(); ++i) {
-      const int64_t number = position_.epoch * batches_per_epoch_ + position_.batch - i;
-      text = non_finite_data(context_.splits.batch("train", order, number));
-    }
-  } catch (const std::exception&) {
-    // The data that cannot be loaded again were loaded before.
-  }
-  return text.empty() ? "" : context_.config.error("datasets/train", text).what();
-}
-
-/// Before what is logged or saved could be of a training that went wrong.
-void TrainingLoop::read_non_finite() {
-  for (const auto& [name, update] : context_.updates) {
-    const std::string warning = update->read_non_finite();
-    if (warning.empty()) continue;
-    const std::string data = std::exchange(bad_data_, "");
-    reporter_.console().warn(data.empty() ? warning : data + "\n" + warning);
-  }
-  non_finite_.all_read();
-}
-
-/// Ends the training by the current exception.
-void TrainingLoop::fail() {
-  reporter_.console().end_progress();
-  // The training ends by the first error, which may be this very error.
-  try {
-    reporter_.finish_files();
-  } catch (const std::exception&) {
-  }
-  try {
-    checkpoints_.wait();  // the message depends on which checkpoints exist
-  } catch (const std::exception&) {
-  }
-  save_what_is_whole();
-  try {
-    if (!world_.is_root()) throw;  // rank 0 writes the data that help to examine it
-    std::rethrow_exception(
-        ending_error(saved_, non_finite_, directory_, splits_["train"].batch_at_hand()));
-  } catch (const std::exception& error) {
-    hooks_.call("at_exception", [&](Hook& hook) { hook.at_exception(error); });
-    throw;
-  }
-}
-
-/// Called before a training ends by an error: saves what would be lost, and records that in
-/// `saved_`.
-void TrainingLoop::save_what_is_whole() {
-  if (!world_.is_alone()) return;  // the others may be within a step
-  const int64_t step = position_.global_step;
-  if (!is_whole_ || step == first_step_ || checkpoints_.last_step() == step) return;
-  try {
-    write_checkpoint();
-    checkpoints_.wait();
-    saved_ = saved_text(step);
-  } catch (const std::exception& failed) {
-    saved_ = fmt::format("\nthe state after step {} could not be saved: {}", with_thousands(step),
-                         error_text(failed));
-  }
 }
 
 Elapsed TrainingLoop::elapsed() {
