@@ -1,6 +1,7 @@
 // `stepop watch`, with the real binary.
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/cli/command.h"
@@ -60,6 +61,21 @@ TEST_CASE("a mistake in what was saved is told, and the next save is waited for"
   CHECK(contains(result.out,
                  "one.yaml:9: unknown key \"optimizer/rl\": did you mean \"optimizer/lr\"?"));
   CHECK(contains(result.out, "all numbers are as before\n"));
+}
+
+TEST_CASE("a source in another folder is watched, and debug runs of others are left alone") {
+  const ScratchFolder folder;
+  std::filesystem::create_directories(folder.path("parts"));
+  folder.write("parts/mine.cpp", "int answer() { return 1; }\n");
+  const auto result =
+      watching(folder,
+               "ends 1\nstepop -n other -b one.yaml -d -t >/dev/null\n"
+               "sed -i 's/1/2/' parts/mine.cpp\nends 2\n"
+               "sed -i 's/2/3/' parts/mine.cpp\nends 3\nls logs/debug_runs | sed 's/.*_//'",
+               "--code parts/mine.cpp");
+  CAPTURE(result.out);
+  CHECK(result.out.starts_with("other\nwatch\nwatch\nstatus 143\n"));
+  CHECK(contains(result.out, "\nsaved     mine.cpp\n"));
 }
 
 TEST_CASE("without a config, and with a flag of another mode, watching is refused") {

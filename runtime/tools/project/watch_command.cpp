@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <deque>
@@ -21,11 +20,13 @@
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/log/metrics_file.h"
 #include "runtime/core/system/child.h"
+#include "runtime/core/system/read_file.h"
 #include "runtime/core/system/spawn.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/processes.h"
 #include "runtime/tools/project/saved_files.h"
 #include "runtime/train/run/run_directory.h"
+#include "runtime/train/run/run_lock.h"
 #include "runtime/train/run/signals.h"
 
 namespace stepop {
@@ -59,14 +60,21 @@ std::set<std::string> watched_folders(const Arguments& arguments) {
   return folders;
 }
 
-/// The folders in `parent`; none without it.
-std::set<std::string> folders_in(const std::string& parent) {
-  std::set<std::string> found;
+/// The newest run in `parent` that this process of this boot has trained; empty without one. Others
+/// may train there as well.
+std::string run_of(pid_t pid, const std::string& parent) {
+  const RunProcess self = RunProcess::self("");
+  std::string newest;
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(parent, failed)) {
-    found.insert(entry.path().string());
+    const std::string root = entry.path().string();
+    const auto text = try_read_file(root + "/train/process.json");
+    const RunProcess process = RunProcess::from_json(text.value_or(""));
+    const bool is_own =
+        process.pid == pid && process.host == self.host && process.boot == self.boot;
+    if (is_own && root > newest) newest = root;
   }
-  return found;
+  return newest;
 }
 
 /// The last value of each metric that an op returned.
@@ -75,9 +83,7 @@ OrderedMap<double> last_values(const RunDirectory& run) {
   try {
     scan_metrics(run.metrics_file(), [&](const MetricsLine& line) {
       for (const auto& [name, value] : line.values) {
-        const bool is_of_op =
-            name.find("_op/") != std::string::npos || name.find("_op ") != std::string::npos;
-        if (is_of_op) last.set(name, value);
+        if (name.find("_op/") != std::string::npos) last.set(name, value);
       }
     });
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a run that ended before its first log
@@ -106,15 +112,13 @@ class WatchedRuns {
  public:
   explicit WatchedRuns(std::string parent) : parent_(std::move(parent)) {}
 
-  void before_start() { others_ = folders_in(parent_); }
-
-  /// Says what is different from the run before, after a training that came to its end.
-  void report() {
-    std::vector<std::string> made;
-    std::ranges::set_difference(folders_in(parent_), others_, std::back_inserter(made));
-    if (made.empty()) return;
-    roots_.push_back(made.back());
-    const RunDirectory run = RunDirectory::open(made.back());
+  /// Says what is different from the run before, after the training in that process came to its
+  /// end.
+  void report(pid_t pid) {
+    const std::string root = run_of(pid, parent_);
+    if (root.empty()) return;
+    roots_.push_back(root);
+    const RunDirectory run = RunDirectory::open(root);
     const OrderedMap<double> now = last_values(run);
     size_t rows = 0;
     for (const auto& [name, value] : now) {
@@ -135,7 +139,6 @@ class WatchedRuns {
 
  private:
   std::string parent_;
-  std::set<std::string> others_;
   std::deque<std::string> roots_;
   std::optional<OrderedMap<double>> before_;
 };
@@ -160,7 +163,6 @@ int watch_command(const Arguments& arguments, const NoFlags& /*own*/) {
     SavedFiles files(watched_folders(arguments));  // first, for files that are saved meanwhile
     if (!saved.empty()) fmt::print("\nsaved     {}\n", fmt::join(saved, ", "));
     std::fflush(stdout);
-    runs.before_start();
     Child training(spawn({.words = words, .is_this_program = true, .signal_when_we_die = SIGTERM}),
                    Child::Ends::kGroupPolitely);
     bool is_reported = false;
@@ -169,7 +171,7 @@ int watch_command(const Arguments& arguments, const NoFlags& /*own*/) {
       std::this_thread::sleep_for(50ms);
       if (!is_reported && training.has_ended()) {
         is_reported = true;
-        if (training.status() == 0) runs.report();
+        if (training.status() == 0) runs.report(training.pid());
         fmt::print("waiting for a save in {}; Ctrl-C ends\n", fmt::join(files.folders(), ", "));
         std::fflush(stdout);
       }
