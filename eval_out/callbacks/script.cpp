@@ -14,6 +14,7 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/system/child_process.h"
+#include "runtime/core/system/find_program.h"
 #include "runtime/core/system/python.h"
 
 namespace stepop {
@@ -125,7 +126,7 @@ void check_script(const std::string& script, const Config& config, std::string_v
     throw config.error(path, fmt::format("{}: no such script", script));
   }
   const std::string python = python_of(params);
-  if (can_run(python)) return;
+  if (!find_program(python).empty()) return;
   throw config.error(path, fmt::format("no Python to run {} with: {}: not found; give one by "
                                        "\"python\" or by the environment's STEPOP_PYTHON",
                                        script, python));

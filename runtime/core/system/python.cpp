@@ -1,8 +1,5 @@
 #include "runtime/core/system/python.h"
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -29,19 +26,6 @@ std::string find_python(const std::string& given) {
     if (!place.empty() && fs::exists(python, failed)) return python.string();
   }
   return "python3";
-}
-
-bool can_run(const std::string& program) {
-  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0;
-  const char* path = std::getenv("PATH");
-  const std::string folders = path == nullptr ? "/usr/bin:/bin" : path;
-  for (size_t begin = 0; begin <= folders.size();) {
-    const size_t end = std::min(folders.find(':', begin), folders.size());
-    const std::string place = folders.substr(begin, end - begin) + "/" + program;
-    if (::access(place.c_str(), X_OK) == 0) return true;
-    begin = end + 1;
-  }
-  return false;
 }
 
 std::string find_python_package() {

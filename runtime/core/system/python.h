@@ -9,9 +9,6 @@ namespace stepop {
 /// otherwise `python3`. Does not check whether it exists.
 std::string find_python(const std::string& given = "");
 
-/// Whether a shell would find that program: a path, or a name on the PATH.
-bool can_run(const std::string& program);
-
 /// The folder with the Python package `stepop_eval` of this program's version: in its source tree,
 /// or where it was installed. Empty when Python finds the package by itself, as with a wheel.
 std::string find_python_package();

@@ -20,6 +20,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/system/child_process.h"
+#include "runtime/core/system/find_program.h"
 #include "runtime/tools/code/build_settings.h"
 
 namespace stepop {
@@ -262,16 +263,7 @@ size_t user_frames(void** addresses, size_t most) {
 }
 
 const std::string& addr2line_path() {
-  static const std::string path = [] {
-    const char* folders = std::getenv("PATH");
-    std::istringstream list(folders != nullptr ? folders : "/usr/bin");
-    for (std::string folder; std::getline(list, folder, ':');) {
-      const std::string candidate = folder + "/addr2line";
-      std::error_code failed;
-      if (fs::is_regular_file(candidate, failed)) return candidate;
-    }
-    return std::string();
-  }();
+  static const std::string path = find_program("addr2line");
   return path;
 }
 

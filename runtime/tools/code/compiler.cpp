@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "runtime/core/system/child_process.h"
+#include "runtime/core/system/find_program.h"
 #include "runtime/tools/code/build_settings.h"
 #include "runtime/tools/code/member_order.h"
 
@@ -60,14 +59,9 @@ std::vector<std::string> rule_files(const std::string& path) {
 
 /// The newest Clang on $PATH, or nothing.
 std::string newest_clang() {
-  const char* folders = std::getenv("PATH");
-  if (folders == nullptr) return {};
   for (int version = kNewestClang; version >= kOldestClang; --version) {
-    std::istringstream stream(folders);
-    for (std::string folder; std::getline(stream, folder, ':');) {
-      const std::string path = fmt::format("{}/clang++-{}", folder, version);
-      if (folder.starts_with('/') && ::access(path.c_str(), X_OK) == 0) return path;
-    }
+    std::string path = find_program(fmt::format("clang++-{}", version));
+    if (!path.empty()) return path;
   }
   return {};
 }

@@ -16,6 +16,7 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/child_process.h"
+#include "runtime/core/system/find_program.h"
 #include "runtime/core/system/python.h"
 
 namespace stepop {
@@ -219,7 +220,7 @@ std::string pip(const std::string& python, const std::string& packages) {
 OnnxReport write_onnx(const ExportedNetwork& exported, const std::string& path,
                       const InterruptCheck& interrupt) {
   const std::string python = find_python();
-  if (!can_run(python)) {
+  if (find_program(python).empty()) {
     throw Error(
         fmt::format("{}: an ONNX file is made by Python, and there is no {}: name one by the "
                     "environment's STEPOP_PYTHON, with its packages: {}",
