@@ -64,7 +64,7 @@ class MyModelNetwork : public stepop::Network {
     decoder_ = register_module(
         "decoder", nn::Sequential(nn::ConvTranspose2d(back(4 * width, 2 * width)), nn::ReLU(),
                                   nn::ConvTranspose2d(back(2 * width, width)), nn::ReLU(),
-                                  nn::ConvTranspose2d(back(width, 1)), nn::Tanh()));
+                                  nn::ConvTranspose2d(back(width, 1))));
   }
 
   torch::Tensor forward(const torch::Tensor& image) override {

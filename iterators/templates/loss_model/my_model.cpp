@@ -62,7 +62,7 @@ class MyModel : public stepop::LossModel {
     };
     layers_ = register_module(
         "layers", nn::Sequential(down(1, width), nn::ReLU(), down(width, 2 * width), nn::ReLU(),
-                                 up(2 * width, width), nn::ReLU(), up(width, 1), nn::Tanh()));
+                                 up(2 * width, width), nn::ReLU(), up(width, 1)));
   }
 
   // Computes the loss of a batch: [B], a number for each example, or their mean []. The other
