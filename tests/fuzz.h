@@ -37,7 +37,7 @@ inline uint64_t fuzz_seed() {
   return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
 }
 
-/// STEPOP_FUZZ_FIRST: the first case that is tried, for one that is to be repeated alone.
+/// STEPOP_FUZZ_FIRST: the first case that is tried, to repeat a case alone.
 inline uint64_t fuzz_first() {
   const char* text = std::getenv("STEPOP_FUZZ_FIRST");
   return text == nullptr ? 0 : std::strtoull(text, nullptr, 10);

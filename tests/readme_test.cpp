@@ -180,7 +180,7 @@ std::string prose_of(const std::string& page) {
 }
 
 /// The anchors that GitHub makes of the headings of a page: small letters, spaces as hyphens, other
-/// punctuation gone; one that is there already gets -1, -2, ...
+/// punctuation gone; a text that is there already gets -1, -2, ...
 std::set<std::string> anchors_of(const std::string& page) {
   std::set<std::string> anchors;
   std::map<std::string, int> times;

@@ -17,7 +17,7 @@
 namespace stepop {
 namespace {
 
-/// Of the processor; large files have more to walk through.
+/// Seconds of the processor; large files have more to walk through.
 constexpr uintmax_t kMostSeconds = 5;
 constexpr uintmax_t kBytesPerSecond = 100'000'000;
 

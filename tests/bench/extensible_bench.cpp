@@ -157,7 +157,7 @@ class ToySrganByHand : public Iterator {
 };
 STEPOP_REGISTER_ITERATOR(ToySrganByHand, {"For benchmarks.", {}});
 
-/// A training in a thread of its own, which goes on for a portion of its steps when it is asked to.
+/// A training in a thread of its own, which trains a portion of its steps when it is asked to.
 class TrainingAside : private Hook {
  public:
   explicit TrainingAside(std::string yaml)

@@ -63,7 +63,7 @@ void make_late(const std::string& from, const std::string& to) {
   add_history(to);
 }
 
-/// The seconds of a start that goes on from `run` for one step; the run itself stays as it is.
+/// The seconds of a start that resumes `run` for one step; the run itself stays as it is.
 double time_resume(const std::string& run, int64_t step) {
   const ScratchFolder scratch;
   fs::copy(run, scratch.path("run"), kCopy);

@@ -230,7 +230,7 @@ TEST_CASE("a callback of your own runs over outputs that are there, initialize b
   CHECK_MESSAGE(looked.exit_code == 0, looked.err);
   CHECK(contains(looked.out, "rows/rows  64\n"));
 
-  // One that changed since.
+  // A source that changed since.
   run_in(folder, "sed -i 's/a.data_out.rows()/2 * a.data_out.rows()/' mine.cpp");
   const auto old = run_with_cache(folder, "stepop eval " + only_run(folder) + " -c rows");
   CHECK(contains(old.out, "code      the run's own copy; since it was made mine.cpp changed: "));

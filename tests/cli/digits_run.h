@@ -35,7 +35,7 @@ inline std::string without_busy(const std::string& text) {
   return without_warning(text, "the machine is busy: ");
 }
 
-/// Of a training of a few steps, and of one that is to change no weight.
+/// Warnings of a training of a few steps, and of a training that is to change no weight.
 inline constexpr const char* kStillAverages = "the averages are still ";
 inline constexpr const char* kNoWeightChanges = ": no weight changes";
 

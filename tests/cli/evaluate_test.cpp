@@ -75,7 +75,7 @@ TEST_CASE("an evaluation of other data leaves what a training goes by alone: met
   const std::string listed = last_line("runs");
   const std::string compared = last_line("compare " + trained.run + " " + trained.run);
 
-  // Of noise with random classes the loss is higher than any that the training met.
+  // On noise with random classes the loss is higher than any that the training met.
   const CommandResult evaluated =
       run_well(trained.folder,
                "stepop -p " + trained.run +

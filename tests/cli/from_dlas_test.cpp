@@ -91,7 +91,7 @@ logger:
   visual_debug_rate: 5
 )";
 
-/// Of the table of steps the columns before values and times: steps, parts, types and keys.
+/// The columns of the table of steps before values and times: steps, parts, types and keys.
 std::string plan(const std::string& out) {
   std::string text;
   size_t width = 0;

@@ -32,7 +32,7 @@ CommandResult train(const ScratchFolder& folder, const std::string& how,
                                     kSlow, how, more));
 }
 
-/// Resumes without the failure; then the run is as one that had none.
+/// Resumes without the failure; then the run is as a run that had none.
 void check_resumes(const ScratchFolder& folder) {
   const CommandResult resumed = run_in(
       folder, fmt::format("{} -p {} -t --processes 2 --datasets/train/how none --on_nan stop",

@@ -230,7 +230,7 @@ TEST_CASE("nothing in a run's files becomes a command of the script") {
     CHECK(contains(script, "export OMP_X="));
     CHECK_FALSE(contains(script, "export A"));
     CHECK(contains(script, "git -C source checkout"));
-    // Each line alone too: one that fails must not hide what comes after it.
+    // Each line alone too: a line that fails must not hide what comes after it.
     run_in(folder, "rm -rf source; sed -i '/^set -e$/d' script; bash script >out 2>&1");
     CHECK_FALSE(fs::exists(folder.path("PWN")));
     CHECK_FALSE(fs::exists(folder.path("source/PWN")));

@@ -1,4 +1,4 @@
-// Starts that use what another run left: going on, evaluating, weights, configs; with the real
+// Starts that use what another run left: resuming, evaluating, weights, configs; with the real
 // binary.
 
 #include <ATen/ops/equal.h>

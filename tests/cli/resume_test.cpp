@@ -1,4 +1,4 @@
-// What the README promises of a start that goes on, with the real binary: max_time, damage, what
+// What the README promises of a resume, with the real binary: max_time, damage, what
 // differs, names that are not UTF-8.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

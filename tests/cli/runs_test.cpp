@@ -222,7 +222,7 @@ TEST_CASE("--best shows and sorts by any number, whose last words are enough") {
         "stepop: stepop runs: --best gain: its name does not say whether lower or higher is "
         "better: --best min:gain or --best max:gain\n");
   CHECK(run_in(folder, "stepop runs --best max:gain").exit_code == 0);
-  // Of several that of an evaluation is meant.
+  // If several have it, the evaluation's is meant.
   const std::string losses =
       "{\"step\": 5, \"train/log_op/loss\": 1, \"validation/log_op/loss\": 2";
   folder.write("logs/2026-11-21T10-00-00_a/train/metrics.jsonl", losses + "}\n");

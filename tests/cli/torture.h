@@ -64,7 +64,7 @@ class TortureRun {
  public:
   explicit TortureRun(Torture torture);
 
-  /// Starts the training, or goes on with it: `stepop -p RUN -t`, and nothing else. `disturb` is
+  /// Starts the training, or resumes it: `stepop -p RUN -t`, and nothing else. `disturb` is
   /// called again and again with the pid while it runs. With `file_limit` no file gets more bytes,
   /// as on a disk that is full.
   ProcessEnd start(const std::function<void(int pid)>& disturb = {}, int64_t file_limit = 0);
@@ -96,9 +96,9 @@ class TortureRun {
   int starts_ = 0;
 };
 
-/// Fails the test when `run` did not end with the very bits of one that nobody disturbed: weights,
-/// optimizer, random state, averages, outputs of all evaluations, metrics, pictures; with the same
-/// checkpoints, latest and best among them.
+/// Fails the test when `run` did not end with the very bits of a run that nobody disturbed:
+/// weights, optimizer, random state, averages, outputs of all evaluations, metrics, pictures; with
+/// the same checkpoints, latest and best among them.
 void check_same(const TortureRun& run);
 
 /// The number of disturbances that `make torture N=...` asks for, else `fallback`; the seed of

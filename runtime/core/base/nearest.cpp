@@ -81,8 +81,9 @@ std::vector<std::string> nearest_names(std::string_view name, const std::vector<
 
 std::vector<std::string> nearest_paths(const std::string& path,
                                        const std::vector<std::string>& paths, size_t count) {
-  const auto [parent, key] = parent_and_key(path);
-  return nearest(paths, count, [&, &parent = parent, &key = key](const std::string& candidate) {
+  const auto place = parent_and_key(path);
+  return nearest(paths, count, [&](const std::string& candidate) {
+    const auto& [parent, key] = place;
     if (candidate == path) return -1;
     const auto [other_parent, other_key] = parent_and_key(candidate);
     const int parents = edit_distance(parent, other_parent);

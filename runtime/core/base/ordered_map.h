@@ -20,7 +20,14 @@ class OrderedMap {
  public:
   using Entry = std::pair<std::string, T>;
 
-  OrderedMap() = default;
+  // A tree's node may have a map of nodes. Clang would need T to be complete for the first two
+  // if they were defaulted.
+  OrderedMap() {}   // NOLINT(modernize-use-equals-default)
+  ~OrderedMap() {}  // NOLINT(modernize-use-equals-default)
+  OrderedMap(const OrderedMap&) = default;
+  OrderedMap(OrderedMap&&) = default;
+  OrderedMap& operator=(const OrderedMap&) = default;
+  OrderedMap& operator=(OrderedMap&&) = default;
   OrderedMap(std::initializer_list<Entry> entries) {
     for (const auto& [key, value] : entries) set(key, value);
   }

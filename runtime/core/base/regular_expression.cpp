@@ -194,7 +194,7 @@ std::optional<RegularExpression::Place> RegularExpression::find(std::string_view
   }
 }
 
-/// Tries each place by itself, with its steps counted, and ends behind the first one that takes
+/// Tries each place by itself, with its steps counted, and ends behind the first place that takes
 /// more than kFewSteps.
 std::optional<RegularExpression::Place> RegularExpression::find_slowly(std::string_view text,
                                                                        size_t& from,

@@ -50,7 +50,7 @@ class RegularExpression {
   /// one. None when nothing matches.
   std::optional<std::vector<std::string>> groups_in(std::string_view text) const;
 
-  /// The first match at or after `from`, where a character begins. Of kUnicode, `text` must be
+  /// The first match at or after `from`, where a character begins. With kUnicode, `text` must be
   /// valid UTF-8. A place of the text that takes more than kFewSteps steps subtracts them from
   /// `budget`; throws Error when none are left.
   std::optional<Place> find(std::string_view text, size_t from, int64_t& budget) const;

@@ -196,15 +196,15 @@ void TarShards::retry(const std::string& failure, const InterruptCheck& interrup
                             failures_ > 1 ? fmt::format(" {} times", failures_) : "", failure,
                             command(place_)));
   }
-  using Clock = std::chrono::steady_clock;
   const std::chrono::duration<double> wait(retry_wait_ *
                                            std::pow(2.0, static_cast<double>(failures_ - 1)));
-  const auto begin = Clock::now();
-  while (Clock::now() - begin < wait) {
+  using std::chrono::steady_clock;
+  const auto begin = steady_clock::now();
+  while (steady_clock::now() - begin < wait) {
     if (interrupt) interrupt();
     constexpr std::chrono::milliseconds kLookEvery(20);
-    std::this_thread::sleep_for(
-        std::min<Clock::duration>(kLookEvery, std::chrono::duration_cast<Clock::duration>(wait)));
+    std::this_thread::sleep_for(std::min<steady_clock::duration>(
+        kLookEvery, std::chrono::duration_cast<steady_clock::duration>(wait)));
   }
 }
 

@@ -13,7 +13,7 @@ namespace stepop {
 
 /// A regular expression of the kind that tokenizers use to split texts, in Oniguruma's syntax;
 /// PCRE2 searches. What the two read differently is translated: `\s`, `\w`, `\v`, `\u0041`, `{,3}`,
-/// `\p{Letter}`. Of the other differences each is an error: classes in classes, `[a&&b]`, `\h`, a
+/// `\p{Letter}`. Each of the other differences is an error: classes in classes, `[a&&b]`, `\h`, a
 /// quantifier behind `{n,m}`, options other than `(?i:...)`.
 class SplitPattern {
  public:

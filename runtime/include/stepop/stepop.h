@@ -3,7 +3,7 @@
 // All that a file with components of a user's own needs: networks, datasets, iterators, callbacks,
 // schedules. It is precompiled once; files of this tree include the parts that they use instead.
 //
-// Of LibTorch's layers those that most networks are made of are here, as the templates of what is
+// The layers of LibTorch that most networks are made of are here, as the templates of what is
 // included cost every compile anew. For others, and for losses as modules, #include <torch/nn.h> or
 // the header that is needed: <torch/nn/modules/rnn.h>; <torch/nn/modules/normalization.h> for
 // LayerNorm and GroupNorm, which brings autograd's own functions and costs a second alone.

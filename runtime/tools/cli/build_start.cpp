@@ -32,7 +32,7 @@ void restore(const Arguments& arguments, ChosenCheckpoint& chosen, BuiltStart& b
   checkpoint.tensors.clear();
 }
 
-/// Whether the checkpoint is the one that the run itself has of this step.
+/// Whether the run itself has this checkpoint of this step.
 bool is_of_run(const OpenedStart& opened, Session& session) {
   if (!opened.is_resuming) return false;
   const CheckpointFolder own(opened.source.project->checkpoints());

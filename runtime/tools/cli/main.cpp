@@ -38,8 +38,9 @@ std::terminate_handler usual_terminate = nullptr;
   ::_exit(1);
 }
 
-[[gnu::no_sanitize_address, gnu::no_sanitize_thread, gnu::no_sanitize_undefined]] void begin(
-    int /*argc*/, char** /*argv*/, char** /*environment*/) {
+__attribute__((no_sanitize("address", "thread", "undefined"))) void begin(int /*argc*/,
+                                                                          char** /*argv*/,
+                                                                          char** /*environment*/) {
   usual_terminate = std::set_terminate(end_before_main);
 }
 

@@ -52,7 +52,7 @@ class Compiler {
   /// The flags that make a source begin with the precompiled `header`.
   std::vector<std::string> flags_for(const std::string& header) const;
   /// Whether sources with these flags may begin with a header that was precompiled without them.
-  /// GCC itself passes over one that does not fit.
+  /// GCC itself passes over a header that does not fit.
   bool fits_header(const std::vector<std::string>& flags) const;
 
   bool is_clang() const { return kind_ == Kind::kClang; }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/ordered_map.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/train/iterator/run_hooks.h"
@@ -119,14 +120,7 @@ std::string description(std::string_view about, std::string_view default_value) 
 /// The runtime's own keys as a tree: a map for each part of their paths.
 struct Node {
   const OwnKey* key = nullptr;
-  std::vector<std::pair<std::string, Node>> below;
-
-  Node& at(const std::string& name) {
-    for (auto& [known, node] : below) {
-      if (known == name) return node;
-    }
-    return below.emplace_back(name, Node()).second;
-  }
+  OrderedMap<Node> below;
 };
 
 /// A map, or a list, of what is below a node.
@@ -281,7 +275,7 @@ std::string config_schema(bool is_strict, const std::set<std::string>& built_in)
   Node root;
   for (const OwnKey& key : own_keys()) {
     Node* node = &root;
-    for (const auto& part : split_path(key.path)) node = &node->at(part);
+    for (const auto& part : split_path(key.path)) node = &node->below[part];
     node->key = &key;
   }
   hooks();  // this registry is empty, and unknown until somebody asks for it

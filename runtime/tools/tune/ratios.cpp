@@ -11,7 +11,7 @@ Ratio ratio_of(std::vector<double> ratios, double error) {
   std::ranges::sort(ratios);
   const size_t count = ratios.size();
   const size_t middle = count / 2;
-  // Of ratios the geometric mean: which of the two is the baseline must not matter.
+  // The geometric mean, as it must not matter which of the two is the baseline.
   result.median = count % 2 == 1 ? ratios[middle] : std::sqrt(ratios[middle - 1] * ratios[middle]);
   // Binomial(count, 1/2): the chance of at most `below` of them lying below the true median.
   double term = std::pow(0.5, static_cast<double>(count));

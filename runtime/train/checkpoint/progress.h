@@ -19,7 +19,7 @@ struct Progress {
   double seconds = 0;        ///< Training time of all starts.
   /// Batches that the logs of other splits took.
   std::map<std::string, int64_t> batches_taken;
-  /// Of the splits that are streams: the place behind the last batch, see
+  /// The place behind the last batch of each split that is a stream, see
   /// data/record_sequence.h.
   std::map<std::string, std::string> streams;
   /// The folder of an evaluation that follows this checkpoint, relative to the run; else empty. A

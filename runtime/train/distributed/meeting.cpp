@@ -339,7 +339,7 @@ class Meeter {
     met_.group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
   }
 
-  /// Nobody goes on before each is connected with each: one that fails at once, and ends, would
+  /// Nobody leaves before each is connected with each: a process that fails and ends at once would
   /// break the connections of others before these can hear why.
   void wait_for_connections() {
     met_.store->add(kConnected, 1);

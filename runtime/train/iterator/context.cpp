@@ -105,7 +105,7 @@ void Context::train_by_hand(const std::vector<std::string>& network_names) const
   for (const auto& name : network_names) networks.set_trained_by_hand(name);
 }
 
-/// The name must not be one that the runtime tracks by itself.
+/// The runtime must not track this name by itself.
 void Context::check_name(const std::string& name) const {
   if (tracker.has_prefix()) return;
   const auto names = networks.names();

@@ -73,7 +73,7 @@ constexpr OwnKey kKeys[] = {
      kNoCost | kSameBits},
     {"stop_at", "int >= 1", "-",
      "the training saves and ends after this step, as at a signal; a resume with `--stop_at null` "
-     "goes on",
+     "continues",
      kForTraining | kNoCost | kSameBits},
     {"on_nan", "'stop' | 'skip' | 'ignore'", "stop",
      "what an update does whose loss or gradients are NaN or infinite: `stop` the run, `skip` the "

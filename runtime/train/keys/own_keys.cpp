@@ -42,7 +42,7 @@ void expand(const Value* value, const std::string& done, std::string_view patter
   }
 }
 
-/// Whether `path` is one that `pattern` stands for.
+/// Whether `pattern` stands for `path`.
 bool stands_for(std::string_view pattern, std::string_view path) {
   while (true) {
     const size_t end = pattern.find('/');

@@ -55,8 +55,8 @@ void Telemetry::begin_step(bool is_logged, const Elapsed& before, const Elapsed&
   const bool counts = settings_.gradients.is_due(before, after);
   for (const auto& [name, update] : context_.updates) {
     if (settings_.is_active && (is_logged || counts)) {
-      update->watch_gradients([this, counts, name = name](const NamedParameters& parameters) {
-        look_at_gradients(name, parameters, counts);
+      update->watch_gradients([this, counts, of = name](const NamedParameters& parameters) {
+        look_at_gradients(of, parameters, counts);
       });
     } else {
       update->watch_gradients({});

@@ -12,8 +12,6 @@
 namespace stepop {
 namespace {
 
-constexpr int64_t kMostBytes = 10'000;
-
 std::string folder_of(const RunDirectory& run) { return run.root() + "/eval"; }
 
 std::string path_of(const RunDirectory& run) { return folder_of(run) + "/reached.json"; }
@@ -21,7 +19,8 @@ std::string path_of(const RunDirectory& run) { return folder_of(run) + "/reached
 }  // namespace
 
 std::optional<int64_t> evaluated_step(const RunDirectory& run) {
-  const auto text = try_read_file(path_of(run), kMostBytes);
+  constexpr int64_t kMost = 10'000;  // bytes
+  const auto text = try_read_file(path_of(run), kMost);
   if (!text) return std::nullopt;
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("step")) return std::nullopt;

@@ -14,7 +14,7 @@
 namespace stepop {
 namespace {
 
-/// Of the innermost op.
+/// The warnings of the innermost op.
 thread_local OpWarnings* current = nullptr;
 
 /// What LibTorch's warning of a loss of shapes that repeat each other begins with.
@@ -76,7 +76,7 @@ OpWarnings::~OpWarnings() {
 }
 
 void OpWarnings::process(const c10::Warning& warning) {
-  // Of c10d's reducer, which the runtime asks to look for them.
+  // A warning of c10d's reducer, which the runtime asks to look for them.
   if (warning.msg().starts_with("find_unused_parameters=True was specified")) return;
   const bool is_of_loss = warning.msg().starts_with(kResized);
   if (!is_of_loss || log_.is_first(kResized)) warn_once(warning.msg());

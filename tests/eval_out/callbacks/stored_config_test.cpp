@@ -138,7 +138,7 @@ eval_pipeline: {callback_kwargs: {mine: {python: /tmp/evil}}}
   CHECK(message("map").ends_with("--map/path SCRIPT"));
   CHECK(message("mine:" STEPOP_SOURCE_DIR "/tests/eval_out/callbacks/make_expected.py")
             .ends_with("--mine/python PYTHON"));
-  // Of another run it is no better; the run's own script is.
+  // The script of another run is no better; the run's own script is.
   CHECK(message("text", {}, "{}").find("the config of its run does not. ") != std::string::npos);
   CHECK(message("text", {}, "eval_hook: {eval_callbacks: {text: /tmp/evil.py}}")
             .ends_with("/tmp/evil.py: no such script"));

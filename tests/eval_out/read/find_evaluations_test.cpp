@@ -53,7 +53,7 @@ TEST_CASE("a file, an evaluation and a run lead to outputs") {
   CHECK(find_outputs(folder.path("run")) == later_step);
   const std::string later_time = make("run/eval/2026-01-02T10-00-00_a/2/outputs.h5");
   CHECK(find_outputs(folder.path("run/")) == later_time);
-  // One that is being written, or was killed, is no reason to hide a whole one.
+  // An evaluation that is being written, or was killed, is no reason to hide a whole one.
   const std::string part = make("run/eval/2026-01-03T10-00-00_a/3/outputs.h5.part");
   CHECK(find_outputs(folder.path("run")) == later_time);
   CHECK(find_outputs(part) == part);

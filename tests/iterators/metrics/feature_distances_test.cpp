@@ -59,7 +59,7 @@ TEST_CASE("FID in closed form: the same features, a shift, constant features") {
   const at::Tensor a = at::randn({50, 8});
   CHECK(fid(a, a) < 1e-9);
   CHECK(fid(a, a + 2) == doctest::Approx(4 * 8).epsilon(1e-5));
-  // Of one Gaussian and a point: the distance of the means and the trace.
+  // A Gaussian and a point: the distance of the means and the trace.
   const at::Tensor point = at::ones({4, 8});
   const FeatureMoments of_a = moments(a);
   const double expected = (of_a.mean - 1).square().sum().item<double>() +

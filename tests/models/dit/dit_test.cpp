@@ -96,7 +96,7 @@ TEST_CASE("a flow along straight lines arrives where they end, in any number of 
   CHECK(at::equal(diffusion::point_on_line(data, noise, t)[2], noise[2]));
   CHECK(diffusion::rectified_flow_loss(exact, data, noise, t).max().item<double>() < 1e-12);
 
-  // Of data of N(0, s^2) the velocity is known, and so is what its flow makes of a number.
+  // For data of N(0, s^2) the velocity is known, and so is what its flow makes of a number.
   const double s = 0.5;
   const auto of_normal = [&](const at::Tensor& x, const at::Tensor& times) {
     const at::Tensor time = times.view({-1, 1, 1});

@@ -29,7 +29,7 @@ TEST_CASE("a file is laid over those that it includes") {
                                                    (folder / "b.yaml") + " -> " + top);
   CHECK(error("include: {a: 1}") ==
         folder / "b.yaml:1: include: expected the names of config files, found a map");
-  // One that includes the next twice, and so on.
+  // Each file includes the next twice.
   for (int i = 0; i < 15; ++i) {
     const std::string next = fmt::format("deep_{}.yaml", i + 1);
     folder.write(fmt::format("deep_{}.yaml", i), fmt::format("include: [{}, {}]\n", next, next));

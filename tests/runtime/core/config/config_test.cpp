@@ -115,7 +115,7 @@ TEST_CASE("a key with the wrong indentation is found where it stands") {
         "test.yaml:1: batch_size: missing; \"datasets/batch_size\" is at test.yaml:4" + end);
   CHECK(reading<double>("optimizer:\n  class: SGD\nlr: 0.1", "optimizer/lr") ==
         "test.yaml:1: optimizer/lr: missing; \"lr\" is at test.yaml:3" + end);
-  // One that was read for itself is in its place.
+  // A key that was read for itself is in its place.
   const Config config = config_of("datasets: {seed: 1}");
   config.get<int>("datasets/seed");
   CHECK(message_of([&] { config.get<int>("seed"); }) ==

@@ -15,7 +15,7 @@
 namespace stepop {
 namespace paired_images_test {
 
-/// Of an image [C, H, W] in [-1, 1].
+/// The bytes of an image [C, H, W] in [-1, 1].
 std::string png_of(const at::Tensor& image) {
   return encode_png(((image + 1) * 127.5).round().to(at::kByte).permute({1, 2, 0}).contiguous());
 }

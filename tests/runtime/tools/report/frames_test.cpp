@@ -66,7 +66,7 @@ TEST_CASE("what is too large is thinned out evenly, the first and the last stayi
   CHECK(steps.back() == 99);
   for (size_t i = 1; i < steps.size(); ++i) CHECK(steps[i] - steps[i - 1] <= 11);
 
-  // One that is too large by itself is no reason to leave out others.
+  // A frame that is too large by itself is no reason to leave out others.
   series = all;
   series.emplace_back().paths[7] = folder.write("large", std::string(100'000, 'x'));
   fit_frames(series, 20'000);

@@ -187,7 +187,7 @@ TEST_CASE("what retention drops goes, and only that") {
   CHECK(folder.best() == 20);
   CHECK(folder.latest() == 50);
   CHECK(fs::exists(scratch / "notes.txt"));
-  // Without a metric the one that was the best stays: the link says so.
+  // Without a metric the former best stays: the link says so.
   Retention last;
   last.keep_last = 1;
   CHECK(folder.update_links_and_sweep({}, last) == Steps{40});

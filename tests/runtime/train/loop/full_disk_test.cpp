@@ -1,6 +1,6 @@
 // The command itself trains in this process, and each of its calls that changes a file or a folder
 // fails once: the training ends with one message, nothing that it wrote before is harmed, and the
-// next start goes on to the same end.
+// next start comes to the same end.
 
 #include <doctest/doctest.h>
 
@@ -149,7 +149,7 @@ bool may_fail_without_harm(FileCall kind, const std::string& path) {
   return kind == FileCall::kClose || is_record || path.find("process.json") != std::string::npos;
 }
 
-/// Lets one call of a start fail after another, and goes on without failures each time.
+/// Lets one call of a start fail after another, and resumes without failures each time.
 /// `checkpoint` is that start's -c; `steps` are the checkpoints that there are at last.
 void fail_each_call(const CommandTraining& beginning, const std::optional<std::string>& checkpoint,
                     const Failure& failure, const std::vector<int64_t>& steps) {

@@ -34,7 +34,7 @@ TEST_CASE("a resume on a training dataset of another size is refused") {
   Session session(test_config(config_of(1440)), true, false, false);
   session.resume(old, "old");
   CHECK(session.position().train_examples == 1440);
-  // Weights may go on with other data.
+  // Other data may follow for the same weights.
   session.restore_weights(load_checkpoint(path), path);
 }
 

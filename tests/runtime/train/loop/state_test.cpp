@@ -53,7 +53,8 @@ ckpt_freq: 7
 eval_hook: {freq: 3}
 )";
 
-/// Of the checkpoint that a run goes on from: the middle of an epoch, a log and an evaluation.
+/// The checkpoint that a run resumes from: in the middle of an epoch, after a log and an
+/// evaluation.
 constexpr int64_t kStep = 7;
 constexpr int64_t kEvaluated = 6;  ///< A checkpoint that an evaluation follows.
 constexpr int64_t kLast = 15;
@@ -62,7 +63,7 @@ constexpr int64_t kLast = 15;
 struct End {
   int64_t step = 0;
   State state;
-  std::vector<std::string> metrics;  ///< The lines of the steps after the one it went on from.
+  std::vector<std::string> metrics;  ///< The lines of the steps after the resume.
 
   bool operator==(const End& other) const {
     return step == other.step && metrics == other.metrics &&
@@ -97,13 +98,13 @@ struct Whole {
   Whole() : run(kConfig), fresh(run.session.context().tracker.save()) {
     for (auto& [name, tensor] : fresh) tensor = tensor.clone();
     end = end_of(run);
-    // Runs that go on from them write their own.
+    // Runs that resume from them write their own.
     for (const int64_t step : {kEvaluated, kStep}) {
       saved.emplace(step, load_checkpoint(run.checkpoint_path(step)));
     }
   }
 
-  /// What it ends with as one sees it that goes on from `step`.
+  /// What it ends with, as a run sees it that resumes from `step`.
   End end_after(int64_t step) const {
     End after = end;
     std::erase_if(after.metrics, [&](const std::string& line) {

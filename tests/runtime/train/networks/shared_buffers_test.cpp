@@ -16,7 +16,7 @@
 namespace stepop {
 namespace shared_buffers_test {
 
-/// Batch normalization, a table that steps write to, and one that none does.
+/// Batch normalization, a table that steps write to, and a table that none does.
 struct TestBuffers : torch::nn::Module {
   explicit TestBuffers(const Config& /*params*/)
       : norm(register_module("norm", torch::nn::BatchNorm1d(2))),

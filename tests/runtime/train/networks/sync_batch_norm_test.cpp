@@ -41,7 +41,7 @@ at::Tensor waves(const std::vector<int64_t>& shape, double frequency) {
   return (at::arange(count, at::kFloat) * frequency).sin().reshape(shape) * 1.5 + 0.5;
 }
 
-/// Of a step with a batch of this shape, of which each process has its share: outputs and the
+/// A step with a batch of this shape, of which each process has its share: its outputs and the
 /// gradients of inputs and parameters of all, and what is left in the running statistics.
 at::Tensor step(World& world, const Forward& forward, const std::vector<int64_t>& shape,
                 bool is_synchronised = true) {

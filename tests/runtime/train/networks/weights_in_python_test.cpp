@@ -41,7 +41,7 @@ TEST_CASE("with averages beside it a network with batch normalization is whole i
                     run.session.context().networks.tensors("model")) == "");
 }
 
-/// Of state_components.cpp.
+/// A component of state_components.cpp.
 constexpr const char* kTied = R"(
 iterator: TestStateTrainer
 networks: {encoder: {class: TestStateEncoder}, head: {class: TestStateHead}}

@@ -143,7 +143,8 @@ TEST_CASE("a resumed training goes on with the best value and the time that it s
   CHECK(reason(ended) == reason(after));
   ended.check_observed({{"another/name"}, {}});
 
-  // More patience goes on, another metric or mode begins anew, an old checkpoint has no state.
+  // With more patience the training continues, another metric or mode begins anew, an old
+  // checkpoint has no state.
   StopWhen longer = stop_when("{metric: " + kMetric + ", patience: 6e, mode: max}");
   longer.load(after.save());
   CHECK(reason(longer) == "none");

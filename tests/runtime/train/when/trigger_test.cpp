@@ -53,7 +53,7 @@ TEST_CASE("minutes count the training time of all starts") {
   CHECK_FALSE(trigger.is_due({100, 8}, {101, 9.9}));
   CHECK(trigger.is_due({101, 9.9}, {102, 10.2}));
   CHECK_FALSE(trigger.is_due({102, 10.2}, {103, 19}));
-  // A later start goes on from the time that its checkpoint holds.
+  // A later start continues from the time that its checkpoint holds.
   CHECK(trigger.is_due({500, 39.99}, {501, 40.01}));
   // A long step that spans several periods is due once.
   CHECK(trigger.is_due({501, 40.01}, {502, 85}));
