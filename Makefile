@@ -16,14 +16,9 @@ deps-test: deps-build
 deps-develop: deps-test
 	@cmake/install_deps.sh develop
 
-# What a first build takes on two cores; ninja says how far it is, and for how long it has been at it.
-say_compiling = test -f $(1) || echo "stepop: compiling $(2), the first time about $(3) minutes on two cores"
-export NINJA_STATUS = [%f of %t, %es] 
-
 build: deps-build  ## build/stepop and build/libstepop.so, optimized
 	@test -f build/build.ninja || { echo "stepop: configuring"; cmake --preset release; }
-	@$(call say_compiling,build/stepop,stepop,6 to 9)
-	@cmake --build --preset release --target stepop
+	@cmake/compile.sh stepop stepop stepop_components
 
 demo: build  ## train on the handwritten digits that ship with the tree
 	@echo "stepop: training, some 10 seconds"
@@ -51,9 +46,8 @@ wheel: build  ## dist/stepop-*.whl, for pip: with all but LibTorch, which is the
 	python3 cmake/wheel/backend.py dist
 
 test: deps-test build  ## build and run all tests
-	@$(call say_compiling,build/stepop_tests,the tests,6)
-	@cmake --build --preset release
-	@echo "stepop: running the tests, about 6 minutes on two cores"
+	@cmake/compile.sh all stepop_tests stepop_tests
+	@echo "stepop: running the tests"
 	ctest --test-dir build --output-on-failure -j2
 
 torture: deps-test  ## kill trainings N times (N=200), as SEED says, and compare the ends bit by bit

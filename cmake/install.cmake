@@ -158,7 +158,7 @@ function(stepop_install_settings kind)
           DESTINATION ${lib}/cmake/stepop ${ARGN})
 endfunction()
 
-stepop_write_installed(prefix ${CMAKE_CXX_COMPILER} "${torch_folder}")
+stepop_write_installed(prefix ${STEPOP_USER_COMPILER} "${torch_folder}")
 stepop_install_settings(prefix)
 
 # The headers are precompiled where they will be used; in a package that is for another machine, the

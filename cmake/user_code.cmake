@@ -13,6 +13,10 @@ function(stepop_json_list out)
   set(${out} "[${items}]" PARENT_SCOPE)
 endfunction()
 
+# Where no Clang is installed, and for OpenMP, GCC compiles user code, whatever compiled stepop.
+find_program(STEPOP_USER_COMPILER NAMES g++ ${CMAKE_CXX_COMPILER})
+mark_as_advanced(STEPOP_USER_COMPILER)
+
 # Writes libstepop.json for headers in `includes` and LibTorch's in `torch_includes`.
 function(stepop_write_settings path compiler includes torch_includes headers templates)
   set(flags -std=c++20 "-DSTEPOP_VERSION=\"${PROJECT_VERSION}\"")
@@ -27,7 +31,6 @@ function(stepop_write_settings path compiler includes torch_includes headers tem
   file(CONFIGURE OUTPUT ${path} @ONLY CONTENT [[{
   "version": "@PROJECT_VERSION@",
   "compiler": "@compiler@",
-  "compiler_version": "@CMAKE_CXX_COMPILER_ID@ @CMAKE_CXX_COMPILER_VERSION@",
   "flags": @flags@,
   "includes": @includes@,
   "headers": "@headers@",
@@ -36,6 +39,6 @@ function(stepop_write_settings path compiler includes torch_includes headers tem
 ]])
 endfunction()
 
-stepop_write_settings(${CMAKE_BINARY_DIR}/libstepop.json ${CMAKE_CXX_COMPILER}
+stepop_write_settings(${CMAKE_BINARY_DIR}/libstepop.json ${STEPOP_USER_COMPILER}
   "${CMAKE_SOURCE_DIR}/runtime/include;${CMAKE_SOURCE_DIR}/iterators/include;${CMAKE_SOURCE_DIR}" "${TORCH_INCLUDE_DIRS};${FMT_INCLUDE_DIR}"
   "{here}/stepop_headers" "${CMAKE_SOURCE_DIR}/iterators/templates")

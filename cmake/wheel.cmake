@@ -27,7 +27,7 @@ install(FILES cmake/wheel/__init__.py cmake/wheel/__main__.py DESTINATION . COMP
         EXCLUDE_FROM_ALL)
 
 # The compiler by its name: it is that of another machine.
-get_filename_component(compiler_name ${CMAKE_CXX_COMPILER} NAME)
+get_filename_component(compiler_name ${STEPOP_USER_COMPILER} NAME)
 stepop_write_installed(wheel ${compiler_name} "{here}/${wheel_torch}")
 stepop_install_settings(wheel COMPONENT wheel EXCLUDE_FROM_ALL)
 configure_file(cmake/wheel/METADATA.in ${CMAKE_BINARY_DIR}/install/wheel/METADATA @ONLY)

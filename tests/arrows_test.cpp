@@ -161,8 +161,8 @@ TEST_CASE(
   for (const auto& [wing, arrows] : drawn("runtime/README.md")) {
     if (wing == "models") continue;  // no network of the tree knows another
     check_picture(wing + "/README.md",
-                  [&wing = wing](const std::string& path) -> std::optional<std::string> {
-                    if (wing_of(path) != wing) return {};
+                  [&its = wing](const std::string& path) -> std::optional<std::string> {
+                    if (wing_of(path) != its) return {};
                     return folder_of(path);
                   });
   }

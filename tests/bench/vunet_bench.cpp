@@ -37,7 +37,7 @@ void compare(const Case& c, const std::string& what, const std::string& options,
                   ".");
   std::vector<Portion> others;
   for (const auto& [name, kind] : kinds) {
-    others.emplace_back([&process, &c, line = fmt::format("{} {}", kind, c.steps)] {
+    others.emplace_back([&process, line = fmt::format("{} {}", kind, c.steps)] {
       return process.ask_seconds(line);
     });
   }

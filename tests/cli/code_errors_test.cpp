@@ -266,7 +266,8 @@ TEST_CASE("code that is not there, or cannot be compiled here, is told") {
                  "components for stepop\n"));
   CHECK(refused("export STEPOP_CXX=/nowhere/g++; stepop -b one.yaml -t")
             .starts_with("stepop: no compiler: cannot run /nowhere/g++: No such file or directory. "
-                         "stepop was built with "));
+                         "Install one (Debian: apt-get install g++), or name another one in "
+                         "STEPOP_CXX\n"));
   folder.write("full", "a file");
   CHECK(refused("export STEPOP_CACHE=full/cache; stepop -b one.yaml -t")
             .starts_with("stepop: cannot make the folder " + folder.path("full/cache") +

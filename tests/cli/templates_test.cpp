@@ -185,14 +185,14 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
   CHECK(refused("stepop new").starts_with("stepop: stepop new: nothing given\n\nstepop new NAME "));
 }
 
-TEST_CASE("the compiler of stepop compiles each template without a warning, as Clang does") {
+TEST_CASE("GCC compiles each template without a warning, as Clang does") {
   // The other tests take Clang where it is installed.
   const ScratchFolder folder;
-  const auto own =
+  const auto gcc =
       run_in(folder, "sed -n 's/.*\"compiler\": \"\\(.*\\)\",/\\1/p' '" STEPOP_BINARY_DIR
                      "/libstepop.json'");
-  REQUIRE(std::filesystem::exists(own.out.substr(0, own.out.find('\n'))));
-  const std::string with = "export STEPOP_CXX=" + own.out;
+  REQUIRE(std::filesystem::exists(gcc.out.substr(0, gcc.out.find('\n'))));
+  const std::string with = "export STEPOP_CXX=" + gcc.out;
   for (const std::string kind : {"classifier", "regression", "table", "autoencoder", "gan",
                                  "loss_model", "language_model"}) {
     CAPTURE(kind);

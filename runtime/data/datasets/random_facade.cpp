@@ -41,8 +41,11 @@ class FacadeBuilder {
 
   Facade build() {
     facade_.is_brick = !style_.has_moldings;
-    wall_ = add(FacadeClass::kWall, between(random_, 0, 0.12), between(random_, 0.05, 0.28),
-                between(random_, 0.88, 1), 1);
+    // One by one: compilers evaluate the arguments of a call in different orders.
+    const float right = between(random_, 0.88, 1);
+    const float top = between(random_, 0.05, 0.28);
+    const float left = between(random_, 0, 0.12);
+    wall_ = add(FacadeClass::kWall, left, top, right, 1);
     const float cornice = between(random_, 0.035, 0.06);
     const float ground_floor = between(random_, 0.2, 0.26);
     const float above = 1 - ground_floor - (wall_.top + cornice);

@@ -40,7 +40,6 @@ BuildSettings read() {
     return {.version = json.at("version"),
             .compiler = is_given ? compiler : std::string(json.at("compiler")),
             .compiler_is_given = is_given,
-            .compiler_version = json.at("compiler_version"),
             .flags = json.at("flags"),
             .includes = json.at("includes"),
             .headers = json.at("headers"),

@@ -9,9 +9,8 @@ namespace stepop {
 /// next to it, which the build writes and an installation includes.
 struct BuildSettings {
   std::string version;                ///< The version of stepop.
-  std::string compiler;               ///< $STEPOP_CXX, or else the path of stepop's compiler.
+  std::string compiler;               ///< $STEPOP_CXX, or else the path of GCC.
   bool compiler_is_given = false;     ///< By $STEPOP_CXX.
-  std::string compiler_version;       ///< The version of stepop's compiler: "GNU 12.2.0".
   std::vector<std::string> flags;     ///< Standard, definitions and include folders.
   std::vector<std::string> includes;  ///< The folders of stepop's own headers.
   std::string headers;    ///< The folder of the precompiled header of this build or installation.

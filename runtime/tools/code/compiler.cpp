@@ -81,7 +81,6 @@ std::string compiler_for(const std::vector<std::string>& flags) {
 
 Compiler::Compiler(std::string path, InterruptCheck interrupt)
     : path_(std::move(path)), interrupt_(std::move(interrupt)) {
-  const BuildSettings& settings = build_settings();
   ChildResult result;
   try {
     result = run_child({path_, "--version"}, interrupt_);
@@ -89,9 +88,9 @@ Compiler::Compiler(std::string path, InterruptCheck interrupt)
     throw;
   } catch (const Error& error) {
     throw Error(fmt::format(
-        "no compiler: {}. stepop was built with {}; install it (Debian: apt-get install g++), or "
-        "name another one in STEPOP_CXX",
-        error.what(), settings.compiler_version));
+        "no compiler: {}. Install one (Debian: apt-get install g++), or name another one in "
+        "STEPOP_CXX",
+        error.what()));
   }
   if (result.exit_code != 0 || result.signal != 0) {
     throw Error(fmt::format("{} --version failed: {}{}; STEPOP_CXX names another compiler", path_,
@@ -138,11 +137,10 @@ void Compiler::run(std::vector<std::string> words, std::string& text) const {
                                    result.err, result.signal));
   }
   const std::string& own = build_settings().compiler;
-  throw CompileError(result.err + member_order(result.err) +
-                     (path_ == own ? ""
-                                   : fmt::format("(compiled with {}; STEPOP_CXX={} takes the "
-                                                 "compiler that stepop was built with)\n",
-                                                 path_, own)));
+  throw CompileError(
+      result.err + member_order(result.err) +
+      (path_ == own ? ""
+                    : fmt::format("(compiled with {}; STEPOP_CXX={} takes GCC)\n", path_, own)));
 }
 
 std::vector<std::string> Compiler::compile(const std::string& source, const std::string& object,

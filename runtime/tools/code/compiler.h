@@ -20,8 +20,8 @@ enum class Optimization {
 };
 
 /// The compiler for a user's sources: $STEPOP_CXX; else the newest Clang of `clang++-16` and up on
-/// $PATH, which takes half the time of GCC; else the compiler that stepop was built with, which
-/// also compiles what `flags` compile with OpenMP, as Clang's OpenMP is another library.
+/// $PATH, which takes half the time of GCC; else GCC, which also compiles what `flags` compile with
+/// OpenMP, as Clang's OpenMP is another library.
 std::string compiler_for(const std::vector<std::string>& flags);
 
 /// A compiler of a user's sources.

@@ -42,7 +42,7 @@ TEST_CASE("schedules give the values of PyTorch's schedulers") {
   }
 }
 
-TEST_CASE("a plateau gives the values of PyTorch's, and goes on from its state") {
+TEST_CASE("a plateau gives the values of PyTorch's, also from its state on") {
   const SafetensorsFile file =
       load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/plateaus.safetensors");
   const at::Tensor& metric = file.tensors.at("metric");
@@ -50,9 +50,9 @@ TEST_CASE("a plateau gives the values of PyTorch's, and goes on from its state")
   for (const auto& [name, text] : file.metadata) {
     MetricSchedules plateaus;
     MetricSchedules later;
-    const auto make = [&, text = text](MetricSchedules& schedules) {
+    const auto make = [&, of = text](MetricSchedules& schedules) {
       const MetricSchedules::Scope scope(schedules);
-      return schedule(text);
+      return schedule(of);
     };
     const Scheduled ours = make(plateaus);
     const Scheduled resumed = make(later);
