@@ -14,7 +14,7 @@
 
 #include "iterators/losses/image_losses.h"
 #include "runtime/core/base/error.h"
-#include "runtime/core/formats/safetensors.h"
+#include "runtime/core/formats/weights_file.h"
 #include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::losses {
@@ -78,7 +78,7 @@ const char* Vgg19::export_line() {
 Vgg19::Vgg19(const std::string& path, const c10::Device& device)
     : mean_(at::tensor({0.485f, 0.456f, 0.406f}).view({1, 3, 1, 1}).to(device)),
       deviation_(at::tensor({0.229f, 0.224f, 0.225f}).view({1, 3, 1, 1}).to(device)) {
-  const State tensors = load_safetensors(path).tensors;
+  const State tensors = load_weights(path).tensors;
   int64_t channels = 3;
   std::vector<int64_t> layers(kConvolutions.begin(), kConvolutions.end());
   layers.push_back(kLastConvolution);

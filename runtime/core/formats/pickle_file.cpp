@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <charconv>
 #include <map>
 #include <utility>
@@ -27,6 +28,7 @@ class Unpickler {
         continue;
       }
       made_.root = pop();
+      made_.size = at_;
       return std::move(made_);
     }
   }
@@ -86,7 +88,8 @@ class Unpickler {
   }
   void append(const std::vector<Pointer>& items, Kind kind) {
     PickleValue& target = *top();
-    if (target.kind != kind || (kind == Kind::kDict && items.size() % 2 != 0)) fail("wrong order");
+    const bool fits = target.kind == kind || target.kind == Kind::kObject;
+    if (!fits || (kind == Kind::kDict && items.size() % 2 != 0)) fail("wrong order");
     target.items.insert(target.items.end(), items.begin(), items.end());
   }
   void remember(uint64_t place) { memo_[place] = top(); }
@@ -123,11 +126,12 @@ class Unpickler {
         return push_number(static_cast<int64_t>(number(2)));
       case 0x8a:
         return push_long(number(1));
+      case 0x8b:
+        return push_long(number(4));
       case 'I':
         return push_number(static_cast<int64_t>(decimal(line())));
       case 'G':
-        take(8);
-        return push({.kind = Kind::kFloat});
+        return push({.kind = Kind::kFloat, .real = big_endian_float()});
       case 'U':
       case 0x8c:
       case 'C':
@@ -138,7 +142,12 @@ class Unpickler {
         return push_text(take(number(4)));
       case 0x8d:
       case 0x8e:
+      case 0x96:
         return push_text(take(number(8)));
+      case 0x8f:
+        return push({.kind = Kind::kList});
+      case 0x91:
+        return push({.kind = Kind::kList, .items = pop_marked()});
       case '(':
         return marks_.push_back(stack_.size());
       case ')':
@@ -170,6 +179,7 @@ class Unpickler {
         return append({item}, Kind::kList);
       }
       case 'e':
+      case 0x90:
         return append(pop_marked(), Kind::kList);
       case 's': {
         const Pointer value = pop();
@@ -203,12 +213,25 @@ class Unpickler {
         const Pointer module = pop();
         return push({.kind = Kind::kName, .text = module->text + " " + name->text});
       }
-      case 'R': {
+      case 'R':
+      case 0x81: {
         const Pointer arguments = pop();
-        const Pointer name = pop();
-        if (name->kind != Kind::kName) fail("calls what has no name");
-        return push({.kind = Kind::kObject, .items = {name, arguments}});
+        return push_object(pop(), arguments);
       }
+      case 0x92: {
+        pop();  // the arguments with names
+        const Pointer arguments = pop();
+        return push_object(pop(), arguments);
+      }
+      case 'Q': {
+        const Pointer id = pop();
+        return push({.kind = Kind::kOutside, .items = {id}});
+      }
+      case '2':
+        return stack_.push_back(top());
+      case '1':
+        pop_marked();
+        return;
       case 'b': {
         const Pointer state = pop();
         top()->state = state;
@@ -222,9 +245,31 @@ class Unpickler {
     }
   }
 
+  void push_object(Pointer name, Pointer arguments) {
+    if (name->kind != Kind::kName) fail("calls what has no name");
+    if (name->text != "collections OrderedDict") {
+      return push({.kind = Kind::kObject, .items = {name, arguments}});
+    }
+    PickleValue dict{.kind = Kind::kDict};
+    if (!arguments->items.empty()) {
+      for (const Pointer pair : arguments->items[0]->items) {
+        if (pair->items.size() != 2) fail("expected pairs");
+        dict.items.insert(dict.items.end(), pair->items.begin(), pair->items.end());
+      }
+    }
+    push(std::move(dict));
+  }
+
+  double big_endian_float() {
+    const std::string_view part = take(8);
+    uint64_t bits = 0;
+    for (const char byte : part) bits = bits << 8 | static_cast<unsigned char>(byte);
+    return std::bit_cast<double>(bits);
+  }
+
   /// Pushes an integer of `size` bytes, in two's complement.
   void push_long(uint64_t size) {
-    if (size > 8) fail("a number of more than 64 bits");
+    if (size > 8) return push({.kind = Kind::kInt, .text = std::string(take(size))});
     uint64_t value = number(size);
     if (size > 0 && size < 8 && (value >> (8 * size - 1)) != 0) value |= ~uint64_t{0} << (8 * size);
     push_number(static_cast<int64_t>(value));

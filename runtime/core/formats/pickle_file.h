@@ -9,17 +9,19 @@
 namespace stepop {
 
 /// A value in a Python pickle. An object is kept as a name with arguments and a state, from which
-/// Python would make it; nothing is called.
+/// Python would make it; nothing is called. An OrderedDict is a dict, a set is a list.
 struct PickleValue {
   using Pointer = PickleValue*;  ///< Points to another value of the same pickle.
-  enum class Kind { kNone, kBool, kInt, kFloat, kText, kList, kDict, kName, kObject, kMark };
+  enum class Kind { kNone, kBool, kInt, kFloat, kText, kList, kDict, kName, kObject, kOutside };
 
   Kind kind = Kind::kNone;
   int64_t number = 0;
   double real = 0;
-  std::string text = {};            ///< The content of a text or bytes; `module name` for a name.
+  std::string text = {};            ///< The content of a text or bytes; `module name` for a name;
+                                    ///< the bytes of an integer with more than 64 bits.
   std::vector<Pointer> items = {};  ///< The items of a list or tuple; a dict's keys and values,
-                                    ///< alternating; an object's name and arguments.
+                                    ///< alternating; an object's name and arguments, and what was
+                                    ///< put into it; what names a value outside of the pickle.
   Pointer state = nullptr;          ///< The state of an object.
 
   /// In a dict, the value of a text key; null when the dict does not have the key.
@@ -30,9 +32,10 @@ struct PickleValue {
 struct Pickle {
   std::deque<PickleValue> values;
   const PickleValue* root = nullptr;
+  size_t size = 0;  ///< Of the pickle, in bytes: others may follow.
 };
 
-/// Reads a pickle of protocols 0 to 5, as far as plain data and NumPy arrays need them. Throws
+/// Reads a pickle of protocols 0 to 5, as far as data and objects need them. Throws
 /// Error that begins with `name` for anything else. The size of `bytes` bounds the memory.
 Pickle read_pickle(std::string_view bytes, const std::string& name);
 

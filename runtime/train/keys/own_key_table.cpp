@@ -24,9 +24,10 @@ constexpr OwnKey kKeys[] = {
      "`weight_decay`, `clip_norm`, `groups`, ...; `stepop list optimizer` shows them",
      kForTraining},
     {"init_from", "path | map | list", "-",
-     "weights to begin with: a safetensors file, or `{path, prefix, map, network, strict}`, or a "
-     "list of such. Without `-t`: weights to evaluate, `stepop -b x.yaml --init_from "
-     "weights.safetensors`",
+     "weights to begin with: a safetensors, `.pt`, `.pth`, `.ckpt` or `.bin` file, or `{path, "
+     "prefix, map, network, strict}`, or a list of such. Without `-t`: weights to evaluate, "
+     "`stepop "
+     "-b x.yaml --init_from weights.pt`",
      kSameCost},
     {"hooks", "map | list", "-",
      "observers of the training, in their order: `{name: {class: MyHook}}` or `[MyHook]`",

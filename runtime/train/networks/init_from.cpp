@@ -11,7 +11,8 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/base/text.h"
-#include "runtime/core/formats/safetensors.h"
+#include "runtime/core/base/text_table.h"
+#include "runtime/core/formats/weights_file.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/networks/networks.h"
@@ -35,6 +36,14 @@ std::string count_conversions(const std::vector<std::string>& conversions) {
   return text;
 }
 
+std::string indented(std::string lines) {
+  if (lines.ends_with('\n')) lines.pop_back();
+  for (size_t at = 0; (at = lines.find('\n', at)) != std::string::npos; at += 3) {
+    lines.insert(at + 1, "  ");
+  }
+  return lines;
+}
+
 /// Describes what does not fit, one line per list; each line begins with a newline.
 std::string describe_rest(const WeightsMatch& match) {
   std::string text;
@@ -49,7 +58,10 @@ std::string describe_rest(const WeightsMatch& match) {
                         list_lines(match.different, "\n    "));
   }
   add("map: no name begins with", match.unused);
-  return text;
+  if (match.nearest.empty()) return text;
+  TextTable table({{"missing"}, {"left over, of the same shape"}});
+  for (const auto& [missing, left_over] : match.nearest) table.add({missing, left_over});
+  return text + "\n  " + indented(table.text());
 }
 
 std::string type_name(const at::Tensor& tensor) {
@@ -70,6 +82,23 @@ std::optional<std::string> difference(const at::Tensor& found, const at::Tensor&
 /// Whether two names refer to the same tensor.
 bool are_tied(const at::Tensor& a, const at::Tensor& b) {
   return a.numel() > 0 && a.const_data_ptr() == b.const_data_ptr() && a.sizes() == b.sizes();
+}
+
+/// For each missing name, at most kMostPairs, what is left over in the file, of the same shape and
+/// nearest.
+std::vector<std::pair<std::string, std::string>> nearest_of(const WeightsMatch& match,
+                                                            const State& file, const State& own) {
+  constexpr size_t kMostPairs = 20;
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const auto& name : match.missing) {
+    std::vector<std::string> alike;
+    for (const auto& other : match.left_over) {
+      if (file.at(other).sizes() == own.at(name).sizes()) alike.push_back(other);
+    }
+    if (alike.empty() || pairs.size() >= kMostPairs) continue;
+    pairs.emplace_back(name, sorted_by_distance(name, std::move(alike)).front());
+  }
+  return pairs;
 }
 
 }  // namespace
@@ -114,13 +143,14 @@ WeightsMatch match_weights(const State& file, const State& own, const NameRules&
     if (std::any_of(match.fitting.begin(), match.fitting.end(), is_found)) continue;
     match.missing.push_back(name);
   }
+  match.nearest = nearest_of(match, file, own);
   for (size_t i = 0; i < rules.map.size(); ++i) {
     if (!is_used[i]) match.unused.push_back("\"" + rules.map[i].first + "\"");
   }
   return match;
 }
 
-std::pair<std::string, size_t> nearest_prefix(const State& file, const State& own) {
+std::pair<std::vector<std::string>, size_t> nearest_prefixes(const State& file, const State& own) {
   std::map<std::string, size_t> counts;
   for (const auto& [name, tensor] : file) {
     for (size_t begin = 0; begin < name.size(); begin = name.find('.', begin) + 1) {
@@ -128,9 +158,10 @@ std::pair<std::string, size_t> nearest_prefix(const State& file, const State& ow
       if (name.find('.', begin) == std::string::npos) break;
     }
   }
-  std::pair<std::string, size_t> best;
+  std::pair<std::vector<std::string>, size_t> best;
   for (const auto& [prefix, count] : counts) {
-    if (count > best.second) best = {prefix, count};
+    if (count > best.second) best = {{}, count};
+    if (count == best.second) best.first.push_back(prefix);
   }
   return best;
 }
@@ -201,36 +232,53 @@ std::string InitFrom::read_network(const Config& map) const {
                                         example, fmt::join(names, ", ")));
 }
 
-WeightsMatch InitFrom::match(const Entry& entry, const State& own) const {
+std::string InitFrom::find_prefix(const Entry& entry, const State& file, const State& own) const {
+  const auto [prefixes, count] = nearest_prefixes(file, own);
+  const bool has_empty = !prefixes.empty() && prefixes.front().empty();
+  if (prefixes.empty() || has_empty || !entry.map.empty()) return "";
+  if (prefixes.size() == 1) return prefixes.front();
+  throw config_.error(
+      entry.place,
+      fmt::format("{}: {} names of the network \"{}\" are there with each of these before them: "
+                  "{}; say which, as in {{path: ..., prefix: {}}}",
+                  entry.file, count, entry.network, list_text(prefixes), prefixes.back()));
+}
+
+/// Sets the entry's prefix when it has none.
+WeightsMatch InitFrom::match(Entry& entry, const State& own) const {
   const auto failed = [&](const std::string& message) {
     return config_.error(entry.place, message);
   };
   if (!std::filesystem::exists(entry.file)) throw failed("there is no file " + entry.file);
   SafetensorsFile file;
   try {
-    file = load_safetensors(entry.file);
+    file = load_weights(entry.file);
   } catch (const Error& error) {
     throw failed(error.what());
   }
   const auto format = file.metadata.find("format");
   const bool is_ours = format != file.metadata.end() && format->second.starts_with("stepop-");
   const auto aliases = file.metadata.find(kAliasesKey);
-  const NameRules rules{entry.prefix.value_or(is_ours ? entry.network + "." : ""), entry.map};
+  if (!entry.prefix && is_ours) entry.prefix = entry.network + ".";
+  if (!entry.prefix) {
+    entry.prefix = find_prefix(entry, file.tensors, own);
+    entry.is_prefix_found = !entry.prefix->empty();
+  }
   WeightsMatch match;
   try {
     if (is_ours && aliases != file.metadata.end()) add_aliases(file.tensors, aliases->second);
-    match = match_weights(file.tensors, own, rules);
+    match = match_weights(file.tensors, own, {*entry.prefix, entry.map});
   } catch (const Error& error) {
     throw failed(fmt::format("{}: {}", entry.file, error.what()));
   }
   if (match.fitting.empty()) {
-    const auto [prefix, count] = nearest_prefix(file.tensors, own);
-    const bool is_help = count > 0 && prefix != rules.prefix;
+    const auto [prefixes, count] = nearest_prefixes(file.tensors, own);
+    const bool is_help = count > 0 && prefixes.front() != *entry.prefix;
     throw failed(fmt::format(
         "{}: none of its {} tensors fits the network \"{}\", which has {}:{}{}", entry.file,
         file.tensors.size(), entry.network, own.size(), describe_rest(match),
         is_help ? fmt::format("\n  with the prefix \"{}\", {} of their names fit; found \"{}\"",
-                              prefix, count, rules.prefix)
+                              prefixes.front(), count, *entry.prefix)
                 : ""));
   }
   if (entry.strict && !match.is_whole()) {
@@ -244,21 +292,24 @@ WeightsMatch InitFrom::match(const Entry& entry, const State& own) const {
 
 std::string InitFrom::apply() const {
   std::vector<std::pair<State, WeightsMatch>> matches;
-  for (const auto& entry : entries_) {
+  std::vector<Entry> entries = entries_;
+  for (auto& entry : entries) {
     State own = networks_.tensors(entry.network);
     WeightsMatch found = match(entry, own);
     matches.emplace_back(std::move(own), std::move(found));
   }
   std::string report;
   const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < entries_.size(); ++i) {
+  for (size_t i = 0; i < entries.size(); ++i) {
     const auto& [own, match] = matches[i];
     for (const auto& [name, tensor] : match.fitting) at::Tensor(own.at(name)).copy_(tensor);
     const std::string converted = count_conversions(match.conversions);
-    report +=
-        fmt::format("{}{}: {} of {} tensors from {}{}{}", report.empty() ? "" : "\n",
-                    entries_[i].network, match.fitting.size(), match.wanted, entries_[i].file,
-                    converted.empty() ? "" : ", converted: " + converted, describe_rest(match));
+    const Entry& entry = entries[i];
+    report += fmt::format(
+        "{}{}: {} of {} tensors from {}{}{}{}", report.empty() ? "" : "\n", entry.network,
+        match.fitting.size(), match.wanted, entry.file,
+        entry.is_prefix_found ? fmt::format(", by the prefix \"{}\"", *entry.prefix) : "",
+        converted.empty() ? "" : ", converted: " + converted, describe_rest(match));
   }
   return report;
 }

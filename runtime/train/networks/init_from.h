@@ -38,6 +38,9 @@ struct WeightsMatch {
   std::vector<std::string> different;
   /// Beginnings in the map that fit no name.
   std::vector<std::string> unused;
+  /// For names that are missing: the name of the file that is left over, has the same shape and is
+  /// nearest.
+  std::vector<std::pair<std::string, std::string>> nearest;
   size_t wanted = 0;  ///< The number of tensors of the network.
 
   bool is_whole() const {
@@ -49,16 +52,18 @@ struct WeightsMatch {
 /// when two tensors of the file get the same name.
 WeightsMatch match_weights(const State& file, const State& own, const NameRules& rules);
 
-/// The prefix with which the most tensors of `file` would have a name of `own`, and their number.
-/// Only prefixes that end with a dot are tried, and the empty prefix.
-std::pair<std::string, size_t> nearest_prefix(const State& file, const State& own);
+/// The prefixes with which the most tensors of `file` would have a name of `own`, and how many
+/// would. Only prefixes that end with a dot are tried, and the empty prefix.
+std::pair<std::vector<std::string>, size_t> nearest_prefixes(const State& file, const State& own);
 
-/// Initial weights from a file: `init_from: {path: weights.safetensors, prefix: model., strict:
-/// false, map: {"old.": "new."}, network: model}`, or just the path, or a list of either.
+/// Initial weights from a file of load_weights: `init_from: {path: weights.safetensors, prefix:
+/// model., strict: false, map: {"old.": "new."}, network: model}`, or just the path, or a list of
+/// either.
 ///
-/// The default of `prefix` is `<network>.` for a stepop checkpoint, otherwise empty. `network` may
-/// be left out when there is only one. `strict` (true by default) requires that every tensor of the
-/// network is in the file, and every tensor of the file in the network.
+/// The default of `prefix` is `<network>.` for a stepop checkpoint, otherwise the prefix with which
+/// most names fit. `network` may be left out when there is only one. `strict` (true by default)
+/// requires that every tensor of the network is in the file, and every tensor of the file with the
+/// prefix in the network.
 class InitFrom {
  public:
   /// Reads the config without opening a file. Throws UsageError with the place of a mistake.
@@ -77,13 +82,15 @@ class InitFrom {
     std::string file;
     std::string network;
     std::optional<std::string> prefix;
+    bool is_prefix_found = false;  ///< In the file, not in the config.
     std::vector<std::pair<std::string, std::string>> map;
     bool strict = true;
   };
 
   Entry read(const std::string& path) const;
   std::string read_network(const Config& map) const;
-  WeightsMatch match(const Entry& entry, const State& own) const;
+  std::string find_prefix(const Entry& entry, const State& file, const State& own) const;
+  WeightsMatch match(Entry& entry, const State& own) const;
 
   Config config_;
   const Networks& networks_;

@@ -11,7 +11,9 @@
 #include "runtime/core/formats/gzip_file.h"
 #include "runtime/core/formats/idx_file.h"
 #include "runtime/core/formats/safetensors.h"
+#include "runtime/core/formats/weights_file.h"
 #include "tests/fuzz.h"
+#include "tests/python.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {
@@ -99,6 +101,21 @@ TEST_CASE("mutated safetensors files are read or refused") {
   fuzz("safetensors", {whole},
        {"[", "{", "\"", "18446744073709551615", "-1", "[0,8]", "F64", "null"}, 1,
        [](const std::string& path) { load_safetensors(path); });
+}
+
+TEST_CASE("mutated files of torch.save are read or refused") {
+  const ScratchFolder folder;
+  run_python(
+      "import sys, torch\n"
+      "a = {'a': torch.ones(2, 2), 'b': {'c': torch.arange(3), 'd': (1, 2.5, 'x')}}\n"
+      "torch.save(a, sys.argv[1])\n"
+      "torch.save(a, sys.argv[2], _use_new_zipfile_serialization=False)\n",
+      {folder.path("new"), folder.path("old")});
+  const std::string old = read_bytes(folder.path("old"));
+  fuzz("torch.save", {old, old, read_bytes(folder.path("new"))},
+       {"Q", "R", "s", "u.", "(", "t", "}", "]", std::string("K\x40", 2), "\x8a\x08", "h\x01",
+        std::string("J\xff\xff\xff\x7f", 5), std::string(8, '\xff')},
+       1, [](const std::string& path) { load_weights(path); });
 }
 
 }  // namespace formats_fuzz_test

@@ -112,10 +112,13 @@ TEST_CASE("a tensor that is tied to one that was found is not missing") {
 
 TEST_CASE("the prefix with which names would fit is found") {
   const State own = {{"a.w", at::zeros({1})}, {"b", at::zeros({1})}};
-  CHECK(nearest_prefix(with_prefix("module.net.", own), own).first == "module.net.");
-  CHECK(nearest_prefix(with_prefix("module.net.", own), own).second == 2);
-  CHECK(nearest_prefix(own, own).first == "");
-  CHECK(nearest_prefix({{"x", at::zeros({1})}, {"y.z.", at::zeros({1})}}, own).second == 0);
+  CHECK(nearest_prefixes(with_prefix("module.net.", own), own).first == Names{"module.net."});
+  CHECK(nearest_prefixes(with_prefix("module.net.", own), own).second == 2);
+  CHECK(nearest_prefixes(own, own).first == Names{""});
+  State twice = with_prefix("params.", own);
+  twice.merge(with_prefix("params_ema.", own));
+  CHECK(nearest_prefixes(twice, own).first == Names{"params.", "params_ema."});
+  CHECK(nearest_prefixes({{"x", at::zeros({1})}, {"y.z.", at::zeros({1})}}, own).second == 0);
 }
 
 TEST_CASE("weights of a PyTorch module come in, of every floating type") {
@@ -224,11 +227,16 @@ TEST_CASE("nothing that fits is an error, strict or not, and says which prefix w
   const std::string missing =
       "\n  missing from the file (4): layers.0.bias, layers.0.weight, layers.1.bias, "
       "layers.1.weight";
-  CHECK(refused(model, "{path: " + path + ", strict: false}") ==
+  CHECK(refused(model, "{path: " + path + ", prefix: '', strict: false}") ==
         "test.yaml:2: init_from/path: " + path +
             ": none of its 4 tensors fits the network \"model\", which has 4:" + missing +
             "\n  left over in the file (4): module.layers.0.bias, module.layers.0.weight, "
             "module.layers.1.bias, module.layers.1.weight"
+            "\n  missing          left over, of the same shape"
+            "\n  layers.0.bias    module.layers.0.bias"
+            "\n  layers.0.weight  module.layers.0.weight"
+            "\n  layers.1.bias    module.layers.1.bias"
+            "\n  layers.1.weight  module.layers.1.weight"
             "\n  with the prefix \"module.\", 4 of their names fit; found \"\"");
   CHECK(refused(model, "{path: " + path + ", prefix: modle.}") ==
         "test.yaml:2: init_from/path: " + path +

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/core/formats/safetensors.h"
+
+namespace stepop {
+
+/// Reads the tensors of a file of weights, by its content: safetensors, what `torch.save` wrote
+/// (see load_torch_file), or an index of Hugging Face's (`*.index.json`), whose files lie beside
+/// it. Only safetensors have metadata. Throws Error with the path and the cause.
+SafetensorsFile load_weights(const std::string& path);
+
+}  // namespace stepop

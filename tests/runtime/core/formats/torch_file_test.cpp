@@ -1,0 +1,109 @@
+#include "runtime/core/formats/torch_file.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "runtime/core/formats/weights_file.h"
+#include "tests/message_of.h"
+#include "tests/places.h"
+#include "tests/python.h"
+#include "tests/same_state.h"
+#include "tests/scratch_folder.h"
+
+namespace stepop {
+namespace torch_file_test {
+
+void write_files(const ScratchFolder& folder) {
+  run_python(read_bytes(STEPOP_SOURCE_DIR "/tests/runtime/core/formats/torch_files.py"),
+             {folder.path("")});
+}
+
+TEST_CASE("tensors that PyTorch saved are read with the same bits, in both of its formats") {
+  const ScratchFolder folder;
+  write_files(folder);
+  for (const std::string form : {"", "old-"}) {
+    for (const std::string name :
+         {"types.pt", "views.pt", "state.pth", "parameters.bin", "lightning.ckpt"}) {
+      const std::string path = folder.path(form + name);
+      CAPTURE(path);
+      const State expected = load_safetensors(path + ".safetensors").tensors;
+      CHECK(expected.size() >= 4);
+      const State found = load_weights(path).tensors;
+      CHECK(differences(found, expected) == "");
+      for (const auto& [tensor_name, tensor] : found) CHECK(tensor.is_contiguous());
+    }
+  }
+}
+
+TEST_CASE("tensors outlive the file's name") {
+  const ScratchFolder folder;
+  write_files(folder);
+  const State found = load_torch_file(folder.path("types.pt"));
+  std::filesystem::remove(folder.path("types.pt"));
+  CHECK(differences(found, load_safetensors(folder.path("types.pt.safetensors")).tensors) == "");
+}
+
+TEST_CASE("an index names the files of a large network") {
+  const ScratchFolder folder;
+  write_files(folder);
+  const State expected = load_safetensors(folder.path("state.pth.safetensors")).tensors;
+  const State found = load_weights(folder.path("model.bin.index.json")).tensors;
+  CHECK(found.size() == 3);
+  for (const auto& [name, tensor] : found) CHECK(tensor.equal(expected.at(name)));
+  const std::string path = folder.path("out.index.json");
+  CHECK(message_of([&] { load_weights(path); }) ==
+        path + ": weight_map: expected the name of a file beside it for fc.weight");
+  folder.write("no.index.json", "[]");
+  CHECK(message_of([&] { load_weights(folder.path("no.index.json")); }) ==
+        folder.path("no.index.json") +
+            ": an index of weights has a map `weight_map` of names and files");
+}
+
+TEST_CASE("what only Python can make is refused by name") {
+  const ScratchFolder folder;
+  write_files(folder);
+  const auto refused = [&](const std::string& name) {
+    const std::string path = folder.path(name);
+    const std::string message = message_of([&] { load_weights(path); });
+    REQUIRE(message.starts_with(path + ": "));
+    return message.substr(path.size() + 2);
+  };
+  const std::string help = "torch.save(net.state_dict(), path) writes its weights";
+  CHECK(refused("object.pt") ==
+        "it holds an object of the class __main__.Net, which only Python can make; " + help);
+  CHECK(refused("list.pt") == "it holds no dict of tensors; " + help);
+  CHECK(refused("none.pt") == "it holds a dict without tensors; " + help);
+  CHECK(refused("script.pt") ==
+        "it is a network of TorchScript: model: {class: TorchScript} trains it; in Python, " +
+            help);
+  CHECK(refused("expanded.pt") ==
+        "wide: a tensor that is larger than its storage; clone() makes an expanded one whole");
+  CHECK(refused("sparse.pt") ==
+        "sparse: a tensor that torch._utils._rebuild_sparse_tensor makes, which is not read");
+}
+
+TEST_CASE("a damaged file is refused") {
+  const ScratchFolder folder;
+  write_files(folder);
+  std::string bytes = read_bytes(folder.path("types.pt"));
+  const at::Tensor values = load_weights(folder.path("types.pt")).tensors.at("float32");
+  const auto* begin = static_cast<const char*>(values.const_data_ptr());
+  const size_t data = bytes.find(std::string(begin, values.nbytes()));
+  REQUIRE(data != std::string::npos);
+  bytes[data] = static_cast<char>(bytes[data] ^ 1);
+  folder.write("flipped.pt", bytes);
+  CHECK(message_of([&] { load_weights(folder.path("flipped.pt")); }).find("data/0") !=
+        std::string::npos);
+  for (const std::string name : {"types.pt", "old-types.pt"}) {
+    const std::string whole = read_bytes(folder.path(name));
+    folder.write("cut.pt", whole.substr(0, whole.size() - 40));
+    CHECK(message_of([&] {
+            load_weights(folder.path("cut.pt"));
+          }).starts_with(folder.path("cut.pt") + ": "));
+  }
+}
+
+}  // namespace torch_file_test
+}  // namespace stepop
