@@ -104,7 +104,7 @@ class TorchFile {
 
   std::string_view bytes_of(const ZipEntry& entry) const {
     if (!entry.is_stored) fail(entry.name + " is packed, which torch.save does not do");
-    check_zip_entry(file_->bytes(), entry, path_);
+    check_zip_entry(file_->bytes(), entry, path_ + ": " + entry.name);
     return file_->bytes().substr(entry.begin, entry.size);
   }
 
@@ -264,7 +264,8 @@ class TorchFile {
     }
     fits = fits && count <= storage.count && (count == 0 || last < storage.count);
     if (!fits) {
-      fail(name + ": a tensor that is larger than its storage; clone() makes an expanded one whole");
+      fail(name +
+           ": a tensor that is larger than its storage; clone() makes an expanded one whole");
     }
     const at::TensorOptions options(storage.type);
     if (count == 0) return at::empty(shape, options);
