@@ -43,6 +43,13 @@ double processor_time(const std::vector<std::string>& words, const std::string& 
   return processor_seconds_of_children() - before;
 }
 
+/// Saves a source with another line.
+void edit(const std::string& path, const std::string& source) {
+  static int edits = 0;
+  write_bytes(path,
+              fmt::format("{}[[maybe_unused]] static const int kEdit = {};\n", source, ++edits));
+}
+
 /// From the save of a template to the end of a start with one step, by processor time; the headers
 /// are precompiled.
 void bench_template(const ScratchFolder& scratch, const std::string& kind) {
@@ -51,10 +58,8 @@ void bench_template(const ScratchFolder& scratch, const std::string& kind) {
   time_program({kStepop, "new", name, "--template", kind}, scratch.path());
   const std::string path = folder + "/" + name + ".cpp";
   const std::string source = read_bytes(path);
-  int edits = 0;
   const auto edited = [&](std::vector<std::string> more) {
-    write_bytes(path,
-                fmt::format("{}[[maybe_unused]] static const int kEdit = {};\n", source, ++edits));
+    edit(path, source);
     std::vector<std::string> words = {kStepop,       "-b", name + ".yaml", "-n",  "x", "-t",
                                       "--num_steps", "1",  "--eval_hook",  "null"};
     words.insert(words.end(), more.begin(), more.end());
@@ -69,6 +74,27 @@ void bench_template(const ScratchFolder& scratch, const std::string& kind) {
   }
 }
 
+/// One of two sources edited, against both.
+void bench_two_sources(const ScratchFolder& scratch) {
+  time_program({kStepop, "new", "first"}, scratch.path());
+  time_program({kStepop, "new", "second", "--template", "autoencoder"}, scratch.path());
+  const std::string folder = scratch.path("first");
+  const std::string paths[] = {folder + "/first.cpp", scratch.path("second/second.cpp")};
+  const std::string sources[] = {read_bytes(paths[0]), read_bytes(paths[1])};
+  const auto edited = [&](bool is_both) {
+    if (is_both) edit(paths[0], sources[0]);
+    edit(paths[1], sources[1]);
+    return time_program(
+        {kStepop, "list", "-b", "first.yaml", "--code", "[first.cpp, ../second/second.cpp]"},
+        folder);
+  };
+  edited(true);
+  const auto times = take_turns(3, {[&] { return edited(false); }, [&] { return edited(true); }});
+  print_row({"after an edit of one of two sources", "after an edit of both",
+             speedup(times[0], times[1]), duration_text(median(times[0])),
+             duration_text(median(times[1]))});
+}
+
 }  // namespace
 
 void bench_code() {
@@ -80,16 +106,13 @@ void bench_code() {
   time_program({kStepop, "new", "mine"}, scratch.path());
   const std::string source = read_bytes(folder + "/mine.cpp");
   const std::vector<std::string> list = {kStepop, "list", "-b", "mine.yaml"};
-  int edits = 0;
-  const auto times = take_turns(
-      3, {[&] {
-            write_bytes(folder + "/mine.cpp", fmt::format("{}[[maybe_unused]] static const int "
-                                                          "kEdit = {};\n",
-                                                          source, ++edits));
-            return time_program(list, folder);
-          },
-          [&] { return time_program(list, folder); },
-          [&] { return time_program(plain_compile("mine.cpp"), folder); }});
+  const auto times =
+      take_turns(3, {[&] {
+                       edit(folder + "/mine.cpp", source);
+                       return time_program(list, folder);
+                     },
+                     [&] { return time_program(list, folder); },
+                     [&] { return time_program(plain_compile("mine.cpp"), folder); }});
   print_row({"after an edit", "the compiler alone, no precompiled header",
              speedup(times[0], times[2]), duration_text(median(times[0])),
              duration_text(median(times[2]))});
@@ -98,6 +121,7 @@ void bench_code() {
   print_row({"stepop prepare, once a build (0: it was done)",
              "the compiler alone, no precompiled header", median(times[2]) / prepared,
              duration_text(prepared), duration_text(median(times[2]))});
+  bench_two_sources(scratch);
   for (const std::string kind : {"classifier", "regression", "table", "autoencoder", "gan",
                                  "loss_model", "language_model"}) {
     bench_template(scratch, kind);

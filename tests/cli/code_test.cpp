@@ -109,13 +109,16 @@ TEST_CASE("a header that changes is compiled again, and comes back without it") 
   CHECK(contains(first.out, "one"));
   folder.write("parts of it/answer.h", "inline const char* answer() { return \"two\"; }\n");
   // What nobody used for long goes with the next compile.
-  const auto second = run_with_cache(folder,
-                                     "touch cache/old-1.so; touch -d '61 days ago' cache/old.json\n"
-                                     "stepop list -b one.yaml | grep -A1 ' say '");
+  const auto second =
+      run_with_cache(folder,
+                     "touch cache/old-1.so; touch -d '61 days ago' cache/old.so.json\n"
+                     "touch cache/past-1.o; touch -d '3 days ago' cache/past.o.json\n"
+                     "stepop list -b one.yaml | grep -A1 ' say '");
   CHECK(second.err == "compiling one.cpp\n");
   CHECK(contains(second.out, "two"));
-  CHECK_FALSE(std::filesystem::exists(folder / "cache/old.json"));
-  CHECK_FALSE(std::filesystem::exists(folder / "cache/old-1.so"));
+  for (const std::string gone : {"old.so.json", "old-1.so", "past.o.json", "past-1.o"}) {
+    CHECK_FALSE(std::filesystem::exists(folder / ("cache/" + gone)));
+  }
   folder.write("parts of it/answer.h", "inline const char* answer() { return \"one\"; }\n");
   const auto third = run_with_cache(folder, "stepop list -b one.yaml | grep -A1 ' say '");
   CHECK(third.err == "");
@@ -152,19 +155,20 @@ TEST_CASE("a source that is saved while it compiles, and a damaged cache, give n
   CHECK(saved.exit_code == 1);
   CHECK(contains(saved.err, "stepop: one.cpp changed while it was compiled: start again\n"));
   CHECK(run_with_cache(folder, "stepop list -b one.yaml").err == "compiling one.cpp\n");
-  const auto damaged = run_with_cache(
-      folder, "echo '[{\"library\": 3}, 7]' > cache/*.json; stepop list -b one.yaml");
+  const auto damaged = run_with_cache(folder,
+                                      "for list in cache/*.json; do echo '[{\"file\": 3}, 7]' > "
+                                      "$list; done; stepop list -b one.yaml");
   CHECK(damaged.exit_code == 0);
   CHECK(damaged.err == "compiling one.cpp\n");
 }
 
-TEST_CASE("a library in the cache that others may have written is compiled again") {
+TEST_CASE("what others may have written in the cache is compiled again") {
   const ScratchFolder folder;
   write_source(folder, "");
   folder.write("one.cpp", "int one = 1;\n");
   CHECK(run_with_cache(folder, "stepop list -b one.yaml").err == "compiling one.cpp\n");
   CHECK(run_with_cache(folder, "stepop list -b one.yaml").err == "");
-  const std::string chmod = "chmod 666 cache/*.so && ";
+  const std::string chmod = "chmod 666 cache/*.so cache/*.o && ";
   CHECK(run_with_cache(folder, chmod + "stepop list -b one.yaml").err == "compiling one.cpp\n");
 }
 

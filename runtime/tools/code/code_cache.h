@@ -18,14 +18,16 @@ struct CompiledCode {
 std::string code_cache_folder();
 
 /// Compiles the sources (absolute paths) to one shared library, unless the cache has a library of
-/// the same code: the same sources and included headers (except comments), flags and versions. The
-/// paths do not matter, so a copy is not compiled again. If two processes start at once, only one
-/// compiles. Libraries that were unused for 60 days are removed.
+/// the same code: the same sources and included headers (except comments), flags and versions. Of
+/// several sources only those are compiled whose object the cache does not have. The paths do not
+/// matter, so a copy is not compiled again. If two processes start at once, only one compiles.
+/// What was long unused is removed.
 ///
-/// With `Optimization::kQuick` a library of either optimization is taken.
+/// With `Optimization::kQuick` libraries and objects of either optimization are taken.
 ///
 /// `flags` are for the compiler and the linker. `say` gets a line while a compiler runs, and the
-/// compiler's warnings. Throws CompileError, and Error for a cache that cannot be written.
+/// compiler's warnings. Throws CompileError with the errors of all sources, in their order, and
+/// Error for a cache that cannot be written.
 CompiledCode compile_code(const std::vector<std::string>& sources,
                           const std::vector<std::string>& flags, Optimization optimization,
                           const Say& say, const InterruptCheck& interrupt);

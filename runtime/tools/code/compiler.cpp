@@ -96,6 +96,9 @@ Compiler::Compiler(std::string path, InterruptCheck interrupt)
     throw Error(fmt::format("{} --version failed: {}{}; STEPOP_CXX names another compiler", path_,
                             result.out, result.err));
   }
+  if (const std::string& own = build_settings().compiler; path_ != own) {
+    note_ = fmt::format("(compiled with {}; STEPOP_CXX={} takes GCC)\n", path_, own);
+  }
   identity_ = path_ + " " + result.out.substr(0, result.out.find('\n'));
   if (result.out.find("Free Software Foundation") != std::string::npos) kind_ = Kind::kGcc;
   if (result.out.find("clang version") != std::string::npos) kind_ = Kind::kClang;
@@ -136,11 +139,7 @@ void Compiler::run(std::vector<std::string> words, std::string& text) const {
     throw CompileError(fmt::format("{}the compiler was ended by signal {}: is there enough memory?",
                                    result.err, result.signal));
   }
-  const std::string& own = build_settings().compiler;
-  throw CompileError(
-      result.err + member_order(result.err) +
-      (path_ == own ? ""
-                    : fmt::format("(compiled with {}; STEPOP_CXX={} takes GCC)\n", path_, own)));
+  throw CompileError(result.err + member_order(result.err) + note_);
 }
 
 std::vector<std::string> Compiler::compile(const std::string& source, const std::string& object,

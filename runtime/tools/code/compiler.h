@@ -32,6 +32,8 @@ class Compiler {
 
   /// The compiler's path and the version that it prints.
   const std::string& identity() const { return identity_; }
+  /// The end of its errors: how to take GCC; empty for GCC, and for $STEPOP_CXX.
+  const std::string& note() const { return note_; }
 
   /// Compiles `source` to the object file `object`, and returns the included headers, except
   /// headers of the system, LibTorch and stepop. `text` gets the compiler's warnings. Throws
@@ -65,6 +67,7 @@ class Compiler {
   std::string path_;
   InterruptCheck interrupt_;
   std::string identity_;
+  std::string note_;
   Kind kind_ = Kind::kOther;
 };
 

@@ -20,36 +20,6 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-/// A key for precompiled headers: compiler, flags, versions and the content of our headers. Clang
-/// remembers paths and times, too.
-std::string key_of(const Compiler& compiler) {
-  const BuildSettings& settings = build_settings();
-  Checksum sum;
-  const auto add_place = [&](const fs::path& path) {
-    std::error_code failed;
-    const auto time = fs::last_write_time(path, failed).time_since_epoch().count();
-    if (compiler.is_clang() && !failed) sum.add(fmt::format("{} {}\n", path.string(), time));
-  };
-  sum.add(compiler.identity() + settings.text + STEPOP_BUILT_AGAINST);
-  for (const auto& folder : settings.includes) {
-    std::vector<fs::path> headers;
-    for (const char* part : {"stepop", "runtime", "eval_out"}) {
-      const fs::path root = fs::path(folder) / part;
-      if (!fs::is_directory(root)) continue;
-      for (const auto& entry : fs::recursive_directory_iterator(root)) {
-        if (entry.path().extension() == ".h") headers.push_back(entry.path());
-      }
-    }
-    std::sort(headers.begin(), headers.end());
-    for (const auto& path : headers) {
-      sum.add(try_read_file(path.string()).value_or(""));
-      add_place(path);
-    }
-  }
-  for (const auto& flag : settings.flags) add_place(fs::path(flag) / "ATen/ATen.h");
-  return sum.text();
-}
-
 constexpr const char* kHeader = "precompiled.h";
 
 bool is_there(const Compiler& compiler, const fs::path& folder, const std::string& key) {
@@ -92,10 +62,37 @@ void remove_unused_headers(const fs::path& cache) {
 
 }  // namespace
 
-std::vector<std::string> precompiled_flags(const Compiler& compiler, const std::string& folder,
-                                           const Say& say) {
+std::string precompiled_header_key(const Compiler& compiler) {
+  const BuildSettings& settings = build_settings();
+  Checksum sum;
+  const auto add_place = [&](const fs::path& path) {  // Clang remembers paths and times, too
+    std::error_code failed;
+    const auto time = fs::last_write_time(path, failed).time_since_epoch().count();
+    if (compiler.is_clang() && !failed) sum.add(fmt::format("{} {}\n", path.string(), time));
+  };
+  sum.add(compiler.identity() + settings.text + STEPOP_BUILT_AGAINST);
+  for (const auto& folder : settings.includes) {
+    std::vector<fs::path> headers;
+    for (const char* part : {"stepop", "runtime", "eval_out"}) {
+      const fs::path root = fs::path(folder) / part;
+      if (!fs::is_directory(root)) continue;
+      for (const auto& entry : fs::recursive_directory_iterator(root)) {
+        if (entry.path().extension() == ".h") headers.push_back(entry.path());
+      }
+    }
+    std::sort(headers.begin(), headers.end());
+    for (const auto& path : headers) {
+      sum.add(try_read_file(path.string()).value_or(""));
+      add_place(path);
+    }
+  }
+  for (const auto& flag : settings.flags) add_place(fs::path(flag) / "ATen/ATen.h");
+  return sum.text();
+}
+
+std::vector<std::string> precompiled_flags(const Compiler& compiler, const std::string& key,
+                                           const std::string& folder, const Say& say) {
   if (*compiler.precompiled_extension() == 0) return {};
-  const std::string key = key_of(compiler);
   const fs::path own = build_settings().headers;
   if (is_there(compiler, own, key)) return compiler.flags_for((own / kHeader).string());
   const fs::path cached = fs::path(folder) / ("headers-" + key);
@@ -112,7 +109,7 @@ std::vector<std::string> precompiled_flags(const Compiler& compiler, const std::
 
 void prepare_precompiled_header(const Compiler& compiler) {
   if (*compiler.precompiled_extension() == 0) return;
-  const std::string key = key_of(compiler);
+  const std::string key = precompiled_header_key(compiler);
   if (!is_there(compiler, build_settings().headers, key))
     make(compiler, build_settings().headers, key);
 }

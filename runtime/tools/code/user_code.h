@@ -16,7 +16,7 @@ struct UserCode {
 };
 
 /// Compiles and loads the files that a config's `code` names, so that their components are known:
-/// sources (`denoiser.cpp`), which are compiled together to one library with `code_flags` for
+/// sources (`denoiser.cpp`), which are compiled and linked to one library with `code_flags` for
 /// compiler and linker, and libraries (`libmine.so`). With an existing `copy`, sources come from
 /// the copy. Files that this process has loaded before are not loaded again.
 ///
