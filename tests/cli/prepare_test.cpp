@@ -13,8 +13,10 @@ namespace prepare_test {
 TEST_CASE("prepare --clean removes what stepop keeps, says how much, and leaves all else") {
   const ScratchFolder folder;
   const std::string key = "0123456789abcdef";
-  folder.write("cache/" + key + ".json", "[]");
-  folder.write("cache/" + key + "-01234567.so", std::string(998, 'x'));
+  folder.write("cache/" + key + ".so.json", "[]");
+  folder.write("cache/" + key + "-01234567.so", std::string(500, 'x'));
+  folder.write("cache/" + key + ".o.json", "[]");
+  folder.write("cache/" + key + "-01234567.o", std::string(496, 'x'));
   folder.write("cache/headers-" + key + "/precompiled.h.gch", std::string(5000, 'x'));
   folder.write("cache/tuned/" + key + ".yaml", "a: 1\n");
   folder.write("cache/tokens/" + key + ".tokens", "12");
