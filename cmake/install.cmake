@@ -36,8 +36,12 @@ endif()
 
 set_target_properties(stepop PROPERTIES INSTALL_RPATH "$ORIGIN/../${lib};${program_rpath}"
                                         INSTALL_RPATH_USE_LINK_PATH OFF)
+string(REPLACE "$ORIGIN" "$ORIGIN/.." torch_rpath_below "${torch_rpath}")
+set_target_properties(stepop_program PROPERTIES INSTALL_RPATH "$ORIGIN/..;${torch_rpath_below}"
+                                                INSTALL_RPATH_USE_LINK_PATH OFF)
 set_target_properties(libstepop PROPERTIES INSTALL_RPATH "${torch_rpath}" INSTALL_RPATH_USE_LINK_PATH OFF)
 install(TARGETS stepop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS stepop_program RUNTIME DESTINATION ${lib}/stepop_program)
 install(TARGETS libstepop LIBRARY DESTINATION ${lib})
 # The last is the wheel's.
 set_target_properties(stepop_probe_hdf5 PROPERTIES INSTALL_RPATH

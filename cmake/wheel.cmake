@@ -6,7 +6,7 @@
 set(wheel_torch ${lib_to_prefix}/../torch)
 
 add_library(libstepop_wheel SHARED EXCLUDE_FROM_ALL
-            $<TARGET_OBJECTS:stepop_engine> $<TARGET_OBJECTS:stepop_components>)
+            $<TARGET_OBJECTS:stepop_light> $<TARGET_OBJECTS:stepop_engine> $<TARGET_OBJECTS:stepop_components>)
 target_link_libraries(libstepop_wheel PRIVATE stepop_dependencies)
 # RPATH and not RUNPATH: it also counts for what the system's libraries need themselves.
 target_link_options(libstepop_wheel PRIVATE -Wl,--no-undefined -Wl,--disable-new-dtags)
@@ -15,10 +15,17 @@ set_target_properties(libstepop_wheel PROPERTIES OUTPUT_NAME stepop
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN;$ORIGIN/${wheel_torch}/lib")
 install(FILES $<TARGET_FILE:libstepop_wheel> DESTINATION ${lib} COMPONENT wheel EXCLUDE_FROM_ALL)
 
-add_executable(stepop_wheel EXCLUDE_FROM_ALL runtime/tools/cli/main.cpp)
-target_link_libraries(stepop_wheel PRIVATE stepop_malloc stepop_tools libstepop_wheel stepop_warnings)
+add_executable(stepop_program_wheel EXCLUDE_FROM_ALL runtime/tools/cli/main.cpp)
+target_link_libraries(stepop_program_wheel PRIVATE stepop_malloc stepop_tools libstepop_wheel stepop_warnings)
+target_link_options(stepop_program_wheel PRIVATE -Wl,--disable-new-dtags)
+set_target_properties(stepop_program_wheel PROPERTIES OUTPUT_NAME stepop
+  RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/install/wheel/stepop_program
+  BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/..;$ORIGIN/../${wheel_torch}/lib")
+install(PROGRAMS $<TARGET_FILE:stepop_program_wheel> DESTINATION ${lib}/stepop_program COMPONENT wheel
+        EXCLUDE_FROM_ALL)
+stepop_add_front(stepop_wheel stepop_program_wheel EXCLUDE_FROM_ALL)
 target_link_options(stepop_wheel PRIVATE -Wl,--disable-new-dtags)
-set_target_properties(stepop_wheel PROPERTIES OUTPUT_NAME stepop
+set_target_properties(stepop_wheel PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/install/wheel
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../${lib};$ORIGIN/../../torch/lib")
 install(PROGRAMS $<TARGET_FILE:stepop_wheel> DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT wheel
@@ -35,7 +42,8 @@ configure_file(cmake/wheel/METADATA.in ${CMAKE_BINARY_DIR}/install/wheel/METADAT
 # Left to the system: the C library and the compiler's own, which its packages bring.
 install(CODE "
   file(GET_RUNTIME_DEPENDENCIES
-    LIBRARIES \"$<TARGET_FILE:libstepop_wheel>\" EXECUTABLES \"$<TARGET_FILE:stepop_wheel>\"
+    LIBRARIES \"$<TARGET_FILE:libstepop_wheel>\"
+    EXECUTABLES \"$<TARGET_FILE:stepop_wheel>\" \"$<TARGET_FILE:stepop_program_wheel>\"
     PRE_EXCLUDE_REGEXES [[^lib(stepop|torch|c10)]] [[^ld-linux]]
       [[^lib(c|m|dl|rt|pthread|resolv|stdc\\+\\+|gcc_s)[.]so]]
     RESOLVED_DEPENDENCIES_VAR libraries)

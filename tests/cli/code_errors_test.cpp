@@ -260,7 +260,7 @@ TEST_CASE("code that is not there, or cannot be compiled here, is told") {
   folder.write("libtext.so", "no library");
   CHECK(refused("stepop -b one.yaml -t --code libtext.so") ==
         "stepop: libtext.so: not a shared library\n");
-  CHECK(contains(refused("cp $(ldd '" STEPOP_BINARY_DIR "/stepop' | awk '/libz.so/ {print $3}') "
+  CHECK(contains(refused("cp $(ldd '" STEPOP_BINARY_DIR "/libstepop.so' | awk '/libz.so/ {print $3}') "
                          "libz.so; stepop -b one.yaml -t --code libz.so"),
                  "stepop: libz.so: a library that does not include <stepop/stepop.h> has no "
                  "components for stepop\n"));

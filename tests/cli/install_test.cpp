@@ -43,12 +43,13 @@ const Installation& installed() {
 
 TEST_CASE("nothing of an installation names the source tree") {
   const auto found =
-      run_in(installed().folder, "grep -rlI '" STEPOP_SOURCE_DIR
-                                 "' moved/bin moved/share moved/lib/cmake "
-                                 "moved/lib/libstepop.json moved/include/stepop; "
-                                 "readelf -d moved/bin/stepop moved/lib/libstepop.so "
-                                 "moved/lib/stepop_probe_hdf5 | grep PATH | "
-                                 "grep '" STEPOP_SOURCE_DIR "'");
+      run_in(installed().folder,
+             "grep -rlI '" STEPOP_SOURCE_DIR
+             "' moved/bin moved/share moved/lib/cmake "
+             "moved/lib/libstepop.json moved/include/stepop; "
+             "readelf -d moved/bin/stepop moved/lib/stepop_program/stepop moved/lib/libstepop.so "
+             "moved/lib/stepop_probe_hdf5 | grep PATH | "
+             "grep '" STEPOP_SOURCE_DIR "'");
   CHECK(found.out == "");
 }
 

@@ -117,6 +117,7 @@ TEST_CASE("a wheel asks for the LibTorch that it was built with") {
 TEST_CASE("a wheel takes from the system the C library and the compiler's own, and no others") {
   const auto result =
       fresh().run("ldd '" + fresh().site + "/stepop/bin/stepop' '" + fresh().site +
+                  "/stepop/lib/stepop_program/stepop' '" + fresh().site +
                   "/stepop/lib/libstepop.so' '" + fresh().site +
                   "/stepop/lib/stepop_probe_hdf5' | grep -v \"$PWD/\" | sed 's/ .*//' | "
                   "grep -vE '(linux-vdso|ld-linux-.*|lib(c|m|dl|rt|pthread|resolv|"
@@ -149,12 +150,12 @@ END)py");
 }
 
 TEST_CASE("nothing of a wheel names the source tree") {
-  const auto found =
-      fresh().run("cd '" + fresh().site +
-                  "' && grep -rlI '" STEPOP_SOURCE_DIR
-                  "' stepop stepop_eval stepop-*.dist-info; "
-                  "readelf -d stepop/bin/stepop stepop/lib/libstepop.so "
-                  "stepop/lib/stepop_probe_hdf5 | grep PATH | grep '" STEPOP_SOURCE_DIR "'");
+  const auto found = fresh().run(
+      "cd '" + fresh().site +
+      "' && grep -rlI '" STEPOP_SOURCE_DIR
+      "' stepop stepop_eval stepop-*.dist-info; "
+      "readelf -d stepop/bin/stepop stepop/lib/stepop_program/stepop stepop/lib/libstepop.so "
+      "stepop/lib/stepop_probe_hdf5 | grep PATH | grep '" STEPOP_SOURCE_DIR "'");
   CHECK(found.out == "");
 }
 

@@ -4,23 +4,17 @@
 #include <filesystem>
 #include <system_error>
 
+#include "runtime/core/system/program_file.h"
+
 namespace stepop {
 namespace fs = std::filesystem;
-namespace {
-
-fs::path program_folder() {
-  std::error_code failed;
-  return fs::read_symlink("/proc/self/exe", failed).parent_path();
-}
-
-}  // namespace
 
 std::string find_python(const std::string& given) {
   if (!given.empty()) return given;
   const char* named = std::getenv("STEPOP_PYTHON");
   if (named != nullptr && *named != '\0') return named;
   std::error_code failed;
-  const fs::path folder = program_folder();
+  const fs::path folder = program_file().parent_path();
   for (const fs::path& place : {folder, folder.parent_path()}) {
     const fs::path python = place / ".venv/bin/python3";
     if (!place.empty() && fs::exists(python, failed)) return python.string();
@@ -30,7 +24,7 @@ std::string find_python(const std::string& given) {
 
 std::string find_python_package() {
   std::error_code failed;
-  const fs::path above = program_folder().parent_path();
+  const fs::path above = program_file().parent_path().parent_path();
   for (const char* place : {"eval_out/python", "share/stepop/eval_out/python"}) {
     if (fs::exists(above / place / "stepop_eval/__init__.py", failed)) return above / place;
   }

@@ -135,23 +135,4 @@ std::string version_text() {
                      H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
 }
 
-namespace {
-
-int help_command(const Arguments& /*arguments*/, const NoFlags& /*own*/) {
-  fmt::print("{}", help_text());
-  return 0;
-}
-
-STEPOP_REGISTER_COMMAND(help_command, NoFlags,
-                        {.name = "help",
-                         .group = CommandGroup::kShell,
-                         .operands = "[COMMAND]",
-                         .fewest = 0,
-                         .most = 1,
-                         .about = "print this text, or the help of one command",
-                         .takes = "",
-                         .example = "stepop help sweep"});
-
-}  // namespace
-
 }  // namespace stepop

@@ -1,9 +1,7 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -13,7 +11,6 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/shell_text.h"
-#include "runtime/core/base/shown_text.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/core/system/spawn.h"
 #include "runtime/data/loader.h"
@@ -21,6 +18,7 @@
 #include "runtime/tools/cli/command_line.h"
 #include "runtime/tools/cli/help.h"
 #include "runtime/tools/cli/run_command.h"
+#include "runtime/tools/cli/standard_streams.h"
 #include "runtime/tools/code/code_places.h"
 #include "runtime/tools/code/compiler.h"
 #include "runtime/train/distributed/world.h"
@@ -46,27 +44,6 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void begin(int /*
 
 [[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)(int, char**, char**) = begin;
 
-/// If a standard stream is closed, the next file would get its number, and messages would go into
-/// that file, for example a checkpoint.
-void open_standard_streams() {
-  for (const int stream : {0, 1, 2}) {
-    if (::fcntl(stream, F_GETFD) == -1) ::open("/dev/null", O_RDWR);  // takes the lowest number
-  }
-}
-
-/// For commands that only print: a file with half of the output is no success.
-int finish_output(int exit_code) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
-  throw stepop::Error("cannot write to the standard output: " +
-                      std::generic_category().message(errno));
-}
-
-/// A failed write is ignored: nothing more can be done.
-int fail(const std::string& message, int exit_code) {
-  std::fputs(("stepop: " + stepop::shown_text(message) + "\n").c_str(), stderr);
-  return exit_code;
-}
-
 /// Adds the command's help to an error in the command's words.
 stepop::CommandLine read_words(const std::vector<std::string>& words) {
   try {
@@ -82,7 +59,7 @@ stepop::CommandLine read_words(const std::vector<std::string>& words) {
 
 int run(int argc, char** argv) {
   using stepop::CommandLine;
-  open_standard_streams();
+  stepop::open_standard_streams();
   ::signal(SIGXFSZ, SIG_IGN);  // `write` then fails with a message for a file that may not grow
   if (argc > 0 && *argv[0] != 0) stepop::set_program_name(argv[0]);
   try {
@@ -91,26 +68,28 @@ int run(int argc, char** argv) {
     const stepop::Arguments& arguments = line.arguments;
     if (arguments.version) {
       fmt::print("{}", stepop::version_text());
-      return finish_output(0);
+      return stepop::finish_output(0);
     }
     if (arguments.help) {
       fmt::print("{}", arguments.command != nullptr ? stepop::help_text(*arguments.command)
                                                     : stepop::help_text());
-      return finish_output(0);
+      return stepop::finish_output(0);
     }
-    if (line.command) return finish_output(line.command->run(arguments));
+    if (line.command) return stepop::finish_output(line.command->run(arguments));
     return stepop::run_command(arguments);
   } catch (const stepop::CompileError& error) {
     std::fputs(error.what(), stderr);  // the compiler's own message
     return error.exit_code();
   } catch (const stepop::Error& error) {
-    return fail(stepop::with_places(error.what(), error.exit_code()), error.exit_code());
+    return stepop::print_failure(stepop::with_places(error.what(), error.exit_code()),
+                                 error.exit_code());
   } catch (const std::system_error& error) {  // fmt::print throws it
-    return fail(std::string("cannot write to the standard output: ") + error.code().message(), 1);
+    return stepop::print_failure(
+        std::string("cannot write to the standard output: ") + error.code().message(), 1);
   } catch (const std::exception& error) {
-    return fail(stepop::with_places(stepop::error_text(error), 1), 1);
+    return stepop::print_failure(stepop::with_places(stepop::error_text(error), 1), 1);
   } catch (...) {
-    return fail(stepop::with_places(stepop::text_of_current_exception(), 1), 1);
+    return stepop::print_failure(stepop::with_places(stepop::text_of_current_exception(), 1), 1);
   }
 }
 

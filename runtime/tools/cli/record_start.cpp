@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/core/system/program_file.h"
 #include "runtime/train/run/data_files.h"
 #include "runtime/train/run/machine.h"
 #include "runtime/train/run/provenance.h"
@@ -21,7 +22,7 @@ std::unique_ptr<StartRecorder> record_start(const RunDirectory& directory, const
                                             const std::set<std::string>& variables) {
   std::error_code failed;
   start.folder = fs::current_path(failed).string();
-  start.program = fs::read_symlink("/proc/self/exe", failed).string();
+  start.program = program_file().string();
   start.build = stepop_time();
   start.host = host_name();
   start.step = session.position().global_step;

@@ -17,33 +17,12 @@
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/run_source.h"
+#include "runtime/tools/components/config_paths.h"
 #include "runtime/tools/components/config_schema.h"
 #include "runtime/train/keys/own_keys.h"
 
 namespace stepop {
 namespace {
-
-struct ConfigFlags {
-  bool keys = false;
-  bool paths = false;
-  bool schema = false;
-
-  void add_to(Flags& flags) {
-    flags.add("keys", keys,
-              "each key of the config, of its components and of the runtime, with type, value or "
-              "(default), and meaning");
-    flags.add("schema", schema,
-              "a JSON Schema of a config, for editors; without -b any class counts as known");
-    flags.add("paths", paths,
-              "only the paths of its keys; its code is neither compiled nor loaded");
-  }
-};
-
-void print_paths(const Value& value, const std::string& path) {
-  if (!path.empty()) fmt::print("{}\n", path);
-  if (!value.is_map()) return;
-  for (const auto& [key, item] : value.as_map()) print_paths(item, join_path(path, key));
-}
 
 /// A line of the table of keys.
 struct Key {
@@ -183,11 +162,8 @@ int config_command(const Arguments& arguments, const ConfigFlags& own) {
   if (arguments.base.empty()) {
     throw UsageError("no config given: stepop config -b base.yaml" + keys_taken(arguments));
   }
+  if (own.paths) return print_config_paths(arguments);
   const Config config(resolve_config(arguments.base, arguments.overrides));
-  if (own.paths) {
-    print_paths(*config.peek(), "");
-    return 0;
-  }
   const std::set<std::string> built_in = registered_components();
   load_code(config, "", Optimization::kQuick);
   if (own.schema) {
@@ -203,19 +179,7 @@ int config_command(const Arguments& arguments, const ConfigFlags& own) {
   return 0;
 }
 
-STEPOP_REGISTER_COMMAND(
-    config_command, ConfigFlags,
-    {.name = "config",
-     .group = CommandGroup::kBegin,
-     .operands = "-b base.yaml [--path/key value ...] [--keys | --schema]",
-     .fewest = 0,
-     .most = 0,
-     .about = "print the resolved config; --keys: each key of it, of its components "
-              "and of the runtime; --schema: a JSON Schema for editors",
-     .takes = "base",
-     .example = "stepop config -b configs/digits.yaml --optimizer/lr "
-                "1e-3\nstepop config -b configs/digits.yaml --keys\nstepop "
-                "config --schema > config.schema.json"});
+STEPOP_REGISTER_COMMAND(config_command, ConfigFlags, kConfigCommand);
 
 }  // namespace
 

@@ -49,19 +49,28 @@ void check_checksum(const SafetensorsReader& reader) {
                           reader.checksum()));
 }
 
-/// A Checkpoint whose tensors are undefined unless `with_tensors`. Errors have no path.
-Checkpoint read_whole(const std::string& path, bool with_tensors) {
+/// The tensors of a checkpoint. They are read by a function of its own, so that a program that only
+/// verifies checkpoints has no use for LibTorch.
+using ReadTensors = State (*)(SafetensorsReader&);
+
+State read_tensors(SafetensorsReader& reader) { return reader.read_tensors(); }
+
+/// Undefined tensors, by their names; the data is only read for the checksum.
+State read_names(SafetensorsReader& reader) {
+  reader.skip_tensors();
+  State tensors;
+  for (const auto& entry : reader.header().entries) tensors[entry.name];
+  return tensors;
+}
+
+/// Errors have no path.
+Checkpoint read_whole(const std::string& path, ReadTensors read) {
   SafetensorsReader reader(path);
   const Metadata& metadata = reader.header().metadata;
   Checkpoint checkpoint;
   // A file without a checksum is more likely another program's file than a damaged checkpoint.
   if (!metadata.contains(kChecksumKey)) read_progress(metadata);
-  if (with_tensors) {
-    checkpoint.tensors = reader.read_tensors();
-  } else {
-    reader.skip_tensors();
-    for (const auto& entry : reader.header().entries) checkpoint.tensors[entry.name];
-  }
+  checkpoint.tensors = read(reader);
   check_checksum(reader);
   checkpoint.checksum = reader.checksum();
   checkpoint.progress = read_progress(metadata);
@@ -73,10 +82,10 @@ Checkpoint read_whole(const std::string& path, bool with_tensors) {
   return checkpoint;
 }
 
-std::optional<std::string> problem_of(const std::string& path, bool with_tensors,
+std::optional<std::string> problem_of(const std::string& path, ReadTensors read,
                                       Checkpoint& checkpoint) {
   try {
-    checkpoint = read_whole(path, with_tensors);
+    checkpoint = read_whole(path, read);
     return std::nullopt;
   } catch (const ReadError& error) {
     throw ReadError(fmt::format("{}: {}", path, error.what()));
@@ -122,7 +131,7 @@ std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpo
 
 Checkpoint load_checkpoint(const std::string& path) {
   try {
-    return read_whole(path, /*with_tensors=*/true);
+    return read_whole(path, read_tensors);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", path, error.what()));
   }
@@ -141,11 +150,11 @@ CheckpointHeader read_checkpoint_header(const std::string& path) {
 
 std::optional<std::string> verify_checkpoint(const std::string& path) {
   Checkpoint unused;
-  return problem_of(path, /*with_tensors=*/false, unused);
+  return problem_of(path, read_names, unused);
 }
 
 std::optional<std::string> try_load_checkpoint(const std::string& path, Checkpoint& checkpoint) {
-  return problem_of(path, /*with_tensors=*/true, checkpoint);
+  return problem_of(path, read_tensors, checkpoint);
 }
 
 std::vector<int64_t> checkpoint_steps(const std::string& folder) {

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+namespace stepop {
+
+/// If a standard stream is closed, the next file would get its number, and messages would go into
+/// that file, for example a checkpoint.
+void open_standard_streams();
+
+/// For commands that only print: a file with half of the output is no success. Returns `exit_code`;
+/// throws Error when something could not be written.
+int finish_output(int exit_code);
+
+/// Prints `stepop: message` to the standard error, and returns `exit_code`. A failed write is
+/// ignored: nothing more can be done.
+int print_failure(const std::string& message, int exit_code);
+
+}  // namespace stepop
