@@ -52,11 +52,7 @@ function(stepop_add_front target program)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
   add_dependencies(${target} ${program})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME stepop)
-  if(STEPOP_SANITIZE)  # whose lists of globals refer to all functions
-    target_link_libraries(${target} PRIVATE stepop_dependencies)
-  else()
-    target_link_options(${target} PRIVATE -Wl,--gc-sections)
-    target_link_libraries(${target} PRIVATE ${TORCH_ROOT}/lib/libc10.so yaml-cpp ${PCRE2_LIBRARY}
-      ${UTF8PROC_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
-  endif()
+  target_link_options(${target} PRIVATE -Wl,--gc-sections)
+  target_link_libraries(${target} PRIVATE ${TORCH_ROOT}/lib/libc10.so yaml-cpp ${PCRE2_LIBRARY} ${UTF8PROC_LIBRARY}
+    Threads::Threads ${CMAKE_DL_LIBS})
 endfunction()

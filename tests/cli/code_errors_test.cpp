@@ -260,10 +260,11 @@ TEST_CASE("code that is not there, or cannot be compiled here, is told") {
   folder.write("libtext.so", "no library");
   CHECK(refused("stepop -b one.yaml -t --code libtext.so") ==
         "stepop: libtext.so: not a shared library\n");
-  CHECK(contains(refused("cp $(ldd '" STEPOP_BINARY_DIR "/libstepop.so' | awk '/libz.so/ {print $3}') "
-                         "libz.so; stepop -b one.yaml -t --code libz.so"),
-                 "stepop: libz.so: a library that does not include <stepop/stepop.h> has no "
-                 "components for stepop\n"));
+  CHECK(contains(
+      refused("cp $(ldd '" STEPOP_BINARY_DIR "/libstepop.so' | awk '/libz.so/ {print $3}') "
+              "libz.so; stepop -b one.yaml -t --code libz.so"),
+      "stepop: libz.so: a library that does not include <stepop/stepop.h> has no "
+      "components for stepop\n"));
   CHECK(refused("export STEPOP_CXX=/nowhere/g++; stepop -b one.yaml -t")
             .starts_with("stepop: no compiler: cannot run /nowhere/g++: No such file or directory. "
                          "Install one (Debian: apt-get install g++), or name another one in "

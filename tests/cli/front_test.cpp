@@ -18,7 +18,6 @@ void write_run(const ScratchFolder& folder) {
   folder.write("logs/2026-11-21T10-00-00_a/train/metrics.jsonl", "{\"step\": 3, \"loss\": 2}\n");
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which link all of LibTorch
 /// How many times the loader reports that it loads libtorch_cpu.so for a command.
 std::string loads(const ScratchFolder& folder, const std::string& command) {
   return run_in(folder, "rm -f loaded.*; LD_DEBUG=files LD_DEBUG_OUTPUT=loaded stepop " + command +
@@ -39,7 +38,6 @@ TEST_CASE("what needs no tensor loads no LibTorch, and all else does") {
   CHECK(loads(folder, "list") == "1\n");
   CHECK(loads(folder, "config --keys -b a.yaml") == "1\n");
 }
-#endif
 
 TEST_CASE("what needs no tensor prints what the whole program prints") {
   const ScratchFolder folder;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/core/config/resolve.h"
+#include "runtime/core/config/value.h"
 
 namespace stepop {
 namespace {

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <string>
 #include <system_error>
