@@ -84,10 +84,7 @@ class TorchFile {
     const ZipEntry* data = nullptr;
     for (const auto& entry : entries) {
       if (entry.name.ends_with("/constants.pkl")) {
-        fail(
-            std::string("it is a network of TorchScript: model: {class: TorchScript} trains it; in "
-                        "Python, ") +
-            kHelp);
+        fail(std::string("it is a network with its code, as torch.jit.save writes it; ") + kHelp);
       }
       if (entry.name.ends_with("/data.pkl")) data = &entry;
     }

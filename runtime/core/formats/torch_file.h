@@ -16,7 +16,7 @@ bool is_torch_file(std::string_view beginning);
 /// run; what is no tensor is passed over. The bytes of a ZIP archive are mapped, not read.
 ///
 /// Throws Error with the path and the cause for a file that cannot be read or is damaged; for a
-/// network that was saved as an object, whose class only Python has; for TorchScript; for tensors
+/// network that was saved as an object, whose class only Python has; or with its code; for tensors
 /// of a kind that the format of safetensors does not have.
 State load_torch_file(const std::string& path);
 

@@ -76,8 +76,7 @@ TEST_CASE("what only Python can make is refused by name") {
   CHECK(refused("list.pt") == "it holds no dict of tensors; " + help);
   CHECK(refused("none.pt") == "it holds a dict without tensors; " + help);
   CHECK(refused("script.pt") ==
-        "it is a network of TorchScript: model: {class: TorchScript} trains it; in Python, " +
-            help);
+        "it is a network with its code, as torch.jit.save writes it; " + help);
   CHECK(refused("expanded.pt") ==
         "wide: a tensor that is larger than its storage; clone() makes an expanded one whole");
   CHECK(refused("sparse.pt") ==
