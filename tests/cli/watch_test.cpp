@@ -67,12 +67,12 @@ TEST_CASE("a source in another folder is watched, and debug runs of others are l
   const ScratchFolder folder;
   std::filesystem::create_directories(folder.path("parts"));
   folder.write("parts/mine.cpp", "int answer() { return 1; }\n");
-  const auto result =
-      watching(folder,
-               "ends 1\nstepop -n other -b one.yaml -d -t >/dev/null\n"
-               "sed -i 's/1/2/' parts/mine.cpp\nends 2\n"
-               "sed -i 's/2/3/' parts/mine.cpp\nends 3\nls logs/debug_runs | sed 's/.*_//; s/-[0-9]*$//'",
-               "--code parts/mine.cpp");
+  const auto result = watching(
+      folder,
+      "ends 1\nstepop -n other -b one.yaml -d -t >/dev/null\n"
+      "sed -i 's/1/2/' parts/mine.cpp\nends 2\n"
+      "sed -i 's/2/3/' parts/mine.cpp\nends 3\nls logs/debug_runs | sed 's/.*_//; s/-[0-9]*$//'",
+      "--code parts/mine.cpp");
   CAPTURE(result.out);
   CHECK(result.out.starts_with("other\nwatch\nwatch\nstatus 143\n"));
   CHECK(contains(result.out, "\nsaved     mine.cpp\n"));
