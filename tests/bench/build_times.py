@@ -63,7 +63,7 @@ def build(folder, is_sample=False):
         return timed(["ninja", "-C", folder, "stepop"])
     all_targets = targets_of(folder)
     before = [target for target in all_targets if target.endswith(("_pch.hxx.gch", "_pch.hxx.pch"))]
-    before.append("cmake_object_order_depends_target_stepop_engine")
+    before += ["cmake_object_order_depends_target_stepop_engine", "cmake_object_order_depends_target_stepop_light"]
     timed(["ninja", "-C", folder, *before])
     return timed(["ninja", "-C", folder, *filter(is_in_sample, all_targets)])
 

@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::string_view kMagic = "\x1f\x8b";
 constexpr size_t kFilePieceBytes = 1 << 18;
-constexpr uint64_t kMostPacked = 1032;  // the number of bytes that deflate can pack into one byte
 
 }  // namespace
 
@@ -42,7 +41,7 @@ PlainOrGzip::PlainOrGzip(std::string path) : path_(std::move(path)) {
 uint64_t PlainOrGzip::most_bytes() const {
   if (!is_gzip()) return size_;
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-  return size_ > kMost / kMostPacked ? kMost : size_ * kMostPacked;
+  return size_ > kMost / kMostInOneByte ? kMost : size_ * kMostInOneByte;
 }
 
 size_t PlainOrGzip::read_stored(char* target, size_t size) {

@@ -9,6 +9,9 @@ struct z_stream_s;
 
 namespace stepop {
 
+/// The most bytes that deflate packs into one byte.
+inline constexpr size_t kMostInOneByte = 1032;
+
 /// Unpacks deflated data piece by piece with zlib.
 class Inflater {
  public:

@@ -165,8 +165,7 @@ void check_zip_entry(std::string_view archive, const ZipEntry& entry, const std:
 std::string unpack_zip_entry(std::string_view archive, const ZipEntry& entry,
                              const std::string& name) {
   const auto unpacked = static_cast<double>(entry.size);
-  constexpr size_t kMostPacked = 1032;  // the number of bytes that deflate can pack into one byte
-  if (entry.size / kMostPacked > entry.packed_size) {
+  if (entry.size / kMostInOneByte > entry.packed_size) {
     throw Error(name + ": its size is damaged; copy or download it again");
   }
   if (is_too_much_unpacked(unpacked, static_cast<double>(entry.packed_size))) {

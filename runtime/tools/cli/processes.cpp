@@ -58,7 +58,7 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-struct Child {
+struct Started {
   pid_t process = 0;
   bool is_over = false;
   std::string ended_for = {};  ///< Why this program killed it.
@@ -127,7 +127,7 @@ int run_processes(const Arguments& arguments) {
   }
   const SignalGuard signals;
   const std::vector<std::string> words = own_words();
-  std::vector<Child> children;
+  std::vector<Started> children;
   std::fflush(nullptr);
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -158,12 +158,12 @@ int run_processes(const Arguments& arguments) {
   for (int running = count; running > 0;) {
     if (const int signal = SignalGuard::received(); signal != passed_on) {
       passed_on = signal;
-      for (const Child& child : children) {
+      for (const Started& child : children) {
         if (!child.is_over) ::kill(child.process, signal);
       }
     }
     // A process that hangs must not delay the end after another process failed.
-    for (Child& child : children) {
+    for (Started& child : children) {
       if (!failed || child.is_over || !child.ended_for.empty()) continue;
       const auto waited = std::chrono::steady_clock::now() - *failed;
       if (is_stopped(child.process)) {
@@ -183,7 +183,7 @@ int run_processes(const Arguments& arguments) {
       continue;
     }
     for (size_t rank = 0; rank < children.size(); ++rank) {
-      Child& child = children[rank];
+      Started& child = children[rank];
       if (child.process != ended) continue;
       child.is_over = true;
       --running;

@@ -32,7 +32,7 @@ constexpr size_t kMostLooked = 10'000;  // of the stack, because of endless recu
 constexpr size_t kMostThrown = 32;      // exceptions that may be active at once
 
 /// Filled in order: a signal handler reads `library_count` first.
-std::array<UserLibrary, kMostUserLibraries + 1> libraries{};
+std::array<UserLibrary, kMostUserLibraries + 1> known_libraries{};
 std::atomic<size_t> library_count{0};
 std::vector<std::string>& user_files() {
   static std::vector<std::string> files;
@@ -42,7 +42,8 @@ std::vector<std::string>& user_files() {
 const UserLibrary* library_of(uintptr_t address) {
   const size_t count = library_count.load(std::memory_order_acquire);
   for (size_t i = 0; i < count; ++i) {
-    if (address >= libraries[i].begin && address < libraries[i].end) return &libraries[i];
+    if (address >= known_libraries[i].begin && address < known_libraries[i].end)
+      return &known_libraries[i];
   }
   return nullptr;
 }
@@ -249,11 +250,11 @@ void add_user_library(const std::string& path, const std::vector<std::string>& f
   ::dl_iterate_phdr(find_end, &library);
   user_files().insert(user_files().end(), files.begin(), files.end());
   addr2line_path();  // found now, since a signal handler must not search
-  libraries[count] = library;
+  known_libraries[count] = library;
   library_count.store(count + 1, std::memory_order_release);
 }
 
-const UserLibrary* user_libraries() { return libraries.data(); }
+const UserLibrary* user_libraries() { return known_libraries.data(); }
 
 size_t user_frames(void** addresses, size_t most) {
   if (library_count.load(std::memory_order_relaxed) == 0) return 0;

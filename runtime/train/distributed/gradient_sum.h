@@ -42,7 +42,7 @@ class GradientSum {
 
   void sum(at::TensorList parameters);
 
-  World& world_;
+  [[maybe_unused]] World& world_;  // unused without Gloo
   std::vector<at::Tensor> parameters_;
   std::unique_ptr<Overlapped> overlapped_;
 };
