@@ -13,7 +13,7 @@
 namespace stepop {
 namespace {
 
-constexpr size_t kMostShown = 80;
+constexpr size_t kMostOfLine = 80;
 
 /// A value in one readable line: flow YAML, except that `2e` needs no quotes.
 std::string text_of(const Value& value) {
@@ -29,7 +29,7 @@ std::string text_of(const Value& value) {
 /// `text` from `begin` on, shortened to a line; never cut inside a UTF-8 character.
 std::string cut(const std::string& text, size_t begin) {
   begin = cut_position(text, begin);
-  return (begin > 0 ? "..." : "") + shortened(text.substr(begin), kMostShown);
+  return (begin > 0 ? "..." : "") + shortened(text.substr(begin), kMostOfLine);
 }
 
 /// The position from which two texts must be shown so that their difference is visible.
@@ -37,7 +37,7 @@ size_t first_shown(const std::string& a, const std::string& b) {
   constexpr size_t kContext = 20;
   size_t same = 0;
   while (same < a.size() && same < b.size() && a[same] == b[same]) ++same;
-  return same < kMostShown ? 0 : same - kContext;
+  return same < kMostOfLine ? 0 : same - kContext;
 }
 
 class Comparison {
