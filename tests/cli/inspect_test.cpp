@@ -103,6 +103,20 @@ TEST_CASE("outputs that were cut short are told, and found") {
         "evaluation\n");
 }
 
+TEST_CASE("files of PyTorch show their tensors") {
+  const ScratchFolder folder;
+  run_python(
+      "import sys, torch\n"
+      "torch.save({'state_dict': {'fc.weight': torch.ones(2, 3), 'n': torch.tensor(4)}}, "
+      "sys.argv[1])",
+      {folder / "net.ckpt"});
+  const CommandResult result = run_in(folder, "stepop inspect net.ckpt");
+  CHECK(result.err == "");
+  CHECK(result.out.starts_with("net.ckpt: weights of Python, 2 tensors, 7 numbers, "));
+  CHECK(result.out.find("\nstate_dict.fc.weight  float32  [2, 3]  24 B") != std::string::npos);
+  CHECK(result.out.find("\nstate_dict.n          int64    []       8 B") != std::string::npos);
+}
+
 TEST_CASE("what is none, damaged or newer is refused with the reason") {
   const ScratchFolder folder;
   folder.write("text.h5", "no HDF5");

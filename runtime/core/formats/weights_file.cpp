@@ -44,6 +44,8 @@ std::set<std::string> files_of_index(const std::string& path) {
   return files;
 }
 
+bool is_index(const std::string& path) { return path.ends_with(".index.json"); }
+
 SafetensorsFile load_one(const std::string& path) {
   if (is_torch_file(beginning_of(path))) return {.tensors = load_torch_file(path), .metadata = {}};
   return load_safetensors(path);
@@ -52,10 +54,14 @@ SafetensorsFile load_one(const std::string& path) {
 }  // namespace
 
 SafetensorsFile load_weights(const std::string& path) {
-  if (!path.ends_with(".index.json")) return load_one(path);
+  if (!is_index(path)) return load_one(path);
   SafetensorsFile all;
   for (const auto& file : files_of_index(path)) all.tensors.merge(load_one(file).tensors);
   return all;
+}
+
+bool is_weights_of_python(const std::string& path) {
+  return is_index(path) || is_torch_file(beginning_of(path));
 }
 
 }  // namespace stepop

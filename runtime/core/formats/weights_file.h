@@ -11,4 +11,7 @@ namespace stepop {
 /// it. Only safetensors have metadata. Throws Error with the path and the cause.
 SafetensorsFile load_weights(const std::string& path);
 
+/// Whether it is one of these files other than safetensors.
+bool is_weights_of_python(const std::string& path);
+
 }  // namespace stepop

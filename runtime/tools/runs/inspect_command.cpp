@@ -12,6 +12,7 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text_table.h"
 #include "runtime/core/formats/safetensors_reader.h"
+#include "runtime/core/formats/weights_file.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 
@@ -169,6 +170,23 @@ void inspect_tensors(const std::string& path) {
   fmt::print("\n{}", table.text());
 }
 
+void inspect_weights(const std::string& path) {
+  const State tensors = load_weights(path).tensors;
+  TextTable table(columns("tensor"));
+  int64_t numbers = 0;
+  for (const auto& [name, tensor] : tensors) {
+    TensorStatistics statistics;
+    statistics.add(tensor);
+    numbers += tensor.numel();
+    add_row(table,
+            {name, type_name(tensor.scalar_type()), shape_text(tensor.sizes().vec()),
+             size_text(static_cast<double>(tensor.nbytes()))},
+            statistics, "");
+  }
+  fmt::print("{}: weights of Python, {}, {}, {}{}\n\n{}", path, counted(tensors.size(), "tensor"),
+             counted(numbers, "number"), file_size_text(path), written_text(path), table.text());
+}
+
 int inspect_command(const Arguments& arguments, const NoFlags& /*own*/) {
   const std::string& path = arguments.operands.front();
   std::error_code failed;
@@ -177,6 +195,8 @@ int inspect_command(const Arguments& arguments, const NoFlags& /*own*/) {
   }
   if (path.ends_with(".safetensors") && !fs::is_directory(path, failed)) {
     inspect_tensors(path);
+  } else if (is_weights_of_python(path)) {
+    inspect_weights(path);
   } else {
     inspect_outputs(find_outputs(path));
   }
@@ -191,7 +211,7 @@ STEPOP_REGISTER_COMMAND(
      .fewest = 1,
      .most = 1,
      .about =
-         "what is in an outputs.h5 (or its folder, or a run: its newest) or in a .safetensors file",
+         "what is in an outputs.h5 (or its folder, or a run: its newest) or in a file of weights",
      .takes = "",
      .example = "stepop inspect logs/<time>_digits"});
 

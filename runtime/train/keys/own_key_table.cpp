@@ -9,8 +9,8 @@ constexpr unsigned kNoCost = kSameCost | kNotInSteps;
 constexpr OwnKey kKeys[] = {
     // The parts of a run.
     {"code", "text | list of text", "-",
-     "your own sources and libraries: `[denoiser.cpp, libmine.so]`. Sources are compiled when they "
-     "changed; then all are loaded"},
+     "your own sources and libraries: `[denoiser.cpp, libmine.so]`. Each source is compiled when "
+     "it or a header of yours that it includes changed; then all are loaded"},
     {"code_flags", "list of text", "-",
      "flags for the compiler and the linker of these sources: `[-I/opt/x/include, -lx]`"},
     {"iterator", "component iterator", "required", "`stepop list iterator` shows them"},
