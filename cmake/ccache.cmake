@@ -6,5 +6,7 @@ if(CCACHE)
       CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options(-fpch-preprocess)  # without it ccache skips what uses a precompiled header
+  elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    add_compile_options("SHELL:-Xclang -fno-pch-timestamp")  # else each compile of one gives other bytes
   endif()
 endif()

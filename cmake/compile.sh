@@ -17,7 +17,9 @@ say_time() {
 if [[ ! -e build/$file ]]; then
   echo "stepop: compiling build/$file, for the first time here"
   header=$(ninja -C build -t targets all | sed -n "s/^\(.*$headers.*cmake_pch\.hxx\.[gp]ch\):.*/\1/p" | head -1)
-  say_time "build/$header" &
-  trap 'kill %1 2>/dev/null || true' EXIT
+  if [[ $header && ! -e build/$header ]]; then  # it is there when a first build was interrupted
+    say_time "build/$header" &
+    trap 'kill %1 2>/dev/null || true' EXIT
+  fi
 fi
 cmake --build build --target "$target"

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/unpack_limit.h"
 #include "runtime/core/formats/pickle_file.h"
 #include "runtime/core/formats/zip_file.h"
 #include "runtime/core/system/mapped_file.h"
@@ -243,7 +245,7 @@ class TorchFile {
   /// Checks that the view lies inside of its storage, and has no more values than that.
   at::Tensor view_of(const Storage& storage, const PickleValue& offset,
                      const std::vector<PickleValue*>& sizes,
-                     const std::vector<PickleValue*>& strides, const std::string& name) const {
+                     const std::vector<PickleValue*>& strides, const std::string& name) {
     std::vector<int64_t> shape;
     std::vector<int64_t> steps;
     int64_t last = offset.number;
@@ -269,9 +271,15 @@ class TorchFile {
     // No one writes to it: the pages of the file are mapped for reading.
     char* begin = const_cast<char*>(storage.bytes) +
                   static_cast<size_t>(offset.number) * c10::elementSize(storage.type);
-    return at::from_blob(
-               begin, shape, steps, [owner = storage.owner](void*) {}, options)
-        .contiguous();
+    const at::Tensor view = at::from_blob(
+        begin, shape, steps, [owner = storage.owner](void*) {}, options);
+    if (view.is_contiguous()) return view;
+    // Many views of one storage would each become a copy of it.
+    copied_ += static_cast<double>(view.nbytes());
+    if (is_too_much_unpacked(copied_, static_cast<double>(file_->bytes().size()))) {
+      fail(fmt::format("its tensors take {}: {}", size_text(copied_), unpack_remedy(copied_)));
+    }
+    return view.contiguous();
   }
 
   std::string path_;
@@ -280,6 +288,7 @@ class TorchFile {
   std::map<std::string, Storage> storages_;
   State tensors_;
   size_t dicts_ = 0;
+  double copied_ = 0;  ///< Bytes of tensors that were not contiguous.
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "runtime/core/formats/torch_file.h"
 
 #include <doctest/doctest.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <string>
@@ -81,6 +82,20 @@ TEST_CASE("what only Python can make is refused by name") {
         "wide: a tensor that is larger than its storage; clone() makes an expanded one whole");
   CHECK(refused("sparse.pt") ==
         "sparse: a tensor that torch._utils._rebuild_sparse_tensor makes, which is not read");
+}
+
+TEST_CASE("views that would fill the memory are refused") {
+  const ScratchFolder folder;
+  run_python(
+      "import sys, torch\n"
+      "t = torch.zeros(100, 100).t()\n"
+      "torch.save({str(i): t.view_as(t) for i in range(500)}, sys.argv[1])",
+      {folder.path("views.pt")});
+  CHECK(load_torch_file(folder.path("views.pt")).size() == 500);
+  ::setenv("STEPOP_UNPACK_LIMIT", "1e6", 1);
+  const std::string message = message_of([&] { load_torch_file(folder.path("views.pt")); });
+  ::unsetenv("STEPOP_UNPACK_LIMIT");
+  CHECK(message.starts_with(folder.path("views.pt") + ": its tensors take "));
 }
 
 TEST_CASE("a damaged file is refused") {
