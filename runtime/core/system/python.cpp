@@ -22,6 +22,19 @@ std::string find_python(const std::string& given) {
   return "python3";
 }
 
+std::string find_user_python(const std::string& given) {
+  const char* named = std::getenv("STEPOP_PYTHON");
+  if (!given.empty() || (named != nullptr && *named != '\0')) return find_python(given);
+  std::error_code failed;
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const char* folder = std::getenv(variable);
+    if (folder == nullptr || *folder == '\0') continue;
+    const fs::path python = fs::path(folder) / "bin/python3";
+    if (fs::exists(python, failed)) return python.string();
+  }
+  return find_python();
+}
+
 std::string find_python_package() {
   std::error_code failed;
   const fs::path above = program_file().parent_path().parent_path();

@@ -9,6 +9,10 @@ namespace stepop {
 /// otherwise `python3`. Does not check whether it exists.
 std::string find_python(const std::string& given = "");
 
+/// The Python that runs a user's own code, which imports what the user has installed: the same,
+/// but the Python of the active environment (VIRTUAL_ENV, CONDA_PREFIX) comes before a `.venv`.
+std::string find_user_python(const std::string& given = "");
+
 /// The folder with the Python package `stepop_eval` of this program's version: in its source tree,
 /// or where it was installed. Empty when Python finds the package by itself, as with a wheel.
 std::string find_python_package();

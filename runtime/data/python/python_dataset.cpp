@@ -1,0 +1,206 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/base/interrupt_scope.h"
+#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/system/python.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/python/python_server.h"
+#include "runtime/data/python/python_stream.h"
+#include "runtime/data/python/python_worker.h"
+#include "runtime/data/stream_dataset.h"
+
+namespace stepop {
+namespace {
+
+/// Reads `my_data.py:Train`; the file's name becomes absolute.
+std::string read_object(const Config& params, std::string_view key) {
+  if (params.get<std::string>(key).empty()) {
+    throw params.error(key, "expected \"my_data.py:Train\" or \"package.module:Name\"");
+  }
+  const auto is_file = [](const std::string& text) {
+    return text.substr(0, text.rfind(':')).ends_with(".py");
+  };
+  if (!is_file(params.get<std::string>(key))) return params.get<std::string>(key);
+  params.resolve_path(key);
+  std::string object = params.get<std::string>(key);
+  const std::string file = object.substr(0, object.rfind(':'));
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(file, failed)) {
+    throw params.error(key, "no such file: " + file);
+  }
+  params.note_opened(key, file);
+  if (file == object) {
+    throw params.error(key, fmt::format("expected a class or a function of the file, \"{}:Train\"",
+                                        std::filesystem::path(file).filename().string()));
+  }
+  return object;
+}
+
+std::string read_keys(const Config& params) {
+  if (!params.has("keys")) return "null";
+  const auto keys = params.get<Value>("keys");
+  if (!keys.is_list() && !keys.is_map()) {
+    throw params.error("keys",
+                       "expected the names of the parts of an example, [image, class], or a map "
+                       "to its own names, {image: pixels}; found " +
+                           keys.describe());
+  }
+  return to_json(keys);
+}
+
+std::string read_kwargs(const Config& params) {
+  if (!params.has("kwargs")) return "{}";
+  const auto kwargs = params.get<Value>("kwargs");
+  if (!kwargs.is_map()) {
+    throw params.error("kwargs",
+                       "expected a map from arguments to values, found " + kwargs.describe());
+  }
+  return to_json(kwargs);
+}
+
+PythonSetup read_setup(const Config& params) {
+  PythonSetup setup;
+  setup.place = params.path();
+  setup.python =
+      find_user_python(params.has("python") ? params.get<std::string>("python") : std::string());
+  params.set_default("folder", Value(std::filesystem::current_path().string()));
+  setup.folder = get_folder(params, "folder");
+  setup.object = read_object(params, "object");
+  setup.kwargs = read_kwargs(params);
+  setup.keys = read_keys(params);
+  if (params.has("collate_fn")) setup.collate_fn = read_object(params, "collate_fn");
+  setup.resume = params.get<std::string>("resume", "state");
+  if (setup.resume != "state" && setup.resume != "skip") {
+    throw params.error("resume", fmt::format("expected state or skip, found \"{}\"", setup.resume));
+  }
+  return setup;
+}
+
+double read_timeout(const Config& params) {
+  const auto seconds = params.get<double>("timeout", 0.0);
+  if (seconds >= 0) return seconds;
+  throw params.error("timeout", fmt::format("expected 0 or more seconds, found {:g}", seconds));
+}
+
+/// A map-style dataset of Python. Each thread that asks for examples has a worker process for the
+/// time of its request.
+class PythonDataset : public Dataset {
+ public:
+  PythonDataset(std::shared_ptr<PythonServer> server, std::string object, double timeout)
+      : server_(std::move(server)), object_(std::move(object)), timeout_(timeout) {}
+
+  int64_t size() const override { return server_->facts().size; }
+
+  Example get(int64_t index, Random& random) const override {
+    check_index(index, size());
+    const uint64_t seed = random();
+    const Batch batch = load({&index, 1}, {&seed, 1});
+    Example example;
+    for (const auto& [key, tensor] : batch.tensors()) {
+      example.tensors.set(key, tensor.select(0, 0));
+    }
+    for (const auto& [key, texts] : batch.texts()) example.texts.set(key, texts.front());
+    return example;
+  }
+
+  std::optional<Batch> get_batch(std::span<const int64_t> indices,
+                                 std::span<Random> randoms) const override {
+    std::vector<uint64_t> seeds;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      check_index(indices[i], size());
+      seeds.push_back(randoms[i]());
+    }
+    try {
+      return load(indices, seeds);
+    } catch (const PythonError& error) {
+      if (error.index() < 0) throw;
+      throw Error(fmt::format("example {}: {}", error.index(), error.what()));
+    }
+  }
+
+  std::string notice() const override {
+    return fmt::format("{} ({}), in processes of their own", object_, server_->facts().versions);
+  }
+
+ private:
+  Batch load(std::span<const int64_t> indices, std::span<const uint64_t> seeds) const {
+    std::unique_ptr<PythonWorker> worker = take_worker();
+    const auto give_back = [&] {
+      if (!worker->is_usable()) return;
+      const std::lock_guard lock(mutex_);
+      idle_.push_back(std::move(worker));
+    };
+    try {
+      Batch batch = worker->load(indices, seeds);
+      give_back();
+      return batch;
+    } catch (...) {
+      give_back();
+      throw;
+    }
+  }
+
+  std::unique_ptr<PythonWorker> take_worker() const {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        auto worker = std::move(idle_.back());
+        idle_.pop_back();
+        return worker;
+      }
+    }
+    return std::make_unique<PythonWorker>(*server_, timeout_);
+  }
+
+  std::shared_ptr<PythonServer> server_;
+  std::string object_;
+  double timeout_;
+  mutable std::mutex mutex_;  ///< Guards `idle_`.
+  mutable std::vector<std::unique_ptr<PythonWorker>> idle_;
+};
+
+/// A map-style dataset, or the stream of an iterable one.
+std::unique_ptr<Dataset> make_dataset(const Config& params) {
+  const double timeout = read_timeout(params);
+  const auto server = std::make_shared<PythonServer>(read_setup(params), InterruptScope::current());
+  if (!server->facts().is_iterable) {
+    return std::make_unique<PythonDataset>(server, params.get<std::string>("object"), timeout);
+  }
+  params.set_default("shuffle", Value(false));
+  return std::make_unique<StreamDataset>(params, [server, timeout](const Config&) {
+    return std::make_unique<PythonStream>(server, timeout);
+  });
+}
+
+STEPOP_REGISTER(
+    datasets(), "Python", make_dataset,
+    {"Any dataset of PyTorch, in Python, in worker processes beside the training.",
+     {{"object", "", "the class, or a function that makes the dataset: my_data.py:Train"},
+      {"kwargs", "{}", "the arguments of the class or function"},
+      {"keys", "null",
+       "names for the parts of an example, [image, class], or {image: its own name}; by default "
+       "its own names"},
+      {"collate_fn", "null",
+       "makes a batch of examples: my_data.py:collate; by default the "
+       "dataset's own collate_fn, else they are stacked"},
+      {"folder", ".", "the current folder of Python", true},
+      {"python", "python3", "the Python, by default that of the active environment"},
+      {"timeout", "0", "seconds that an example may take; 0: any time"},
+      {"resume", "state",
+       "of an iterable dataset: its state_dict brings a resume to its place; skip: all earlier "
+       "examples of the pass are read again"},
+      {"shuffle", "false",
+       "of an iterable dataset: {buffer: 1000} draws from so many examples in memory"},
+      {"examples", "null", "of an iterable dataset: how many there are in a pass"}}});
+
+}  // namespace
+}  // namespace stepop

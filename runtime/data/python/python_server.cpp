@@ -1,0 +1,231 @@
+#include "runtime/data/python/python_server.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "runtime/core/base/json_text.h"
+#include "runtime/core/base/text.h"
+#include "runtime/core/system/find_program.h"
+#include "runtime/core/system/spawn.h"
+#include "runtime/core/system/start_thread.h"
+#include "runtime/data/python/python_socket.h"
+
+namespace stepop {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kWaitForLines = 50;
+/// How many lines of a dataset reach standard error; a print for each example would hide all else.
+constexpr int64_t kMostShown = 40;
+constexpr size_t kMostKept = 30;
+constexpr size_t kMostLine = 2000;
+constexpr std::chrono::milliseconds kLinesUnderWay{150};
+
+void write_error_line(const std::string& line) {
+  // One call, so that lines of several threads do not mix.
+  const std::string text = line + "\n";
+  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+}  // namespace
+
+struct PrintedLines::State {
+  std::string place;
+  OpenFile read_end;
+  OpenFile write_end;
+  std::atomic<bool> is_ending = false;
+  mutable std::mutex mutex;  ///< Guards the members below.
+  std::deque<std::string> lines;
+  int64_t count = 0;
+  std::string open_line;
+  std::thread thread;
+
+  void add(std::string line) {
+    if (line.starts_with("  File \"<string>\", line ")) return;  // of the script, not of the user
+    if (line.size() > kMostLine) line = shortened(line, kMostLine);
+    {
+      const std::lock_guard lock(mutex);
+      ++count;
+      lines.push_back(line);
+      if (lines.size() > kMostKept) lines.pop_front();
+    }
+    if (count <= kMostShown) write_error_line(fmt::format("{}: {}", place, line));
+    if (count == kMostShown) {
+      write_error_line(fmt::format("{}: further lines that Python prints are not shown", place));
+    }
+  }
+
+  void take(std::string_view text) {
+    open_line += text;
+    for (size_t end = 0; (end = open_line.find('\n')) != std::string::npos;) {
+      add(open_line.substr(0, end));
+      open_line.erase(0, end + 1);
+    }
+    if (open_line.size() > 2 * kMostLine) add(std::exchange(open_line, ""));
+  }
+
+  void run() {
+    std::array<char, 16384> buffer{};
+    while (true) {
+      pollfd ready{read_end.number(), POLLIN, 0};
+      if (::poll(&ready, 1, kWaitForLines) <= 0) {
+        if (is_ending) break;
+        continue;
+      }
+      const ssize_t count_read = ::read(read_end.number(), buffer.data(), buffer.size());
+      if (count_read < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (count_read <= 0) break;
+      take({buffer.data(), static_cast<size_t>(count_read)});
+    }
+    if (!open_line.empty()) add(std::exchange(open_line, ""));
+  }
+};
+
+PrintedLines::PrintedLines(std::string place) : state_(std::make_unique<State>()) {
+  state_->place = std::move(place);
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail_file("make a pipe", errno);
+  state_->read_end = OpenFile(ends[0]);
+  state_->write_end = OpenFile(ends[1]);
+  state_->thread =
+      start_thread("reads what Python prints", [state = state_.get()] { state->run(); });
+}
+
+PrintedLines::~PrintedLines() {
+  state_->is_ending = true;
+  state_->thread.join();
+}
+
+int PrintedLines::write_end() const { return state_->write_end.number(); }
+
+void PrintedLines::close_write_end() { state_->write_end.close(); }
+
+int64_t PrintedLines::count() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->count;
+}
+
+std::string PrintedLines::last(int64_t first) const {
+  std::this_thread::sleep_for(kLinesUnderWay);
+  const std::lock_guard lock(state_->mutex);
+  std::string text;
+  int64_t number = state_->count - static_cast<int64_t>(state_->lines.size());
+  for (const auto& line : state_->lines) {
+    if (number++ >= first) text += "\n" + line;
+  }
+  return text;
+}
+
+namespace {
+
+std::string text_of_status(int status) {
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    return fmt::format(
+        "was ended by signal {} ({}){}", signal, ::strsignal(signal),
+        signal == SIGKILL ? "; the system kills a process that takes too much memory" : "");
+  }
+  return fmt::format("ended with exit status {}", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+PythonServer::PythonServer(const PythonSetup& setup, const InterruptCheck& interrupt)
+    : place_(setup.place), printed_(std::make_unique<PrintedLines>(setup.place)) {
+  if (find_program(setup.python).empty()) {
+    throw Error(fmt::format(
+        "{}: no Python to read it with: {}: not found; give one by \"python\" or by the "
+        "environment's STEPOP_PYTHON",
+        place_, setup.python));
+  }
+  auto [ours, theirs] = make_sockets();
+  control_ = std::move(ours);
+  child_ = std::make_unique<Child>(spawn({.words = {setup.python, "-c", python_worker_script()},
+                                          .in = theirs.number(),
+                                          .out = printed_->write_end(),
+                                          .err = printed_->write_end()}),
+                                   Child::Ends::kGroupPolitely);
+  theirs.close();
+  printed_->close_write_end();
+  Json answer;
+  try {
+    send_message(control_,
+                 fmt::format(R"({{"folder":{},"object":{},"kwargs":{},"keys":{},"collate_fn":{},)"
+                             R"("resume":{}}})",
+                             json_text(setup.folder), json_text(setup.object), setup.kwargs,
+                             setup.keys, json_text(setup.collate_fn), json_text(setup.resume)));
+    answer = Json::parse(receive_message(control_, interrupt), nullptr, false);
+  } catch (const SocketClosed&) {
+    throw Error(fmt::format("{}: {} {}", place_, setup.python, end_of_server()));
+  }
+  if (!answer.is_object()) {
+    throw Error(
+        fmt::format("{}: {} sent no readable answer{}", place_, setup.python, printed_->last()));
+  }
+  if (answer.contains("error")) {
+    throw Error(fmt::format("{}: {}", place_, answer["error"].get<std::string>()));
+  }
+  facts_ = {.kind = answer.value("kind", ""),
+            .versions = answer.value("versions", ""),
+            .is_iterable = answer.value("iterable", false),
+            .size = answer.value("size", int64_t{0})};
+}
+
+PythonServer::~PythonServer() {
+  control_.close();  // the server ends, and its workers with it
+  child_.reset();
+}
+
+std::string PythonServer::end_of_server() {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::seconds(1);
+  while (!child_->has_ended() && Clock::now() < deadline) ::poll(nullptr, 0, 5);
+  const std::string how =
+      child_->has_ended() ? text_of_status(child_->status()) : "closed its connection";
+  return how + printed_->last();
+}
+
+pid_t PythonServer::start_worker(int socket, int status) {
+  const std::lock_guard lock(mutex_);
+  try {
+    const char worker = 'W';
+    send_bytes(control_, &worker, 1, {socket, status});
+    int32_t pid = 0;
+    receive_bytes(control_, &pid, sizeof(pid), {});
+    return pid;
+  } catch (const SocketClosed&) {
+    throw Error("the Python process of the dataset " + end_of_server());
+  }
+}
+
+std::string PythonServer::end_of_worker(pid_t pid) {
+  const std::lock_guard lock(mutex_);
+  try {
+    std::array<char, 5> question{'E'};
+    const auto number = static_cast<int32_t>(pid);
+    std::copy_n(reinterpret_cast<const char*>(&number), sizeof(number), question.begin() + 1);
+    send_bytes(control_, question.data(), question.size());
+    int32_t status = 0;
+    receive_bytes(control_, &status, sizeof(status), {});
+    return (status == -1 ? "closed its connection" : text_of_status(status)) + printed_->last();
+  } catch (const SocketClosed&) {
+    return "ended with the process that built the dataset, which " + end_of_server();
+  }
+}
+
+}  // namespace stepop

@@ -1,0 +1,101 @@
+#include "runtime/data/python/python_stream.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "runtime/core/base/random.h"
+#include "runtime/data/python/python_answer.h"
+#include "runtime/data/views/example_bytes.h"
+
+namespace stepop {
+namespace {
+
+constexpr const char* kExample = "example";
+
+}  // namespace
+
+void PythonStream::begin(const StreamPass& pass) {
+  pass_ = pass;
+  place_ = "null";
+  is_moved_ = true;
+  state_ = "null";
+  number_ = given_ = 0;
+  is_end_ = false;
+  ahead_.clear();
+}
+
+std::optional<Record> PythonStream::next(const InterruptCheck& interrupt) {
+  if (ahead_.empty() && !is_end_) receive(interrupt);
+  if (ahead_.empty()) return std::nullopt;
+  Record record{.name = fmt::format("example {}", number_ + given_), .parts = {}};
+  record.parts.set(kExample, std::move(ahead_.front()));
+  ahead_.pop_front();
+  ++given_;
+  return record;
+}
+
+void PythonStream::receive(const InterruptCheck& interrupt) {
+  if (!worker_ || !worker_->is_usable()) {
+    if (worker_) place_ = save();
+    worker_ = std::make_unique<PythonWorker>(*server_, timeout_);
+    is_moved_ = true;
+  }
+  const uint64_t seed = mix_seed({pass_.seed, static_cast<uint64_t>(pass_.number)});
+  const std::string request =
+      is_moved_ ? fmt::format(R"({{"pass":{},"seed":{},"place":{}}})", pass_.number, seed, place_)
+                : "{}";
+  std::string bytes;
+  try {
+    bytes = worker_->ask(request, interrupt);
+  } catch (const PythonError& error) {
+    throw Error(fmt::format("example {}: {}", error.index(), error.what()));
+  }
+  is_moved_ = false;
+  PythonAnswer answer(bytes);
+  if (answer.text(1) != "R") throw Error("Python sent an answer of an unknown kind");
+  number_ = answer.number<int64_t>();
+  given_ = 0;
+  state_ = answer.text(answer.number<uint32_t>());
+  is_end_ = answer.number<uint32_t>() != 0;
+  const auto count = answer.number<uint32_t>();
+  for (uint32_t i = 0; i < count; ++i) ahead_.emplace_back(answer.text(answer.number<uint32_t>()));
+}
+
+std::string PythonStream::save() const {
+  if (is_moved_ && place_ != "null") return place_;
+  return fmt::format(R"({{"state":{},"number":{},"after":{}}})", state_, number_, given_);
+}
+
+void PythonStream::load(const std::string& state, const InterruptCheck& interrupt) {
+  const auto json = nlohmann::json::parse(state, nullptr, /*allow_exceptions=*/false);
+  const bool is_place = json.is_object() && json.contains("state") && json.contains("number") &&
+                        json["number"].is_number_integer() && json.contains("after") &&
+                        json["after"].is_number_integer();
+  if (!is_place) throw Error("the checkpoint's place in the dataset cannot be read: " + state);
+  const bool is_beginning = json["number"] == 0 && json["after"] == 0 && json["state"].is_null();
+  if (is_beginning) return;
+  place_ = state;
+  is_moved_ = true;
+  ahead_.clear();
+  receive(interrupt);
+}
+
+Example PythonStream::decode(const Record& record, Random& /*random*/) const {
+  const std::string& bytes = *record.parts.find(kExample);
+  at::Tensor memory = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(memory.mutable_data_ptr(), bytes.data(), bytes.size());
+  if (auto example = example_in(memory, 0)) return std::move(*example);
+  throw Error("Python sent an example that cannot be read");
+}
+
+std::optional<int64_t> PythonStream::count(const InterruptCheck& /*interrupt*/) {
+  if (server_->facts().size < 0) return std::nullopt;
+  return server_->facts().size;
+}
+
+}  // namespace stepop

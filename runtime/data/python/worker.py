@@ -1,0 +1,930 @@
+"""Serves the examples of a Python dataset to stepop.
+
+    python -c SCRIPT
+
+Standard input is a socket to stepop. This process builds the dataset and then forks one worker for
+each socket that it gets; a worker shares the memory of the dataset with it, as a worker of PyTorch's
+DataLoader does. The messages are described in `python_server.h` and `python_worker.h`.
+"""
+
+import sys
+
+if sys.version_info < (3, 9):
+    sys.exit("Python %d.%d is too old: datasets take Python 3.9 or newer" % sys.version_info[:2])
+
+import array
+import ctypes
+import faulthandler
+import importlib
+import importlib.util
+import json
+import mmap
+import os
+import random
+import select
+import signal
+import socket
+import struct
+import threading
+import time
+import traceback
+import warnings
+
+try:
+    import numpy
+except ImportError:
+    sys.exit("numpy is missing: " + sys.executable + " -m pip install numpy")
+
+ALIGNMENT = 64  # bytes, of each tensor in a buffer
+QUICK_EXAMPLE = 200e-6  # seconds; see Reader.read
+MEMORY_CHECKED_EVERY = 64  # batches
+MUCH_MEMORY = 1 << 30  # bytes that a worker may grow by beside doubling
+NONE = 0xFFFFFFFF
+
+
+class Refused(Exception):
+    """What the user gave cannot be used; the text says why and what would help."""
+
+
+# --- The socket
+
+
+def receive(connection, size):
+    """Exactly `size` bytes, or None when the other side has closed the socket."""
+    parts = []
+    while size > 0:
+        part = connection.recv(size)
+        if not part:
+            return None
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def receive_message(connection):
+    head = receive(connection, 4)
+    return None if head is None else receive(connection, struct.unpack("<I", head)[0])
+
+
+def send_message(connection, message, files=()):
+    head = struct.pack("<I", len(message))
+    if files:
+        rights = array.array("i", files)
+        connection.sendmsg([head], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        connection.sendall(message)
+    else:
+        connection.sendall(head + message)
+
+
+def text_of(error):
+    """The exception in one line, then Python's traceback without the frames of this script."""
+    if isinstance(error, Refused):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename != "<string>"]
+    name = type(error).__name__
+    said = str(error) or "(without a message)"
+    place = "%s:%s: " % (own[-1].filename, own[-1].lineno) if own else ""
+    lines = ["%s%s: %s" % (place, name, said)]
+    if own:
+        lines.append("Traceback of Python (most recent call last):")
+        lines += "".join(traceback.format_list(own)).rstrip("\n").split("\n")
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        lines.append("caused by " + text_of(cause).replace("\n", "\n  "))
+    return "\n".join(lines)
+
+
+# --- The dataset
+
+
+def find_object(place):
+    """`my_data.py:Train`, `torchvision.datasets:MNIST` or `torchvision.datasets.MNIST`."""
+    source, colon, name = place.rpartition(":")
+    if not colon:
+        source, _, name = place.rpartition(".")
+    if not source or not name:
+        raise Refused('object: expected "my_data.py:Train" or "package.module:Name", found "%s"' % place)
+    if source.endswith(".py"):
+        if not os.path.isfile(source):
+            raise Refused("object: no such file: " + source)
+        sys.path.insert(0, os.path.dirname(source))
+        module_name = os.path.splitext(os.path.basename(source))[0]
+        spec = importlib.util.spec_from_file_location(module_name, source)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module_name] = module
+        spec.loader.exec_module(module)
+    else:
+        sys.path.insert(0, os.getcwd())
+        try:
+            module = importlib.import_module(source)
+        except ModuleNotFoundError as error:
+            if error.name != source.split(".")[0]:
+                raise
+            raise Refused("object: %s has no module %s: %s -m pip install %s" % (
+                sys.executable, source, sys.executable, error.name)) from None
+    found = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            names = [each for each in vars(module) if not each.startswith("_")]
+            raise Refused("object: %s has no %s; it has: %s" % (source, name, ", ".join(names[:30]) or "nothing"))
+        found = getattr(found, part)
+    return found
+
+
+def build(setup):
+    made = find_object(setup["object"])
+    kwargs = setup["kwargs"]
+    is_ready = not isinstance(made, type) and hasattr(made, "__getitem__")
+    if is_ready and kwargs:
+        raise Refused("kwargs: %s is an object that exists already, not a class or a function" % setup["object"])
+    if not is_ready:
+        if not callable(made):
+            raise Refused("object: expected a dataset, a class or a function, found %s" % type(made).__name__)
+        made = made(**kwargs)
+    kind = type(made).__name__
+    if isinstance(made, dict) and not hasattr(made, "features"):
+        raise Refused("object: found a dictionary with %s; take one of them, such as by kwargs: {split: %s}" % (
+            ", ".join(map(str, made)), next(iter(made), "train")))
+    if kind == "DataLoader" and hasattr(made, "dataset"):
+        raise Refused("object: found a DataLoader; give the dataset inside of it: batches are made here")
+    return made
+
+
+def is_iterable(dataset):
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(dataset, torch.utils.data.IterableDataset):
+        return True
+    return not hasattr(dataset, "__getitem__") and hasattr(dataset, "__iter__")
+
+
+def about(dataset, setup):
+    kind = type(dataset).__name__
+    versions = ["Python %d.%d.%d" % sys.version_info[:3]]
+    for name in ("torch", "torchvision", "datasets"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version:
+            versions.append("%s %s" % (name, version))
+    facts = {"kind": kind, "versions": ", ".join(versions), "iterable": is_iterable(dataset)}
+    if facts["iterable"]:
+        facts["size"] = len(dataset) if hasattr(type(dataset), "__len__") else -1
+        has_state = hasattr(dataset, "state_dict") and hasattr(dataset, "load_state_dict")
+        if setup["resume"] != "skip" and not has_state:
+            raise Refused(
+                "a %s is iterable and has no state_dict and load_state_dict, so a resume cannot return to its place: "
+                "make it a dataset with __getitem__ and __len__, give it both, or accept by resume: skip that a resume "
+                "reads all earlier examples of the epoch again" % kind)
+        return facts
+    if not hasattr(dataset, "__getitem__"):
+        raise Refused("object: a %s has neither __getitem__ nor __iter__" % kind)
+    if not hasattr(dataset, "__len__"):
+        raise Refused("object: a %s has no __len__: how many examples are there?" % kind)
+    facts["size"] = len(dataset)
+    return facts
+
+
+# --- Names for what an example consists of
+
+
+def describe(value):
+    """What a value is, in a few words: `float32 [3, 32, 32]`."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return "%s %s" % (str(value.dtype).replace("torch.", ""), list(value.shape))
+    if isinstance(value, dict):
+        return "{%s}" % ", ".join("%s: %s" % (key, describe(each)) for key, each in value.items())
+    if isinstance(value, (tuple, list)) and not is_numbers(value):
+        inside = ", ".join(describe(each) for each in value[:8])
+        return ("(%s)" if isinstance(value, tuple) else "[%s]") % inside
+    if is_image(value):
+        return "image %s %d x %d" % (value.mode, value.width, value.height)
+    return type(value).__name__
+
+
+def is_image(value):
+    image = sys.modules.get("PIL.Image")
+    return image is not None and isinstance(value, image.Image)
+
+
+def is_numbers(value):
+    """Whether a list or tuple holds numbers alone, in any nesting: it is an array then."""
+    while isinstance(value, (list, tuple)) and len(value) > 0:
+        value = value[0]
+    return isinstance(value, (bool, int, float, numpy.number)) or isinstance(value, list) and not value
+
+
+def children(value):
+    """The named parts of a value, or None for what is one tensor or one text."""
+    if isinstance(value, dict):
+        return [(str(key), each) for key, each in value.items()]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return list(zip(value._fields, value))
+    if isinstance(value, (list, tuple)):
+        return None if is_numbers(value) else [(str(i), each) for i, each in enumerate(value)]
+    if hasattr(value, "__dataclass_fields__"):
+        return [(name, getattr(value, name)) for name in value.__dataclass_fields__]
+    if hasattr(value, "items") and hasattr(value, "keys"):  # such as transformers' BatchEncoding
+        return [(str(key), each) for key, each in value.items()]
+    return None
+
+
+def leaves(name, value, found):
+    parts = children(value)
+    if parts is None:
+        if name in found:
+            raise Refused('two values have the name "%s"' % name)
+        found[name] = value
+        return
+    for part, each in parts:
+        leaves(name + "/" + part if name else part, each, found)
+
+
+PLAIN = (int, float, str)
+
+
+class Names:
+    """Gives the parts of an example their names: `keys` of the config, or their own."""
+
+    def __init__(self, keys):
+        self.list = keys if isinstance(keys, list) else None
+        self.map = keys if isinstance(keys, dict) else None
+
+    def of(self, example):
+        if self.list is not None:
+            return self.by_list(example)
+        found = {}
+        leaves("", example, found)
+        if self.map is not None:
+            return self.by_map(found, example)
+        if "" in found or isinstance(example, (tuple, list)) and not hasattr(example, "_fields"):
+            count = 1 if "" in found else len(example)
+            guess = ["image", "class", "third", "fourth"][:count] if count <= 4 else ["first", "second", "..."]
+            raise Refused("an example is %s, which has no names: give them as keys: [%s]" % (
+                describe(example), ", ".join(guess)))
+        return found
+
+    def by_list(self, example):
+        if isinstance(example, (tuple, list)) and not hasattr(example, "_fields") and not (
+                len(self.list) == 1 and is_numbers(example)):
+            if len(example) != len(self.list):
+                raise Refused("keys: an example has %d parts, %s, and %d names" % (
+                    len(example), describe(example), len(self.list)))
+            found = {}
+            for name, value in zip(self.list, example):
+                if name is None:
+                    continue
+                if type(value) in PLAIN or hasattr(value, "dtype"):
+                    found[name] = value
+                else:
+                    leaves(name, value, found)
+            return found
+        parts = children(example)
+        if parts is None:
+            if len(self.list) != 1:
+                raise Refused("keys: an example is one value, %s, and there are %d names" % (
+                    describe(example), len(self.list)))
+            return {self.list[0]: example}
+        parts = dict(parts)
+        found = {}
+        for name in self.list:
+            if name not in parts:
+                raise Refused('keys: an example has no "%s"; it has: %s' % (name, ", ".join(parts)))
+            leaves(name, parts[name], found)
+        return found
+
+    def by_map(self, found, example):
+        named = {}
+        for name, place in self.map.items():
+            place = str(place)
+            inside = {key: value for key, value in found.items() if key == place or key.startswith(place + "/")}
+            if not inside:
+                raise Refused('keys/%s: an example has no "%s"; it has: %s' % (
+                    name, place, ", ".join(found) if "" not in found else describe(example)))
+            for key, value in inside.items():
+                named[name + key[len(place):]] = value
+        return named
+
+
+# --- Values side by side
+
+
+def image_array(image):
+    """An image as stepop reads images from files: float32 [C, H, W] in [-1, 1]."""
+    if image.mode.startswith("I;16"):
+        pixels = numpy.asarray(image).astype(numpy.float32)[:, :, None]
+        return (pixels.transpose(2, 0, 1) - numpy.float32(32767.5)) * (numpy.float32(1) / numpy.float32(32767.5))
+    elif image.mode in ("I", "F"):
+        raise Refused("an image of mode %s has no range of values: make it an array or a tensor" % image.mode)
+    else:
+        if image.mode not in ("L", "RGB", "RGBA"):
+            has_alpha = image.mode in ("LA", "PA", "La", "RGBa") or "transparency" in image.info
+            image = image.convert("RGBA" if has_alpha else "L" if image.mode == "1" else "RGB")
+        pixels = numpy.asarray(image).astype(numpy.float32)
+        if pixels.ndim == 2:
+            pixels = pixels[:, :, None]
+    return (pixels.transpose(2, 0, 1) - numpy.float32(127.5)) * (numpy.float32(1) / numpy.float32(127.5))
+
+
+def whole_array(value):
+    made = numpy.asarray(value)
+    if made.dtype == object:
+        raise Refused("a list whose rows have different lengths cannot be one tensor")
+    return made
+
+
+def as_array(value):
+    """A value as a numpy array, or a tensor of PyTorch, or a text."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        if value.layout != torch.strided or value.is_quantized:
+            raise Refused("a %s tensor is not supported: make it dense" % value.layout)
+        value = value.detach()
+        if type(value) is not torch.Tensor:
+            value = value.as_subclass(torch.Tensor)
+        return value.cpu() if value.device.type != "cpu" else value
+    if isinstance(value, numpy.ndarray):
+        return value
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, float, numpy.generic)):
+        return numpy.asarray(value)
+    if is_image(value):
+        return image_array(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (list, tuple)):
+        return whole_array(value)
+    if value is None:
+        raise Refused("None is neither a tensor nor a text: leave it out with keys, or give a number for it")
+    if isinstance(value, bytes):
+        raise Refused("bytes are neither a tensor nor a text: decode them, or numpy.frombuffer(value, numpy.uint8)")
+    raise Refused("%s is neither a tensor, an array, an image, a number nor a text" % type(value).__name__)
+
+
+NUMPY_TYPES = {
+    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
+    "complex64", "complex128", "uint16", "uint32", "uint64"}
+
+
+def type_name(value):
+    if isinstance(value, numpy.ndarray):
+        if value.dtype.name not in NUMPY_TYPES:
+            hint = ": decode it to str" if value.dtype.kind in "SU" else ""
+            raise Refused("an array of %s cannot be a tensor%s" % (value.dtype, hint))
+        return value.dtype.name
+    return str(value.dtype)[len("torch."):]
+
+
+class Column:
+    """The values of one key, of all examples of a batch."""
+
+    def __init__(self, name, values, indices, is_batch=False):
+        self.name = name
+        first = values[0]
+        kind = type(first)
+        if kind is str:
+            self.is_text = all(type(value) is str for value in values)
+            if self.is_text:
+                self.values = values
+                return
+        elif kind in (int, float, bool) and all(type(value) is kind for value in values):
+            self.is_text = False
+            self.values = numpy.array(values)
+            if self.values.dtype == object:
+                raise Refused('"%s": a number does not fit into 64 bits' % name)
+            self.type, self.shape = self.values.dtype.name, list(self.values.shape)
+            self.is_stacked = True
+            return
+        try:
+            values = [as_array(value) for value in values]
+        except Refused as error:
+            raise Refused('"%s": %s' % (name, error)) from None
+        first = values[0]
+        self.values = values
+        self.is_text = isinstance(first, str)
+        self.is_stacked = is_batch
+        for index, value in zip(indices, values):
+            same = (isinstance(value, str) == self.is_text) and (
+                self.is_text or type(value) is type(first) and value.shape == first.shape and value.dtype == first.dtype)
+            if not same:
+                raise Refused(
+                    'cannot put examples %d and %d into one batch: "%s" is %s in the first and %s in the second; '
+                    "the dataset may have a collate_fn, Padded may pad it, or a transform may give one size" % (
+                        indices[0], index, name, describe(first), describe(value)))
+        if self.is_text:
+            return
+        self.type = type_name(first)
+        self.shape = list(first.shape) if is_batch else [len(values)] + list(first.shape)
+        if is_batch:
+            self.values = first
+
+    def bytes(self):
+        item = 2 if self.type == "bfloat16" else numpy.dtype(self.type).itemsize
+        for length in self.shape:
+            item *= length
+        return item
+
+    def write(self, memory, offset):
+        count = 1
+        for length in self.shape:
+            count *= length
+        if count == 0:
+            return
+        first = self.values if self.is_stacked else self.values[0]
+        if isinstance(first, numpy.ndarray):
+            target = numpy.frombuffer(memory, self.type, count, offset).reshape(self.shape)
+            if self.is_stacked:
+                target[...] = self.values
+            else:
+                numpy.stack(self.values, out=target)
+        else:
+            torch = sys.modules["torch"]
+            target = torch.frombuffer(memory, dtype=first.dtype, count=count, offset=offset).view(self.shape)
+            if self.is_stacked:
+                target.copy_(self.values)
+            else:
+                torch.stack(self.values, out=target)
+
+
+def columns_of(examples, indices):
+    first = examples[0]
+    for index, example in zip(indices, examples):
+        if example.keys() != first.keys():
+            raise Refused("cannot put examples %d and %d into one batch: the first has %s, the second %s" % (
+                indices[0], index, ", ".join(first), ", ".join(example)))
+    return [Column(name, [example[name] for example in examples], indices) for name in first]
+
+
+def columns_of_batch(named, indices):
+    """The columns of what a collate_fn returned: tensors [B, ...], and lists of B texts."""
+    count = len(indices)
+    columns = []
+    for name, value in named.items():
+        if isinstance(value, (list, tuple)) and len(value) == count and all(isinstance(each, str) for each in value):
+            columns.append(Column(name, list(value), indices))
+            continue
+        column = Column(name, [value], indices[:1], is_batch=True)
+        if column.is_text or not column.shape or column.shape[0] != count:
+            raise Refused('"%s": collate_fn gave %s for %d examples; its first dimension must be %d' % (
+                name, describe(value), count, count))
+        columns.append(column)
+    return columns
+
+
+# --- Memory that stepop sees too
+
+
+class Buffers:
+    """Blocks of shared memory. A batch has a block for as long as stepop uses its tensors."""
+
+    def __init__(self):
+        self.blocks = {}
+        self.free = []
+        self.next = 0
+
+    def release(self, numbers):
+        self.free += [number for number in numbers if number in self.blocks]
+
+    def take(self, size):
+        """(number, memory, file or None, the numbers of blocks that are no more)"""
+        dropped = []
+        for number in self.free:
+            if len(self.blocks[number]) >= size:
+                self.free.remove(number)
+                return number, self.blocks[number], None, dropped
+        for number in self.free:  # too small: a larger one takes its place
+            del self.blocks[number]
+            dropped.append(number)
+        self.free = []
+        size = max(4096, (size * 9 // 8 + 4095) // 4096 * 4096)
+        file = os.memfd_create("stepop batch", os.MFD_CLOEXEC)
+        os.posix_fallocate(file, 0, size)
+        memory = mmap.mmap(file, size)
+        number = self.next
+        self.next += 1
+        self.blocks[number] = memory
+        return number, memory, file, dropped
+
+
+# --- The worker
+
+
+def seed_all(seed):
+    random.seed(seed)
+    numpy.random.seed(seed & 0xFFFFFFFF)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.default_generator.manual_seed(seed)
+
+
+def states():
+    """The states of the three generators, for a comparison."""
+    torch = sys.modules.get("torch")
+    numbers = numpy.random.get_state(legacy=False)
+    return (random.getstate(), numbers["state"]["pos"], numbers["state"]["key"].tobytes(), numbers["has_gauss"],
+            torch.default_generator.get_state().numpy().tobytes() if torch is not None else None)
+
+
+def differing(first, second):
+    """The names whose values differ between two readings of an example."""
+    if first.keys() != second.keys():
+        return sorted(first.keys() ^ second.keys())
+    names = []
+    for name in first:
+        a, b = as_array(first[name]), as_array(second[name])
+        if isinstance(a, str) or isinstance(b, str):
+            same = a == b
+        else:
+            a, b = (value if isinstance(value, numpy.ndarray) else value.contiguous().view(-1).view(
+                sys.modules["torch"].uint8).numpy() for value in (a, b))
+            same = a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+        if not same:
+            names.append(name)
+    return names
+
+
+class Reader:
+    """Reads examples, each with its own random numbers."""
+
+    def __init__(self, dataset, setup, collate, status, is_first):
+        self.dataset = dataset
+        self.names = Names(setup["keys"])
+        self.collate = collate
+        self.status = status
+        self.is_first = is_first
+        self.is_new = True
+        # Whether the generators are seeded before each example. As long as no example took a random
+        # number, one seed for the whole batch gives the same.
+        self.is_random = False
+
+    def get(self, index):
+        self.status[:8] = struct.pack("<q", index)
+        return self.dataset[index]
+
+    def read(self, indices, seeds):
+        """The columns of a batch."""
+        if self.is_new:
+            self.is_new = False
+            self.try_first(indices[0], seeds[0])
+        try:
+            examples = None if self.is_random else self.read_unseeded(indices, seeds)
+            if examples is None:
+                self.is_random = True
+                examples = []
+                for index, seed in zip(indices, seeds):
+                    seed_all(seed)
+                    examples.append(self.get(index))
+            if self.collate is not None:
+                seed_all(seeds[0] ^ 0x5DEECE66D)
+                made = self.collate(examples)
+                return columns_of_batch(self.names.of(made), indices)
+            return columns_of([self.names.of(example) for example in examples], indices)
+        finally:
+            self.status[8:16] = struct.pack("<q", struct.unpack("<q", self.status[8:16])[0] + 1)
+
+    def read_unseeded(self, indices, seeds):
+        """The examples, or None when one of them took a random number."""
+        seed_all(seeds[0])
+        before = states()
+        examples = [self.get(index) for index in indices]
+        return examples if states() == before else None
+
+    def try_first(self, index, seed):
+        """Reads the first example by itself: is it slow, and is it the same when it is read twice?"""
+        seed_all(seed)
+        begin = time.perf_counter()
+        example = self.get(index)
+        if time.perf_counter() - begin > QUICK_EXAMPLE:
+            self.is_random = True  # seeds cost nothing beside it
+        if not self.is_first or self.collate is not None:
+            return
+        first = self.names.of(example)
+        first = {name: as_array(value) for name, value in first.items()}
+        first = {name: value if isinstance(value, str) else value.copy() if isinstance(value, numpy.ndarray)
+                 else value.clone() for name, value in first.items()}
+        seed_all(seed)
+        names = differing(first, self.names.of(self.get(index)))
+        if names:
+            print("example %d was read twice with the same seeds and differs in %s: its random numbers do not come "
+                  "from random, numpy.random or torch. Resumes and other numbers of workers give other examples. "
+                  "Seed its generator in __getitem__, such as numpy.random.default_rng(numpy.random.randint(2**31))."
+                  % (index, ", ".join(names)), file=sys.stderr, flush=True)
+
+
+def memory_in_use():
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * mmap.PAGESIZE
+
+
+class Growth:
+    """Says once that the process takes much more memory than at its beginning."""
+
+    def __init__(self):
+        self.batches = 0
+        self.at_first = None
+
+    def count(self):
+        self.batches += 1
+        if self.batches % MEMORY_CHECKED_EVERY != 0:
+            return
+        now = memory_in_use()
+        if self.at_first is None:
+            self.at_first = now
+        elif now > 2 * self.at_first + MUCH_MEMORY and self.at_first > 0:
+            print("process %d grew from %.1f to %.1f GB in %d batches: does the dataset keep what it has read?" % (
+                os.getpid(), self.at_first / 1e9, now / 1e9, self.batches), file=sys.stderr, flush=True)
+            self.at_first = 1 << 62
+
+
+def error_message(error, index):
+    text = text_of(error)
+    return b"X" + struct.pack("<q", index) + text.encode("utf-8", "replace")
+
+
+class Worker:
+    def __init__(self, connection, dataset, setup, collate, status, is_first):
+        self.connection = connection
+        self.status = status
+        self.reader = Reader(dataset, setup, collate, status, is_first)
+        self.has_collate = collate is not None
+        self.buffers = Buffers()
+        self.layout = None
+        self.growth = Growth()
+
+    def serve(self):
+        while True:
+            message = receive_message(self.connection)
+            if message is None:
+                return
+            count, released = struct.unpack_from("<II", message, 0)
+            indices = struct.unpack_from("<%dq" % count, message, 8)
+            seeds = struct.unpack_from("<%dQ" % count, message, 8 + 8 * count)
+            self.buffers.release(struct.unpack_from("<%dI" % released, message, 8 + 16 * count))
+            try:
+                self.send(self.reader.read(indices, seeds))
+            except Exception as error:
+                # A Refused about a batch names its examples; anything else happened in the last one.
+                is_of_one = len(indices) == 1 or not isinstance(error, Refused)
+                index = struct.unpack("<q", self.status[:8])[0] if is_of_one else -1
+                send_message(self.connection, error_message(error, index))
+            self.growth.count()
+
+    def send(self, columns):
+        tensors, texts, size = [], [], 0
+        for column in columns:
+            if column.is_text:
+                texts.append(column)
+                continue
+            tensors.append((column, size))
+            size += aligned(column.bytes())
+        number, memory, file, dropped = self.buffers.take(size)
+        for column, offset in tensors:
+            column.write(memory, offset)
+        layout = json.dumps({
+            "tensors": [[column.name, column.type, column.shape, offset] for column, offset in tensors],
+            "texts": [column.name for column in texts]}).encode()
+        is_known = layout == self.layout
+        self.layout = layout
+        parts = [b"B", struct.pack("<IQI%dII" % len(dropped), number, len(memory), len(dropped), *dropped,
+                                   0 if is_known else len(layout))]
+        if not is_known:
+            parts.append(layout)
+        for column in texts:
+            for text in column.values:
+                encoded = text.encode("utf-8", "replace")
+                parts += (struct.pack("<I", len(encoded)), encoded)
+        send_message(self.connection, b"".join(parts), () if file is None else (file,))
+        if file is not None:
+            os.close(file)
+
+
+# --- The worker of an iterable dataset
+
+CHUNK = 32  # examples at most in an answer
+CHUNK_SECONDS = 0.05
+SCALAR_TYPES = {  # c10::ScalarType
+    "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7,
+    "complex64": 9, "complex128": 10, "bool": 11, "bfloat16": 15, "uint16": 27, "uint32": 28, "uint64": 29}
+
+
+def aligned(size):
+    return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+def example_bytes(named, number):
+    """An example in the layout of `example_bytes.h`."""
+    columns = [Column(name, [value], [number]) for name, value in named.items()]
+    tensors = [column for column in columns if not column.is_text]
+    texts = [(column.name.encode(), column.values[0].encode("utf-8", "replace")) for column in columns if column.is_text]
+    head = 8 + sum(24 - 4 + len(column.name.encode()) + 8 * (len(column.shape) - 1) for column in tensors)
+    head += sum(12 + len(name) + len(text) for name, text in texts)
+    parts = [struct.pack("<II", len(tensors), len(texts))]
+    end = head
+    for column in tensors:
+        name, shape = column.name.encode(), column.shape[1:]
+        parts.append(struct.pack("<I%dsII%dqQ" % (len(name), len(shape)), len(name), name, SCALAR_TYPES[column.type],
+                                 len(shape), *shape, aligned(end)))
+        column.offset = aligned(end)
+        end = column.offset + column.bytes()
+    for name, text in texts:
+        parts.append(struct.pack("<I%dsQ" % len(name), len(name), name, len(text)) + text)
+    memory = bytearray(end)
+    memory[:head] = b"".join(parts)
+    for column in tensors:
+        column.write(memory, column.offset)
+    return memory
+
+
+class StreamWorker:
+    """Serves the examples of an iterable dataset in their order, with its state before each answer."""
+
+    def __init__(self, connection, dataset, setup, status):
+        self.connection = connection
+        self.dataset = dataset
+        self.names = Names(setup["keys"])
+        self.status = status
+        self.has_state = setup["resume"] != "skip"
+        self.growth = Growth()
+
+    def begin(self, request):
+        """Begins a pass, or returns to a place in it."""
+        self.seed = request["seed"]
+        self.number = 0
+        place = request.get("place")
+        if hasattr(self.dataset, "set_epoch"):
+            self.dataset.set_epoch(request["pass"])
+        if place and self.has_state:
+            if place["state"] is None:
+                raise Refused("the checkpoint has no state of the dataset: it was written with resume: skip")
+            self.dataset.load_state_dict(place["state"])
+            self.number = place["number"]
+        seed_all(self.seed)
+        self.iterator = iter(self.dataset)
+        for _ in range(place["after"] if place and self.has_state else place["number"] + place["after"] if place else 0):
+            if self.next() is None:
+                raise Refused("the dataset has changed: it ends after %d examples, and more were read before" % self.number)
+
+    def next(self):
+        """The next example in a list, or None."""
+        self.status[:8] = struct.pack("<q", self.number)
+        seed_all((self.seed + (self.number + 1) * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF)
+        try:
+            example = next(self.iterator)
+        except StopIteration:
+            return None
+        self.number += 1
+        return [example]
+
+    def state(self):
+        if not self.has_state:
+            return b"null"
+        state = self.dataset.state_dict()
+        try:
+            text = json.dumps(state)
+            if json.loads(text) == state:
+                return text.encode()
+        except (TypeError, ValueError):
+            pass
+        raise Refused("the state of the dataset is not made of numbers, texts, lists and maps with texts as keys alone, "
+                      "so it cannot be in a checkpoint; resume: skip reads all examples again instead: %r" % (state,))
+
+    def chunk(self):
+        number, state = self.number, self.state()
+        records, is_end = [], False
+        until = time.monotonic() + CHUNK_SECONDS
+        while len(records) < CHUNK and not (records and time.monotonic() > until):
+            example = self.next()
+            if example is None:
+                is_end = True
+                break
+            records.append(example_bytes(self.names.of(example[0]), self.number - 1))
+        parts = [b"R", struct.pack("<qI", number, len(state)), state, struct.pack("<II", is_end, len(records))]
+        for record in records:
+            parts += (struct.pack("<I", len(record)), record)
+        return b"".join(parts)
+
+    def serve(self):
+        while True:
+            message = receive_message(self.connection)
+            if message is None:
+                return
+            try:
+                request = json.loads(message)
+                if "pass" in request:
+                    self.begin(request)
+                answer = self.chunk()
+            except Exception as error:
+                answer = error_message(error, struct.unpack("<q", self.status[:8])[0])
+            self.status[8:16] = struct.pack("<q", struct.unpack("<q", self.status[8:16])[0] + 1)
+            send_message(self.connection, answer)
+            self.growth.count()
+
+
+# --- The process that forks the workers
+
+
+def end_with_parent(libc, parent):
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def watch(connection, is_over):
+    """Ends this process when stepop ends while the dataset is built."""
+    poll = select.poll()
+    poll.register(connection, 0)
+    while not is_over.is_set():
+        if poll.poll(100):
+            os._exit(1)
+
+
+def run_worker(connection, status_file, dataset, setup, collate, is_first, libc, parent):
+    end_with_parent(libc, parent)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    status = mmap.mmap(status_file, 4096)
+    if is_iterable(dataset):
+        StreamWorker(connection, dataset, setup, status).serve()
+    else:
+        Worker(connection, dataset, setup, collate, status, is_first).serve()
+
+
+def serve(control, dataset, setup, collate):
+    libc = ctypes.CDLL(None)
+    parent = os.getpid()
+    is_first = True
+    while True:
+        message, files, _, _ = socket.recv_fds(control, 1, 2)
+        if not message:
+            return
+        if message == b"E":
+            pid = struct.unpack("<i", receive(control, 4))[0]
+            status = -1
+            for _ in range(100):
+                try:
+                    ended, how = os.waitpid(pid, os.WNOHANG)
+                except ChildProcessError:
+                    break
+                if ended == pid:
+                    status = how
+                    break
+                time.sleep(0.01)
+            control.sendall(struct.pack("<i", status))
+            continue
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                control.close()
+                run_worker(socket.socket(fileno=files[0]), files[1], dataset, setup, collate, is_first, libc, parent)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        is_first = False
+        for file in files:
+            os.close(file)
+        control.sendall(struct.pack("<i", pid))
+
+
+def main():
+    control = socket.socket(fileno=os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    faulthandler.enable()
+    setup = json.loads(receive_message(control))
+    is_over = threading.Event()
+    watcher = threading.Thread(target=watch, args=(control, is_over), daemon=True)
+    watcher.start()
+    dataset = collate = None
+    try:
+        os.chdir(setup["folder"])
+        dataset = build(setup)
+        answer = about(dataset, setup)
+        if setup["collate_fn"]:
+            collate = find_object(setup["collate_fn"])
+        else:
+            collate = getattr(dataset, "collate_fn", None)
+        if collate is not None and not callable(collate):
+            raise Refused("collate_fn: expected a function, found %s" % type(collate).__name__)
+    except Exception as error:
+        answer = {"error": text_of(error)}
+    except SystemExit as error:
+        answer = {"error": "the dataset ended Python: SystemExit: %s" % error}
+    is_over.set()
+    watcher.join()
+    send_message(control, json.dumps(answer).encode())
+    if "error" not in answer:
+        serve(control, dataset, setup, collate)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+main()
