@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import os
 import re
 import struct
 from pathlib import Path
@@ -45,6 +46,12 @@ class Image(NamedTuple):
         )
 
 
+def shown_path(path: Path) -> str:
+    """Relative where it is below the current folder."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
 class Images(Mapping[str, List[Image]]):
     """The pictures of a run by their keys, such as `train/log_op/input`: of each a list over the
     steps. A notebook shows the last one of each."""
@@ -65,7 +72,7 @@ class Images(Mapping[str, List[Image]]):
 
     def __repr__(self) -> str:
         lines = [f"  {key}: {len(images)} steps" for key, images in self.items()]
-        return "\n".join([f"{self._where}: images", *lines])
+        return "\n".join([f"{shown_path(self._where)}: images", *lines])
 
     def last(self, most: Optional[int] = None) -> List[Image]:
         """The last picture of each key, the newest first."""

@@ -19,7 +19,7 @@ from stepop_eval.tables import nested
 from .command import POLL_SECONDS, Started
 from .errors import EvalError, PathLike, StepopError, converted, pandas_module, yaml_text
 from .files import Checkpoint, Images, Logs, Start, Weights
-from .files import read_checkpoints, read_starts, read_weights
+from .files import read_checkpoints, read_starts, read_weights, shown_path
 
 if TYPE_CHECKING:
     import pandas
@@ -232,9 +232,7 @@ class Run:
         return ""
 
     def __repr__(self) -> str:
-        path = os.path.relpath(self.path)
-        shown = self.path if path.startswith("..") else path
-        return f"<Run {shown}: {self.state}, step {self.step:,}>"
+        return f"<Run {shown_path(self.path)}: {self.state}, step {self.step:,}>"
 
     def _repr_html_(self) -> str:
         from .page import page_of

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
 from .command import POLL_SECONDS, Started, call
 from .errors import PathLike, StepopError, pandas_module, yaml_text
+from .files import shown_path
 from .run import Run
 from .training import Configs, paths_of
 
@@ -91,7 +92,7 @@ class Sweep:
             self._started.process.wait()
 
     def __repr__(self) -> str:
-        return f"<Sweep {os.path.relpath(self.path)}>"
+        return f"<Sweep {shown_path(self.path)}>"
 
     def _repr_html_(self) -> str:
         return str(self.table.to_html(float_format="{:.4g}".format, border=0))

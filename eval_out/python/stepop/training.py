@@ -49,6 +49,8 @@ def train(
         words.append(f"--{key}={yaml_text(value, f'changes: {key}')}")
     started = Started(words)
     found = started.wait_for_line("run {2,}(.+)", quiet or not wait)
+    if found is None and started.process.returncode == 0:
+        raise StepopError(f"train: no run was named; flags such as --check make none: {[*flags]}")
     if found is None:
         raise StepopError(started.error())
     run = Run(Path(found[1]), started)

@@ -134,6 +134,8 @@ class TrainingTest(unittest.TestCase):
             stepop.train("x.yaml", wait=False)
         with self.assertRaisesRegex(stepop.StepopError, "^changes: seed: a config cannot hold a set; "):
             stepop.train(DIGITS, {"seed": set()})
+        with self.assertRaisesRegex(stepop.StepopError, r"flags such as --check make none: \['--check'\]$"):
+            stepop.train(DIGITS, flags=["--check"], quiet=True)
         with self.assertRaisesRegex(stepop.StepopError, "a run that is resumed keeps its name"):
             stepop.train(self.folder, name="a")
 
