@@ -51,8 +51,14 @@ def _head(run: "Run", rows: Dict[int, Dict[str, float]]) -> str:
     return (
         f'<div style="margin:4px 0"><b>{escape(run.name)}</b> &nbsp;'
         f'<span style="color:{colour}">&#9679;</span> {escape(state)} &nbsp;'
-        f'<span style="opacity:.7">{escape(", ".join(words))}</span></div>'
+        f'<span style="opacity:.7">{escape(", ".join(words))}</span></div>{_error(run)}'
     )
+
+
+def _error(run: "Run") -> str:
+    error = escape(run.error)
+    style = "white-space:pre-wrap;border-left:3px solid #d55e00;padding:2px 8px;margin:4px 0"
+    return error and f'<pre style="{style}">{error}</pre>'
 
 
 def _size(path: "os.PathLike[str]") -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
+import re
 import signal
 import socket
 import time
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # The states of train/process.json, in the words of `stepop runs`.
 _STATES = {"done": "ended"}
+# Where the end of a log begins, which has the error.
+LOG_BYTES = 8000
 _REFUSED = "the training continues unchanged: "
 
 
@@ -61,6 +64,19 @@ class Run:
         """`running`, `ended`, `stopped` (it can be resumed), `failed`, `killed` or `unknown`."""
         state = self._folder.state(self._folder.process())
         return _STATES.get(state, state)
+
+    @property
+    def error(self) -> str:
+        """Why its training failed, in the words of its log; empty for a run that did not fail."""
+        if self.state != "failed":
+            return ""
+        try:
+            with open(self._folder.train / "log.txt", "rb") as file:
+                file.seek(max(file.seek(0, os.SEEK_END) - LOG_BYTES, 0))
+                text = file.read().decode(errors="replace")
+        except OSError:
+            return ""
+        return re.split(r"^\S+ \S+ error: ", text, flags=re.M)[-1].strip()
 
     @property
     def step(self) -> int:
@@ -145,7 +161,7 @@ class Run:
         """This run. Throws StepopError, with the program's last lines, when its training failed."""
         started = self._started
         state = self.state
-        error = StepopError(f"{self}: see {self._folder.train / 'log.txt'}")
+        error = StepopError(f"{self}: {self.error or 'it ended without a word'}")
         if started is not None and started.process.returncode not in (None, 0):
             if started.process.returncode == 3 or state not in ("ended", "stopped"):
                 error = StepopError(f"{started.error()}\n({self})")

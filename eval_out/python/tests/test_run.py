@@ -141,6 +141,20 @@ class RunTest(unittest.TestCase):
         self.assertEqual(run.evaluations[-1].config, run.config)
         self.assertEqual(len(run_of(MadeRun()).evaluations), 0)
 
+    def test_the_error_of_a_failed_run_is_that_of_its_log(self):
+        made = MadeRun()
+        log = made.path / "train" / "log.txt"
+        told = "2026-11-21 10:00:00+0100 "
+        log.write_text(f"{told}error: an old one\n{told}step 2\n{told}error: <nan> in step 3\nand more\n\n")
+        run = run_of(made)
+        self.assertEqual(run.error, "")
+        made.state("failed")
+        self.assertEqual(run.error, "<nan> in step 3\nand more")
+        self.assertIn("<pre", run._repr_html_())
+        self.assertIn("&lt;nan&gt; in step 3\nand more", run._repr_html_())
+        with self.assertRaisesRegex(stepop.StepopError, "failed, step 0>: <nan> in step 3"):
+            run.wait()
+
     def test_without_pandas_a_table_says_what_to_install(self):
         run = stepop.Run(files.run())
         with mock.patch.dict(sys.modules, {"pandas": None}):
