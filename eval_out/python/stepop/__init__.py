@@ -37,10 +37,10 @@ __all__ = [
 
 _here = os.path.dirname(os.path.abspath(__file__))
 
-#: Of the wheel, for CMake: -DCMAKE_PREFIX_PATH=$(python3 -c 'import stepop; print(stepop.cmake_prefix_path)')
+#: For CMake, with a wheel: -DCMAKE_PREFIX_PATH=$(python3 -c 'import stepop; print(stepop.cmake_prefix_path)')
 cmake_prefix_path = _here
 
-#: The program of the wheel; of a tree it is elsewhere: see stepop.command.find_program.
+#: The program of a wheel. A tree has it elsewhere: see stepop.command.find_program.
 program = os.path.join(_here, "bin", "stepop")
 
 _modules = {
@@ -80,7 +80,9 @@ def main() -> None:
     if not os.path.isdir(os.path.join(torch, "lib")):
         import importlib.metadata
 
-        wanted = next(r for r in importlib.metadata.requires("stepop") or [] if r.startswith("torch"))
+        wanted = next(
+            r for r in importlib.metadata.requires("stepop") or [] if r.startswith("torch")
+        )
         sys.exit(
             f"stepop: {torch} is missing, and LibTorch with it: install it where stepop is, by\n"
             f"{sys.executable} -m pip install --force-reinstall {wanted}"

@@ -22,8 +22,8 @@ ERROR_LINES = 20
 
 
 def find_program() -> str:
-    """The program: that of the wheel, else $STEPOP, else that of the tree around this file, else
-    `stepop` on the PATH. Throws StepopError when there is none."""
+    """The program: that of the wheel, else $STEPOP, else that of the tree or the installation
+    around this file, else `stepop` on the PATH. Throws StepopError when there is none."""
     package = Path(__file__).resolve().parent
     packed = package / "bin" / "stepop"
     if packed.is_file():
@@ -37,9 +37,11 @@ def find_program() -> str:
                 f"/home/ada/stepop/build/stepop"
             )
         return os.path.abspath(found)
-    built = package.parents[2] / "build" / "stepop"
-    if built.is_file() and (package.parents[2] / "CMakeLists.txt").is_file():
-        return str(built)
+    around = package.parent.parent.parent  # the tree, or share/stepop of an installation
+    is_tree = (around / "CMakeLists.txt").is_file()
+    near = around / "build" / "stepop" if is_tree else around.parent.parent / "bin" / "stepop"
+    if near.is_file() and (is_tree or around.parts[-2:] == ("share", "stepop")):
+        return str(near)
     found = shutil.which("stepop")
     if found is None:
         raise StepopError(

@@ -137,7 +137,9 @@ class Checkpoint(NamedTuple):
 
 def read_checkpoints(folder: Path, values: Mapping[int, float]) -> List[Checkpoint]:
     """The checkpoints in a folder, by step. `values`: the metric of each step."""
-    named = ((re.fullmatch(r"model-([0-9]+)\.safetensors", p.name), p) for p in folder.glob("model-*"))
+    named = (
+        (re.fullmatch(r"model-([0-9]+)\.safetensors", p.name), p) for p in folder.glob("model-*")
+    )
     latest, best = _linked(folder / "latest.safetensors"), _linked(folder / "best.safetensors")
     found = []
     for step, path in sorted((int(match[1]), path) for match, path in named if match):
@@ -214,9 +216,7 @@ def _chosen(names: Mapping[str, str], group: Optional[str], path: Path) -> Dict[
         return {name: name for name in sorted(names) if name.partition(".")[0] in networks}
     if group not in groups:
         raise unknown_key(str(path), group, groups)
-    return {
-        name[len(group) + 1 :]: name for name in sorted(names) if name.startswith(f"{group}.")
-    }
+    return {name[len(group) + 1 :]: name for name in sorted(names) if name.startswith(f"{group}.")}
 
 
 def _is_network(group: str, names: Mapping[str, str]) -> bool:

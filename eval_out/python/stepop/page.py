@@ -18,7 +18,7 @@ MOST_PLOTS = 6
 MOST_POINTS = 300  # of a curve
 MOST_PICTURES = 8
 MOST_PICTURE_BYTES = 1_000_000
-# Of Okabe and Ito, which people who cannot tell red from green can tell apart.
+# The palette of Okabe and Ito: people who cannot tell red from green can tell these apart.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
 STATE_COLOURS = {"running": "#0072b2", "ended": "#009e73", "failed": "#d55e00", "killed": "#d55e00"}
 

@@ -106,7 +106,8 @@ class Run:
 
     @property
     def images(self) -> Images:
-        """The pictures that it has logged so far, by their keys: `run.images["train/log_op/input"][-1]`."""
+        """The pictures that it has logged so far, by their keys:
+        `run.images["train/log_op/input"][-1]`."""
         return self._logs.read().images()
 
     @property
@@ -145,7 +146,9 @@ class Run:
         path = self._folder.train / "checkpoints" / f"{name}.safetensors"
         if not path.exists():
             steps = [one.step for one in self.checkpoints]
-            there = f"there are those of steps {', '.join(map(str, steps))}" if steps else "none yet"
+            there = (
+                f"there are those of steps {', '.join(map(str, steps))}" if steps else "none yet"
+            )
             raise StepopError(f"{self}: no checkpoint {checkpoint!r}; {there}")
         with converted():
             return read_weights(path, network)
@@ -198,10 +201,14 @@ class Run:
             )
         target = self._folder.train / "change.yaml"
         if target.exists():
-            raise StepopError(f"{target}: an earlier change waits still; the training takes it soon")
+            raise StepopError(
+                f"{target}: an earlier change waits still; the training takes it soon"
+            )
         begin = (self._folder.train / "log.txt").stat().st_size
         part = self._folder.train / f".change.yaml.{os.getpid()}.tmp"
-        part.write_text(yaml_text(nested(copy.deepcopy(dict(changes))), "changes") + "\n", encoding="utf-8")
+        part.write_text(
+            yaml_text(nested(copy.deepcopy(dict(changes))), "changes") + "\n", encoding="utf-8"
+        )
         inode = part.stat().st_ino
         part.replace(target)
         while wait and not self._has_taken(target, inode, begin):

@@ -127,9 +127,9 @@ def sweep(
 ) -> Sweep:
     """Trains with many values of a config, and returns the sweep.
 
-    `config` is a YAML file or a list of them, with `grid`, such as `{"optimizer/lr": [1e-3, 3e-3]}`,
-    `points` (maps of keys and values, the `list` of a sweep file) and `random` (`{"runs": 10,
-    "values": {...}}`), at least one of them: see the page of `stepop sweep`. Without any,
+    `config` is a YAML file or a list of them. At least one of these goes with it: `grid`, such as
+    `{"optimizer/lr": [1e-3, 3e-3]}`; `points`, maps of keys and values, the `list` of a sweep file;
+    `random`, `{"runs": 10, "values": {...}}`. The page of `stepop sweep` explains them. Without any,
     `config` is a sweep file, or the folder of a sweep. `jobs` is how many runs train at a time.
 
     The same call resumes a sweep that was stopped. With `wait` a Ctrl-C stops it, saved. Without,
@@ -138,7 +138,13 @@ def sweep(
     Throws StepopError when a value is wrong or, with `wait`, a run failed; the others have trained.
     """
     paths = paths_of(config)
-    settings: Dict[str, Any] = {"grid": grid, "list": points, "random": random, "metric": metric, "mode": mode}
+    settings: Dict[str, Any] = {
+        "grid": grid,
+        "list": points,
+        "random": random,
+        "metric": metric,
+        "mode": mode,
+    }
     settings = {key: value for key, value in settings.items() if value is not None}
     if not settings.keys() & {"grid", "list", "random"}:
         if len(paths) != 1 or name or over or settings:
@@ -162,7 +168,7 @@ def _run(
     words = ["sweep", source]
     words += [] if jobs is None else ["--jobs", str(jobs)]
     words += [] if logs is None else ["--logs", os.fspath(logs)]
-    # Nobody knows the file that was made for a moment.
+    # A reader of the lines does not know the file that is here for a moment.
     is_made = source.startswith(MADE)
     hidden = re.compile(re.escape(source) + r"(:1)?(?=[: ])") if is_made else re.compile(r"$.")
     started = Started(words, lambda text: hidden.sub("sweep", text))

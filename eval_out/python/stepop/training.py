@@ -15,8 +15,9 @@ Configs = Union[PathLike, Sequence[PathLike]]
 
 def paths_of(configs: Configs) -> List[str]:
     """The configs as a list, of which a later one overrides the earlier ones."""
-    one = isinstance(configs, (str, os.PathLike))
-    return [os.fspath(configs)] if one else [os.fspath(path) for path in configs]  # type: ignore
+    if isinstance(configs, (str, os.PathLike)):
+        return [os.fspath(configs)]
+    return [os.fspath(path) for path in configs]
 
 
 def train(
@@ -33,9 +34,9 @@ def train(
 
     `config` is a YAML file or a list of them, of which a later one overrides the earlier ones; a
     `Run`, or its folder, is resumed. `changes` are values for keys of the config:
-    `{"optimizer/lr": 1e-3}`. `name` is the end of the new folder's name, by default that of the
-    YAML file; `logs` the folder of new runs. `flags` are more words for the command line, such as
-    `["--processes", "2"]`.
+    `{"optimizer/lr": 1e-3}`. `name` is the end of the new folder's name, by default the config's
+    `experiment_name`; `logs` is the folder of new runs. `flags` are more words for the command
+    line, such as `["--processes", "2"]`.
 
     With `wait` the lines of the program are shown (not with `quiet`) until the training is over,
     and a Ctrl-C stops it after its step, saved. Without, this returns as soon as the run has its
@@ -72,5 +73,6 @@ def _source(
     paths = paths_of(config)
     if not paths:
         raise StepopError("train: no config: give a YAML file, a list of them, or a run")
-    words = ["-n", Path(paths[0]).stem if name is None else name, "-b", *paths]
-    return words if logs is None else [*words, "--logs", os.fspath(logs)]
+    words = ["-b", *paths]
+    words += [] if name is None else ["-n", name]
+    return words + ([] if logs is None else ["--logs", os.fspath(logs)])

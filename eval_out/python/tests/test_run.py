@@ -67,14 +67,21 @@ class RunTest(unittest.TestCase):
         self.assertEqual(list(images), ["train/log_op/more/x", "validation/log_op/y"])
         self.assertEqual([one.step for one in images["train/log_op/more/x"]], [3, 20, 100])
         self.assertEqual([one.step for one in images.last()], [100, 50])
-        self.assertIn("data:image/png;base64,iVBORw==", images["train/log_op/more/x"][0]._repr_html_())
+        self.assertIn(
+            "data:image/png;base64,iVBORw==", images["train/log_op/more/x"][0]._repr_html_()
+        )
         with self.assertRaisesRegex(KeyError, 'no "train/log_op/more/z"; did you mean'):
             images["train/log_op/more/z"]
 
     def test_states_have_the_words_of_the_command(self):
         made = MadeRun()
         states = []
-        for state, pid in (("running", None), ("running", 2**22 + 1), ("done", None), ("stopped", None)):
+        for state, pid in (
+            ("running", None),
+            ("running", 2**22 + 1),
+            ("done", None),
+            ("stopped", None),
+        ):
             made.state(state, pid=pid)
             states.append(run_of(made).state)
         self.assertEqual(states, ["running", "killed", "ended", "stopped"])
@@ -106,16 +113,21 @@ class RunTest(unittest.TestCase):
         self.assertEqual({name: one.tolist() for name, one in weights.items()},
                          {"net.a": [1, -2.5], "net.b": [1, -2.5]})  # fmt: skip
         self.assertEqual(read_weights(path, "up")["count"].item(), 5)
-        for size, told in ((4, "it ends within its header"), (len(text) + 9, "cut short within net.a")):
+        for size, told in (
+            (4, "it ends within its header"),
+            (len(text) + 9, "cut short within net.a"),
+        ):
             path.write_bytes((struct.pack("<Q", len(text)) + text + data)[:size])
             with self.assertRaisesRegex(stepop.StepopError, told):
                 read_weights(path, None)
 
     def test_a_checkpoint_that_is_not_there_is_said(self):
         run = stepop.Run(files.run())
-        with self.assertRaisesRegex(stepop.StepopError, "no checkpoint 7; there are those of steps 23, 46"):
+        with self.assertRaisesRegex(
+            stepop.StepopError, "no checkpoint 7; there are those of steps 23, 46"
+        ):
             run.weights(7)
-        with self.assertRaisesRegex(stepop.StepopError, 'no checkpoint \'latest\'; none yet'):
+        with self.assertRaisesRegex(stepop.StepopError, "no checkpoint 'latest'; none yet"):
             run_of(MadeRun()).weights()
 
     def test_checkpoints_are_those_of_the_command(self):
@@ -145,7 +157,9 @@ class RunTest(unittest.TestCase):
         made = MadeRun()
         log = made.path / "train" / "log.txt"
         told = "2026-11-21 10:00:00+0100 "
-        log.write_text(f"{told}error: an old one\n{told}step 2\n{told}error: <nan> in step 3\nand more\n\n")
+        log.write_text(
+            f"{told}error: an old one\n{told}step 2\n{told}error: <nan> in step 3\nand more\n\n"
+        )
         run = run_of(made)
         self.assertEqual(run.error, "")
         made.state("failed")
@@ -158,7 +172,9 @@ class RunTest(unittest.TestCase):
     def test_without_pandas_a_table_says_what_to_install(self):
         run = stepop.Run(files.run())
         with mock.patch.dict(sys.modules, {"pandas": None}):
-            with self.assertRaisesRegex(stepop.StepopError, "^metrics is a DataFrame .*: pip install pandas$"):
+            with self.assertRaisesRegex(
+                stepop.StepopError, "^metrics is a DataFrame .*: pip install pandas$"
+            ):
                 run.metrics
             self.assertEqual(run.step, 46)
             self.assertIn("<svg", run._repr_html_())
@@ -170,9 +186,15 @@ class RunTest(unittest.TestCase):
             run_of(MadeRun()).change({"optimizer/lr": 1})
 
     def test_values_are_written_as_yaml_reads_them(self):
-        value = {"a": [1, -2.5, 1e-05, 1e300, True, None, "yes", "1e-3", 'q"\n\\ü😀', {}], "b/c": (), "d": {"e": "{{x}}"}}
+        value = {
+            "a": [1, -2.5, 1e-05, 1e300, True, None, "yes", "1e-3", 'q"\n\\ü😀', {}],
+            "b/c": (),
+            "d": {"e": "{{x}}"},
+        }
         self.assertEqual(yaml.safe_load(yaml_text(value, "x")), {**value, "b/c": []})
-        self.assertEqual(yaml_text([np.float32(0.5), np.arange(2), float("inf")], "x"), "[0.5, [0, 1], .inf]")
+        self.assertEqual(
+            yaml_text([np.float32(0.5), np.arange(2), float("inf")], "x"), "[0.5, [0, 1], .inf]"
+        )
         with self.assertRaisesRegex(stepop.StepopError, "^x/a/b: a config cannot hold a set; "):
             yaml_text({"a": {"b": set()}}, "x")
 
@@ -228,7 +250,9 @@ class PageTest(unittest.TestCase):
         self.assertNotIn("inf", page)
 
     def test_numbers_whose_names_end_alike_are_one_plot(self):
-        rows = {1: {"train/op/loss": 1.0, "validation/loss": 2.0, "runtime/lr/loss": 3.0, "epoch": 1.0}}
+        rows = {
+            1: {"train/op/loss": 1.0, "validation/loss": 2.0, "runtime/lr/loss": 3.0, "epoch": 1.0}
+        }
         self.assertEqual(
             group_curves(rows),
             {"loss": {"train/op/loss": [(1, 1.0)], "validation/loss": [(1, 2.0)]}},

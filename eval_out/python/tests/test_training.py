@@ -61,7 +61,10 @@ class TrainingTest(unittest.TestCase):
         self.assertIn("ended: all 46 steps are done\n", shown.getvalue())
         timing = ("time", "runtime/")
         here, there = (
-            {step: {k: v for k, v in row.items() if not k.startswith(timing)} for step, row in rows.items()}
+            {
+                step: {k: v for k, v in row.items() if not k.startswith(timing)}
+                for step, row in rows.items()
+            }
             for rows in (numbers(run.path), numbers(files.run()))
         )
         self.assertEqual(here, there)
@@ -71,8 +74,9 @@ class TrainingTest(unittest.TestCase):
 
     def test_a_training_beside_is_followed_changed_stopped_and_resumed(self):
         run = self.endless()
-        self.assertEqual((run.state, run.name[-8:]), ("running", "_endless"))
+        self.assertEqual((run.state, run.name[-4:]), ("running", "_run"))
         while run.step < 100:
+            self.assertEqual(run.state, "running")
             time.sleep(0.05)
         self.assertLess(run.metrics["train/log_op/loss"].iloc[-1], 5)
         run.change({"optimizer/lr": 0.002, "seed": 1})
@@ -107,7 +111,10 @@ class TrainingTest(unittest.TestCase):
 
     def test_an_interrupt_stops_the_training_politely(self):
         with subprocess.Popen(
-            [sys.executable, "-c", INTERRUPTED], env=self.environment(), stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", INTERRUPTED],
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            text=True,
         ) as process:
             for line in process.stdout:
                 if "step 127/" in line:
@@ -130,11 +137,17 @@ class TrainingTest(unittest.TestCase):
             "(--allow-unknown makes this a warning)",
         )
         self.assertEqual((shown.getvalue(), caught.exception.run), ("", None))
-        with self.assertRaisesRegex(stepop.StepopError, "^cannot read x.yaml: No such file or directory$"):
+        with self.assertRaisesRegex(
+            stepop.StepopError, "^cannot read x.yaml: No such file or directory$"
+        ):
             stepop.train("x.yaml", wait=False)
-        with self.assertRaisesRegex(stepop.StepopError, "^changes: seed: a config cannot hold a set; "):
+        with self.assertRaisesRegex(
+            stepop.StepopError, "^changes: seed: a config cannot hold a set; "
+        ):
             stepop.train(DIGITS, {"seed": set()})
-        with self.assertRaisesRegex(stepop.StepopError, r"flags such as --check make none: \['--check'\]$"):
+        with self.assertRaisesRegex(
+            stepop.StepopError, r"flags such as --check make none: \['--check'\]$"
+        ):
             stepop.train(DIGITS, flags=["--check"], quiet=True)
         with self.assertRaisesRegex(stepop.StepopError, "a run that is resumed keeps its name"):
             stepop.train(self.folder, name="a")
@@ -182,7 +195,11 @@ class TrainingTest(unittest.TestCase):
         self.assertNotIn("running", sweep.results["state"].to_list())
         self.assertRaises(stepop.StepopError, stepop.Sweep(sweep.path).stop)
         for config, words, told in (
-            (DIGITS, {"grid": {"seed": 3}}, "^sweep: grid/seed: expected a list of values, found 3$"),
+            (
+                DIGITS,
+                {"grid": {"seed": 3}},
+                "^sweep: grid/seed: expected a list of values, found 3$",
+            ),
             ("x.yaml", {"grid": {"seed": [3]}}, "^sweep: base: .*/x.yaml: no such file$"),
             (DIGITS, {"metric": "loss"}, "^sweep: no values: give grid="),
         ):
@@ -191,16 +208,26 @@ class TrainingTest(unittest.TestCase):
 
     def test_a_program_that_is_not_there_is_said(self):
         with mock.patch.dict(os.environ, {"STEPOP": "/nowhere/stepop"}):
-            with self.assertRaisesRegex(stepop.StepopError, "^STEPOP=/nowhere/stepop: no such program"):
+            with self.assertRaisesRegex(
+                stepop.StepopError, "^STEPOP=/nowhere/stepop: no such program"
+            ):
                 stepop.train(DIGITS)
         package = self.folder / "site" / "stepop"
         with mock.patch.dict(os.environ, {"PATH": "", "STEPOP": ""}):
             with mock.patch.object(command, "__file__", str(package / "command.py")):
-                with self.assertRaisesRegex(stepop.StepopError, "nor on the PATH: set the variable STEPOP"):
+                with self.assertRaisesRegex(
+                    stepop.StepopError, "nor on the PATH: set the variable STEPOP"
+                ):
                     command.find_program()
                 (package / "bin").mkdir(parents=True)
                 (package / "bin" / "stepop").touch()
                 self.assertEqual(command.find_program(), str(package / "bin" / "stepop"))
+            installed = self.folder / "usr" / "bin" / "stepop"
+            installed.parent.mkdir(parents=True)
+            installed.touch()
+            package = self.folder / "usr" / "share" / "stepop" / "eval_out" / "python" / "stepop"
+            with mock.patch.object(command, "__file__", str(package / "command.py")):
+                self.assertEqual(command.find_program(), str(installed))
 
     def test_python_m_stepop_is_the_program(self):
         version = files.call(files.BUILD / "stepop", "--version")
