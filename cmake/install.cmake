@@ -135,8 +135,8 @@ string(REPLACE "\n \n" "\n .\n" text_of_LICENSE "${content}")
 configure_file(cmake/copyright.in ${CMAKE_BINARY_DIR}/install/copyright @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/install/copyright DESTINATION share/doc/stepop)
 
-# The Python package, which the program finds here; the wheel has it beside the package `stepop`.
-install(DIRECTORY eval_out/python/stepop_eval DESTINATION share/stepop/eval_out/python
+# The Python packages. The program finds stepop_eval here; the wheel has it beside the package `stepop`.
+install(DIRECTORY eval_out/python/stepop eval_out/python/stepop_eval DESTINATION share/stepop/eval_out/python
         PATTERN __pycache__ EXCLUDE)
 
 # What names LibTorch's folder, written to build/install/<kind>/: libstepop.json and the CMake package.

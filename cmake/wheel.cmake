@@ -30,8 +30,8 @@ set_target_properties(stepop_wheel PROPERTIES
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../${lib};$ORIGIN/../../torch/lib")
 install(PROGRAMS $<TARGET_FILE:stepop_wheel> DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT wheel
         EXCLUDE_FROM_ALL)
-install(FILES cmake/wheel/__init__.py cmake/wheel/__main__.py DESTINATION . COMPONENT wheel
-        EXCLUDE_FROM_ALL)
+install(DIRECTORY eval_out/python/stepop/ DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL
+        PATTERN __pycache__ EXCLUDE)
 
 # The compiler by its name: it is that of another machine.
 get_filename_component(compiler_name ${STEPOP_USER_COMPILER} NAME)

@@ -51,7 +51,7 @@ def _copy_python(source, target):
 
 
 def _requirements():
-    """Those of stepop_eval, as its own pyproject.toml has them."""
+    """Those of the Python packages, as their pyproject.toml has them."""
     text = (_source / "eval_out/python/pyproject.toml").read_text()
     listed = re.search(r"^dependencies = \[(.*?)\]", text, re.M | re.S).group(1)
     return "".join(f"Requires-Dist: {name}\n" for name in re.findall(r'"([^"]+)"', listed))

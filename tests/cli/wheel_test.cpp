@@ -62,6 +62,16 @@ TEST_CASE("a wheel in a fresh environment trains and evaluates code of your own"
   CHECK(read.out == "(600, 3)\n");
 }
 
+TEST_CASE("with a wheel Python trains by the program beside its package") {
+  const auto result = fresh().run(R"py(stepop new python && cd python && python3 - <<'END'
+import stepop
+run = stepop.train("python.yaml", {"num_steps": 3}, name="first", quiet=True)
+print(run.state, run.step, run.starts[0].record["program"] == stepop.program)
+END)py");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  CHECK(result.out.ends_with("ended 3 True\n"));
+}
+
 TEST_CASE("the pages of a wheel link to what is there, and call the program by its name") {
   const auto found = fresh().run(R"py(python3 - <<'END'
 import re, pathlib

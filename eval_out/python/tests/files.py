@@ -20,6 +20,10 @@ TREE = PACKAGE.parents[1]
 BUILD = Path(os.environ.get("STEPOP_BUILD", TREE / "build"))
 RUN = "logs/2026-11-21T10-00-00_digits"
 
+# What the package stepop starts.
+os.environ["STEPOP"] = str(BUILD / "stepop")
+os.environ["OMP_NUM_THREADS"] = "1"
+
 
 def call(*command: object, **options: Any) -> str:
     """What a command printed; throws with its errors when it fails."""

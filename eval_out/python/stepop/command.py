@@ -1,0 +1,173 @@
+"""The program `stepop`: where it is, and how it is called and started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, Optional, Sequence
+
+from .errors import StepopError
+
+POLL_SECONDS = 0.1
+# So many lines of a failed program's output are shown.
+ERROR_LINES = 20
+
+
+def find_program() -> str:
+    """The program: that of the wheel, else $STEPOP, else that of the tree or the installation
+    around this file, else `stepop` on the PATH. Throws StepopError when there is none."""
+    package = Path(__file__).resolve().parent
+    packed = package / "bin" / "stepop"
+    if packed.is_file():
+        return str(packed)
+    given = os.environ.get("STEPOP")
+    if given:
+        found = shutil.which(given)
+        if found is None:
+            raise StepopError(
+                f"STEPOP={given}: no such program; set it to the path of stepop, such as "
+                f"/home/ada/stepop/build/stepop"
+            )
+        return os.path.abspath(found)
+    around = package.parent.parent.parent  # the tree, or share/stepop of an installation
+    is_tree = (around / "CMakeLists.txt").is_file()
+    near = around / "build" / "stepop" if is_tree else around.parent.parent / "bin" / "stepop"
+    if near.is_file() and (is_tree or around.parts[-2:] == ("share", "stepop")):
+        return str(near)
+    found = shutil.which("stepop")
+    if found is None:
+        raise StepopError(
+            "the program stepop is neither beside this package nor on the PATH: set the variable "
+            "STEPOP to its path, such as build/stepop of a built tree"
+        )
+    return os.path.abspath(found)
+
+
+def _environment() -> Dict[str, str]:
+    # What the program starts in Python has the package stepop_eval here.
+    return {"STEPOP_PYTHON": sys.executable, **os.environ}
+
+
+def call(*words: str) -> str:
+    """What a command of the program prints. Throws StepopError with its error."""
+    done = subprocess.run(
+        ["stepop", *words],
+        executable=find_program(),
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    if done.returncode != 0:
+        raise StepopError(error_of(done.stderr, done.returncode))
+    return done.stdout
+
+
+def error_of(output: str, status: int) -> str:
+    """The error at the end of an output: from the last line of `stepop: ` on, else its last
+    lines."""
+    lines = output.strip().splitlines()
+    starts = [i for i, line in enumerate(lines) if line.startswith("stepop: ")]
+    told = "\n".join(lines[starts[-1] :][:ERROR_LINES] if starts else lines[-ERROR_LINES:])
+    if status < 0:
+        name = signal.Signals(-status).name
+        help = ", as it happens when the memory is full" if name == "SIGKILL" else ""
+        return f"stepop was killed by {name}{help}" + (f"; its last lines:\n{told}" if told else "")
+    return told.replace("stepop: ", "", 1) or f"stepop ended with status {status} and no word"
+
+
+class Started:
+    """The program as it runs beside this process; it does not end with this process."""
+
+    def __init__(self, words: Sequence[str], shown: Callable[[str], str] = str) -> None:
+        self._shown = shown  # what becomes of its lines before they are shown
+        self._output = tempfile.TemporaryFile()
+        self._printed = 0
+        self._is_error = False  # whether its error was printed
+        # A Ctrl-C of a terminal is this process's to handle.
+        self.process = subprocess.Popen(
+            ["stepop", *words],
+            executable=find_program(),
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        _kept[:] = [one for one in _kept if one.process.poll() is None] + [self]
+
+    def __del__(self) -> None:
+        self._output.close()
+
+    def output(self, offset: int = 0) -> bytes:
+        """What it has printed, from a byte on."""
+        size = os.fstat(self._output.fileno()).st_size
+        return os.pread(self._output.fileno(), max(size - offset, 0), offset)
+
+    def wait_for_line(self, pattern: str, is_quiet: bool) -> Optional["re.Match[str]"]:
+        """The first line that is as `pattern` says; nothing when it ended without one. A Ctrl-C
+        stops it politely."""
+        with self._stopped_by_interrupt(is_quiet):
+            while True:
+                has_ended = self.process.poll() is not None  # before the last look
+                text = self.output().decode(errors="replace")
+                found = re.search(f"^{pattern}\n", text, re.M)
+                if found is not None or has_ended:
+                    return found
+                self._show(is_quiet)
+                time.sleep(POLL_SECONDS)
+        raise AssertionError  # never reached
+
+    def wait(self, is_quiet: bool) -> int:
+        """Shows its lines until it ends, and returns its status. A Ctrl-C stops it politely."""
+        with self._stopped_by_interrupt(is_quiet):
+            self._wait(is_quiet)
+        return self.process.returncode
+
+    def _wait(self, is_quiet: bool) -> None:
+        while self.process.poll() is None:
+            self._show(is_quiet)
+            time.sleep(POLL_SECONDS)
+        self._show(is_quiet)
+
+    @contextlib.contextmanager
+    def _stopped_by_interrupt(self, is_quiet: bool) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            # It finishes its step and saves. A second Ctrl-C ends it at once.
+            try:
+                self.process.send_signal(signal.SIGINT)
+                self._wait(is_quiet)
+            except KeyboardInterrupt:
+                self.process.send_signal(signal.SIGINT)
+                self._wait(is_quiet)
+            raise
+
+    def _show(self, is_quiet: bool) -> None:
+        """Prints the whole lines that are new, up to an error, which is thrown."""
+        news = self.output(self._printed)
+        news = news[: news.rfind(b"\n") + 1]
+        self._printed += len(news)
+        text, error, _ = f"\n{news.decode(errors='replace')}".partition("\nstepop: ")
+        text = text[1:] + ("\n" if error and text[1:] else "")
+        if text and not is_quiet and not self._is_error:
+            print(self._shown(text), end="", flush=True)
+        self._is_error = self._is_error or bool(error)
+
+    def error(self) -> str:
+        text = self.output().decode(errors="replace")
+        return self._shown(error_of(text, self.process.returncode))
+
+
+# Programs that run on when nobody holds them any more: Python would warn of each.
+_kept: List[Started] = []

@@ -1,0 +1,270 @@
+"""A run: what its folder says of it, and what can be done with it while it trains."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import re
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Union
+
+from stepop_eval import Evaluations
+from stepop_eval.follow import Run as Folder
+from stepop_eval.locate import find_all
+from stepop_eval.tables import nested
+
+from .command import POLL_SECONDS, Started
+from .errors import EvalError, PathLike, StepopError, converted, pandas_module, yaml_text
+from .files import Checkpoint, Images, Logs, Start, Weights
+from .files import read_checkpoints, read_starts, read_weights, shown_path
+
+if TYPE_CHECKING:
+    import pandas
+
+# The states of train/process.json, in the words of `stepop runs`.
+_STATES = {"done": "ended"}
+# Where the end of a log begins, which has the error.
+LOG_BYTES = 8000
+_REFUSED = "the training continues unchanged: "
+
+
+class Run:
+    """The folder of a run, logs/<time>_<name>. All of it is read when it is asked for, so it is up
+    to date while the run trains. Throws StepopError when the folder is none.
+
+    >>> run = Run("logs/2026-11-21T10-00-00_digits")
+    >>> run
+    <Run logs/2026-11-21T10-00-00_digits: ended, step 46>
+    >>> run.config["batch_size"]
+    64
+    """
+
+    def __init__(self, path: PathLike, started: Optional[Started] = None) -> None:
+        with converted():
+            self._folder = Folder(path)
+        self._started = started
+        self._logs = Logs(self._folder)
+
+    @property
+    def path(self) -> Path:
+        """The run's folder, absolute."""
+        return self._folder.path
+
+    @property
+    def name(self) -> str:
+        """The folder's name: <time>_<name>."""
+        return self._folder.name
+
+    @property
+    def state(self) -> str:
+        """`running`, `ended`, `stopped` (it can be resumed), `failed`, `killed` or `unknown`."""
+        state = self._folder.state(self._folder.process())
+        return _STATES.get(state, state)
+
+    @property
+    def error(self) -> str:
+        """Why its training failed, in the words of its log; empty for a run that did not fail."""
+        if self.state != "failed":
+            return ""
+        try:
+            with open(self._folder.train / "log.txt", "rb") as file:
+                file.seek(max(file.seek(0, os.SEEK_END) - LOG_BYTES, 0))
+                text = file.read().decode(errors="replace")
+        except OSError:
+            return ""
+        return re.split(r"^\S+ \S+ error: ", text, flags=re.M)[-1].strip()
+
+    @property
+    def step(self) -> int:
+        """The last step that has logged anything; 0 before."""
+        return max(self._logs.read().rows, default=0)
+
+    @property
+    def config(self) -> Dict[str, Any]:
+        """The resolved config of the newest start. Throws StepopError."""
+        with converted():
+            return self._folder.config()
+
+    @property
+    def metrics(self) -> "pandas.DataFrame":
+        """What it has logged so far: a row for each step, a column for each number, such as
+        `train/log_op/loss`; NaN where a step has no such number. Throws StepopError without
+        pandas."""
+        module = pandas_module("metrics")
+        rows = self._logs.read().rows
+        steps = sorted(rows)
+        columns = list(dict.fromkeys(name for step in steps for name in rows[step]))
+        index = module.Index(steps, name="step", dtype="int64")
+        frame: pandas.DataFrame = module.DataFrame(
+            [rows[step] for step in steps], index, columns, dtype="float64"
+        )
+        return frame
+
+    @property
+    def images(self) -> Images:
+        """The pictures that it has logged so far, by their keys:
+        `run.images["train/log_op/input"][-1]`."""
+        return self._logs.read().images()
+
+    @property
+    def checkpoints(self) -> List[Checkpoint]:
+        """The checkpoints that are there, by step."""
+        metric = self._metric()
+        values = {
+            step: row[metric] for step, row in self._logs.read().rows.items() if metric in row
+        }
+        return read_checkpoints(self._folder.train / "checkpoints", values)
+
+    @property
+    def starts(self) -> List[Start]:
+        """The starts of its trainings, the first one first: time, kind, host, commit, command."""
+        return read_starts(self.path / "configs")
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """Its evaluations by step, as stepop_eval.open_all has them; none before the first one."""
+        try:
+            return Evaluations(self.path, find_all(self.path))
+        except EvalError:
+            return Evaluations(self.path, [])
+
+    def weights(
+        self, checkpoint: Union[str, int] = "latest", network: Optional[str] = None
+    ) -> Weights:
+        """The weights of a checkpoint as NumPy arrays by their names, `model.conv1.weight`: of
+        `latest`, `best` or a step. With `network="model"` those of this network alone, as
+        `conv1.weight`. Throws StepopError.
+
+        >>> Run("logs/2026-11-21T10-00-00_digits").weights("best")["model.conv1.weight"].shape
+        (6, 1, 5, 5)
+        """
+        name = checkpoint if isinstance(checkpoint, str) else f"model-{checkpoint}"
+        path = self._folder.train / "checkpoints" / f"{name}.safetensors"
+        if not path.exists():
+            steps = [one.step for one in self.checkpoints]
+            there = (
+                f"there are those of steps {', '.join(map(str, steps))}" if steps else "none yet"
+            )
+            raise StepopError(f"{self}: no checkpoint {checkpoint!r}; {there}")
+        with converted():
+            return read_weights(path, network)
+
+    def wait(self, quiet: bool = True) -> "Run":
+        """Returns when the training is over. A Ctrl-C ends the waiting, not the training. Throws
+        StepopError when the training failed."""
+        while self._is_alive():
+            time.sleep(POLL_SECONDS)
+        return self.finished()
+
+    def finished(self) -> "Run":
+        """This run. Throws StepopError, with the program's last lines, when its training failed."""
+        started = self._started
+        state = self.state
+        error = StepopError(f"{self}: {self.error or 'it ended without a word'}")
+        if started is not None and started.process.returncode not in (None, 0):
+            if started.process.returncode == 3 or state not in ("ended", "stopped"):
+                error = StepopError(f"{started.error()}\n({self})")
+                state = "failed"
+        if state in ("failed", "killed"):
+            error.run = str(self.path)
+            raise error
+        return self
+
+    def stop(self, wait: bool = True) -> None:
+        """Stops the training after its step; it saves a checkpoint, and `stepop.train(run)`
+        resumes it. With `wait` this returns when all is saved. Throws StepopError when it trains
+        on another machine."""
+        process = self._folder.process()
+        if process is None or not self._is_alive():
+            return
+        if process.host != socket.gethostname():
+            raise StepopError(
+                f"{self}: it trains on {process.host}; there `kill {process.pid}` stops it"
+            )
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGTERM)
+        while wait and self._is_alive():
+            time.sleep(POLL_SECONDS)
+
+    def change(self, changes: Mapping[str, Any], wait: bool = True) -> None:
+        """Changes the config of the running training: `run.change({"optimizer/lr": 1e-4})`. The
+        training takes it between two steps, seconds later; with `wait` this returns then. Throws
+        StepopError when the change is refused, or nothing is training."""
+        if self.state != "running":
+            raise StepopError(
+                f"{self}: no training that could change; stepop.train(run, {{...}}) resumes it "
+                f"with another config"
+            )
+        target = self._folder.train / "change.yaml"
+        if target.exists():
+            raise StepopError(
+                f"{target}: an earlier change waits still; the training takes it soon"
+            )
+        begin = (self._folder.train / "log.txt").stat().st_size
+        part = self._folder.train / f".change.yaml.{os.getpid()}.tmp"
+        part.write_text(
+            yaml_text(nested(copy.deepcopy(dict(changes))), "changes") + "\n", encoding="utf-8"
+        )
+        inode = part.stat().st_ino
+        part.replace(target)
+        while wait and not self._has_taken(target, inode, begin):
+            time.sleep(POLL_SECONDS)
+
+    def _has_taken(self, target: Path, inode: int, begin: int) -> bool:
+        refused = target.with_name("change.yaml.refused")
+        is_over = not self._is_alive()  # before the last look
+        if _is_inode(refused, inode):
+            raise StepopError(f"{self}: the change is refused: {self._refusal(begin)}")
+        if any(_is_inode(path, inode) for path in (self.path / "configs").glob("change_*.yaml")):
+            return True
+        if is_over and _is_inode(target, inode):
+            target.unlink()
+            raise StepopError(f"{self}: the training ended before it took the change")
+        return False
+
+    def _refusal(self, begin: int) -> str:
+        """Why a change was refused: what the log says since, at most a second later."""
+        log = self._folder.train / "log.txt"
+        for _ in range(10):
+            with open(log, "rb") as file:
+                file.seek(begin)
+                text = file.read().decode(errors="replace")
+            if _REFUSED in text and text.endswith("\n"):
+                return text.rpartition(_REFUSED)[2].splitlines()[0]
+            time.sleep(POLL_SECONDS)
+        return f"see {log}"
+
+    def _is_alive(self) -> bool:
+        """Whether it trains, or its process still ends."""
+        if self._started is not None and self._started.process.poll() is None:
+            return True
+        return self._folder.state(self._folder.process()) == "running"
+
+    def _metric(self) -> str:
+        """The metric by which checkpoints are compared; empty for none."""
+        with contextlib.suppress(StepopError):
+            config = self.config
+            for part in ("checkpoints", "stop_when"):
+                section = config.get(part)
+                if isinstance(section, dict) and section.get("metric"):
+                    return str(section["metric"])
+        return ""
+
+    def __repr__(self) -> str:
+        return f"<Run {shown_path(self.path)}: {self.state}, step {self.step:,}>"
+
+    def _repr_html_(self) -> str:
+        from .page import page_of
+
+        return page_of(self)
+
+
+def _is_inode(path: Path, inode: int) -> bool:
+    try:
+        return path.stat().st_ino == inode
+    except OSError:
+        return False
