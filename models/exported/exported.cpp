@@ -1,0 +1,259 @@
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/exported/exported_file.h"
+#include "models/exported/exported_graph.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/config/config.h"
+#include "runtime/data/dataset.h"
+#include "runtime/train/networks/network.h"
+
+namespace stepop {
+namespace {
+
+/// A part of an exported module, with its parameters and buffers under their names.
+class ExportedPart : public torch::nn::Module {};
+
+/// The graphs of a file and the tensors that they run on, which are those of a module.
+class ExportedPrograms {
+ public:
+  ExportedPrograms(const Config& params, torch::nn::Module& module)
+      : path_(get_file(params, "path")) {
+    try {
+      const ExportedFile file = read_exported(path_);
+      graph_ = load(file.program, module);
+      if (file.evaluation) {
+        evaluation_ = load(*file.evaluation, module);
+        check_same_ports();
+      }
+    } catch (const nlohmann::json::exception& error) {
+      throw params.error("path", fmt::format("{}: is damaged, or of another version of "
+                                             "torch.export: {}",
+                                             path_, error.what()));
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      throw params.error("path", text.starts_with(path_) ? text : path_ + ": " + text);
+    }
+  }
+
+  /// The names of the inputs in their order.
+  std::vector<std::string> input_names() const {
+    std::vector<std::string> names;
+    for (const auto& port : graph_.graph->inputs()) {
+      if (port.kind == ExportedPort::Kind::kInput) names.push_back(port.name);
+    }
+    return names;
+  }
+
+  size_t output_count() const {
+    return static_cast<size_t>(std::ranges::count(
+        graph_.graph->outputs(), ExportedPort::Kind::kOutput, &ExportedPort::kind));
+  }
+
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, bool training) const {
+    const Loaded& loaded = !training && evaluation_ ? *evaluation_ : graph_;
+    const auto& ports = loaded.graph->inputs();
+    std::vector<at::Tensor> tensors;
+    size_t next = 0;
+    for (size_t i = 0; i < ports.size(); ++i) {
+      if (ports[i].kind != ExportedPort::Kind::kInput) {
+        tensors.push_back(loaded.tensors[i]);
+        continue;
+      }
+      if (next == inputs.size()) break;
+      check_sizes(ports[i], inputs[next]);
+      tensors.push_back(inputs[next++]);
+    }
+    if (tensors.size() != ports.size() || next != inputs.size()) {
+      throw Error(fmt::format("{}: the network takes {} inputs ({}), and got {}", path_,
+                              input_names().size(), fmt::join(input_names(), ", "), inputs.size()));
+    }
+    try {
+      return finished(loaded, loaded.graph->run(tensors));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", path_, error.what()));
+    }
+  }
+
+  std::string warning() const {
+    if (evaluation_) return "";
+    const auto& training = graph_.graph->training();
+    const auto& evaluation = graph_.graph->evaluation();
+    if (training.empty() && evaluation.empty()) return "";
+    return fmt::format(
+        "{}: exported in {} mode, which it keeps ({}): python -m stepop_eval.export writes both",
+        path_, training.empty() ? "evaluation" : "training",
+        fmt::join(training.empty() ? evaluation : training, ", "));
+  }
+
+ private:
+  struct Loaded {
+    std::shared_ptr<const ExportedGraph> graph;
+    std::vector<at::Tensor> tensors;  ///< One for each input; undefined for those of a call.
+    std::vector<at::Tensor> mutated;  ///< One for each output: the buffer that takes it.
+  };
+
+  /// The tensors of a program, registered in the module unless they are there.
+  Loaded load(const ExportedProgram& program, torch::nn::Module& module) {
+    Loaded loaded{.graph = std::make_shared<const ExportedGraph>(program.model),
+                  .tensors = {},
+                  .mutated = {}};
+    for (const auto& port : loaded.graph->inputs()) {
+      loaded.tensors.push_back(tensor_of(port, program, module));
+    }
+    for (const auto& port : loaded.graph->outputs()) {
+      const auto found = known_.find(port.name);
+      const bool is_mutation = port.kind == ExportedPort::Kind::kMutation;
+      if (is_mutation && found == known_.end()) {
+        throw Error(fmt::format("the buffer {} that it changes is missing", port.name));
+      }
+      loaded.mutated.push_back(is_mutation ? found->second : at::Tensor());
+    }
+    return loaded;
+  }
+
+  at::Tensor tensor_of(const ExportedPort& port, const ExportedProgram& program,
+                       torch::nn::Module& module) {
+    if (port.kind == ExportedPort::Kind::kInput) return {};
+    const bool is_constant = port.kind == ExportedPort::Kind::kConstant;
+    if (!is_constant) {
+      if (const auto known = known_.find(port.name); known != known_.end()) return known->second;
+    }
+    const auto& tensors = is_constant ? program.constants : program.weights;
+    const auto found = tensors.find(port.name);
+    if (found == tensors.end()) {
+      throw Error(fmt::format("the tensor {} is missing in it", port.name));
+    }
+    if (is_constant) {
+      // No state: moved with the module, and not in checkpoints.
+      constants_.push_back(found->second);
+      return found->second;
+    }
+    known_[port.name] = found->second;
+    const size_t dot = port.name.rfind('.');
+    torch::nn::Module& part =
+        dot == std::string::npos ? module : part_at(module, port.name.substr(0, dot));
+    const std::string name = port.name.substr(dot + 1);
+    if (port.kind == ExportedPort::Kind::kParameter) {
+      part.register_parameter(name, found->second, found->second.is_floating_point());
+    } else {
+      part.register_buffer(name, found->second);
+    }
+    return found->second;
+  }
+
+  static torch::nn::Module& part_at(torch::nn::Module& module, const std::string& path) {
+    torch::nn::Module* part = &module;
+    for (size_t begin = 0; begin <= path.size();) {
+      const size_t end = std::min(path.find('.', begin), path.size());
+      const std::string name = path.substr(begin, end - begin);
+      const auto children = part->named_children();
+      const auto* known = children.find(name);
+      part = known != nullptr ? known->get()
+                              : part->register_module(name, std::make_shared<ExportedPart>()).get();
+      begin = end + 1;
+    }
+    return *part;
+  }
+
+  void check_same_ports() const {
+    const auto names = [](const ExportedGraph& graph) {
+      std::vector<std::string> result;
+      for (const auto& port : graph.inputs()) {
+        if (port.kind == ExportedPort::Kind::kInput) result.push_back(port.name);
+      }
+      return result;
+    };
+    if (names(*graph_.graph) != names(*evaluation_->graph)) {
+      throw Error("its two graphs have other inputs");
+    }
+  }
+
+  void check_sizes(const ExportedPort& port, const at::Tensor& input) const {
+    bool fits = input.dim() == static_cast<int64_t>(port.sizes.size());
+    for (size_t i = 0; fits && i < port.sizes.size(); ++i) {
+      fits = port.sizes[i] < 0 || port.sizes[i] == input.size(static_cast<int64_t>(i));
+    }
+    if (fits) return;
+    std::vector<std::string> sizes;
+    for (const int64_t size : port.sizes) sizes.push_back(size < 0 ? "*" : std::to_string(size));
+    throw Error(
+        fmt::format("{}: it was exported for an input {} [{}], and got [{}]; python -m "
+                    "stepop_eval.export exports a network with a free batch size",
+                    path_, port.name, fmt::join(sizes, ", "), fmt::join(input.sizes(), ", ")));
+  }
+
+  std::vector<at::Tensor> finished(const Loaded& loaded, std::vector<at::Tensor> results) const {
+    std::vector<at::Tensor> outputs;
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!loaded.mutated[i].defined()) {
+        outputs.push_back(std::move(results[i]));
+        continue;
+      }
+      const at::NoGradGuard no_grad;
+      at::Tensor buffer = loaded.mutated[i];
+      buffer.copy_(results[i]);
+    }
+    return outputs;
+  }
+
+  std::string path_;
+  std::map<std::string, at::Tensor> known_;
+  std::vector<at::Tensor> constants_;
+  Loaded graph_;
+  std::optional<Loaded> evaluation_;
+};
+
+/// A module that Python exported with torch.export, from one tensor to one tensor.
+class Exported : public Network {
+ public:
+  explicit Exported(const Config& params) : programs_(params, *this) {}
+
+  at::Tensor forward(const at::Tensor& input) override {
+    return programs_.run({input}, is_training()).front();
+  }
+  std::string warning() const override { return programs_.warning(); }
+  bool is_simple() const {
+    return programs_.input_names().size() == 1 && programs_.output_count() == 1;
+  }
+
+ private:
+  ExportedPrograms programs_;
+};
+
+/// The same with several inputs or outputs.
+class ExportedMulti : public MultiNetwork {
+ public:
+  explicit ExportedMulti(const Config& params) : programs_(params, *this) {}
+
+  std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) override {
+    return programs_.run(inputs, is_training());
+  }
+  std::vector<std::string> input_names() const override { return programs_.input_names(); }
+
+ private:
+  ExportedPrograms programs_;
+};
+
+std::shared_ptr<torch::nn::Module> make_exported(const Config& params) {
+  auto one = std::make_shared<networks::Built<Exported>>(params);
+  if (one->is_simple()) return one;
+  return std::make_shared<networks::Built<ExportedMulti>>(params);
+}
+
+STEPOP_REGISTER(
+    models(), "Exported", make_exported,
+    {"A module from Python, of torch.export: ATen's operations, trained and evaluated here.",
+     {{"path", "", "the file that python -m stepop_eval.export wrote, net.pt2", true}}});
+
+}  // namespace
+}  // namespace stepop

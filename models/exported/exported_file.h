@@ -1,0 +1,35 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace stepop {
+
+/// A program of torch.export as it is in a file: its graph in JSON, and its tensors by their names
+/// in the module.
+struct ExportedProgram {
+  nlohmann::json model;
+  std::map<std::string, at::Tensor> weights;    ///< Parameters and persistent buffers.
+  std::map<std::string, at::Tensor> constants;  ///< Other buffers, and constants of the code.
+};
+
+/// The programs in a `.pt2` file.
+struct ExportedFile {
+  ExportedProgram program;                    ///< The program `model`.
+  std::optional<ExportedProgram> evaluation;  ///< The program `eval`, if there is one.
+};
+
+/// Reads a file of torch.export.save, or of `python -m stepop_eval.export`, which has a program for
+/// each mode. Tensors that share memory in the module share it here. Nothing in the file is run.
+/// Throws Error with the path for another file, a damaged one, and one with tensors that only a
+/// pickle describes.
+ExportedFile read_exported(const std::string& path);
+
+/// The type with a number of torch.export's schema. Throws Error for an unknown one.
+at::ScalarType exported_type(int64_t number);
+
+}  // namespace stepop
