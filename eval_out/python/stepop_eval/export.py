@@ -1,0 +1,224 @@
+"""Exports a network of PyTorch for stepop, by torch.export.
+
+    python -m stepop_eval.export my_net.py:Net --example image=4,3,224,224 -o net.pt2
+
+`model: {class: Exported, path: net.pt2}` trains it. The file has the graph of the training and that
+of the evaluation, so that dropout and batch normalization do in each what they do in Python. Sizes
+of the batch are free, and heights and widths where the network allows it. PyTorch reads it too, by
+torch.export.load.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+TYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
+#: The largest difference to the module in Python, relative to the size of its outputs.
+TOLERANCE = 1e-5
+
+
+class CannotExport(Exception):
+    """What was given cannot be exported; the text says why and what would help."""
+
+
+def find(place: str) -> Callable[..., Any]:
+    """`my_net.py:Net`, or `torchvision.models:resnet18`."""
+    source, colon, name = place.rpartition(":")
+    if not colon or not source or not name:
+        raise CannotExport(f'expected "my_net.py:Net" or "package.module:Name", found "{place}"')
+    if source.endswith(".py"):
+        if not os.path.isfile(source):
+            raise CannotExport(f"no such file: {source}")
+        sys.path.insert(0, os.path.dirname(os.path.abspath(source)))
+        module_name = os.path.splitext(os.path.basename(source))[0]
+        spec = importlib.util.spec_from_file_location(module_name, source)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module_name] = module
+        spec.loader.exec_module(module)
+    else:
+        sys.path.insert(0, os.getcwd())
+        try:
+            module = importlib.import_module(source)
+        except ModuleNotFoundError as error:
+            raise CannotExport(f"no module {error.name}: {sys.executable} -m pip install {error.name}") from error
+    found = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            names = ", ".join(each for each in vars(module) if not each.startswith("_"))
+            raise CannotExport(f"{source} has no {name}; it has: {names}")
+        found = getattr(found, part)
+    return found
+
+
+def example(text: str) -> tuple[str, Any]:
+    """`image=4,3,224,224`, or with a type and a limit of its numbers: `tokens=4,16:int64:1000`."""
+    import torch
+
+    name, equals, rest = text.partition("=")
+    sizes_text, *more = rest.split(":")
+    kind = more[0] if more else "float32"
+    try:
+        sizes = [int(size) for size in sizes_text.split(",")]
+        limit = int(more[1]) if len(more) > 1 else 2
+    except ValueError:
+        sizes = []
+        limit = 0
+    if not name or not equals or not sizes or min(sizes) < 1 or kind not in TYPES or len(more) > 2 or limit < 1:
+        raise CannotExport(
+            f"--example {text}: expected a name and sizes, image=4,3,224,224; with a type and a limit of the numbers: "
+            f"tokens=4,16:int64:1000. Types: {', '.join(TYPES)}")
+    dtype = getattr(torch, kind)
+    generator = torch.Generator().manual_seed(0)
+    if dtype.is_floating_point:
+        return name, torch.randn(sizes, generator=generator).to(dtype)
+    return name, torch.randint(0, limit, sizes, generator=generator).to(dtype)
+
+
+def free_sizes(inputs: Sequence[Any], every: bool) -> tuple[dict[int, Any], ...]:
+    """Which sizes may differ: of the batch, and with `every` all behind the channels."""
+    import torch
+
+    auto = torch.export.Dim.AUTO
+    shapes = []
+    for tensor in inputs:
+        free = {0: auto} if tensor.dim() > 0 else {}
+        if every:
+            free.update({i: auto for i in range(2 if tensor.dim() > 2 else 1, tensor.dim())})
+        shapes.append(free)
+    return tuple(shapes)
+
+
+def export_mode(net: Any, inputs: Sequence[Any], training: bool, every: bool) -> Any:
+    import torch
+
+    net = copy.deepcopy(net).train(training)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.export.export(net, tuple(inputs), dynamic_shapes=free_sizes(inputs, every), strict=False)
+
+
+def export_both(net: Any, inputs: Sequence[Any]) -> tuple[dict[str, Any], bool]:
+    """The graphs of both modes, and whether all sizes are free or the batch's alone."""
+    try:
+        return {"model": export_mode(net, inputs, True, True), "eval": export_mode(net, inputs, False, True)}, True
+    except Exception:  # a network that needs one size
+        return {"model": export_mode(net, inputs, True, False), "eval": export_mode(net, inputs, False, False)}, False
+
+
+def tensors_of(result: Any) -> list[Any]:
+    import torch
+
+    return [each for each in torch.utils._pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
+
+
+def compare(net: Any, program: Any, inputs: Sequence[Any], training: bool) -> float:
+    """The largest relative difference between the graph and the module, with the same random numbers."""
+    import torch
+
+    results = []
+    for run in (copy.deepcopy(net).train(training), copy.deepcopy(program).module()):
+        torch.manual_seed(0)
+        with torch.no_grad():
+            results.append(tensors_of(run(*inputs)))
+    largest = 0.0
+    for ours, theirs in zip(results[1], results[0]):
+        if ours.shape != theirs.shape:
+            raise CannotExport(f"the graph gives {list(ours.shape)} where the module gives {list(theirs.shape)}")
+        scale = max(theirs.double().abs().max().item(), 1e-12) if theirs.numel() else 1.0
+        largest = max(largest, (ours.double() - theirs.double()).abs().max().item() / scale if theirs.numel() else 0.0)
+    return largest
+
+
+def check(net: Any, programs: dict[str, Any], inputs: Sequence[Any]) -> float:
+    """Compares with the examples, and with a batch of another size."""
+    import torch
+
+    others = [torch.cat([tensor, tensor[:1]]) for tensor in inputs]
+    largest = 0.0
+    for batch in (inputs, others):
+        for name, training in (("model", True), ("eval", False)):
+            largest = max(largest, compare(net, programs[name], batch, training))
+    return largest
+
+
+def free_text(program: Any, names: Sequence[str]) -> str:
+    """`image [*, 3, *, *]`, as the graph takes its inputs."""
+    texts = []
+    inputs = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in
+              program.graph_signature.user_inputs]
+    for name, node in zip(names, inputs):
+        sizes = [str(size) if str(size).isdigit() else "*" for size in node.meta["val"].shape]
+        texts.append(f"{name} [{', '.join(sizes)}]")
+    return ", ".join(texts)
+
+
+def run(arguments: argparse.Namespace) -> str:
+    import torch
+    from torch.export.pt2_archive._package import package_pt2
+
+    made = find(arguments.network)
+    try:
+        kwargs = json.loads(arguments.kwargs)
+    except ValueError:
+        kwargs = None
+    if not isinstance(kwargs, dict):
+        raise CannotExport(f"--kwargs: expected a map in JSON, {{\"width\": 8}}, found {arguments.kwargs}")
+    net = made if isinstance(made, torch.nn.Module) else made(**kwargs)
+    if not isinstance(net, torch.nn.Module):
+        raise CannotExport(f"{arguments.network} made a {type(net).__name__}, not a torch.nn.Module")
+    named = [example(text) for text in arguments.example]
+    names = [name for name, _ in named]
+    inputs = [tensor for _, tensor in named]
+    if any(tensor.dim() == 0 or tensor.shape[0] < 2 for tensor in inputs):
+        raise CannotExport("--example: the first size is the batch and must be 2 or more, so that it stays free")
+    try:
+        programs, _ = export_both(net, inputs)
+    except Exception as error:
+        raise CannotExport(f"torch.export cannot export it: {str(error).strip()}") from error
+    largest = check(net, programs, inputs)
+    if not largest <= TOLERANCE:
+        raise CannotExport(f"the graph differs from the module by {largest:.2g}: does it draw random numbers in its "
+                           "evaluation, or depend on values of its inputs?")
+    temporary = arguments.output + ".tmp"
+    with open(temporary, "wb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        package_pt2(file, exported_programs=programs)
+    os.replace(temporary, arguments.output)
+    count = sum(parameter.numel() for parameter in net.parameters())
+    return (f"{arguments.output}: {count:,} parameters, takes {free_text(programs['model'], names)}; "
+            f"largest difference to Python {largest:.1g}\n"
+            f"model: {{class: Exported, path: {arguments.output}}}")
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m stepop_eval.export",
+                                     description="Exports a network of PyTorch for stepop, by torch.export.")
+    parser.add_argument("network", help="a class or a function that makes it: my_net.py:Net, torchvision.models:resnet18")
+    parser.add_argument("--kwargs", default="{}", help="the arguments of the class or function, a map in JSON")
+    parser.add_argument("--example", action="append", required=True, metavar="NAME=SIZES",
+                        help="an input, batch first: image=4,3,224,224, or tokens=4,16:int64:1000; once for each input")
+    parser.add_argument("-o", "--output", default="net.pt2", help="the file to write (net.pt2)")
+    arguments = parser.parse_args(words)
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        sys.exit(f"stepop_eval.export: torch is missing: {sys.executable} -m pip install torch")
+    warnings.simplefilter("ignore")  # PyTorch's own, about its own code
+    try:
+        print(run(arguments))
+    except CannotExport as error:
+        sys.exit(f"stepop_eval.export: {error}")
+
+
+if __name__ == "__main__":
+    main()
