@@ -45,10 +45,11 @@ package: build  ## build/stepop-*.tar.gz and build/stepop_*.deb
 wheel: build  ## dist/stepop-*.whl, for pip: with all but LibTorch, which is the package torch
 	python3 cmake/wheel/backend.py dist
 
+# Three tests at once, on two cores: some wait for time limits.
 test: deps-test build  ## build and run all tests
 	@cmake/compile.sh all stepop_tests stepop_tests
 	@echo "stepop: running the tests"
-	ctest --test-dir build --output-on-failure -j2
+	ctest --test-dir build --output-on-failure -j3
 
 torture: deps-test  ## kill trainings N times (N=200), as SEED says, and compare the ends bit by bit
 	cmake --build --preset release --target stepop_tests

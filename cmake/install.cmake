@@ -170,7 +170,7 @@ stepop_install_settings(prefix)
 set(program "\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/stepop")
 install(CODE "
   if(\"\$ENV{DESTDIR}\" STREQUAL \"\" AND NOT CMAKE_INSTALL_PREFIX MATCHES \"_CPack_Packages\")
-    message(STATUS \"Precompiling the headers for code of your own (half a minute)\")
+    message(STATUS \"Precompiling the headers for code of your own\")
     execute_process(COMMAND \"${program}\" prepare RESULT_VARIABLE failed)
     if(failed)
       message(WARNING \"stepop prepare failed (\${failed}): the first compile of your own code will do it\")

@@ -1,4 +1,4 @@
-// Every iterator of the tree, and every template, in two processes by the real program.
+// Every iterator of the tree in two processes by the real program.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "tests/cli/code_run.h"
 #include "tests/cli/digits_run.h"
@@ -60,61 +59,6 @@ TEST_CASE("every iterator trains in two processes, and resumes to the same bits"
     REQUIRE(resumed.exit_code == 0);
     CHECK(contains(resumed.out, "rank 1 on "));
     CHECK(differences(state_after(parts, torture.steps), state_after(whole, torture.steps)) == "");
-  }
-}
-
-/// The numbers of the last line of the metrics that the processes must agree on.
-double last_of(const ScratchFolder& folder, const std::string& scalar) {
-  const auto lines = lines_of(read_bytes(folder.path(only_run(folder)) + "/train/metrics.jsonl"));
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    const auto row = nlohmann::json::parse(*line);
-    if (row.contains(scalar)) return row.at(scalar).get<double>();
-  }
-  return std::nan("");
-}
-
-TEST_CASE("every template trains in two processes as in one") {
-  struct Template {
-    std::string kind;
-    std::string scalar;
-    std::string words;
-    double tolerance;  ///< Larger where steps draw random numbers.
-  };
-  const std::string small =
-      "--datasets/train/size 128 --datasets/validation/size 32 --batch_size 16";
-  const std::vector<Template> templates = {
-      {"classifier", "validation/log_op/loss", small, 1e-3},
-      {"regression", "validation/log_op/mse", small, 1e-3},
-      {"autoencoder", "validation/log_op/mse", small, 1e-3},
-      {"loss_model", "validation/log_op/loss", small + " --ema/decay/update_after_step 0", 1e-3},
-      {"gan", "train/train_op/discriminator/loss", small, 0.5},
-      {"table", "validation/log_op/mse", "", 1e-3},
-      {"language_model", "validation/log_op/loss",
-       "--model/heads 2 --model/layers 1 --batch_size 16 --sample_length 40", 0.3},
-  };
-  const ScratchFolder cache;
-  for (const auto& [kind, scalar, words, tolerance] : templates) {
-    CAPTURE(kind);
-    double alone = 0;
-    for (const int processes : {1, 2}) {
-      CAPTURE(processes);
-      const ScratchFolder folder;
-      make_new(folder, "my_thing", kind);
-      const CommandResult result = run_in(
-          folder, fmt::format("export STEPOP_CACHE='{}' OMP_NUM_THREADS=1; stepop -n x -b "
-                              "my_thing.yaml -t --num_steps 12 --log_freq 4 --n_data_processes 0 "
-                              "--processes {} {}",
-                              cache.path(), processes, words));
-      CAPTURE(result.err);
-      REQUIRE(result.exit_code == 0);
-      CHECK(result.err == (processes == 1 ? "compiling my_thing.cpp\n" : ""));
-      CHECK(!has_failure_log(folder));
-      const double loss = last_of(folder, scalar);
-      CAPTURE(loss);
-      CAPTURE(alone);
-      if (processes == 1) alone = loss;
-      CHECK(std::abs(loss - alone) <= tolerance * (1 + std::abs(alone)));
-    }
   }
 }
 

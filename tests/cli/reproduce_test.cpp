@@ -161,8 +161,30 @@ TEST_CASE("the user's own code is the run's copy, whatever became of the origina
       run_well(folder, "mkdir again; stepop reproduce " + run + " | tee again/script").out;
   CAPTURE(script);
   CHECK(contains(script, " --code '[" + folder.path(run) + "/code/20"));
+  CHECK_FALSE(contains(script, "compiler of the user's own code"));
   CHECK(run_with_cache(folder, "cd again && bash script >out").exit_code == 0);
   CHECK(metrics_of(folder.path(run_again(folder))) == metrics_of(folder.path(run)));
+}
+
+TEST_CASE("another compiler of the user's own code than that of the run is told") {
+  const ScratchFolder folder;
+  write_source(folder, "");
+  folder.write("one.cpp", "int one = 1;\n");
+  folder.write("mine.sh",
+               "#!/bin/sh\n[ \"$*\" = --version ] && exec echo mine 1.2\nexec c++ \"$@\"\n");
+  const std::string train = "chmod +x mine.sh; PATH=$PWD/bin:$PATH stepop -b one.yaml -t -n ";
+  // The cache remembers the compiler.
+  for (const std::string name : {"a", "b"}) {
+    const auto result = run_with_cache(folder, "mkdir -p bin; ln -sf ../mine.sh bin/clang++-25; " +
+                                                   train + name + " --logs " + name);
+    CHECK_MESSAGE(result.exit_code == 0, result.err);
+    const std::string run = only_run(folder, name);
+    CHECK(contains(run_in(folder, "cat " + run + "/configs/train_*.json").out,
+                   "\"code_compiler\": \"" + folder.path("bin/clang++-25") + " mine 1.2\""));
+    const std::string text = run_well(folder, "STEPOP_CXX=c++ stepop reproduce " + run).out;
+    CHECK(contains(text, "# - compiler of the user's own code: it was " +
+                             folder.path("bin/clang++-25") + " mine 1.2, here it is c++ "));
+  }
 }
 
 TEST_CASE("of a run without records there is what its configs and its log say") {

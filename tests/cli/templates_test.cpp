@@ -1,30 +1,48 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/train/distributed/world.h"
 #include "tests/cli/code_run.h"
+#include "tests/cli/digits_run.h"
 
 namespace stepop {
 namespace templates_test {
 
 const std::string kTemplates = STEPOP_SOURCE_DIR "/iterators/templates/";
 
+/// Runs a line with the cache of all cases: a template is the same source in each of them.
+CommandResult run_with_shared_cache(const ScratchFolder& folder, const std::string& line) {
+  static const ScratchFolder cache;
+  return run_in(folder, "export STEPOP_CACHE='" + cache.path() + "'\n" + line);
+}
+
+/// What the next training of a template says: it is compiled by the first one alone. No warning.
+std::string compiles_once(const std::string& kind) {
+  static std::set<std::string> compiled;
+  return compiled.insert(kind).second ? "compiling my_thing.cpp\n" : "";
+}
+
 /// Trains a template, in `folder`, for some steps; the last loss that was logged.
 double train(const std::string& kind, const std::string& scalar,
              const ScratchFolder& folder = ScratchFolder(), const std::string& more = "") {
   make_new(folder, "my_thing", kind);
-  const auto result = run_with_cache(
+  const auto result = run_with_shared_cache(
       folder,
       std::string(
           "stepop -n x -b my_thing.yaml -t --num_steps 40 --log_freq 1 --datasets/train/size 256 "
           "--datasets/validation/size 32 --batch_size 16") +
           more);
   CHECK_MESSAGE(result.exit_code == 0, result.err);
-  CHECK(result.err == "compiling my_thing.cpp\n");  // and so no warning
+  CHECK(result.err == compiles_once(kind));
   const std::string run = only_run(folder);
   CHECK(std::filesystem::exists(folder / (run + "/train/checkpoints/model-40.safetensors")));
   const std::string log = read_bytes(folder / (run + "/train/log.txt"));
@@ -51,7 +69,7 @@ TEST_CASE("the template of a GAN trains both networks") {
   // 2 ln 2: it knows nothing.
   CHECK(train("gan", "train/train_op/discriminator: loss", folder) < 1.386);
   // --check warns of an op that trains and that train_ops leaves out.
-  const auto checked = run_with_cache(
+  const auto checked = run_with_shared_cache(
       folder,
       "stepop -b my_thing.yaml -t --check --train_ops '[train/train_op/discriminator]' "
       "--datasets/train/size 256 --datasets/validation/size 32 --batch_size 16");
@@ -68,9 +86,10 @@ TEST_CASE("the template of a model that knows its loss learns, without an iterat
 TEST_CASE("the template of a table learns, and predicts new rows without the training table") {
   const ScratchFolder folder;
   make_new(folder, "my_thing", "table");
-  const auto trained = run_with_cache(folder, "stepop -n x -b my_thing.yaml -t --num_steps 150");
+  const auto trained =
+      run_with_shared_cache(folder, "stepop -n x -b my_thing.yaml -t --num_steps 150");
   CHECK_MESSAGE(trained.exit_code == 0, trained.err);
-  CHECK(trained.err == "compiling my_thing.cpp\n");
+  CHECK(trained.err == compiles_once("table"));
   const std::string run = only_run(folder);
   const std::string log = read_bytes(folder / (run + "/train/log.txt"));
   CHECK(
@@ -84,7 +103,7 @@ TEST_CASE("the template of a table learns, and predicts new rows without the tra
   folder.write("new.yaml",
                "datasets: {predict: {class: Standardized, fit: train, dataset: {class: Csv, fit: "
                "train, path: new.csv}}}\n");
-  const auto predicted = run_with_cache(
+  const auto predicted = run_with_shared_cache(
       folder,
       "stepop predict " + run + " -b new.yaml --eval_functor null --eval_hook/eval_callbacks null");
   CHECK_MESSAGE(predicted.exit_code == 0, predicted.err);
@@ -96,12 +115,12 @@ TEST_CASE("the template of a table learns, and predicts new rows without the tra
 TEST_CASE("the template of a language model learns, and its log has a text") {
   const ScratchFolder folder;
   make_new(folder, "my_thing", "language_model");
-  const auto result =
-      run_with_cache(folder,
-                     "stepop -n x -b my_thing.yaml -t --num_steps 60 --log_freq 30 --model/heads 2 "
-                     "--model/layers 1 --batch_size 16 --sample_length 40 --n_data_processes 0");
+  const auto result = run_with_shared_cache(
+      folder,
+      "stepop -n x -b my_thing.yaml -t --num_steps 60 --log_freq 30 --model/heads 2 "
+      "--model/layers 1 --batch_size 16 --sample_length 40 --n_data_processes 0");
   CHECK_MESSAGE(result.exit_code == 0, result.err);
-  CHECK(result.err == "compiling my_thing.cpp\n");
+  CHECK(result.err == compiles_once("language_model"));
   const std::string run = only_run(folder);
   const std::string log = read_bytes(folder / (run + "/train/log.txt"));
   const std::string scalar = "validation/log_op: loss ";
@@ -117,6 +136,60 @@ TEST_CASE("the template of a language model learns, and its log has a text") {
   CHECK(sample.size() > 56);
   const auto project = run_in(folder, "stepop new other --template language_model --project");
   CHECK(project.out.find("other/configs/train.txt\n") != std::string::npos);
+}
+
+/// The numbers of the last line of the metrics that the processes must agree on.
+double last_of(const ScratchFolder& folder, const std::string& scalar) {
+  const auto lines = lines_of(read_bytes(folder.path(only_run(folder)) + "/train/metrics.jsonl"));
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const auto row = nlohmann::json::parse(*line);
+    if (row.contains(scalar)) return row.at(scalar).get<double>();
+  }
+  return std::nan("");
+}
+
+TEST_CASE("every template trains in two processes as in one") {
+  if (!World::can_join()) return;
+  struct Template {
+    std::string kind;
+    std::string scalar;
+    std::string words;
+    double tolerance;  ///< Larger where steps draw random numbers.
+  };
+  const std::string small =
+      "--datasets/train/size 128 --datasets/validation/size 32 --batch_size 16";
+  const std::vector<Template> templates = {
+      {"classifier", "validation/log_op/loss", small, 1e-3},
+      {"regression", "validation/log_op/mse", small, 1e-3},
+      {"autoencoder", "validation/log_op/mse", small, 1e-3},
+      {"loss_model", "validation/log_op/loss", small + " --ema/decay/update_after_step 0", 1e-3},
+      {"gan", "train/train_op/discriminator/loss", small, 0.5},
+      {"table", "validation/log_op/mse", "", 1e-3},
+      {"language_model", "validation/log_op/loss",
+       "--model/heads 2 --model/layers 1 --batch_size 16 --sample_length 40", 0.3},
+  };
+  for (const auto& [kind, scalar, words, tolerance] : templates) {
+    CAPTURE(kind);
+    double alone = 0;
+    for (const int processes : {1, 2}) {
+      CAPTURE(processes);
+      const ScratchFolder folder;
+      make_new(folder, "my_thing", kind);
+      const CommandResult result = run_with_shared_cache(
+          folder, fmt::format("export OMP_NUM_THREADS=1; stepop -n x -b my_thing.yaml -t "
+                              "--num_steps 12 --log_freq 4 --n_data_processes 0 --processes {} {}",
+                              processes, words));
+      CAPTURE(result.err);
+      REQUIRE(result.exit_code == 0);
+      CHECK(result.err == compiles_once(kind));
+      CHECK(!std::filesystem::exists(folder / (only_run(folder) + "/train/rank-1.log")));
+      const double loss = last_of(folder, scalar);
+      CAPTURE(loss);
+      CAPTURE(alone);
+      if (processes == 1) alone = loss;
+      CHECK(std::abs(loss - alone) <= tolerance * (1 + std::abs(alone)));
+    }
+  }
 }
 
 TEST_CASE("no template has more than 120 lines") {
@@ -186,20 +259,28 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
 }
 
 TEST_CASE("GCC compiles each template without a warning, as Clang does") {
-  // The other tests take Clang where it is installed.
+  // The other tests take Clang where it is installed. All templates are one source here, so that
+  // what they share of LibTorch is instantiated once.
   const ScratchFolder folder;
   const auto gcc =
       run_in(folder, "sed -n 's/.*\"compiler\": \"\\(.*\\)\",/\\1/p' '" STEPOP_BINARY_DIR
                      "/libstepop.json'");
   REQUIRE(std::filesystem::exists(gcc.out.substr(0, gcc.out.find('\n'))));
   const std::string with = "export STEPOP_CXX=" + gcc.out;
+  std::string all = "#include <stepop/stepop.h>\n";
   for (const std::string kind : {"classifier", "regression", "table", "autoencoder", "gan",
                                  "loss_model", "language_model"}) {
-    CAPTURE(kind);
     make_new(folder, "my_" + kind, kind);
-    const auto result = run_with_cache(folder, with + "stepop list -b my_" + kind + ".yaml");
-    CHECK_MESSAGE(result.exit_code == 0, result.err);
-    CHECK(result.err.ends_with("compiling my_" + kind + ".cpp\n"));
+    all += "#include \"my_" + kind + ".cpp\"\n";
+  }
+  folder.write("all.cpp", all);
+  folder.write("all.yaml", "code: all.cpp\n");
+  const auto result = run_with_cache(folder, with + "stepop list -b all.yaml");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  CHECK(result.err.ends_with("compiling all.cpp\n"));
+  for (const std::string name : {"MyClassifier", "MyRegression", "MyTable", "MyAutoencoder",
+                                 "MyGan", "MyLossModel", "MyLanguageModel"}) {
+    CHECK_MESSAGE(result.out.find("  " + name) != std::string::npos, name);
   }
 }
 

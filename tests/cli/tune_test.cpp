@@ -190,6 +190,18 @@ TEST_CASE("a config that cannot train is reported, and mistakes on the command l
   };
   CHECK(has(error("-b a.yaml --n_prefetch 8"),
             "stepop: stepop tune: the config as it is cannot train: "));
+  // --allow-unknown holds in the processes that are measured.
+  const std::string unknown = "-b a.yaml --time 2s --hooks null --batch_sise 3 --num_steps 4";
+  CHECK(has(error(unknown), "unknown key \"batch_sise\": did you mean \"batch_size\"?"));
+  const auto allowed =
+      run_in(folder, with_places(fmt::format("{} tune {} --allow-unknown", kSlow, unknown)));
+  CHECK_MESSAGE(allowed.exit_code == 0, allowed.err);
+  CHECK(has(allowed.out, " --batch_sise 3 --num_steps 4 -t --allow-unknown\n"));
+  const auto rates = run_in(
+      folder, with_places(fmt::format("{} tune -b a.yaml --hooks null --batch_size 8 --batch_sise "
+                                      "3 --lr --allow-unknown",
+                                      kSlow)));
+  CHECK_MESSAGE(rates.exit_code == 0, rates.err);
   CHECK(has(error("-b a.yaml --time 2"), "--time: expected a time such as 3h50m"));
   CHECK(has(error(""), "no config given: stepop tune -b base.yaml"));
   CHECK(fs::is_empty(folder.path("tmp")));

@@ -15,13 +15,14 @@ const std::string kConfig =
     "batch_size: 8\nnum_epochs: 1\nlog_ops: [train/log_op]\nseed: 1\neval_hook: null\n"
     "optimizer: {class: SGD, lr: 0.1}\n";
 
-/// Runs `steps` beside `stepop watch -b one.yaml`, whose output is in the file `out`. In them
-/// `ends N` waits until its trainings have ended N times.
+/// Runs `steps` beside `stepop watch -b one.yaml`, the program itself and no function of the shell,
+/// whose process would get the signal in its place. The output is in the file `out`. In the steps
+/// `ends N` waits until the trainings have ended N times.
 CommandResult watching(const ScratchFolder& folder, const std::string& steps,
                        const std::string& more = "") {
   folder.write("one.yaml", kConfig);
   return run_in(folder,
-                "stepop watch -b one.yaml " + more +
+                "'" STEPOP_BINARY_DIR "/stepop' watch -b one.yaml " + more +
                     " >out 2>&1 & watch=$!\n"
                     "ends() { for i in $(seq 1200); do\n"
                     "  [ $(grep -c 'waiting for a save' out) -ge $1 ] && return; sleep 0.1; done\n"

@@ -19,7 +19,6 @@
 #include "runtime/tools/cli/evaluation_config.h"
 #include "runtime/tools/cli/remedy.h"
 #include "runtime/tools/code/code_copy.h"
-#include "runtime/tools/code/user_code.h"
 #include "runtime/train/run/signals.h"
 
 namespace stepop {
@@ -53,8 +52,7 @@ RunSource find_source(const Arguments& arguments) {
   return source;
 }
 
-std::vector<std::string> load_code(const Config& config, const std::string& run,
-                                   Optimization optimization) {
+UserCode load_code(const Config& config, const std::string& run, Optimization optimization) {
   const auto say = [](const std::string& text) {
     fmt::print(stderr, "{}{}", text, text.ends_with('\n') ? "" : "\n");
   };
@@ -64,8 +62,7 @@ std::vector<std::string> load_code(const Config& config, const std::string& run,
     say(fmt::format("warning: the code in {}/code is run, and {}", run, reason));
   }
   return load_user_code(config, copy.is_there() ? &copy : nullptr, optimization, say,
-                        throw_if_signal_arrived)
-      .files;
+                        throw_if_signal_arrived);
 }
 
 Optimization optimization_of(const Arguments& arguments) {
@@ -105,9 +102,9 @@ RunConfig read_run_config(const Arguments& arguments, RunSource source) {
   }
   RunConfig result{.config = Config(std::move(root)), .variables = std::move(variables)};
   const bool takes_copy = source.project && !arguments.current_code;
-  result.code_files = load_code(result.config, takes_copy ? source.project->root() : "",
-                                optimization_of(arguments));
-  if (source.project && !result.code_files.empty()) {
+  result.code = load_code(result.config, takes_copy ? source.project->root() : "",
+                          optimization_of(arguments));
+  if (source.project && !result.code.files.empty()) {
     result.code_note = code_note(source.project->root(), arguments.current_code);
   }
   make_paths_absolute(result.config);

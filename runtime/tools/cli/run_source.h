@@ -8,6 +8,7 @@
 #include "runtime/core/config/config.h"
 #include "runtime/tools/cli/arguments.h"
 #include "runtime/tools/code/compiler.h"
+#include "runtime/tools/code/user_code.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/run/run_directory.h"
 
@@ -33,8 +34,8 @@ RunSource find_source(const Arguments& arguments);
 /// A config, and the user code that it names.
 struct RunConfig {
   Config config;
-  std::vector<std::string> code_files = {};  ///< The sources and headers that were compiled.
-  std::set<std::string> variables = {};      ///< The environment variables that the config uses.
+  UserCode code = {};
+  std::set<std::string> variables = {};  ///< The environment variables that the config uses.
   std::string code_note =
       {};  ///< How the run's copy of the code differs from the originals; may be empty.
 };
@@ -44,9 +45,8 @@ struct RunConfig {
 RunConfig read_run_config(const Arguments& arguments, RunSource source);
 
 /// Compiles and loads the `code` of a config, and reports slow steps on the standard error. With
-/// the folder of a run, the sources are the run's copies. Returns the files that were compiled.
-std::vector<std::string> load_code(const Config& config, const std::string& run,
-                                   Optimization optimization);
+/// the folder of a run, the sources are the run's copies.
+UserCode load_code(const Config& config, const std::string& run, Optimization optimization);
 
 /// Quick for a start that ends soon: a debug run, a check.
 Optimization optimization_of(const Arguments& arguments);

@@ -68,10 +68,10 @@ void share_config(World& world, const Arguments& arguments, const RunSource& sou
       throw UsageError("the files of -b are not those of rank 0: give all machines the same");
     }
     config.config = Config(parse_yaml(json.at("config").get<std::string>(), {"rank 0", 0}));
-    config.code_files =
+    config.code =
         load_code(config.config, json.at("code").get<std::string>(), optimization_of(arguments));
   }
-  world.check_same("the code that the config names", code_text(config.code_files));
+  world.check_same("the code that the config names", code_text(config.code.files));
 }
 
 }  // namespace stepop

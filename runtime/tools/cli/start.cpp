@@ -242,7 +242,8 @@ class Recording {
                         .is_debug = arguments.debug,
                         .allows_unknown = arguments.allow_unknown,
                         .processes = start_.world.size(),
-                        .launcher = start_.world.place().launcher};
+                        .launcher = start_.world.place().launcher,
+                        .code_compiler = start_.opened.run.code.compiler};
     if (const auto& checkpoint = start_.opened.checkpoint) {
       made_of.checkpoint = checkpoint->path;
       made_of.checkpoint_checksum = checkpoint->checkpoint.checksum;
@@ -308,7 +309,7 @@ TrainingEnd carry_out_in_root(Start& start, const RunDirectory& directory,
   const auto limit = deadline(process_begin, session.settings().max_seconds);
   if (arguments.train) {
     recording.record(time);
-    CodeCopy(directory.root()).save(start.opened.run.code_files, time);
+    CodeCopy(directory.root()).save(start.opened.run.code.files, time);
     share_start(start.world, {time, git});
     return train_run(console, directory, session,
                      {.time = time,

@@ -36,6 +36,9 @@ std::string checksum_of_code(const std::string& content) {
 struct CacheEntry::Build {
   std::string file;  ///< Its name.
   Json headers;      ///< The checksum of each.
+  std::string compiler = {};
+
+  Json to_json() const { return {{"file", file}, {"headers", headers}, {"compiler", compiler}}; }
 };
 
 CacheEntry::CacheEntry(std::string folder, std::vector<std::string> sources, std::string made_by,
@@ -68,14 +71,17 @@ std::vector<CacheEntry::Build> CacheEntry::builds() const {
     const bool is_whole = build.is_object() && build.contains("file") &&
                           build["file"].is_string() && build.contains("headers") &&
                           build["headers"].is_object();
-    if (is_whole) whole.push_back({build["file"], build["headers"]});
+    if (!is_whole) continue;
+    const auto compiler = build.find("compiler");
+    const bool is_known = compiler != build.end() && compiler->is_string();
+    whole.push_back({build["file"], build["headers"], is_known ? *compiler : Json("")});
   }
   return whole;
 }
 
 std::optional<CachedFile> CacheEntry::find() const {
   for (const auto& build : builds()) {
-    CachedFile file{folder_ + "/" + build.file, sources_};
+    CachedFile file{folder_ + "/" + build.file, sources_, build.compiler};
     bool is_same = fs::exists(file.path) && foreign_reason(file.path).empty();
     for (const auto& [path, checksum] : build.headers.items()) {
       file.code.push_back((root_ / path).lexically_normal().string());
@@ -91,9 +97,9 @@ std::optional<CachedFile> CacheEntry::find() const {
   return std::nullopt;
 }
 
-CachedFile CacheEntry::keep(const std::vector<std::string>& headers,
-                            fs::file_time_type begin) const {
-  CachedFile file{"", sources_};
+CachedFile CacheEntry::keep(const std::vector<std::string>& headers, fs::file_time_type begin,
+                            const std::string& compiler) const {
+  CachedFile file{"", sources_, compiler};
   Json sums = Json::object();
   for (const auto& header : headers) {
     file.code.push_back(header);
@@ -111,9 +117,9 @@ CachedFile CacheEntry::keep(const std::vector<std::string>& headers,
   file.path = folder_ + "/" + name;
   rename_into_place(part_path(), file.path);
   if (!is_sure) return file;
-  Json all = Json::array({{{"file", name}, {"headers", std::move(sums)}}});
+  Json all = Json::array({Build{name, std::move(sums), compiler}.to_json()});
   for (const auto& build : builds()) {
-    if (build.file != name) all.push_back({{"file", build.file}, {"headers", build.headers}});
+    if (build.file != name) all.push_back(build.to_json());
   }
   write_file_atomically(json_path(), all.dump(1) + "\n");
   return file;

@@ -11,6 +11,7 @@ namespace stepop {
 struct CachedFile {
   std::string path;
   std::vector<std::string> code;  ///< The sources, and the user's headers that they include.
+  std::string compiler = {};      ///< Its path and version; empty if an earlier version kept it.
 };
 
 /// What the cache has of one set of sources: `<key><extension>.json` lists the compiled files, one
@@ -32,11 +33,11 @@ class CacheEntry {
   /// when another user may have written it.
   std::optional<CachedFile> find() const;
 
-  /// Moves `part_path()`, compiled since `begin` with these headers, into the cache. If code was
-  /// saved after `begin`, the file may be of either version: later calls of `find` do not return
-  /// it.
-  CachedFile keep(const std::vector<std::string>& headers,
-                  std::filesystem::file_time_type begin) const;
+  /// Moves `part_path()`, compiled since `begin` by `compiler` with these headers, into the cache.
+  /// If code was saved after `begin`, the file may be of either version: later calls of `find` do
+  /// not return it.
+  CachedFile keep(const std::vector<std::string>& headers, std::filesystem::file_time_type begin,
+                  const std::string& compiler) const;
 
   /// Whether the sources are those that the entry was made for.
   bool is_current() const { return make_key() == key_; }

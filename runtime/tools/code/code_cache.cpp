@@ -132,7 +132,7 @@ class LibraryBuild {
     }
     const Part part(library.part_path());
     compiler_.link(objects, library.part_path(), flags_);
-    return library.keep(headers, begin);
+    return library.keep(headers, begin, compiler_.identity());
   }
 
  private:
@@ -211,7 +211,7 @@ class LibraryBuild {
     const std::string path = unit.entry.part_path();
     const Part part(path);
     const auto headers = compiler_.compile(unit.source, path, flags, optimization_, unit.warnings);
-    unit.object = unit.entry.keep(headers, begin);
+    unit.object = unit.entry.keep(headers, begin, compiler_.identity());
   }
 
   std::string folder_;
@@ -236,7 +236,7 @@ CompiledCode compile_code(const std::vector<std::string>& sources,
     return CacheEntry(folder, sources, made_by(path, flags, of), ".so");
   };
   const auto result = [](CachedFile file) {
-    return CompiledCode{std::move(file.path), std::move(file.code)};
+    return CompiledCode{std::move(file.path), std::move(file.code), std::move(file.compiler)};
   };
   try {
     make_private_folder(folder);

@@ -11,6 +11,7 @@ namespace stepop {
 struct CompiledCode {
   std::string library;             ///< The shared library, in the cache.
   std::vector<std::string> files;  ///< The sources, and the user's headers that they include.
+  std::string compiler;            ///< Its path and version.
 };
 
 /// The folder for compiled code: $STEPOP_CACHE, else $XDG_CACHE_HOME/stepop, else ~/.cache/stepop.

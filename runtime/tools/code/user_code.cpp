@@ -96,7 +96,7 @@ UserCode load_user_code(const Config& config, const CodeCopy* copy, Optimization
     names += (names.empty() ? "" : ", ") + fs::path(source).filename().string();
   }
   if (is_first_time(code.library)) load_library(code.library, names, code.files);
-  return {code.files};
+  return {code.files, code.compiler};
 }
 
 }  // namespace stepop

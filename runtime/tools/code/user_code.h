@@ -13,6 +13,7 @@ namespace stepop {
 /// The result of `load_user_code`.
 struct UserCode {
   std::vector<std::string> files;  ///< Sources, and the headers that they include; no libraries.
+  std::string compiler = {};       ///< Its path and version; empty without sources.
 };
 
 /// Compiles and loads the files that a config's `code` names, so that their components are known:

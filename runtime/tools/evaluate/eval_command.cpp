@@ -107,7 +107,7 @@ void load_code_of(const EvalFile& file, const std::optional<FileRun>& run,
   is_given = is_given || !code.empty();
   apply_overrides(root, std::move(code));
   const std::string copy = run && !arguments.current_code ? run->root : "";
-  const auto files = load_code(Config(std::move(root)), copy, Optimization::kFull);
+  const auto files = load_code(Config(std::move(root)), copy, Optimization::kFull).files;
   const std::string note =
       files.empty() || !run ? "" : code_note(run->root, arguments.current_code);
   if (!note.empty()) fmt::print("{}\n", note);

@@ -12,6 +12,7 @@
 #include "runtime/core/system/cache_folder.h"
 #include "runtime/core/system/checksum.h"
 #include "runtime/tools/code/build_settings.h"
+#include "runtime/tools/code/precompiled_header.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -28,6 +29,7 @@ bool is_of_code(std::string_view name) {
 std::string kind_of(std::string_view name) {
   if (is_of_code(name)) return "compiled code";
   if (name.starts_with("headers-")) return "precompiled headers";
+  if (name == kMeasuredHeaders) return "times of precompiling";
   if (name == "tokens") return "tokens of texts";
   return name == "tuned" ? "settings of stepop tune" : "";
 }

@@ -24,7 +24,10 @@ struct PrepareFlags {
 
 int prepare_command(const Arguments& /*arguments*/, const PrepareFlags& own) {
   const SignalGuard signals;
-  if (!own.clean) prepare_precompiled_header({compiler_for({}), throw_if_signal_arrived});
+  if (!own.clean) {
+    prepare_precompiled_header({compiler_for({}), throw_if_signal_arrived},
+                               [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  }
   const std::vector<KeptFiles> kept = kept_files();
   if (!own.clean) {
     fmt::print("{}", kept_files_table(kept));

@@ -14,6 +14,7 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/config.h"
 #include "runtime/core/system/checksum.h"
+#include "runtime/tools/code/compiler.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/run/data_files.h"
 #include "runtime/train/run/device.h"
@@ -52,6 +53,7 @@ class Differences {
     look_at_data(record);
     look_at_checkpoint(record);
     look_at_machine(record);
+    look_at_code(record);
     for (const auto& name : record.hidden) {
       add(
           fmt::format("the variable {} was set; its value is not kept, as its name is that of a "
@@ -139,6 +141,24 @@ class Differences {
       add(error.what());
     }
     at::set_num_threads(threads);
+  }
+
+  /// Compilers draw other first weights where layers are made as arguments of one call.
+  void look_at_code(const StartRecord& record) {
+    if (record.code_compiler.empty()) return;
+    try {
+      const Config config(start_.config);
+      std::vector<std::string> flags;
+      if (config.has("code_flags")) flags = config.get<std::vector<std::string>>("code_flags");
+      const std::string* given = record.environment.find("STEPOP_CXX");  // the commands set it
+      const Compiler now(given != nullptr ? *given : compiler_for(flags), {});
+      if (now.identity() != record.code_compiler) {
+        add(fmt::format("compiler of the user's own code: it was {}, here it is {}",
+                        record.code_compiler, now.identity()));
+      }
+    } catch (const Error& error) {  // such as a missing compiler
+      add(error.what());
+    }
   }
 
   const std::string& root_;

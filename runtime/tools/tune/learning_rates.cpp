@@ -199,9 +199,9 @@ Config with_log_ops(const Config& config, World& world) {
 
 }  // namespace
 
-void run_rate_test(const Config& config, World& world, const std::string& folder,
-                   const std::string& weights) {
-  train_for_steps(with_log_ops(config, world), world, folder, weights,
+void run_rate_test(const Config& config, bool allow_unknown, World& world,
+                   const std::string& folder, const std::string& weights) {
+  train_for_steps(with_log_ops(config, world), allow_unknown, world, folder, weights,
                   [](Session& session) { return std::make_unique<LossWatch>(session); });
 }
 

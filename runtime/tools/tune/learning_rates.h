@@ -36,8 +36,8 @@ Value config_of_rates(Value config, double low, double high, int64_t steps);
 
 /// The other side of `test_rates`: answers with step and loss after each step. Ends the process
 /// after the last step, or when the loss is NaN, infinite or, smoothed, four times its lowest.
-[[noreturn]] void run_rate_test(const Config& config, World& world, const std::string& folder,
-                                const std::string& weights);
+[[noreturn]] void run_rate_test(const Config& config, bool allow_unknown, World& world,
+                                const std::string& folder, const std::string& weights);
 
 /// Trains a config with growing rates in its own process. Throws CandidateFailed.
 std::vector<RatePoint> test_rates(const TuneOptions& options, const TraineeOptions& trainees);

@@ -149,12 +149,12 @@ void StepHook::after_step(int64_t) {
   ++position.epoch;
 }
 
-void train_for_steps(const Config& config, World& world, const std::string& folder,
-                     const std::string& weights, const MakeStepHook& make_hook) {
+void train_for_steps(const Config& config, bool allow_unknown, World& world,
+                     const std::string& folder, const std::string& weights,
+                     const MakeStepHook& make_hook) {
   Value root = *config.root().peek();
   const auto make = [&](const Config& of) {
-    return std::make_unique<Session>(of, /*train=*/true, /*debug=*/false, /*allow_unknown=*/false,
-                                     &world);
+    return std::make_unique<Session>(of, /*train=*/true, /*debug=*/false, allow_unknown, &world);
   };
   std::unique_ptr<Session> session = make(config);
   if (const auto own = session->iterator().log_ops(); !own.empty()) {
@@ -185,8 +185,9 @@ void train_for_steps(const Config& config, World& world, const std::string& fold
   throw Error("a training without an end has ended: a hook, or the iterator, stopped it");
 }
 
-void run_measured_training(const Config& config, World& world, const std::string& folder) {
-  train_for_steps(config, world, folder, "", [](Session& session) {
+void run_measured_training(const Config& config, bool allow_unknown, World& world,
+                           const std::string& folder) {
+  train_for_steps(config, allow_unknown, world, folder, "", [](Session& session) {
     answer(report(session));
     return std::make_unique<Gate>(session);
   });

@@ -45,15 +45,16 @@ class StepHook : public Hook {
 using MakeStepHook = std::function<std::unique_ptr<StepHook>(Session& session)>;
 
 /// Trains by a config from config_of_steps, until the hook ends the process. The user's hooks write
-/// into `folder`; `weights` is a checkpoint to begin with, or empty. Throws what a training throws,
-/// and Error when it ends.
-[[noreturn]] void train_for_steps(const Config& config, World& world, const std::string& folder,
-                                  const std::string& weights, const MakeStepHook& make_hook);
+/// into `folder`; `weights` is a checkpoint to begin with, or empty. Unknown keys are an error
+/// unless `allow_unknown`. Throws what a training throws, and Error when it ends.
+[[noreturn]] void train_for_steps(const Config& config, bool allow_unknown, World& world,
+                                  const std::string& folder, const std::string& weights,
+                                  const MakeStepHook& make_hook);
 
 /// The other side of a TrainingSubject: first reports its settings, a map as YAML in one line. Then
 /// trains portions of steps: each line `run <steps before> <steps>` of the standard input is
 /// answered by `<seconds of a step> <bytes of memory>`. Ends with its input.
-[[noreturn]] void run_measured_training(const Config& config, World& world,
+[[noreturn]] void run_measured_training(const Config& config, bool allow_unknown, World& world,
                                         const std::string& folder);
 
 }  // namespace stepop

@@ -61,6 +61,7 @@ struct TuneFlags {
   }
 };
 
+constexpr const char* kAllowUnknown = "--allow-unknown";
 constexpr const char* kTunedFile = "tuned.yaml";
 constexpr const char* kBatchSizeFile = "batch_size.png";
 constexpr const char* kRatesFile = "lr.png";
@@ -116,10 +117,11 @@ int be_measured(const Arguments& arguments, const std::string& mode) {
   const auto world = World::join(read_place(), {});
   const std::string folder = std::filesystem::path(arguments.base.at(0)).parent_path().string();
   if (mode == kTestRates) {
-    run_rate_test(run.config, *world, folder, arguments.checkpoint.value_or(""));
+    run_rate_test(run.config, arguments.allow_unknown, *world, folder,
+                  arguments.checkpoint.value_or(""));
   }
   if (mode != kMeasureSteps) throw Error(fmt::format("{}={}: no such mode", kTuneVariable, mode));
-  run_measured_training(run.config, *world, folder);
+  run_measured_training(run.config, arguments.allow_unknown, *world, folder);
 }
 
 /// The config that the command line names.
@@ -194,9 +196,10 @@ int tune_settings(const Arguments& arguments, const TuneFlags& own, const TuneSo
   const std::string text = tuned.file_text(source.files + typed_overrides(arguments, {}));
   write_file_atomically(file, text);
   if (!tuned.result.winner.changes_results) keep(source, text, console);
-  console.info(fmt::format("wrote {}; train with it:  {} {} {}{} -t", file,
-                           shell_word(program_name()), source.files, shell_word(file),
-                           typed_overrides(arguments, tuned.settings())));
+  console.info(fmt::format(
+      "wrote {}; train with it:  {} {} {}{} -t{}{}", file, shell_word(program_name()), source.files,
+      shell_word(file), typed_overrides(arguments, tuned.settings()),
+      arguments.allow_unknown ? " " : "", arguments.allow_unknown ? kAllowUnknown : ""));
   return 0;
 }
 
@@ -250,6 +253,7 @@ int tune_command(const Arguments& arguments, const TuneFlags& own) {
                           .interrupt = throw_if_signal_arrived};
   if (arguments.checkpoint)
     trainees.words.insert(trainees.words.end(), {"-c", *arguments.checkpoint});
+  if (arguments.allow_unknown) trainees.words.emplace_back(kAllowUnknown);
   Console console(arguments.log_level);
   const TuneOptions options{
       .config = source.config,
@@ -275,7 +279,7 @@ STEPOP_REGISTER_COMMAND(
      .most = 0,
      .about = "measure training steps with other threads, oneDNN, loaders, ...; writes tuned.yaml "
               "for -b",
-     .takes = "base checkpoint project log_level",
+     .takes = "base checkpoint project log_level allow-unknown",
      .example = "stepop tune -b configs/digits.yaml --time 2m\nstepop tune -b configs/digits.yaml "
                 "--lr -o lr.png"});
 

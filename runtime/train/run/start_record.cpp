@@ -109,6 +109,7 @@ std::string StartRecord::to_json() const {
                      {"allows_unknown", allows_unknown},
                      {"processes", processes},
                      {"launcher", launcher},
+                     {"code_compiler", code_compiler},
                      {"step", step},
                      {"checkpoint", checkpoint},
                      {"checkpoint_checksum", checkpoint_checksum},
@@ -142,6 +143,7 @@ std::optional<StartRecord> StartRecord::from_json(const std::string& text) {
     record.allows_unknown = json.value("allows_unknown", false);
     record.processes = json.value("processes", int64_t{1});
     record.launcher = json.value("launcher", "");
+    record.code_compiler = json.value("code_compiler", "");
     record.step = json.value("step", int64_t{0});
     record.checkpoint = json.value("checkpoint", "");
     record.checkpoint_checksum = json.value("checkpoint_checksum", "");

@@ -26,7 +26,9 @@ struct StartRecord {
   bool allows_unknown = false;  ///< --allow-unknown
   int64_t processes = 1;        ///< That trained or evaluated together.
   std::string launcher = {};    ///< `--processes`, torchrun; empty for a single process.
-  int64_t step = 0;             ///< The step at which the start begins.
+  /// The path and version of the compiler of the user's own code; empty without such code.
+  std::string code_compiler = {};
+  int64_t step = 0;  ///< The step at which the start begins.
   /// The checkpoint from which the start begins, relative to the run if it is the run's own; empty
   /// for none.
   std::string checkpoint = {};

@@ -22,6 +22,7 @@ StartRecord example() {
           .folder = "/home/ada",
           .processes = 2,
           .launcher = "--processes",
+          .code_compiler = "/usr/bin/clang++-19 clang version 19.1.7",
           .step = 230,
           .checkpoint = "train/checkpoints/model-230.safetensors",
           .made_by = build_info(c10::kCPU),
