@@ -22,6 +22,7 @@ import importlib
 import importlib.util
 import json
 import mmap
+import operator
 import os
 import random
 import select
@@ -40,6 +41,7 @@ except ImportError:
 
 ALIGNMENT = 64  # bytes, of each tensor in a buffer
 QUICK_EXAMPLE = 200e-6  # seconds; see Reader.read
+COLD_EXAMPLE = 20e-3  # seconds; what takes less may be quick when it is read once more
 MEMORY_CHECKED_EVERY = 64  # batches
 MUCH_MEMORY = 1 << 30  # bytes that a worker may grow by beside doubling
 
@@ -509,14 +511,57 @@ class Column:
             if self.is_stacked:
                 target[...] = self.values
             else:
-                numpy.stack(self.values, out=target)
+                stack_arrays(self.values, target)
         else:
             torch = sys.modules["torch"]
             target = torch.frombuffer(memory, dtype=first.dtype, count=count, offset=offset).view(self.shape)
-            if self.is_stacked:
-                target.copy_(self.values)
-            else:
-                torch.stack(self.values, out=target)
+            with torch.no_grad():
+                if self.is_stacked:
+                    target.copy_(self.values)
+                else:
+                    torch.stack(self.values, out=target)
+
+
+def stack_arrays(values, target):
+    """The same as numpy.stack, which looks at each array several times."""
+    if target.ndim == 1:
+        target[...] = values
+    else:
+        numpy.concatenate(values, out=target.reshape((-1,) + target.shape[2:]))
+
+
+class QuickColumn(Column):
+    """A column of values of one kind, or `is_quick` is false."""
+
+    def __init__(self, name, values):
+        self.is_quick = False
+        self.is_text = self.is_stacked = False
+        kinds = set(map(type, values))
+        kind = kinds.pop()
+        if kinds:
+            return
+        torch = sys.modules.get("torch")
+        self.name, self.values = name, values
+        if kind is numpy.ndarray:
+            about = set(map(ABOUT_ARRAY, values))
+            dtype, shape = about.pop()
+            self.type = dtype.name
+            self.is_quick = not about and self.type in NUMPY_TYPES
+        elif torch is not None and kind is torch.Tensor:
+            about = set(map(ABOUT_TENSOR, values))
+            dtype, shape, layout, is_cpu, is_quantized = about.pop()
+            self.type = str(dtype)[len("torch."):]
+            self.is_quick = (not about and layout is torch.strided and is_cpu and not is_quantized
+                             and self.type in SCALAR_TYPES)
+        elif kind in NUMBER_TYPES:
+            try:
+                self.values = numpy.array(values, dtype=NUMBER_TYPES[kind])
+            except OverflowError:
+                return
+            self.type, shape = self.values.dtype.name, ()
+            self.is_quick = self.is_stacked = True
+        if self.is_quick:
+            self.shape = [len(values), *shape]
 
 
 def columns_of(examples, indices):
@@ -526,6 +571,37 @@ def columns_of(examples, indices):
             raise Refused("cannot put examples %d and %d into one batch: the first has %s, the second %s" % (
                 indices[0], index, ", ".join(first), ", ".join(example)))
     return [Column(name, [example[name] for example in examples], indices) for name in first]
+
+
+def quick_columns(examples, names):
+    """The columns of examples that are tuples or maps of tensors, arrays and numbers; else None.
+
+    They are those that `columns_of` makes of any examples, in less time.
+    """
+    first = examples[0]
+    if set(map(type, examples)) == {tuple}:
+        if names.list is None or set(map(len, examples)) != {len(names.list)}:
+            return None
+        parts = zip(names.list, zip(*examples))
+    elif type(first) is dict and names.list is None and names.map is None:
+        if not all(type(example) is dict and example.keys() == first.keys() for example in examples):
+            return None
+        parts = [(name, [example[name] for example in examples]) for name in first]
+    else:
+        return None
+    columns = {}
+    for name, values in parts:
+        if name is None:
+            continue
+        column = QuickColumn(name, values)
+        if not column.is_quick or type(name) is not str or name in columns:
+            return None
+        columns[name] = column
+    return list(columns.values())
+
+
+ABOUT_ARRAY = operator.attrgetter("dtype", "shape")
+ABOUT_TENSOR = operator.attrgetter("dtype", "shape", "layout", "is_cpu", "is_quantized")
 
 
 def columns_of_batch(named, indices):
@@ -659,9 +735,18 @@ NUMPY_STATE = numpy.random.get_state
 def states():
     """The states of the three generators, for a comparison."""
     torch = sys.modules.get("torch")
-    numbers = NUMPY_STATE(legacy=False)
-    return (PYTHON_STATE(), numbers["state"]["pos"], numbers["state"]["key"].tobytes(), numbers["has_gauss"],
+    return (PYTHON_STATE(), numpy_state(),
             torch.default_generator.get_state().numpy().tobytes() if torch is not None else None)
+
+
+def numpy_state():
+    """The state of numpy.random. NumPy's own function takes longer than many an example."""
+    generator = numpy.random.mtrand._rand._bit_generator
+    if type(generator) is numpy.random.MT19937:
+        # A saved half of a pair of normal numbers is drawn after the whole pair, which changes the state.
+        return ctypes.string_at(generator.ctypes.state_address, 625 * 4)
+    numbers = NUMPY_STATE(legacy=False)
+    return repr(numbers["state"]), numbers["has_gauss"]
 
 
 def differing(first, second):
@@ -694,12 +779,13 @@ class Reader:
         self.is_new = True
         self.count = 0
         # Whether the generators are seeded before each example. As long as no example took a random
-        # number, one seed for the whole batch gives the same.
+        # number, any seed gives the same, and `untouched` has the states that nobody changed.
         self.is_random = False
+        self.untouched = None
 
     def get(self, index):
         self.count += 1
-        self.status[:16] = struct.pack("<qq", index, self.count)
+        self.status[0], self.status[1] = index, self.count
         return self.dataset[index]
 
     def named(self, example, index):
@@ -722,40 +808,51 @@ class Reader:
             seed_all(seed)
             examples.append(self.get(index))
         self.count += 1
-        self.status[8:16] = struct.pack("<q", self.count)
+        self.status[1] = self.count
         if self.collate is None:
+            quick = quick_columns(examples, self.names)
+            if quick is not None:
+                return quick
             return columns_of([self.named(example, index) for example, index in zip(examples, indices)], indices)
+        self.untouched = None
         seed_all(seeds[0] ^ 0x5DEECE66D)
         return columns_of_batch(self.names.of(self.collate(examples), len(indices)), indices)
 
     def read_unseeded(self, indices, seeds):
         """The examples, or None when one of them took or looked at a random number, or failed."""
-        seed_all(seeds[0])
+        if self.untouched is None:
+            seed_all(seeds[0])
+            self.untouched = states()
         WATCHED.is_used = False
-        before = states()
         try:
             examples = [self.get(index) for index in indices]
         except Exception:
             return None  # with the seeds of its own it may be another example
-        return None if WATCHED.is_used or states() != before else examples
+        return None if WATCHED.is_used or states() != self.untouched else examples
+
+    def timed(self, index, seed):
+        seed_all(seed)
+        begin = time.perf_counter()
+        example = self.get(index)
+        return example, time.perf_counter() - begin
 
     def try_first(self, index, seed):
         """Reads the first example by itself: is it slow, and is it the same when it is read twice?
 
         Returns a list of the example if it is slow, so that it is not read again.
         """
-        seed_all(seed)
-        begin = time.perf_counter()
-        example = self.get(index)
-        if time.perf_counter() - begin > QUICK_EXAMPLE:
+        example, seconds = self.timed(index, seed)
+        is_compared = self.is_first and self.collate is None
+        if is_compared:
+            first = {name: named_array(name, value, index) for name, value in self.named(example, index).items()}
+            first = {name: value if isinstance(value, str) else value.copy() if isinstance(value, numpy.ndarray)
+                     else value.clone() for name, value in first.items()}
+        if is_compared or QUICK_EXAMPLE < seconds < COLD_EXAMPLE:
+            example, seconds = self.timed(index, seed)
+        if seconds > QUICK_EXAMPLE:
             self.is_random = True  # seeds cost nothing beside it
-        if not self.is_first or self.collate is not None:
+        if not is_compared:
             return [example] if self.is_random else []
-        first = {name: named_array(name, value, index) for name, value in self.named(example, index).items()}
-        first = {name: value if isinstance(value, str) else value.copy() if isinstance(value, numpy.ndarray)
-                 else value.clone() for name, value in first.items()}
-        seed_all(seed)
-        example = self.get(index)
         names = differing(first, self.named(example, index))
         if names:
             print("example %d was read twice with the same seeds and differs in %s: its random numbers do not come "
@@ -802,7 +899,7 @@ class Worker:
         self.reader = Reader(dataset, setup, collate, status, is_first)
         self.has_collate = collate is not None
         self.buffers = Buffers()
-        self.layout = None
+        self.parts = None
         self.growth = Growth()
 
     def serve(self):
@@ -818,7 +915,7 @@ class Worker:
                 self.send(self.reader.read(indices, seeds))
             except Exception as error:
                 # What is no Refused happened in the example that was read last.
-                last = struct.unpack("<q", self.status[:8])[0]
+                last = self.status[0]
                 index = error.index if isinstance(error, Refused) and len(indices) > 1 else last
                 send_message(self.connection, error_message(error, index))
             self.growth.count()
@@ -834,20 +931,19 @@ class Worker:
         number, memory, file, dropped = self.buffers.take(size)
         for column, offset in tensors:
             column.write(memory.bytes, offset)
-        layout = json.dumps({
-            "tensors": [[column.name, column.type, column.shape, offset] for column, offset in tensors],
-            "texts": [column.name for column in texts]}).encode()
-        is_known = layout == self.layout
-        self.layout = layout
-        parts = [b"B", struct.pack("<IQI%dII" % len(dropped), number, memory.size, len(dropped), *dropped,
-                                   0 if is_known else len(layout))]
-        if not is_known:
-            parts.append(layout)
+        parts = [(column.name, column.type, column.shape, offset) for column, offset in tensors]
+        parts += [column.name for column in texts]
+        is_known = parts == self.parts
+        layout = b"" if is_known else json.dumps({
+            "tensors": parts[:len(tensors)], "texts": parts[len(tensors):]}).encode()
+        self.parts = parts
+        answer = [b"B", struct.pack("<IQI%dII" % len(dropped), number, memory.size, len(dropped), *dropped,
+                                   len(layout)), layout]
         for column in texts:
             for text in column.values:
                 encoded = text.encode("utf-8", "replace")
-                parts += (struct.pack("<I", len(encoded)), encoded)
-        send_message(self.connection, b"".join(parts), () if file is None else (file,))
+                answer += (struct.pack("<I", len(encoded)), encoded)
+        send_message(self.connection, b"".join(answer), () if file is None else (file,))
         if file is not None:
             os.close(file)
 
@@ -921,7 +1017,7 @@ class StreamWorker:
 
     def next(self):
         """The next example in a list, or None."""
-        self.status[:8] = struct.pack("<q", self.number)
+        self.status[0] = self.number
         seed_all((self.seed + (self.number + 1) * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF)
         try:
             example = next(self.iterator)
@@ -971,8 +1067,8 @@ class StreamWorker:
                     self.begin(request)
                 answer = self.chunk()
             except Exception as error:
-                answer = error_message(error, struct.unpack("<q", self.status[:8])[0])
-            self.status[8:16] = struct.pack("<q", struct.unpack("<q", self.status[8:16])[0] + 1)
+                answer = error_message(error, self.status[0])
+            self.status[1] += 1
             send_message(self.connection, answer)
             self.growth.count()
 
@@ -995,13 +1091,22 @@ def watch(connection, over):
         os._exit(1)
 
 
+def keep_freed_memory(libc):
+    """The examples of a batch are freed at once; glibc would return their memory and ask for it again."""
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD
+        libc.mallopt(-1, 256 << 20)  # M_TRIM_THRESHOLD
+
+
 def run_worker(connection, status_file, dataset, setup, collate, is_first, libc, parent):
     end_with_parent(libc, parent)
+    keep_freed_memory(libc)
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    status = mmap.mmap(status_file, 4096)
+    status = memoryview(mmap.mmap(status_file, 4096)).cast("q")
+    os.close(status_file)
     if is_iterable(dataset):
         StreamWorker(connection, dataset, setup, status).serve()
     else:
