@@ -245,7 +245,7 @@ class Prints:
     def __init__(self): print("built", file=sys.stderr)
     def __len__(self): return 1000
     def __getitem__(self, index):
-        print("reads", index)
+        print("0 %\r50 %\rreads", index)
         return {"x": index, "line": sys.stdin.readline()}
 
 if __name__ == "__main__":
