@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/interrupt_scope.h"
 #include "runtime/core/measure/one_thread.h"
 #include "runtime/core/measure/profile.h"
 
@@ -65,7 +66,9 @@ TakenBatch take(BatchSource& source, int64_t number, const InterruptCheck& inter
   }
 }
 
-Batch prepare(const BatchSource& source, const TakenBatch& taken, BatchFinish finish) {
+Batch prepare(const BatchSource& source, const TakenBatch& taken, BatchFinish finish,
+              const InterruptCheck& interrupt) {
+  const InterruptScope scope(interrupt ? interrupt : InterruptScope::current());
   try {
     Batch batch = taken.load();
     if (finish.channels_last) batch = batch.channels_last();
@@ -193,7 +196,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
           lock.unlock();
           changed_.notify_all();
         }
-        done.prepared = {prepare(*source_, taken, finish_), std::move(taken.state)};
+        done.prepared = {prepare(*source_, taken, finish_, waiting_), std::move(taken.state)};
       } catch (...) {
         done.error = std::current_exception();
       }
@@ -265,7 +268,8 @@ Loader::Prepared Loader::prepare_one(bool is_first) {
     prepared = prepare_apart();
   } else {
     TakenBatch taken = take(*source_, next_batch_, options_.interrupt);
-    prepared = {prepare(*source_, taken, BatchFinish(options_)), std::move(taken.state)};
+    prepared = {prepare(*source_, taken, BatchFinish(options_), options_.interrupt),
+                std::move(taken.state)};
   }
   if (options_.interrupt) options_.interrupt();
   if (options_.workers == 0) return prepared;

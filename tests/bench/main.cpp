@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   const std::vector<std::pair<std::string, std::function<void()>>> benches = {
       {"steps", bench::bench_steps},
       {"python", bench::bench_python},
+      {"python_data", bench::bench_python_data},
       {"start", bench::bench_start},
       {"log", bench::bench_log},
       {"loader", bench::bench_loader},

@@ -5,6 +5,7 @@ namespace stepop::bench {
 /// Each measures one thing against a baseline in the same run and prints its rows.
 void bench_steps();
 void bench_python();
+void bench_python_data();
 void bench_start();
 void bench_log();
 void bench_loader();

@@ -56,6 +56,9 @@ struct PrintedLines::State {
   std::thread thread;
 
   void add(std::string line) {
+    // Of a bar that draws over itself, the last state is shown.
+    while (line.ends_with('\r')) line.pop_back();
+    line.erase(0, line.rfind('\r') + 1);
     if (line.starts_with("  File \"<string>\", line ")) return;  // of the script, not of the user
     if (line.size() > kMostLine) line = shortened(line, kMostLine);
     {
@@ -173,17 +176,18 @@ PythonServer::PythonServer(const PythonSetup& setup, const InterruptCheck& inter
   } catch (const SocketClosed&) {
     throw Error(fmt::format("{}: {} {}", place_, setup.python, end_of_server()));
   }
-  if (!answer.is_object()) {
+  std::string error;
+  try {
+    error = answer.value("error", "");
+    facts_ = {.kind = answer.value("kind", ""),
+              .versions = answer.value("versions", ""),
+              .is_iterable = answer.value("iterable", false),
+              .size = answer.value("size", int64_t{0})};
+  } catch (const Json::exception&) {
     throw Error(
         fmt::format("{}: {} sent no readable answer{}", place_, setup.python, printed_->last()));
   }
-  if (answer.contains("error")) {
-    throw Error(fmt::format("{}: {}", place_, answer["error"].get<std::string>()));
-  }
-  facts_ = {.kind = answer.value("kind", ""),
-            .versions = answer.value("versions", ""),
-            .is_iterable = answer.value("iterable", false),
-            .size = answer.value("size", int64_t{0})};
+  if (!error.empty()) throw Error(fmt::format("{}: {}", place_, error));
 }
 
 PythonServer::~PythonServer() {
@@ -207,6 +211,7 @@ pid_t PythonServer::start_worker(int socket, int status) {
     send_bytes(control_, &worker, 1, {socket, status});
     int32_t pid = 0;
     receive_bytes(control_, &pid, sizeof(pid), {});
+    if (pid <= 1) throw Error(fmt::format("Python sent {} as the number of a process", pid));
     return pid;
   } catch (const SocketClosed&) {
     throw Error("the Python process of the dataset " + end_of_server());

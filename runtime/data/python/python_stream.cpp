@@ -41,38 +41,46 @@ std::optional<Record> PythonStream::next(const InterruptCheck& interrupt) {
 
 void PythonStream::receive(const InterruptCheck& interrupt) {
   if (!worker_ || !worker_->is_usable()) {
-    if (worker_) place_ = save();
+    worker_.reset();
     worker_ = std::make_unique<PythonWorker>(*server_, timeout_);
-    is_moved_ = true;
   }
   const uint64_t seed = mix_seed({pass_.seed, static_cast<uint64_t>(pass_.number)});
   const std::string request =
       is_moved_ ? fmt::format(R"({{"pass":{},"seed":{},"place":{}}})", pass_.number, seed, place_)
                 : "{}";
+  // After a failure or an interruption, the next request returns to this place.
+  place_ = save();
+  is_moved_ = true;
   std::string bytes;
   try {
     bytes = worker_->ask(request, interrupt);
   } catch (const PythonError& error) {
     throw Error(fmt::format("example {}: {}", error.index(), error.what()));
   }
-  is_moved_ = false;
   PythonAnswer answer(bytes);
   if (answer.text(1) != "R") throw Error("Python sent an answer of an unknown kind");
-  number_ = answer.number<int64_t>();
+  const auto number = answer.number<int64_t>();
+  const auto state = answer.text(answer.number<uint32_t>());
+  if (number < 0 || !nlohmann::json::accept(state)) {
+    throw Error("Python sent a place in the dataset that cannot be read");
+  }
+  number_ = number;
   given_ = 0;
-  state_ = answer.text(answer.number<uint32_t>());
+  state_ = state;
   is_end_ = answer.number<uint32_t>() != 0;
   const auto count = answer.number<uint32_t>();
   for (uint32_t i = 0; i < count; ++i) ahead_.emplace_back(answer.text(answer.number<uint32_t>()));
+  is_moved_ = false;
 }
 
 std::string PythonStream::save() const {
-  if (is_moved_ && place_ != "null") return place_;
+  if (is_moved_) return place_;
   return fmt::format(R"({{"state":{},"number":{},"after":{}}})", state_, number_, given_);
 }
 
 void PythonStream::load(const std::string& state, const InterruptCheck& interrupt) {
   const auto json = nlohmann::json::parse(state, nullptr, /*allow_exceptions=*/false);
+  if (json.is_null()) return;  // the beginning
   const bool is_place = json.is_object() && json.contains("state") && json.contains("number") &&
                         json["number"].is_number_integer() && json.contains("after") &&
                         json["after"].is_number_integer();

@@ -3,9 +3,11 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +33,7 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kStatusBytes = 4096;
+constexpr size_t kMostBytes = size_t{1} << 48;  ///< Of a tensor.
 constexpr double kLongExample = 60;  ///< Seconds after which a slow example is spoken of.
 
 at::ScalarType type_of(const std::string& name) {
@@ -105,23 +108,44 @@ struct PythonWorker::Layout {
   std::vector<std::string> texts;
 
   explicit Layout(std::string_view text) {
-    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) throw Error("Python sent a layout that is no JSON");
+    try {
+      read(Json::parse(text));
+    } catch (const Json::exception& error) {
+      throw Error(fmt::format("Python sent a layout that cannot be read: {}", error.what()));
+    }
+  }
+
+ private:
+  void read(const Json& json) {
     for (const auto& each : json.at("tensors")) {
       Tensor tensor{.key = each.at(0).get<std::string>(),
                     .type = type_of(each.at(1).get<std::string>()),
                     .sizes = each.at(2).get<std::vector<int64_t>>(),
                     .offset = each.at(3).get<size_t>()};
-      tensor.bytes = c10::elementSize(tensor.type);
-      for (const int64_t length : tensor.sizes) tensor.bytes *= static_cast<size_t>(length);
+      tensor.bytes = bytes_of(tensor);
       tensors.push_back(std::move(tensor));
     }
     texts = json.at("texts").get<std::vector<std::string>>();
   }
+
+  static size_t bytes_of(const Tensor& tensor) {
+    size_t bytes = c10::elementSize(tensor.type);
+    if (tensor.offset % bytes != 0) throw Error("Python announced a tensor between two places");
+    for (const int64_t length : tensor.sizes) {
+      const bool fits =
+          length >= 0 &&
+          !__builtin_mul_overflow(bytes, static_cast<size_t>(std::max<int64_t>(length, 1)), &bytes);
+      if (!fits || bytes > kMostBytes)
+        throw Error("Python announced a tensor of impossible lengths");
+    }
+    const bool is_empty =
+        std::find(tensor.sizes.begin(), tensor.sizes.end(), 0) != tensor.sizes.end();
+    return is_empty ? 0 : bytes;
+  }
 };
 
-/// What the worker writes into its status file: the example that it reads, and how many batches it
-/// has finished.
+/// What the worker writes into its status file: the example that it reads, and a number that grows
+/// with each example and batch.
 struct PythonWorker::Progress {
   OpenFile file;
   std::unique_ptr<Block> memory;
@@ -152,9 +176,12 @@ PythonWorker::PythonWorker(PythonServer& server, double timeout)
   auto [ours, theirs] = make_sockets();
   socket_ = std::move(ours);
   pid_ = server_.start_worker(theirs.number(), progress_->file.number());
+  process_ = OpenFile(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
 }
 
-PythonWorker::~PythonWorker() { ::kill(pid_, SIGKILL); }
+PythonWorker::~PythonWorker() {
+  if (!has_ended_) ::kill(pid_, SIGKILL);
+}
 
 Batch PythonWorker::load(std::span<const int64_t> indices, std::span<const uint64_t> seeds) {
   std::string request;
@@ -184,10 +211,12 @@ std::string PythonWorker::ask(const std::string& request, const InterruptCheck& 
         socket_,
         [&] {
           if (interrupt) interrupt();
+          check_process();
           check_progress();
         },
         file);
   } catch (const SocketClosed&) {
+    has_ended_ = true;
     throw PythonError(progress_->now().first, fmt::format("the Python process {} that read it {}",
                                                           pid_, server_.end_of_worker(pid_)));
   }
@@ -196,6 +225,15 @@ std::string PythonWorker::ask(const std::string& request, const InterruptCheck& 
   PythonAnswer error(std::string_view(answer).substr(1));
   const auto index = error.number<int64_t>();
   throw PythonError(index, std::string(error.rest()));
+}
+
+/// A process that the worker started may keep the socket open after the worker's death.
+void PythonWorker::check_process() {
+  if (!process_) return;  // the kernel is older than Linux 5.3
+  pollfd ended{process_.number(), POLLIN, 0};
+  if (::poll(&ended, 1, 0) <= 0) return;
+  pollfd answer{socket_.number(), POLLIN, 0};
+  if (::poll(&answer, 1, 0) <= 0) throw SocketClosed();
 }
 
 void PythonWorker::check_progress() {
@@ -254,6 +292,9 @@ Batch PythonWorker::read_batch(std::string_view bytes, OpenFile file,
   const Block& memory = *found->second;
   OrderedMap<at::Tensor> tensors;
   for (const auto& part : layout_->tensors) {
+    if (part.sizes.empty() || part.sizes.front() != static_cast<int64_t>(indices.size())) {
+      throw Error(fmt::format("Python sent another number of examples than {}", indices.size()));
+    }
     if (part.bytes > memory.size() || part.offset > memory.size() - part.bytes) {
       throw Error("Python announced a tensor outside of its memory");
     }

@@ -67,6 +67,7 @@ class PythonWorker {
   struct Layout;
   struct Progress;
 
+  void check_process();
   void check_progress();
   [[noreturn]] void fail_late(double seconds);
   Batch read_batch(std::string_view answer, OpenFile file, std::span<const int64_t> indices);
@@ -75,6 +76,8 @@ class PythonWorker {
   double timeout_;
   OpenFile socket_;
   pid_t pid_ = 0;
+  OpenFile process_;  ///< A file that can be read when the process has ended.
+  bool has_ended_ = false;
   bool is_usable_ = true;
   std::unique_ptr<Progress> progress_;
   std::shared_ptr<Released> released_;

@@ -11,14 +11,18 @@ import sys
 
 if sys.version_info < (3, 9):
     sys.exit("Python %d.%d is too old: datasets take Python 3.9 or newer" % sys.version_info[:2])
+# Files of the user such as `random.py` stand in the current folder; this script means Python's.
+sys.path[:] = [folder for folder in sys.path if folder]
 
 import array
 import ctypes
+import difflib
 import faulthandler
 import importlib
 import importlib.util
 import json
 import mmap
+import operator
 import os
 import random
 import select
@@ -37,13 +41,20 @@ except ImportError:
 
 ALIGNMENT = 64  # bytes, of each tensor in a buffer
 QUICK_EXAMPLE = 200e-6  # seconds; see Reader.read
+COLD_EXAMPLE = 20e-3  # seconds; what takes less may be quick when it is read once more
 MEMORY_CHECKED_EVERY = 64  # batches
 MUCH_MEMORY = 1 << 30  # bytes that a worker may grow by beside doubling
-NONE = 0xFFFFFFFF
 
 
 class Refused(Exception):
-    """What the user gave cannot be used; the text says why and what would help."""
+    """What the user gave cannot be used; the text says why and what would help.
+
+    `index` is the example in which it was found, or -1 for what concerns a whole batch.
+    """
+
+    def __init__(self, text, index=-1):
+        super().__init__(text)
+        self.index = index
 
 
 # --- The socket
@@ -81,10 +92,13 @@ def text_of(error):
     if isinstance(error, Refused):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename != "<string>"]
+    own = [frame for frame in frames
+           if frame.filename != "<string>" and not frame.filename.startswith("<frozen ")]
     name = type(error).__name__
     said = str(error) or "(without a message)"
     place = "%s:%s: " % (own[-1].filename, own[-1].lineno) if own else ""
+    if isinstance(error, SyntaxError) and error.filename:
+        place, said = "%s:%s: " % (error.filename, error.lineno), error.msg
     lines = ["%s%s: %s" % (place, name, said)]
     if own:
         lines.append("Traceback of Python (most recent call last):")
@@ -98,50 +112,88 @@ def text_of(error):
 # --- The dataset
 
 
-def find_object(place):
+def module_of_file(path):
+    """Runs a file as a module, once. A file of a package is run as the package's module."""
+    path = os.path.realpath(path)
+    if path in MODULES_OF_FILES:
+        return MODULES_OF_FILES[path]
+    folder, name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
+    add_to_path(folder)
+    while os.path.isfile(os.path.join(folder, "__init__.py")) and os.path.basename(folder).isidentifier():
+        folder, package = os.path.split(folder)
+        name = package + "." + name
+    if "." in name:
+        add_to_path(folder)
+        module = importlib.import_module(name)
+    else:
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    MODULES_OF_FILES[path] = module
+    return module
+
+
+def add_to_path(folder):
+    FOLDERS.append(folder)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
+MODULES_OF_FILES = {}
+FOLDERS = []  # of the user's own files
+
+
+def find_object(place, key):
     """`my_data.py:Train`, `torchvision.datasets:MNIST` or `torchvision.datasets.MNIST`."""
     source, colon, name = place.rpartition(":")
     if not colon:
         source, _, name = place.rpartition(".")
     if not source or not name:
-        raise Refused('object: expected "my_data.py:Train" or "package.module:Name", found "%s"' % place)
+        raise Refused('%s: expected "my_data.py:Train" or "package.module:Name", found "%s"' % (key, place))
     if source.endswith(".py"):
         if not os.path.isfile(source):
-            raise Refused("object: no such file: " + source)
-        sys.path.insert(0, os.path.dirname(source))
-        module_name = os.path.splitext(os.path.basename(source))[0]
-        spec = importlib.util.spec_from_file_location(module_name, source)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module_name] = module
-        spec.loader.exec_module(module)
+            raise Refused("%s: no such file: %s" % (key, source))
+        module = module_of_file(source)
     else:
-        sys.path.insert(0, os.getcwd())
         try:
             module = importlib.import_module(source)
         except ModuleNotFoundError as error:
-            if error.name != source.split(".")[0]:
+            if error.name is None or not (source + ".").startswith(error.name + "."):
                 raise
-            raise Refused("object: %s has no module %s: %s -m pip install %s" % (
-                sys.executable, source, sys.executable, error.name)) from None
+            if error.name != source.split(".")[0]:
+                raise Refused("%s: Python has no module %s" % (key, error.name)) from None
+            raise Refused("%s: %s has no module %s: %s -m pip install %s" % (
+                key, sys.executable, source, sys.executable, error.name)) from None
     found = module
     for part in name.split("."):
         if not hasattr(found, part):
-            names = [each for each in vars(module) if not each.startswith("_")]
-            raise Refused("object: %s has no %s; it has: %s" % (source, name, ", ".join(names[:30]) or "nothing"))
+            names = [each for each, value in vars(module).items()
+                     if not each.startswith("_") and not isinstance(value, type(sys))]
+            near = difflib.get_close_matches(name, names, 1)
+            raise Refused("%s: %s has no %s%s" % (
+                key, source, name, "; did you mean %s?" % near[0] if near else
+                "; it has: %s" % (", ".join(names[:30]) or "nothing")))
         found = getattr(found, part)
     return found
 
 
 def build(setup):
-    made = find_object(setup["object"])
+    made = find_object(setup["object"], "object")
     kwargs = setup["kwargs"]
-    is_ready = not isinstance(made, type) and hasattr(made, "__getitem__")
+    is_ready = not isinstance(made, type) and (
+        hasattr(made, "__getitem__") or hasattr(made, "__iter__") and not callable(made))
     if is_ready and kwargs:
         raise Refused("kwargs: %s is an object that exists already, not a class or a function" % setup["object"])
     if not is_ready:
         if not callable(made):
             raise Refused("object: expected a dataset, a class or a function, found %s" % type(made).__name__)
-        made = made(**kwargs)
+        try:
+            made = made(**kwargs)
+        except TypeError as error:
+            if error.__traceback__.tb_next is not None:  # in the user's code
+                raise
+            raise Refused("kwargs: %s" % error) from None
     kind = type(made).__name__
     if isinstance(made, dict) and not hasattr(made, "features"):
         raise Refused("object: found a dictionary with %s; take one of them, such as by kwargs: {split: %s}" % (
@@ -167,6 +219,8 @@ def about(dataset, setup):
             versions.append("%s %s" % (name, version))
     facts = {"kind": kind, "versions": ", ".join(versions), "iterable": is_iterable(dataset)}
     if facts["iterable"]:
+        if hasattr(dataset, "__next__"):
+            raise Refused("object: a %s can be read only once: give an object whose __iter__ begins anew" % kind)
         facts["size"] = len(dataset) if hasattr(type(dataset), "__len__") else -1
         has_state = hasattr(dataset, "state_dict") and hasattr(dataset, "load_state_dict")
         if setup["resume"] != "skip" and not has_state:
@@ -176,7 +230,7 @@ def about(dataset, setup):
                 "reads all earlier examples of the epoch again" % kind)
         return facts
     if not hasattr(dataset, "__getitem__"):
-        raise Refused("object: a %s has neither __getitem__ nor __iter__" % kind)
+        raise Refused("object: found %s, which has neither __getitem__ nor __iter__" % kind)
     if not hasattr(dataset, "__len__"):
         raise Refused("object: a %s has no __len__: how many examples are there?" % kind)
     facts["size"] = len(dataset)
@@ -209,7 +263,7 @@ def is_numbers(value):
     """Whether a list or tuple holds numbers alone, in any nesting: it is an array then."""
     while isinstance(value, (list, tuple)) and len(value) > 0:
         value = value[0]
-    return isinstance(value, (bool, int, float, numpy.number)) or isinstance(value, list) and not value
+    return isinstance(value, (bool, int, float, numpy.number, numpy.bool_)) or isinstance(value, list) and not value
 
 
 def children(value):
@@ -227,18 +281,25 @@ def children(value):
     return None
 
 
-def leaves(name, value, found):
-    parts = children(value)
+def is_texts(value, count):
+    """Whether a part of a batch of `count` examples is their texts."""
+    return isinstance(value, (list, tuple)) and len(value) == count and all(isinstance(each, str) for each in value)
+
+
+def leaves(name, value, found, count=None):
+    """Adds the values inside of `value` to `found`; `count` is the number of examples of a batch."""
+    parts = None if count and is_texts(value, count) else children(value)
     if parts is None:
         if name in found:
             raise Refused('two values have the name "%s"' % name)
         found[name] = value
         return
     for part, each in parts:
-        leaves(name + "/" + part if name else part, each, found)
+        leaves(name + "/" + part if name else part, each, found, count)
 
 
 PLAIN = (int, float, str)
+NUMBER_TYPES = {bool: numpy.bool_, int: numpy.int64, float: numpy.float64}
 
 
 class Names:
@@ -248,11 +309,12 @@ class Names:
         self.list = keys if isinstance(keys, list) else None
         self.map = keys if isinstance(keys, dict) else None
 
-    def of(self, example):
+    def of(self, example, count=None):
+        """The values of an example, or of a batch of `count` examples, by their names."""
         if self.list is not None:
-            return self.by_list(example)
+            return self.by_list(example, count)
         found = {}
-        leaves("", example, found)
+        leaves("", example, found, count)
         if self.map is not None:
             return self.by_map(found, example)
         if "" in found or isinstance(example, (tuple, list)) and not hasattr(example, "_fields"):
@@ -262,7 +324,7 @@ class Names:
                 describe(example), ", ".join(guess)))
         return found
 
-    def by_list(self, example):
+    def by_list(self, example, count):
         if isinstance(example, (tuple, list)) and not hasattr(example, "_fields") and not (
                 len(self.list) == 1 and is_numbers(example)):
             if len(example) != len(self.list):
@@ -275,7 +337,7 @@ class Names:
                 if type(value) in PLAIN or hasattr(value, "dtype"):
                     found[name] = value
                 else:
-                    leaves(name, value, found)
+                    leaves(name, value, found, count)
             return found
         parts = children(example)
         if parts is None:
@@ -288,7 +350,7 @@ class Names:
         for name in self.list:
             if name not in parts:
                 raise Refused('keys: an example has no "%s"; it has: %s' % (name, ", ".join(parts)))
-            leaves(name, parts[name], found)
+            leaves(name, parts[name], found, count)
         return found
 
     def by_map(self, found, example):
@@ -345,6 +407,8 @@ def as_array(value):
         return value
     if isinstance(value, str):
         return value
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise Refused("a whole number does not fit into an int64")
     if isinstance(value, (bool, int, float, numpy.generic)):
         return numpy.asarray(value)
     if is_image(value):
@@ -360,6 +424,14 @@ def as_array(value):
     raise Refused("%s is neither a tensor, an array, an image, a number nor a text" % type(value).__name__)
 
 
+def named_array(name, value, index):
+    """The same, with the name and the example in the text of a refusal."""
+    try:
+        return as_array(value)
+    except Refused as error:
+        raise Refused('"%s": %s' % (name, error), index) from None
+
+
 NUMPY_TYPES = {
     "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
     "complex64", "complex128", "uint16", "uint32", "uint64"}
@@ -371,7 +443,10 @@ def type_name(value):
             hint = ": decode it to str" if value.dtype.kind in "SU" else ""
             raise Refused("an array of %s cannot be a tensor%s" % (value.dtype, hint))
         return value.dtype.name
-    return str(value.dtype)[len("torch."):]
+    name = str(value.dtype)[len("torch."):]
+    if name not in SCALAR_TYPES:
+        raise Refused("a tensor of %s is not supported: convert it" % name)
+    return name
 
 
 class Column:
@@ -388,23 +463,21 @@ class Column:
                 return
         elif kind in (int, float, bool) and all(type(value) is kind for value in values):
             self.is_text = False
-            self.values = numpy.array(values)
-            if self.values.dtype == object:
-                raise Refused('"%s": a number does not fit into 64 bits' % name)
+            try:
+                self.values = numpy.array(values, dtype=NUMBER_TYPES[kind])
+            except OverflowError:
+                raise Refused('"%s": a whole number does not fit into an int64' % name) from None
             self.type, self.shape = self.values.dtype.name, list(self.values.shape)
             self.is_stacked = True
             return
-        try:
-            values = [as_array(value) for value in values]
-        except Refused as error:
-            raise Refused('"%s": %s' % (name, error)) from None
+        values = [named_array(name, value, index) for index, value in zip(indices, values)]
         first = values[0]
         self.values = values
         self.is_text = isinstance(first, str)
         self.is_stacked = is_batch
         for index, value in zip(indices, values):
             same = (isinstance(value, str) == self.is_text) and (
-                self.is_text or type(value) is type(first) and value.shape == first.shape and value.dtype == first.dtype)
+                self.is_text or isinstance(value, numpy.ndarray) == isinstance(first, numpy.ndarray) and value.shape == first.shape and value.dtype == first.dtype)
             if not same:
                 raise Refused(
                     'cannot put examples %d and %d into one batch: "%s" is %s in the first and %s in the second; '
@@ -412,7 +485,10 @@ class Column:
                         indices[0], index, name, describe(first), describe(value)))
         if self.is_text:
             return
-        self.type = type_name(first)
+        try:
+            self.type = type_name(first)
+        except Refused as error:
+            raise Refused('"%s": %s' % (name, error), indices[0]) from None
         self.shape = list(first.shape) if is_batch else [len(values)] + list(first.shape)
         if is_batch:
             self.values = first
@@ -435,14 +511,57 @@ class Column:
             if self.is_stacked:
                 target[...] = self.values
             else:
-                numpy.stack(self.values, out=target)
+                stack_arrays(self.values, target)
         else:
             torch = sys.modules["torch"]
             target = torch.frombuffer(memory, dtype=first.dtype, count=count, offset=offset).view(self.shape)
-            if self.is_stacked:
-                target.copy_(self.values)
-            else:
-                torch.stack(self.values, out=target)
+            with torch.no_grad():
+                if self.is_stacked:
+                    target.copy_(self.values)
+                else:
+                    torch.stack(self.values, out=target)
+
+
+def stack_arrays(values, target):
+    """The same as numpy.stack, which looks at each array several times."""
+    if target.ndim == 1:
+        target[...] = values
+    else:
+        numpy.concatenate(values, out=target.reshape((-1,) + target.shape[2:]))
+
+
+class QuickColumn(Column):
+    """A column of values of one kind, or `is_quick` is false."""
+
+    def __init__(self, name, values):
+        self.is_quick = False
+        self.is_text = self.is_stacked = False
+        kinds = set(map(type, values))
+        kind = kinds.pop()
+        if kinds:
+            return
+        torch = sys.modules.get("torch")
+        self.name, self.values = name, values
+        if kind is numpy.ndarray:
+            about = set(map(ABOUT_ARRAY, values))
+            dtype, shape = about.pop()
+            self.type = dtype.name
+            self.is_quick = not about and self.type in NUMPY_TYPES
+        elif torch is not None and kind is torch.Tensor:
+            about = set(map(ABOUT_TENSOR, values))
+            dtype, shape, layout, is_cpu, is_quantized = about.pop()
+            self.type = str(dtype)[len("torch."):]
+            self.is_quick = (not about and layout is torch.strided and is_cpu and not is_quantized
+                             and self.type in SCALAR_TYPES)
+        elif kind in NUMBER_TYPES:
+            try:
+                self.values = numpy.array(values, dtype=NUMBER_TYPES[kind])
+            except OverflowError:
+                return
+            self.type, shape = self.values.dtype.name, ()
+            self.is_quick = self.is_stacked = True
+        if self.is_quick:
+            self.shape = [len(values), *shape]
 
 
 def columns_of(examples, indices):
@@ -454,12 +573,43 @@ def columns_of(examples, indices):
     return [Column(name, [example[name] for example in examples], indices) for name in first]
 
 
+def quick_columns(examples, names):
+    """The columns of examples that are tuples or maps of tensors, arrays and numbers; else None.
+
+    They are those that `columns_of` makes of any examples, in less time.
+    """
+    first = examples[0]
+    if set(map(type, examples)) == {tuple}:
+        if names.list is None or set(map(len, examples)) != {len(names.list)}:
+            return None
+        parts = zip(names.list, zip(*examples))
+    elif type(first) is dict and names.list is None and names.map is None:
+        if not all(type(example) is dict and example.keys() == first.keys() for example in examples):
+            return None
+        parts = [(name, [example[name] for example in examples]) for name in first]
+    else:
+        return None
+    columns = {}
+    for name, values in parts:
+        if name is None:
+            continue
+        column = QuickColumn(name, values)
+        if not column.is_quick or type(name) is not str or name in columns:
+            return None
+        columns[name] = column
+    return list(columns.values())
+
+
+ABOUT_ARRAY = operator.attrgetter("dtype", "shape")
+ABOUT_TENSOR = operator.attrgetter("dtype", "shape", "layout", "is_cpu", "is_quantized")
+
+
 def columns_of_batch(named, indices):
     """The columns of what a collate_fn returned: tensors [B, ...], and lists of B texts."""
     count = len(indices)
     columns = []
     for name, value in named.items():
-        if isinstance(value, (list, tuple)) and len(value) == count and all(isinstance(each, str) for each in value):
+        if is_texts(value, count):
             columns.append(Column(name, list(value), indices))
             continue
         column = Column(name, [value], indices[:1], is_batch=True)
@@ -471,6 +621,27 @@ def columns_of_batch(named, indices):
 
 
 # --- Memory that stepop sees too
+
+
+class Memory:
+    """A file that stepop maps too. Python's `mmap` keeps the file open, and so many are not allowed."""
+
+    def __init__(self, file, size):
+        self.address = LIBC.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0)
+        if self.address == ctypes.c_void_p(-1).value:
+            raise OSError(ctypes.get_errno(), "cannot map the memory of a batch of %d bytes" % size)
+        self.size = size
+        self.bytes = (ctypes.c_char * size).from_address(self.address)
+
+    def __del__(self):
+        if getattr(self, "bytes", None) is not None:
+            LIBC.munmap(self.address, self.size)
+
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.mmap.restype = ctypes.c_void_p
+LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 
 class Buffers:
@@ -488,7 +659,7 @@ class Buffers:
         """(number, memory, file or None, the numbers of blocks that are no more)"""
         dropped = []
         for number in self.free:
-            if len(self.blocks[number]) >= size:
+            if self.blocks[number].size >= size:
                 self.free.remove(number)
                 return number, self.blocks[number], None, dropped
         for number in self.free:  # too small: a larger one takes its place
@@ -497,8 +668,12 @@ class Buffers:
         self.free = []
         size = max(4096, (size * 9 // 8 + 4095) // 4096 * 4096)
         file = os.memfd_create("stepop batch", os.MFD_CLOEXEC)
-        os.posix_fallocate(file, 0, size)
-        memory = mmap.mmap(file, size)
+        try:
+            os.posix_fallocate(file, 0, size)
+            memory = Memory(file, size)
+        except BaseException:
+            os.close(file)
+            raise
         number = self.next
         self.next += 1
         self.blocks[number] = memory
@@ -516,12 +691,62 @@ def seed_all(seed):
         torch.default_generator.manual_seed(seed)
 
 
+class Watched:
+    """Notes when a dataset looks at the state of a generator: it may draw numbers and put it back."""
+
+    FUNCTIONS = (("random", "getstate"), ("numpy.random", "get_state"), ("torch", "initial_seed"),
+                 ("torch", "get_rng_state"), ("torch", "seed"), ("torch.random", "initial_seed"),
+                 ("torch.random", "get_rng_state"), ("torch.random", "seed"))
+
+    def __init__(self):
+        self.is_used = False
+        self.originals = {}  # by the module's and the function's name
+        self.changed = {}  # from a function's id to what notes its calls
+
+    def watch(self):
+        """Replaces the functions in their modules, and in the user's own files."""
+        for place in self.FUNCTIONS:
+            module = sys.modules.get(place[0])
+            if module is None or place in self.originals:
+                continue
+            self.originals[place] = original = getattr(module, place[1])
+            self.changed[id(original)] = self.noted(original)
+            setattr(module, place[1], self.changed[id(original)])
+        for module in list(sys.modules.values()):
+            path = getattr(module, "__file__", None) or ""
+            if not path.startswith(tuple(FOLDERS)) or "-packages" in path:
+                continue
+            for name, value in list(vars(module).items()):
+                if id(value) in self.changed:
+                    setattr(module, name, self.changed[id(value)])
+
+    def noted(self, original):
+        def call(*args, **kwargs):
+            self.is_used = True
+            return original(*args, **kwargs)
+        return call
+
+
+WATCHED = Watched()
+PYTHON_STATE = random.getstate
+NUMPY_STATE = numpy.random.get_state
+
+
 def states():
     """The states of the three generators, for a comparison."""
     torch = sys.modules.get("torch")
-    numbers = numpy.random.get_state(legacy=False)
-    return (random.getstate(), numbers["state"]["pos"], numbers["state"]["key"].tobytes(), numbers["has_gauss"],
+    return (PYTHON_STATE(), numpy_state(),
             torch.default_generator.get_state().numpy().tobytes() if torch is not None else None)
+
+
+def numpy_state():
+    """The state of numpy.random. NumPy's own function takes longer than many an example."""
+    generator = numpy.random.mtrand._rand._bit_generator
+    if type(generator) is numpy.random.MT19937:
+        # A saved half of a pair of normal numbers is drawn after the whole pair, which changes the state.
+        return ctypes.string_at(generator.ctypes.state_address, 625 * 4)
+    numbers = NUMPY_STATE(legacy=False)
+    return repr(numbers["state"]), numbers["has_gauss"]
 
 
 def differing(first, second):
@@ -552,62 +777,89 @@ class Reader:
         self.status = status
         self.is_first = is_first
         self.is_new = True
+        self.count = 0
         # Whether the generators are seeded before each example. As long as no example took a random
-        # number, one seed for the whole batch gives the same.
+        # number, any seed gives the same, and `untouched` has the states that nobody changed.
         self.is_random = False
+        self.untouched = None
 
     def get(self, index):
-        self.status[:8] = struct.pack("<q", index)
+        self.count += 1
+        self.status[0], self.status[1] = index, self.count
         return self.dataset[index]
+
+    def named(self, example, index):
+        try:
+            return self.names.of(example)
+        except Refused as error:
+            error.index = index
+            raise
 
     def read(self, indices, seeds):
         """The columns of a batch."""
+        examples = []
         if self.is_new:
             self.is_new = False
-            self.try_first(indices[0], seeds[0])
-        try:
-            examples = None if self.is_random else self.read_unseeded(indices, seeds)
-            if examples is None:
-                self.is_random = True
-                examples = []
-                for index, seed in zip(indices, seeds):
-                    seed_all(seed)
-                    examples.append(self.get(index))
-            if self.collate is not None:
-                seed_all(seeds[0] ^ 0x5DEECE66D)
-                made = self.collate(examples)
-                return columns_of_batch(self.names.of(made), indices)
-            return columns_of([self.names.of(example) for example in examples], indices)
-        finally:
-            self.status[8:16] = struct.pack("<q", struct.unpack("<q", self.status[8:16])[0] + 1)
+            examples = self.try_first(indices[0], seeds[0])
+        if not self.is_random:
+            examples = self.read_unseeded(indices, seeds) or []
+            self.is_random = not examples
+        for index, seed in zip(indices[len(examples):], seeds[len(examples):]):
+            seed_all(seed)
+            examples.append(self.get(index))
+        self.count += 1
+        self.status[1] = self.count
+        if self.collate is None:
+            quick = quick_columns(examples, self.names)
+            if quick is not None:
+                return quick
+            return columns_of([self.named(example, index) for example, index in zip(examples, indices)], indices)
+        self.untouched = None
+        seed_all(seeds[0] ^ 0x5DEECE66D)
+        return columns_of_batch(self.names.of(self.collate(examples), len(indices)), indices)
 
     def read_unseeded(self, indices, seeds):
-        """The examples, or None when one of them took a random number."""
-        seed_all(seeds[0])
-        before = states()
-        examples = [self.get(index) for index in indices]
-        return examples if states() == before else None
+        """The examples, or None when one of them took or looked at a random number, or failed."""
+        if self.untouched is None:
+            seed_all(seeds[0])
+            self.untouched = states()
+        WATCHED.is_used = False
+        try:
+            examples = [self.get(index) for index in indices]
+        except Exception:
+            return None  # with the seeds of its own it may be another example
+        return None if WATCHED.is_used or states() != self.untouched else examples
 
-    def try_first(self, index, seed):
-        """Reads the first example by itself: is it slow, and is it the same when it is read twice?"""
+    def timed(self, index, seed):
         seed_all(seed)
         begin = time.perf_counter()
         example = self.get(index)
-        if time.perf_counter() - begin > QUICK_EXAMPLE:
+        return example, time.perf_counter() - begin
+
+    def try_first(self, index, seed):
+        """Reads the first example by itself: is it slow, and is it the same when it is read twice?
+
+        Returns a list of the example if it is slow, so that it is not read again.
+        """
+        example, seconds = self.timed(index, seed)
+        is_compared = self.is_first and self.collate is None
+        if is_compared:
+            first = {name: named_array(name, value, index) for name, value in self.named(example, index).items()}
+            first = {name: value if isinstance(value, str) else value.copy() if isinstance(value, numpy.ndarray)
+                     else value.clone() for name, value in first.items()}
+        if is_compared or QUICK_EXAMPLE < seconds < COLD_EXAMPLE:
+            example, seconds = self.timed(index, seed)
+        if seconds > QUICK_EXAMPLE:
             self.is_random = True  # seeds cost nothing beside it
-        if not self.is_first or self.collate is not None:
-            return
-        first = self.names.of(example)
-        first = {name: as_array(value) for name, value in first.items()}
-        first = {name: value if isinstance(value, str) else value.copy() if isinstance(value, numpy.ndarray)
-                 else value.clone() for name, value in first.items()}
-        seed_all(seed)
-        names = differing(first, self.names.of(self.get(index)))
+        if not is_compared:
+            return [example] if self.is_random else []
+        names = differing(first, self.named(example, index))
         if names:
             print("example %d was read twice with the same seeds and differs in %s: its random numbers do not come "
                   "from random, numpy.random or torch. Resumes and other numbers of workers give other examples. "
                   "Seed its generator in __getitem__, such as numpy.random.default_rng(numpy.random.randint(2**31))."
                   % (index, ", ".join(names)), file=sys.stderr, flush=True)
+        return [example] if self.is_random else []
 
 
 def memory_in_use():
@@ -647,7 +899,7 @@ class Worker:
         self.reader = Reader(dataset, setup, collate, status, is_first)
         self.has_collate = collate is not None
         self.buffers = Buffers()
-        self.layout = None
+        self.parts = None
         self.growth = Growth()
 
     def serve(self):
@@ -662,9 +914,9 @@ class Worker:
             try:
                 self.send(self.reader.read(indices, seeds))
             except Exception as error:
-                # A Refused about a batch names its examples; anything else happened in the last one.
-                is_of_one = len(indices) == 1 or not isinstance(error, Refused)
-                index = struct.unpack("<q", self.status[:8])[0] if is_of_one else -1
+                # What is no Refused happened in the example that was read last.
+                last = self.status[0]
+                index = error.index if isinstance(error, Refused) and len(indices) > 1 else last
                 send_message(self.connection, error_message(error, index))
             self.growth.count()
 
@@ -678,21 +930,20 @@ class Worker:
             size += aligned(column.bytes())
         number, memory, file, dropped = self.buffers.take(size)
         for column, offset in tensors:
-            column.write(memory, offset)
-        layout = json.dumps({
-            "tensors": [[column.name, column.type, column.shape, offset] for column, offset in tensors],
-            "texts": [column.name for column in texts]}).encode()
-        is_known = layout == self.layout
-        self.layout = layout
-        parts = [b"B", struct.pack("<IQI%dII" % len(dropped), number, len(memory), len(dropped), *dropped,
-                                   0 if is_known else len(layout))]
-        if not is_known:
-            parts.append(layout)
+            column.write(memory.bytes, offset)
+        parts = [(column.name, column.type, column.shape, offset) for column, offset in tensors]
+        parts += [column.name for column in texts]
+        is_known = parts == self.parts
+        layout = b"" if is_known else json.dumps({
+            "tensors": parts[:len(tensors)], "texts": parts[len(tensors):]}).encode()
+        self.parts = parts
+        answer = [b"B", struct.pack("<IQI%dII" % len(dropped), number, memory.size, len(dropped), *dropped,
+                                   len(layout)), layout]
         for column in texts:
             for text in column.values:
                 encoded = text.encode("utf-8", "replace")
-                parts += (struct.pack("<I", len(encoded)), encoded)
-        send_message(self.connection, b"".join(parts), () if file is None else (file,))
+                answer += (struct.pack("<I", len(encoded)), encoded)
+        send_message(self.connection, b"".join(answer), () if file is None else (file,))
         if file is not None:
             os.close(file)
 
@@ -701,6 +952,7 @@ class Worker:
 
 CHUNK = 32  # examples at most in an answer
 CHUNK_SECONDS = 0.05
+CHUNK_BYTES = 64 << 20
 SCALAR_TYPES = {  # c10::ScalarType
     "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7,
     "complex64": 9, "complex128": 10, "bool": 11, "bfloat16": 15, "uint16": 27, "uint32": 28, "uint64": 29}
@@ -765,7 +1017,7 @@ class StreamWorker:
 
     def next(self):
         """The next example in a list, or None."""
-        self.status[:8] = struct.pack("<q", self.number)
+        self.status[0] = self.number
         seed_all((self.seed + (self.number + 1) * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF)
         try:
             example = next(self.iterator)
@@ -791,12 +1043,14 @@ class StreamWorker:
         number, state = self.number, self.state()
         records, is_end = [], False
         until = time.monotonic() + CHUNK_SECONDS
-        while len(records) < CHUNK and not (records and time.monotonic() > until):
+        size = 0
+        while len(records) < CHUNK and size < CHUNK_BYTES and not (records and time.monotonic() > until):
             example = self.next()
             if example is None:
                 is_end = True
                 break
             records.append(example_bytes(self.names.of(example[0]), self.number - 1))
+            size += len(records[-1])
         parts = [b"R", struct.pack("<qI", number, len(state)), state, struct.pack("<II", is_end, len(records))]
         for record in records:
             parts += (struct.pack("<I", len(record)), record)
@@ -813,8 +1067,8 @@ class StreamWorker:
                     self.begin(request)
                 answer = self.chunk()
             except Exception as error:
-                answer = error_message(error, struct.unpack("<q", self.status[:8])[0])
-            self.status[8:16] = struct.pack("<q", struct.unpack("<q", self.status[8:16])[0] + 1)
+                answer = error_message(error, self.status[0])
+            self.status[1] += 1
             send_message(self.connection, answer)
             self.growth.count()
 
@@ -828,50 +1082,79 @@ def end_with_parent(libc, parent):
         os._exit(1)
 
 
-def watch(connection, is_over):
-    """Ends this process when stepop ends while the dataset is built."""
+def watch(connection, over):
+    """Ends this process when stepop ends while the dataset is built; a byte in the pipe `over` ends the watch."""
     poll = select.poll()
     poll.register(connection, 0)
-    while not is_over.is_set():
-        if poll.poll(100):
-            os._exit(1)
+    poll.register(over, select.POLLIN)
+    if poll.poll()[0][0] != over:
+        os._exit(1)
+
+
+def keep_freed_memory(libc):
+    """The examples of a batch are freed at once; glibc would return their memory and ask for it again."""
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD
+        libc.mallopt(-1, 256 << 20)  # M_TRIM_THRESHOLD
 
 
 def run_worker(connection, status_file, dataset, setup, collate, is_first, libc, parent):
     end_with_parent(libc, parent)
+    keep_freed_memory(libc)
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    status = mmap.mmap(status_file, 4096)
+    status = memoryview(mmap.mmap(status_file, 4096)).cast("q")
+    os.close(status_file)
     if is_iterable(dataset):
         StreamWorker(connection, dataset, setup, status).serve()
     else:
         Worker(connection, dataset, setup, collate, status, is_first).serve()
 
 
+class Children:
+    """The workers that were forked, and the statuses of those that have ended."""
+
+    def __init__(self):
+        self.running = set()
+        self.ended = {}
+
+    def collect(self):
+        for pid in list(self.running):
+            try:
+                ended, status = os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:  # the dataset's own code has waited for all
+                ended, status = pid, -1
+            if ended == pid:
+                self.running.remove(pid)
+                self.ended[pid] = status
+
+    def status(self, pid):
+        """The status of a worker that ends now, or -1 when it does not."""
+        for _ in range(100):
+            self.collect()
+            if pid not in self.running:
+                break
+            time.sleep(0.01)
+        return self.ended.get(pid, -1)
+
+
 def serve(control, dataset, setup, collate):
     libc = ctypes.CDLL(None)
     parent = os.getpid()
+    children = Children()
     is_first = True
     while True:
-        message, files, _, _ = socket.recv_fds(control, 1, 2)
+        # The programs that a dataset starts do not get the sockets.
+        message, files, _, _ = socket.recv_fds(control, 1, 2, socket.MSG_CMSG_CLOEXEC)
         if not message:
             return
         if message == b"E":
             pid = struct.unpack("<i", receive(control, 4))[0]
-            status = -1
-            for _ in range(100):
-                try:
-                    ended, how = os.waitpid(pid, os.WNOHANG)
-                except ChildProcessError:
-                    break
-                if ended == pid:
-                    status = how
-                    break
-                time.sleep(0.01)
-            control.sendall(struct.pack("<i", status))
+            control.sendall(struct.pack("<i", children.status(pid)))
             continue
+        children.collect()
         sys.stdout.flush()
         sys.stderr.flush()
         with warnings.catch_warnings():
@@ -890,6 +1173,7 @@ def serve(control, dataset, setup, collate):
                 sys.stderr.flush()
                 os._exit(code)
         is_first = False
+        children.running.add(pid)
         for file in files:
             os.close(file)
         control.sendall(struct.pack("<i", pid))
@@ -897,28 +1181,33 @@ def serve(control, dataset, setup, collate):
 
 def main():
     control = socket.socket(fileno=os.dup(0))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdout.reconfigure(line_buffering=True)
     faulthandler.enable()
     setup = json.loads(receive_message(control))
-    is_over = threading.Event()
-    watcher = threading.Thread(target=watch, args=(control, is_over), daemon=True)
+    over = os.pipe()
+    watcher = threading.Thread(target=watch, args=(control, over[0]), daemon=True)
     watcher.start()
     dataset = collate = None
     try:
         os.chdir(setup["folder"])
+        add_to_path(os.getcwd())
         dataset = build(setup)
         answer = about(dataset, setup)
         if setup["collate_fn"]:
-            collate = find_object(setup["collate_fn"])
+            collate = find_object(setup["collate_fn"], "collate_fn")
         else:
             collate = getattr(dataset, "collate_fn", None)
         if collate is not None and not callable(collate):
             raise Refused("collate_fn: expected a function, found %s" % type(collate).__name__)
+        WATCHED.watch()
     except Exception as error:
         answer = {"error": text_of(error)}
     except SystemExit as error:
         answer = {"error": "the dataset ended Python: SystemExit: %s" % error}
-    is_over.set()
+    os.write(over[1], b"1")
     watcher.join()
     send_message(control, json.dumps(answer).encode())
     if "error" not in answer:
