@@ -6,12 +6,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "models/exported/symbolic_operators.h"
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 
 namespace stepop {
 
@@ -120,6 +122,14 @@ IValue fitted(IValue value, const c10::Argument& argument) {
   return value;
 }
 
+/// A number; torch.export writes those that JSON lacks as texts.
+double number_of(const Json& value) {
+  if (!value.is_string()) return value.get<double>();
+  const auto& text = value.get_ref<const std::string&>();
+  if (const auto number = non_finite_number(text)) return *number;
+  throw Error(fmt::format("\"{}\" is no number", text));
+}
+
 int64_t memory_format_of(int64_t number) {
   constexpr std::array formats = {c10::MemoryFormat::Contiguous, c10::MemoryFormat::Contiguous,
                                   c10::MemoryFormat::ChannelsLast,
@@ -161,17 +171,21 @@ ExportedGraph::Operand ExportedGraph::read_operand(const Json& argument) const {
     const Json& number = value.begin().value();
     return constant(number.is_boolean()          ? IValue(number.get<bool>())
                     : number.is_number_integer() ? IValue(number.get<int64_t>())
-                                                 : IValue(number.get<double>()));
+                                                 : IValue(number_of(number)));
   };
   const auto [kind, value] = only(argument);
   if (kind == "as_none") return constant({});
   if (kind == "as_tensor") return at_slot(*value);
   if (kind == "as_bool") return constant(value->get<bool>());
   if (kind == "as_int") return constant(value->get<int64_t>());
-  if (kind == "as_float") return constant(value->get<double>());
+  if (kind == "as_float") return constant(number_of(*value));
   if (kind == "as_string") return constant(value->get<std::string>());
   if (kind == "as_ints") return constant(value->get<std::vector<int64_t>>());
-  if (kind == "as_floats") return constant(value->get<std::vector<double>>());
+  if (kind == "as_floats") {
+    std::vector<double> numbers;
+    for (const auto& each : *value) numbers.push_back(number_of(each));
+    return constant(numbers);
+  }
   if (kind == "as_bools") {
     c10::List<bool> bools;
     for (const auto& each : *value) bools.push_back(each.get<bool>());

@@ -162,9 +162,19 @@ def free_text(program: Any, names: Sequence[str]) -> str:
     return ", ".join(texts)
 
 
+def package_pt2_of(programs: dict[str, Any], path: str) -> None:
+    """Writes the graphs as one file, which is there as a whole or not at all."""
+    from torch.export.pt2_archive._package import package_pt2
+
+    temporary = path + ".tmp"
+    with open(temporary, "wb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        package_pt2(file, exported_programs=programs)
+    os.replace(temporary, path)
+
+
 def run(arguments: argparse.Namespace) -> str:
     import torch
-    from torch.export.pt2_archive._package import package_pt2
 
     made = find(arguments.network)
     try:
@@ -189,11 +199,7 @@ def run(arguments: argparse.Namespace) -> str:
     if not largest <= TOLERANCE:
         raise CannotExport(f"the graph differs from the module by {largest:.2g}: does it draw random numbers in its "
                            "evaluation, or depend on values of its inputs?")
-    temporary = arguments.output + ".tmp"
-    with open(temporary, "wb") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        package_pt2(file, exported_programs=programs)
-    os.replace(temporary, arguments.output)
+    package_pt2_of(programs, arguments.output)
     count = sum(parameter.numel() for parameter in net.parameters())
     return (f"{arguments.output}: {count:,} parameters, takes {free_text(programs['model'], names)}; "
             f"largest difference to Python {largest:.1g}\n"
