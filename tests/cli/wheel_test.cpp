@@ -66,9 +66,9 @@ TEST_CASE("a wheel in a fresh environment trains and evaluates code of your own"
 }
 
 TEST_CASE("with a wheel Python trains by the program beside its package") {
-  const auto result = fresh().run(R"py(stepop new python && cd python && python3 - <<'END'
+  const auto result = fresh().run(R"py(stepop new called && cd called && python3 - <<'END'
 import stepop
-run = stepop.train("python.yaml", {"num_steps": 3}, name="first", quiet=True)
+run = stepop.train("called.yaml", {"num_steps": 3}, name="first", quiet=True)
 print(run.state, run.step, run.starts[0].record["program"] == stepop.program)
 END)py");
   CHECK_MESSAGE(result.exit_code == 0, result.err);
