@@ -13,8 +13,12 @@ file(CONFIGURE OUTPUT ${page_source} CONTENT "@page_code@" @ONLY)
 
 # The script of Python datasets: runtime/data/python/python_server.h gives it back.
 set(python_source ${CMAKE_BINARY_DIR}/generated/python_worker.cpp)
-set(python_script ${CMAKE_SOURCE_DIR}/runtime/data/python/worker.py)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${python_script})
-file(READ ${python_script} python_text)
+set(python_text "")
+foreach(part messages building values worker stream_worker server)  # one after another, they are one script
+  set(python_part ${CMAKE_SOURCE_DIR}/runtime/data/python/script/${part}.py)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${python_part})
+  file(READ ${python_part} part_text)
+  string(APPEND python_text "${part_text}\n\n")
+endforeach()
 set(python_code "#include \"runtime/data/python/python_server.h\"\n\nconst char* stepop::python_worker_script() {\n  return R\"python!(${python_text})python!\";\n}\n")
 file(CONFIGURE OUTPUT ${python_source} CONTENT "@python_code@" @ONLY)

@@ -63,7 +63,7 @@ class PrintedLines {
 
 /// A Python process that builds a dataset and forks workers, which share its memory. All of them
 /// end with this object, and when this process ends, for whatever reason. The script is
-/// `worker.py`.
+/// in `script/`.
 ///
 /// Messages between stepop and Python begin with their length, u32, little-endian like all numbers.
 /// The server gets the setup in JSON and answers with its facts in JSON. Then it gets a socket and

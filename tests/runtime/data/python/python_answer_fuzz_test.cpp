@@ -22,7 +22,7 @@
 namespace stepop {
 namespace python_answer_fuzz_test {
 
-/// Speaks as `worker.py` does, but what it says is in the files `facts` and `answer`, as it is.
+/// Speaks as `script/` does, but what it says is in the files `facts` and `answer`, as it is.
 constexpr const char* kFake = R"(import array, mmap, os, socket, struct, sys
 
 def receive(connection, size):

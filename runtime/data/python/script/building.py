@@ -1,0 +1,129 @@
+# Builds the dataset that the config names. A part of one script, which begins in messages.py.
+
+
+# --- The dataset
+
+
+def module_of_file(path):
+    """Runs a file as a module, once. A file of a package is run as the package's module."""
+    path = os.path.realpath(path)
+    if path in MODULES_OF_FILES:
+        return MODULES_OF_FILES[path]
+    folder, name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
+    add_to_path(folder)
+    while os.path.isfile(os.path.join(folder, "__init__.py")) and os.path.basename(folder).isidentifier():
+        folder, package = os.path.split(folder)
+        name = package + "." + name
+    if "." in name:
+        add_to_path(folder)
+        module = importlib.import_module(name)
+    else:
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    MODULES_OF_FILES[path] = module
+    return module
+
+
+def add_to_path(folder):
+    FOLDERS.append(folder)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
+MODULES_OF_FILES = {}
+FOLDERS = []  # of the user's own files
+
+
+def find_object(place, key):
+    """`my_data.py:Train`, `torchvision.datasets:MNIST` or `torchvision.datasets.MNIST`."""
+    source, colon, name = place.rpartition(":")
+    if not colon:
+        source, _, name = place.rpartition(".")
+    if not source or not name:
+        raise Refused('%s: expected "my_data.py:Train" or "package.module:Name", found "%s"' % (key, place))
+    if source.endswith(".py"):
+        if not os.path.isfile(source):
+            raise Refused("%s: no such file: %s" % (key, source))
+        module = module_of_file(source)
+    else:
+        try:
+            module = importlib.import_module(source)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (source + ".").startswith(error.name + "."):
+                raise
+            if error.name != source.split(".")[0]:
+                raise Refused("%s: Python has no module %s" % (key, error.name)) from None
+            raise Refused("%s: %s has no module %s: %s -m pip install %s" % (
+                key, sys.executable, source, sys.executable, error.name)) from None
+    found = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            names = [each for each, value in vars(module).items()
+                     if not each.startswith("_") and not isinstance(value, type(sys))]
+            near = difflib.get_close_matches(name, names, 1)
+            raise Refused("%s: %s has no %s%s" % (
+                key, source, name, "; did you mean %s?" % near[0] if near else
+                "; it has: %s" % (", ".join(names[:30]) or "nothing")))
+        found = getattr(found, part)
+    return found
+
+
+def build(setup):
+    made = find_object(setup["object"], "object")
+    kwargs = setup["kwargs"]
+    is_ready = not isinstance(made, type) and (
+        hasattr(made, "__getitem__") or hasattr(made, "__iter__") and not callable(made))
+    if is_ready and kwargs:
+        raise Refused("kwargs: %s is an object that exists already, not a class or a function" % setup["object"])
+    if not is_ready:
+        if not callable(made):
+            raise Refused("object: expected a dataset, a class or a function, found %s" % type(made).__name__)
+        try:
+            made = made(**kwargs)
+        except TypeError as error:
+            if error.__traceback__.tb_next is not None:  # in the user's code
+                raise
+            raise Refused("kwargs: %s" % error) from None
+    kind = type(made).__name__
+    if isinstance(made, dict) and not hasattr(made, "features"):
+        raise Refused("object: found a dictionary with %s; take one of them, such as by kwargs: {split: %s}" % (
+            ", ".join(map(str, made)), next(iter(made), "train")))
+    if kind == "DataLoader" and hasattr(made, "dataset"):
+        raise Refused("object: found a DataLoader; give the dataset inside of it: batches are made here")
+    return made
+
+
+def is_iterable(dataset):
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(dataset, torch.utils.data.IterableDataset):
+        return True
+    return not hasattr(dataset, "__getitem__") and hasattr(dataset, "__iter__")
+
+
+def about(dataset, setup):
+    kind = type(dataset).__name__
+    versions = ["Python %d.%d.%d" % sys.version_info[:3]]
+    for name in ("torch", "torchvision", "datasets"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version:
+            versions.append("%s %s" % (name, version))
+    facts = {"kind": kind, "versions": ", ".join(versions), "iterable": is_iterable(dataset)}
+    if facts["iterable"]:
+        if hasattr(dataset, "__next__"):
+            raise Refused("object: a %s can be read only once: give an object whose __iter__ begins anew" % kind)
+        facts["size"] = len(dataset) if hasattr(type(dataset), "__len__") else -1
+        has_state = hasattr(dataset, "state_dict") and hasattr(dataset, "load_state_dict")
+        if setup["resume"] != "skip" and not has_state:
+            raise Refused(
+                "a %s is iterable and has no state_dict and load_state_dict, so a resume cannot return to its place: "
+                "make it a dataset with __getitem__ and __len__, give it both, or accept by resume: skip that a resume "
+                "reads all earlier examples of the epoch again" % kind)
+        return facts
+    if not hasattr(dataset, "__getitem__"):
+        raise Refused("object: found %s, which has neither __getitem__ nor __iter__" % kind)
+    if not hasattr(dataset, "__len__"):
+        raise Refused("object: a %s has no __len__: how many examples are there?" % kind)
+    facts["size"] = len(dataset)
+    return facts

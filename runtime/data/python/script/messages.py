@@ -1,0 +1,109 @@
+"""Serves the examples of a Python dataset to stepop.
+
+    python -c SCRIPT
+
+Standard input is a socket to stepop. This process builds the dataset and then forks one worker for
+each socket that it gets; a worker shares the memory of the dataset with it, as a worker of PyTorch's
+DataLoader does. The messages are described in `python_server.h` and `python_worker.h`.
+"""
+
+import sys
+
+if sys.version_info < (3, 9):
+    sys.exit("Python %d.%d is too old: datasets take Python 3.9 or newer" % sys.version_info[:2])
+# Files of the user such as `random.py` stand in the current folder; this script means Python's.
+sys.path[:] = [folder for folder in sys.path if folder]
+
+import array
+import ctypes
+import difflib
+import faulthandler
+import importlib
+import importlib.util
+import json
+import mmap
+import operator
+import os
+import random
+import select
+import signal
+import socket
+import struct
+import threading
+import time
+import traceback
+import warnings
+
+try:
+    import numpy
+except ImportError:
+    sys.exit("numpy is missing: " + sys.executable + " -m pip install numpy")
+
+ALIGNMENT = 64  # bytes, of each tensor in a buffer
+QUICK_EXAMPLE = 200e-6  # seconds; see Reader.read
+COLD_EXAMPLE = 20e-3  # seconds; what takes less may be quick when it is read once more
+MEMORY_CHECKED_EVERY = 64  # batches
+MUCH_MEMORY = 1 << 30  # bytes that a worker may grow by beside doubling
+
+
+class Refused(Exception):
+    """What the user gave cannot be used; the text says why and what would help.
+
+    `index` is the example in which it was found, or -1 for what concerns a whole batch.
+    """
+
+    def __init__(self, text, index=-1):
+        super().__init__(text)
+        self.index = index
+
+
+# --- The socket
+
+
+def receive(connection, size):
+    """Exactly `size` bytes, or None when the other side has closed the socket."""
+    parts = []
+    while size > 0:
+        part = connection.recv(size)
+        if not part:
+            return None
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def receive_message(connection):
+    head = receive(connection, 4)
+    return None if head is None else receive(connection, struct.unpack("<I", head)[0])
+
+
+def send_message(connection, message, files=()):
+    head = struct.pack("<I", len(message))
+    if files:
+        rights = array.array("i", files)
+        connection.sendmsg([head], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        connection.sendall(message)
+    else:
+        connection.sendall(head + message)
+
+
+def text_of(error):
+    """The exception in one line, then Python's traceback without the frames of this script."""
+    if isinstance(error, Refused):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames
+           if frame.filename != "<string>" and not frame.filename.startswith("<frozen ")]
+    name = type(error).__name__
+    said = str(error) or "(without a message)"
+    place = "%s:%s: " % (own[-1].filename, own[-1].lineno) if own else ""
+    if isinstance(error, SyntaxError) and error.filename:
+        place, said = "%s:%s: " % (error.filename, error.lineno), error.msg
+    lines = ["%s%s: %s" % (place, name, said)]
+    if own:
+        lines.append("Traceback of Python (most recent call last):")
+        lines += "".join(traceback.format_list(own)).rstrip("\n").split("\n")
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        lines.append("caused by " + text_of(cause).replace("\n", "\n  "))
+    return "\n".join(lines)

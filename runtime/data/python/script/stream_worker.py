@@ -1,0 +1,126 @@
+# The worker of an iterable dataset. A part of one script, which begins in messages.py.
+
+
+# --- The worker of an iterable dataset
+
+CHUNK = 32  # examples at most in an answer
+CHUNK_SECONDS = 0.05
+CHUNK_BYTES = 64 << 20
+SCALAR_TYPES = {  # c10::ScalarType
+    "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7,
+    "complex64": 9, "complex128": 10, "bool": 11, "bfloat16": 15, "uint16": 27, "uint32": 28, "uint64": 29}
+
+
+def aligned(size):
+    return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+def example_bytes(named, number):
+    """An example in the layout of `example_bytes.h`."""
+    columns = [Column(name, [value], [number]) for name, value in named.items()]
+    tensors = [column for column in columns if not column.is_text]
+    texts = [(column.name.encode(), column.values[0].encode("utf-8", "replace")) for column in columns if column.is_text]
+    head = 8 + sum(24 - 4 + len(column.name.encode()) + 8 * (len(column.shape) - 1) for column in tensors)
+    head += sum(12 + len(name) + len(text) for name, text in texts)
+    parts = [struct.pack("<II", len(tensors), len(texts))]
+    end = head
+    for column in tensors:
+        name, shape = column.name.encode(), column.shape[1:]
+        parts.append(struct.pack("<I%dsII%dqQ" % (len(name), len(shape)), len(name), name, SCALAR_TYPES[column.type],
+                                 len(shape), *shape, aligned(end)))
+        column.offset = aligned(end)
+        end = column.offset + column.bytes()
+    for name, text in texts:
+        parts.append(struct.pack("<I%dsQ" % len(name), len(name), name, len(text)) + text)
+    memory = bytearray(end)
+    memory[:head] = b"".join(parts)
+    for column in tensors:
+        column.write(memory, column.offset)
+    return memory
+
+
+class StreamWorker:
+    """Serves the examples of an iterable dataset in their order, with its state before each answer."""
+
+    def __init__(self, connection, dataset, setup, status):
+        self.connection = connection
+        self.dataset = dataset
+        self.names = Names(setup["keys"])
+        self.status = status
+        self.has_state = setup["resume"] != "skip"
+        self.growth = Growth()
+
+    def begin(self, request):
+        """Begins a pass, or returns to a place in it."""
+        self.seed = request["seed"]
+        self.number = 0
+        place = request.get("place")
+        if hasattr(self.dataset, "set_epoch"):
+            self.dataset.set_epoch(request["pass"])
+        if place and self.has_state:
+            if place["state"] is None:
+                raise Refused("the checkpoint has no state of the dataset: it was written with resume: skip")
+            self.dataset.load_state_dict(place["state"])
+            self.number = place["number"]
+        seed_all(self.seed)
+        self.iterator = iter(self.dataset)
+        for _ in range(place["after"] if place and self.has_state else place["number"] + place["after"] if place else 0):
+            if self.next() is None:
+                raise Refused("the dataset has changed: it ends after %d examples, and more were read before" % self.number)
+
+    def next(self):
+        """The next example in a list, or None."""
+        self.status[0] = self.number
+        seed_all((self.seed + (self.number + 1) * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF)
+        try:
+            example = next(self.iterator)
+        except StopIteration:
+            return None
+        self.number += 1
+        return [example]
+
+    def state(self):
+        if not self.has_state:
+            return b"null"
+        state = self.dataset.state_dict()
+        try:
+            text = json.dumps(state)
+            if json.loads(text) == state:
+                return text.encode()
+        except (TypeError, ValueError):
+            pass
+        raise Refused("the state of the dataset is not made of numbers, texts, lists and maps with texts as keys alone, "
+                      "so it cannot be in a checkpoint; resume: skip reads all examples again instead: %r" % (state,))
+
+    def chunk(self):
+        number, state = self.number, self.state()
+        records, is_end = [], False
+        until = time.monotonic() + CHUNK_SECONDS
+        size = 0
+        while len(records) < CHUNK and size < CHUNK_BYTES and not (records and time.monotonic() > until):
+            example = self.next()
+            if example is None:
+                is_end = True
+                break
+            records.append(example_bytes(self.names.of(example[0]), self.number - 1))
+            size += len(records[-1])
+        parts = [b"R", struct.pack("<qI", number, len(state)), state, struct.pack("<II", is_end, len(records))]
+        for record in records:
+            parts += (struct.pack("<I", len(record)), record)
+        return b"".join(parts)
+
+    def serve(self):
+        while True:
+            message = receive_message(self.connection)
+            if message is None:
+                return
+            try:
+                request = json.loads(message)
+                if "pass" in request:
+                    self.begin(request)
+                answer = self.chunk()
+            except Exception as error:
+                answer = error_message(error, self.status[0])
+            self.status[1] += 1
+            send_message(self.connection, answer)
+            self.growth.count()
