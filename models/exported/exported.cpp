@@ -59,14 +59,19 @@ class ExportedPrograms {
         graph_.graph->outputs(), ExportedPort::Kind::kOutput, &ExportedPort::kind));
   }
 
-  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, bool training) const {
-    const Loaded& loaded = !training && evaluation_ ? *evaluation_ : graph_;
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, bool training) {
+    Loaded& loaded = !training && evaluation_ ? *evaluation_ : graph_;
     const auto& ports = loaded.graph->inputs();
     std::vector<at::Tensor> tensors;
     size_t next = 0;
     for (size_t i = 0; i < ports.size(); ++i) {
       if (ports[i].kind != ExportedPort::Kind::kInput) {
-        tensors.push_back(loaded.tensors[i]);
+        at::Tensor& tensor = loaded.tensors[i];
+        // It is no state of the module, which moves that.
+        if (ports[i].kind == ExportedPort::Kind::kConstant && !inputs.empty()) {
+          tensor = tensor.to(inputs.front().device());
+        }
+        tensors.push_back(tensor);
         continue;
       }
       if (next == inputs.size()) break;
@@ -104,9 +109,8 @@ class ExportedPrograms {
 
   /// The tensors of a program, registered in the module unless they are there.
   Loaded load(const ExportedProgram& program, torch::nn::Module& module) {
-    Loaded loaded{.graph = std::make_shared<const ExportedGraph>(program.model),
-                  .tensors = {},
-                  .mutated = {}};
+    const auto graph = std::make_shared<ExportedGraph>(program.model);
+    Loaded loaded{.graph = graph, .tensors = {}, .mutated = {}};
     for (const auto& port : loaded.graph->inputs()) {
       loaded.tensors.push_back(tensor_of(port, program, module));
     }
@@ -118,6 +122,11 @@ class ExportedPrograms {
       }
       loaded.mutated.push_back(is_mutation ? found->second : at::Tensor());
     }
+    const auto parts = module.named_modules("", /*include_self=*/false);
+    graph->find_modules([&](const std::string& path) {
+      const auto* part = parts.find(path);
+      return part == nullptr ? nullptr : part->get();
+    });
     return loaded;
   }
 
@@ -133,18 +142,14 @@ class ExportedPrograms {
     if (found == tensors.end()) {
       throw Error(fmt::format("the tensor {} is missing in it", port.name));
     }
-    if (is_constant) {
-      // No state: moved with the module, and not in checkpoints.
-      constants_.push_back(found->second);
-      return found->second;
-    }
+    if (is_constant) return found->second;  // no state, so not in checkpoints
     known_[port.name] = found->second;
     const size_t dot = port.name.rfind('.');
     torch::nn::Module& part =
         dot == std::string::npos ? module : part_at(module, port.name.substr(0, dot));
     const std::string name = port.name.substr(dot + 1);
     if (port.kind == ExportedPort::Kind::kParameter) {
-      part.register_parameter(name, found->second, found->second.is_floating_point());
+      part.register_parameter(name, found->second, found->second.requires_grad());
     } else {
       part.register_buffer(name, found->second);
     }
@@ -208,7 +213,6 @@ class ExportedPrograms {
 
   std::string path_;
   std::map<std::string, at::Tensor> known_;
-  std::vector<at::Tensor> constants_;
   Loaded graph_;
   std::optional<Loaded> evaluation_;
 };

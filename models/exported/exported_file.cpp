@@ -91,8 +91,10 @@ class TensorReader {
           throw Error("is of a kind that torch.export writes as a pickle");
         }
         if (entry.at("tensor_meta").is_null()) throw Error("is no tensor");
-        tensors.emplace(name, tensor(folder + entry.at("path_name").get<std::string>(),
-                                     entry.at("tensor_meta")));
+        at::Tensor& made = tensors[name] =
+            tensor(folder + entry.at("path_name").get<std::string>(), entry.at("tensor_meta"));
+        made.set_requires_grad(entry.at("tensor_meta").value("requires_grad", false) &&
+                               made.is_floating_point());
       } catch (const Error& error) {
         throw Error(fmt::format("{}: the tensor {} {}", archive_.path(), name, error.what()));
       }

@@ -13,7 +13,8 @@ namespace stepop {
 /// in the module.
 struct ExportedProgram {
   nlohmann::json model;
-  std::map<std::string, at::Tensor> weights;    ///< Parameters and persistent buffers.
+  /// Parameters, which require gradients as they did in the module, and persistent buffers.
+  std::map<std::string, at::Tensor> weights;
   std::map<std::string, at::Tensor> constants;  ///< Other buffers, and constants of the code.
 };
 

@@ -68,10 +68,46 @@ class Two(nn.Module):
         return self.a(x) + 2 * self.b(y), self.a(x).sum(1)
 
 
+class Block(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+        self.norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        return x + torch.tanh(self.norm(self.conv(x)))
+
+
+class Blocks(nn.Module):
+    """Code under no_grad and autocast, branches, a buffer that is no state, a frozen parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(4) for _ in range(3)])
+        self.last = nn.Linear(4, 4)
+        self.frozen = nn.Linear(4, 4).requires_grad_(False)
+        self.register_buffer("mean", torch.zeros(4))
+        self.register_buffer("offset", torch.arange(4.0), persistent=False)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        x = x.mean((2, 3)) + self.offset
+        with torch.no_grad():
+            target = self.frozen(x)
+            if self.training:
+                self.mean.mul_(0.9).add_(0.1 * target.mean(0))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            small = self.last(x)
+        x = torch.cond(x.sum() > 0, lambda y: y.sin(), lambda y: y.cos(), (x,))
+        return x * target + small.float() + self.mean
+
+
 torch.manual_seed(1)
 tokens = torch.randint(0, 20, (3, 7))
 networks = {"unet": (UNet(), [torch.randn(2, 3, 8, 8)]), "tied": (Tied(), [tokens]),
-            "recurrent": (Recurrent(), [tokens]), "two": (Two(), [torch.randn(2, 3), torch.randn(2, 5)])}
+            "recurrent": (Recurrent(), [tokens]), "two": (Two(), [torch.randn(2, 3), torch.randn(2, 5)]),
+            "blocks": (Blocks(), [torch.randn(2, 4, 6, 6)])}
 for name, (net, inputs) in networks.items():
     programs, _ = export_both(net, inputs)
     package_pt2_of(programs, f"{folder}/{name}.pt2")
@@ -87,7 +123,8 @@ for name, (net, inputs) in networks.items():
     for i, each in enumerate(results):
         facts[f"train.{i}"] = each.detach().contiguous()
     for key, parameter in net.named_parameters(remove_duplicate=False):  # a tied one under each name
-        facts[f"grad.{key}"] = parameter.grad.clone()
+        if parameter.requires_grad:
+            facts[f"grad.{key}"] = parameter.grad.clone()
     for key, buffer in net.named_buffers():  # as the training step left them
         facts[f"buffer.{key}"] = buffer
     save_file(facts, f"{folder}/{name}.safetensors")

@@ -5,10 +5,15 @@
 #include <torch/nn/module.h>
 
 #include "runtime/core/formats/safetensors.h"
+#include "runtime/train/checkpoint/tracker.h"
+#include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/generators.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/networks/networks.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/python.h"
+#include "tests/same_state.h"
 #include "tests/test_run.h"
 
 namespace stepop {
@@ -52,7 +57,7 @@ void check_close(const std::vector<at::Tensor>& ours, const std::vector<at::Tens
 }
 
 TEST_CASE("an exported network computes what it computes in PyTorch, in both modes") {
-  for (const char* name : {"unet", "tied", "recurrent", "two"}) {
+  for (const char* name : {"unet", "tied", "recurrent", "two", "blocks"}) {
     CAPTURE(name);
     const State facts = load_safetensors(nets().path(std::string(name) + ".safetensors")).tensors;
     const auto net = exported(name);
@@ -68,6 +73,8 @@ TEST_CASE("an exported network computes what it computes in PyTorch, in both mod
     int64_t gradients = 0;
     for (const auto& parameter : net->named_parameters()) {
       CAPTURE(parameter.key());
+      CHECK(parameter.value().requires_grad() == facts.contains("grad." + parameter.key()));
+      if (!parameter.value().requires_grad()) continue;
       REQUIRE(parameter.value().grad().defined());
       CHECK(
           at::allclose(parameter.value().grad(), facts.at("grad." + parameter.key()), 1e-4, 1e-4));
@@ -79,6 +86,35 @@ TEST_CASE("an exported network computes what it computes in PyTorch, in both mod
       CHECK(at::allclose(buffer.value(), facts.at("buffer." + buffer.key()), 1e-5, 1e-6));
     }
   }
+}
+
+/// The gradients and buffers after a training step, with the modules that a config names run again.
+State step_of_blocks(const std::string& config, std::vector<std::string>* ran) {
+  seed_generators(3, c10::kCPU);
+  Tracker tracker;
+  const Config whole = test_config(
+      "networks: {model: {class: Exported, path: " + nets().path("blocks.pt2") + "}}\n" + config);
+  const Networks networks(whole, c10::kCPU, tracker);
+  const auto net = networks.get("model");
+  net->train();
+  const auto facts = load_safetensors(nets().path("blocks.safetensors")).tensors;
+  run(*net, numbered(facts, "in."))[0].square().sum().backward();
+  *ran = networks.checkpoint_modules().ran();
+  State state = tensors_of(*net);
+  for (const auto& parameter : net->named_parameters()) {
+    const at::Tensor gradient = parameter.value().grad();
+    if (gradient.defined()) state["grad." + parameter.key()] = gradient;
+  }
+  return state;
+}
+
+TEST_CASE("modules of an exported network are run again by their names, with the same bits") {
+  std::vector<std::string> ran;
+  const State kept = step_of_blocks("", &ran);
+  CHECK(ran.empty());
+  const State again = step_of_blocks("checkpoint_modules: ['blocks\\.[02]$']", &ran);
+  CHECK(ran == std::vector<std::string>{"model.blocks.0", "model.blocks.2"});
+  CHECK(differences(kept, again).empty());
 }
 
 TEST_CASE("an exported network refuses inputs of other sizes than it was exported for") {
