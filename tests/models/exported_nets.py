@@ -1,10 +1,12 @@
-"""python exported_nets.py FOLDER PACKAGE: exports networks, and writes what PyTorch computes with them.
+"""python exported_nets.py FOLDER PACKAGE [ZOO]: exports networks, and writes what PyTorch computes with them.
 
 For each network: NAME.pt2, and NAME.safetensors with its inputs `in.0`, its results in training and
-evaluation `train.0`, `eval.0`, and the gradients of the sum of squares `grad.<parameter>`.
+evaluation `train.0`, `eval.0`, the gradients of the sum of squares `grad.<parameter>`, and the buffers `buffer.<name>`
+that the training left. ZOO is a file with other `networks`, such as exported_zoo.py.
 """
 
 import copy
+import runpy
 import sys
 
 import torch
@@ -13,7 +15,7 @@ from torch import nn
 
 folder, package = sys.argv[1:3]
 sys.path.insert(0, package)
-from stepop_eval.export import export_both, package_pt2_of  # noqa: E402
+from stepop_eval.export import export_both, write_programs, tensors_of  # noqa: E402
 
 
 class UNet(nn.Module):
@@ -103,28 +105,34 @@ class Blocks(nn.Module):
         return x * target + small.float() + self.mean
 
 
-torch.manual_seed(1)
-tokens = torch.randint(0, 20, (3, 7))
-networks = {"unet": (UNet(), [torch.randn(2, 3, 8, 8)]), "tied": (Tied(), [tokens]),
-            "recurrent": (Recurrent(), [tokens]), "two": (Two(), [torch.randn(2, 3), torch.randn(2, 5)]),
-            "blocks": (Blocks(), [torch.randn(2, 4, 6, 6)])}
-for name, (net, inputs) in networks.items():
+def write(name, net, inputs):
     programs, _ = export_both(net, inputs)
-    package_pt2_of(programs, f"{folder}/{name}.pt2")
+    write_programs(programs, f"{folder}/{name}.pt2")
     larger = [torch.cat([each, each]) for each in inputs]  # of another batch size than the export's
     facts = {f"in.{i}": each for i, each in enumerate(larger)}
-    results = copy.deepcopy(net).eval()(*larger)
-    for i, each in enumerate(results if isinstance(results, tuple) else [results]):
-        facts[f"eval.{i}"] = each.detach().contiguous()
+    with torch.no_grad():
+        for i, each in enumerate(tensors_of(copy.deepcopy(net).eval()(*larger))):
+            facts[f"eval.{i}"] = each.contiguous()
     net.train()
-    results = net(*larger)
-    results = results if isinstance(results, tuple) else (results,)
+    torch.manual_seed(0)  # of dropout
+    results = tensors_of(net(*larger))
     sum(each.square().sum() for each in results).backward()
     for i, each in enumerate(results):
         facts[f"train.{i}"] = each.detach().contiguous()
     for key, parameter in net.named_parameters(remove_duplicate=False):  # a tied one under each name
-        if parameter.requires_grad:
+        if parameter.requires_grad and parameter.grad is not None:
             facts[f"grad.{key}"] = parameter.grad.clone()
     for key, buffer in net.named_buffers():  # as the training step left them
-        facts[f"buffer.{key}"] = buffer
+        facts[f"buffer.{key}"] = buffer.clone()
     save_file(facts, f"{folder}/{name}.safetensors")
+
+
+torch.manual_seed(1)
+tokens = torch.randint(0, 20, (3, 7))
+networks = {"unet": lambda: (UNet(), [torch.randn(2, 3, 8, 8)]), "tied": lambda: (Tied(), [tokens]),
+            "recurrent": lambda: (Recurrent(), [tokens]), "two": lambda: (Two(), [torch.randn(2, 3), torch.randn(2, 5)]),
+            "blocks": lambda: (Blocks(), [torch.randn(2, 4, 6, 6)])}
+if len(sys.argv) > 3:
+    networks = runpy.run_path(sys.argv[3])["networks"]
+for name, make in networks.items():
+    write(name, *make())
