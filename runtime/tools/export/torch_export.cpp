@@ -11,11 +11,33 @@ namespace stepop {
 namespace {
 
 constexpr const char* kTorchExportCode = R"py(
+import operator
+
 try:
-    from torch._export.converter import TS2EPConverter
+    from torch._export import converter
     from torch.export.graph_signature import InputKind
 except ImportError:
     refuse(f"torch {torch.__version__} of this Python cannot convert TorchScript; 2.13 can")
+
+
+class OnSizes:
+    """Arithmetic on sizes in the place of an operation that would make numbers of them."""
+
+    def __init__(self, run, overload):
+        self.run, self._schema, self.__name__ = run, overload._schema, run.__name__
+
+    def __call__(self, *values):
+        return self.run(*values)
+
+
+def find_overload(node):
+    overload = get_op_overload(node)
+    name, _, kind = overload.__name__.rpartition(".")
+    plain = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg}.get(name)
+    return OnSizes(plain, overload) if plain and kind == "int" else overload
+
+
+get_op_overload, converter.get_op_overload = converter.get_op_overload, find_overload
 
 
 def outputs_of(result):
@@ -24,7 +46,7 @@ def outputs_of(result):
 
 try:
     with torch.no_grad():
-        program = TS2EPConverter(net, examples[0][0]).convert()
+        program = converter.TS2EPConverter(net, examples[0][0]).convert()
 except Exception as error:
     refuse(f"PyTorch cannot convert this network: {str(error).strip()}")
 parameters = {name for name, _ in net.named_parameters()}
