@@ -18,6 +18,7 @@
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/networks.h"
+#include "runtime/train/when/duration.h"
 
 namespace stepop::extensible {
 namespace {
@@ -136,7 +137,7 @@ class ExtensibleTrainer : public Iterator {
         throw network.error("type",
                             fmt::format("expected generator or discriminator, found \"{}\"", type));
       }
-      network.get_at_least("after", 0, 0);
+      read_length_or(network, "after", 0, 0);
       if (network.get("trainable", true)) continue;
       const auto& module = context().networks.get(name);
       for (const auto& parameter : module->parameters()) parameter.set_requires_grad(false);

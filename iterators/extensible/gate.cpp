@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "runtime/train/when/duration.h"
 namespace stepop::extensible {
 
 Gate::Gate(const Config& part, bool with_every)
-    : after(part.get_at_least("after", 0, 0)), before(part.get_at_least("before", 0, kForever)) {
+    : after(read_length_or(part, "after", 0, 0)),
+      before(read_length_or(part, "before", 0, kForever)) {
   if (with_every) every = part.get_at_least("every", 1, 1);
   if (before < after) {
     throw part.error("before",

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/core/base/number_text.h"
+#include "runtime/train/when/duration.h"
 
 namespace stepop::extensible {
 namespace {
@@ -38,7 +39,7 @@ const std::vector<SchemeKey>& scheme_keys() {
 
 /// Reads strictly ascending integers of at least `least`.
 std::vector<int64_t> read_ascending(const Config& train, const char* key, int64_t least) {
-  const auto numbers = train.get<std::vector<int64_t>>(key);
+  const auto numbers = read_lengths(train, key);
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] >= least && (i == 0 || numbers[i] > numbers[i - 1])) continue;
     throw train.error(key, fmt::format("expected iterations of {} or more in ascending order, "
@@ -114,14 +115,14 @@ void LearningRates::read_restarts() {
 }
 
 void LearningRates::read_cosine() {
-  periods_ = train_.get<std::vector<int64_t>>("T_period");
+  periods_ = read_lengths(train_, "T_period");
   if (periods_.size() != restarts_.size() + 1 || *std::ranges::min_element(periods_) < 1) {
     throw train_.error("T_period",
                        fmt::format("expected {} numbers of 1 or more, of the fall at the beginning "
                                    "and of that after each of restarts, found {}",
                                    restarts_.size() + 1, train_.peek("T_period")->describe()));
   }
-  hold_ = train_.get_at_least("warmup", 0, 0);
+  hold_ = read_length_or(train_, "warmup", 0, 0);
   lowest_ = train_.get("eta_min", 0.0);
 }
 
@@ -129,7 +130,7 @@ void LearningRates::read_warmup() {
   const int64_t iterations = train_.get_at_least("warmup_iter", -1, -1);
   if (iterations > 0) warmup_ = iterations;
   if (scheme_ != kMultiStep) return;
-  const int64_t steps = train_.get_at_least("warmup_steps", 0, 0);
+  const int64_t steps = read_length_or(train_, "warmup_steps", 0, 0);
   if (steps == 0) return;
   if (warmup_ > 0) {
     throw train_.error("warmup_steps",
@@ -193,7 +194,7 @@ Value LearningRates::of(const Value& lr, int64_t start) const {
 
 std::vector<int64_t> LearningRates::starts(const std::vector<std::string>& groups) const {
   if (scheme_ != kProgressive) return std::vector<int64_t>(groups.size(), 0);
-  auto starts = train_.get<std::vector<int64_t>>("progressive_starts");
+  auto starts = read_lengths(train_, "progressive_starts");
   if (starts.size() == 1) starts.assign(groups.size(), starts.front());
   if (starts.size() != groups.size() || *std::ranges::min_element(starts) < 0) {
     throw train_.error(

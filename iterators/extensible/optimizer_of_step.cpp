@@ -20,6 +20,7 @@
 #include "runtime/core/config/read_pattern.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/networks.h"
+#include "runtime/train/when/duration.h"
 
 namespace stepop::extensible {
 namespace {
@@ -248,7 +249,7 @@ Gate gate_of_optimizer(const Config& params) {
   if (before == nullptr || *before != Value(int64_t{-1})) return Gate(params, false);
   params.get<int64_t>("before");
   Gate gate;
-  gate.after = params.get_at_least("after", 0, 0);
+  gate.after = read_length_or(params, "after", 0, 0);
   return gate;
 }
 

@@ -13,6 +13,7 @@
 #include "iterators/losses/image_losses.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/nearest.h"
+#include "runtime/train/when/duration.h"
 
 namespace stepop::losses {
 namespace {
@@ -25,8 +26,8 @@ constexpr const char* kExample =
 
 /// The ramp as the runtime's linear schedule.
 Scheduled read_ramp(const Config& part) {
-  const int64_t start = part.get_at_least(kRampStart, 0);
-  const int64_t end = part.get_at_least("end_ramp_it", 0);
+  const int64_t start = read_length(part, kRampStart, 0);
+  const int64_t end = read_length(part, "end_ramp_it", 0);
   const auto from = part.get<double>("start_ramp_val");
   const auto to = part.get<double>("end_ramp_val");
   if (end <= start) {

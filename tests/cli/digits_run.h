@@ -14,7 +14,8 @@
 
 namespace stepop {
 
-inline constexpr const char* kConfig = STEPOP_SOURCE_DIR "/configs/digits.yaml";
+/// The digits' config, whose schedule of rates does not depend on how long a training is.
+inline constexpr const char* kConfig = STEPOP_SOURCE_DIR "/tests/data/digits.yaml";
 
 /// A function of the shell: waits until a command ends well, at most a minute.
 inline constexpr const char* kUntil =

@@ -124,5 +124,20 @@ TEST_CASE("what is not UTF-8 is refused before there is a run: no checkpoint cou
               "give that file or folder another name");
 }
 
+TEST_CASE("a resume with another length says from where the schedules go on") {
+  const ScratchFolder folder;
+  run_well(folder, "stepop -n a -b " STEPOP_SOURCE_DIR
+                   "/configs/digits.yaml -t --num_epochs 2 --stop_at 10");
+  const std::string run = only_run(folder);
+  const auto longer = run_in(folder, "stepop -p " + run + " -t --num_epochs 4 --stop_at 12");
+  CHECK(longer.exit_code == 0);
+  CHECK(longer.err.find("warning: the training is 92 steps long in epochs of 23, and was planned "
+                        "with 46 in epochs of 23: lengths in epochs and in parts of it follow\n  "
+                        "optimizer/lr goes on from 0.005827, and was 0.005328\n") !=
+        std::string::npos);
+  CHECK(run_in(folder, "stepop -p " + run + " -t --stop_at 14").err.find("was planned") ==
+        std::string::npos);
+}
+
 }  // namespace resume_test
 }  // namespace stepop

@@ -11,16 +11,18 @@ torch.export.load.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import importlib
 import importlib.util
 import json
 import os
 import shutil
+import signal
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 TYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
@@ -109,12 +111,39 @@ def export_mode(net: Any, inputs: Sequence[Any], training: bool, every: bool) ->
         return torch.export.export(net, tuple(inputs), dynamic_shapes=free_sizes(inputs, every), strict=False)
 
 
-def export_both(net: Any, inputs: Sequence[Any]) -> tuple[dict[str, Any], bool]:
-    """The graphs of both modes, and whether all sizes are free or the batch's alone."""
+class TooLong(BaseException):
+    """Beside torch.export's own handlers, which catch every Exception."""
+
+
+@contextlib.contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Ends what takes longer, with TooLong."""
+
+    def end(*_: Any) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        return {"model": export_mode(net, inputs, True, True), "eval": export_mode(net, inputs, False, True)}, True
-    except Exception:  # a network that needs one size
-        return {"model": export_mode(net, inputs, True, False), "eval": export_mode(net, inputs, False, False)}, False
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def export_both(net: Any, inputs: Sequence[Any], seconds: float = 60) -> tuple[dict[str, Any], str]:
+    """The graphs of both modes, and why other sizes than the batch's are fixed; empty where they are free.
+
+    Some networks need one size, and some take PyTorch longer than `seconds` to follow in all sizes.
+    """
+    try:
+        with at_most(seconds):
+            return {"model": export_mode(net, inputs, True, True), "eval": export_mode(net, inputs, False, True)}, ""
+    except Exception:
+        reason = "the network needs them"
+    except TooLong:
+        reason = f"to follow them took PyTorch more than {seconds:.0f} s"
+    return {"model": export_mode(net, inputs, True, False), "eval": export_mode(net, inputs, False, False)}, reason
 
 
 def tensors_of(result: Any) -> list[Any]:
@@ -222,7 +251,7 @@ def run(arguments: argparse.Namespace) -> str:
     if any(tensor.dim() == 0 or tensor.shape[0] < 2 for tensor in inputs):
         raise CannotExport("--example: the first size is the batch and must be 2 or more, so that it stays free")
     try:
-        programs, _ = export_both(net, inputs)
+        programs, fixed = export_both(net, inputs)
     except Exception as error:
         raise CannotExport(f"torch.export cannot export it: {str(error).strip()}") from error
     largest = check(net, programs, inputs)
@@ -231,8 +260,9 @@ def run(arguments: argparse.Namespace) -> str:
                            "evaluation, or depend on values of its inputs?")
     write_programs(programs, arguments.output)
     count = sum(parameter.numel() for parameter in net.parameters())
+    note = f"only the batch's size is free: {fixed}\n" if fixed and any(each.dim() > 2 for each in inputs) else ""
     return (f"{arguments.output}: {count:,} parameters, takes {free_text(programs['model'], names)}; "
-            f"largest difference to Python {largest:.1g}\n"
+            f"largest difference to Python {largest:.1g}\n{note}"
             f"model: {{class: Exported, path: {arguments.output}}}")
 
 

@@ -21,6 +21,7 @@
 #include "iterators/extensible/injector.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/when/duration.h"
 
 namespace stepop::extensible {
 namespace {
@@ -36,13 +37,13 @@ class ScheduledScalar : public Injector {
     } else if (type_ == "linear_decay") {
       a_ = scheduler_.get<double>("initial_weight");
       b_ = scheduler_.get<double>("lower_bound");
-      period_ = scheduler_.get_at_least("steps", 1);
-      start_ = scheduler_.get_at_least("start_step", 0, 0);
+      period_ = read_length(scheduler_, "steps", 1);
+      start_ = read_length_or(scheduler_, "start_step", 0, 0);
     } else if (type_ == "sinusoidal") {
       a_ = scheduler_.get<double>("upper_weight");
       b_ = scheduler_.get<double>("lower_weight");
       period_ = scheduler_.get_at_least("period", 1);
-      start_ = scheduler_.get_at_least("start_step", 0, 0);
+      start_ = read_length_or(scheduler_, "start_step", 0, 0);
     } else {
       throw scheduler_.error("type",
                              fmt::format("expected fixed, linear_decay or sinusoidal, found "

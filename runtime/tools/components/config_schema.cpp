@@ -28,7 +28,7 @@ Json text_like(const char* pattern) { return {{"type", "string"}, {"pattern", pa
 
 Json span() {
   return any_of(
-      {{{"type", "number"}, {"minimum", 0}}, text_like("^[0-9.]+([eE][-+]?[0-9]+)?[sem]$")});
+      {{{"type", "number"}, {"minimum", 0}}, text_like("^([0-9.]+([eE][-+]?[0-9]+)?[sem%]|end)$")});
 }
 
 /// A map that has these keys alone.

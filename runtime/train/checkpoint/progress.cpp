@@ -40,6 +40,10 @@ std::string Progress::to_json() const {
   if (!order_algorithm.empty()) json["order_algorithm"] = order_algorithm;
   if (has_begun_step) json["has_begun_step"] = true;
   if (processes != 1) json["processes"] = processes;
+  if (planned_steps != 0) {
+    json["planned_steps"] = planned_steps;
+    json["planned_steps_per_epoch"] = planned_steps_per_epoch;
+  }
   if (!stopped_by.empty()) json["stopped_by"] = stopped_by;
   // A reason is a user's own text, of whatever bytes.
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -84,9 +88,12 @@ Progress Progress::from_json(const std::string& text) {
     }
     progress.has_begun_step = json.value("has_begun_step", false);
     progress.processes = json.value("processes", int64_t{1});
+    progress.planned_steps = json.value("planned_steps", int64_t{0});
+    progress.planned_steps_per_epoch = json.value("planned_steps_per_epoch", int64_t{0});
     progress.stopped_by = json.value("stopped_by", "");
     if (progress.global_step < 0 || progress.epoch < 0 || progress.batch < 0 ||
-        progress.train_examples < 0) {
+        progress.train_examples < 0 || progress.planned_steps < 0 ||
+        progress.planned_steps_per_epoch < 0) {
       throw Error("a count is below 0");
     }
     if (!is_evaluation_folder(progress.evaluation_folder)) {

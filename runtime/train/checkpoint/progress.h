@@ -34,6 +34,9 @@ struct Progress {
   bool has_begun_step = false;
   /// That trained together up to here.
   int64_t processes = 1;
+  /// What lengths in epochs and in parts of the training were computed with; 0 where none is.
+  int64_t planned_steps = 0;
+  int64_t planned_steps_per_epoch = 0;
   /// Why a hook ended the training after this step; empty when none did.
   std::string stopped_by;
 

@@ -33,8 +33,6 @@
 namespace stepop {
 namespace {
 
-/// Reserved for the values that train ops returned since the last log.
-constexpr const char* kTrainMeans = "train_means";
 /// Reserved for the best value of the early stopping metric.
 constexpr const char* kStopWhen = "stop_when";
 /// Reserved for the schedules that follow a metric.
@@ -137,8 +135,11 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   }
   const SyncBatchNorm::Scope sync(context_->sync_batch_norm);
   const MetricSchedules::Scope schedules(metric_schedules_);
-  std::vector<BuiltSchedule> built;
-  const ScheduleCollector collector(built);
+  const ScheduleCollector collector(schedules_);
+  const LengthScope lengths([this] {
+    const int64_t batches = train_ ? splits_->order("train").batches_per_epoch() : 1;
+    return read_training_length(config_, batches, train_);
+  });
   iterator_ = with_std_exceptions(
       "iterator", [&] { return iterators().build(config_, "iterator", *context_); });
   if (train) declare_component(eval_functors(), config_, "eval_functor");
@@ -168,6 +169,10 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   settings_ = std::make_unique<Settings>(config_, batches, train, debug, iterator_->log_ops());
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
   if (train) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);
+  if (const auto& used = lengths.used(); train && used) {
+    position_.planned_steps = used->num_steps;
+    position_.planned_steps_per_epoch = used->steps_per_epoch;
+  }
   // A default below `eval_hook: null` would turn evaluations on in a resumed run.
   const bool has_main = std::ranges::any_of(
       settings_->evaluations, [](const auto& evaluation) { return evaluation.is_of_eval_hook(); });
@@ -204,7 +209,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   counted_parameters(*context_, settings_->telemetry);  // throws when there are none
   if (debug) return;                                    // a debug run ends early
   for (const auto& text :
-       plan_warnings(*settings_, *context_, freezing_.begins(), built, metric_schedules_)) {
+       plan_warnings(*settings_, *context_, freezing_.begins(), schedules_, metric_schedules_)) {
     add_warning(text);
   }
 }

@@ -17,6 +17,7 @@
 #include "runtime/train/networks/network_calls.h"
 #include "runtime/train/networks/sync_batch_norm.h"
 #include "runtime/train/optim/metric_schedule.h"
+#include "runtime/train/optim/schedule.h"
 #include "runtime/train/run/spin_watch.h"
 #include "runtime/train/step/scalar_means.h"
 #include "runtime/train/when/settings.h"
@@ -125,7 +126,11 @@ class Session {
   const std::string& made_by() const { return made_by_; }
 
  private:
+  /// Reserved for the values that train ops returned since the last log.
+  static constexpr const char* kTrainMeans = "train_means";
+
   void seed_rank(uint64_t key);
+  void tell_lengths(const Progress& before);
   void change_processes(const Checkpoint& checkpoint);
   void check_order(const std::string& yaml, const std::string& path) const;
   void check_unknown_keys(bool train, bool allow_unknown);
@@ -145,6 +150,7 @@ class Session {
   ScalarMeans train_means_;
   StopWhen stop_when_;
   MetricSchedules metric_schedules_;
+  std::vector<BuiltSchedule> schedules_;
   Freezing freezing_;
   Tracker tracker_;
   OrderedMap<std::unique_ptr<Update>> updates_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
@@ -132,7 +133,11 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   } catch (const std::exception& error) {
     throw Error(fmt::format("{}: {}", path, error_text(error)));
   }
+  const int64_t planned_steps = position_.planned_steps;
+  const int64_t planned_steps_per_epoch = position_.planned_steps_per_epoch;
   static_cast<Progress&>(position_) = checkpoint.progress;
+  position_.planned_steps = planned_steps;
+  position_.planned_steps_per_epoch = planned_steps_per_epoch;
   position_.train_examples = examples;
   position_.order_algorithm = algorithm;
   if (progress.processes != world_.size()) change_processes(checkpoint);
@@ -146,11 +151,48 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   const int64_t left_of_epoch = (batches - position_.batch + accumulate - 1) / accumulate;
   const int64_t usual = (position_.epoch + 1) * settings_->steps_per_epoch - left_of_epoch;
   if (!config_.has("num_steps")) settings_->num_steps += position_.global_step - usual;
+  tell_lengths(progress);
   if (!debug_) return;
   settings_->num_steps = position_.global_step + settings_->debug_steps;
   const int64_t in_later_epochs = std::max<int64_t>(settings_->debug_steps - left_of_epoch, 0);
   const int64_t per_epoch = settings_->steps_per_epoch;
   settings_->num_epochs = position_.epoch + 1 + (in_later_epochs + per_epoch - 1) / per_epoch;
+}
+
+/// Warns when lengths in epochs and in parts of the training are others than before.
+void Session::tell_lengths(const Progress& before) {
+  const int64_t planned = position_.planned_steps;
+  if (planned == 0) return;
+  if (planned != settings_->num_steps && !debug_) {
+    add_warning(fmt::format(
+        "parts of the training and \"end\" are of {} steps, as the config has them; it ends with "
+        "step {}, as earlier epochs had other numbers of steps. num_steps: {} makes both the same",
+        with_thousands(planned), with_thousands(settings_->num_steps), settings_->num_steps));
+  }
+  const TrainingLength old{before.planned_steps_per_epoch, before.planned_steps};
+  const TrainingLength now{position_.planned_steps_per_epoch, planned};
+  if (before.planned_steps == 0 || old == now) return;
+  std::string text = fmt::format(
+      "the training is {} steps long in epochs of {}, and was planned with {} in epochs of {}: "
+      "lengths in epochs and in parts of it follow",
+      with_thousands(now.num_steps), with_thousands(now.steps_per_epoch),
+      with_thousands(old.num_steps), with_thousands(old.steps_per_epoch));
+  MetricSchedules followers;  // those that are built here follow nothing
+  const MetricSchedules::Scope scope(followers);
+  const auto number_in = [&](const BuiltSchedule& built, const TrainingLength& length) {
+    const LengthScope lengths([&] { return length; });
+    return Scheduled(built.config, built.path).at(position_.global_step);
+  };
+  std::set<std::string> places;  // an optimizer may have read its own twice
+  for (const auto& built : schedules_) {
+    const std::string place = join_path(built.config.path(), built.path);
+    const double was = number_in(built, old);
+    const double is = number_in(built, now);
+    if (was == is || !places.insert(place).second) continue;
+    text += fmt::format("\n  {} goes on from {}, and was {}", place, short_number(is),
+                        short_number(was));
+  }
+  add_warning(text);
 }
 
 /// Called after a resume with another number of processes: the old processes' own state is dropped.
@@ -198,7 +240,11 @@ void Session::restore_for_evaluation(const Checkpoint& checkpoint, const std::st
   } catch (const std::exception& error) {
     throw Error(fmt::format("{}: {}", path, error_text(error)));
   }
+  const int64_t planned_steps = position_.planned_steps;
+  const int64_t planned_steps_per_epoch = position_.planned_steps_per_epoch;
   static_cast<Progress&>(position_) = checkpoint.progress;
+  position_.planned_steps = planned_steps;
+  position_.planned_steps_per_epoch = planned_steps_per_epoch;
   position_.evaluation_folder.clear();
 }
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "runtime/train/optim/schedule.h"
+#include "runtime/train/when/duration.h"
+#include "runtime/train/when/training_length.h"
 
 namespace stepop {
 namespace {
@@ -25,12 +27,13 @@ class Chain : public Schedule {
     int64_t start = 0;
     for (size_t i = 0; i < count; ++i) {
       const Config part = params.at(fmt::format("parts/{}", i));
+      const LaterBegin later(start);
       parts_.push_back({start, Scheduled(part, "schedule")});
       if (i + 1 == count) {
         if (!part.has("steps")) break;
         throw part.error("steps", "the last part has no end: remove its steps");
       }
-      start += part.get_at_least("steps", 1);
+      start += read_length(part, "steps", 1, start);
     }
   }
 
@@ -60,7 +63,7 @@ class Ramp : public Schedule {
   explicit Ramp(const Config& params)
       : schedule_(params, "schedule"),
         from_(params.get("from", 0.0)),
-        steps_(params.get_at_least("steps", 1)) {
+        steps_(read_length(params, "steps", 1)) {
     if (from_ >= 0 && from_ <= 1) return;
     throw params.error("from",
                        fmt::format("expected a part of the number, from 0 to 1, found {}", from_));

@@ -9,6 +9,7 @@
 
 #include "runtime/core/base/number_text.h"
 #include "runtime/train/optim/schedule.h"
+#include "runtime/train/when/duration.h"
 
 namespace stepop {
 namespace {
@@ -25,7 +26,7 @@ class Restarts {
   /// Reads `restarts` and `weights`; the weights are 1 by default.
   explicit Restarts(const Config& params) {
     std::vector<int64_t> steps;
-    if (params.has("restarts")) steps = params.get<std::vector<int64_t>>("restarts");
+    if (params.has("restarts")) steps = read_lengths(params, "restarts");
     check_ascending(steps, params, "restarts");
     std::vector<double> weights(steps.size(), 1);
     if (params.has("weights")) weights = params.get<std::vector<double>>("weights");
@@ -74,9 +75,9 @@ class Step : public Schedule {
                                          has_every ? "both" : "neither"));
     }
     if (has_every) {
-      every_ = params.get_at_least("every", 1);
+      every_ = read_length(params, "every", 1);
     } else {
-      at_ = params.get<std::vector<int64_t>>("at");
+      at_ = read_lengths(params, "at");
     }
     Restarts::check_ascending(at_, params, "at");
   }
@@ -111,7 +112,7 @@ class CosineRestarts : public Schedule {
         longer_(params.get_between("longer", 1, 1000, 1)),
         lower_(params.get("lower", 1.0)) {
     if (restarts_.size() == 0) {
-      steps_.push_back(params.get_at_least("steps", 1));
+      steps_.push_back(read_length(params, "steps", 1));
       return;
     }
     for (const char* key : {"longer", "lower"}) {
@@ -120,9 +121,9 @@ class CosineRestarts : public Schedule {
     }
     const bool is_list = params.has("steps") && params.peek("steps")->is_list();
     if (is_list) {
-      steps_ = params.get<std::vector<int64_t>>("steps");
+      steps_ = read_lengths(params, "steps");
     } else {
-      steps_.assign(restarts_.size() + 1, params.get_at_least("steps", 1));
+      steps_.assign(restarts_.size() + 1, read_length(params, "steps", 1));
     }
     if (steps_.size() != restarts_.size() + 1 || *std::ranges::min_element(steps_) < 1) {
       throw params.error("steps",
@@ -177,7 +178,8 @@ STEPOP_REGISTER_SCHEDULE(step, Step,
                            {"every", "none", "training steps between two drops"},
                            {"at", "none", "instead of `every`: the list of steps of the drops"},
                            {"restarts", "none", "list of steps in which it is `from` again"},
-                           {"weights", "1", "list of what `from` is multiplied by at restarts"}}});
+                           {"weights", "1", "list of what `from` is multiplied by at restarts"},
+                           kWarmup}});
 
 STEPOP_REGISTER_SCHEDULE(
     cosine_restarts, CosineRestarts,
@@ -190,7 +192,8 @@ STEPOP_REGISTER_SCHEDULE(
       {"restarts", "none",
        "list of steps in which it begins anew; between a fall and the next "
        "restart it is `to`"},
-      {"weights", "1", "list of what `from` is multiplied by at restarts"}}});
+      {"weights", "1", "list of what `from` is multiplied by at restarts"},
+      kWarmup}});
 
 }  // namespace
 }  // namespace stepop

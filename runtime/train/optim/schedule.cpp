@@ -6,8 +6,45 @@
 #include <string>
 #include <utility>
 
+#include "runtime/train/when/duration.h"
+#include "runtime/train/when/training_length.h"
+
 namespace stepop {
 namespace {
+
+/// A line from 0 to the first number of a schedule, which begins behind it.
+class WarmedUp : public Schedule {
+ public:
+  WarmedUp(std::shared_ptr<const Schedule> schedule, int64_t steps)
+      : schedule_(std::move(schedule)), steps_(steps) {}
+
+  double at(int64_t step) const override {
+    return step < steps_ ? schedule_->at(0) * part_done(step, steps_)
+                         : schedule_->at(step - steps_);
+  }
+  std::optional<int64_t> fallen_after() const override {
+    const auto steps = schedule_->fallen_after();
+    return steps ? std::optional(*steps + steps_) : std::nullopt;
+  }
+
+ private:
+  std::shared_ptr<const Schedule> schedule_;
+  int64_t steps_;
+};
+
+/// The length of `warmup`, of a schedule that has one; else 0.
+int64_t read_warmup(const Config& config, std::string_view path, const Value& value) {
+  const Value* name = value.is_map() ? value.find("class") : nullptr;
+  if (name == nullptr || !name->is_text()) return 0;
+  for (const auto& registration : schedules().registrations()) {
+    const auto& known = registration.about.parameters;
+    const bool may_have =
+        std::ranges::any_of(known, [](const Parameter& each) { return each.name == kWarmup.name; });
+    if (registration.name != name->as_text() || !may_have) continue;
+    return read_length_or(config.at(path), kWarmup.name, 0, 0);
+  }
+  return 0;
+}
 
 /// Null without a collector, and while a schedule is being built.
 thread_local std::vector<BuiltSchedule>* collected = nullptr;
@@ -42,7 +79,10 @@ Scheduled::Scheduled(const Config& config, std::string_view path) {
                                          value->describe()));
   }
   std::vector<BuiltSchedule>* const outer = std::exchange(collected, nullptr);
+  const int64_t warmup = read_warmup(config, path, *value);
+  const LaterBegin later(warmup);
   schedule_ = schedules().build(config, path);
+  if (warmup > 0) schedule_ = std::make_shared<WarmedUp>(std::move(schedule_), warmup);
   collected = outer;
   if (outer != nullptr) outer->push_back({config, std::string(path), schedule_});
 }

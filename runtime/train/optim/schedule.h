@@ -49,6 +49,10 @@ class ScheduleCollector {
   std::vector<BuiltSchedule>* before_;
 };
 
+/// A parameter that a schedule may have besides its own; `Scheduled` reads it.
+inline const Parameter kWarmup = {"warmup", "0",
+                                  "before it, a line from 0 to its first number: 500, 2e or 5%"};
+
 using ScheduleRegistry = Registry<std::unique_ptr<Schedule>(const Config&)>;
 ScheduleRegistry& schedules();
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/train/optim/schedule.h"
+#include "runtime/train/when/duration.h"
 
 namespace stepop {
 namespace {
@@ -28,9 +29,7 @@ class Constant : public Schedule {
 /// A line from one number to another; constant before and after the line.
 class Linear : public Schedule {
  public:
-  explicit Linear(const Config& params)
-      : Linear(params.get<double>("from"), params.get<double>("to"),
-               params.get_at_least("start", 0, 0), params.get_at_least("steps", 1)) {}
+  explicit Linear(const Config& params) : Linear(params, read_length_or(params, "start", 0, 0)) {}
 
   double at(int64_t step) const override {
     if (step >= start_ + steps_) return to_;
@@ -46,6 +45,10 @@ class Linear : public Schedule {
       : from_(from), to_(to), start_(start), steps_(steps) {}
 
  private:
+  Linear(const Config& params, int64_t start)
+      : Linear(params.get<double>("from"), params.get<double>("to"), start,
+               read_length(params, "steps", 1, start)) {}
+
   double from_;
   double to_;
   int64_t start_;
@@ -56,7 +59,7 @@ class Warmup : public Linear {
  public:
   explicit Warmup(const Config& params)
       : Linear(params.get("from", 0.0), params.get<double>("to"), 0,
-               params.get_at_least("steps", 1)) {}
+               read_length(params, "steps", 1)) {}
 };
 
 /// Half a cosine (SGDR, Loshchilov and Hutter 2017, without restarts); constant before and after
@@ -66,8 +69,8 @@ class Cosine : public Schedule {
   explicit Cosine(const Config& params)
       : from_(params.get<double>("from")),
         to_(params.get("to", 0.0)),
-        start_(params.get_at_least("start", 0, 0)),
-        steps_(params.get_at_least("steps", 1)) {}
+        start_(read_length_or(params, "start", 0, 0)),
+        steps_(read_length(params, "steps", 1, start_)) {}
 
   double at(int64_t step) const override {
     step = std::max<int64_t>(step - start_, 0);
@@ -99,7 +102,7 @@ class Exponential : public Schedule {
       return;
     }
     to_ = params.get<double>("to");
-    steps_ = params.get_at_least("steps", 1);
+    steps_ = read_length(params, "steps", 1);
     if (!(from_ * to_ > 0)) {
       throw params.error("to", fmt::format("from {} to {}: no factor leads there; both have to be "
                                            "above 0, or both below",
@@ -130,7 +133,7 @@ class Polynomial : public Schedule {
       : from_(params.get<double>("from")),
         to_(params.get("to", 0.0)),
         power_(params.get("power", 1.0)),
-        steps_(params.get_at_least("steps", 1)) {
+        steps_(read_length(params, "steps", 1)) {
     if (!(power_ > 0))
       throw params.error("power", fmt::format("expected more than 0, found {}", power_));
   }
@@ -155,7 +158,7 @@ class OneCycle : public Schedule {
       : max_(params.get<double>("max")),
         first_(max_ / params.get("div_factor", 25.0)),
         last_(first_ / params.get("final_div_factor", 1e4)),
-        steps_(params.get_at_least("steps", 2)),
+        steps_(read_length(params, "steps", 2)),
         rise_(params.get("pct_start", 0.3) * static_cast<double>(steps_) - 1),
         is_linear_(params.get("anneal", "cos") == "linear") {
     const auto anneal = params.get("anneal", "cos");
@@ -195,7 +198,7 @@ class InverseSqrt : public Schedule {
  public:
   explicit InverseSqrt(const Config& params)
       : from_(params.get<double>("from")),
-        steps_(static_cast<double>(params.get_at_least("steps", 1))) {}
+        steps_(static_cast<double>(read_length(params, "steps", 1))) {}
 
   double at(int64_t step) const override {
     return from_ * std::sqrt(steps_ / (steps_ + static_cast<double>(step)));
@@ -216,7 +219,7 @@ class PowerLaw : public Schedule {
         max_(params.get("max", 0.9999)),
         power_(params.get("power", 2.0 / 3)),
         inv_gamma_(params.get("inv_gamma", 1.0)),
-        after_(params.get_at_least("update_after_step", 0, 100)),
+        after_(read_length_or(params, "update_after_step", 0, 100)),
         every_(params.get_at_least("update_every", 1, 1)) {
     if (!(power_ > 0))
       throw params.error("power", fmt::format("expected more than 0, found {}", power_));
@@ -253,41 +256,45 @@ STEPOP_REGISTER_SCHEDULE(warmup, Warmup,
                          {"A line from a small number, then constant.",
                           {{"from", "0", "the number at step 0"},
                            {"to", "", "the number from step `steps` on"},
-                           {"steps", "", "length of the line in training steps"}}});
+                           {"steps", "", "length of the line: 500, 2e or 5%"}}});
 
 STEPOP_REGISTER_SCHEDULE(linear, Linear,
                          {"A line between two numbers, constant before and after it.",
                           {{"from", "", "the number up to step `start`"},
                            {"to", "", "the number from step `start` + `steps` on"},
                            {"start", "0", "the training step where the line begins"},
-                           {"steps", "", "length of the line in training steps"}}});
+                           {"steps", "", "length of the line: 5000, 20e, 95% or end"},
+                           kWarmup}});
 
 STEPOP_REGISTER_SCHEDULE(cosine, Cosine,
                          {"Half a cosine from one number to another, constant before and after it.",
                           {{"from", "", "the number up to step `start`"},
                            {"to", "0", "the number from step `start` + `steps` on"},
                            {"start", "0", "the training step where the cosine begins"},
-                           {"steps", "", "length of the cosine in training steps"}}});
+                           {"steps", "", "length of the cosine: 5000, 20e, 95% or end"},
+                           kWarmup}});
 
 STEPOP_REGISTER_SCHEDULE(exponential, Exponential,
                          {"Multiplied by a factor at every step.",
                           {{"from", "", "the number at step 0"},
                            {"gamma", "none", "the factor"},
                            {"to", "none", "instead of `gamma`: the number from step `steps` on"},
-                           {"steps", "none", "with `to`: length of the fall in training steps"}}});
+                           {"steps", "none", "with `to`: length of the fall: 5000, 20e, end"},
+                           kWarmup}});
 
 STEPOP_REGISTER_SCHEDULE(polynomial, Polynomial,
                          {"A power of what is left of the steps, then constant.",
                           {{"from", "", "the number at step 0"},
                            {"to", "0", "the number from step `steps` on"},
                            {"power", "1", "of the part of the steps that is left"},
-                           {"steps", "", "length of the fall in training steps"}}});
+                           {"steps", "", "length of the fall: 5000, 20e, 95% or end"},
+                           kWarmup}});
 
 STEPOP_REGISTER_SCHEDULE(
     one_cycle, OneCycle,
     {"A rise and a longer fall (Smith and Topin 2018), as torch.optim's OneCycleLR.",
      {{"max", "", "the highest number"},
-      {"steps", "", "length of both in training steps; constant after them"},
+      {"steps", "", "length of both: 5000, 20e or end; constant after them"},
       {"pct_start", "0.3", "the part of the steps in which it rises"},
       {"div_factor", "25", "the first number is max / div_factor"},
       {"final_div_factor", "1e4", "the last number is the first / final_div_factor"},
@@ -297,7 +304,8 @@ STEPOP_REGISTER_SCHEDULE(
     inverse_sqrt, InverseSqrt,
     {"Falls with the square root of the step, as after the warm-up of a Transformer.",
      {{"from", "", "the number at step 0"},
-      {"steps", "", "of the warm-up before it: the number is from / sqrt(2) after as many"}}});
+      {"steps", "", "of the warm-up before it: the number is from / sqrt(2) after as many"},
+      kWarmup}});
 
 STEPOP_REGISTER_SCHEDULE(
     power_law, PowerLaw,

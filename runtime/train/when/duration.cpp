@@ -7,6 +7,8 @@
 #include <cmath>
 #include <optional>
 
+#include "runtime/train/when/training_length.h"
+
 namespace stepop {
 namespace {
 
@@ -62,7 +64,9 @@ Duration read_duration(const Config& config, std::string_view path, bool may_be_
   } else if (value.is_float()) {
     duration.amount = value.as_float();
   } else {
-    const std::string text = value.is_text() ? value.as_text() : "";
+    const std::string text = !value.is_text()               ? ""
+                             : value.as_text() == kToTheEnd ? "100%"
+                                                            : value.as_text();
     const auto [end, error] =
         std::from_chars(text.data(), text.data() + text.size(), duration.amount);
     if (error != std::errc() || end + 1 != text.data() + text.size()) {
@@ -71,9 +75,9 @@ Duration read_duration(const Config& config, std::string_view path, bool may_be_
     }
     unit = *end;
   }
-  if (unit != 's' && unit != 'e' && unit != 'm') {
+  if (std::string_view("sem%").find(unit) == std::string_view::npos) {
     throw config.error(path, fmt::format("unknown unit \"{}\" in {}; there are s (steps), e "
-                                         "(epochs) and m (minutes)",
+                                         "(epochs), m (minutes) and % (of the training)",
                                          unit, value.describe()));
   }
   // A duration of 0 is the point where the training starts; a period cannot be 0.
@@ -82,6 +86,12 @@ Duration read_duration(const Config& config, std::string_view path, bool may_be_
     throw config.error(
         path, fmt::format("expected {}, found {}", may_be_zero ? "0 or more" : "more than 0",
                           value.describe()));
+  }
+  if (unit == '%') {
+    const auto all = static_cast<double>(LengthScope::find(config, path).num_steps);
+    duration.amount = std::round(amount / 100 * all);
+    if (!may_be_zero) duration.amount = std::max(duration.amount, 1.0);
+    return duration;
   }
   duration.unit = unit == 's'   ? Duration::Unit::kSteps
                   : unit == 'e' ? Duration::Unit::kEpochs
@@ -100,6 +110,34 @@ int64_t read_steps(const Config& config, std::string_view path, int64_t steps_pe
         path, "expected a number that can be reached, found " + config.peek(path)->describe());
   }
   return std::max<int64_t>(std::llround(steps), may_be_zero ? 0 : 1);
+}
+
+int64_t read_length(const Config& config, std::string_view path, int64_t least, int64_t begin) {
+  const Value* value = config.peek(path);
+  const bool is_number = value == nullptr || value->is_int() || value->is_float();
+  if (is_number) return config.get_at_least(path, least);
+  const bool is_end = value->is_text() && value->as_text() == kToTheEnd;
+  const bool is_in_epochs = value->is_text() && value->as_text().ends_with('e');
+  const int64_t epoch = is_in_epochs ? LengthScope::find(config, path).steps_per_epoch : 1;
+  const int64_t steps = read_steps(config, path, epoch, "a training step has no fixed length",
+                                   /*may_be_zero=*/least == 0);
+  return std::max(is_end ? steps - begin - LaterBegin::steps() : steps, least);
+}
+
+int64_t read_length_or(const Config& config, std::string_view path, int64_t least,
+                       int64_t fallback) {
+  if (config.has(path)) return read_length(config, path, least);
+  return config.get(path, fallback);  // so that it is written with the config
+}
+
+std::vector<int64_t> read_lengths(const Config& config, std::string_view path) {
+  const Value* value = config.peek(path);
+  if (value == nullptr || !value->is_list()) return config.get<std::vector<int64_t>>(path);
+  std::vector<int64_t> lengths;
+  for (size_t i = 0; i < value->as_list().size(); ++i) {
+    lengths.push_back(read_length(config, fmt::format("{}/{}", path, i), 0));
+  }
+  return lengths;
 }
 
 UsageError no_minutes(const Config& config, std::string_view path, std::string_view why) {

@@ -3,13 +3,14 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/core/config/config.h"
 
 namespace stepop {
 
 /// A span of training as a config says it: `100` or `100s` (steps), `2e` (epochs), `10m` (minutes
-/// of training).
+/// of training); and `10%` or `end`, parts of the training, which are read as steps.
 struct Duration {
   enum class Unit { kSteps, kEpochs, kMinutes };
   /// Where durations are measured: epochs are so many steps.
@@ -42,11 +43,15 @@ struct Elapsed {
 inline constexpr double kPeriodTolerance = 1e-9;
 
 inline constexpr const char* kExpectedDuration =
-    "expected a number of steps (100), epochs (2e) or minutes (10m)";
+    "expected a number of steps (100), epochs (2e), minutes (10m), or a part of the training "
+    "(10%, end)";
 
-/// Reads the duration at `path`. Throws UsageError for a value that is no duration, for infinity,
-/// and for 0 or less unless `may_be_zero`. `or_else` says for the message what else the key may
-/// hold.
+/// The whole training, as a duration.
+inline constexpr const char* kToTheEnd = "end";
+
+/// Reads the duration at `path`. Parts of the training need a LengthScope. Throws UsageError for a
+/// value that is no duration, for infinity, and for 0 or less unless `may_be_zero`. `or_else` says
+/// for the message what else the key may hold.
 Duration read_duration(const Config& config, std::string_view path, bool may_be_zero = false,
                        const char* or_else = "");
 
@@ -54,6 +59,16 @@ Duration read_duration(const Config& config, std::string_view path, bool may_be_
 /// with `why` they cannot be: `a resume could not know them`; and for more than any training has.
 int64_t read_steps(const Config& config, std::string_view path, int64_t steps_per_epoch,
                    std::string_view why, bool may_be_zero = false);
+
+/// Reads a length in training steps: `100`, `20e` (epochs), `10%` (of the training), `end` (what is
+/// left of the training behind step `begin`). Throws UsageError with the place for anything else,
+/// and for less than `least`; a length that rounding or a short training made shorter is `least`.
+int64_t read_length(const Config& config, std::string_view path, int64_t least, int64_t begin = 0);
+/// The same, with `fallback` for a missing key.
+int64_t read_length_or(const Config& config, std::string_view path, int64_t least,
+                       int64_t fallback);
+/// Reads a list of such lengths of 0 or more.
+std::vector<int64_t> read_lengths(const Config& config, std::string_view path);
 
 /// The error of a duration in minutes where `why` forbids them.
 UsageError no_minutes(const Config& config, std::string_view path, std::string_view why);

@@ -9,6 +9,7 @@
 #include "runtime/core/config/foreign_names.h"
 #include "runtime/core/config/read_pattern.h"
 #include "runtime/train/when/duration.h"
+#include "runtime/train/when/training_length.h"
 
 namespace stepop {
 namespace {
@@ -223,19 +224,7 @@ int64_t steps_of_epochs(const Config& config, bool train, int64_t steps_per_epoc
 }
 
 /// Reads where the training ends.
-void read_end(const Config& config, bool train, bool debug, Settings& settings) {
-  const bool has_steps = config.has("num_steps");
-  const bool has_epochs = config.has("num_epochs");
-  if (has_epochs) settings.num_steps = steps_of_epochs(config, train, settings.steps_per_epoch);
-  if (has_steps) settings.num_steps = config.get_between("num_steps", 1, kMostSteps, 1);
-  if (train && !has_steps && !has_epochs) {
-    for (const char* key : {"num_epochs", "num_steps"}) {
-      if (const auto text = foreign_name_of(config, key); !text.empty()) throw UsageError(text);
-    }
-    throw config.error("num_epochs",
-                       "missing: give num_epochs or num_steps, which says when the "
-                       "training ends");
-  }
+void read_end(const Config& config, bool debug, Settings& settings) {
   settings.debug_steps = config.get_at_least("debug/max_steps", 1, 10);
   if (debug) settings.num_steps = std::min(settings.num_steps, settings.debug_steps);
   settings.num_epochs =
@@ -266,11 +255,30 @@ TelemetrySettings read_telemetry(const Config& config, int64_t steps_per_epoch) 
 
 }  // namespace
 
+TrainingLength read_training_length(const Config& config, int64_t batches_per_epoch, bool train) {
+  const int64_t accumulate = config.get_between("accumulate", 1, kMostSteps, 1);
+  TrainingLength length{.steps_per_epoch = (batches_per_epoch + accumulate - 1) / accumulate,
+                        .num_steps = 0};
+  const bool has_steps = config.has("num_steps");
+  const bool has_epochs = config.has("num_epochs");
+  if (has_epochs) length.num_steps = steps_of_epochs(config, train, length.steps_per_epoch);
+  if (has_steps) length.num_steps = config.get_between("num_steps", 1, kMostSteps, 1);
+  if (!train || has_steps || has_epochs) return length;
+  for (const char* key : {"num_epochs", "num_steps"}) {
+    if (const auto text = foreign_name_of(config, key); !text.empty()) throw UsageError(text);
+  }
+  throw config.error("num_epochs",
+                     "missing: give num_epochs or num_steps, which says when the training ends");
+}
+
 Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug,
                    const OrderedMap<std::string>& own_log_ops) {
   accumulate = config.get_between("accumulate", 1, kMostSteps, 1);
-  steps_per_epoch = (batches_per_epoch + accumulate - 1) / accumulate;
-  read_end(config, train, debug, *this);
+  const TrainingLength length = read_training_length(config, batches_per_epoch, train);
+  steps_per_epoch = length.steps_per_epoch;
+  num_steps = length.num_steps;
+  const LengthScope lengths([&] { return length; });
+  read_end(config, debug, *this);
   train_ops = read_train_ops(config, steps_per_epoch);
   log_ops = read_log_ops(config, steps_per_epoch, own_log_ops, plain_log);
 

@@ -15,6 +15,7 @@
 #include "runtime/train/when/evaluation_settings.h"
 #include "runtime/train/when/op_name.h"
 #include "runtime/train/when/stages.h"
+#include "runtime/train/when/training_length.h"
 #include "runtime/train/when/trigger.h"
 
 namespace stepop {
@@ -50,6 +51,9 @@ struct TelemetrySettings {
   Trigger gradients;           ///< the same for gradients, in steps or epochs.
   NamePattern parameters{""};  ///< The parameters whose histograms are logged.
 };
+
+/// Reads `accumulate`, `num_epochs` and `num_steps`; see Settings.
+TrainingLength read_training_length(const Config& config, int64_t batches_per_epoch, bool train);
 
 /// When things happen: the runtime's own keys. They are read in one place and in every mode, so
 /// that no mode reports another mode's key as unknown.

@@ -247,8 +247,7 @@ TEST_CASE("bad values of a schedule are refused with their place") {
   refused("{class: step, from: 1, every: 0}", "lr/every: expected 1 or more, found 0");
   refused("{class: step, from: 1, at: [5, 3]}",
           "lr/at: expected steps in ascending order, found 3 after 5");
-  refused("{class: step, from: 1, at: [-5]}",
-          "lr/at: expected steps in ascending order, found -5 first");
+  refused("{class: step, from: 1, at: [-5]}", "lr/at/0: expected 0 or more, found -5");
   refused("{class: chain, parts: []}",
           "lr/parts: expected a list of {schedule: ..., steps: N}, found a list of 0");
   refused("{class: chain}",

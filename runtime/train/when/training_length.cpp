@@ -1,0 +1,35 @@
+#include "runtime/train/when/training_length.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace stepop {
+namespace {
+
+thread_local LengthScope* scope = nullptr;
+thread_local int64_t later = 0;
+
+}  // namespace
+
+LengthScope::LengthScope(std::function<TrainingLength()> find)
+    : find_(std::move(find)), before_(std::exchange(scope, this)) {}
+
+LengthScope::~LengthScope() { scope = before_; }
+
+TrainingLength LengthScope::find(const Config& config, std::string_view path) {
+  if (scope == nullptr) {
+    throw config.error(path, fmt::format("expected a number of steps, found {}: how long the "
+                                         "training is is not known here",
+                                         config.peek(path)->describe()));
+  }
+  if (!scope->found_) scope->found_ = scope->find_();
+  return *scope->found_;
+}
+
+LaterBegin::LaterBegin(int64_t steps) : steps_(steps) { later += steps; }
+LaterBegin::~LaterBegin() { later -= steps_; }
+
+int64_t LaterBegin::steps() { return later; }
+
+}  // namespace stepop
