@@ -1,6 +1,6 @@
 """python exported_nets.py FOLDER PACKAGE: exports networks, and writes what PyTorch computes with them.
 
-For each network: NAME.pt2, and NAME.safetensors with its inputs `in.0`, its results in training and
+drops.pt2 has dropout and no results. For each other network: NAME.pt2, and NAME.safetensors with its inputs `in.0`, its results in training and
 evaluation `train.0`, `eval.0`, and the gradients of the sum of squares `grad.<parameter>`.
 """
 
@@ -58,6 +58,20 @@ class Recurrent(nn.Module):
         return self.out(self.lstm(self.embed(tokens))[0][:, -1])
 
 
+class DropoutNet(nn.Module):
+    """The layout of TestDropoutNet in tests/runtime/train/loop/trainer_components.cpp."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(9, 6)
+        self.norm = nn.BatchNorm1d(6)
+        self.dropout = nn.Dropout(0.4)
+        self.last = nn.Linear(6, 3)
+
+    def forward(self, images):
+        return self.last(self.dropout(torch.relu(self.norm(self.first(images.flatten(1))))))
+
+
 class Two(nn.Module):
     def __init__(self):
         super().__init__()
@@ -69,6 +83,7 @@ class Two(nn.Module):
 
 
 torch.manual_seed(1)
+package_pt2_of(export_both(DropoutNet(), [torch.randn(2, 1, 3, 3)])[0], f"{folder}/drops.pt2")
 tokens = torch.randint(0, 20, (3, 7))
 networks = {"unet": (UNet(), [torch.randn(2, 3, 8, 8)]), "tied": (Tied(), [tokens]),
             "recurrent": (Recurrent(), [tokens]), "two": (Two(), [torch.randn(2, 3), torch.randn(2, 5)])}

@@ -9,6 +9,7 @@
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/python.h"
+#include "tests/same_state.h"
 #include "tests/test_run.h"
 
 namespace stepop {
@@ -79,6 +80,44 @@ TEST_CASE("an exported network computes what it computes in PyTorch, in both mod
       CHECK(at::allclose(buffer.value(), facts.at("buffer." + buffer.key()), 1e-5, 1e-6));
     }
   }
+}
+
+std::string training_of(const std::string& model) {
+  return "iterator: Classifier\nmodel: " + model + R"(
+datasets:
+  train: {class: Synthetic, size: 29, shape: [1, 3, 3], classes: 3}
+  validation: {class: Synthetic, size: 10, shape: [1, 3, 3], classes: 3, seed: 5}
+batch_size: 8
+optimizer: {class: Adam, lr: 1e-2}
+num_steps: 9
+ckpt_freq: 3
+num_threads: 1
+n_data_processes: 0
+ema: {decay: 0.9}
+eval_weights: ema
+)";
+}
+
+TEST_CASE("an exported network trains as the same in C++ to the bit, dropout included") {
+  const std::string exported =
+      training_of("{class: Exported, path: " + nets().path("drops.pt2") + "}");
+  TestRun whole(exported);
+  State first;
+  for (const auto& [name, tensor] : whole.session.context().tracker.save()) {
+    first.emplace(name, tensor.clone());
+  }
+  // With its weights and its state of the random numbers.
+  const Checkpoint start{first, whole.session.position(), whole.session.config_yaml()};
+  whole.train();
+  TestRun in_cpp(training_of("{class: TestDropoutNet, inputs: 9}"));
+  in_cpp.session.resume(start, "start");
+  in_cpp.train();
+  TestRun resumed(exported, whole, 3);
+  const State expected = whole.checkpoint(9);
+  resumed.train();
+  CHECK(differences(expected, in_cpp.checkpoint(9)) == "");
+  CHECK(differences(expected, resumed.checkpoint(9)) == "");
+  CHECK(differences(expected, first).find("model.norm.running_mean") != std::string::npos);
 }
 
 TEST_CASE("an exported network refuses inputs of other sizes than it was exported for") {
