@@ -59,12 +59,16 @@ class ExportedPrograms {
         graph_.graph->outputs(), ExportedPort::Kind::kOutput, &ExportedPort::kind));
   }
 
-  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, bool training) const {
-    const Loaded& loaded = !training && evaluation_ ? *evaluation_ : graph_;
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, bool training) {
+    Loaded& loaded = !training && evaluation_ ? *evaluation_ : graph_;
     const auto& ports = loaded.graph->inputs();
     std::vector<at::Tensor> tensors;
     size_t next = 0;
     for (size_t i = 0; i < ports.size(); ++i) {
+      if (ports[i].kind == ExportedPort::Kind::kConstant && !inputs.empty()) {
+        // What moves the module does not know it.
+        loaded.tensors[i] = loaded.tensors[i].to(inputs[0].device());
+      }
       if (ports[i].kind != ExportedPort::Kind::kInput) {
         tensors.push_back(loaded.tensors[i]);
         continue;
@@ -98,8 +102,8 @@ class ExportedPrograms {
  private:
   struct Loaded {
     std::shared_ptr<const ExportedGraph> graph;
-    std::vector<at::Tensor> tensors;  ///< One for each input; undefined for those of a call.
-    std::vector<at::Tensor> mutated;  ///< One for each output: the buffer that takes it.
+    std::vector<at::Tensor> tensors;  ///< One for each input; undefined for an input of a call.
+    std::vector<at::Tensor> mutated;  ///< One for each output: the buffer that takes its value.
   };
 
   /// The tensors of a program, registered in the module unless they are there.
@@ -134,9 +138,7 @@ class ExportedPrograms {
       throw Error(fmt::format("the tensor {} is missing in it", port.name));
     }
     if (is_constant) {
-      // No state: moved with the module, and not in checkpoints.
-      constants_.push_back(found->second);
-      return found->second;
+      return found->second;  // no state: not in checkpoints
     }
     known_[port.name] = found->second;
     const size_t dot = port.name.rfind('.');
@@ -144,7 +146,7 @@ class ExportedPrograms {
         dot == std::string::npos ? module : part_at(module, port.name.substr(0, dot));
     const std::string name = port.name.substr(dot + 1);
     if (port.kind == ExportedPort::Kind::kParameter) {
-      part.register_parameter(name, found->second, found->second.is_floating_point());
+      part.register_parameter(name, found->second, found->second.requires_grad());
     } else {
       part.register_buffer(name, found->second);
     }
@@ -208,7 +210,6 @@ class ExportedPrograms {
 
   std::string path_;
   std::map<std::string, at::Tensor> known_;
-  std::vector<at::Tensor> constants_;
   Loaded graph_;
   std::optional<Loaded> evaluation_;
 };

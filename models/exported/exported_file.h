@@ -13,8 +13,10 @@ namespace stepop {
 /// in the module.
 struct ExportedProgram {
   nlohmann::json model;
-  std::map<std::string, at::Tensor> weights;    ///< Parameters and persistent buffers.
-  std::map<std::string, at::Tensor> constants;  ///< Other buffers, and constants of the code.
+  /// Parameters, with gradients where Python wants them, and persistent buffers.
+  std::map<std::string, at::Tensor> weights;
+  /// Other buffers, and constants of the code.
+  std::map<std::string, at::Tensor> constants;
 };
 
 /// The programs in a `.pt2` file.

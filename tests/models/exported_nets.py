@@ -1,6 +1,6 @@
 """python exported_nets.py FOLDER PACKAGE: exports networks, and writes what PyTorch computes with them.
 
-drops.pt2 has dropout and no results. For each other network: NAME.pt2, and NAME.safetensors with its inputs `in.0`, its results in training and
+drops.pt2, frozen.pt2 and constant.pt2 have no results. For each other network: NAME.pt2, and NAME.safetensors with its inputs `in.0`, its results in training and
 evaluation `train.0`, `eval.0`, and the gradients of the sum of squares `grad.<parameter>`.
 """
 
@@ -72,6 +72,29 @@ class DropoutNet(nn.Module):
         return self.last(self.dropout(torch.relu(self.norm(self.first(images.flatten(1))))))
 
 
+class Frozen(nn.Module):
+    """A weight that is not trained, and constants that are no state."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(3, 3)
+        self.b = nn.Linear(3, 3)
+        self.a.weight.requires_grad_(False)
+        self.register_buffer("table", torch.arange(3.0), persistent=False)
+
+    def forward(self, x):
+        return self.b(self.a(x)) + self.table + torch.tensor([1.0, 2.0, 3.0])
+
+
+class Constant(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.arange(3.0), persistent=False)
+
+    def forward(self, x):
+        return x + self.table
+
+
 class Two(nn.Module):
     def __init__(self):
         super().__init__()
@@ -83,7 +106,9 @@ class Two(nn.Module):
 
 
 torch.manual_seed(1)
-package_pt2_of(export_both(DropoutNet(), [torch.randn(2, 1, 3, 3)])[0], f"{folder}/drops.pt2")
+for name, net, shape in (("drops", DropoutNet(), [2, 1, 3, 3]), ("frozen", Frozen(), [2, 3]),
+                         ("constant", Constant(), [2, 3])):
+    package_pt2_of(export_both(net, [torch.randn(shape)])[0], f"{folder}/{name}.pt2")
 tokens = torch.randint(0, 20, (3, 7))
 networks = {"unet": (UNet(), [torch.randn(2, 3, 8, 8)]), "tied": (Tied(), [tokens]),
             "recurrent": (Recurrent(), [tokens]), "two": (Two(), [torch.randn(2, 3), torch.randn(2, 5)])}

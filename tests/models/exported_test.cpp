@@ -120,6 +120,21 @@ TEST_CASE("an exported network trains as the same in C++ to the bit, dropout inc
   CHECK(differences(expected, first).find("model.norm.running_mean") != std::string::npos);
 }
 
+TEST_CASE("a parameter that Python does not train is not trained, and constants are no state") {
+  const auto net = exported("frozen");
+  std::string names;
+  for (const auto& parameter : net->named_parameters()) {
+    if (parameter.value().requires_grad()) names += parameter.key() + " ";
+  }
+  CHECK(names == "a.bias b.weight b.bias ");
+  CHECK(net->named_buffers().size() == 0);
+}
+
+TEST_CASE("constants of an exported network go where its input is") {
+  const auto net = exported("constant");
+  CHECK(run(*net, {at::ones({4, 3}, at::kMeta)})[0].is_meta());
+}
+
 TEST_CASE("an exported network refuses inputs of other sizes than it was exported for") {
   const auto net = exported("unet");
   const std::string message = message_of([&] { run(*net, {at::ones({2, 4, 8, 8})}); });
