@@ -70,12 +70,13 @@ class ExportedPrograms {
     std::vector<at::Tensor> tensors;
     size_t next = 0;
     for (size_t i = 0; i < ports.size(); ++i) {
-      if (ports[i].kind == ExportedPort::Kind::kConstant && !inputs.empty()) {
-        // What moves the module does not know it.
-        loaded.tensors[i] = loaded.tensors[i].to(inputs[0].device());
-      }
       if (ports[i].kind != ExportedPort::Kind::kInput) {
-        tensors.push_back(loaded.tensors[i]);
+        at::Tensor& tensor = loaded.tensors[i];
+        // It is no state of the module, which moves that.
+        if (ports[i].kind == ExportedPort::Kind::kConstant && !inputs.empty()) {
+          tensor = tensor.to(inputs.front().device());
+        }
+        tensors.push_back(tensor);
         continue;
       }
       if (next == inputs.size()) break;
@@ -113,9 +114,8 @@ class ExportedPrograms {
 
   /// The tensors of a program, registered in the module unless they are there.
   Loaded load(const ExportedProgram& program, torch::nn::Module& module) {
-    Loaded loaded{.graph = std::make_shared<const ExportedGraph>(program.model),
-                  .tensors = {},
-                  .mutated = {}};
+    const auto graph = std::make_shared<ExportedGraph>(program.model);
+    Loaded loaded{.graph = graph, .tensors = {}, .mutated = {}};
     for (const auto& port : loaded.graph->inputs()) {
       loaded.tensors.push_back(tensor_of(port, program, module));
     }
@@ -127,6 +127,11 @@ class ExportedPrograms {
       }
       loaded.mutated.push_back(is_mutation ? found->second : at::Tensor());
     }
+    const auto parts = module.named_modules("", /*include_self=*/false);
+    graph->find_modules([&](const std::string& path) {
+      const auto* part = parts.find(path);
+      return part == nullptr ? nullptr : part->get();
+    });
     return loaded;
   }
 
@@ -142,9 +147,7 @@ class ExportedPrograms {
     if (found == tensors.end()) {
       throw Error(fmt::format("the tensor {} is missing in it", port.name));
     }
-    if (is_constant) {
-      return found->second;  // no state: not in checkpoints
-    }
+    if (is_constant) return found->second;  // no state, so not in checkpoints
     known_[port.name] = found->second;
     const size_t dot = port.name.rfind('.');
     torch::nn::Module& part =

@@ -91,10 +91,10 @@ class TensorReader {
           throw Error("is of a kind that torch.export writes as a pickle");
         }
         if (entry.at("tensor_meta").is_null()) throw Error("is no tensor");
-        const Json& meta = entry.at("tensor_meta");
-        at::Tensor read = tensor(folder + entry.at("path_name").get<std::string>(), meta);
-        if (read.is_floating_point()) read.set_requires_grad(meta.at("requires_grad").get<bool>());
-        tensors.emplace(name, std::move(read));
+        at::Tensor& made = tensors[name] =
+            tensor(folder + entry.at("path_name").get<std::string>(), entry.at("tensor_meta"));
+        made.set_requires_grad(entry.at("tensor_meta").value("requires_grad", false) &&
+                               made.is_floating_point());
       } catch (const Error& error) {
         throw Error(fmt::format("{}: the tensor {} {}", archive_.path(), name, error.what()));
       }

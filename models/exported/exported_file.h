@@ -13,10 +13,9 @@ namespace stepop {
 /// in the module.
 struct ExportedProgram {
   nlohmann::json model;
-  /// Parameters, with gradients where Python wants them, and persistent buffers.
+  /// Parameters, which require gradients as they did in the module, and persistent buffers.
   std::map<std::string, at::Tensor> weights;
-  /// Other buffers, and constants of the code.
-  std::map<std::string, at::Tensor> constants;
+  std::map<std::string, at::Tensor> constants;  ///< Other buffers, and constants of the code.
 };
 
 /// The programs in a `.pt2` file.

@@ -1,14 +1,15 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/ivalue.h>
 
 #include <cstdint>
-#include <map>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "models/exported/exported_file.h"
+#include "models/exported/exported_operations.h"
 
 namespace stepop {
 
@@ -16,18 +17,16 @@ namespace stepop {
 struct ExportedPort {
   enum class Kind { kParameter, kBuffer, kConstant, kInput, kOutput, kMutation };
   Kind kind;
-  std::string name;  ///< The tensor's name in the module, or the input's in the code.
+  std::string name = {};  ///< The tensor's name in the module, or the input's in the code.
   /// Of an input: its sizes, -1 where they are free.
   std::vector<int64_t> sizes = {};
 };
 
-/// The operations of an exported program, which are called one after another through LibTorch's
-/// dispatcher: with autograd, autocast, and on any device.
+/// The operations of an exported program, with autograd, autocast, and on any device.
 class ExportedGraph {
  public:
   /// Throws Error, with the module that calls it, for an operation that this program does not have.
   explicit ExportedGraph(const nlohmann::json& model);
-  ~ExportedGraph();
 
   /// In the order of `run`'s inputs and results.
   const std::vector<ExportedPort>& inputs() const { return inputs_; }
@@ -37,28 +36,19 @@ class ExportedGraph {
   const std::vector<std::string>& training() const { return training_; }
   const std::vector<std::string>& evaluation() const { return evaluation_; }
 
-  /// The results of the operations. Throws Error that names the operation that failed, and its
-  /// module.
+  /// `module_at` finds the modules whose calls `checkpoint_modules` may name, by their paths; null
+  /// for one without tensors.
+  void find_modules(const std::function<const torch::nn::Module*(const std::string&)>& module_at);
+
+  /// The results of the operations. Throws Error that names
+  /// the operation that failed, and its module.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) const;
 
  private:
-  struct Operand;
-  struct Step;
+  void note_modes(const ExportedOperations& operations);
 
-  size_t slot(const std::string& name);
-  size_t known_slot(const nlohmann::json& argument) const;
-  Operand read_operand(const nlohmann::json& argument) const;
-  Step read_step(const nlohmann::json& node);
-  void read_outputs_of(const nlohmann::json& node, Step& step);
-  void read_inputs(const nlohmann::json& signature, const nlohmann::json& values);
-  void read_outputs(const nlohmann::json& signature);
-  void note_mode(const Step& step);
-  void free_after_use();
-
-  std::map<std::string, size_t> slots_;
   std::vector<ExportedPort> inputs_, outputs_;
-  std::vector<size_t> input_slots_, output_slots_;
-  std::vector<Step> steps_;
+  std::shared_ptr<ExportedOperations> operations_;
   std::vector<std::string> training_, evaluation_;
 };
 

@@ -45,6 +45,7 @@ std::string error_of(const std::string& line) {
 constexpr const char* kRunBoth = R"py(
 import gzip, sys, h5py, numpy, onnxruntime, torch
 net, averages = torch.jit.load("net.pt"), torch.jit.load("averages.pt")
+program = torch.export.load("net.pt2").module()
 session = onnxruntime.InferenceSession("net.onnx", providers=["CPUExecutionProvider"])
 assert session.get_inputs()[0].shape[0] == "batch", session.get_inputs()[0].shape
 with h5py.File(sys.argv[1]) as file:
@@ -55,6 +56,7 @@ with torch.no_grad():
     made, averaged = net(images).numpy(), averages(images).numpy()
 scale = abs(expected).max()
 print(abs(made - expected).max() / scale < 1e-5)
+print(abs(program(images).detach().numpy() - expected).max() / scale < 1e-5)
 print(abs(session.run(None, {"input": images.numpy()})[0] - expected).max() / scale < 1e-5)
 print(abs(averaged - expected).max() / scale > 1e-3)
 )py";
@@ -78,6 +80,14 @@ TEST_CASE("the network of a run computes in Python and in onnxruntime what its e
         std::string::npos);
   CHECK(lines_of(onnx.out).back().ends_with(
       "onnxruntime.InferenceSession(\"net.onnx\").run(None, {\"input\": input})"));
+  const auto program = run_well(folder, "stepop export " + run + " -c best -o net.pt2");
+  CHECK(program.out.find("\nexport    the program on the same examples: largest difference ") !=
+        std::string::npos);
+  CHECK(lines_of(program.out).back().ends_with("torch.export.load(\"net.pt2\").module()(input)"));
+  // What it wrote trains here again.
+  folder.write("again.yaml", "model: !replace {class: Exported, path: net.pt2}");
+  CHECK(run_well(folder, "stepop -n again -b CONFIG again.yaml -t --num_steps 1")
+            .out.find("model: Exported, 21,386 parameters") != std::string::npos);
   const auto averaged =
       run_well(folder, "stepop export " + run + " -o averages.pt --eval_weights ema");
   CHECK(lines_of(averaged.out).at(1).ends_with("model-4.safetensors (ema)"));
@@ -89,7 +99,7 @@ TEST_CASE("the network of a run computes in Python and in onnxruntime what its e
       folder, "'" STEPOP_SOURCE_DIR "/.venv/bin/python3' -B both.py '" + found.back().outputs +
                   "' '" STEPOP_SOURCE_DIR "/configs/data/digits-test-images.idx.gz'");
   CHECK(both.err == "");
-  CHECK(both.out == "True\nTrue\nTrue\n");
+  CHECK(both.out == "True\nTrue\nTrue\nTrue\n");
 }
 
 TEST_CASE("without -o the file lies in the run") {
@@ -103,7 +113,8 @@ TEST_CASE("what cannot be exported is said before anything is computed") {
         "stepop: stepop export: nowhere: no such folder; give the folder of a run, "
         "logs/<time>_<name>\n");
   CHECK(error_of("stepop export RUN -o net.bin") ==
-        "stepop: -o net.bin: expected a name that ends with .pt, for TorchScript, or with .onnx\n");
+        "stepop: -o net.bin: expected a name that ends with .pt, for TorchScript, with .pt2, for "
+        "torch.export, or with .onnx\n");
   CHECK(error_of("stepop export RUN -o nowhere/net.pt")
             .starts_with("stepop: -o nowhere/net.pt: there is no folder /"));
   CHECK(error_of("stepop export RUN --network modle") ==
@@ -118,8 +129,8 @@ TEST_CASE("what cannot be exported is said before anything is computed") {
 TEST_CASE("an ONNX file names the package that is missing, and what installs it") {
   CHECK(error_of("STEPOP_PYTHON=no-python stepop export RUN -o missing.onnx") ==
         "stepop: missing.onnx: an ONNX file is made by Python, and there is no no-python: name one "
-        "by the environment's STEPOP_PYTHON, with its packages: python3 -m pip install torch onnx "
-        "onnxruntime\n");
+        "by the environment's STEPOP_PYTHON, with its packages: python3 -m pip install torch numpy "
+        "onnx onnxruntime\n");
   // One without the packages: isolated, and without those of its own installation.
   const auto& [folder, run] = trained_with_averages();
   folder.write("bare", "#!/bin/sh\nexec /usr/bin/python3 -I -S \"$@\"\n");

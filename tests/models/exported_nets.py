@@ -1,10 +1,12 @@
-"""python exported_nets.py FOLDER PACKAGE: exports networks, and writes what PyTorch computes with them.
+"""python exported_nets.py FOLDER PACKAGE [ZOO]: exports networks, and writes what PyTorch computes with them.
 
-drops.pt2, frozen.pt2 and constant.pt2 have no results. For each other network: NAME.pt2, and NAME.safetensors with its inputs `in.0`, its results in training and
-evaluation `train.0`, `eval.0`, and the gradients of the sum of squares `grad.<parameter>`.
+For each network: NAME.pt2, and NAME.safetensors with its inputs `in.0`, its results in training and
+evaluation `train.0`, `eval.0`, the gradients of the sum of squares `grad.<parameter>`, and the buffers `buffer.<name>`
+that the training left. ZOO is a file with other `networks`, such as exported_zoo.py.
 """
 
 import copy
+import runpy
 import sys
 
 import torch
@@ -13,7 +15,7 @@ from torch import nn
 
 folder, package = sys.argv[1:3]
 sys.path.insert(0, package)
-from stepop_eval.export import export_both, package_pt2_of  # noqa: E402
+from stepop_eval.export import export_both, write_programs, tensors_of  # noqa: E402
 
 
 class UNet(nn.Module):
@@ -72,29 +74,6 @@ class DropoutNet(nn.Module):
         return self.last(self.dropout(torch.relu(self.norm(self.first(images.flatten(1))))))
 
 
-class Frozen(nn.Module):
-    """A weight that is not trained, and constants that are no state."""
-
-    def __init__(self):
-        super().__init__()
-        self.a = nn.Linear(3, 3)
-        self.b = nn.Linear(3, 3)
-        self.a.weight.requires_grad_(False)
-        self.register_buffer("table", torch.arange(3.0), persistent=False)
-
-    def forward(self, x):
-        return self.b(self.a(x)) + self.table + torch.tensor([1.0, 2.0, 3.0])
-
-
-class Constant(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("table", torch.arange(3.0), persistent=False)
-
-    def forward(self, x):
-        return x + self.table
-
-
 class Two(nn.Module):
     def __init__(self):
         super().__init__()
@@ -105,29 +84,70 @@ class Two(nn.Module):
         return self.a(x) + 2 * self.b(y), self.a(x).sum(1)
 
 
-torch.manual_seed(1)
-for name, net, shape in (("drops", DropoutNet(), [2, 1, 3, 3]), ("frozen", Frozen(), [2, 3]),
-                         ("constant", Constant(), [2, 3])):
-    package_pt2_of(export_both(net, [torch.randn(shape)])[0], f"{folder}/{name}.pt2")
-tokens = torch.randint(0, 20, (3, 7))
-networks = {"unet": (UNet(), [torch.randn(2, 3, 8, 8)]), "tied": (Tied(), [tokens]),
-            "recurrent": (Recurrent(), [tokens]), "two": (Two(), [torch.randn(2, 3), torch.randn(2, 5)])}
-for name, (net, inputs) in networks.items():
+class Block(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+        self.norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        return x + torch.tanh(self.norm(self.conv(x)))
+
+
+class Blocks(nn.Module):
+    """Code under no_grad and autocast, branches, a buffer that is no state, a frozen parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(4) for _ in range(3)])
+        self.last = nn.Linear(4, 4)
+        self.frozen = nn.Linear(4, 4).requires_grad_(False)
+        self.register_buffer("mean", torch.zeros(4))
+        self.register_buffer("offset", torch.arange(4.0), persistent=False)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        x = x.mean((2, 3)) + self.offset
+        with torch.no_grad():
+            target = self.frozen(x)
+            if self.training:
+                self.mean.mul_(0.9).add_(0.1 * target.mean(0))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            small = self.last(x)
+        x = torch.cond(x.sum() > 0, lambda y: y.sin(), lambda y: y.cos(), (x,))
+        return x * target + small.float() + self.mean
+
+
+def write(name, net, inputs):
     programs, _ = export_both(net, inputs)
-    package_pt2_of(programs, f"{folder}/{name}.pt2")
+    write_programs(programs, f"{folder}/{name}.pt2")
     larger = [torch.cat([each, each]) for each in inputs]  # of another batch size than the export's
     facts = {f"in.{i}": each for i, each in enumerate(larger)}
-    results = copy.deepcopy(net).eval()(*larger)
-    for i, each in enumerate(results if isinstance(results, tuple) else [results]):
-        facts[f"eval.{i}"] = each.detach().contiguous()
+    with torch.no_grad():
+        for i, each in enumerate(tensors_of(copy.deepcopy(net).eval()(*larger))):
+            facts[f"eval.{i}"] = each.contiguous()
     net.train()
-    results = net(*larger)
-    results = results if isinstance(results, tuple) else (results,)
+    torch.manual_seed(0)  # of dropout
+    results = tensors_of(net(*larger))
     sum(each.square().sum() for each in results).backward()
     for i, each in enumerate(results):
         facts[f"train.{i}"] = each.detach().contiguous()
     for key, parameter in net.named_parameters(remove_duplicate=False):  # a tied one under each name
-        facts[f"grad.{key}"] = parameter.grad.clone()
+        if parameter.requires_grad and parameter.grad is not None:
+            facts[f"grad.{key}"] = parameter.grad.clone()
     for key, buffer in net.named_buffers():  # as the training step left them
-        facts[f"buffer.{key}"] = buffer
+        facts[f"buffer.{key}"] = buffer.clone()
     save_file(facts, f"{folder}/{name}.safetensors")
+
+
+torch.manual_seed(1)
+tokens = torch.randint(0, 20, (3, 7))
+networks = {"unet": lambda: (UNet(), [torch.randn(2, 3, 8, 8)]), "tied": lambda: (Tied(), [tokens]),
+            "recurrent": lambda: (Recurrent(), [tokens]), "two": lambda: (Two(), [torch.randn(2, 3), torch.randn(2, 5)]),
+            "drops": lambda: (DropoutNet(), [torch.randn(2, 1, 3, 3)]),
+            "blocks": lambda: (Blocks(), [torch.randn(2, 4, 6, 6)])}
+if len(sys.argv) > 3:
+    networks = runpy.run_path(sys.argv[3])["networks"]
+for name, make in networks.items():
+    write(name, *make())

@@ -16,8 +16,10 @@ import importlib
 import importlib.util
 import json
 import os
+import shutil
 import sys
 import warnings
+import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -162,15 +164,43 @@ def free_text(program: Any, names: Sequence[str]) -> str:
     return ", ".join(texts)
 
 
-def package_pt2_of(programs: dict[str, Any], path: str) -> None:
+def share_weights(source: str, path: str) -> None:
+    """Copies a file of package_pt2, which has the weights of each graph, with those of both graphs once."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(path, "w") as new:
+        prefix = old.namelist()[0].split("/")[0] + "/data/weights/"
+        configs = {name: json.loads(old.read(f"{prefix}{name}_weights_config.json")) for name in ("model", "eval")}
+        left_out = set()
+        for name, entry in configs["eval"]["config"].items():
+            shared = configs["model"]["config"].get(name, entry)
+            ours, theirs = (old.getinfo(prefix + each["path_name"]) for each in (entry, shared))
+            same = (ours.CRC, ours.file_size, entry["tensor_meta"]) == (theirs.CRC, theirs.file_size, shared["tensor_meta"])
+            if same and ours.filename != theirs.filename:
+                left_out.add(ours.filename)
+                entry["path_name"] = shared["path_name"]
+        left_out -= {prefix + entry["path_name"] for config in configs.values() for entry in config["config"].values()}
+        for info in old.infolist():
+            if info.filename == f"{prefix}eval_weights_config.json":
+                new.writestr(info, json.dumps(configs["eval"]))
+            elif info.filename not in left_out:
+                with old.open(info) as part, new.open(info, "w") as copy_of_part:
+                    shutil.copyfileobj(part, copy_of_part, 1 << 20)
+
+
+def write_programs(programs: dict[str, Any], path: str) -> None:
     """Writes the graphs as one file, which is there as a whole or not at all."""
     from torch.export.pt2_archive._package import package_pt2
 
-    temporary = path + ".tmp"
-    with open(temporary, "wb") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        package_pt2(file, exported_programs=programs)
-    os.replace(temporary, path)
+    parts = [path + ".all.tmp", path + ".tmp"]
+    try:
+        with open(parts[0], "wb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            package_pt2(file, exported_programs=programs)
+        share_weights(*parts)
+        os.replace(parts[1], path)
+    finally:
+        for part in parts:
+            if os.path.exists(part):
+                os.remove(part)
 
 
 def run(arguments: argparse.Namespace) -> str:
@@ -199,7 +229,7 @@ def run(arguments: argparse.Namespace) -> str:
     if not largest <= TOLERANCE:
         raise CannotExport(f"the graph differs from the module by {largest:.2g}: does it draw random numbers in its "
                            "evaluation, or depend on values of its inputs?")
-    package_pt2_of(programs, arguments.output)
+    write_programs(programs, arguments.output)
     count = sum(parameter.numel() for parameter in net.parameters())
     return (f"{arguments.output}: {count:,} parameters, takes {free_text(programs['model'], names)}; "
             f"largest difference to Python {largest:.1g}\n"

@@ -19,6 +19,7 @@
 #include "runtime/tools/export/example_calls.h"
 #include "runtime/tools/export/exported_network.h"
 #include "runtime/tools/export/onnx.h"
+#include "runtime/tools/export/torch_export.h"
 #include "runtime/train/loop/batch_norm.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/run/signals.h"
@@ -32,7 +33,8 @@ struct ExportFlags {
   std::optional<std::string> network;
 
   void add_to(Flags& flags) {
-    flags.add({'o', "output"}, output, "the file to write: NAME.pt for TorchScript, NAME.onnx");
+    flags.add({'o', "output"}, output,
+              "the file to write: NAME.pt for TorchScript, NAME.pt2 for torch.export, NAME.onnx");
     flags.add("network", network, "which one, of a run with several networks");
   }
 };
@@ -41,9 +43,11 @@ struct ExportFlags {
 std::string output_of(const ExportFlags& own, const std::string& run, const std::string& network) {
   const std::string path = own.output.value_or(run + "/" + network + ".pt");
   const std::string ending = fs::path(path).extension().string();
-  if (ending != ".pt" && ending != ".onnx") {
-    throw UsageError(fmt::format(
-        "-o {}: expected a name that ends with .pt, for TorchScript, or with .onnx", path));
+  if (ending != ".pt" && ending != ".pt2" && ending != ".onnx") {
+    throw UsageError(
+        fmt::format("-o {}: expected a name that ends with .pt, for TorchScript, with "
+                    ".pt2, for torch.export, or with .onnx",
+                    path));
   }
   const fs::path folder = fs::absolute(path).parent_path();
   if (!fs::is_directory(folder)) {
@@ -113,6 +117,9 @@ std::string how_to_load(const std::string& path, const ExportedNetwork& exported
   if (path.ends_with(".pt")) {
     return fmt::format("torch.jit.load(\"{}\")({})", path, inputs);
   }
+  if (path.ends_with(".pt2")) {
+    return fmt::format("torch.export.load(\"{}\").module()({})", path, inputs);
+  }
   std::vector<std::string> given;
   for (const auto& name : exported.inputs) given.push_back(fmt::format("\"{0}\": {0}", name));
   return fmt::format("onnxruntime.InferenceSession(\"{}\").run(None, {{{}}})", path,
@@ -179,16 +186,20 @@ int export_command(const Arguments& given, const ExportFlags& own) {
   console.info(fmt::format("compared  with the network, on examples {}: {}; largest difference {}",
                            example, fmt::join(exported.compared, ", "),
                            short_number(exported.most_difference)));
+  const auto compared = [&](const char* by, double most_difference) {
+    return exported.is_random ? "not compared: its random numbers are others"
+                              : fmt::format("{} on the same examples: largest difference {}", by,
+                                            short_number(most_difference));
+  };
   if (path.ends_with(".pt")) {
     write_file_atomically(path, exported.file);
+  } else if (path.ends_with(".pt2")) {
+    const double difference = write_torch_export(exported, path, throw_if_signal_arrived);
+    console.info("export    " + compared("the program", difference));
   } else {
     const OnnxReport report = write_onnx(exported, path, throw_if_signal_arrived);
     console.info(fmt::format("onnx      opset {}, {}", report.opset,
-                             exported.is_random
-                                 ? "not compared: its random numbers are others"
-                                 : fmt::format("onnxruntime on the same examples: largest "
-                                               "difference {}",
-                                               short_number(report.most_difference))));
+                             compared("onnxruntime", report.most_difference)));
   }
   for (const auto& text : exported.notes) console.info("note      " + text);
   for (const auto& text : exported.warnings) console.warn(text);
@@ -201,8 +212,8 @@ STEPOP_REGISTER_COMMAND(
     export_command, ExportFlags,
     {.name = "export",
      .group = CommandGroup::kOneRun,
-     .operands =
-         "RUN [-c CHECKPOINT] [--network NAME] [-o net.pt | net.onnx] [--path/key value ...]",
+     .operands = "RUN [-c CHECKPOINT] [--network NAME] [-o net.pt | net.pt2 | net.onnx] "
+                 "[--path/key value ...]",
      .fewest = 1,
      .most = 1,
      .about = "write the network of a run for Python and other programs, checked on its data",

@@ -17,10 +17,12 @@
 
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/tools/export/onnx.h"
+#include "runtime/tools/export/torch_export.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/step/random_fork.h"
 #include "tests/message_of.h"
 #include "tests/python.h"
+#include "tests/same_state.h"
 #include "tests/scratch_folder.h"
 #include "tests/test_run.h"
 
@@ -269,6 +271,36 @@ TEST_CASE("norms of groups, attention and upsampling by a scale become ONNX") {
         write_onnx(export_network(*network, name, {inputs}), folder.path(name + ".onnx"), {});
     CHECK(report.most_difference > 0);
     CHECK(report.most_difference < kMostOnnxDifference);
+  }
+}
+
+TEST_CASE("a program of torch.export is a network here again, of the same names and numbers") {
+  const RandomFork random(3, c10::kCPU);
+  const at::NoGradGuard no_grad;
+  const ScratchFolder folder;
+  for (const auto& [name, params, inputs] : cases()) {
+    if (name != "classes" && name != "normalized") continue;  // all others do, but take two minutes
+    CAPTURE(name);
+    const auto network = models().build(test_config("model: " + params), "model");
+    for (auto& parameter : network->parameters()) {
+      parameter.add_(at::randn(parameter.sizes()) * 0.02);
+    }
+    const std::string path = folder.path(name + ".pt2");
+    CHECK(write_torch_export(export_network(*network, name, {inputs}), path, {}) < kMostDifference);
+    const auto loaded =
+        models().build(test_config("model: {class: Exported, path: " + path + "}"), "model");
+    CHECK(loaded->parameters().size() > network->parameters().size() / 2);
+    State used = tensors_of(*network);  // those that the evaluation uses
+    const State theirs = tensors_of(*loaded);
+    std::erase_if(used, [&](const auto& each) { return !theirs.contains(each.first); });
+    CHECK(differences(theirs, used) == "");
+    network->eval();
+    loaded->eval();
+    const NetworkInputs few = take_rows({inputs}, 1, 3);
+    const at::Tensor expected = call_network(*network, few).front();
+    const double scale = expected.abs().max().item<double>();
+    CHECK((call_network(*loaded, few).front() - expected).abs().max().item<double>() <
+          1e-5 * scale);
   }
 }
 
