@@ -314,6 +314,8 @@ TEST_CASE("an operation of an exported network that cannot be is refused") {
   const std::string argument = "/inputs/0/arg";
   CHECK(refused("/target", "torch.ops.aten.nowhere.default")
             .ends_with(": there is no such operation here"));
+  CHECK(refused("/target", "torch.ops.aten.from_file.default")
+            .ends_with(": it opens a file, which a network must not"));
   CHECK(refused(argument, {{"as_tensor", {{"name", "nowhere"}}}})
             .ends_with(": the value \"nowhere\" is not there"));
   CHECK(refused(argument, nullptr).ends_with(": an argument cannot be read"));
