@@ -17,7 +17,9 @@ if(STEPOP_SANITIZE)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # With sanitizers GCC takes std::regex for uninitialized (GCC bug 105562).
     target_compile_options(stepop_warnings INTERFACE -Wno-maybe-uninitialized)
-    # It does not follow fences; LibTorch's headers have one, for Python's objects alone.
-    target_compile_options(stepop_warnings INTERFACE $<$<STREQUAL:${STEPOP_SANITIZE},thread>:-Wno-tsan>)
+    if(STEPOP_SANITIZE STREQUAL "thread")
+      # It does not follow fences; LibTorch's headers have one, for Python's objects alone.
+      target_compile_options(stepop_warnings INTERFACE -Wno-tsan)
+    endif()
   endif()
 endif()

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,18 @@ namespace {
 /// A part of an exported module, with its parameters and buffers under their names.
 class ExportedPart : public torch::nn::Module {};
 
+std::vector<std::string> names_of_inputs(const ExportedGraph& graph) {
+  std::vector<std::string> names;
+  for (const auto& port : graph.inputs()) {
+    if (port.kind == ExportedPort::Kind::kInput) names.push_back(port.name);
+  }
+  return names;
+}
+
+int64_t count_outputs(const ExportedGraph& graph) {
+  return std::ranges::count(graph.outputs(), ExportedPort::Kind::kOutput, &ExportedPort::kind);
+}
+
 /// The graphs of a file and the tensors that they run on, which are those of a module.
 class ExportedPrograms {
  public:
@@ -31,33 +44,25 @@ class ExportedPrograms {
     try {
       const ExportedFile file = read_exported(path_);
       graph_ = load(file.program, module);
+      if (output_count() == 0) throw Error("the network returns no tensor");
       if (file.evaluation) {
         evaluation_ = load(*file.evaluation, module);
         check_same_ports();
       }
-    } catch (const nlohmann::json::exception& error) {
-      throw params.error("path", fmt::format("{}: is damaged, or of another version of "
-                                             "torch.export: {}",
-                                             path_, error.what()));
     } catch (const Error& error) {
       const std::string text = error.what();
       throw params.error("path", text.starts_with(path_) ? text : path_ + ": " + text);
+    } catch (const std::exception& error) {  // of JSON; LibTorch's, about names of parameters
+      throw params.error("path", fmt::format("{}: is damaged, or of another version of "
+                                             "torch.export: {}",
+                                             path_, error_text(error)));
     }
   }
 
   /// The names of the inputs in their order.
-  std::vector<std::string> input_names() const {
-    std::vector<std::string> names;
-    for (const auto& port : graph_.graph->inputs()) {
-      if (port.kind == ExportedPort::Kind::kInput) names.push_back(port.name);
-    }
-    return names;
-  }
+  std::vector<std::string> input_names() const { return names_of_inputs(*graph_.graph); }
 
-  size_t output_count() const {
-    return static_cast<size_t>(std::ranges::count(
-        graph_.graph->outputs(), ExportedPort::Kind::kOutput, &ExportedPort::kind));
-  }
+  int64_t output_count() const { return count_outputs(*graph_.graph); }
 
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, bool training) {
     Loaded& loaded = !training && evaluation_ ? *evaluation_ : graph_;
@@ -84,8 +89,8 @@ class ExportedPrograms {
     }
     try {
       return finished(loaded, loaded.graph->run(tensors));
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}: {}", path_, error.what()));
+    } catch (const std::exception& error) {
+      throw Error(fmt::format("{}: {}", path_, error_text(error)));
     }
   }
 
@@ -103,8 +108,8 @@ class ExportedPrograms {
  private:
   struct Loaded {
     std::shared_ptr<const ExportedGraph> graph;
-    std::vector<at::Tensor> tensors;  ///< One for each input; undefined for those of a call.
-    std::vector<at::Tensor> mutated;  ///< One for each output: the buffer that takes it.
+    std::vector<at::Tensor> tensors;  ///< One for each input; undefined for an input of a call.
+    std::vector<at::Tensor> mutated;  ///< One for each output: the buffer that takes its value.
   };
 
   /// The tensors of a program, registered in the module unless they are there.
@@ -171,15 +176,11 @@ class ExportedPrograms {
   }
 
   void check_same_ports() const {
-    const auto names = [](const ExportedGraph& graph) {
-      std::vector<std::string> result;
-      for (const auto& port : graph.inputs()) {
-        if (port.kind == ExportedPort::Kind::kInput) result.push_back(port.name);
-      }
-      return result;
-    };
-    if (names(*graph_.graph) != names(*evaluation_->graph)) {
+    if (names_of_inputs(*graph_.graph) != names_of_inputs(*evaluation_->graph)) {
       throw Error("its two graphs have other inputs");
+    }
+    if (count_outputs(*graph_.graph) != count_outputs(*evaluation_->graph)) {
+      throw Error("its two graphs have other numbers of results");
     }
   }
 

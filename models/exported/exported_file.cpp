@@ -115,7 +115,9 @@ class TensorReader {
     if (!storage.defined()) {
       const std::string bytes = archive_.bytes(name);
       storage = at::empty({static_cast<int64_t>(bytes.size()) / item}, type);
-      std::memcpy(storage.mutable_data_ptr(), bytes.data(), storage.nbytes());
+      if (storage.numel() > 0) {  // or it has no memory, which memcpy must not be given
+        std::memcpy(storage.mutable_data_ptr(), bytes.data(), storage.nbytes());
+      }
     }
     if (storage.scalar_type() != type) throw Error("shares its memory with one of another type");
     check_within(storage.numel(), sizes, strides, offset);

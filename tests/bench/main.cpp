@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
       {"steps", bench::bench_steps},
       {"python", bench::bench_python},
       {"python_data", bench::bench_python_data},
+      {"exported", bench::bench_exported},
       {"start", bench::bench_start},
       {"log", bench::bench_log},
       {"loader", bench::bench_loader},

@@ -6,6 +6,7 @@ namespace stepop::bench {
 void bench_steps();
 void bench_python();
 void bench_python_data();
+void bench_exported();
 void bench_start();
 void bench_log();
 void bench_loader();

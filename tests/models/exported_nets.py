@@ -60,6 +60,20 @@ class Recurrent(nn.Module):
         return self.out(self.lstm(self.embed(tokens))[0][:, -1])
 
 
+class DropoutNet(nn.Module):
+    """The layout of TestDropoutNet in tests/runtime/train/loop/trainer_components.cpp."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(9, 6)
+        self.norm = nn.BatchNorm1d(6)
+        self.dropout = nn.Dropout(0.4)
+        self.last = nn.Linear(6, 3)
+
+    def forward(self, images):
+        return self.last(self.dropout(torch.relu(self.norm(self.first(images.flatten(1))))))
+
+
 class Two(nn.Module):
     def __init__(self):
         super().__init__()
@@ -131,6 +145,7 @@ torch.manual_seed(1)
 tokens = torch.randint(0, 20, (3, 7))
 networks = {"unet": lambda: (UNet(), [torch.randn(2, 3, 8, 8)]), "tied": lambda: (Tied(), [tokens]),
             "recurrent": lambda: (Recurrent(), [tokens]), "two": lambda: (Two(), [torch.randn(2, 3), torch.randn(2, 5)]),
+            "drops": lambda: (DropoutNet(), [torch.randn(2, 1, 3, 3)]),
             "blocks": lambda: (Blocks(), [torch.randn(2, 4, 6, 6)])}
 if len(sys.argv) > 3:
     networks = runpy.run_path(sys.argv[3])["networks"]

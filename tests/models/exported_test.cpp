@@ -99,7 +99,7 @@ void check_network(const std::string& path) {
 }
 
 TEST_CASE("an exported network computes what it computes in PyTorch, in both modes") {
-  for (const char* name : {"unet", "tied", "recurrent", "two", "blocks"}) {
+  for (const char* name : {"unet", "tied", "recurrent", "two", "drops", "blocks"}) {
     CAPTURE(name);
     check_network(nets().path(name));
   }
@@ -143,6 +143,44 @@ TEST_CASE("modules of an exported network are run again by their names, with the
   const State again = step_of_blocks("checkpoint_modules: ['blocks\\.[02]$']", &ran);
   CHECK(ran == std::vector<std::string>{"model.blocks.0", "model.blocks.2"});
   CHECK(differences(kept, again).empty());
+}
+
+std::string training_of(const std::string& model) {
+  return "iterator: Classifier\nmodel: " + model + R"(
+datasets:
+  train: {class: Synthetic, size: 29, shape: [1, 3, 3], classes: 3}
+  validation: {class: Synthetic, size: 10, shape: [1, 3, 3], classes: 3, seed: 5}
+batch_size: 8
+optimizer: {class: Adam, lr: 1e-2}
+num_steps: 9
+ckpt_freq: 3
+num_threads: 1
+n_data_processes: 0
+ema: {decay: 0.9}
+eval_weights: ema
+)";
+}
+
+TEST_CASE("an exported network trains as the same in C++ to the bit, dropout included") {
+  const std::string exported =
+      training_of("{class: Exported, path: " + nets().path("drops.pt2") + "}");
+  TestRun whole(exported);
+  State first;
+  for (const auto& [name, tensor] : whole.session.context().tracker.save()) {
+    first.emplace(name, tensor.clone());
+  }
+  // With its weights and its state of the random numbers.
+  const Checkpoint start{first, whole.session.position(), whole.session.config_yaml()};
+  whole.train();
+  TestRun in_cpp(training_of("{class: TestDropoutNet, inputs: 9}"));
+  in_cpp.session.resume(start, "start");
+  in_cpp.train();
+  TestRun resumed(exported, whole, 3);
+  const State expected = whole.checkpoint(9);
+  resumed.train();
+  CHECK(differences(expected, in_cpp.checkpoint(9)) == "");
+  CHECK(differences(expected, resumed.checkpoint(9)) == "");
+  CHECK(differences(expected, first).find("model.norm.running_mean") != std::string::npos);
 }
 
 TEST_CASE("an exported network refuses inputs of other sizes than it was exported for") {

@@ -5,8 +5,8 @@
 #include <torch/nn/module.h>
 
 #include <set>
+#include <string>
 
-#include "runtime/train/networks/batch_norm_layers.h"
 #include "runtime/train/networks/networks.h"
 
 namespace stepop {
@@ -27,20 +27,16 @@ SharedBuffers::SharedBuffers(World& world, const Networks& networks) : world_(wo
   if (world.is_alone()) return;
   std::set<const void*> known;
   for (const auto& name : networks.names()) {
-    for (const auto& item : networks.get(name)->named_modules()) {
-      visit_batch_norm(*item.value(), [&](auto& layer) {
-        for (const at::Tensor& statistic : {layer.running_mean, layer.running_var}) {
-          if (statistic.defined() && known.insert(statistic.unsafeGetTensorImpl()).second) {
-            statistics_.push_back(statistic);
-          }
-        }
-        known.insert(layer.num_batches_tracked.unsafeGetTensorImpl());  // equal in all
-      });
-    }
     for (const auto& item : networks.get(name)->named_buffers()) {
       const at::Tensor& buffer = item.value();
       if (!buffer.defined() || !known.insert(buffer.unsafeGetTensorImpl()).second) continue;
-      others_.push_back({buffer, static_cast<int64_t>(buffer._version())});
+      const std::string last = item.key().substr(item.key().rfind('.') + 1);
+      if (last == "num_batches_tracked") continue;  // equal in all
+      if (buffer.is_floating_point() && (last == "running_mean" || last == "running_var")) {
+        statistics_.push_back(buffer);
+      } else {
+        others_.push_back({buffer, static_cast<int64_t>(buffer._version())});
+      }
     }
   }
 }

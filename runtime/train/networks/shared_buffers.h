@@ -13,8 +13,9 @@ class Networks;
 
 /// Keeps the buffers of networks equal in several processes that train together, after each step:
 /// running means and variances of batch normalization become their means over the processes,
-/// weighted by examples; every other buffer that a step changes is taken from rank 0. Does nothing
-/// with a single process.
+/// weighted by examples; every other buffer that a step changes is taken from rank 0. Statistics
+/// are known by PyTorch's names, `running_mean` and `running_var`, since the layers of a network
+/// from Python are no classes of LibTorch. Does nothing with a single process.
 class SharedBuffers {
  public:
   /// Both must outlive this.

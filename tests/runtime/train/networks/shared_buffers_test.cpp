@@ -7,6 +7,9 @@
 #include <fmt/ranges.h>
 #include <torch/nn/modules/batchnorm.h>
 
+#include <algorithm>
+#include <memory>
+
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/train/checkpoint/tracker.h"
 #include "runtime/train/networks/network.h"
@@ -16,13 +19,24 @@
 namespace stepop {
 namespace shared_buffers_test {
 
+/// Batch normalization of a network from Python.
+struct Normalization : torch::nn::Module {
+  Normalization() {
+    mean = register_buffer("running_mean", at::zeros({2}));
+    register_buffer("running_var", at::zeros({2}));
+  }
+  at::Tensor mean;
+};
+
 /// Batch normalization, a table that steps write to, and a table that none does.
 struct TestBuffers : torch::nn::Module {
   explicit TestBuffers(const Config& /*params*/)
       : norm(register_module("norm", torch::nn::BatchNorm1d(2))),
+        exported(register_module("exported", std::make_shared<Normalization>())),
         table(register_buffer("table", at::zeros({2}, at::kLong))),
         still(register_buffer("still", at::full({2}, 7.0F))) {}
   torch::nn::BatchNorm1d norm;
+  std::shared_ptr<Normalization> exported;
   at::Tensor table, still;
 };
 
@@ -47,17 +61,21 @@ TEST_CASE("statistics become weighted means, what a step writes rank 0's, and no
     std::string text;
     for (int step = 1; step <= 2; ++step) {
       model->norm->running_mean.fill_(step + rank);
+      // Batch normalization changes it without a new version.
+      std::fill_n(model->exported->mean.mutable_data_ptr<float>(), 2, static_cast<float>(2 * rank));
       model->norm->running_var.fill_(rank == 2 ? 1e30 : 4.0 * rank);
       if (step == 1) model->table.fill_(10 + rank);
       buffers.share(shares[rank]);
-      text += fmt::format("{} | {} | {} | {}; ", numbers<float>(model->norm->running_mean),
+      text += fmt::format("{} | {} | {} | {} | {}; ", numbers<float>(model->norm->running_mean),
+                          numbers<float>(model->exported->mean),
                           numbers<float>(model->norm->running_var), numbers<int64_t>(model->table),
                           numbers<float>(model->still));
     }
     return text;
   });
-  CHECK(texts ==
-        std::vector<std::string>(3, "1.5 1.5 | 2 2 | 10 10 | 7 7; 2.5 2.5 | 2 2 | 10 10 | 7 7; "));
+  CHECK(texts == std::vector<std::string>(3,
+                                          "1.5 1.5 | 1 1 | 2 2 | 10 10 | 7 7; "
+                                          "2.5 2.5 | 1 1 | 2 2 | 10 10 | 7 7; "));
 }
 
 }  // namespace shared_buffers_test
