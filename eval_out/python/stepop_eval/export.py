@@ -15,11 +15,16 @@ import contextlib
 import copy
 import importlib
 import importlib.util
+import inspect
+import io
 import json
+import logging
 import os
+import re
 import shutil
 import signal
 import sys
+import traceback
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -34,34 +39,83 @@ class CannotExport(Exception):
     """What was given cannot be exported; the text says why and what would help."""
 
 
+def text_of(error: BaseException) -> str:
+    """`TypeError: Net.__init__() got an unexpected keyword argument 'wdth'`"""
+    return f"{type(error).__name__}: {str(error).strip() or 'without a text'}"
+
+
+def line_of(error: BaseException, source: str) -> str:
+    """The last line of that file in a traceback: ` in my_net.py, line 7`."""
+    if isinstance(error, SyntaxError):
+        return f" in {error.filename}, line {error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(source)]
+    return f" in {source}, line {lines[-1]}" if lines else ""
+
+
+def import_source(source: str) -> Any:
+    """The module of `my_net.py`, or `torchvision.models`."""
+    is_file = source.endswith(".py")
+    if is_file and not os.path.isfile(source):
+        raise CannotExport(f"no such file: {source}")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(source)) if is_file else os.getcwd())
+    name = os.path.splitext(os.path.basename(source))[0] if is_file else source
+    try:
+        if not is_file:
+            return importlib.import_module(name)
+        spec = importlib.util.spec_from_file_location(name, source)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return module
+    except ModuleNotFoundError as error:
+        own = " (a file is given as my_net.py:Net)" if error.name == source.partition(".")[0] else ""
+        raise CannotExport(
+            f"no module {error.name}{own}; from a package: {sys.executable} -m pip install {error.name}") from error
+    except Exception as error:
+        raise CannotExport(f"{source} does not run: {text_of(error)}{line_of(error, source)}") from error
+
+
 def find(place: str) -> Callable[..., Any]:
     """`my_net.py:Net`, or `torchvision.models:resnet18`."""
     source, colon, name = place.rpartition(":")
     if not colon or not source or not name:
         raise CannotExport(f'expected "my_net.py:Net" or "package.module:Name", found "{place}"')
-    if source.endswith(".py"):
-        if not os.path.isfile(source):
-            raise CannotExport(f"no such file: {source}")
-        sys.path.insert(0, os.path.dirname(os.path.abspath(source)))
-        module_name = os.path.splitext(os.path.basename(source))[0]
-        spec = importlib.util.spec_from_file_location(module_name, source)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module_name] = module
-        spec.loader.exec_module(module)
-    else:
-        sys.path.insert(0, os.getcwd())
-        try:
-            module = importlib.import_module(source)
-        except ModuleNotFoundError as error:
-            raise CannotExport(f"no module {error.name}: {sys.executable} -m pip install {error.name}") from error
-    found = module
+    found = module = import_source(source)
     for part in name.split("."):
         if not hasattr(found, part):
-            names = ", ".join(each for each in vars(module) if not each.startswith("_"))
-            raise CannotExport(f"{source} has no {name}; it has: {names}")
+            names = [each for each, value in vars(module).items()
+                     if not each.startswith("_") and callable(value) and value.__module__ == module.__name__]
+            raise CannotExport(f"{source} has no {name}; it has: {', '.join(names)}")
         found = getattr(found, part)
     return found
+
+
+def make(place: str, kwargs_text: str) -> Any:
+    """The module that a class or a function makes; a module as it is."""
+    import torch
+
+    made = find(place)
+    try:
+        kwargs = json.loads(kwargs_text)
+    except ValueError:
+        kwargs = None
+    if not isinstance(kwargs, dict):
+        raise CannotExport(f"--kwargs: expected a map in JSON, {{\"width\": 8}}, found {kwargs_text}")
+    if isinstance(made, torch.nn.Module):
+        if kwargs:
+            raise CannotExport(f"--kwargs: {place} is a module, which takes none: give its class, or a function")
+        return made
+    if not callable(made):
+        raise CannotExport(f"{place} is of the type {type(made).__name__}: expected a class, a function or a module")
+    try:
+        net = made(**kwargs)
+    except Exception as error:
+        raise CannotExport(f"{place} cannot be made with --kwargs '{kwargs_text}': {text_of(error)}"
+                           f"{line_of(error, place.rpartition(':')[0])}") from error
+    if not isinstance(net, torch.nn.Module):
+        raise CannotExport(f"{place} made something of the type {type(net).__name__}: expected a torch.nn.Module")
+    return net
 
 
 def example(text: str) -> tuple[str, Any]:
@@ -106,7 +160,7 @@ def export_mode(net: Any, inputs: Sequence[Any], training: bool, every: bool) ->
     import torch
 
     net = copy.deepcopy(net).train(training)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):  # graphs, for PyTorch's developers
         warnings.simplefilter("ignore")
         return torch.export.export(net, tuple(inputs), dynamic_shapes=free_sizes(inputs, every), strict=False)
 
@@ -182,6 +236,46 @@ def check(net: Any, programs: dict[str, Any], inputs: Sequence[Any]) -> float:
     return largest
 
 
+def try_out(net: Any, named: Sequence[tuple[str, Any]], source: str) -> None:
+    """Runs the module once in Python, with the examples and with a batch of another size."""
+    import torch
+
+    shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in named)
+    parameters = inspect.signature(net.forward).parameters.values()
+    needed = [each.name for each in parameters if each.default is each.empty and each.kind in (
+        each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    most = sum(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in parameters)
+    if len(named) < len(needed) or (len(named) > most and not any(each.kind is each.VAR_POSITIONAL for each in parameters)):
+        raise CannotExport(f"forward takes {', '.join(needed) or 'nothing'}, and --example gives {shapes}: one for each, "
+                           "in this order")
+    for more in (0, 1):
+        inputs = [torch.cat([tensor, tensor[:more]]) for _, tensor in named]
+        try:
+            with torch.no_grad():
+                result = copy.deepcopy(net).eval()(*inputs)
+        except Exception as error:
+            if more:
+                raise CannotExport(f"the network takes batches of {named[0][1].shape[0]}, and not of "
+                                   f"{inputs[0].shape[0]}: {text_of(error)}{line_of(error, source)}") from error
+            raise CannotExport(f"the network cannot be called with --example {shapes}: {text_of(error)}"
+                               f"{line_of(error, source)}") from error
+        strange = {type(each).__name__ for each in torch.utils._pytree.tree_leaves(result)
+                   if not isinstance(each, torch.Tensor) and each is not None}
+        if strange:
+            raise CannotExport(f"forward returns {', '.join(sorted(strange))} besides tensors: return tensors alone")
+
+
+def reason_of(error: Exception) -> str:
+    """What torch.export says, without its advice for those who debug it."""
+    text = str(error).strip()
+    first = text.split("\n\n")[0].strip()
+    called = re.search(r'File "([^"]+)", line (\d+), in \w+\n\s*(.+)', text.partition("The following call raised")[2])
+    where = f" in {os.path.basename(called[1])}, line {called[2]}: {called[3].strip()}" if called else ""
+    advice = ("; forward decides by the values of a tensor, which no graph can: torch.cond, or torch.where"
+              if "data-dependent" in text else "")
+    return first + where + advice
+
+
 def free_text(program: Any, names: Sequence[str]) -> str:
     """`image [*, 3, *, *]`, as the graph takes its inputs."""
     texts = []
@@ -235,25 +329,20 @@ def write_programs(programs: dict[str, Any], path: str) -> None:
 def run(arguments: argparse.Namespace) -> str:
     import torch
 
-    made = find(arguments.network)
-    try:
-        kwargs = json.loads(arguments.kwargs)
-    except ValueError:
-        kwargs = None
-    if not isinstance(kwargs, dict):
-        raise CannotExport(f"--kwargs: expected a map in JSON, {{\"width\": 8}}, found {arguments.kwargs}")
-    net = made if isinstance(made, torch.nn.Module) else made(**kwargs)
-    if not isinstance(net, torch.nn.Module):
-        raise CannotExport(f"{arguments.network} made a {type(net).__name__}, not a torch.nn.Module")
+    folder = os.path.dirname(os.path.abspath(arguments.output))
+    if not os.path.isdir(folder):
+        raise CannotExport(f"-o {arguments.output}: there is no folder {folder}")
+    net = make(arguments.network, arguments.kwargs)
     named = [example(text) for text in arguments.example]
     names = [name for name, _ in named]
     inputs = [tensor for _, tensor in named]
     if any(tensor.dim() == 0 or tensor.shape[0] < 2 for tensor in inputs):
         raise CannotExport("--example: the first size is the batch and must be 2 or more, so that it stays free")
+    try_out(net, named, arguments.network.rpartition(":")[0])
     try:
         programs, fixed = export_both(net, inputs)
     except Exception as error:
-        raise CannotExport(f"torch.export cannot export it: {str(error).strip()}") from error
+        raise CannotExport(f"torch.export cannot export it: {reason_of(error)}") from error
     largest = check(net, programs, inputs)
     if not largest <= TOLERANCE:
         raise CannotExport(f"the graph differs from the module by {largest:.2g}: does it draw random numbers in its "
@@ -280,6 +369,7 @@ def main(words: Sequence[str] | None = None) -> None:
     except ImportError:
         sys.exit(f"stepop_eval.export: torch is missing: {sys.executable} -m pip install torch")
     warnings.simplefilter("ignore")  # PyTorch's own, about its own code
+    logging.disable(logging.ERROR)
     try:
         print(run(arguments))
     except CannotExport as error:
