@@ -85,10 +85,12 @@ double write_torch_export(const ExportedNetwork& exported, const std::string& pa
     throw Error(fmt::format("the program gives other outputs: they differ by {} of the largest one",
                             short_number(most_difference)));
   };
-  write_with_python(
-      {.what = "a program of torch.export", .packages = {"torch", "numpy"}, .code = kTorchExportCode},
-      exported, path, {{"free_batch", exported.has_free_batch}, {"compares", !exported.is_random}},
-      interrupt, accepts);
+  write_with_python({.what = "a program of torch.export",
+                     .packages = {"torch", "numpy"},
+                     .code = kTorchExportCode},
+                    exported, path,
+                    {{"free_batch", exported.has_free_batch}, {"compares", !exported.is_random}},
+                    interrupt, accepts);
   return most_difference;
 }
 
