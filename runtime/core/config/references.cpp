@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/core/base/nearest.h"
+#include "runtime/core/config/arithmetic.h"
 #include "runtime/core/config/yaml_text.h"
 
 namespace stepop {
@@ -123,7 +124,9 @@ class References {
       }
       const std::string target = reference_path(text);
       if (target.empty()) {
-        if (auto whole = interpolated(text, value, path)) {
+        if (auto number = calculated(text, value, path)) {
+          value = std::move(number->set_origin(value.origin()));
+        } else if (auto whole = interpolated(text, value, path)) {
           value = Value(std::move(*whole)).set_origin(value.origin());
         }
         return;
@@ -159,6 +162,23 @@ class References {
     Level& operator=(const Level&) = delete;
     int& count;
   };
+
+  /// What `{num_epochs} * 2` computes; nothing for another text.
+  std::optional<Value> calculated(const std::string& text, const Value& value,
+                                  const std::string& path) {
+    const auto find = [&](const std::string& reference) {
+      if (!reference.starts_with(kEnvironment)) return follow(reference, value, path);
+      return plain_scalar(environment(reference, value, path, variables_));
+    };
+    try {
+      return calculate(text, find);
+    } catch (const UsageError&) {
+      throw;  // of a reference
+    } catch (const Error& error) {
+      throw UsageError(
+          fmt::format("{}: {}: \"{}\" {}", value.origin().text(), path, text, error.what()));
+    }
+  }
 
   /// `text` with its references replaced; nothing when it has none.
   std::optional<std::string> interpolated(const std::string& text, const Value& value,

@@ -35,6 +35,49 @@ TEST_CASE("a reference takes the value at its path with its type") {
         "{a: \"1\", b: \"1\", l: [5, 6], c: 6}");
 }
 
+TEST_CASE("arithmetic over references gives numbers, by Python's rules") {
+  const auto computed = [](const std::string& text) {
+    const std::string all = resolved("a: 7\nb: 2\nr: 0.5\nn: -7\nm: {c: '{a}'}\nx: '" + text + "'");
+    return all.substr(all.find("x: ") + 3, all.size() - all.find("x: ") - 4);
+  };
+  CHECK(computed("{a} * 2") == "14");
+  CHECK(computed("{a} + {b} * 3 - 1") == "12");
+  CHECK(computed("({a} + {b}) * 3") == "27");
+  CHECK(computed("{a} / 2") == "3.5");
+  CHECK(computed("{a} // 2") == "3");
+  CHECK(computed("{n} // 2") == "-4");
+  CHECK(computed("{a} // -2") == "-4");
+  CHECK(computed("{a} // {r}") == "14.0");
+  CHECK(computed("4 / {b}") == "2.0");
+  CHECK(computed("{a} * 1e-3") == "0.007");
+  CHECK(computed("min({a}, {b}, 5)") == "2");
+  CHECK(computed("max({a} - 10, {b} // 2, 0.5)") == "1");
+  CHECK(computed("{m/c} * {m/c}") == "49");
+}
+
+TEST_CASE("texts that are no arithmetic stay texts") {
+  const auto text = [](const std::string& yaml) {
+    return resolved("a: 7\nb: 2\nt: x\nz: " + yaml);
+  };
+  CHECK(text("'{a}/{b}'") == "{a: 7, b: 2, t: x, z: 7/2}");
+  CHECK(text("'{a}-{b}'") == "{a: 7, b: 2, t: x, z: 7-2}");
+  CHECK(text("'{t} - {b}'") == "{a: 7, b: 2, t: x, z: x - 2}");
+  CHECK(text("'{a} *{b}'") == "{a: 7, b: 2, t: x, z: 7 *2}");
+  CHECK(text("'{a} steps'") == "{a: 7, b: 2, t: x, z: 7 steps}");
+  CHECK(text("'2 * 3'") == "{a: 7, b: 2, t: x, z: 2 * 3}");
+  CHECK(text("'{{a}} * 2'") == "{a: 7, b: 2, t: x, z: \"{a} * 2\"}");
+}
+
+TEST_CASE("arithmetic that cannot be is refused with its place") {
+  CHECK(reference_error("a: 0\nb: '1 / {a}'") == "test.yaml:2: b: \"1 / {a}\" divides by 0");
+  CHECK(reference_error("a: 9000000000000000000\nb: '{a} * 2'") ==
+        "test.yaml:2: b: \"{a} * 2\" computes a whole number of more than 64 bits");
+  CHECK(reference_error("num_epochs: 3\nb: '{num_epoch} * 2'") ==
+        "test.yaml:2: b: the reference {num_epoch} leads nowhere: did you mean {num_epochs}?");
+  CHECK(reference_error("a: '{b} * 2'\nb: '{a} * 2'").find("goes in a circle") !=
+        std::string::npos);
+}
+
 TEST_CASE("an unquoted {path} is the reference it is meant to be") {
   CHECK(resolved("a: 1.5\nb: {a}\nc: [{a}, '{b}', { a }]\nd: {a: null}\ne: {a: }\nf: {? a : }") ==
         "{a: 1.5, b: 1.5, c: [1.5, 1.5, 1.5], d: {a: null}, e: {a: null}, f: {a: null}}");
