@@ -44,6 +44,7 @@ std::vector<ModuleFrame> module_stack(const Json& node) {
     const size_t first_comma = entry.find(',');
     const size_t second_comma = entry.find(',', first_comma + 1);
     if (second_comma == std::string::npos) continue;
+    if (entry.starts_with("_empty_nn_module_stack")) continue;  // no module is known
     stack.push_back({.key = entry.substr(0, first_comma),
                      .path = entry.substr(first_comma + 1, second_comma - first_comma - 1),
                      .kind = entry.substr(entry.rfind('.') + 1)});

@@ -135,6 +135,16 @@ TEST_CASE("an exported network in channels_last has the losses of PyTorch's own 
   check_like_python("float32", "--channels_last true", 1e-4);
 }
 
+TEST_CASE(
+    "averages by swa keep the training's statistics of a network from Python, which is said") {
+  const Folder folder;
+  const auto result = run_in(folder, "stepop -n a -b a.yaml -t --swa '{from: 5, every: 5}'");
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("swa: the batch normalization of model is part of a file of Python: its "
+                        "statistics are those of the training, and are not measured for the "
+                        "averages") != std::string::npos);
+}
+
 TEST_CASE("an exported network in bfloat16 has the losses of PyTorch's autocast") {
   check_like_python("bfloat16", "--precision bfloat16", 1e-3);
 }

@@ -13,6 +13,7 @@
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/config/yaml_text.h"
 #include "runtime/tools/cli/command.h"
+#include "runtime/tools/cli/config_groups.h"
 #include "runtime/tools/cli/help.h"
 
 namespace stepop {
@@ -287,6 +288,9 @@ CommandLine parse_command_line(const std::vector<std::string>& words) {
   arguments.typed_overrides = std::move(split.typed);
   arguments.operands = std::move(split.operands);
   set_flags(flags, split.own);
+  if (arguments.command == nullptr || arguments.command->takes_flag("base")) {
+    choose_from_groups(arguments);
+  }
   if (arguments.command == nullptr) {
     if (!arguments.help && !arguments.version) check_operands(nullptr, arguments.operands);
     return line;

@@ -283,6 +283,12 @@ std::vector<std::string> Networks::warnings() const {
     const std::string text = typed ? typed->warning() : "";
     if (!text.empty()) texts.push_back(fmt::format("{}: {}", name, text));
   }
+  for (const auto& name : swa_ ? swa_->unmeasured() : std::vector<std::string>()) {
+    texts.push_back(fmt::format(
+        "swa: the batch normalization of {} is part of a file of Python: its statistics are those "
+        "of the training, and are not measured for the averages",
+        name));
+  }
   return texts;
 }
 

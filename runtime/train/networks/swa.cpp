@@ -6,6 +6,8 @@
 #include <ATen/ops/full.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/core/base/error.h"
 #include "runtime/train/networks/batch_norm_layers.h"
 
@@ -30,6 +32,7 @@ Swa::Swa(const Config& config, bool must_be_restored)
 
 void Swa::add(const std::string& name, std::shared_ptr<torch::nn::Module> network) {
   Averages::add(name, network);
+  const size_t known = layers_.size();
   for (const auto& item : network->named_modules()) {
     const std::string prefix = item.key().empty() ? "" : item.key() + ".";
     visit_batch_norm(*item.value(), [&](auto& layer) {
@@ -39,6 +42,11 @@ void Swa::add(const std::string& name, std::shared_ptr<torch::nn::Module> networ
       layers_.push_back(item.value());
     });
   }
+  if (layers_.size() > known) return;
+  const auto buffers = network->named_buffers();
+  const bool has_others = std::ranges::any_of(
+      buffers.keys(), [](const auto& key) { return key.ends_with("running_mean"); });
+  if (has_others) unmeasured_.push_back(name);
 }
 
 void Swa::update() {

@@ -36,6 +36,9 @@ class Swa : public Averages {
 
   /// Whether layers of batch normalization lack statistics for the current average.
   bool is_stale() const { return !layers_.empty() && measured_ != count_; }
+  /// Networks whose batch normalization is no layer of LibTorch, such as those of a file of Python:
+  /// nothing measures their statistics for the average.
+  const std::vector<std::string>& unmeasured() const { return unmeasured_; }
   /// The largest number of batches for a measurement; 0 for a whole epoch.
   int64_t most_batches() const { return most_batches_; }
 
@@ -72,6 +75,7 @@ class Swa : public Averages {
   bool must_be_restored_;
   int64_t count_ = 0;
   int64_t measured_ = 0;  ///< `count_` at the time of the measurement; 0: never measured.
+  std::vector<std::string> unmeasured_;
   std::vector<std::shared_ptr<torch::nn::Module>> layers_;  ///< The layers of batch normalization.
 };
 

@@ -3,9 +3,13 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <filesystem>
+
+#include "runtime/core/config/resolve.h"
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/tools/cli/help.h"
 #include "tests/message_of.h"
+#include "tests/scratch_folder.h"
 
 namespace stepop {
 namespace command_line_test {
@@ -28,6 +32,42 @@ TEST_CASE("any number of base files follows one flag, or several") {
   CHECK(parse_arguments({"-b", "a.yaml", "b.yaml", "c.yaml", "-t"}).base == files);
   CHECK(parse_arguments({"-b", "a.yaml", "-t", "-b", "b.yaml", "c.yaml"}).base == files);
   CHECK(parse_arguments({"--base=a.yaml", "--base", "b.yaml", "c.yaml"}).base == files);
+}
+
+TEST_CASE("model=mlp is the config model/mlp.yaml beside the base") {
+  const ScratchFolder folder;
+  const std::string base = folder.write("base.yaml", "model: LeNet");
+  std::filesystem::create_directories(folder.path("model"));
+  std::filesystem::create_directories(folder.path("optimizer/lr"));
+  folder.write("model/mlp.yaml", "{class: MLP, hidden: [8]}");
+  folder.write("model/mlp_large.yaml", "include: [mlp.yaml]\nhidden: [64]");
+  folder.write("optimizer/lr/falling.yaml", "{class: linear, from: 1, to: 0, steps: end}");
+  CHECK(overrides({"-b", base, "model=mlp", "-t"}) == Words{"model={class: MLP, hidden: [8]}"});
+  CHECK(overrides({"-b", base, "-t", "model=mlp_large", "optimizer/lr=falling"}) ==
+        Words{"model={class: MLP, hidden: [64]}",
+              "optimizer/lr={class: linear, from: 1, to: 0, steps: end}"});
+  CHECK(parse_arguments({"-b", base, "model=mlp", "-t"}).base == Words{base});
+  CHECK(resolve_config(
+            {base}, parse_arguments({"-b", base, "model=mlp", "--model/hidden", "[3]"}).overrides)
+            .find("model")
+            ->find("hidden")
+            ->as_list()
+            .size() == 1);
+
+  const auto refused = [&](const Words& words) {
+    std::string text = message_of([&] { parse_command_line(words); });
+    for (size_t at = 0; (at = text.find(folder.path())) != std::string::npos;) {
+      text.replace(at, folder.path().size(), "FOLDER");
+    }
+    return text;
+  };
+  CHECK(refused({"-b", base, "model=mpl"}) ==
+        "model=mpl: no mpl.yaml in FOLDER/model; there are: mlp, mlp_large; did you mean mlp?");
+  CHECK(refused({"-b", base, "seed=3"}) ==
+        "seed=3: no config lies in FOLDER/seed; did you mean --seed 3?");
+  CHECK(refused({"-t", "model=mlp"}) ==
+        "model=mlp: expected -b, as model=mlp names a file model/mlp.yaml beside its config; a key "
+        "of the config is set by --model mlp");
 }
 
 TEST_CASE("a name with commas stays one name") {
