@@ -135,7 +135,8 @@ TEST_CASE("a callback that fails stops no other, harms nothing, and the exit sta
 
 TEST_CASE("a dataset that moved is told to what needs it, and --datasets names its new place") {
   const Evaluated moved("--datasets/validation/images images.gz",
-                        "cp $(dirname CONFIG)/data/digits-test-images.idx.gz images.gz; ");
+                        "cp '" STEPOP_SOURCE_DIR
+                        "/configs/data/digits-test-images.idx.gz' images.gz; ");
   CHECK(moved.eval("-c examples --examples/count 4").exit_code == 0);
   const std::string random = moved.read("examples/random.png");
   fs::rename(moved.folder().path("images.gz"), moved.folder().path("moved.gz"));
