@@ -18,14 +18,12 @@ from .training import Configs, change_words, paths_of
 RunOrPath = Union[Run, PathLike]
 Changes = Optional[Mapping[str, Any]]
 
-_OUTPUTS = "outputs: (.+)"
-
 
 def evaluate(
     run: RunOrPath,
     changes: Changes = None,
     *,
-    checkpoint: Union[str, int, None] = None,
+    checkpoint: Union[int, PathLike, None] = None,
     name: Optional[str] = None,
     config: Configs = (),
     flags: Sequence[str] = (),
@@ -42,8 +40,8 @@ def evaluate(
     Throws StepopError with the program's last lines when it fails, also when a callback did, and
     when no outputs are left, as with `--check` or `eval_hook/clean_after_callbacks`.
     """
-    words = ["-p", _path(run), *_common(config, checkpoint, name)]
-    return _evaluation("evaluate", [*words, *flags, *change_words(changes)], _OUTPUTS, quiet)
+    words = _words(config, changes, flags, checkpoint=checkpoint, name=name)
+    return _evaluation("evaluate", ["-p", _path(run), *words], quiet)
 
 
 def predict(
@@ -51,7 +49,7 @@ def predict(
     config: Configs = (),
     changes: Changes = None,
     *,
-    checkpoint: Union[str, int, None] = None,
+    checkpoint: Union[int, PathLike, None] = None,
     name: Optional[str] = None,
     flags: Sequence[str] = (),
     quiet: bool = False,
@@ -62,8 +60,8 @@ def predict(
     `changes` may name the dataset instead.
     The other parameters, the result and the errors are those of `stepop.evaluate`.
     """
-    words = ["predict", _path(run), *_common(config, checkpoint, name)]
-    return _evaluation("predict", [*words, *flags, *change_words(changes)], _OUTPUTS, quiet)
+    words = _words(config, changes, flags, checkpoint=checkpoint, name=name)
+    return _evaluation("predict", ["predict", _path(run), *words], quiet)
 
 
 def run_callbacks(
@@ -84,8 +82,8 @@ def run_callbacks(
     with more. Throws StepopError with the program's last lines when a callback fails.
     """
     named = [word for callback in callbacks for word in ("-c", callback)]
-    words = ["eval", _path(path), *named, *_common(config), *flags, *change_words(changes)]
-    return _evaluation("run_callbacks", words, "(.+): [0-9]+ rows? of .*", quiet)
+    words = ["eval", _path(path), *named, *_words(config, changes, flags)]
+    return _evaluation("run_callbacks", words, quiet, "(.+): [0-9]+ rows? of .*")
 
 
 def export(
@@ -93,7 +91,7 @@ def export(
     output: Optional[PathLike] = None,
     changes: Changes = None,
     *,
-    checkpoint: Union[str, int, None] = None,
+    checkpoint: Union[int, PathLike, None] = None,
     network: Optional[str] = None,
     flags: Sequence[str] = (),
     quiet: bool = False,
@@ -107,11 +105,9 @@ def export(
     >>> stepop.export("logs/2026-11-21T10-00-00_digits", "net.pt", quiet=True).name
     'net.pt'
     """
-    words = ["export", _path(run), *_common((), checkpoint)]
-    words += [] if output is None else ["-o", os.fspath(output)]
-    words += [] if network is None else ["--network", network]
-    words += [*flags, *change_words(changes)]
-    return Path(_result("export", words, r"(.+) \([0-9.,]+ \w*B\): .*", quiet))
+    words = _words((), changes, flags, checkpoint=checkpoint, output=output, network=network)
+    words = ["export", _path(run), *words]
+    return Path(_result("export", words, quiet, r"(.+) \([0-9.,]+ \w*B\): .*"))
 
 
 def tune(
@@ -131,33 +127,31 @@ def tune(
     `flags=["--lr"]` tests learning rates instead, and `["--batch_size"]` batch sizes: the file is a
     picture. Throws StepopError with the program's last lines when it fails.
     """
-    words = ["tune", *_common(config)]
-    words += [] if time is None else ["--time", time]
-    words += [] if output is None else ["-o", os.fspath(output)]
-    words += [*flags, *change_words(changes)]
-    return Path(_result("tune", words, "wrote (.+?)(?:; train with it: .*)?", quiet))
+    words = ["tune", *_words(config, changes, flags, time=time, output=output)]
+    return Path(_result("tune", words, quiet, "wrote (.+?)(?:; train with it: .*)?"))
 
 
 def _path(run: RunOrPath) -> str:
     return os.fspath(run.path if isinstance(run, Run) else run)
 
 
-def _common(
-    config: Configs, checkpoint: Union[str, int, None] = None, name: Optional[str] = None
-) -> List[str]:
+def _words(config: Configs, changes: Changes, flags: Sequence[str], **named: Any) -> List[str]:
     paths = paths_of(config)
     words = ["-b", *paths] if paths else []
-    words += [] if checkpoint is None else ["-c", str(checkpoint)]
-    return words + ([] if name is None else ["-n", name])
+    for flag, value in named.items():
+        words += [] if value is None else [f"--{flag}", str(value)]
+    return [*words, *flags, *change_words(changes)]
 
 
-def _evaluation(what: str, words: Sequence[str], pattern: str, quiet: bool) -> Evaluation:
-    path = _result(what, words, pattern, quiet)
+def _evaluation(
+    what: str, words: Sequence[str], quiet: bool, pattern: str = "outputs: (.+)"
+) -> Evaluation:
+    path = _result(what, words, quiet, pattern)
     with converted():
         return stepop_eval.open(path)
 
 
-def _result(what: str, words: Sequence[str], pattern: str, quiet: bool) -> str:
+def _result(what: str, words: Sequence[str], quiet: bool, pattern: str) -> str:
     """The file that the program names in its last line that is as `pattern` says."""
     started = Started(words)
     if started.wait(quiet) != 0:
@@ -166,7 +160,6 @@ def _result(what: str, words: Sequence[str], pattern: str, quiet: bool) -> str:
     found = re.findall(f"^{pattern}$", text, re.M)
     if not found:
         raise StepopError(
-            f"{what}: no file was written, or none was kept: flags such as --check make none, and "
-            f"eval_hook/clean_after_callbacks removes the outputs"
+            f"{what}: no file was left, as with --check or eval_hook/clean_after_callbacks"
         )
     return str(found[-1])

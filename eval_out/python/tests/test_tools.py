@@ -80,7 +80,7 @@ class ToolsTest(unittest.TestCase):
             ("^-c: .*model-9.safetensors: no such checkpoint", lambda: stepop.evaluate(run, checkpoint=9)),
             ('^command line: unknown key "sed"', lambda: stepop.evaluate(run, {"sed": 1})),
             ("^changes: seed: a config cannot hold a set", lambda: stepop.evaluate(run, {"seed": set()})),
-            ("^evaluate: no file was written", lambda: stepop.evaluate(run, flags=["--check"], quiet=True)),
+            ("^evaluate: no file was left, ", lambda: stepop.evaluate(run, flags=["--check"], quiet=True)),
             ("^-p: /nowhere: no such folder", lambda: stepop.evaluate("/nowhere")),
             ("^stepop predict: no data: ", lambda: stepop.predict(run)),
             ("^the callback accuracy failed: no true classes",
