@@ -1,4 +1,4 @@
-"""stepop in Python: runs as objects and tables, trainings that are started from here.
+"""stepop in Python: runs as objects and tables, trainings and evaluations started from here.
 
 >>> import stepop
 >>> run = stepop.Run("logs/2026-11-21T10-00-00_digits")
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .listing import runs
     from .run import Run
     from .sweeping import Sweep, sweep
+    from .tools import evaluate, export, predict, run_callbacks, tune
     from .training import train
 
 __all__ = [
@@ -29,10 +30,15 @@ __all__ = [
     "StepopError",
     "Sweep",
     "cmake_prefix_path",
+    "evaluate",
+    "export",
+    "predict",
     "program",
+    "run_callbacks",
     "runs",
     "sweep",
     "train",
+    "tune",
 ]
 
 _here = os.path.dirname(os.path.abspath(__file__))
@@ -51,9 +57,14 @@ _modules = {
     "Start": "files",
     "StepopError": "errors",
     "Sweep": "sweeping",
+    "evaluate": "tools",
+    "export": "tools",
+    "predict": "tools",
+    "run_callbacks": "tools",
     "runs": "listing",
     "sweep": "sweeping",
     "train": "training",
+    "tune": "tools",
 }
 
 if not TYPE_CHECKING:

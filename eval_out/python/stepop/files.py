@@ -24,14 +24,17 @@ Weights = Dict[str, npt.NDArray[Any]]
 
 
 class Image(NamedTuple):
-    """A picture that a run logged; a notebook shows it."""
+    """A picture of a run; a notebook shows it. `evaluation` is the folder below `eval` of the
+    evaluation that made it, `2026-11-21T10-00-00_digits`; empty for one that a training logged."""
 
     key: str
     step: int
     path: Path
+    evaluation: str = ""
 
     def _repr_html_(self) -> str:
         title = f"{html.escape(self.key)}, step {self.step:,}"
+        title += f", {html.escape(self.evaluation)}" if self.evaluation else ""
         kind = "png" if self.path.suffix == ".png" else "jpeg"
         try:
             data = base64.b64encode(self.path.read_bytes()).decode()
@@ -54,7 +57,8 @@ def shown_path(path: Path) -> str:
 
 class Images(Mapping[str, List[Image]]):
     """The pictures of a run by their keys, such as `train/log_op/input`: of each a list over the
-    steps. A notebook shows the last one of each."""
+    steps. The keys of evaluations begin with `eval/`; several evaluations of one step are in the
+    order of their starts. A notebook shows the last one of each."""
 
     def __init__(self, where: Path, images: Dict[str, List[Image]]) -> None:
         self._where, self._images = where, images
@@ -71,7 +75,8 @@ class Images(Mapping[str, List[Image]]):
         return len(self._images)
 
     def __repr__(self) -> str:
-        lines = [f"  {key}: {len(images)} steps" for key, images in self.items()]
+        steps = {key: len({one.step for one in images}) for key, images in self.items()}
+        lines = [f"  {key}: {count} steps" for key, count in steps.items()]
         return "\n".join([f"{shown_path(self._where)}: images", *lines])
 
     def last(self, most: Optional[int] = None) -> List[Image]:
@@ -119,9 +124,24 @@ class Logs:
             self._images.setdefault(key, {})[step] = Image(key, step, path)
 
     def images(self) -> Images:
-        by_key = {key: self._images[key] for key in sorted(self._images)}
-        sorted_images = {key: [by[step] for step in sorted(by)] for key, by in by_key.items()}
-        return Images(self._folder.path, sorted_images)
+        by_key: Dict[str, List[Image]] = {}
+        logged = (image for by_step in self._images.values() for image in by_step.values())
+        for image in sorted([*logged, *_evaluation_images(self._folder.path / "eval")]):
+            by_key.setdefault(image.key, []).append(image)
+        for images in by_key.values():
+            images.sort(key=lambda one: (one.step, one.evaluation))
+        return Images(self._folder.path, by_key)
+
+
+def _evaluation_images(folder: Path) -> Iterator[Image]:
+    """The pictures eval/<start>/<step>/<callback>/<name>.png, of which some end in `_<step>`."""
+    for path in folder.glob("*/*/**/*"):
+        start, step, *parts = path.relative_to(folder).parts
+        is_step = step.isascii() and step.isdigit()
+        if not is_step or path.suffix not in IMAGES or path.is_symlink() or not path.is_file():
+            continue
+        name = re.sub(f"_0*{int(step)}$", "", path.stem)
+        yield Image("/".join(["eval", *parts[:-1], name]), int(step), path, start)
 
 
 class Checkpoint(NamedTuple):

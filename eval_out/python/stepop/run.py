@@ -106,8 +106,9 @@ class Run:
 
     @property
     def images(self) -> Images:
-        """The pictures that it has logged so far, by their keys:
-        `run.images["train/log_op/input"][-1]`."""
+        """The pictures that it has so far, by their keys: what the training logged,
+        `run.images["train/log_op/input"][-1]`, and what evaluations made, as
+        `run.images["eval/confusion_matrix/matrix"][-1]`, whose `evaluation` says which one."""
         return self._logs.read().images()
 
     @property

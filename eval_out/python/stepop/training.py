@@ -20,6 +20,12 @@ def paths_of(configs: Configs) -> List[str]:
     return [os.fspath(path) for path in configs]
 
 
+def change_words(changes: Optional[Mapping[str, Any]]) -> List[str]:
+    """The changes of a config as words for the command line."""
+    items = (changes or {}).items()
+    return [f"--{key}={yaml_text(value, f'changes: {key}')}" for key, value in items]
+
+
 def train(
     config: Union[Run, Configs],
     changes: Optional[Mapping[str, Any]] = None,
@@ -45,9 +51,7 @@ def train(
     Throws StepopError with the program's last lines when it fails; `error.run` is the run's folder
     if it has one.
     """
-    words = [*_source(config, name, logs), "-t", *flags]
-    for key, value in (changes or {}).items():
-        words.append(f"--{key}={yaml_text(value, f'changes: {key}')}")
+    words = [*_source(config, name, logs), "-t", *flags, *change_words(changes)]
     started = Started(words)
     found = started.wait_for_line("run {2,}(.+)", quiet or not wait)
     if found is None and started.process.returncode == 0:

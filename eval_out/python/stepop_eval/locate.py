@@ -53,7 +53,7 @@ def find(path: PathLike, step: Optional[int] = None) -> Path:
     found = [one for one in find_all(given) if one.outputs is not None]
     if not found:
         raise EvalError(
-            f"{given}: its evaluations left no outputs: eval_pipeline/clean_after_callbacks "
+            f"{given}: its evaluations left no outputs: eval_hook/clean_after_callbacks "
             f"removes them; their scalars are in open_all(...).scalars"
         )
     if step is not None:

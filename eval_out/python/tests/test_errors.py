@@ -60,7 +60,7 @@ class ErrorsTest(unittest.TestCase):
         (run / "eval" / run.name / "23" / "scalars.json").write_text("{}")
         self.assertEqual(
             self.message(run),
-            f"{run}: its evaluations left no outputs: eval_pipeline/clean_after_callbacks removes them; "
+            f"{run}: its evaluations left no outputs: eval_hook/clean_after_callbacks removes them; "
             "their scalars are in open_all(...).scalars",
         )
 

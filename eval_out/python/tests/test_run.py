@@ -73,6 +73,34 @@ class RunTest(unittest.TestCase):
         with self.assertRaisesRegex(KeyError, 'no "train/log_op/more/z"; did you mean'):
             images["train/log_op/more/z"]
 
+    def test_images_of_evaluations_are_told_apart_and_shown(self):
+        made = MadeRun()
+        made.file("train/log_op/x", 30)
+        for start, step, name in (
+            ("b", 100, "confusion_matrix/matrix.png"),
+            ("b", 20, "confusion_matrix/matrix.png"),
+            ("a", 100, "confusion_matrix/matrix.png"),
+            ("b", 100, "again/samples/x_0000100.jpg"),
+            ("b", 100, "confusion_matrix/matrix.csv"),
+            ("b", "other", "confusion_matrix/matrix.png"),
+        ):
+            path = made.path / "eval" / start / str(step) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"?")
+        run = run_of(made)
+        self.assertEqual(
+            {key: [(one.step, one.evaluation) for one in images] for key, images in run.images.items()},
+            {
+                "eval/again/samples/x": [(100, "b")],
+                "eval/confusion_matrix/matrix": [(20, "b"), (100, "a"), (100, "b")],
+                "train/log_op/x": [(30, "")],
+            },
+        )  # fmt: skip
+        self.assertIn("eval/confusion_matrix/matrix: 2 steps", repr(run.images))
+        page = run._repr_html_()
+        self.assertIn("eval/confusion_matrix/matrix, step 100, b", page)
+        self.assertIn("train/log_op/x, step 30<", page)
+
     def test_states_have_the_words_of_the_command(self):
         made = MadeRun()
         states = []
