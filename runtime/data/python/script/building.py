@@ -113,6 +113,12 @@ def about(dataset, setup):
     if facts["iterable"]:
         if hasattr(dataset, "__next__"):
             raise Refused("object: a %s can be read only once: give an object whose __iter__ begins anew" % kind)
+        if setup["collate_fn"]:
+            raise Refused("collate_fn: a %s is iterable, and its examples are put into batches by the training; change "
+                          "them in __iter__, or pad them by Padded" % kind)
+        if getattr(dataset, "collate_fn", None) is not None:
+            print("the collate_fn of an iterable dataset is not used: its examples are put into batches by the training",
+                  file=sys.stderr, flush=True)
         facts["size"] = len(dataset) if hasattr(type(dataset), "__len__") else -1
         has_state = hasattr(dataset, "state_dict") and hasattr(dataset, "load_state_dict")
         if setup["resume"] != "skip" and not has_state:

@@ -4,13 +4,18 @@
 # --- Names for what an example consists of
 
 
+NUMBERS = (bool, int, float, numpy.number, numpy.bool_)
+
+
 def describe(value):
     """What a value is, in a few words: `float32 [3, 32, 32]`."""
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return "%s %s" % (str(value.dtype).replace("torch.", ""), list(value.shape))
     if isinstance(value, dict):
         return "{%s}" % ", ".join("%s: %s" % (key, describe(each)) for key, each in value.items())
-    if isinstance(value, (tuple, list)) and not is_numbers(value):
+    if isinstance(value, (tuple, list)):
+        if is_numbers(value):
+            return "%s of %d numbers" % (type(value).__name__, len(value))
         inside = ", ".join(describe(each) for each in value[:8])
         return ("(%s)" if isinstance(value, tuple) else "[%s]") % inside
     if is_image(value):
@@ -25,9 +30,12 @@ def is_image(value):
 
 def is_numbers(value):
     """Whether a list or tuple holds numbers alone, in any nesting: it is an array then."""
-    while isinstance(value, (list, tuple)) and len(value) > 0:
-        value = value[0]
-    return isinstance(value, (bool, int, float, numpy.number, numpy.bool_)) or isinstance(value, list) and not value
+    if len(value) == 0:
+        return isinstance(value, list)
+    kinds = set(map(type, value))
+    if all(issubclass(kind, NUMBERS) for kind in kinds):
+        return True
+    return all(issubclass(kind, (list, tuple)) for kind in kinds) and all(map(is_numbers, value))
 
 
 def children(value):
@@ -142,7 +150,9 @@ def image_array(image):
         raise Refused("an image of mode %s has no range of values: make it an array or a tensor" % image.mode)
     else:
         if image.mode not in ("L", "RGB", "RGBA"):
-            has_alpha = image.mode in ("LA", "PA", "La", "RGBa") or "transparency" in image.info
+            if image.mode == "La":  # Pillow converts it to LA alone
+                image = image.convert("LA")
+            has_alpha = image.mode in ("LA", "PA", "RGBa") or image.mode == "P" and "transparency" in image.info
             image = image.convert("RGBA" if has_alpha else "L" if image.mode == "1" else "RGB")
         pixels = numpy.asarray(image).astype(numpy.float32)
         if pixels.ndim == 2:
@@ -151,9 +161,16 @@ def image_array(image):
 
 
 def whole_array(value):
-    made = numpy.asarray(value)
-    if made.dtype == object:
+    """A list of numbers as an array."""
+    try:
+        made = numpy.asarray(value)
+    except ValueError:
+        made = None
+    # NumPy before 1.24 makes an array of rows that differ.
+    if made is None or made.dtype == object and any(isinstance(each, (list, tuple)) for each in made.flat):
         raise Refused("a list whose rows have different lengths cannot be one tensor")
+    if made.dtype == object:
+        raise Refused("a whole number does not fit into an int64")
     return made
 
 

@@ -214,7 +214,14 @@ TEST_CASE("a value that is no tensor is refused with its key and its example") {
         "example 0: \"x\": set is neither a tensor, an array, an image, a number nor a text");
   CHECK(message("[{\"x\": 2**63}] * 2") ==
         "example 0: \"x\": a whole number does not fit into an int64");
-  CHECK(message("[{\"x\": [[1, 2], [3]]}] * 2").starts_with("example 0: "));
+  CHECK(message("[{\"x\": [[1, 2], [3]]}] * 2") ==
+        "example 0: \"x\": a list whose rows have different lengths cannot be one tensor");
+  CHECK(message("[{\"x\": [1, 2**70]}] * 2") ==
+        "example 0: \"x\": a whole number does not fit into an int64");
+  CHECK(
+      message("[{\"x\": [1, None]}] * 2") ==
+      "example 0: \"x/1\": None is neither a tensor nor a text: leave it out with keys, or give a "
+      "number for it");
   CHECK(message("[{\"a\": {\"b\": 1}, \"a/b\": 2}] * 2") ==
         "example 0: two values have the name \"a/b\"");
   CHECK(message("[{\"x\": numpy.zeros(3)}, {\"x\": numpy.zeros(4)}]") ==
@@ -239,6 +246,9 @@ TEST_CASE("keys that do not fit an example are refused with what the example has
         "[image, class]");
   CHECK(message("numpy.zeros(3)", "null") ==
         "example 2: an example is float64 [3], which has no names: give them as keys: [image]");
+  CHECK(message("(1, 2.5)", "null") ==
+        "example 2: an example is tuple of 2 numbers, which has no names: give them as keys: "
+        "[image]");
   CHECK(message("(numpy.zeros(2), 4)", "[image]") ==
         "example 2: keys: an example has 2 parts, (float64 [2], int), and 1 names");
   CHECK(message("numpy.zeros(3)", "[a, b]") ==

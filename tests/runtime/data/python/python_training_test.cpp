@@ -202,6 +202,9 @@ TEST_CASE("an iterable dataset that cannot resume or does not know its length is
         "test.yaml:4: datasets/train: a stream that does not know how many examples it has: "
         "nothing says how long an epoch is. Give max_batches_per_epoch, or the number as "
         "\"examples\" here");
+  CHECK(message("Sized", "collate_fn: '" + files.path() + "/my_data.py:Plain'") ==
+        "datasets/train: collate_fn: a Sized is iterable, and its examples are put into batches by "
+        "the training; change them in __iter__, or pad them by Padded");
 }
 
 TEST_CASE("what goes wrong in an iterable dataset is said with its example") {

@@ -1,6 +1,7 @@
 // What the values of an example become.
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/complex.h>
 #include <ATen/ops/empty.h>
@@ -155,9 +156,10 @@ class Images:
         Image.fromarray(cmyk, "CMYK").save("%s/CMYK.jpg" % folder)
         Image.fromarray(colour).save("%s/RGB.jpg" % folder)
         Image.fromarray(grey).save("%s/L.jpg" % folder)
+        Image.fromarray(grey).convert("1").save("%s/1 transparent.png" % folder, transparency=0)
         self.folder = folder
         self.names = ["1.png", "L.png", "LA.png", "P.png", "RGB.png", "RGBA.png", "I;16.png", "P transparent.png",
-                      "L transparent.png", "RGB.jpg", "L.jpg", "CMYK.jpg"]
+                      "L transparent.png", "1 transparent.png", "RGB.jpg", "L.jpg", "CMYK.jpg"]
     def __len__(self): return len(self.names)
     def __getitem__(self, index):
         return Image.open(self.folder + "/" + self.names[index]), self.names[index]
@@ -175,6 +177,22 @@ TEST_CASE("images of Pillow are those that stepop reads from the same files, bit
     const at::Tensor& image = example.tensors.at("image");
     CHECK(difference(image, read_image(files / name, has_alpha ? 4 : 0)) == "");
     CHECK(difference(batch_of(*dataset, {i, i})["image"], at::stack({image, image})) == "");
+  }
+}
+
+TEST_CASE("an image of Pillow with premultiplied alpha has the colours without it") {
+  const PythonFiles files(R"(
+from PIL import Image
+
+class Images:
+    def __len__(self): return 2
+    def __getitem__(self, index):
+        return Image.new("RGBa", (1, 1), (51,) * 4) if index else Image.new("La", (1, 1), (51, 51))
+)");
+  const at::Tensor expected = at::tensor({1.0F, 1.0F, 1.0F, -0.6F}).view({4, 1, 1});
+  const auto dataset = files.dataset("Images", "keys: [image]");
+  for (int64_t i = 0; i < 2; ++i) {
+    CHECK(at::allclose(example_of(*dataset, i).tensors.at("image"), expected));
   }
 }
 
@@ -200,6 +218,7 @@ EXAMPLES = [
     Item(numpy.zeros(3), {"name": "n", "sizes": [1, 2]}),
     Mapping(input_ids=[1, 2, 3], more=Mapping(x=1.5)),
     {"pair": (numpy.zeros(2), ["x", "y"]), "path": pathlib.Path("a") / "b.png", "text": "", "umlaut": "\u00e4 \U0001f600"},
+    {"a": (1, "one"), "b": [2, numpy.zeros(4)], "c": ((1, 2), 3), "d": ((1, 2), "two")},
 ]
 
 class Shapes:
@@ -228,6 +247,9 @@ TEST_CASE("maps, named tuples, dataclasses and nested tuples become key/part; pa
   CHECK(shape(4) ==
         "pair/0 Double 1; pair/1/0 \"x\"; pair/1/1 \"y\"; path \"a/b.png\"; text \"\"; "
         "umlaut \"\u00e4 \U0001f600\"; ");
+  CHECK(shape(5) ==
+        "a/0 Long 0; b/0 Long 0; b/1 Double 1; c/0 Long 1; c/1 Long 0; d/0 Long 1; a/1 \"one\"; "
+        "d/1 \"two\"; ");
   CHECK(batch_of(*dataset, {4, 4}).text("umlaut").at(1) == "\u00e4 \U0001f600");
 }
 
