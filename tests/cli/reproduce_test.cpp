@@ -73,7 +73,7 @@ TEST_CASE("changes that were not committed, untracked files and changed data are
   }
   folder.write("project/digits.yaml",
                "include: [" STEPOP_SOURCE_DIR
-               "/configs/digits.yaml]\n"
+               "/tests/data/digits.yaml]\n"
                "datasets:\n"
                "  train: {images: data/train-images, labels: data/train-labels}\n"
                "  validation: {images: data/test-images, labels: data/test-labels}\n");
