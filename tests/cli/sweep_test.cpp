@@ -219,8 +219,8 @@ TEST_CASE("mistakes are found before anything runs, and leave nothing behind") {
         "stepop: s.yaml: with batch_size=fast: batch_size: expected a whole number, found "
         "\"fast\"\n");
   CHECK(error("grid: {seed/x: [1]}\n") ==
-        "stepop: s.yaml: with seed/x=1: s.yaml:2: --seed/x: cannot set a key in 1, given at " +
-            std::string(kConfig) + ":21\n");
+        "stepop: s.yaml: with seed/x=1: s.yaml:2: --seed/x: cannot set a key in 1, given "
+        "at " STEPOP_SOURCE_DIR "/configs/digits.yaml:21\n");
   CHECK(sweep(folder, "--jobs 0").err == "stepop: --jobs 0: expected a number from 1 to 256\n");
   CHECK(sweep(folder, "--table").err ==
         "stepop: stepop sweep: s.yaml: it has not begun: there is no logs/sweeps/s\n");
