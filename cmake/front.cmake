@@ -13,7 +13,7 @@ add_custom_command(OUTPUT ${made_texts} DEPENDS stepop_make_texts libstepop VERB
 set(front_files
   runtime/core/base/ error fmt json_text key_hash name_pattern nearest number_text regular_expression shell_text
     shown_text text text_table
-  runtime/core/config/ config_files difference foreign_names merge read_pattern references resolve value
+  runtime/core/config/ arithmetic config_files difference foreign_names merge read_pattern references resolve value
     yaml_reader yaml_scalar yaml_text yaml_writer
   runtime/core/formats/ csv_file json_file safetensors safetensors_header safetensors_reader
   runtime/core/log/ console metric_direction metrics_file
@@ -21,7 +21,7 @@ set(front_files
   eval_out/read/ find_evaluations
   runtime/train/checkpoint/ checkpoint checkpoint_folder progress
   runtime/train/run/ provenance run_directory run_lock run_summary
-  runtime/tools/cli/ arguments command command_line flags help remedy standard_streams
+  runtime/tools/cli/ arguments command command_line config_groups flags help remedy standard_streams
   runtime/tools/components/ config_paths
   runtime/tools/front/ config_command main
   runtime/tools/report/ metric_choice run_curves

@@ -252,7 +252,7 @@ class RunTest(unittest.TestCase):
         config = self.e.config
         self.assertEqual(
             config["optimizer"],
-            {"class": "Adam", "lr": {"class": "cosine", "from": 0.006, "to": 1e-05, "steps": 460}},
+            {"class": "Adam", "lr": {"class": "cosine", "from": 0.006, "to": 1e-05, "steps": "end"}},
         )
         self.assertEqual((config["batch_size"], type(config["batch_size"])), (64, int))
         self.assertEqual(config["model"]["hidden"], [120, 84])

@@ -27,19 +27,22 @@ Value whole(bool overflows, int64_t number) {
 Value added(const Value& a, const Value& b) {
   int64_t sum = 0;
   if (!a.is_int() || !b.is_int()) return Value(real(a) + real(b));
-  return whole(__builtin_add_overflow(a.as_int(), b.as_int(), &sum), sum);
+  const bool overflows = __builtin_add_overflow(a.as_int(), b.as_int(), &sum);
+  return whole(overflows, sum);
 }
 
 Value subtracted(const Value& a, const Value& b) {
   int64_t difference = 0;
   if (!a.is_int() || !b.is_int()) return Value(real(a) - real(b));
-  return whole(__builtin_sub_overflow(a.as_int(), b.as_int(), &difference), difference);
+  const bool overflows = __builtin_sub_overflow(a.as_int(), b.as_int(), &difference);
+  return whole(overflows, difference);
 }
 
 Value multiplied(const Value& a, const Value& b) {
   int64_t product = 0;
   if (!a.is_int() || !b.is_int()) return Value(real(a) * real(b));
-  return whole(__builtin_mul_overflow(a.as_int(), b.as_int(), &product), product);
+  const bool overflows = __builtin_mul_overflow(a.as_int(), b.as_int(), &product);
+  return whole(overflows, product);
 }
 
 void check_divisor(const Value& value) {

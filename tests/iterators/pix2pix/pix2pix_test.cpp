@@ -11,6 +11,7 @@
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/data/dataset.h"
 #include "runtime/train/optim/schedule.h"
+#include "runtime/train/when/training_length.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/same_state.h"
@@ -21,8 +22,10 @@ namespace pix2pix_test {
 
 TEST_CASE("the rate of base.yaml is NectarGAN's at the first step of every epoch") {
   const Config config(read_yaml_file(STEPOP_SOURCE_DIR "/configs/pix2pix/base.yaml"));
-  const Scheduled lr(config.at("generator_optimizer"), "lr");
   constexpr int64_t kBatches = 400;  // of an epoch
+  const auto epochs = config.get<int64_t>("num_epochs");
+  const LengthScope length([&] { return TrainingLength{kBatches, epochs * kBatches}; });
+  const Scheduled lr(config.at("generator_optimizer"), "lr");
   constexpr double kInitial = 2e-4;
   for (int64_t epoch = 1; epoch <= 200; ++epoch) {
     // Its scheduler falls over epochs_decay + 1 epochs, so that the last one still trains.

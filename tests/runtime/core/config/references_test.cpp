@@ -59,12 +59,12 @@ TEST_CASE("texts that are no arithmetic stay texts") {
   const auto text = [](const std::string& yaml) {
     return resolved("a: 7\nb: 2\nt: x\nz: " + yaml);
   };
-  CHECK(text("'{a}/{b}'") == "{a: 7, b: 2, t: x, z: 7/2}");
-  CHECK(text("'{a}-{b}'") == "{a: 7, b: 2, t: x, z: 7-2}");
-  CHECK(text("'{t} - {b}'") == "{a: 7, b: 2, t: x, z: x - 2}");
-  CHECK(text("'{a} *{b}'") == "{a: 7, b: 2, t: x, z: 7 *2}");
-  CHECK(text("'{a} steps'") == "{a: 7, b: 2, t: x, z: 7 steps}");
-  CHECK(text("'2 * 3'") == "{a: 7, b: 2, t: x, z: 2 * 3}");
+  CHECK(text("'{a}/{b}'") == "{a: 7, b: 2, t: x, z: \"7/2\"}");
+  CHECK(text("'{a}-{b}'") == "{a: 7, b: 2, t: x, z: \"7-2\"}");
+  CHECK(text("'{t} - {b}'") == "{a: 7, b: 2, t: x, z: \"x - 2\"}");
+  CHECK(text("'{a} *{b}'") == "{a: 7, b: 2, t: x, z: \"7 *2\"}");
+  CHECK(text("'{a} steps'") == "{a: 7, b: 2, t: x, z: \"7 steps\"}");
+  CHECK(text("'2 * 3'") == "{a: 7, b: 2, t: x, z: \"2 * 3\"}");
   CHECK(text("'{{a}} * 2'") == "{a: 7, b: 2, t: x, z: \"{a} * 2\"}");
 }
 
