@@ -37,14 +37,18 @@ class Image(NamedTuple):
         title += f", {html.escape(self.evaluation)}" if self.evaluation else ""
         kind = "png" if self.path.suffix == ".png" else "jpeg"
         try:
-            data = base64.b64encode(self.path.read_bytes()).decode()
+            content = self.path.read_bytes()
         except OSError as error:
             return f"<div>{title}: {html.escape(str(error))}</div>"
-        # A browser would blur a small picture that it enlarges.
+        # A browser would blur a small picture that it enlarges, and a scale of 2.5 distorts it.
+        width = int.from_bytes(content[16:20], "big") if content[:4] == b"\x89PNG" else 0
+        scale = -(-160 // width) if 0 < width < 160 else 1
+        size = f"width:{scale * width}px" if scale > 1 else "max-width:320px"
+        data = base64.b64encode(content).decode()
         return (
             f'<figure style="display:inline-block;margin:4px 12px 4px 0;vertical-align:top">'
             f'<img src="data:image/{kind};base64,{data}" alt="{title}" '
-            f'style="max-width:320px;min-width:160px;image-rendering:pixelated">'
+            f'style="{size};image-rendering:pixelated">'
             f'<figcaption style="font-size:85%;opacity:.7">{title}</figcaption></figure>'
         )
 
