@@ -98,8 +98,9 @@ class TortureRun {
 
 /// Fails the test when `run` did not end with the very bits of a run that nobody disturbed:
 /// weights, optimizer, random state, averages, outputs of all evaluations, metrics, pictures; with
-/// the same checkpoints, latest and best among them.
-void check_same(const TortureRun& run);
+/// the same checkpoints, latest and best among them. A run that `was_asked_to_stop` may have kept
+/// one that it saved then, in the place of an older one.
+void check_same(const TortureRun& run, bool was_asked_to_stop);
 
 /// The number of disturbances that `make torture N=...` asks for, else `fallback`; the seed of
 /// `make torture SEED=...`, else one of the clock.

@@ -1,4 +1,10 @@
-"""Networks that people bring, with random weights, for exported_nets.py. They need torchvision, timm and transformers."""
+"""Networks that people bring, with random weights. They need torchvision, timm and transformers:
+
+    python tests/models/exported_nets.py FOLDER eval_out/python tests/models/exported_zoo.py
+    STEPOP_ZOO=FOLDER build/stepop_tests --source-file='*models/exported_test*'
+
+compares results in both modes, gradients and buffers with PyTorch's.
+"""
 
 import torch
 from torch import nn

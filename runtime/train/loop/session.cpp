@@ -136,10 +136,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   const SyncBatchNorm::Scope sync(context_->sync_batch_norm);
   const MetricSchedules::Scope schedules(metric_schedules_);
   const ScheduleCollector collector(schedules_);
-  const LengthScope lengths([this] {
-    const int64_t batches = train_ ? splits_->order("train").batches_per_epoch() : 1;
-    return read_training_length(config_, batches, train_);
-  });
+  const LengthScope lengths([this] { return length(); });
   iterator_ = with_std_exceptions(
       "iterator", [&] { return iterators().build(config_, "iterator", *context_); });
   if (train) declare_component(eval_functors(), config_, "eval_functor");
@@ -255,8 +252,14 @@ std::string Session::config_with_defaults() const {
   return to_yaml(escape_references(*config_.root().peek()), defaults);
 }
 
+TrainingLength Session::length() const {
+  const int64_t batches = train_ ? splits_->order("train").batches_per_epoch() : 1;
+  return read_training_length(config_, batches, train_);
+}
+
 void Session::initialize() {
   const SyncBatchNorm::Scope sync(context_->sync_batch_norm);
+  const LengthScope lengths([this] { return length(); });
   with_std_exceptions("initialize", [&] { iterator().initialize(); });
   for (const auto& hook : hooks_) {
     with_std_exceptions("initialize", [&] { hook.hook->initialize(); });

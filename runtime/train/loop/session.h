@@ -130,6 +130,8 @@ class Session {
   static constexpr const char* kTrainMeans = "train_means";
 
   void seed_rank(uint64_t key);
+  /// As the config says it; one step long where nothing trains.
+  TrainingLength length() const;
   void tell_lengths(const Progress& before);
   void change_processes(const Checkpoint& checkpoint);
   void check_order(const std::string& yaml, const std::string& path) const;
