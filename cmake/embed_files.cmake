@@ -14,7 +14,7 @@ file(CONFIGURE OUTPUT ${page_source} CONTENT "@page_code@" @ONLY)
 # The script of Python datasets: runtime/data/python/python_server.h gives it back.
 set(python_source ${CMAKE_BINARY_DIR}/generated/python_worker.cpp)
 set(python_text "")
-foreach(part messages building values worker stream_worker server)  # one after another, they are one script
+foreach(part messages building names values worker stream_worker server)  # one after another, they are one script
   set(python_part ${CMAKE_SOURCE_DIR}/runtime/data/python/script/${part}.py)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${python_part})
   file(READ ${python_part} part_text)

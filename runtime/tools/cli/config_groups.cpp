@@ -15,6 +15,7 @@
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/config_files.h"
+#include "runtime/tools/cli/command.h"
 
 namespace stepop {
 namespace {
@@ -95,7 +96,10 @@ std::vector<Choice> taken_from(std::vector<std::string>& words) {
 
 void choose_from_groups(Arguments& arguments) {
   std::vector<Choice> choices = taken_from(arguments.base);
-  for (auto& choice : taken_from(arguments.operands)) choices.push_back(std::move(choice));
+  const bool has_own_words = arguments.command != nullptr && arguments.command->most > 0;
+  if (!has_own_words) {
+    for (auto& choice : taken_from(arguments.operands)) choices.push_back(std::move(choice));
+  }
   for (const auto& choice : choices) {
     arguments.overrides.push_back(
         {choice.group, read_config_file(find_file(choice, arguments.base))});
