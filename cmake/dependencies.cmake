@@ -25,6 +25,15 @@ CMAKE_PREFIX_PATH, or none)")
   endif()
 endif()
 
+# LibTorch before 2.13 has functions whose names Clang 18 and newer make otherwise than GCC, which made LibTorch.
+set(STEPOP_CLANG_FLAGS "")
+if(TORCH_ROOT)
+  file(STRINGS ${TORCH_ROOT}/include/ATen/core/TensorBase.h constrained REGEX "enable_if_t<!std::is_const_v<T>, int> = 0>")
+  if(constrained)
+    set(STEPOP_CLANG_FLAGS -fclang-abi-compat=16)
+  endif()
+endif()
+
 # One line a package: its name for CMake, what it is, and what the message calls it.
 macro(stepop_require package name)
   find_package(${package} QUIET ${ARGN})
@@ -84,8 +93,9 @@ if(STEPOP_DISTRIBUTED)
   target_include_directories(stepop_dependencies SYSTEM INTERFACE ${GLOO_INCLUDE_DIR})
 endif()
 # libtorch.so itself is empty: it loads the library of each device that LibTorch was built for.
+# Before it the C++ library: libtorch.so of PyPI's 2.11 brings a std::filesystem of its own, and remove_all of it crashes.
 target_link_libraries(stepop_dependencies INTERFACE
-  -Wl,--push-state,--no-as-needed ${TORCH_ROOT}/lib/libtorch.so -Wl,--pop-state
+  -Wl,--push-state,--no-as-needed -lstdc++ ${TORCH_ROOT}/lib/libtorch.so -Wl,--pop-state
   ${TORCH_ROOT}/lib/libtorch_cpu.so ${TORCH_ROOT}/lib/libc10.so
   yaml-cpp ${HDF5_C_LIBRARIES} nlohmann_json::nlohmann_json PNG::PNG JPEG::JPEG ZLIB::ZLIB
   ${PCRE2_LIBRARY} ${UTF8PROC_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
@@ -94,6 +104,9 @@ if(EXISTS ${TORCH_ROOT}/lib/libtorch_cuda.so)
   target_link_options(stepop_dependencies INTERFACE -Wl,--allow-shlib-undefined)
 endif()
 target_compile_definitions(stepop_dependencies INTERFACE ${HDF5_DEFINITIONS})
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(stepop_dependencies INTERFACE ${STEPOP_CLANG_FLAGS})
+endif()
 
 # A faster malloc, where there is one: a network's step allocates hundreds of tensors, of which
 # glibc's loses up to a quarter of the time of small steps. Programs link it; sanitizers bring their own.

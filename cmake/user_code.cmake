@@ -27,11 +27,13 @@ function(stepop_write_settings path compiler includes torch_includes headers tem
     list(APPEND flags -isystem ${folder})
   endforeach()
   stepop_json_list(flags ${flags})
+  stepop_json_list(clang_flags ${STEPOP_CLANG_FLAGS})
   stepop_json_list(includes ${includes})
   file(CONFIGURE OUTPUT ${path} @ONLY CONTENT [[{
   "version": "@PROJECT_VERSION@",
   "compiler": "@compiler@",
   "flags": @flags@,
+  "clang_flags": @clang_flags@,
   "includes": @includes@,
   "headers": "@headers@",
   "templates": "@templates@"

@@ -1,6 +1,7 @@
 #include "tests/bench/hand_written.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/zeros.h>
@@ -9,15 +10,18 @@
 
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/generators.h"
+#include "runtime/train/run/device.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/training.h"
 
 namespace stepop::bench {
 
-HandWrittenLoop::HandWrittenLoop(const std::string& yaml, Data data, Optimizer optimizer) {
+HandWrittenLoop::HandWrittenLoop(const std::string& yaml, Data data, Optimizer optimizer)
+    : device_(read_device(config_of(yaml))) {
   const Config config = config_of(yaml);
   seed_generators(1, c10::kCPU);
   network_ = std::dynamic_pointer_cast<Network>(models().build(config, "model"));
+  network_->to(device_);
   dataset_ = datasets().build(config, "datasets/train");
   batch_size_ = config.get<int64_t>("batch_size");
   Splits splits(config, /*seed=*/1, c10::kCPU);
@@ -26,7 +30,8 @@ HandWrittenLoop::HandWrittenLoop(const std::string& yaml, Data data, Optimizer o
     for (const int64_t index : order.indices(batch)) order_.push_back(index);
   }
   if (data == Data::kPrepared) {
-    for (int i = 0; i < 100; ++i) prepared_.push_back(next_batch());
+    const int batches = device_.is_cpu() ? 100 : 4;
+    for (int i = 0; i < batches; ++i) prepared_.push_back(next_batch().to(device_));
     position_ = 0;
   }
   parameters_ = network_->parameters();
@@ -37,7 +42,7 @@ HandWrittenLoop::HandWrittenLoop(const std::string& yaml, Data data, Optimizer o
   for (const auto& parameter : parameters_) {
     exp_avgs_.push_back(at::zeros_like(parameter.detach()));
     exp_avg_sqs_.push_back(at::zeros_like(parameter.detach()));
-    counts_.push_back(at::zeros({}, at::kFloat));
+    counts_.push_back(at::zeros({}, at::TensorOptions(at::kFloat).device(device_)));
   }
 }
 
@@ -65,22 +70,28 @@ void HandWrittenLoop::step(const Batch& batch) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   for (const auto& parameter : parameters_) gradients.push_back(parameter.grad());
-  for (const auto& count : counts_) *count.mutable_data_ptr<float>() += 1;
+  count_update();
   at::_fused_adam_(parameters_, gradients, exp_avgs_, exp_avg_sqs_, {}, counts_, /*lr=*/1e-3,
                    /*beta1=*/0.9, /*beta2=*/0.999, /*weight_decay=*/0, /*eps=*/1e-8,
                    /*amsgrad=*/false, /*maximize=*/false);
   for (const auto& parameter : parameters_) parameter.mutable_grad().reset();
 }
 
+void HandWrittenLoop::count_update() {
+  if (!device_.is_cpu()) return at::_foreach_add_(counts_, 1);
+  for (const auto& count : counts_) *count.mutable_data_ptr<float>() += 1;
+}
+
 double HandWrittenLoop::time_steps(int64_t steps) {
   const Stopwatch watch;
   for (int64_t i = 0; i < steps; ++i) {
     if (prepared_.empty()) {
-      step(next_batch());
+      step(next_batch().to(device_));
     } else {
       step(prepared_[position_++ % prepared_.size()]);
     }
   }
+  synchronize(device_);
   return watch.seconds();
 }
 

@@ -40,10 +40,12 @@ class HandWrittenLoop {
 
  private:
   Batch next_batch();
+  void count_update();
   void step(const Batch& batch);
 
   std::shared_ptr<Network> network_;
   std::unique_ptr<Dataset> dataset_;
+  c10::Device device_;
   int64_t batch_size_;
   std::vector<int64_t> order_;
   size_t position_ = 0;

@@ -31,7 +31,8 @@ int main(int argc, char** argv) {
       {"code", bench::bench_code},
       {"vunet", bench::bench_vunet},
       {"extensible", bench::bench_extensible},
-      {"pix2pix", bench::bench_pix2pix}};
+      {"pix2pix", bench::bench_pix2pix},
+      {"device", bench::bench_device}};
   const std::vector<std::string> wanted(argv + 1, argv + argc);
   try {
     const bench::Stopwatch watch;

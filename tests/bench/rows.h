@@ -19,5 +19,6 @@ void bench_code();
 void bench_vunet();
 void bench_extensible();
 void bench_pix2pix();
+void bench_device();
 
 }  // namespace stepop::bench

@@ -10,6 +10,7 @@
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/loop/training_loop.h"
+#include "runtime/train/run/device.h"
 #include "tests/bench/measure.h"
 #include "tests/scratch_folder.h"
 
@@ -25,11 +26,12 @@ class Turns : public Hook {
  public:
   struct TimeIsUp : std::exception {};
 
-  Turns(int64_t steps, const std::vector<Portion>& others)
-      : steps_(steps), others_(others), times_(others.size() + 1) {}
+  Turns(int64_t steps, c10::Device device, const std::vector<Portion>& others)
+      : steps_(steps), device_(device), others_(others), times_(others.size() + 1) {}
 
   void before_step(int64_t step) override {
     if (step % steps_ != 0) return;
+    synchronize(device_);
     const double seconds = watch_.seconds();
     if (times_[0].size() >= kFewestRounds && total_.seconds() > kMostSeconds) throw TimeIsUp();
     const bool is_warm = step > steps_;
@@ -45,6 +47,7 @@ class Turns : public Hook {
 
  private:
   int64_t steps_;
+  c10::Device device_;
   const std::vector<Portion>& others_;
   std::vector<std::vector<double>> times_;
   Stopwatch watch_;
@@ -53,7 +56,11 @@ class Turns : public Hook {
 
 }  // namespace
 
-Config config_of(const std::string& yaml) { return Config(parse_yaml(yaml, {"bench.yaml", 0})); }
+Config config_of(const std::string& yaml) {
+  Config config(parse_yaml(yaml, {"bench.yaml", 0}));
+  config.set_default("device", "cpu");
+  return config;
+}
 
 std::string lenet_yaml(int64_t batch_size) {
   return fmt::format(
@@ -87,7 +94,7 @@ void train(const std::string& yaml, int64_t steps, Hook* hook, std::shared_ptr<P
 std::vector<std::vector<double>> take_turns_with_training(const std::string& yaml, int64_t steps,
                                                           int rounds,
                                                           const std::vector<Portion>& others) {
-  Turns turns(steps, others);
+  Turns turns(steps, read_device(config_of(yaml)), others);
   try {
     train(yaml, steps * (rounds + 1) + 1, &turns);
   } catch (const Turns::TimeIsUp&) {

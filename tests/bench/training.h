@@ -12,7 +12,7 @@
 
 namespace stepop::bench {
 
-/// The config that a YAML text describes.
+/// The config that a YAML text describes; of the CPU, where the text names no device.
 Config config_of(const std::string& yaml);
 
 /// LeNet on made-up 28x28 images, with Adam, as a config: what the steps are measured with. Nothing

@@ -84,6 +84,8 @@ constexpr ForeignNames kNames[] = {
     {"gradient_checkpointing", "checkpoint_modules: [\".\"]",
      "a regular expression for the paths of modules"},
     {"memory_format", "channels_last: true", ""},
+    {"benchmark cudnn_benchmark_enabled cuda_benchmarking_enabled", "cudnn_benchmark: true", ""},
+    {"allow_tf32 tf32 float32_matmul_precision", "matmul_precision: high", ""},
     {"cudnn_deterministic full_determinism use_deterministic_algorithms", "deterministic: true",
      ""},
     {"profiler", "", "--profile shows where the time of a training went"},

@@ -53,4 +53,8 @@ struct Logs {
   OrderedMap<Curve> curves = {};
 };
 
+/// The scalars of all ops, by `op/key`. Waits once for a device, for all that lie there. Throws as
+/// `Scalar::read`.
+OrderedMap<double> read_scalars(const OrderedMap<Logs>& logs);
+
 }  // namespace stepop

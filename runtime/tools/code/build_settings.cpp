@@ -41,6 +41,7 @@ BuildSettings read() {
             .compiler = is_given ? compiler : std::string(json.at("compiler")),
             .compiler_is_given = is_given,
             .flags = json.at("flags"),
+            .clang_flags = json.at("clang_flags"),
             .includes = json.at("includes"),
             .headers = json.at("headers"),
             .templates = json.at("templates"),

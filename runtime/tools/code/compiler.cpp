@@ -122,6 +122,15 @@ std::vector<std::string> Compiler::flags_for(const std::string& header) const {
   return {"-Xclang", "-fno-validate-pch", "-include-pch", header + precompiled_extension()};
 }
 
+std::vector<std::string> Compiler::build_flags() const {
+  const BuildSettings& settings = build_settings();
+  std::vector<std::string> flags = settings.flags;
+  if (is_clang()) {
+    flags.insert(flags.end(), settings.clang_flags.begin(), settings.clang_flags.end());
+  }
+  return flags;
+}
+
 bool Compiler::fits_header(const std::vector<std::string>& flags) const {
   return !is_clang() || std::ranges::none_of(flags, [](const std::string& flag) {
     return flag.starts_with("-std") || flag.starts_with("-m") || flag.starts_with("-f");
@@ -146,7 +155,7 @@ std::vector<std::string> Compiler::compile(const std::string& source, const std:
                                            const std::vector<std::string>& flags,
                                            Optimization optimization, std::string& text) const {
   const std::string rule = object + ".d";
-  std::vector<std::string> words = build_settings().flags;
+  std::vector<std::string> words = build_flags();
   const bool is_quick = optimization == Optimization::kQuick && is_clang();
   words.insert(words.end(),
                {is_quick ? "-O0" : kOptimization, kLines, "-fPIC", "-Wall", "-Wextra",
@@ -176,7 +185,7 @@ void Compiler::link(const std::vector<std::string>& objects, const std::string& 
 }
 
 void Compiler::precompile(const std::string& header, const std::string& precompiled) const {
-  std::vector<std::string> words = build_settings().flags;
+  std::vector<std::string> words = build_flags();
   words.insert(words.end(),
                {kOptimization, kLines, "-fPIC", "-x", "c++-header", header, "-o", precompiled});
   if (is_clang()) words.emplace_back("-fpch-instantiate-templates");

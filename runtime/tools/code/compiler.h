@@ -62,6 +62,8 @@ class Compiler {
  private:
   enum class Kind { kGcc, kClang, kOther };
 
+  /// Those of the build, for this compiler.
+  std::vector<std::string> build_flags() const;
   void run(std::vector<std::string> words, std::string& text) const;
 
   std::string path_;

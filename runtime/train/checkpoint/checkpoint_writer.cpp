@@ -1,8 +1,10 @@
 #include "runtime/train/checkpoint/checkpoint_writer.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "runtime/core/formats/safetensors.h"
@@ -17,11 +19,11 @@ bool fits(const at::Tensor& buffer, const at::Tensor& tensor) {
          (!tensor.is_cuda() || buffer.is_pinned());
 }
 
-/// Copies the values of `tensor` into `buffer`. One thread is as fast as the memory; several
+/// Copies the values of `tensor` into `buffer`; those of a GPU may still be underway. One thread is as fast as the memory; several
 /// threads, on cores that others also want, would wait for each other at every tensor.
 void copy_values(const at::Tensor& tensor, at::Tensor& buffer) {
   if (!tensor.is_cpu() || !tensor.is_contiguous()) {
-    buffer.copy_(tensor.detach());
+    buffer.copy_(tensor.detach(), /*non_blocking=*/buffer.is_pinned());
   } else if (tensor.nbytes() > 0) {
     std::memcpy(buffer.mutable_data_ptr(), tensor.const_data_ptr(), tensor.nbytes());
   }
@@ -67,6 +69,7 @@ void CheckpointWriter::copy(const Checkpoint& checkpoint) {
   // Tensors that were tied in the previous checkpoint may be separate in this one.
   for (const auto& [name, first] : find_aliases(buffers)) buffers.erase(name);
   const Aliases aliases = find_aliases(checkpoint.tensors);
+  std::optional<at::Device> gpu;
   for (const auto& [name, tensor] : checkpoint.tensors) {
     if (aliases.contains(name)) continue;
     at::Tensor buffer = std::move(buffers[name]);
@@ -76,7 +79,11 @@ void CheckpointWriter::copy(const Checkpoint& checkpoint) {
                          at::TensorOptions(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
     }
     copy_values(tensor, buffer);
+    if (buffer.is_pinned()) gpu = tensor.device();
     copy_.tensors.emplace(name, std::move(buffer));
+  }
+  if (gpu) {  // waits once for all of them
+    c10::impl::VirtualGuardImpl(gpu->type()).getStream(*gpu).synchronize();
   }
   // Tied tensors are also tied in the copy, so that they are written once.
   for (const auto& [name, first] : aliases) copy_.tensors.emplace(name, copy_.tensors.at(first));

@@ -91,8 +91,10 @@ std::vector<double> World::max(const std::vector<double>& numbers) {
   // For so few bytes, gathering takes half as many messages as a sum or a maximum.
   const auto count = static_cast<int64_t>(numbers.size());
   at::Tensor own = at::from_blob(largest.data(), {count}, at::TensorOptions(at::kDouble)).clone();
-  at::Tensor all = at::empty({count * size()}, own.options());
-  link_->wait(link_->group()->all_gather_single(all, own));
+  const at::Tensor all = at::empty({size(), count}, own.options());
+  std::vector<std::vector<at::Tensor>> outputs{all.unbind()};
+  std::vector<at::Tensor> inputs{own};
+  link_->wait(link_->group()->allgather(outputs, inputs));
   const auto* number = all.const_data_ptr<double>();
   for (int64_t i = 0; i < all.numel(); ++i) {
     double& most = largest[static_cast<size_t>(i % count)];

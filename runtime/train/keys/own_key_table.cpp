@@ -266,6 +266,12 @@ constexpr OwnKey kKeys[] = {
      "true: images in batches and the weights of convolutions have their channels last in memory. "
      "Shapes stay the same; values differ by rounding",
      kTuned},
+    {"matmul_precision", "'highest' | 'high' | 'medium'", "LibTorch's: highest",
+     "of products of float32 matrices on a GPU, as torch.set_float32_matmul_precision: `high` "
+     "computes them in TF32, with 10 bits of the 23 behind the point, several times faster"},
+    {"cudnn_benchmark", "bool", "LibTorch's: false",
+     "true: cuDNN tries its algorithms for each new shape of a convolution and keeps the fastest, "
+     "as torch.backends.cudnn.benchmark. For batches of one shape; bits may differ between starts"},
     {"deterministic", "bool", "LibTorch's: false",
      "true: only algorithms that give the same bits each time, on a GPU as well; an operation "
      "without one is an error. cuBLAS also needs `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the "

@@ -67,11 +67,8 @@ void Reporter::begin_training(const Position& position, const std::string& confi
 
 OrderedMap<double> Reporter::logged(const Position& position, const OrderedMap<Logs>& logs) {
   UnfinishedLog log{.event = event_at(position)};
+  log.record.scalars = read_scalars(logs);
   for (const auto& [op, result] : logs) {
-    for (const auto& [key, scalar] : result.scalars) {
-      const std::string name = op + "/" + key;
-      log.record.scalars.set(name, scalar.read(name));
-    }
     if (writes_) add_files(log, op, result, encoding_of(settings_, op));
   }
   look_at_images(log);

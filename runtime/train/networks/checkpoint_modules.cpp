@@ -85,10 +85,10 @@ class Surroundings {
     if (!device_.is_cpu()) device_state_ = generator_state(device_);
   }
 
-  void set() const {
+  void set() const noexcept {
     types_.set();
-    set_generator_state(c10::kCPU, cpu_state_);
-    if (!device_.is_cpu()) set_generator_state(device_, device_state_);
+    restore_generator_state(c10::kCPU, cpu_state_);
+    if (!device_.is_cpu()) restore_generator_state(device_, device_state_);
   }
   const at::ThreadLocalState& thread() const { return thread_; }
   const c10::Device& device() const { return device_; }
@@ -250,7 +250,10 @@ class BuffersGuard {
   }
   ~BuffersGuard() {
     const at::NoGradGuard no_grad;
-    for (const auto& [buffer, value] : buffers_) buffer.copy_(value);
+    try {
+      for (const auto& [buffer, value] : buffers_) buffer.copy_(value);
+    } catch (const std::exception&) {  // a GPU has failed, which an error tells
+    }
   }
   BuffersGuard(const BuffersGuard&) = delete;
   BuffersGuard& operator=(const BuffersGuard&) = delete;

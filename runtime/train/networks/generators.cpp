@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 
+#include <exception>
 #include <mutex>
 
 namespace stepop {
@@ -26,6 +27,13 @@ at::Tensor generator_state(const c10::Device& device) {
   at::Generator chosen = generator(device);
   const std::lock_guard lock(chosen.mutex());
   return chosen.get_state();
+}
+
+void restore_generator_state(const c10::Device& device, const at::Tensor& state) noexcept {
+  try {
+    set_generator_state(device, state);
+  } catch (const std::exception&) {
+  }
 }
 
 void set_generator_state(const c10::Device& device, const at::Tensor& state) {

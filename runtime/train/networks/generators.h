@@ -13,5 +13,7 @@ void seed_generators(uint64_t seed, const c10::Device& device);
 /// The state of the default generator as a byte tensor, and its restoration.
 at::Tensor generator_state(const c10::Device& device);
 void set_generator_state(const c10::Device& device, const at::Tensor& state);
+/// The same in a destructor: does nothing when the device has failed, which an error tells then.
+void restore_generator_state(const c10::Device& device, const at::Tensor& state) noexcept;
 
 }  // namespace stepop

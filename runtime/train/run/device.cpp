@@ -33,6 +33,22 @@ void flush_denormals(const Config& config) {
                 static_cast<unsigned>(at::get_num_threads()), 0);
 }
 
+/// What `matmul_precision` and `cudnn_benchmark` say.
+void set_gpu_arithmetic(const Config& config) {
+  if (config.has("matmul_precision")) {
+    const std::string precision = config.get<std::string>("matmul_precision");
+    if (precision != "highest" && precision != "high" && precision != "medium") {
+      throw config.error("matmul_precision", fmt::format("expected highest, high or medium, found "
+                                                         "\"{}\"",
+                                                         precision));
+    }
+    at::globalContext().setFloat32MatmulPrecision(precision);
+  }
+  if (config.has("cudnn_benchmark")) {
+    at::globalContext().setBenchmarkCuDNN(config.get<bool>("cudnn_benchmark"));
+  }
+}
+
 }  // namespace
 
 c10::Device read_device(const Config& config, int local_rank) {
@@ -75,6 +91,7 @@ void apply_backend_settings(const Config& config, int local_processes) {
   } else {
     config.note_default("deterministic", at::globalContext().deterministicAlgorithms());
   }
+  set_gpu_arithmetic(config);
   at::globalContext().setUserEnabledMkldnn(
       config.get("onednn", at::globalContext().userEnabledMkldnn()));
   flush_denormals(config);

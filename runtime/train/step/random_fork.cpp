@@ -11,8 +11,8 @@ RandomFork::RandomFork(uint64_t seed, const c10::Device& device)
 }
 
 RandomFork::~RandomFork() {
-  set_generator_state(c10::kCPU, cpu_state_);
-  if (!device_.is_cpu()) set_generator_state(device_, device_state_);
+  restore_generator_state(c10::kCPU, cpu_state_);
+  if (!device_.is_cpu()) restore_generator_state(device_, device_state_);
 }
 
 }  // namespace stepop

@@ -24,12 +24,25 @@ void KeptBuffers::keep(const torch::nn::Module& module) {
 
 KeptBuffers::~KeptBuffers() {
   const at::NoGradGuard no_grad;
-  for (const auto& [buffer, values, version] : kept_) {
-    // batch_norm changes its statistics without a new version. An unchanged buffer keeps its
-    // version, because a graph may need it.
-    const bool is_changed = static_cast<int64_t>(buffer._version()) != version ||
-                            (buffer.is_floating_point() && !at::equal(buffer, values));
-    if (is_changed) buffer.copy_(values);
+  try {
+    for (const auto& kept : kept_) restore(kept);
+  } catch (const std::exception&) {  // a GPU has failed, which an error tells
+  }
+}
+
+void KeptBuffers::restore(const Kept& kept) {
+  const auto& [buffer, values, version] = kept;
+  if (static_cast<int64_t>(buffer._version()) != version) {
+    buffer.copy_(values);
+    return;
+  }
+  // batch_norm changes its statistics without a new version. An unchanged buffer keeps its version,
+  // because a graph may need it.
+  if (!buffer.is_floating_point()) return;
+  if (!buffer.is_cpu()) {  // a comparison would wait for the device
+    buffer.variable_data().copy_(values);
+  } else if (!at::equal(buffer, values)) {
+    buffer.copy_(values);
   }
 }
 

@@ -28,6 +28,8 @@ class KeptBuffers {
 
   void keep(const torch::nn::Module& module);
 
+  static void restore(const Kept& kept);
+
   std::vector<Kept> kept_;
 };
 

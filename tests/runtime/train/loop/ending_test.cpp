@@ -36,7 +36,7 @@ class TestEnding : public Iterator {
 
   StepOps step_op(const Batch& batch) override {
     const at::Tensor outputs = model_->forward(batch["image"]);
-    const at::Tensor loss = (outputs * at::rand({1})).square().mean();
+    const at::Tensor loss = (outputs * at::rand({1}, outputs.options())).square().mean();
     const auto age = static_cast<double>(global_step());
     const int64_t size = batch.size();
     return {.train_op = [=, this] { update_.step(loss); },
@@ -66,7 +66,7 @@ class TestEnding : public Iterator {
   void move_weights(int64_t factor) {
     const at::NoGradGuard no_grad;
     for (auto& parameter : model_->parameters()) {
-      parameter.add_(at::rand({}) * 0.001 * static_cast<double>(factor));
+      parameter.add_(at::rand({}, parameter.options()) * 0.001 * static_cast<double>(factor));
     }
   }
 

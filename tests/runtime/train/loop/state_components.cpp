@@ -85,7 +85,7 @@ class TestStateTrainer : public Iterator {
         head_(context.network<Network>("head")),
         update_encoder_(context.update("encoder_optimizer", {"encoder"})),
         update_head_(context.update("head_optimizer", {"head"})),
-        center_(at::zeros({9})) {
+        center_(at::zeros({9}, at::TensorOptions(context.device))) {
     context.track("seen", seen_);
     context.track("level", level_);
     context.track("center", center_);
@@ -96,7 +96,8 @@ class TestStateTrainer : public Iterator {
     const at::Tensor hidden = encoder_->forward(batch["image"]);
     const at::Tensor logits = head_->forward(hidden);
     at::Tensor losses = at::cross_entropy_loss(logits, batch["class"], {}, at::Reduction::None);
-    const at::Tensor age = at::full({batch.size()}, static_cast<double>(global_step()));
+    const at::Tensor age =
+        at::full({batch.size()}, static_cast<double>(global_step()), batch["image"].options());
     return {.train_op =
                 [=, this] {
                   double weight = 1 + 0.1 * static_cast<double>(seen_ % 7) + 0.1 * level_;

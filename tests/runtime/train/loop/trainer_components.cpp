@@ -45,8 +45,8 @@ class TestTrainer : public Iterator {
     const at::Tensor logits = model_->forward(batch["image"]);
     const at::Tensor loss = at::cross_entropy_loss(logits, batch["class"], {}, at::Reduction::None);
     const auto log = [=] {
-      return Logs{.scalars = {{"noise", at::rand({})}, {"loss", loss.mean()}},
-                  .images = {{"noise", at::rand({2, 1, 3, 3})}}};
+      return Logs{.scalars = {{"noise", at::rand({}, loss.options())}, {"loss", loss.mean()}},
+                  .images = {{"noise", at::rand({2, 1, 3, 3}, loss.options())}}};
     };
     return {.train_op =
                 [=, this] {
@@ -57,7 +57,7 @@ class TestTrainer : public Iterator {
             .log_op = log,
             .eval_op =
                 [=] {
-                  return EvalOutputs{.outputs = {{"logits", logits + at::rand({1})}},
+                  return EvalOutputs{.outputs = {{"logits", logits + at::rand({1}, loss.options())}},
                                      .labels = {{"loss", loss}, {"index", batch["index"]}}};
                 },
             .log_ops = {{"sample_op", log}}};
