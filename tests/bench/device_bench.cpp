@@ -63,8 +63,8 @@ class BenchTransformer : public Network {
   explicit BenchTransformer(const Config& /*params*/) {
     constexpr int64_t kWidth = 768;
     for (int i = 0; i < 12; ++i) {
-      blocks_.push_back(register_module(fmt::format("blocks{}", i),
-                                        std::make_shared<TransformerBlock>(kWidth)));
+      blocks_.push_back(
+          register_module(fmt::format("blocks{}", i), std::make_shared<TransformerBlock>(kWidth)));
     }
     logits_ = register_module("logits", nn::Linear(kWidth, 10));
   }
@@ -147,9 +147,10 @@ void compare(const Case& c, const std::string& options, const std::string& what,
     return per_second(static_cast<double>(c.steps * c.batch_size), median(times[i]), "examples");
   };
   for (size_t i = 1; i < times.size(); ++i) {
-    print_row({fmt::format("{}, batch {}{}", c.name, c.batch_size, what),
-               i > kinds.size() ? "LibTorch by hand, batches on the GPU" : "PyTorch, " + kinds[i - 1],
-               speedup(times[0], times[i]), text(0), text(i)});
+    print_row(
+        {fmt::format("{}, batch {}{}", c.name, c.batch_size, what),
+         i > kinds.size() ? "LibTorch by hand, batches on the GPU" : "PyTorch, " + kinds[i - 1],
+         speedup(times[0], times[i]), text(0), text(i)});
   }
 }
 
@@ -180,7 +181,8 @@ void count_waits(const Case& c, const std::string& what, const std::string& opti
 }  // namespace
 
 void bench_device() {
-  if (device_name() == "cuda" && (!at::hasCUDA() || at::detail::getCUDAHooks().deviceCount() == 0)) {
+  if (device_name() == "cuda" &&
+      (!at::hasCUDA() || at::detail::getCUDAHooks().deviceCount() == 0)) {
     fmt::print("\nTraining steps on a GPU: there is none\n");
     return;
   }

@@ -19,8 +19,9 @@ bool fits(const at::Tensor& buffer, const at::Tensor& tensor) {
          (!tensor.is_cuda() || buffer.is_pinned());
 }
 
-/// Copies the values of `tensor` into `buffer`; those of a GPU may still be underway. One thread is as fast as the memory; several
-/// threads, on cores that others also want, would wait for each other at every tensor.
+/// Copies the values of `tensor` into `buffer`; those of a GPU may still be underway. One thread is
+/// as fast as the memory; several threads, on cores that others also want, would wait for each
+/// other at every tensor.
 void copy_values(const at::Tensor& tensor, at::Tensor& buffer) {
   if (!tensor.is_cpu() || !tensor.is_contiguous()) {
     buffer.copy_(tensor.detach(), /*non_blocking=*/buffer.is_pinned());

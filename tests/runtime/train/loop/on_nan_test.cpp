@@ -94,7 +94,8 @@ class TestLateNan : public Iterator {
   }
 
   StepOps step_op(const Batch& batch) override {
-    const at::Tensor loss = (model_->forward(batch["image"]) * at::rand({1}, batch["image"].options())).square().mean();
+    const at::Tensor loss =
+        (model_->forward(batch["image"]) * at::rand({1}, batch["image"].options())).square().mean();
     return {.train_op =
                 [=, this] {
                   drawn[global_step()] = context().tracker.save("random").at("cpu").clone();

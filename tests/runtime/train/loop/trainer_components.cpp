@@ -57,8 +57,9 @@ class TestTrainer : public Iterator {
             .log_op = log,
             .eval_op =
                 [=] {
-                  return EvalOutputs{.outputs = {{"logits", logits + at::rand({1}, loss.options())}},
-                                     .labels = {{"loss", loss}, {"index", batch["index"]}}};
+                  return EvalOutputs{
+                      .outputs = {{"logits", logits + at::rand({1}, loss.options())}},
+                      .labels = {{"loss", loss}, {"index", batch["index"]}}};
                 },
             .log_ops = {{"sample_op", log}}};
   }
