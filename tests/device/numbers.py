@@ -142,15 +142,16 @@ def not_finite():
 
 def wrong_class():
     """A class that the network has no output for is an error and no crash."""
-    status, text, _, _ = start("wrong_class", DIGITS, ["--model", "{class: LeNet, classes: 5}"], 10, DEVICE)
+    status, text, _, _ = start("wrong_class", DIGITS, ["--model/classes", "5"], 10, DEVICE)
     told = {"case": "wrong_class", "status": status, "said": text.strip().splitlines()[-6:]}
     return told if status == 1 or status == 2 else told | {"failed": text[-1500:]}
 
 
 def out_of_memory():
     """More than the GPU has is an error and no crash."""
-    status, text, _, _ = start("memory", ["vunet/base.yaml"], ["--batch_size", "4000", "--datasets/train",
-                                                                "{class: Figures, size: 256}"], 10, DEVICE)
+    status, text, _, _ = start("memory", VUNET, ["--batch_size", "4000", "--model/spatial_size", "256",
+                                                    "--model/nf_start", "64", "--model/nf_max", "64", "--datasets/train/size", "256",
+                                                    "--datasets/validation/size", "256", "--test_batch_size", "4"], 10, DEVICE)
     told = {"case": "memory", "status": status, "said": text.strip().splitlines()[-6:]}
     return told if status == 1 or status == 2 else told | {"failed": text[-1500:]}
 

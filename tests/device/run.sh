@@ -67,15 +67,15 @@ for wanted in "$@"; do
       tail -n 5 "$results/template.log"
       ;;
     quick)
-      part quick 150 ctest --test-dir "$build" -L quick -j16 --output-on-failure --timeout 60
+      part quick 150 env OMP_NUM_THREADS=2 ctest --test-dir "$build" -L quick -j16 --output-on-failure --timeout 60
       sed -n '/tests passed/,$p' "$results/quick.log" | head -n 60
       ;;
     slow)
-      part slow "${SLOW_SECONDS:-300}" ctest --test-dir "$build" -LE quick -E 'fuzz|wheel|install|code|templates|guide|readme|full_disk' -j12 --output-on-failure --timeout 120
+      part slow "${SLOW_SECONDS:-300}" env OMP_NUM_THREADS=2 ctest --test-dir "$build" -LE quick -E 'fuzz|wheel|install|code|templates|guide|readme|full_disk' -j12 --output-on-failure --timeout 120
       sed -n '/tests passed/,$p' "$results/slow.log" | head -n 80
       ;;
     bench)
-      part bench "${BENCH_SECONDS:-200}" "$build/stepop_bench" device
+      part bench "${BENCH_SECONDS:-150}" "$build/stepop_bench" device
       cat "$results/bench.log"
       ;;
   esac
