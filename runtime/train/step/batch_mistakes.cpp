@@ -154,6 +154,16 @@ std::string text_of(const std::string& message, const Networks& networks, const 
 
 }  // namespace
 
+std::string integers_text(const Batch& batch) {
+  std::string text;
+  for (const auto& [key, tensor] : batch.tensors()) {
+    if (!is_integer(tensor)) continue;
+    text += fmt::format("{}\"{}\" from {} to {}", text.empty() ? "\nthe batch: " : ", ", key,
+                        tensor.min().item<int64_t>(), tensor.max().item<int64_t>());
+  }
+  return text;
+}
+
 std::string batch_mistake_text(const std::string& message, const Networks& networks,
                                const std::string& split, const Batch& batch) {
   try {

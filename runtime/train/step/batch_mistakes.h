@@ -13,4 +13,8 @@ namespace stepop {
 std::string batch_mistake_text(const std::string& message, const Networks& networks,
                                const std::string& split, const Batch& batch);
 
+/// The smallest and the greatest of each tensor of whole numbers, as a line to put below a message:
+/// `the batch: "class" from 0 to 9`. Empty without such tensors. Waits for a GPU.
+std::string integers_text(const Batch& batch);
+
 }  // namespace stepop

@@ -1,11 +1,13 @@
 #include "runtime/train/loop/checks/preflight.h"
 
 #include <ATen/core/grad_mode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -51,6 +53,13 @@ void check_ops(const Settings& settings, const DueOps& due, const Sample& sample
                Seen& seen) {
   const bool is_train = due.split == "train" && sample.is_training;
   const StepOps ops = call_step_op(iterator, context, position, due.split, is_train, batch);
+  // An op of a GPU that fails is told at the next wait: here, where it says of which op.
+  const auto wait = [&] {
+    const at::Device& device = context.device;
+    if (!device.is_cpu())
+      c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+  };
+  run_at(due.split, "step_op", wait);
   const SplitGuard guard(position, due.split);
   const at::NoGradGuard no_grad;
   for (const auto& name : due.train) {
@@ -64,6 +73,7 @@ void check_ops(const Settings& settings, const DueOps& due, const Sample& sample
     if (op == nullptr) throw missing_log_op(context, due.split, name, ops);
     seen.log_ops.insert(place);
     const Logs logs = run_op(context, due.split, name, [&] { return checked((*op)(), place); });
+    run_at(due.split, name, wait);
     for (const auto& [key, value] : logs.scalars) seen.names.insert(place + "/" + key);
   }
   for (const auto& name : due.eval) {
@@ -75,6 +85,7 @@ void check_ops(const Settings& settings, const DueOps& due, const Sample& sample
       check_eval_outputs(result, batch.size());
       return result;
     });
+    run_at(due.split, name, wait);
     for (const auto& evaluation : settings.evaluations) {
       if (evaluation.op.split != due.split || evaluation.op.op != name) continue;
       EvaluationCallbacks(context.config, evaluation.place + "/eval_callbacks")
@@ -95,6 +106,8 @@ void check_batch(const Settings& settings, const DueOps& due, const Sample& samp
   if (const std::string text = non_finite_data(batch); !text.empty()) {
     seen.warnings.push_back(context.config.error("datasets/" + due.split, text).what());
   }
+  // A GPU that has failed cannot be asked for them any more.
+  const std::string integers = context.device.is_cpu() ? "" : integers_text(batch);
   try {
     check_ops(settings, due, sample, iterator, context, position, batch, seen);
   } catch (const UsageError&) {
@@ -102,7 +115,9 @@ void check_batch(const Settings& settings, const DueOps& due, const Sample& samp
   } catch (const Error& error) {
     const std::string more = batch_mistake_text(error.what(), context.networks, due.split, batch);
     if (more.empty()) throw;
-    throw Error(error.what() + more, error.exit_code());
+    const bool has_failed =
+        std::string_view(error.what()).find("device-side assert") != std::string_view::npos;
+    throw Error(error.what() + more + (has_failed ? integers : ""), error.exit_code());
   }
 }
 

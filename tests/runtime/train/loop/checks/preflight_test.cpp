@@ -3,6 +3,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
@@ -197,6 +198,16 @@ TEST_CASE("numbers of another type than the network's are named with their key")
   CHECK(said("mat1 and mat2 must have the same dtype, but got Long and Float") ==
         "\n\"class\" is int64 [2]: " + remedy);
   CHECK(said("mat1 and mat2 must have the same dtype, but got BFloat16 and Float") == "");
+}
+
+TEST_CASE("where a GPU says no more than that it failed, the whole numbers of the batch are told") {
+  const Batch batch({{"image", at::zeros({2, 4})},
+                     {"class", at::tensor({7, 0}, at::kLong)},
+                     {"empty", at::zeros({2, 0}, at::kLong)},
+                     {"place", at::tensor({-1, 3}, at::kInt)}},
+                    {}, {3, 8});
+  CHECK(integers_text(batch) == "\nthe batch: \"class\" from 0 to 7, \"place\" from -1 to 3");
+  CHECK(integers_text(Batch({{"image", at::zeros({2, 4})}}, {}, {3, 8})) == "");
 }
 
 TEST_CASE("what LibTorch says of labels and indices of one's own code gets key and example") {
