@@ -80,7 +80,7 @@ void CheckpointWriter::copy(const Checkpoint& checkpoint) {
                          at::TensorOptions(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
     }
     copy_values(tensor, buffer);
-    if (buffer.is_pinned()) gpu = tensor.device();
+    if (!tensor.is_cpu()) gpu = tensor.device();
     copy_.tensors.emplace(name, std::move(buffer));
   }
   if (gpu) {  // waits once for all of them

@@ -267,8 +267,8 @@ constexpr OwnKey kKeys[] = {
      "Shapes stay the same; values differ by rounding",
      kTuned},
     {"matmul_precision", "'highest' | 'high' | 'medium'", "LibTorch's: highest",
-     "of products of float32 matrices on a GPU, as torch.set_float32_matmul_precision: `high` "
-     "computes them in TF32, with 10 bits of the 23 behind the point, several times faster"},
+     "of products of float32 matrices, as torch.set_float32_matmul_precision: `high` computes them "
+     "on a GPU in TF32, with 10 bits of the 23 behind the point, several times faster"},
     {"cudnn_benchmark", "bool", "LibTorch's: false",
      "true: cuDNN tries its algorithms for each new shape of a convolution and keeps the fastest, "
      "as torch.backends.cudnn.benchmark. For batches of one shape; bits may differ between starts"},

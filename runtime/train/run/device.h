@@ -22,7 +22,8 @@ inline constexpr int64_t kMostProcesses = 256;
 /// operation without a deterministic version. Without `num_threads` and OMP_NUM_THREADS, the
 /// processes of a machine share its cores. `flush_denormals: true` is torch.set_flush_denormal:
 /// numbers below 1.2e-38 count as 0, which makes many processors much faster.
-/// `matmul_precision` and `cudnn_benchmark` are those of a GPU.
+/// `matmul_precision` and `cudnn_benchmark` are torch.set_float32_matmul_precision
+/// and torch.backends.cudnn.benchmark.
 void apply_backend_settings(const Config& config, int local_processes = 1);
 
 /// Waits until a GPU has finished its work; does nothing on the CPU.

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/train/run/device.h"
+#include "tests/message_of.h"
 #include "tests/runtime/train/loop/trainer.h"
 #include "tests/test_run.h"
 
@@ -57,6 +59,19 @@ TEST_CASE("deterministic asks LibTorch for the algorithms that are") {
   Session(test_config(trainer_config("num_steps: 1\ndeterministic: false")), true, false, false);
   CHECK_FALSE(at::globalContext().deterministicAlgorithms());
   at::globalContext().setDeterministicAlgorithms(before, false);
+}
+
+TEST_CASE("how exactly a GPU multiplies and how cuDNN chooses are taken from the config") {
+  const bool benchmark = at::globalContext().benchmarkCuDNN();
+  apply_backend_settings(test_config("{matmul_precision: high, cudnn_benchmark: true}"));
+  CHECK((at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::HIGH));
+  CHECK(at::globalContext().benchmarkCuDNN());
+  apply_backend_settings(test_config("{}"));  // what the config does not name stays
+  CHECK(at::globalContext().benchmarkCuDNN());
+  CHECK(message_of([] { apply_backend_settings(test_config("matmul_precision: tf32")); }) ==
+        "test.yaml:1: matmul_precision: expected highest, high or medium, found \"tf32\"");
+  at::globalContext().setFloat32MatmulPrecision("highest");
+  at::globalContext().setBenchmarkCuDNN(benchmark);
 }
 
 }  // namespace provenance_test
