@@ -17,15 +17,17 @@ set(front_files
     yaml_reader yaml_scalar yaml_text yaml_writer
   runtime/core/formats/ csv_file json_file safetensors safetensors_header safetensors_reader
   runtime/core/log/ console metric_direction metrics_file
-  runtime/core/system/ append_file atomic_file checksum file_calls folders owner read_file
+  runtime/core/system/ append_file atomic_file checksum file_calls file_lock folders owner read_file
   eval_out/read/ find_evaluations
   runtime/train/checkpoint/ checkpoint checkpoint_folder progress
   runtime/train/run/ provenance run_directory run_lock run_summary
   runtime/tools/cli/ arguments command command_line config_groups flags help remedy standard_streams
   runtime/tools/components/ config_paths
-  runtime/tools/front/ config_command main
-  runtime/tools/report/ metric_choice run_curves
-  runtime/tools/runs/ checkpoints_command run_filter runs_command
+  runtime/tools/code/ build_settings
+  runtime/tools/front/ config_command library_folders main new_parts
+  runtime/tools/project/ new_command
+  runtime/tools/report/ code_changes config_table metric_choice run_curves
+  runtime/tools/runs/ checkpoints_command compare_command compare_rows compare_states run_filter runs_command
   runtime/tools/sweep/ sweep_file sweep_plan)
 set(light_sources "")  # of libstepop.so as well, and compiled once
 set(front_sources "")  # of the tools; compiled once more for the front program

@@ -31,12 +31,16 @@ TEST_CASE("what needs no tensor loads no LibTorch, and all else does") {
   for (const char* command :
        {"", "--help", "help tune", "tune --help", "runs -h", "--version", "completion bash", "runs",
         "runs --best loss --json", "runs --where batch_size=4", "config --paths -b a.yaml",
-        "checkpoints logs/2026-11-21T10-00-00_a"}) {
+        "checkpoints logs/2026-11-21T10-00-00_a",
+        "compare logs/2026-11-21T10-00-00_a logs/2026-11-21T10-00-00_a", "new one",
+        "new two --template gan --project"}) {
     CAPTURE(command);
     CHECK(loads(folder, command) == "0\n");
   }
   CHECK(loads(folder, "list") == "1\n");
   CHECK(loads(folder, "config --keys -b a.yaml") == "1\n");
+  folder.write("edflow.yaml", "model: a.B\n");
+  CHECK(loads(folder, "new three --from-edflow edflow.yaml") == "1\n");
 }
 
 TEST_CASE("what needs no tensor prints what the whole program prints") {
@@ -60,6 +64,11 @@ echo $count
 check runs --where batch_size=4 --show optimizer/lr; check runs --best none; check runs --bst loss
 check runs nowhere; check checkpoints logs/*; check checkpoints logs; check runs --where batch_size; check runs -o x; check runs -d -d
 check config --paths -b a.yaml --optimizer/lr 2 --x/y '[1]'; check config --paths -b none.yaml
+check new; check new 3; check new iterator; check new classifier --template gan; check new Classifier --project
+check new logs; check new x --template none; check new NULL
+stepop new by_front --project >/dev/null; whole new by_whole --project >/dev/null
+stepop new front/same --template gan >/dev/null; whole new whole/same --template gan >/dev/null
+diff -r front whole >&2; ls by_front | wc -l | grep -q 5 || ls by_front >&2
 check config --paths; check config --paths --keys -b a.yaml; check config --paths -b a.yaml --lr
 )sh");
   CHECK(result.err == "");

@@ -117,15 +117,29 @@ void SafetensorsReader::visit_tensors(
   }
 }
 
-State SafetensorsReader::read_tensors() {
+void SafetensorsReader::check_types() const {
   for (const auto& entry : header_.entries) {
     if (entry.type == at::ScalarType::Undefined) throw Error(unread_type_text(entry));
   }
+}
+
+State SafetensorsReader::read_tensors() {
+  check_types();
   State tensors;
   visit_tensors([&](const SafetensorsEntry& entry, const at::Tensor& tensor) {
     tensors.emplace(entry.name, tensor);
   });
   return tensors;
+}
+
+std::vector<std::string> SafetensorsReader::read_bytes() {
+  check_types();
+  std::vector<std::string> bytes;
+  for (const auto& entry : header_.entries) {
+    bytes.emplace_back(entry.end - entry.begin, '\0');
+    read_data(bytes.back().data(), bytes.back().size());
+  }
+  return bytes;
 }
 
 void SafetensorsReader::skip_tensors() {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/formats/safetensors_header.h"
@@ -35,6 +36,9 @@ class SafetensorsReader {
   /// tensor whose type cannot be read is undefined here; `read_tensors` throws for such a tensor.
   void visit_tensors(const std::function<void(const SafetensorsEntry&, const at::Tensor&)>& visit);
 
+  /// Reads the bytes of every tensor, in the order of the header, for programs without LibTorch.
+  std::vector<std::string> read_bytes();
+
   /// Reads the same bytes only for the checksum, and keeps none.
   void skip_tensors();
 
@@ -44,6 +48,8 @@ class SafetensorsReader {
   std::string checksum() const { return checksum_.text(); }
 
  private:
+  /// Throws Error for a tensor whose type cannot be read.
+  void check_types() const;
   void read(char* target, uint64_t size);
   /// Reads bytes and adds them to the checksum; `target` may be null.
   void read_data(char* target, uint64_t size);

@@ -11,4 +11,9 @@ struct MadeText {
 /// Made in the build, by make_texts.cpp.
 extern const MadeText kMadeTexts[];
 
+/// The registered_components(), each with a line break behind it, and the config_schema() of them
+/// that is not strict; made there too.
+extern const char* const kMadeComponents;
+extern const char* const kMadeSchema;
+
 }  // namespace stepop

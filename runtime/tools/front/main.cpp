@@ -1,12 +1,10 @@
 // The program that users call. What needs no tensor it does itself, as loading LibTorch takes two
 // tenths of a second; for everything else it becomes the whole program, `cli/main.cpp`.
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <exception>
 #include <optional>
 #include <string>
@@ -18,6 +16,7 @@
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/command_line.h"
 #include "runtime/tools/cli/standard_streams.h"
+#include "runtime/tools/front/library_folders.h"
 #include "runtime/tools/front/made_texts.h"
 #include "runtime/tools/front/needs_libtorch.h"
 
@@ -68,16 +67,8 @@ std::optional<int> run(int argc, char** argv) {
 /// Becomes the whole program. It lies beside libstepop.so, and is found as the system would find
 /// that library, so that an installation can be moved.
 int become_whole_program(char** argv) {
-  void* const self = ::dlopen(nullptr, RTLD_LAZY);
-  Dl_serinfo size{};
-  ::dlinfo(self, RTLD_DI_SERINFOSIZE, &size);
-  std::vector<std::max_align_t> memory(size.dls_size / sizeof(std::max_align_t) + 1);
-  auto* const folders = reinterpret_cast<Dl_serinfo*>(memory.data());
-  *folders = size;
-  ::dlinfo(self, RTLD_DI_SERINFO, folders);
-  for (unsigned int i = 0; i < folders->dls_cnt; ++i) {
-    ::execv(fmt::format("{}/stepop_program/stepop", folders->dls_serpath[i].dls_name).c_str(),
-            argv);
+  for (const auto& folder : library_folders()) {
+    ::execv(fmt::format("{}/stepop_program/stepop", folder).c_str(), argv);
     if (errno != ENOENT && errno != ENOTDIR) break;
   }
   return print_failure(fmt::format("stepop_program/stepop cannot be run: {}: install stepop again",

@@ -1,11 +1,13 @@
 // A program of the build: writes made_texts.cpp, the outputs that are the same in each run.
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/command_line.h"
 #include "runtime/tools/cli/help.h"
+#include "runtime/tools/components/config_schema.h"
 
 namespace {
 
@@ -45,6 +47,11 @@ int main() {
     const stepop::CommandLine line = stepop::parse_command_line(words);
     write_text(words, [&] { line.command->run(line.arguments); });
   }
-  std::printf("    {nullptr, nullptr}};\n");
+  std::printf("    {nullptr, nullptr}};\n\n");
+  const std::set<std::string> components = stepop::registered_components();
+  std::printf("const char* const stepop::kMadeComponents =");
+  for (const auto& component : components) std::printf("\n    \"%s\\n\"", component.c_str());
+  std::printf(";\n\nconst char* const stepop::kMadeSchema = R\"~(%s)~\";\n",
+              stepop::config_schema(/*is_strict=*/false, components).c_str());
   return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? 0 : 1;
 }

@@ -12,7 +12,6 @@
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/base/regular_expression.h"
 #include "runtime/core/base/shell_text.h"
-#include "runtime/core/config/registry.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/system/atomic_file.h"
@@ -127,12 +126,11 @@ void check_classes(const std::string& source, const std::string& name) {
     if (made == match->at(2)) {
       refuse_name(name, fmt::format("would make a class {0} of the class stepop::{0}", made));
     }
-    for (const Catalogue* catalogue : Catalogue::all()) {
-      for (const Registration& known : catalogue->registrations()) {
-        if (known.name != made) continue;
-        refuse_name(name, fmt::format("would make a class {}, and stepop has the {} {} already",
-                                      made, catalogue->kind(), made));
-      }
+    for (const std::string& known : registered_components()) {  // `dataset:Synthetic`
+      const size_t colon = known.find(':');
+      if (known.substr(colon + 1) != made) continue;
+      refuse_name(name, fmt::format("would make a class {}, and stepop has the {} {} already", made,
+                                    known.substr(0, colon), made));
     }
   }
 }

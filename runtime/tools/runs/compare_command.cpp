@@ -1,8 +1,6 @@
-#include <ATen/ops/abs.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -14,13 +12,12 @@
 #include "runtime/core/base/text_table.h"
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/log/metric_direction.h"
-#include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/report/code_changes.h"
 #include "runtime/tools/report/config_table.h"
 #include "runtime/tools/report/run_curves.h"
 #include "runtime/tools/runs/compare_rows.h"
-#include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/tools/runs/compare_states.h"
 #include "runtime/train/checkpoint/checkpoint_folder.h"
 #include "runtime/train/run/run_summary.h"
 
@@ -159,78 +156,6 @@ void print_scalars(const std::vector<ComparedRun>& runs) {
   for (size_t first = 0; first < runs.size(); first += at_once) {
     const size_t count = std::min(at_once, runs.size() - first);
     fmt::print("{}{}", first > 0 ? "\n" : "", scalar_table(runs, first, count).text());
-  }
-}
-
-/// The newest common step.
-std::optional<int64_t> common_step(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
-  for (auto step = a.rbegin(); step != a.rend(); ++step) {
-    if (std::binary_search(b.begin(), b.end(), *step)) return *step;
-  }
-  return std::nullopt;
-}
-
-bool have_same_bits(const at::Tensor& a, const at::Tensor& b) {
-  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
-  return a.nbytes() == 0 ||
-         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), static_cast<size_t>(a.nbytes())) == 0;
-}
-
-/// `model.fc1.weight by at most 0.25`, or a description of both tensors.
-std::string difference_text(const std::string& name, const at::Tensor& a, const at::Tensor& b) {
-  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) {
-    return fmt::format("{}: {} and {}", name, describe_tensor(a), describe_tensor(b));
-  }
-  const double most = a.to(at::kDouble).sub(b.to(at::kDouble)).abs().max().item<double>();
-  return fmt::format("{} by at most {}", name, short_number(most));
-}
-
-std::string describe(const State& a, const State& b) {
-  size_t different = 0;
-  size_t missing = 0;
-  std::string first;
-  for (const auto& [name, tensor] : a) {
-    const auto other = b.find(name);
-    if (other == b.end()) {
-      ++missing;
-    } else if (!have_same_bits(tensor, other->second)) {
-      if (different++ == 0) first = difference_text(name, tensor, other->second);
-    }
-  }
-  const size_t extra = b.size() - (a.size() - missing);
-  if (different + missing + extra == 0) {
-    return fmt::format("the same bits in all {}, weights and everything else",
-                       counted(a.size(), "tensor"));
-  }
-  std::string text;
-  if (different > 0) {
-    text = fmt::format("{} of {} {}, first {}", different, counted(a.size() - missing, "tensor"),
-                       different == 1 ? "differs" : "differ", first);
-  }
-  if (missing + extra > 0) {
-    text += fmt::format("{}{} {} in one alone", text.empty() ? "" : "; ",
-                        counted(missing + extra, "tensor"), missing + extra == 1 ? "is" : "are");
-  }
-  return text;
-}
-
-/// A line that compares two runs, called `a` and `b`, at the newest step with a checkpoint of both:
-/// all tensors (weights and other tracked state) have the same bits, or the line has the number of
-/// different tensors and the size of the first difference.
-std::string compare_states(const std::string& a, const RunDirectory& run_a, const std::string& b,
-                           const RunDirectory& run_b) {
-  const std::string runs = fmt::format("state of {} and {}", a, b);
-  try {
-    const CheckpointFolder folder_a(run_a.checkpoints());
-    const CheckpointFolder folder_b(run_b.checkpoints());
-    const auto step = common_step(folder_a.steps(), folder_b.steps());
-    if (!step) return runs + ": there is no step at which both have a checkpoint";
-    const Checkpoint checkpoint_a = load_checkpoint(folder_a.path_of(*step));
-    const Checkpoint checkpoint_b = load_checkpoint(folder_b.path_of(*step));
-    return fmt::format("{} at step {}: {}", runs, with_thousands(*step),
-                       describe(checkpoint_a.tensors, checkpoint_b.tensors));
-  } catch (const Error& error) {
-    return fmt::format("{}: {}", runs, error.what());
   }
 }
 

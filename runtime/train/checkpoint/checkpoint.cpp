@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <tuple>
+#include <utility>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/config/value.h"
@@ -51,20 +53,47 @@ void check_checksum(const SafetensorsReader& reader) {
 
 /// The tensors of a checkpoint. They are read by a function of its own, so that a program that only
 /// verifies checkpoints has no use for LibTorch.
-using ReadTensors = State (*)(SafetensorsReader&);
+using ReadTensors = std::function<State(SafetensorsReader&)>;
 
 State read_tensors(SafetensorsReader& reader) { return reader.read_tensors(); }
 
-/// Undefined tensors, by their names; the data is only read for the checksum.
-State read_names(SafetensorsReader& reader) {
-  reader.skip_tensors();
+/// Undefined tensors, by their names.
+State names_of(const SafetensorsReader& reader) {
   State tensors;
   for (const auto& entry : reader.header().entries) tensors[entry.name];
   return tensors;
 }
 
+/// The same; the data is only read for the checksum.
+State read_names(SafetensorsReader& reader) {
+  reader.skip_tensors();
+  return names_of(reader);
+}
+
+/// Adds tied tensors, which the file has once.
+template <class Tensors>
+void add_tied(Tensors& tensors, const std::string& json) {
+  Aliases aliases;
+  try {
+    nlohmann::json::parse(json).get_to(aliases);
+  } catch (const nlohmann::json::exception&) {
+    throw Error("its aliases are not a map of names");
+  }
+  const Tensors stored = tensors;
+  for (const auto& [name, first] : aliases) {
+    const auto found = stored.find(first);
+    if (found == stored.end()) {
+      throw Error(fmt::format("tensor \"{}\" refers to \"{}\", which is not there", name, first));
+    }
+    if (!tensors.emplace(name, found->second).second) {
+      throw Error(
+          fmt::format("tensor \"{}\" is there twice, as itself and as \"{}\"", name, first));
+    }
+  }
+}
+
 /// Errors have no path.
-Checkpoint read_whole(const std::string& path, ReadTensors read) {
+Checkpoint read_whole(const std::string& path, const ReadTensors& read) {
   SafetensorsReader reader(path);
   const Metadata& metadata = reader.header().metadata;
   Checkpoint checkpoint;
@@ -82,7 +111,7 @@ Checkpoint read_whole(const std::string& path, ReadTensors read) {
   return checkpoint;
 }
 
-std::optional<std::string> problem_of(const std::string& path, ReadTensors read,
+std::optional<std::string> problem_of(const std::string& path, const ReadTensors& read,
                                       Checkpoint& checkpoint) {
   try {
     checkpoint = read_whole(path, read);
@@ -135,6 +164,27 @@ Checkpoint load_checkpoint(const std::string& path) {
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", path, error.what()));
   }
+}
+
+StoredState load_stored_state(const std::string& path) {
+  StoredState stored;
+  std::string aliases = "{}";
+  try {
+    read_whole(path, [&](SafetensorsReader& reader) {
+      std::vector<std::string> bytes = reader.read_bytes();
+      const SafetensorsHeader& header = reader.header();
+      for (size_t i = 0; i < bytes.size(); ++i) {
+        stored[header.entries[i].name] = {header.entries[i],
+                                          std::make_shared<const std::string>(std::move(bytes[i]))};
+      }
+      if (header.metadata.contains(kAliasesKey)) aliases = header.metadata.at(kAliasesKey);
+      return names_of(reader);
+    });
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+  add_tied(stored, aliases);
+  return stored;
 }
 
 CheckpointHeader read_checkpoint_header(const std::string& path) {
@@ -197,24 +247,6 @@ std::string aliases_to_json(const Aliases& aliases) {
   }
 }
 
-void add_aliases(State& state, const std::string& json) {
-  Aliases aliases;
-  try {
-    nlohmann::json::parse(json).get_to(aliases);
-  } catch (const nlohmann::json::exception&) {
-    throw Error("its aliases are not a map of names");
-  }
-  const State stored = state;
-  for (const auto& [name, first] : aliases) {
-    const auto found = stored.find(first);
-    if (found == stored.end()) {
-      throw Error(fmt::format("tensor \"{}\" refers to \"{}\", which is not there", name, first));
-    }
-    if (!state.emplace(name, found->second).second) {
-      throw Error(
-          fmt::format("tensor \"{}\" is there twice, as itself and as \"{}\"", name, first));
-    }
-  }
-}
+void add_aliases(State& state, const std::string& json) { add_tied(state, json); }
 
 }  // namespace stepop

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,18 @@ std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpo
 /// Reads a checkpoint; tied tensors share memory. Throws Error with the path when the file cannot
 /// be read, is damaged, or belongs to another program.
 Checkpoint load_checkpoint(const std::string& path);
+
+/// A tensor as a checkpoint stores it.
+struct StoredTensor {
+  SafetensorsEntry entry;
+  std::shared_ptr<const std::string> bytes;
+};
+
+using StoredState = std::map<std::string, StoredTensor>;
+
+/// Reads a checkpoint's tensors as bytes, for programs without LibTorch; tied tensors share them.
+/// Throws the same errors as `load_checkpoint`.
+StoredState load_stored_state(const std::string& path);
 
 /// Reads only the header, for listings: a few pages, however large the file. The checksum is not
 /// checked. Throws the same errors as `load_checkpoint`.
