@@ -43,8 +43,10 @@ class TestRun {
     session.resume(checkpoint, checkpoint_path(checkpoint.progress.global_step));
   }
 
-  StopReason train(const std::vector<Hook*>& hooks = {}) {
-    Console console(LogLevel::kCritical);
+  /// `log_file` gets what the training says.
+  StopReason train(const std::vector<Hook*>& hooks = {}, const std::string& log_file = "") {
+    Console console(log_file.empty() ? LogLevel::kCritical : LogLevel::kInfo);
+    if (!log_file.empty()) console.open_log_file(log_file);
     session.show_log(console);
     session.set_run({root(), "test", session.position().global_step > 0});
     session.initialize();

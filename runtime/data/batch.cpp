@@ -80,6 +80,22 @@ Batch Batch::at(std::string_view key) const {
   return part;
 }
 
+Batch Batch::rows(int64_t begin, int64_t end) const {
+  Batch part;
+  for (const auto& [key, tensor] : tensors_) {
+    if (tensor.dim() == 0 || tensor.size(0) != size()) {
+      throw Error(fmt::format("a batch of {} examples cannot be divided: \"{}\" is {}", size(), key,
+                              describe_tensor(tensor)));
+    }
+    part.tensors_.set(key, tensor.slice(0, begin, end));
+  }
+  for (const auto& [key, texts] : texts_) {
+    part.texts_.set(key, {texts.begin() + begin, texts.begin() + end});
+  }
+  part.indices_.assign(indices_.begin() + begin, indices_.begin() + end);
+  return part;
+}
+
 Batch Batch::to(const at::Device& device) const {
   Batch moved = *this;
   for (auto& [key, tensor] : moved.tensors_) {

@@ -36,6 +36,10 @@ class Batch {
   /// The part below a key: `batch.at("target")["class"]` is `batch["target/class"]`.
   Batch at(std::string_view key) const;
 
+  /// The examples from `begin` to before `end`, without a copy. Throws Error for a tensor whose
+  /// first dimension is not B.
+  Batch rows(int64_t begin, int64_t end) const;
+
   /// The number of examples, B.
   int64_t size() const { return static_cast<int64_t>(indices_.size()); }
   /// Each example's index in its dataset.

@@ -42,7 +42,8 @@ TEST_CASE("each key has its type, its value or default, and its meaning") {
   }
   CHECK(lines.at("batch_size").starts_with("int 4 in training steps and logs, "));
   CHECK(lines.at("ckpt_freq").starts_with("time (none) further checkpoints"));
-  CHECK(lines.at("precision").starts_with("'float32' | 'bfloat16' (float32) bfloat16: "));
+  CHECK(lines.at("precision")
+            .starts_with("'float32' | 'bfloat16' | 'float16' (float32) of convolutions "));
   CHECK(lines.at("model/class").starts_with("text LeNet "));
   CHECK(lines.at("model/image_size").starts_with("list [8, 8] "));
   CHECK(lines.at("model/classes").starts_with("int (10) "));

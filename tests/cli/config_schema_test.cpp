@@ -144,7 +144,7 @@ TEST_CASE("fifty mistakes do not fit the schema") {
       "freeze: [{macth: a}]",
       "stages: [{train_ops: [train/train_op], four: 3}]",
       "samplers: {train: shufle}",
-      "precision: float16",
+      "precision: half",
       "thread_wait: sometimes",
       "num_threads: 0",
       "seed: random",

@@ -182,7 +182,7 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
     const Value* found = config.find(path);
     return found == nullptr ? Value("nothing") : *found;
   };
-  CHECK(at("precision") == Value("bfloat16"));
+  CHECK(at("precision") == Value("float16"));
   CHECK(at("integrations/tensorboard/active") == Value(true));
   CHECK(at("n_data_processes") == Value(2));
   CHECK(at("drop_last") == Value(true));
@@ -211,7 +211,7 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
       {"gpu_ids: one device is used; --processes N trains with several processes, which share it "
        "or the "
        "CPU\n",
-       "fp16: becomes precision: bfloat16", "anything: no counterpart\n",
+       "fp16: becomes precision: float16", "anything: no counterpart\n",
        "datasets/train/fixed_corruptions: left out: augmentations: {input: {...}} of the dataset",
        "datasets/train/target_size: becomes crop: ", "datasets/train/rgb_n1_to_1: pictures are in ",
        "networks/teacher: no step trains it",

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <torch/nn/modules/batchnorm.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <stdexcept>
 #include <thread>
 
@@ -185,20 +187,26 @@ class UnequalRanks : public Iterator {
   std::string how_;
 };
 
-/// Has no log op; with `forgets` a count that no checkpoint holds.
+/// Has no log op; with `forgets` a count that no checkpoint holds. The loss of a batch with the
+/// example `bad_example` is told as a thousand times as large; in a step with more examples than
+/// `memory` there is none left.
 class QuietIterator : public Iterator {
  public:
   explicit QuietIterator(const Context& context)
       : Iterator(context),
         model_(context.network<Network>()),
         update_(context.update()),
-        forgets_(context.config.get("forgets", false)) {}
+        forgets_(context.config.get("forgets", false)),
+        bad_example_(context.config.get("bad_example", int64_t{-1})),
+        memory_(context.config.get("memory", int64_t{1000})) {}
 
   StepOps step_op(const Batch& batch) override {
     const at::Tensor loss = model_->forward(batch["image"]).square().mean();
+    const bool is_bad = std::ranges::find(batch.indices(), bad_example_) != batch.indices().end();
     return {.train_op = [=, this] {
+      if (batch.size() > memory_) throw std::bad_alloc();
       update_.step(forgets_ ? loss * ++count_ : loss);
-      return Scalars{{"loss", loss}};
+      return Scalars{{"loss", is_bad ? loss.detach() * 1000 : loss.detach()}};
     }};
   }
 
@@ -206,11 +214,15 @@ class QuietIterator : public Iterator {
   std::shared_ptr<Network> model_;
   Update& update_;
   bool forgets_;
+  int64_t bad_example_;
+  int64_t memory_;
   int64_t count_ = 0;
 };
 
-STEPOP_REGISTER_ITERATOR(QuietIterator,
-                         {"For tests.", {{"forgets", "false", "keeps what is not tracked"}}});
+STEPOP_REGISTER_ITERATOR(QuietIterator, {"For tests.",
+                                         {{"forgets", "false", "keeps what is not tracked"},
+                                          {"bad_example", "-1", "its batch has a large loss"},
+                                          {"memory", "1000", "most examples in a step"}}});
 STEPOP_REGISTER_MODEL(NormOfPixels);
 STEPOP_REGISTER_ITERATOR(
     UnequalRanks,

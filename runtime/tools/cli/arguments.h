@@ -8,6 +8,7 @@
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/log/console.h"
 #include "runtime/tools/cli/flags.h"
+#include "runtime/train/checkpoint/progress.h"
 
 namespace stepop {
 
@@ -37,6 +38,7 @@ struct Arguments {
   bool allow_unknown = false;             ///< --allow-unknown
   bool predicts = false;                  ///< `stepop predict`
   bool takes_change = false;              ///< For a live change, whose file is the last of `base`.
+  std::optional<Rewind> rewind;           ///< For a training that goes back to a checkpoint.
   std::vector<Override> overrides;        ///< --path/key value
   /// The path and words of each, as typed, so that users can paste them: `lr`, `--lr 0.1`.
   std::vector<std::pair<std::string, std::string>> typed_overrides;

@@ -17,6 +17,14 @@
 namespace stepop {
 namespace {
 
+/// Gives a checkpoint what a training that goes back to it takes along.
+void continue_behind(const Rewind& rewind, Progress& progress) {
+  progress.batch_parts = rewind.position.batch_parts;
+  progress.rewinds = rewind.position.rewinds;
+  progress.seconds = rewind.position.seconds;
+  if (rewind.leaves_out) progress.take_place_in_data(rewind.position);
+}
+
 void restore(const Arguments& arguments, ChosenCheckpoint& chosen, BuiltStart& built) {
   auto& [path, checkpoint] = chosen;
   Session& session = *built.session;
@@ -25,6 +33,7 @@ void restore(const Arguments& arguments, ChosenCheckpoint& chosen, BuiltStart& b
   } else if (arguments.retrain) {
     session.restore_weights(checkpoint, path);
   } else {
+    if (arguments.rewind) continue_behind(*arguments.rewind, checkpoint.progress);
     session.resume(checkpoint, path);
     built.machine = describe_change_of_machine(checkpoint.made_by, session.made_by());
     built.changes = differences_to(checkpoint.config, session);
@@ -69,7 +78,11 @@ BuiltStart build_start(const Arguments& arguments, OpenedStart& opened, World& w
   session.set_run({.name = opened.name, .is_resuming = opened.is_resuming});
   const bool is_root = world.is_root();
   if (is_root) check_session(arguments, opened.source, session);
-  if (opened.checkpoint) restore(arguments, *opened.checkpoint, built);
+  if (opened.checkpoint) {
+    restore(arguments, *opened.checkpoint, built);
+  } else if (arguments.rewind) {
+    session.position().batch_parts = arguments.rewind->position.batch_parts;
+  }
   if (is_root && !opened.checkpoint && (arguments.train || !opened.source.project)) {
     built.weights = session.init_weights();
   }

@@ -90,9 +90,15 @@ class Starts {
         continue;
       }
       const TrainingEnd end = carry_out(*start, *directory_, begin_, notice);
-      if (!end.is_changed) return end.exit_code;
-      arguments = changed(first_, directory_->root());
+      if (!end.is_changed && !end.rewind) return end.exit_code;
       notice.clear();
+      if (end.is_changed) {
+        arguments = changed(first_, directory_->root());
+        continue;
+      }
+      arguments = continued(first_, directory_->root());
+      arguments.rewind = end.rewind;
+      notice = end.rewind->reason;
     }
   }
 

@@ -83,7 +83,8 @@ TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& 
   std::optional<LockWatch> watch;
   if (lock != nullptr) loop.add_hook(watch.emplace(*lock), "lock");
   const StopReason reason = loop.run();
-  const bool is_changed = reason.kind == Kind::kChange;
+  const bool is_rewound = reason.kind == Kind::kRewind;
+  const bool is_changed = is_rewound || reason.kind == Kind::kChange;
   if (!is_changed) {
     reporter.show_outputs();
     console.info(fmt::format("ended: {}", reason.text));
@@ -94,6 +95,7 @@ TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& 
   if (start.profiles && is_root) {
     end_profile(*session.context().profile, directory.profile(start.time), console);
   }
+  if (is_rewound) return {.rewind = loop.rewind()};
   if (is_changed) return {.is_changed = true};
   if (is_root) finish_bridges(session, console);
   if (reason.kind == Kind::kTime) {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "runtime/core/log/console.h"
+#include "runtime/train/checkpoint/progress.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/run/run_directory.h"
 #include "runtime/train/run/run_lock.h"
@@ -22,7 +24,8 @@ struct TrainingStart {
 /// How a training ended.
 struct TrainingEnd {
   int exit_code = 0;
-  bool is_changed = false;  ///< The training must resume at once, with a changed config.
+  bool is_changed = false;            ///< The training must resume at once, with a changed config.
+  std::optional<Rewind> rewind = {};  ///< The same, from the last checkpoint.
 };
 
 /// Trains a run that `lock` locks, marks the lock as ended when the training ends, and reports how

@@ -12,7 +12,6 @@
 #include "runtime/core/base/ordered_map.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/core/config/yaml_reader.h"
-#include "runtime/train/iterator/run_hooks.h"
 #include "runtime/train/keys/own_keys.h"
 
 namespace stepop {
@@ -278,7 +277,6 @@ std::string config_schema(bool is_strict, const std::set<std::string>& built_in)
     for (const auto& part : split_path(key.path)) node = &node->below[part];
     node->key = &key;
   }
-  hooks();  // this registry is empty, and unknown until somebody asks for it
   Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
                  {"title", "A config of stepop"}};
   schema.update(schema_of_top(root, built_in));

@@ -11,7 +11,6 @@
 #include "runtime/core/config/registry.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/run_source.h"
-#include "runtime/train/iterator/hook.h"
 
 namespace stepop {
 namespace {
@@ -58,7 +57,6 @@ int list_command(const Arguments& arguments, const NoFlags& /*own*/) {
     load_code(Config(resolve_config(arguments.base, arguments.overrides)), "",
               Optimization::kQuick);
   }
-  hooks();  // creates the catalogue of hooks, as no hook is registered here
   const std::string word = arguments.operands.empty() ? "" : arguments.operands.front();
   bool is_found = false;
   for (const Catalogue* catalogue : Catalogue::all()) {

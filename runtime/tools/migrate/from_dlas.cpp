@@ -25,7 +25,7 @@ using Row = std::pair<std::string_view, std::string_view>;
 constexpr std::array kTop = {
     Row{"name", "a run is named when it starts: -n NAME"},
     Row{"suffix", "no counterpart"},
-    Row{"grad_scaler_enabled", "gradients of 32 bits and of bfloat16 need no scaling"},
+    Row{"grad_scaler_enabled", "losses are scaled with precision: float16, which fp16 becomes"},
     Row{"training_data_encountered", "a training begins with step 0, or resumes"},
     Row{"force_start_step", "a training begins with step 0, or resumes"},
     Row{"wandb_run_name", "left out: a run is sent by the name of its folder"},
@@ -121,10 +121,8 @@ class DlasTranslation {
   }
 
   void take_precision() {
-    set("precision", "bfloat16");
-    note("fp16",
-         "becomes precision: bfloat16, 16 bits with the range of 32: gradients are not "
-         "scaled");
+    set("precision", "float16");
+    note("fp16", "becomes precision: float16");
   }
 
   void take_path(const Value& paths) {

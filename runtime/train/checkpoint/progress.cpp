@@ -17,6 +17,14 @@ double Progress::fractional_epoch() const {
   return whole + static_cast<double>(batch) / static_cast<double>(batches_per_epoch);
 }
 
+void Progress::take_place_in_data(const Progress& other) {
+  epoch = other.epoch;
+  batch = other.batch;
+  samples_seen = other.samples_seen;
+  streams = other.streams;
+  has_begun_step = false;
+}
+
 namespace {
 
 /// All that checkpoints knew at first.
@@ -44,6 +52,8 @@ std::string Progress::to_json() const {
     json["planned_steps"] = planned_steps;
     json["planned_steps_per_epoch"] = planned_steps_per_epoch;
   }
+  if (batch_parts != 1) json["batch_parts"] = batch_parts;
+  if (rewinds != 0) json["rewinds"] = rewinds;
   if (!stopped_by.empty()) json["stopped_by"] = stopped_by;
   // A reason is a user's own text, of whatever bytes.
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -90,10 +100,12 @@ Progress Progress::from_json(const std::string& text) {
     progress.processes = json.value("processes", int64_t{1});
     progress.planned_steps = json.value("planned_steps", int64_t{0});
     progress.planned_steps_per_epoch = json.value("planned_steps_per_epoch", int64_t{0});
+    progress.batch_parts = json.value("batch_parts", int64_t{1});
+    progress.rewinds = json.value("rewinds", int64_t{0});
     progress.stopped_by = json.value("stopped_by", "");
     if (progress.global_step < 0 || progress.epoch < 0 || progress.batch < 0 ||
         progress.train_examples < 0 || progress.planned_steps < 0 ||
-        progress.planned_steps_per_epoch < 0) {
+        progress.planned_steps_per_epoch < 0 || progress.rewinds < 0 || progress.batch_parts < 1) {
       throw Error("a count is below 0");
     }
     if (!is_evaluation_folder(progress.evaluation_folder)) {

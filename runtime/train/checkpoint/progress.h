@@ -37,15 +37,29 @@ struct Progress {
   /// What lengths in epochs and in parts of the training were computed with; 0 where none is.
   int64_t planned_steps = 0;
   int64_t planned_steps_per_epoch = 0;
+  /// Each batch is trained in so many parts, as memory ran out before (`on_out_of_memory`).
+  int64_t batch_parts = 1;
+  /// How often the training went back to a checkpoint, for a hook that asked for that.
+  int64_t rewinds = 0;
   /// Why a hook ended the training after this step; empty when none did.
   std::string stopped_by;
 
   /// Epochs that are complete, and the part of this one: 30.4.
   double fractional_epoch() const;
 
+  /// Continues behind the batches of `other`, in place of its own.
+  void take_place_in_data(const Progress& other);
+
   std::string to_json() const;
   /// Throws Error when `text` is not what `to_json` wrote.
   static Progress from_json(const std::string& text);
+};
+
+/// A training that goes back to its last checkpoint, or to its beginning.
+struct Rewind {
+  std::string reason;
+  Progress position;  ///< Where it was, with the `batch_parts` and `rewinds` to continue with.
+  bool leaves_out = false;  ///< The batches up to this position are left out.
 };
 
 }  // namespace stepop

@@ -12,25 +12,26 @@ Precision read_precision(const Config& config) {
   const Value* value = config.has("precision") ? config.peek("precision") : nullptr;
   if (value == nullptr || value->is_text()) {
     const std::string name = config.get("precision", "float32");
+    if (name != "float16" && config.has("loss_scale")) {
+      throw config.error("loss_scale", "losses are scaled with precision: float16 alone");
+    }
     if (name == "float32") return Precision::kFloat32;
     if (name == "bfloat16") return Precision::kBfloat16;
+    if (name == "float16") return Precision::kFloat16;
   }
-  const std::string hint = foreign_value_hint("precision", *value);
-  throw config.error("precision", fmt::format("expected float32 or bfloat16, found {}{}{}",
-                                              value->describe(), hint,
-                                              hint.find("bfloat16") != std::string::npos
-                                                  ? " It has the range of float32, so no loss has "
-                                                    "to be scaled"
-                                                  : ""));
+  throw config.error("precision",
+                     fmt::format("expected float32, bfloat16 or float16, found {}{}",
+                                 value->describe(), foreign_value_hint("precision", *value)));
 }
 
 AutocastGuard::AutocastGuard(Precision precision, const c10::Device& device)
-    : is_on_(precision == Precision::kBfloat16), device_(device.type()) {
+    : is_on_(precision != Precision::kFloat32), device_(device.type()) {
   if (!is_on_) return;
   was_on_ = at::autocast::is_autocast_enabled(device_);
   was_cached_ = at::autocast::is_autocast_cache_enabled();
   type_before_ = at::autocast::get_autocast_dtype(device_);
-  at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+  at::autocast::set_autocast_dtype(device_,
+                                   precision == Precision::kBfloat16 ? at::kBFloat16 : at::kHalf);
   at::autocast::set_autocast_enabled(device_, true);
   at::autocast::set_autocast_cache_enabled(false);
 }

@@ -13,9 +13,11 @@ enum class Precision {
   /// LibTorch's autocast: convolutions and matrix products take and return bfloat16; operations
   /// that would lose accuracy stay in float32 (torch.autocast).
   kBfloat16,
+  /// The same with float16, whose numbers end at 65504: losses are scaled (optim/loss_scale.h).
+  kFloat16,
 };
 
-/// Reads `precision: float32 | bfloat16`; the default is float32.
+/// Reads `precision: float32 | bfloat16 | float16`; the default is float32.
 Precision read_precision(const Config& config);
 
 /// During its lifetime, this thread computes in that precision on devices of that kind; kFloat32

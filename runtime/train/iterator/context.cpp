@@ -91,6 +91,7 @@ Update& Context::update_from(const std::string& path, const Config& part,
                     path, path));
   }
   auto made = std::make_unique<Update>(part, std::move(parameters), clock, on_nan);
+  if (precision == Precision::kFloat16) made->scale_losses(LossScale::read(config.root()));
   made->share(world, config.root().get("distributed/shard_optimizer", false));
   Update* update = made.get();
   const std::string name = tracked_name(path);

@@ -17,7 +17,8 @@ namespace stepop {
 /// Observes a training, and may make requests. The order of all calls is pinned in
 /// tests/runtime/train/loop/order_test.cpp. An exception of a hook ends the training like any other
 /// exception. An iterator is a hook; other hooks are registered, and named by `hooks` in the
-/// config.
+/// config. Where a hook of the config has a trigger, `when: 500`, it gets before_step,
+/// before_batch, after_batch and after_step in these steps alone.
 ///
 /// Changes that a hook makes to tracked objects survive a kill: hooks up to `after_epoch` are parts
 /// of the training, so their results are in the next checkpoint. Four calls follow a checkpoint:
@@ -55,6 +56,9 @@ class Hook {
   virtual void after_log(int64_t step, const OrderedMap<double>& scalars) {
     (void)step, (void)scalars;
   }
+  /// A log is due after the step: scalars, texts and pictures to be logged with it, as
+  /// `hooks/<name>/<key>`. Scalars are averaged over the processes.
+  virtual Logs log(int64_t step) { return (void)step, Logs{}; }
   virtual void after_step(int64_t step) { (void)step; }
   virtual void after_epoch(int64_t epoch) { (void)epoch; }
   /// The tensors are copied; the file `path` is written in the background, and exists before an
@@ -75,6 +79,11 @@ class Hook {
   void request_checkpoint() { requests_.checkpoint = true; }
   /// Does nothing when the config has no evaluation.
   void request_evaluation() { requests_.evaluation = true; }
+  /// The training goes back to its last checkpoint, as a resume does, and continues from there with
+  /// the batches behind this step's: those since the checkpoint are left out. In one process; does
+  /// nothing while there is no checkpoint. `reason` is shown. A run that is killed before its next
+  /// checkpoint comes to the same step again, where the hook has to ask again.
+  void request_rewind(std::string reason) { requests_.rewind = std::move(reason); }
   /// Ends the training as its last step would, with an evaluation. The run is then over; a resume
   /// continues it only with a changed config. `reason` is shown: `the loss is below 0.01`. If
   /// several hooks request a stop, the first counts.
@@ -89,7 +98,8 @@ class Hook {
     bool log = false;
     bool checkpoint = false;
     bool evaluation = false;
-    std::string stop;  ///< Empty for none.
+    std::string stop;    ///< Empty for none.
+    std::string rewind;  ///< Empty for none.
   };
 
   Requests requests_;

@@ -10,6 +10,8 @@
 namespace stepop {
 namespace {
 
+constexpr const char* kWhen = "/when";
+
 struct Place {
   std::string name;
   std::string path;  ///< In the config.
@@ -52,18 +54,28 @@ HookRegistry& hooks() {
 }
 
 void declare_hooks(const Config& config) {
-  for (const auto& [name, path] : places_of(config)) declare_component(hooks(), config, path);
+  for (const auto& [name, path] : places_of(config)) {
+    declare_component(hooks(), config, path);
+    config.claim(path + kWhen);
+  }
 }
 
 std::vector<NamedHook> make_hooks(const Config& config, const Context& context) {
   std::vector<NamedHook> made;
   for (const auto& [name, path] : places_of(config)) {
     const Tracker::Prefix prefix(context.tracker, fmt::format("{}{}/", kHooksPrefix, name));
-    made.push_back({name, read_component(config, path).name, with_std_exceptions(path, [&] {
+    made.push_back({name, read_component(config, path).name, path, with_std_exceptions(path, [&] {
                       return hooks().build(config, path, context);
                     })});
   }
   return made;
+}
+
+void read_times(std::vector<NamedHook>& hooks, const Config& config, int64_t steps_per_epoch) {
+  for (NamedHook& hook : hooks) {
+    const std::string path = hook.path + kWhen;
+    if (config.has(path)) hook.when = Trigger(config, path, steps_per_epoch);
+  }
 }
 
 }  // namespace stepop

@@ -33,6 +33,9 @@ constexpr OwnKey kKeys[] = {
      "observers of the training, in their order: `{name: {class: MyHook}}` or `[MyHook]`",
      kForTraining},
     {"hooks/*", "component hook", "-", "an observer; null switches it off", kForTraining},
+    {"hooks/*/when", "time", "every step",
+     "the steps in which it gets `before_step`, `before_batch`, `after_batch` and `after_step`",
+     kForTraining},
 
     // Batches.
     {"batch_size", "int >= 1 | map", "required",
@@ -44,6 +47,11 @@ constexpr OwnKey kKeys[] = {
      "end an epoch after so many batches, of a stream without leaving anything out", kForTraining},
     {"drop_last", "bool", "false", "drop an epoch's smaller last batch", kForTraining},
     {"accumulate", "int >= 1", "1", "batches in a training step", kForTraining},
+    {"on_out_of_memory", "'stop' | 'split'", "stop",
+     "`split`: when memory runs out in a training step, the training goes back to its last "
+     "checkpoint and trains each batch in two parts, or four, ..., whose gradients add up to the "
+     "same. Resumes keep the number. In one process",
+     kForTraining},
     {"samplers/*", "component sampler", "shuffle",
      "by split: the order of the examples that steps and logs see, and with `lengths` which share "
      "a batch; evaluations use the dataset's order"},
@@ -252,11 +260,17 @@ constexpr OwnKey kKeys[] = {
      "so many processes of this machine share the work, as with `--processes`, which wins; where a "
      "launcher starts them, it decides",
      kTuned},
-    {"precision", "'float32' | 'bfloat16'", "float32",
-     "`bfloat16`: LibTorch's autocast computes convolutions and matrix products in it, in "
-     "`step_op` "
-     "and all ops. Weights, gradients and optimizers stay float32",
+    {"precision", "'float32' | 'bfloat16' | 'float16'", "float32",
+     "of convolutions and matrix products, by LibTorch's autocast, in `step_op` and all ops. "
+     "Weights, gradients and optimizers stay float32. `float16` scales losses, as its numbers end "
+     "at 65504 and at 6e-8",
      kTuned},
+    {"loss_scale/init_scale", "number", "65536",
+     "with `precision: float16`: the first factor of the losses. Infinite gradients leave an "
+     "update "
+     "out and halve it, without a word; it is logged as `runtime/optimizer/loss_scale`"},
+    {"loss_scale/growth_interval", "int >= 1", "2000",
+     "after so many updates without infinite gradients the factor doubles"},
     {"checkpoint_modules", "regex | list of regex", "-",
      "modules that keep only their inputs for the backward pass, which runs them again: less "
      "memory, more time, the same bits. Regular expressions for their paths, as in "

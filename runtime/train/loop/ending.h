@@ -12,7 +12,7 @@ namespace stepop {
 
 /// Why a training ends without an error.
 struct StopReason {
-  enum class Kind { kNone, kDone, kMetric, kHook, kTime, kStep, kSignal, kChange };
+  enum class Kind { kNone, kDone, kMetric, kHook, kTime, kStep, kSignal, kChange, kRewind };
   Kind kind = Kind::kNone;
   std::string text;  ///< `all 230 steps are done`
   int signal = 0;

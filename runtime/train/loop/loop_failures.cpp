@@ -9,6 +9,7 @@
 #include "runtime/train/loop/checks/non_finite_data.h"
 #include "runtime/train/loop/training_loop.h"
 #include "runtime/train/optim/update.h"
+#include "runtime/train/step/out_of_memory.h"
 
 namespace stepop {
 
@@ -18,7 +19,7 @@ std::string TrainingLoop::bad_data_of_step(const Batch& batch) const {
   std::string text = non_finite_data(batch);
   const BatchOrder& order = context_.splits.order("train");
   try {
-    for (int64_t i = 1; i <= clock_.micro_batch && text.empty(); ++i) {
+    for (int64_t i = 1; i <= batch_of_step_ && text.empty(); ++i) {
       const int64_t number = position_.epoch * batches_per_epoch_ + position_.batch - i;
       text = non_finite_data(context_.splits.batch("train", order, number));
     }
@@ -37,6 +38,26 @@ void TrainingLoop::read_non_finite() {
     reporter_.console().warn(data.empty() ? warning : data + "\n" + warning);
   }
   non_finite_.all_read();
+}
+
+/// Whether memory ran out in a train op, and smaller parts of batches may fit.
+bool TrainingLoop::splits_after(const std::exception& error) {
+  if (!settings_.splits_batches || !is_in_train_op_ || !world_.is_alone()) return false;
+  if (!is_out_of_memory(error_text(error))) return false;
+  const int64_t parts = 2 * parts_of_batches();
+  if (parts > context_.splits.order("train").batch_size()) return false;
+  const std::string message = error_text(error);
+  rewind_ = Rewind{
+      .reason = fmt::format(
+          "step {}: no memory is left ({}): each batch is now trained in {} parts, "
+          "whose gradients add up to the same",
+          with_thousands(position_.global_step + 1), message.substr(0, message.find('\n')), parts),
+      .position = position_};
+  rewind_->position.batch_parts = parts;
+  // What the step holds would be in the way of the next start.
+  splits_.clear();
+  results_.clear();
+  return true;
 }
 
 /// Ends the training by the current exception.

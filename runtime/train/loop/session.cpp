@@ -164,6 +164,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
     position_.order_algorithm = splits_->order("train").algorithm();
   }
   settings_ = std::make_unique<Settings>(config_, batches, train, debug, iterator_->log_ops());
+  read_times(hooks_, config_, settings_->steps_per_epoch);
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
   if (train) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);
   if (const auto& used = lengths.used(); train && used) {

@@ -46,7 +46,7 @@ Telemetry::Telemetry(const Context& context, const TelemetrySettings& settings)
       samples_(context.position.samples_seen) {}
 
 Telemetry::~Telemetry() {
-  for (const auto& [name, update] : context_.updates) update->watch_gradients({});
+  for (const auto& [name, update] : context_.updates) update->watch_gradients(this, {});
 }
 
 void Telemetry::begin_step(bool is_logged, const Elapsed& before, const Elapsed& after) {
@@ -55,11 +55,11 @@ void Telemetry::begin_step(bool is_logged, const Elapsed& before, const Elapsed&
   const bool counts = settings_.gradients.is_due(before, after);
   for (const auto& [name, update] : context_.updates) {
     if (settings_.is_active && (is_logged || counts)) {
-      update->watch_gradients([this, counts, of = name](const NamedParameters& parameters) {
+      update->watch_gradients(this, [this, counts, of = name](const NamedParameters& parameters) {
         look_at_gradients(of, parameters, counts);
       });
     } else {
-      update->watch_gradients({});
+      update->watch_gradients(this, {});
     }
   }
 }
@@ -105,6 +105,10 @@ void Telemetry::add_rates(Logs& logs) const {
       logs.scalars.set(fmt::format("{}/lr_{}", name, i), rates[i]);
     }
     if (const at::Tensor* norm = norms_.find(name)) logs.scalars.set(name + "/grad_norm", *norm);
+    // A copy: the next update changes the number.
+    if (const at::Tensor scale = update->loss_scale(); scale.defined()) {
+      logs.scalars.set(name + "/loss_scale", scale.clone());
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/train/loop/training_loop.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +20,26 @@
 #include "runtime/train/step/snapshot.h"
 
 namespace stepop {
+namespace {
+
+/// Adds what an op returned for a part of a batch to what it returned for the parts before.
+void add_weighted(Scalars& sum, const Scalars& part, double weight) {
+  for (const auto& [name, scalar] : part) {
+    const Scalar weighted = scalar.tensor() != nullptr
+                                ? Scalar(scalar.tensor()->to(at::kDouble) * weight)
+                                : Scalar(scalar.read(name) * weight);
+    const Scalar* before = sum.find(name);
+    if (before == nullptr) {
+      sum.set(name, weighted);
+    } else if (before->tensor() != nullptr && weighted.tensor() != nullptr) {
+      sum.set(name, Scalar(*before->tensor() + *weighted.tensor()));
+    } else {
+      sum.set(name, Scalar(before->read(name) + weighted.read(name)));
+    }
+  }
+}
+
+}  // namespace
 
 TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter,
                            Start start)
@@ -53,8 +74,8 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       shared_buffers_(world_, context_.networks),
       run_ahead_(directory, reporter.console(), settings_.run_ahead) {
   hooks_.add("iterator", session.iterator());
-  for (const auto& [name, class_name, hook] : session.hooks()) {
-    hooks_.add(name, *hook, /*is_of_config=*/true);
+  for (const NamedHook& named : session.hooks()) {
+    hooks_.add(named.name, *named.hook, /*is_of_config=*/true, named.when);
   }
 }
 
@@ -75,7 +96,12 @@ StopReason TrainingLoop::run() {
     reporter_.begin_training(position_, session_.config_yaml(), session_.graph(), profile_);
     try {
       hooks_.call("before_training", [](Hook& hook) { hook.before_training(); });
-      loop();
+      try {
+        loop();
+      } catch (const std::exception& error) {
+        if (!splits_after(error)) throw;
+      }
+      if (rewind_) reason_ = {StopReason::Kind::kRewind, rewind_->reason, 0};
     } catch (const Interrupted&) {
       is_whole_ = false;
       agree();
@@ -85,7 +111,7 @@ StopReason TrainingLoop::run() {
     warn_of_data();
     reporter_.finish_files();
     checkpoints_.wait();
-    hooks_.call("after_training", [](Hook& hook) { hook.after_training(); });
+    if (!rewind_) hooks_.call("after_training", [](Hook& hook) { hook.after_training(); });
   } catch (...) {
     fail();
   }
@@ -103,8 +129,10 @@ void TrainingLoop::loop() {
     train_step();
     const Elapsed now = elapsed();
     run_logs(now);
-    hooks_.call("after_step", [&](Hook& hook) { hook.after_step(position_.global_step); });
+    hooks_.call_in_step("after_step", [&](Hook& hook) { hook.after_step(position_.global_step); });
     take_requests(now);
+    take_rewind();
+    if (rewind_) return;
     reporter_.step_done(position_);
     if (const std::string text = processor.look(); !text.empty()) reporter_.console().warn(text);
     checkpoints_.check();
@@ -138,11 +166,14 @@ void TrainingLoop::begin() {
 }
 
 void TrainingLoop::train_step() {
+  const Elapsed next{position_.global_step + 1, last_.minutes};
+  hooks_.begin_step(last_, next);
   if (!position_.has_begun_step) {
     if (position_.batch == 0) {
       hooks_.call("before_epoch", [&](Hook& hook) { hook.before_epoch(position_.epoch); });
     }
-    hooks_.call("before_step", [&](Hook& hook) { hook.before_step(position_.global_step); });
+    hooks_.call_in_step("before_step",
+                        [&](Hook& hook) { hook.before_step(position_.global_step); });
     position_.has_begun_step = true;
   }
   SplitStep& train = splits_["train"];
@@ -152,41 +183,36 @@ void TrainingLoop::train_step() {
     non_finite_.begin_step(train.stream_state());
   }
   session_.freezing().begin_step(position_.global_step);
-  const Elapsed next{position_.global_step + 1, last_.minutes};
   const auto which =
       next.step >= settings_.num_steps ? LogOps::Which::kDueAtEnd : LogOps::Which::kDue;
   telemetry_.begin_step(log_ops_.is_any_due(last_, next, which), last_, next);
   clock_.global_step = position_.global_step;
   world_.set_step(position_.global_step);
-  clock_.micro_batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
+  const int64_t batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
   const BatchOrder& order = context_.splits.order("train");
   const auto examples_in = [&](int64_t batches) {
     return order.examples_in(position_.batch + batches, position_.epoch) -
            order.examples_in(position_.batch, position_.epoch);
   };
-  clock_.step_examples = examples_in(clock_.micro_batches);
+  clock_.step_examples = examples_in(batches);
   int64_t own_examples = 0;
-  for (clock_.micro_batch = 0; clock_.micro_batch < clock_.micro_batches; ++clock_.micro_batch) {
+  clock_.micro_batch = 0;
+  for (batch_of_step_ = 0; batch_of_step_ < batches; ++batch_of_step_) {
     const int64_t examples = examples_in(1);
     clock_.batch_examples = context_.slice().length(examples);
     clock_.counts = clock_.batch_examples > 0;
     own_examples += clock_.batch_examples;
     train.begin();
-    is_whole_ = clock_.micro_batch == 0;
+    is_whole_ = batch_of_step_ == 0;
     const auto asked = Telemetry::Clock::now();
-    const Batch& batch = train.batch();  // fetches the batch
+    const Batch batch = train.batch();  // fetches the batch
     telemetry_.add_wait(Telemetry::Clock::now() - asked);
     is_whole_ = false;
-    hooks_.call("before_batch", [&](Hook& hook) { hook.before_batch(batch); });
-    results_.clear();
+    hooks_.call_in_step("before_batch", [&](Hook& hook) { hook.before_batch(batch); });
     const int64_t skipped = skipped_updates();
-    for (const auto& op : settings_.train_ops) {
-      if (!op.is_due_in_step_after(position_.global_step)) continue;
-      const Scalars& result = results_.set(op.name.op, train.train(op.name.op));
-      session_.train_means().add(op.name.text(), result, train.share());
-    }
+    train_batch(train, batches, batch);
     if (bad_data_.empty() && skipped_updates() > skipped) bad_data_ = bad_data_of_step(batch);
-    hooks_.call("after_batch", [&](Hook& hook) { hook.after_batch(batch, results_); });
+    hooks_.call_in_step("after_batch", [&](Hook& hook) { hook.after_batch(batch, results_); });
     ++position_.batch;
     position_.samples_seen += world_.is_alone() ? batch.size() : examples;
   }
@@ -203,6 +229,38 @@ void TrainingLoop::train_step() {
   position_.has_begun_step = false;
   for (const auto& text : update_watch_->after_step(position_.global_step)) {
     reporter_.console().warn(text);
+  }
+}
+
+/// Runs the train ops on a batch of a step of `batches`, in parts where memory ran out before.
+void TrainingLoop::train_batch(SplitStep& train, int64_t batches, const Batch& batch) {
+  const int64_t parts = std::clamp<int64_t>(batch.size(), 1, parts_of_batches());
+  clock_.micro_batches = batches * parts;
+  results_.clear();
+  is_in_train_op_ = true;
+  for (int64_t part = 0; part < parts; ++part) {
+    double weight = 1;
+    if (parts > 1) {
+      const int64_t begin = batch.size() * part / parts;
+      const int64_t end = batch.size() * (part + 1) / parts;
+      train.take_part(batch, begin, end);
+      clock_.batch_examples = end - begin;
+      weight = static_cast<double>(end - begin) / static_cast<double>(batch.size());
+    }
+    clock_.micro_batch = batch_of_step_ * parts + part;
+    for (const auto& op : settings_.train_ops) {
+      if (!op.is_due_in_step_after(position_.global_step)) continue;
+      if (parts == 1) {
+        results_.set(op.name.op, train.train(op.name.op));
+      } else {
+        add_weighted(results_[op.name.op], train.train(op.name.op), weight);
+      }
+    }
+  }
+  is_in_train_op_ = false;
+  for (const auto& op : settings_.train_ops) {
+    const Scalars* result = results_.find(op.name.op);
+    if (result != nullptr) session_.train_means().add(op.name.text(), *result, train.share());
   }
 }
 
@@ -232,6 +290,26 @@ void TrainingLoop::take_requests(const Elapsed& now) {
     position_.stopped_by = "a hook of another process";
   }
   if (!position_.stopped_by.empty()) run_logs(now);
+}
+
+/// A hook may ask to go back; without a checkpoint there is nothing to go back to.
+void TrainingLoop::take_rewind() {
+  const std::string reason = hooks_.take_rewind();
+  if (reason.empty() || !world_.is_alone()) return;
+  if (checkpoints_.last_step() < 0) {
+    return reporter_.console().warn(reason + "; there is no checkpoint yet to go back to");
+  }
+  if (is_at_end()) {
+    return reporter_.console().warn(reason + "; no batch is left to continue with");
+  }
+  splits_.save_position();
+  Progress position = position_;
+  if (position.batch >= batches_per_epoch_) {
+    position.batch = 0;
+    ++position.epoch;
+  }
+  ++position.rewinds;
+  rewind_ = Rewind{.reason = reason, .position = std::move(position), .leaves_out = true};
 }
 
 /// Adds the requests of this process's hooks, except for a log.
@@ -378,6 +456,9 @@ OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which 
   if (is_due) logs = session_.train_means().take();
   for (const auto& [name, result] : results) logs.set(name, result);
   logs.set("runtime", telemetry_.take(last_, now));
+  if (is_due) {
+    for (const auto& [name, log] : hooks_.logs()) logs.set(name, log);
+  }
   share_logs(world_, logs, [&](const std::string& op) {
     if (op == "runtime") return world_.is_root() ? 1.0 : 0.0;
     const bool is_log = results.contains(op);

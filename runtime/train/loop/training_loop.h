@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,6 +56,9 @@ class TrainingLoop {
   /// saved, or which command resumes the run (ErrorWithCommand).
   StopReason run();
 
+  /// Where the training is to continue, once `run` has returned kRewind.
+  const Rewind& rewind() const { return *rewind_; }
+
   /// The number of callbacks that failed in evaluations of this run.
   int failed_callbacks() const { return failed_callbacks_; }
 
@@ -62,6 +66,7 @@ class TrainingLoop {
   void loop();
   void begin();
   void train_step();
+  void train_batch(SplitStep& train, int64_t batches, const Batch& batch);
   void run_logs(const Elapsed& now);
   void finish_step(const Elapsed& now);
 
@@ -81,6 +86,9 @@ class TrainingLoop {
   void observe(const OrderedMap<double>& scalars);
   void observe_evaluation(const OrderedMap<double>& scalars);
   void take_requests(const Elapsed& now);
+  void take_rewind();
+  int64_t parts_of_batches() const { return settings_.splits_batches ? position_.batch_parts : 1; }
+  bool splits_after(const std::exception& error);
   void add_requests(Agreement::View& asked);
 
   void warn_of_data();
@@ -118,6 +126,9 @@ class TrainingLoop {
   LogOps log_ops_;
   std::optional<UpdateWatch> update_watch_;
   OrderedMap<Scalars> results_;  ///< Results of the train ops, for the current batch.
+  std::optional<Rewind> rewind_;
+  bool is_in_train_op_ = false;
+  int64_t batch_of_step_ = 0;  ///< From 0; counts with `accumulate`.
   bool asked_for_checkpoint_ = false;
   bool asked_for_evaluation_ = false;
   bool has_failed_log_ = false;  ///< A log op threw, in this or another process.

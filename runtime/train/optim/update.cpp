@@ -189,6 +189,12 @@ void Update::share(World& world, bool shards) {
   gradient_sum_ = std::make_unique<GradientSum>(world, std::move(parameters));
 }
 
+void Update::scale_losses(const LossScale::Settings& settings) {
+  scale_.emplace(settings, optimizer_->parameters().front().second.device());
+  // An update that the scale leaves out must not end the training.
+  if (device_check_) device_check_.emplace(/*is_sticky=*/false);
+}
+
 void Update::step(const at::Tensor& loss) {
   run_backward(loss, /*retain_graph=*/false, /*is_only_one=*/clock_->micro_batches == 1);
   if (clock_->is_last_micro_batch()) apply();
@@ -200,8 +206,9 @@ void Update::backward(const at::Tensor& loss, bool retain_graph) {
 
 /// The gradient with which the backward pass of the loss starts; undefined for 1.
 at::Tensor Update::seed_of(const at::Tensor& loss) {
-  if (world_ == nullptr && clock_->micro_batches == 1) return {};
+  if (world_ == nullptr && clock_->micro_batches == 1 && !scale_) return {};
   at::Tensor seed = at::full_like(loss.detach(), clock_->loss_weight());
+  if (scale_) seed.mul_(scale_->factor().to(seed.device()));
   if (world_ == nullptr || on_nan_ == OnNan::kIgnore) return seed;
   // A loss that is not finite makes all gradients NaN, and so also their sum in every process: each
   // process finds out by itself, in the same update.
@@ -272,8 +279,14 @@ void Update::apply() {
         "which are: {}",
         name_, list_names(optimizer_->parameters())));
   }
-  if (watch_gradients_) std::exchange(watch_gradients_, nullptr)(optimizer_->parameters());
-  const bool is_made = clip();
+  if (scale_) scale_->unscale(tensors_);
+  const bool is_overflow = is_left_out_by_scale();
+  if (!is_overflow) {
+    for (const auto& [watcher, watch] : std::exchange(watches_of_gradients_, {})) {
+      watch(optimizer_->parameters());
+    }
+  }
+  const bool is_made = !is_overflow && clip();
   tensors_.clear();
   if (is_made) {
     clear_when_due(global_step);
@@ -282,6 +295,7 @@ void Update::apply() {
       const Span share(profile_, "weights of the other processes");
       shards_->share();
     }
+    if (scale_) scale_->adjust(found_inf_.defined() ? found_inf_ : scale_->found_inf());
     lr_step_ = global_step;
     ++count_;
   } else {
@@ -325,6 +339,24 @@ bool Update::clip() {
   return true;
 }
 
+/// Whether gradients that are not finite leave this update out; they halve the scale of the losses.
+/// A GPU decides by itself.
+bool Update::is_left_out_by_scale() {
+  if (!scale_) return false;
+  if (device_check_ || !scale_->factor().is_cpu()) {
+    found_inf_ = scale_->found_inf();
+    return false;
+  }
+  if (!scale_->is_overflow()) return false;
+  scale_->adjust(scale_->found_inf());
+  if (on_nan_ == OnNan::kIgnore) return true;
+  const NonFinite finding =
+      shared_finding(describe_non_finite(name_, optimizer_->parameters(), {}, clock_->global_step));
+  const bool is_of_loss = finding.subject().starts_with("the loss of ");
+  if (is_of_loss || scale_->is_spent()) leave_out(finding);
+  return true;
+}
+
 /// The numbers of a schedule may become infinite or NaN.
 bool Update::check_rates() {
   if (on_nan_ == OnNan::kIgnore) return true;
@@ -342,6 +374,7 @@ bool Update::check_gradients(const at::Tensor& norm) {
     found_inf_ = device_check_->check(norm.defined() ? norms : tensors_, clock_->global_step);
     return true;
   }
+  if (scale_ && !norm.defined()) return true;  // its gradients are checked
   const bool all_finite =
       norm.defined() ? is_finite(norm) : std::all_of(tensors_.begin(), tensors_.end(), is_finite);
   if (!all_finite) {
@@ -389,10 +422,13 @@ std::string Update::read_non_finite() {
     if (reading.left_out > 0) {
       const NonFinite found(name_, "the loss or a gradient", std::nullopt, reading.first_step);
       count_ -= reading.left_out;
-      if (on_nan_ == OnNan::kStop) throw found;
+      const bool is_by_scale = scale_ && !scale_->is_spent();
+      if (on_nan_ == OnNan::kStop && !is_by_scale) throw found;
       skipped_ += reading.left_out;
-      unread_ = reading.left_out;
-      first_unread_ = found;
+      if (!is_by_scale) {
+        unread_ = reading.left_out;
+        first_unread_ = found;
+      }
     }
   }
   if (!first_unread_) return {};

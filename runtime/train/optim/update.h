@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "runtime/core/formats/state.h"
+#include "runtime/train/optim/loss_scale.h"
 #include "runtime/train/optim/non_finite.h"
 #include "runtime/train/optim/optimizer.h"
 #include "runtime/train/optim/schedule.h"
@@ -55,6 +57,11 @@ class Update {
   /// all.
   void share(World& world, bool shards = false);
 
+  /// From now on losses are scaled, for `precision: float16`. An update with infinite gradients is
+  /// left out without a word, and `skipped` counts it; when the scale is below 1 and gradients are
+  /// still not finite, `on_nan` decides. A loss that is not finite is found as without scaling.
+  void scale_losses(const LossScale::Settings& settings);
+
   /// `backward(loss)`, followed by `apply()` after the last batch of the training step. Called once
   /// per batch when gradients are accumulated.
   void step(const at::Tensor& loss);
@@ -85,10 +92,13 @@ class Update {
     watch_loss_ = std::move(watch);
   }
 
-  /// Calls `watch` once with the gradients of the next update, before they are checked and clipped;
-  /// an empty function ends that. The list has the parameters with a gradient.
-  void watch_gradients(std::function<void(const NamedParameters& parameters)> watch) {
-    watch_gradients_ = std::move(watch);
+  /// Calls `watch` once with the gradients of the next update, before they are checked and clipped.
+  /// The list has the parameters with a gradient. Each watcher replaces what it gave before; an
+  /// empty function ends that.
+  void watch_gradients(const void* watcher,
+                       std::function<void(const NamedParameters& parameters)> watch) {
+    watches_of_gradients_.erase(watcher);
+    if (watch) watches_of_gradients_.emplace(watcher, std::move(watch));
   }
 
   /// Measures `backward` and `apply`; null, the default, measures nothing.
@@ -100,12 +110,15 @@ class Update {
   /// computes it without clipping.
   const at::Tensor& grad_norm() const { return grad_norm_; }
 
+  /// The factor of the losses: a tensor [] on the device; undefined without `scale_losses`.
+  at::Tensor loss_scale() const { return scale_ ? scale_->factor() : at::Tensor(); }
+
   /// The number of updates that were made. Updates that a GPU left out count until
   /// `read_non_finite`.
   int64_t count() const { return count_; }
 
-  /// The number of updates that were left out with `on_nan: skip`. Updates that a GPU left out
-  /// count from `read_non_finite` on.
+  /// The number of updates that were left out, with `on_nan: skip` or by the scale of the losses.
+  /// Updates that a GPU left out count from `read_non_finite` on.
   int64_t skipped() const { return skipped_; }
 
   /// The learning rate of the last update, outside of groups that have their own; before the first
@@ -119,8 +132,9 @@ class Update {
 
   const Optimizer& optimizer() const { return *optimizer_; }
 
-  /// The optimizer's state, `count`, `skipped` and `lr_step`, and `cleared_until` with
-  /// `clear_state_at`. Between `backward` and `apply` also the waiting gradients,
+  /// The optimizer's state, the scale of losses, `count`, `skipped` and `lr_step`, and
+  /// `cleared_until` with `clear_state_at`. Between `backward` and `apply` also the waiting
+  /// gradients,
   /// `<parameter>.grad`, and `spoilt` when one of their losses was not finite. Waits for a GPU.
   State state() const;
   /// Throws Error, and changes nothing, when the state does not fit this update.
@@ -136,6 +150,7 @@ class Update {
   void leave_out(const NonFinite& why);
   bool check_gradients(const at::Tensor& norm);
   bool check_rates();
+  bool is_left_out_by_scale();
   bool clip();
   void clear_when_due(int64_t global_step);
 
@@ -154,7 +169,7 @@ class Update {
   std::optional<double> bad_loss_;           ///< This process's first loss that is not finite.
   Profile* profile_ = nullptr;
   std::function<bool(const at::Tensor&)> watch_loss_;
-  std::function<void(const NamedParameters&)> watch_gradients_;
+  std::map<const void*, std::function<void(const NamedParameters&)>> watches_of_gradients_;
   int64_t count_ = 0;
   int64_t skipped_ = 0;
   std::optional<int64_t> lr_step_;  ///< The last update's step; none in older checkpoints.
@@ -168,6 +183,7 @@ class Update {
   int64_t unread_ = 0;           ///< Updates left out since the last `read_non_finite`.
   std::optional<NonFinite> first_unread_;
   std::optional<DeviceFiniteCheck> device_check_;
+  std::optional<LossScale> scale_;
   at::Tensor found_inf_;  ///< For the current update; undefined without `device_check_`.
 };
 

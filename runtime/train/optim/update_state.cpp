@@ -23,7 +23,8 @@ State Update::state() const {
   State state = optimizer_->state();
   state["count"] = at::scalar_tensor(count_ - left_out, at::kLong);
   state["skipped"] =
-      at::scalar_tensor(skipped_ + (on_nan_ == OnNan::kSkip ? left_out : 0), at::kLong);
+      at::scalar_tensor(skipped_ + (on_nan_ == OnNan::kSkip || scale_ ? left_out : 0), at::kLong);
+  if (scale_) scale_->save(state);
   if (!clears_at_.empty() && cleared_until_) {
     state[kClearedUntil] = at::scalar_tensor(*cleared_until_, at::kLong);
   }
@@ -69,7 +70,9 @@ void Update::load_state(const State& state) {
     }
     pending.insert(std::move(gradient));
   }
+  const State of_scale = LossScale::take(of_optimizer);
   optimizer_->load_state(of_optimizer);
+  if (scale_) scale_->load(of_scale);
   load_pending(pending);
   has_non_finite_ = static_cast<bool>(spoilt);
   count_ = count.mapped().item<int64_t>();

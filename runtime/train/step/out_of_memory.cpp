@@ -19,12 +19,6 @@ namespace {
 
 constexpr size_t kMostNamed = 4;
 
-/// Recognises the messages of LibTorch's allocators and of C++.
-bool is_out_of_memory(const std::string& message) {
-  const auto has = [&](const char* words) { return message.find(words) != std::string::npos; };
-  return has("can't allocate memory") || has("out of memory") || has("std::bad_alloc");
-}
-
 /// The tensors that have a name in this process.
 class Tensors {
  public:
@@ -64,6 +58,12 @@ std::string half_batches(const Context& context) {
 
 }  // namespace
 
+/// Recognises the messages of LibTorch's allocators and of C++.
+bool is_out_of_memory(const std::string& message) {
+  const auto has = [&](const char* words) { return message.find(words) != std::string::npos; };
+  return has("can't allocate memory") || has("out of memory") || has("std::bad_alloc");
+}
+
 std::string out_of_memory_text(const std::string& message, const Context& context,
                                const std::string& split, const Batch& batch) {
   if (!is_out_of_memory(message)) return {};
@@ -91,7 +91,9 @@ std::string out_of_memory_text(const std::string& message, const Context& contex
     text += "\nlargest tensors: " + largest;
   }
   text += "\nwhat would help: ";
-  text += split == "train" ? half_batches(context) : "a smaller test_batch_size; ";
+  text += split == "train"
+              ? "on_out_of_memory: split, which halves batches by itself; " + half_batches(context)
+              : "a smaller test_batch_size; ";
   if (split == "train" && checkpointing::has_calls() &&
       context.networks.checkpoint_modules().empty()) {
     text +=

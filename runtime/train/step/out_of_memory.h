@@ -7,6 +7,9 @@
 
 namespace stepop {
 
+/// Whether the message of an exception is that of an allocator which has no memory left.
+bool is_out_of_memory(const std::string& message);
+
 /// Explains an exception that reports too little memory in an op of `split`: what uses the memory,
 /// the names of the largest tensors, and what would help, as lines below the message. Empty for
 /// other messages.

@@ -68,6 +68,11 @@ const Batch& SplitStep::batch() {
   return *batch_;
 }
 
+void SplitStep::take_part(const Batch& whole, int64_t begin, int64_t end) {
+  ops_.reset();  // and with it the graph of the part before
+  batch_ = whole.rows(begin, end);
+}
+
 const StepOps& SplitStep::ops(bool trains) {
   if (!ops_) {
     batch();

@@ -32,6 +32,8 @@ class SplitStep {
 
   /// This step's batch; fetches it if necessary.
   const Batch& batch();
+  /// From now on `ops` work on these examples of `whole`, this step's batch.
+  void take_part(const Batch& whole, int64_t begin, int64_t end);
   /// This step's batch if it was fetched; otherwise null.
   const Batch* batch_at_hand() const { return batch_ ? &*batch_ : nullptr; }
   /// This process's part of the batch of all processes.

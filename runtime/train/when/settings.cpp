@@ -274,6 +274,12 @@ TrainingLength read_training_length(const Config& config, int64_t batches_per_ep
 Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug,
                    const OrderedMap<std::string>& own_log_ops) {
   accumulate = config.get_between("accumulate", 1, kMostSteps, 1);
+  const std::string on_out_of_memory = config.get("on_out_of_memory", "stop");
+  splits_batches = on_out_of_memory == "split";
+  if (!splits_batches && on_out_of_memory != "stop") {
+    throw config.error("on_out_of_memory",
+                       fmt::format("expected stop or split, found \"{}\"", on_out_of_memory));
+  }
   const TrainingLength length = read_training_length(config, batches_per_epoch, train);
   steps_per_epoch = length.steps_per_epoch;
   num_steps = length.num_steps;

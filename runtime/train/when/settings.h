@@ -67,6 +67,7 @@ struct Settings {
   int64_t steps_until_all_trained(int64_t step) const;
 
   int64_t accumulate = 1;
+  bool splits_batches = false;  ///< `on_out_of_memory: split`
   int64_t steps_per_epoch = 1;
   int64_t num_steps = 0;  ///< Where the training ends.
   /// Where this start of the training ends, to be resumed later.

@@ -83,22 +83,26 @@ precision: )" +
          precision;
 }
 
-TEST_CASE("with bfloat16 the ops compute in it, and the way back and the weights do not") {
+TEST_CASE("ops compute in half precision, and the way back and the weights do not") {
+  std::string precision;
+  SUBCASE("bfloat16") { precision = "bfloat16"; }
+  SUBCASE("float16") { precision = "float16"; }
+  const at::ScalarType half = precision == "float16" ? at::kHalf : at::kBFloat16;
   TestTypes::seen().clear();
-  TestRun run(of_types("bfloat16"));
+  TestRun run(of_types(precision));
   run.session.check();
   run.train();
   const auto& seen = TestTypes::seen();
   for (const char* part : {"train/step_op", "validation/step_op", "train_op", "log_op", "eval_op",
                            "gradient of the output"}) {
     CAPTURE(part);
-    CHECK((seen.at(part) == at::kBFloat16));
+    CHECK((seen.at(part) == half));
   }
   CHECK((seen.at("backward") == at::kFloat));
   CHECK((type_of_product() == at::kFloat));
   for (const auto& [name, tensor] : run.checkpoint(2)) {
     CAPTURE(name);
-    CHECK((tensor.scalar_type() != at::kBFloat16));
+    CHECK((tensor.scalar_type() != half));
   }
 }
 
@@ -127,17 +131,15 @@ TEST_CASE("a run in bfloat16 that was stopped ends with the bits of one that was
   CHECK(differences(end, rest.checkpoint(2)) == "");
 }
 
-TEST_CASE("a precision that there is not is told, and what to do without float16") {
+TEST_CASE("a precision that there is not is told, with the name that is meant") {
   const auto message = [](const std::string& precision) {
     return message_of([&] { TestRun run(config_of(precision)); });
   };
-  CHECK(message("double").find("precision: expected float32 or bfloat16, found \"double\"") !=
-        std::string::npos);
-  for (const char* other : {"float16", "16", "bf16-mixed"}) {
-    CAPTURE(other);
-    CHECK(message(other).find("; did you mean bfloat16? It has the range of float32") !=
-          std::string::npos);
-  }
+  CHECK(message("double").find("precision: expected float32, bfloat16 or float16, found "
+                               "\"double\"") != std::string::npos);
+  CHECK(message("16-mixed").find("; did you mean float16?") != std::string::npos);
+  CHECK(message("16").find("; did you mean float16?") != std::string::npos);
+  CHECK(message("bf16-mixed").find("; did you mean bfloat16?") != std::string::npos);
   CHECK(message("32").find("found 32; did you mean float32?") != std::string::npos);
 }
 

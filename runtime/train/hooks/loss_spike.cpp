@@ -1,0 +1,175 @@
+#include <ATen/ops/full.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/text.h"
+#include "runtime/train/iterator/hook.h"
+
+namespace stepop {
+namespace {
+
+/// A GPU is waited for once in so many steps.
+constexpr size_t kReadEvery = 20;
+/// The standard deviation of normal numbers whose median absolute deviation is 1.
+constexpr double kDeviation = 1.4826;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Sees a loss that jumps out of those of the steps before: by their median and their median
+/// absolute deviation, which a single jump does not move.
+class LossSpike : public Hook {
+ public:
+  LossSpike(const Config& params, const Context& context)
+      : context_(context),
+        loss_(params.get("loss", "")),
+        deviations_(params.get("deviations", 8.0)),
+        then_(params.get("then", "warn")),
+        most_rewinds_(params.get_at_least("most_rewinds", 0, 10)),
+        window_(at::full({params.get_at_least("window", 3, 200)},
+                         std::numeric_limits<double>::quiet_NaN(), at::kDouble)) {
+    if (!(deviations_ > 0)) {
+      throw params.error("deviations",
+                         fmt::format("expected a number above 0, found {}", deviations_));
+    }
+    if (then_ != "warn" && then_ != "checkpoint" && then_ != "rewind" && then_ != "stop") {
+      throw params.error(
+          "then", fmt::format("expected warn, checkpoint, rewind or stop, found \"{}\"", then_));
+    }
+    if (then_ == "rewind" && context.world_size > 1) {
+      throw params.error("then", "rewind: only a training in one process goes back");
+    }
+    context.track(
+        "losses",
+        [this] {
+          read();  // what waits is in no checkpoint
+          return State{{"window", window_}, {"count", at::scalar_tensor(count_, at::kLong)}};
+        },
+        [this](const State& state) { load(state); });
+  }
+
+  void after_batch(const Batch& batch, const OrderedMap<Scalars>& results) override {
+    const Scalar* found = nullptr;
+    for (const auto& [op, scalars] : results) {
+      for (const auto& [name, scalar] : scalars) {
+        const bool is_it = loss_.empty() || loss_ == name || loss_ == op + "/" + name;
+        if (is_it && found == nullptr) found = &scalar;
+      }
+    }
+    if (found == nullptr) return say_what_there_is(results);
+    std::vector<int64_t> examples = batch.indices();
+    waiting_.push_back({*found, context_.position.global_step + 1, std::move(examples)});
+    if (context_.device.is_cpu() || waiting_.size() >= kReadEvery) read();
+  }
+
+  void after_training() override { read(); }
+
+ private:
+  struct Waiting {
+    Scalar loss;
+    int64_t step;
+    std::vector<int64_t> examples;
+  };
+
+  /// Another `window` than that of the checkpoint begins anew.
+  void load(const State& state) {
+    const auto window = state.find("window");
+    const auto count = state.find("count");
+    if (window == state.end() || count == state.end()) return;
+    if (window->second.sizes() != window_.sizes()) return;
+    window_.copy_(window->second);
+    count_ = count->second.item<int64_t>();
+  }
+
+  void read() {
+    for (const auto& [loss, step, examples] : std::exchange(waiting_, {})) {
+      look_at(loss.read("the loss"), step, examples);
+    }
+  }
+
+  void look_at(double loss, int64_t step, const std::vector<int64_t>& examples) {
+    if (!std::isfinite(loss)) return;  // the matter of on_nan
+    auto* losses = window_.mutable_data_ptr<double>();
+    const int64_t size = window_.numel();
+    if (count_ >= size) {
+      std::vector<double> values(losses, losses + size);
+      const double middle = median(values);
+      for (double& value : values) value = std::abs(value - middle);
+      // Losses that hardly differ have no deviation worth a warning.
+      const double deviation =
+          std::max(kDeviation * median(std::move(values)), 1e-3 * std::abs(middle));
+      if (loss > middle + deviations_ * deviation) {
+        return answer(loss, step, middle, deviation, examples);
+      }
+    }
+    losses[count_++ % size] = loss;
+  }
+
+  void answer(double loss, int64_t step, double middle, double deviation,
+              const std::vector<int64_t>& examples) {
+    std::vector<std::string> names;
+    for (const int64_t index : examples) names.push_back(fmt::format("{}", index));
+    const std::string text =
+        fmt::format("the loss is {}, {} deviations above the median {} of the {} steps before",
+                    short_number(loss), short_number((loss - middle) / deviation),
+                    short_number(middle), window_.numel());
+    context_.log.warn(fmt::format("step {}: {}; its batch has the training examples {}",
+                                  with_thousands(step), text, list_text(names)));
+    if (then_ == "checkpoint") request_checkpoint();
+    const int64_t rewinds = context_.position.rewinds;
+    if (then_ == "rewind" && rewinds < most_rewinds_) {
+      request_rewind(fmt::format("step {}: {}", with_thousands(step), text));
+    }
+    if (then_ == "stop") request_stop(text);
+    if (then_ == "rewind" && rewinds >= most_rewinds_) {
+      request_stop(fmt::format("{}, after {}", text, counted(rewinds, "rewind")));
+    }
+  }
+
+  void say_what_there_is(const OrderedMap<Scalars>& results) {
+    std::vector<std::string> names;
+    for (const auto& [op, scalars] : results) {
+      for (const auto& [name, scalar] : scalars) names.push_back(op + "/" + name);
+    }
+    if (!context_.log.is_first("LossSpike " + loss_)) return;
+    context_.log.warn(fmt::format(
+        "LossSpike sees no {}: {}", loss_.empty() ? "loss" : "\"" + loss_ + "\"",
+        names.empty() ? "train ops return no number, as in {.train_op = [=, this] { "
+                        "update_.step(loss); return stepop::Scalars{{\"loss\", loss.detach()}}; }}"
+                      : "train ops return " + list_text(names)));
+  }
+
+  const Context& context_;
+  std::string loss_;
+  double deviations_;
+  std::string then_;
+  int64_t most_rewinds_;
+  at::Tensor window_;  ///< float64: losses that were no spikes; a ring.
+  int64_t count_ = 0;  ///< Of the losses in it so far.
+  std::vector<Waiting> waiting_;
+};
+
+STEPOP_REGISTER_HOOK(
+    LossSpike, {"Finds losses that jump out of those of the steps before.",
+                {{"loss", "the first", "a number that a train op returns: loss, or train_op/loss"},
+                 {"window", "200", "so many steps before are compared with"},
+                 {"deviations", "8", "of the median, from which on it is a spike"},
+                 {"then", "warn",
+                  "warn, checkpoint (and warn), rewind (to the last checkpoint, and leave out the "
+                  "batches since) or stop"},
+                 {"most_rewinds", "10", "a spike after so many ends the training"}}});
+
+}  // namespace
+}  // namespace stepop

@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+#include <time.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/interrupt.h"
+#include "runtime/core/system/child_process.h"
+#include "runtime/train/iterator/hook.h"
+
+namespace stepop {
+namespace {
+
+/// Calls a command or a URL when a training ends or fails, to tell somebody.
+class RunCommand : public Hook {
+ public:
+  RunCommand(const Config& params, const Context& context)
+      : context_(context),
+        command_(params.get("command", "")),
+        url_(params.get("url", "")),
+        timeout_(params.get_at_least("timeout", 1, 30)) {
+    const std::string on = params.get("on", "both");
+    if (on != "end" && on != "failure" && on != "both") {
+      throw params.error("on", fmt::format("expected end, failure or both, found \"{}\"", on));
+    }
+    at_end_ = on != "failure";
+    at_failure_ = on != "end";
+    if (command_.empty() == url_.empty()) {
+      throw params.error("command", "expected a command or a url, and one of them");
+    }
+  }
+
+  void after_training() override {
+    if (at_end_) run("ended", "");
+  }
+  void at_exception(const std::exception& error) override {
+    if (at_failure_) run("failed", error.what());
+  }
+
+ private:
+  void run(const char* state, const std::string& error) {
+    if (context_.rank != 0) return;
+    const int64_t step = context_.position.global_step;
+    std::vector<std::string> words = {"env", fmt::format("STEPOP_RUN={}", context_.run.folder),
+                                      fmt::format("STEPOP_STATE={}", state),
+                                      fmt::format("STEPOP_STEP={}", step),
+                                      fmt::format("STEPOP_ERROR={}", error)};
+    if (url_.empty()) {
+      words.insert(words.end(), {"sh", "-c", command_});
+    } else {
+      const nlohmann::ordered_json json = {{"run", context_.run.name},
+                                           {"folder", context_.run.folder},
+                                           {"state", state},
+                                           {"step", step},
+                                           {"error", error}};
+      constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+      words.insert(words.end(), {"curl", "-fsS", "-H", "Content-Type: application/json", "-d",
+                                 json.dump(-1, ' ', false, kReplace), url_});
+    }
+    const std::string what = url_.empty() ? "the command" : "curl";
+    const time_t end = ::time(nullptr) + timeout_;
+    try {
+      const ChildResult result = run_child(words, [&] {
+        if (::time(nullptr) > end) throw Interrupted("it took too long");
+      });
+      if (result.exit_code == 0 && result.signal == 0) return;
+      context_.log.warn(fmt::format("RunCommand: {} ended with {}: {}", what,
+                                    result.signal != 0 ? 128 + result.signal : result.exit_code,
+                                    result.err.empty() ? result.out : result.err));
+    } catch (const Interrupted&) {
+      context_.log.warn(
+          fmt::format("RunCommand: {} took longer than timeout: {} seconds, and was "
+                      "ended",
+                      what, timeout_));
+    } catch (const Error& failure) {
+      context_.log.warn(fmt::format("RunCommand: {}", failure.what()));
+    }
+  }
+
+  const Context& context_;
+  std::string command_;
+  std::string url_;
+  int64_t timeout_;
+  bool at_end_ = true;
+  bool at_failure_ = true;
+};
+
+STEPOP_REGISTER_HOOK(RunCommand,
+                     {"Calls a command or a URL when a training ends or fails.",
+                      {{"command", "",
+                        "for sh, with $STEPOP_RUN, $STEPOP_STATE (ended, failed), $STEPOP_STEP, "
+                        "$STEPOP_ERROR"},
+                       {"url", "", "gets the same as JSON by POST, through curl"},
+                       {"on", "both", "end, failure or both"},
+                       {"timeout", "30", "seconds"}}});
+
+}  // namespace
+}  // namespace stepop
