@@ -47,16 +47,15 @@ void Ema::update(int64_t global_step) {
 }
 
 void Ema::take_averages() {
-  std::map<const void*, at::Tensor> places;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    averages_[i].copy_(parameters_[i]);  // for a parameter that no optimizer has
-    places[parameters_[i].unsafeGetTensorImpl()] = averages_[i];
-  }
+  std::map<const void*, at::Tensor> taken;
   for (const Optimizer* optimizer : optimizers_) {
     for (const auto& [parameter, average] : optimizer->averages()) {
-      const auto place = places.find(parameter.unsafeGetTensorImpl());
-      if (place != places.end()) place->second.copy_(average);
+      taken[parameter.unsafeGetTensorImpl()] = average;
     }
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const auto found = taken.find(parameters_[i].unsafeGetTensorImpl());
+    averages_[i].copy_(found == taken.end() ? parameters_[i] : found->second);
   }
 }
 

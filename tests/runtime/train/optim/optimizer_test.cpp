@@ -71,7 +71,7 @@ void check_trajectories(const std::string& of, size_t cases) {
       }
     }
     CHECK(largest < 2e-6);  // sums in another order
-    // The same, in bfloat16; 0 with the LibTorch and the kind of processor of the file.
+    // In bfloat16. The kind of processor that made the file gets the same bits.
     CHECK(largest_of_muon < 1e-3);
   }
 }
